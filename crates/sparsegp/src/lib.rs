@@ -1,0 +1,7 @@
+//! Scalable Gaussian processes.
+#![deny(missing_docs)]
+
+pub mod data;
+pub mod error;
+pub mod optim;
+pub use error::{Error, Result};
