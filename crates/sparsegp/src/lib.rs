@@ -1,7 +1,8 @@
 //! Scalable Gaussian processes.
-#![deny(missing_docs)]
 
 pub mod data;
 pub mod error;
+pub mod linalg;
 pub mod optim;
+pub mod params;
 pub use error::{Error, Result};

@@ -1,0 +1,145 @@
+//! Dense linear algebra: the only module that names the matrix library's routines.
+//!
+//! Conventions: M×M matrices and blocks of rows (B×M) are column-major. A block of rows holds one
+//! observation per row, so that the observations of one column are contiguous; Φ of the formulas
+//! (M×B) is the transpose of what is stored.
+//!
+//! Every routine takes its degree of parallelism ([`Par`]) explicitly: blocks of rows are worked on
+//! sequentially, one block per thread; M×M work may use the threads of the current pool
+//! ([`par_for`]). Results do not depend on the number of threads.
+
+mod cholesky;
+pub mod exp;
+
+pub use cholesky::{Cholesky, Jitter};
+pub use faer::{Accum, Mat, MatMut, MatRef, Par};
+
+use faer::linalg::matmul::triangular::{self, BlockStructure};
+use faer::linalg::{matmul, triangular_inverse, triangular_solve};
+
+/// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
+pub fn par_for(n: usize) -> Par {
+    if n >= 512 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
+}
+
+/// Column `j` of a column-major matrix.
+pub fn column<'a>(a: MatRef<'a, f64>, j: usize) -> &'a [f64] {
+    a.try_as_col_major().expect("matrices here are column-major").col(j).as_slice()
+}
+
+/// Column `j` of a column-major matrix, to write.
+pub fn column_mut(a: MatMut<'_, f64>, j: usize) -> &mut [f64] {
+    a.try_as_col_major_mut().expect("matrices here are column-major").col_mut(j).as_slice_mut()
+}
+
+/// `dst = alpha·a·b` (or `dst += …`).
+pub fn gemm(
+    dst: MatMut<'_, f64>,
+    accum: Accum,
+    a: MatRef<'_, f64>,
+    b: MatRef<'_, f64>,
+    alpha: f64,
+    par: Par,
+) {
+    matmul::matmul(dst, accum, a, b, alpha, par);
+}
+
+/// Lower triangle of `dst = alpha·aᵀ·b` (or `dst += …`) where the product is known to be symmetric;
+/// a and b are B×M. With `a` = `b` this is the symmetric rank-B update.
+pub fn gram_lower(
+    dst: MatMut<'_, f64>,
+    accum: Accum,
+    a: MatRef<'_, f64>,
+    b: MatRef<'_, f64>,
+    alpha: f64,
+    par: Par,
+) {
+    triangular::matmul(
+        dst,
+        BlockStructure::TriangularLower,
+        accum,
+        a.transpose(),
+        BlockStructure::Rectangular,
+        b,
+        BlockStructure::Rectangular,
+        alpha,
+        par,
+    );
+}
+
+/// Solves `L X = B` in place.
+pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+    triangular_solve::solve_lower_triangular_in_place(l, b, par);
+}
+
+/// Solves `Lᵀ X = B` in place.
+pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+    triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
+}
+
+/// Inverse of a lower-triangular matrix (zeros above the diagonal).
+pub fn invert_lower(l: MatRef<'_, f64>, par: Par) -> Mat<f64> {
+    let mut inverse = Mat::zeros(l.nrows(), l.ncols());
+    triangular_inverse::invert_lower_triangular(inverse.as_mut(), l, par);
+    inverse
+}
+
+/// Copies the lower triangle over the upper one.
+pub fn mirror_lower(mut a: MatMut<'_, f64>) {
+    for j in 0..a.ncols() {
+        for i in j + 1..a.nrows() {
+            a[(j, i)] = a[(i, j)];
+        }
+    }
+}
+
+/// `L⁻ᵀ S L⁻¹` for a symmetric S, symmetric again to the last bit.
+pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f64> {
+    solve_lower_transpose(l, s.as_mut(), par);
+    // now L⁻ᵀS; its transpose is S L⁻¹, and Lᵀ X = S L⁻¹ … from the left
+    solve_lower_transpose(l, s.as_mut().transpose_mut(), par);
+    symmetrise(s.as_mut());
+    s
+}
+
+/// `a = ½(a + aᵀ)`.
+pub fn symmetrise(mut a: MatMut<'_, f64>) {
+    for j in 0..a.ncols() {
+        for i in j + 1..a.nrows() {
+            let mean = 0.5 * (a[(i, j)] + a[(j, i)]);
+            a[(i, j)] = mean;
+            a[(j, i)] = mean;
+        }
+    }
+}
+
+/// Σᵢⱼ aᵢⱼ bᵢⱼ.
+pub fn dot(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
+    (0..a.ncols())
+        .map(|j| column(a, j).iter().zip(column(b, j)).map(|(x, y)| x * y).sum::<f64>())
+        .sum()
+}
+
+/// Adds Σⱼ aᵢⱼ bᵢⱼ to `out[i]`.
+pub fn add_row_dots(a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut [f64]) {
+    for j in 0..a.ncols() {
+        for ((o, x), y) in out.iter_mut().zip(column(a, j)).zip(column(b, j)) {
+            *o += x * y;
+        }
+    }
+}
+
+/// Copies `src` into `dst` with row i multiplied by `weights[i]`.
+pub fn scale_rows(mut dst: MatMut<'_, f64>, src: MatRef<'_, f64>, weights: &[f64]) {
+    for j in 0..src.ncols() {
+        let target = column_mut(dst.rb_mut(), j);
+        for ((t, s), w) in target.iter_mut().zip(column(src, j)).zip(weights) {
+            *t = s * w;
+        }
+    }
+}
+
+use faer::reborrow::ReborrowMut;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+use super::*;
+use proptest::prelude::*;
+
+/// A deterministic matrix of the given shape with entries in (−1, 1).
+fn noise(rows: usize, cols: usize, seed: u64) -> Mat<f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    Mat::from_fn(rows, cols, |_, _| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    })
+}
+
+fn naive(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), b.ncols(), |i, j| (0..a.ncols()).map(|k| a[(i, k)] * b[(k, j)]).sum())
+}
+
+fn spd(n: usize, seed: u64) -> Mat<f64> {
+    let a = noise(n, n + 3, seed);
+    let mut s = naive(a.as_ref(), a.transpose());
+    for i in 0..n {
+        s[(i, i)] += 0.1;
+    }
+    s
+}
+
+fn largest_difference(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
+    assert_eq!((a.nrows(), a.ncols()), (b.nrows(), b.ncols()));
+    let mut largest: f64 = 0.0;
+    for j in 0..a.ncols() {
+        for i in 0..a.nrows() {
+            let difference = (a[(i, j)] - b[(i, j)]).abs();
+            largest = if difference.is_nan() { f64::INFINITY } else { largest.max(difference) };
+        }
+    }
+    largest
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// The GEMM back end has had silent wrong results: random shapes, layouts and thread counts
+    /// against plain loops.
+    #[test]
+    fn products_agree_with_plain_loops(
+        m in 1usize..130, n in 1usize..130, k in 1usize..130,
+        ta: bool, tb: bool, threads in 1usize..5, seed: u64,
+    ) {
+        let a = if ta { noise(k, m, seed) } else { noise(m, k, seed) };
+        let b = if tb { noise(n, k, !seed) } else { noise(k, n, !seed) };
+        let a = if ta { a.transpose() } else { a.as_ref() };
+        let b = if tb { b.transpose() } else { b.as_ref() };
+        let expected = naive(a, b);
+        let tolerance = 1e-14 * k as f64;
+        let par = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
+        let mut c = Mat::full(m, n, f64::NAN);
+        gemm(c.as_mut(), Accum::Replace, a, b, 1.0, par);
+        prop_assert!(largest_difference(c.as_ref(), expected.as_ref()) < tolerance);
+        gemm(c.as_mut(), Accum::Add, a, b, -2.5, par);
+        let minus = Mat::from_fn(m, n, |i, j| -1.5 * expected[(i, j)]);
+        prop_assert!(largest_difference(c.as_ref(), minus.as_ref()) < 4.0 * tolerance);
+        let mut d = Mat::full(m, n, f64::NAN);
+        gemm(d.as_mut().transpose_mut(), Accum::Replace, b.transpose(), a.transpose(), 1.0, par);
+        prop_assert!(largest_difference(d.as_ref(), expected.as_ref()) < tolerance);
+    }
+
+    #[test]
+    fn gram_and_solves_agree_with_plain_loops(
+        b in 1usize..200, m in 1usize..90, seed: u64, threads in 1usize..4,
+    ) {
+        let par = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
+        let phi = noise(b, m, seed);
+        let weights: Vec<f64> = (0..b).map(|i| (i as f64 * 0.37).sin()).collect();
+        let mut weighted = Mat::zeros(b, m);
+        scale_rows(weighted.as_mut(), phi.as_ref(), &weights);
+        let mut gram = Mat::full(m, m, 7.0);
+        gram_lower(gram.as_mut(), Accum::Replace, phi.as_ref(), weighted.as_ref(), 1.0, par);
+        let expected = naive(phi.transpose(), weighted.as_ref());
+        for j in 0..m {
+            for i in 0..m {
+                if i >= j {
+                    prop_assert!((gram[(i, j)] - expected[(i, j)]).abs() < 1e-14 * b as f64);
+                } else {
+                    prop_assert_eq!(gram[(i, j)], 7.0);
+                }
+            }
+        }
+        let a = spd(m, seed ^ 5);
+        let factor = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
+        let product = naive(factor.l.as_ref(), factor.l.transpose());
+        prop_assert!(largest_difference(product.as_ref(), a.as_ref()) < 1e-12 * m as f64);
+        // row-major right-hand side, as the blocks of rows have it
+        let mut x = phi.clone();
+        solve_lower(factor.l.as_ref(), x.as_mut().transpose_mut(), par);
+        let back = naive(x.as_ref(), factor.l.transpose());
+        prop_assert!(largest_difference(back.as_ref(), phi.as_ref()) < 1e-10);
+        let mut y = phi.clone();
+        solve_lower_transpose(factor.l.as_ref(), y.as_mut().transpose_mut(), par);
+        let back = naive(y.as_ref(), factor.l.as_ref());
+        prop_assert!(largest_difference(back.as_ref(), phi.as_ref()) < 1e-9);
+    }
+}
+
+#[test]
+fn inverses_and_roots() {
+    for n in [1, 2, 7, 40] {
+        let a = spd(n, 3 + n as u64);
+        let factor = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
+        let identity = Mat::<f64>::identity(n, n);
+        let product = naive(a.as_ref(), factor.inverse().as_ref());
+        assert!(largest_difference(product.as_ref(), identity.as_ref()) < 1e-9);
+        let root = Cholesky::inverse_root(a.as_ref(), "A").unwrap();
+        for j in 0..n {
+            for i in 0..j {
+                assert_eq!(root[(i, j)], 0.0);
+            }
+        }
+        let inverse = naive(root.as_ref(), root.transpose());
+        assert!(largest_difference(inverse.as_ref(), factor.inverse().as_ref()) < 1e-9);
+        let s = spd(n, 77);
+        let sandwich = sandwich_inverse(factor.l.as_ref(), s.clone(), Par::Seq);
+        let back =
+            naive(factor.l.transpose(), naive(sandwich.as_ref(), factor.l.as_ref()).as_ref());
+        assert!(largest_difference(back.as_ref(), s.as_ref()) < 1e-9);
+    }
+}
+
+#[test]
+fn the_adjoint_of_the_factorisation_passes_differences_with_jitter() {
+    let n = 6;
+    let a = spd(n, 11);
+    let l_bar = noise(n, n, 12);
+    for jitter in [Jitter::Absolute(0.03), Jitter::Relative(0.02)] {
+        let value = |a: &Mat<f64>| {
+            let factor = Cholesky::new(a.as_ref(), jitter, "A").unwrap();
+            let mut total = 0.0;
+            for j in 0..n {
+                for i in j..n {
+                    total += l_bar[(i, j)] * factor.l[(i, j)];
+                }
+            }
+            total
+        };
+        let factor = Cholesky::new(a.as_ref(), jitter, "A").unwrap();
+        let mut a_bar = factor.adjoint(l_bar.as_ref());
+        factor.pull_jitter(&mut a_bar);
+        for j in 0..n {
+            for i in j..n {
+                let h = 1e-6;
+                let moved = |sign: f64| {
+                    let mut b = a.clone();
+                    b[(i, j)] += sign * h;
+                    if i != j {
+                        b[(j, i)] += sign * h;
+                    }
+                    value(&b)
+                };
+                let difference = (moved(1.0) - moved(-1.0)) / (2.0 * h);
+                let own = if i == j { a_bar[(i, i)] } else { a_bar[(i, j)] + a_bar[(j, i)] };
+                assert!((own - difference).abs() < 1e-7, "{i},{j}: {own} against {difference}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_jitter_ladder_climbs_and_reports() {
+    // rank one: exactly singular
+    let a = Mat::from_fn(4, 4, |i, j| 3.0 * (1.0 + i as f64) * (1.0 + j as f64));
+    let factor = Cholesky::new(a.as_ref(), Jitter::Relative(1e-18), "Kuu").unwrap();
+    assert!(factor.jitter > 0.0 && factor.relative > 1e-18);
+    let error = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "Kuu").unwrap_err();
+    assert!(error.is_recoverable());
+    let sentence = error.to_string();
+    assert!(sentence.contains("4×4 matrix Kuu") && sentence.contains("pivot"), "{sentence}");
+    let indefinite = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 3.0 });
+    assert!(Cholesky::new(indefinite.as_ref(), Jitter::default(), "A").is_err());
+    let nan = Mat::from_fn(2, 2, |_, _| f64::NAN);
+    assert!(matches!(
+        Cholesky::new(nan.as_ref(), Jitter::default(), "A"),
+        Err(crate::Error::NonFinite { .. })
+    ));
+    let mut off_diagonal = spd(3, 1);
+    off_diagonal[(2, 0)] = f64::NAN;
+    assert!(Cholesky::new(off_diagonal.as_ref(), Jitter::default(), "A").is_err());
+}
+
+#[test]
+fn exp_is_accurate_on_every_path() {
+    let arguments: Vec<f64> = (0..200_000).map(|i| -708.0 + i as f64 * 0.007_085).collect();
+    let mut fast = arguments.clone();
+    exp::exp_in_place(&mut fast);
+    let mut worst: f64 = 0.0;
+    for (x, y) in arguments.iter().zip(&fast) {
+        for value in [*y, exp::exp::<false>(*x)] {
+            worst = worst.max((value / x.exp() - 1.0).abs());
+        }
+    }
+    assert!(worst < 4.0 * f64::EPSILON, "largest relative error {worst:e}");
+    let mut edges = [0.0, -0.0, -1e4, f64::NEG_INFINITY, f64::NAN, 1e4];
+    exp::exp_in_place(&mut edges);
+    assert_eq!(edges[0], 1.0);
+    assert_eq!(edges[1], 1.0);
+    assert!(edges[2] < 1e-300 && edges[3] < 1e-300);
+    assert!(edges[4].is_nan());
+    assert!(edges[5] > 1e300);
+}
+
+#[test]
+fn factorisations_give_the_same_bits_on_any_number_of_threads() {
+    let n = 700;
+    let a = spd(n, 21);
+    let bits = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let factor = Cholesky::new(a.as_ref(), Jitter::default(), "A").unwrap();
+            let inverse = factor.inverse();
+            let sandwich = sandwich_inverse(factor.l.as_ref(), a.clone(), par_for(n));
+            let mut product = Mat::zeros(n, n);
+            gemm(product.as_mut(), Accum::Replace, a.as_ref(), inverse.as_ref(), 1.0, par_for(n));
+            let sum = |m: &Mat<f64>| {
+                (0..n).fold(0u64, |h, j| {
+                    column(m.as_ref(), j).iter().fold(h, |h, v| {
+                        h.rotate_left(5).wrapping_mul(0x100_0000_01B3) ^ v.to_bits()
+                    })
+                })
+            };
+            [sum(&factor.l), sum(&inverse), sum(&sandwich), sum(&product)]
+        })
+    };
+    let one = bits(1);
+    for threads in [2, 3, 5] {
+        assert_eq!(one, bits(threads), "{threads} threads");
+    }
+}

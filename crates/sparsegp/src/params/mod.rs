@@ -1,0 +1,284 @@
+//! Parameters: named, constrained, possibly frozen, possibly with a prior.
+//!
+//! A component (kernel, mean, likelihood, inducing points) owns its [`Param`]s and lists them in a
+//! fixed order, each under a path such as `kernel.kernels[0].lengthscales`. Values are *constrained*
+//! (a variance, a lengthscale); optimisers see the flat vector of *free* numbers of those that are
+//! not frozen. Gradients are passed around with respect to the constrained values, in the order of
+//! the list, and mapped to the free vector in one place ([`free_gradient`]).
+
+mod prior;
+mod transform;
+
+pub use prior::Prior;
+pub use transform::Transform;
+
+use crate::error::{Error, Result, nearest};
+use serde_json::{Value, json};
+
+/// Shape of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// One number.
+    Scalar,
+    /// A list of numbers.
+    Vector(usize),
+    /// Rows × columns, stored column by column.
+    Matrix(usize, usize),
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shape::Scalar => write!(f, "scalar"),
+            Shape::Vector(n) => write!(f, "{n}"),
+            Shape::Matrix(n, m) => write!(f, "{n}×{m}"),
+        }
+    }
+}
+
+/// A parameter: constrained value, transform to free numbers, optional prior, frozen or not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    value: Vec<f64>,
+    shape: Shape,
+    transform: Transform,
+    /// Density of the constrained value, added to the objective (no Jacobian: MAP of the value).
+    pub prior: Option<Prior>,
+    /// Whether optimisers leave it alone.
+    pub frozen: bool,
+}
+
+impl Param {
+    /// A positive scalar (softplus transform).
+    pub fn positive(value: f64) -> Self {
+        Self::with(vec![value], Shape::Scalar, Transform::POSITIVE)
+    }
+
+    /// A list of positive numbers (softplus transform).
+    pub fn positive_vector(value: Vec<f64>) -> Self {
+        let shape = Shape::Vector(value.len());
+        Self::with(value, shape, Transform::POSITIVE)
+    }
+
+    /// A parameter with every part given. `value` holds matrices column by column.
+    pub fn with(value: Vec<f64>, shape: Shape, transform: Transform) -> Self {
+        Self { value, shape, transform, prior: None, frozen: false }
+    }
+
+    /// Constrained values; a matrix column by column.
+    pub fn value(&self) -> &[f64] {
+        &self.value
+    }
+
+    /// The value of a scalar (the first of several).
+    pub fn scalar(&self) -> f64 {
+        self.value[0]
+    }
+
+    /// Number of numbers.
+    pub fn len(&self) -> usize {
+        self.value.len()
+    }
+
+    /// Whether there are no numbers.
+    pub fn is_empty(&self) -> bool {
+        self.value.is_empty()
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The transform between constrained and free values.
+    pub fn transform(&self) -> Transform {
+        self.transform
+    }
+
+    /// Sets the values; one number is spread over all.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] if the number of values differs or one is outside the transform's
+    /// range.
+    pub fn set(&mut self, path: &str, value: &[f64]) -> Result<()> {
+        let invalid = |reason| Error::InvalidParameter { path: path.to_owned(), reason };
+        if value.len() != self.len() && value.len() != 1 {
+            return Err(invalid(format!(
+                "has {} values, {} were given; give all of them or one for all",
+                self.len(),
+                value.len()
+            )));
+        }
+        if let Some(bad) = value.iter().find(|v| !self.transform.contains(**v)) {
+            return Err(invalid(format!("{bad} is outside {}", self.transform.range())));
+        }
+        if value.len() == 1 {
+            self.value.fill(value[0]);
+        } else {
+            self.value.copy_from_slice(value);
+        }
+        Ok(())
+    }
+
+    /// JSON: plain numbers, or an object with `value`, `prior`, `frozen`, `transform` where these
+    /// differ from what `default_transform` and a fresh parameter have.
+    pub fn to_json(&self, default_transform: Transform) -> Value {
+        let value = match self.shape {
+            Shape::Scalar => json!(self.value[0]),
+            _ => json!(self.value),
+        };
+        if self.prior.is_none() && !self.frozen && self.transform == default_transform {
+            return value;
+        }
+        let mut object = json!({ "value": value });
+        if let Some(prior) = &self.prior {
+            object["prior"] = json!(prior);
+        }
+        if self.frozen {
+            object["frozen"] = json!(true);
+        }
+        if self.transform != default_transform {
+            object["transform"] = json!(self.transform);
+        }
+        object
+    }
+
+    /// Reads what [`Param::to_json`] writes into `self`: the number of values may change only from
+    /// and to a scalar (which callers then spread).
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for anything else than numbers or the object form.
+    pub fn read_json(&mut self, path: &str, json: &Value) -> Result<()> {
+        let invalid = |reason: String| Error::InvalidParameter { path: path.to_owned(), reason };
+        let numbers = |v: &Value| -> Result<Vec<f64>> {
+            match v {
+                Value::Number(_) => Ok(vec![v.as_f64().unwrap_or(f64::NAN)]),
+                Value::Array(items) => items
+                    .iter()
+                    .map(|item| {
+                        item.as_f64().ok_or_else(|| invalid(format!("{item} is not a number")))
+                    })
+                    .collect(),
+                other => Err(invalid(format!("{other} is not a number or a list of numbers"))),
+            }
+        };
+        let Value::Object(object) = json else {
+            return self.set(path, &numbers(json)?);
+        };
+        for (key, entry) in object {
+            match key.as_str() {
+                "transform" => {
+                    self.transform = serde_json::from_value(entry.clone())
+                        .map_err(|e| invalid(format!("transform: {e}")))?;
+                }
+                "prior" => {
+                    self.prior = serde_json::from_value(entry.clone())
+                        .map_err(|e| invalid(format!("prior: {e}")))?;
+                }
+                "frozen" => {
+                    self.frozen = entry
+                        .as_bool()
+                        .ok_or_else(|| invalid(format!("frozen: {entry} is not true or false")))?;
+                }
+                "value" => {}
+                other => {
+                    return Err(invalid(format!(
+                        "unknown entry `{other}`; known are value, prior, frozen, transform"
+                    )));
+                }
+            }
+        }
+        match object.get("value") {
+            Some(value) => self.set(path, &numbers(value)?),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A path with its parameter.
+pub type Named<'a> = (String, &'a Param);
+/// A path with its parameter, to change it.
+pub type NamedMut<'a> = (String, &'a mut Param);
+
+/// Puts `prefix.` before every path.
+pub fn prefixed<P>(
+    prefix: &str,
+    params: impl IntoIterator<Item = (String, P)>,
+) -> impl Iterator<Item = (String, P)> {
+    params.into_iter().map(move |(path, param)| (format!("{prefix}.{path}"), param))
+}
+
+/// Free numbers of the parameters that are not frozen, in order.
+pub fn free_values(params: &[Named<'_>]) -> Vec<f64> {
+    params
+        .iter()
+        .filter(|(_, p)| !p.frozen)
+        .flat_map(|(_, p)| p.value.iter().map(|v| p.transform.to_free(*v)))
+        .collect()
+}
+
+/// Sets the parameters that are not frozen from free numbers ([`free_values`]' inverse).
+pub fn set_free_values(params: Vec<NamedMut<'_>>, free: &[f64]) {
+    let mut rest = free;
+    for (_, p) in params {
+        if p.frozen {
+            continue;
+        }
+        let (own, tail) = rest.split_at(p.value.len());
+        rest = tail;
+        for (value, free) in p.value.iter_mut().zip(own) {
+            *value = p.transform.to_constrained(*free);
+        }
+    }
+    debug_assert!(rest.is_empty());
+}
+
+/// Gradient with respect to the free numbers of the parameters that are not frozen, from the
+/// gradient with respect to every constrained value (same order).
+pub fn free_gradient(params: &[Named<'_>], constrained: &[f64]) -> Vec<f64> {
+    let mut gradient = Vec::with_capacity(constrained.len());
+    let mut rest = constrained;
+    for (_, p) in params {
+        let (own, tail) = rest.split_at(p.value.len());
+        rest = tail;
+        if !p.frozen {
+            gradient.extend(own.iter().zip(&p.value).map(|(g, v)| g * p.transform.slope_at(*v)));
+        }
+    }
+    gradient
+}
+
+/// Sum of the log prior densities; adds its gradient with respect to the constrained values (frozen
+/// parameters included in the value: they are part of the posterior density).
+pub fn log_prior(params: &[Named<'_>], gradient: &mut [f64]) -> f64 {
+    let mut total = 0.0;
+    let mut offset = 0;
+    for (_, p) in params {
+        if let Some(prior) = &p.prior {
+            for (value, g) in p.value.iter().zip(&mut gradient[offset..]) {
+                total += prior.log_density(*value);
+                *g += prior.slope(*value);
+            }
+        }
+        offset += p.value.len();
+    }
+    total
+}
+
+/// The error for a path that does not exist, with the nearest that do.
+pub fn unknown(path: &str, existing: &[Named<'_>]) -> Error {
+    Error::UnknownParameter {
+        path: path.to_owned(),
+        nearest: nearest(path, existing.iter().map(|(p, _)| p.as_str())),
+    }
+}
+
+/// Whether `path` is `pattern` itself or lies in the group that `pattern` names
+/// (`kernel` names `kernel.variance` and `kernel.kernels[0].variance`).
+pub fn in_group(path: &str, pattern: &str) -> bool {
+    path.strip_prefix(pattern)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with('['))
+}
+
+#[cfg(test)]
+mod tests;

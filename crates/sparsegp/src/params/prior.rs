@@ -1,0 +1,90 @@
+//! Priors: densities of constrained values. No Jacobian of the transform is added, so that the mode
+//! does not depend on how a value is parameterised.
+
+use serde::{Deserialize, Serialize};
+use statrs::function::gamma::ln_gamma;
+
+/// A univariate density; a vector parameter has independent entries.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Prior {
+    /// Gamma with shape `concentration` and inverse scale `rate`.
+    #[serde(alias = "Gamma")]
+    Gamma {
+        /// Shape.
+        concentration: f64,
+        /// Inverse scale.
+        rate: f64,
+    },
+    /// The logarithm is normal with mean `loc` and standard deviation `scale`.
+    #[serde(alias = "LogNormal")]
+    LogNormal {
+        /// Mean of the logarithm.
+        loc: f64,
+        /// Standard deviation of the logarithm.
+        scale: f64,
+    },
+    /// Normal.
+    #[serde(alias = "Normal")]
+    Normal {
+        /// Mean.
+        loc: f64,
+        /// Standard deviation.
+        scale: f64,
+    },
+    /// Normal with mean 0, folded to the positive numbers.
+    #[serde(alias = "HalfNormal")]
+    HalfNormal {
+        /// Standard deviation of the normal before folding.
+        scale: f64,
+    },
+    /// Inverse gamma with shape `concentration` and `scale`.
+    #[serde(alias = "InverseGamma")]
+    InverseGamma {
+        /// Shape.
+        concentration: f64,
+        /// Scale.
+        scale: f64,
+    },
+}
+
+const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_8;
+
+impl Prior {
+    /// Log density at `x`.
+    pub fn log_density(&self, x: f64) -> f64 {
+        match *self {
+            Prior::Gamma { concentration: k, rate } => {
+                k * rate.ln() - ln_gamma(k) + (k - 1.0) * x.ln() - rate * x
+            }
+            Prior::LogNormal { loc, scale } => {
+                let z = (x.ln() - loc) / scale;
+                -0.5 * z * z - scale.ln() - x.ln() - HALF_LOG_2PI
+            }
+            Prior::Normal { loc, scale } => {
+                let z = (x - loc) / scale;
+                -0.5 * z * z - scale.ln() - HALF_LOG_2PI
+            }
+            Prior::HalfNormal { scale } => {
+                let z = x / scale;
+                -0.5 * z * z - scale.ln() - HALF_LOG_2PI + std::f64::consts::LN_2
+            }
+            Prior::InverseGamma { concentration: k, scale } => {
+                k * scale.ln() - ln_gamma(k) - (k + 1.0) * x.ln() - scale / x
+            }
+        }
+    }
+
+    /// Derivative of the log density.
+    pub fn slope(&self, x: f64) -> f64 {
+        match *self {
+            Prior::Gamma { concentration, rate } => (concentration - 1.0) / x - rate,
+            Prior::LogNormal { loc, scale } => -((x.ln() - loc) / (scale * scale) + 1.0) / x,
+            Prior::Normal { loc, scale } => -(x - loc) / (scale * scale),
+            Prior::HalfNormal { scale } => -x / (scale * scale),
+            Prior::InverseGamma { concentration, scale } => {
+                -(concentration + 1.0) / x + scale / (x * x)
+            }
+        }
+    }
+}

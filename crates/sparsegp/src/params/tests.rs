@@ -1,0 +1,136 @@
+use super::*;
+
+fn transforms() -> [Transform; 5] {
+    [
+        Transform::Identity,
+        Transform::POSITIVE,
+        Transform::Softplus { lower: 1e-6 },
+        Transform::Exp { lower: 0.3 },
+        Transform::Interval { lower: -1.5, upper: 2.5 },
+    ]
+}
+
+#[test]
+fn transforms_invert_and_their_slopes_match_differences() {
+    for t in transforms() {
+        for free in [-30.0, -3.0, -0.4, 0.0, 0.7, 5.0, 30.0] {
+            let value = t.to_constrained(free);
+            assert!(t.contains(value), "{t} at {free} gives {value}");
+            if free.abs() < 10.0 {
+                assert!((t.to_free(value) - free).abs() < 1e-9 * (1.0 + free.abs()), "{t} {free}");
+            }
+            let h = 1e-5;
+            let difference = (t.to_constrained(free + h) - t.to_constrained(free - h)) / (2.0 * h);
+            assert!(
+                (t.slope_at(value) - difference).abs() < 1e-8 * (1.0 + difference.abs()),
+                "{t} at {free}: {} against {difference}",
+                t.slope_at(value)
+            );
+        }
+        // far out, the value stays strictly inside and finite numbers stay finite
+        for free in [-1e4, -800.0] {
+            let value = t.to_constrained(free);
+            assert!(t.contains(value), "{t} at {free} gives {value}");
+        }
+        assert!(t.to_constrained(f64::NAN).is_nan());
+    }
+}
+
+#[test]
+fn softplus_inverse_keeps_tiny_and_huge_values() {
+    for value in [1e-300, 1e-20, 1e-3, 1.0, 40.0, 1e6, 1e12] {
+        let t = Transform::POSITIVE;
+        let back = t.to_constrained(t.to_free(value));
+        assert!((back - value).abs() <= 1e-12 * value, "{value} comes back as {back}");
+    }
+}
+
+#[test]
+fn prior_slopes_match_differences_and_densities_integrate_to_one() {
+    let priors = [
+        Prior::Gamma { concentration: 2.3, rate: 3.1 },
+        Prior::LogNormal { loc: 0.1, scale: 0.7 },
+        Prior::Normal { loc: 1.4, scale: 0.6 },
+        Prior::HalfNormal { scale: 1.7 },
+        Prior::InverseGamma { concentration: 3.2, scale: 2.1 },
+    ];
+    for prior in priors {
+        for x in [0.2, 0.9, 3.7] {
+            let h = 1e-6;
+            let difference = (prior.log_density(x + h) - prior.log_density(x - h)) / (2.0 * h);
+            assert!((prior.slope(x) - difference).abs() < 1e-7 * (1.0 + difference.abs()));
+        }
+        let n = 400_000;
+        let (low, high) =
+            if matches!(prior, Prior::Normal { .. }) { (-8.0, 12.0) } else { (0.0, 200.0) };
+        let h = (high - low) / n as f64;
+        let total: f64 =
+            (0..n).map(|i| prior.log_density(low + (i as f64 + 0.5) * h).exp() * h).sum();
+        assert!((total - 1.0).abs() < 1e-5, "{prior:?} integrates to {total}");
+    }
+}
+
+#[test]
+fn the_free_vector_skips_frozen_parameters_and_comes_back() {
+    let mut a = Param::positive_vector(vec![0.3, 2.7]);
+    let mut b = Param::positive(1.9);
+    b.frozen = true;
+    let mut c = Param::with(vec![-4.0, 0.5, 2.0, 1.0], Shape::Matrix(2, 2), Transform::Identity);
+    let free = free_values(&[("a".into(), &a), ("b".into(), &b), ("c".into(), &c)]);
+    assert_eq!(free.len(), 6);
+    let shifted: Vec<f64> = free.iter().map(|v| v + 0.25).collect();
+    set_free_values(
+        vec![("a".into(), &mut a), ("b".into(), &mut b), ("c".into(), &mut c)],
+        &shifted,
+    );
+    assert_eq!(b.scalar(), 1.9);
+    assert_eq!(c.value()[0], -3.75);
+    let gradient = free_gradient(
+        &[("a".into(), &a), ("b".into(), &b), ("c".into(), &c)],
+        &[2.0, 3.0, 100.0, 1.0, 1.0, 1.0, 1.0],
+    );
+    assert_eq!(gradient.len(), 6);
+    assert!((gradient[1] - 3.0 * Transform::POSITIVE.slope_at(a.value()[1])).abs() < 1e-15);
+}
+
+#[test]
+fn setting_checks_range_and_number_and_names_the_path() {
+    let mut p = Param::positive_vector(vec![1.0, 2.0, 3.0]);
+    p.set("kernel.lengthscales", &[0.7]).unwrap();
+    assert_eq!(p.value(), [0.7, 0.7, 0.7]);
+    let error = p.set("kernel.lengthscales", &[1.0, -2.0, 1.0]).unwrap_err().to_string();
+    assert!(error.contains("kernel.lengthscales") && error.contains("-2"), "{error}");
+    let error = p.set("kernel.lengthscales", &[1.0, 2.0]).unwrap_err().to_string();
+    assert!(error.contains("has 3 values, 2 were given"), "{error}");
+    assert!(p.set("x", &[f64::NAN]).is_err());
+}
+
+#[test]
+fn unknown_paths_name_the_nearest() {
+    let p = Param::positive(1.0);
+    let existing = [("kernel.variance".to_owned(), &p), ("likelihood.variance".to_owned(), &p)];
+    let error = unknown("kernel.varaince", &existing).to_string();
+    assert!(error.contains("nearest: `kernel.variance`"), "{error}");
+}
+
+#[test]
+fn groups_are_prefixes_at_a_boundary() {
+    assert!(in_group("kernel.kernels[0].variance", "kernel"));
+    assert!(in_group("kernel.kernels[0].variance", "kernel.kernels[0]"));
+    assert!(in_group("kernel.kernels[0].variance", "kernel.kernels"));
+    assert!(!in_group("kernel.variance", "kernel.vari"));
+}
+
+#[test]
+fn json_round_trips_priors_and_flags() {
+    let mut p = Param::positive_vector(vec![0.3, 2.7]);
+    assert_eq!(p.to_json(Transform::POSITIVE), serde_json::json!([0.3, 2.7]));
+    p.prior = Some(Prior::Gamma { concentration: 2.0, rate: 3.0 });
+    p.frozen = true;
+    let json = p.to_json(Transform::POSITIVE);
+    let mut q = Param::positive_vector(vec![1.0, 1.0]);
+    q.read_json("kernel.lengthscales", &json).unwrap();
+    assert_eq!(p, q);
+    let error = q.read_json("kernel.lengthscales", &serde_json::json!({"valeu": 1})).unwrap_err();
+    assert!(error.to_string().contains("valeu"), "{error}");
+}

@@ -1,0 +1,132 @@
+//! Maps between constrained values and free numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// How a constrained value is written as a free real number.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "type")]
+pub enum Transform {
+    /// Any real number.
+    Identity,
+    /// `lower + log(1 + eˣ)`: numbers above `lower`.
+    Softplus {
+        /// Lower bound, not reached.
+        lower: f64,
+    },
+    /// `lower + eˣ`: numbers above `lower`.
+    Exp {
+        /// Lower bound, not reached.
+        lower: f64,
+    },
+    /// `lower + (upper − lower) / (1 + e⁻ˣ)`: numbers strictly between.
+    Interval {
+        /// Lower bound, not reached.
+        lower: f64,
+        /// Upper bound, not reached.
+        upper: f64,
+    },
+}
+
+impl Transform {
+    /// Positive numbers, by softplus.
+    pub const POSITIVE: Transform = Transform::Softplus { lower: 0.0 };
+
+    /// Whether the transform can produce `value`.
+    pub fn contains(self, value: f64) -> bool {
+        value.is_finite()
+            && match self {
+                Transform::Identity => true,
+                Transform::Softplus { lower } | Transform::Exp { lower } => value > lower,
+                Transform::Interval { lower, upper } => value > lower && value < upper,
+            }
+    }
+
+    /// The range in words.
+    pub fn range(self) -> String {
+        match self {
+            Transform::Identity => "the finite numbers".into(),
+            Transform::Softplus { lower } | Transform::Exp { lower } if lower == 0.0 => {
+                "the positive numbers".into()
+            }
+            Transform::Softplus { lower } | Transform::Exp { lower } => {
+                format!("the numbers above {lower}")
+            }
+            Transform::Interval { lower, upper } => format!("the interval ({lower}, {upper})"),
+        }
+    }
+
+    /// Free number of a constrained value.
+    pub fn to_free(self, value: f64) -> f64 {
+        match self {
+            Transform::Identity => value,
+            Transform::Softplus { lower } => {
+                let y = value - lower;
+                // log(eʸ − 1), without overflow for large y
+                y + (-(-y).exp_m1()).ln()
+            }
+            Transform::Exp { lower } => (value - lower).ln(),
+            Transform::Interval { lower, upper } => ((value - lower) / (upper - value)).ln(),
+        }
+    }
+
+    /// Constrained value of a free number. Strictly inside the range: where rounding would reach
+    /// the bound, the nearest number inside is returned.
+    pub fn to_constrained(self, free: f64) -> f64 {
+        let above = |lower: f64, excess: f64| {
+            let value = lower + excess.max(f64::MIN_POSITIVE);
+            if value > lower || value.is_nan() { value } else { lower.next_up() }
+        };
+        match self {
+            Transform::Identity => free,
+            Transform::Softplus { lower } => {
+                if free.is_nan() {
+                    return free;
+                }
+                above(lower, free.max(0.0) + (-free.abs()).exp().ln_1p())
+            }
+            Transform::Exp { lower } => {
+                if free.is_nan() {
+                    return free;
+                }
+                above(lower, free.exp())
+            }
+            Transform::Interval { lower, upper } => {
+                if free.is_nan() {
+                    return free;
+                }
+                let fraction = if free >= 0.0 {
+                    1.0 / (1.0 + (-free).exp())
+                } else {
+                    free.exp() / (1.0 + free.exp())
+                };
+                (lower + (upper - lower) * fraction).clamp(lower.next_up(), upper.next_down())
+            }
+        }
+    }
+
+    /// ∂ value / ∂ free, as a function of the constrained value.
+    pub fn slope_at(self, value: f64) -> f64 {
+        match self {
+            Transform::Identity => 1.0,
+            // sigmoid(free) = 1 − e^{−y} with y = softplus(free)
+            Transform::Softplus { lower } => -(-(value - lower)).exp_m1(),
+            Transform::Exp { lower } => value - lower,
+            Transform::Interval { lower, upper } => {
+                (value - lower) * (upper - value) / (upper - lower)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Transform {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Transform::Identity => write!(f, "none"),
+            Transform::Softplus { lower } if *lower == 0.0 => write!(f, "softplus"),
+            Transform::Softplus { lower } => write!(f, "softplus above {lower:e}"),
+            Transform::Exp { lower } if *lower == 0.0 => write!(f, "exp"),
+            Transform::Exp { lower } => write!(f, "exp above {lower:e}"),
+            Transform::Interval { lower, upper } => write!(f, "interval ({lower}, {upper})"),
+        }
+    }
+}
