@@ -1,8 +1,15 @@
 //! Scalable Gaussian processes.
 
 pub mod data;
+pub mod engine;
 pub mod error;
+pub mod kernels;
+pub mod likelihoods;
 pub mod linalg;
+pub mod means;
+pub mod methods;
+pub mod model;
 pub mod optim;
 pub mod params;
+pub mod terms;
 pub use error::{Error, Result};

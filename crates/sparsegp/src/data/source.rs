@@ -22,6 +22,10 @@ pub trait Source: Send + Sync {
     fn inputs(&self) -> usize;
     /// Number of target columns P.
     fn outputs(&self) -> usize;
+    /// Whether all rows are in memory, so that a chunk of any size costs nothing.
+    fn is_resident(&self) -> bool {
+        false
+    }
     /// Calls `f` with consecutive chunks of exactly `chunk_rows` rows (the last may be shorter), in
     /// order. Stops at the first error and returns it.
     fn for_each_chunk(
@@ -66,6 +70,9 @@ impl Source for InMemory {
     }
     fn outputs(&self) -> usize {
         self.y.ncols()
+    }
+    fn is_resident(&self) -> bool {
+        true
     }
     fn for_each_chunk(
         &self,

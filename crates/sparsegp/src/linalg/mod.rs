@@ -122,10 +122,40 @@ pub fn dot(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
 
 /// Adds Σⱼ aᵢⱼ bᵢⱼ to `out[i]`.
 pub fn add_row_dots(a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut [f64]) {
-    for j in 0..a.ncols() {
-        for ((o, x), y) in out.iter_mut().zip(column(a, j)).zip(column(b, j)) {
-            *o += x * y;
+    struct Loop<'a>(&'a [f64], &'a [f64], &'a mut [f64]);
+    impl exp::Vectorised for Loop<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            for ((o, x), y) in self.2.iter_mut().zip(self.0).zip(self.1) {
+                *o = exp::mul_add::<FMA>(*x, *y, *o);
+            }
         }
+    }
+    for j in 0..a.ncols() {
+        exp::dispatch(Loop(column(a, j), column(b, j), out));
+    }
+}
+
+/// `dst[i, j] += factor·weights[i]·src[i, j]`.
+pub fn add_scaled_rows(
+    mut dst: MatMut<'_, f64>,
+    src: MatRef<'_, f64>,
+    weights: &[f64],
+    factor: f64,
+) {
+    struct Loop<'a>(&'a mut [f64], &'a [f64], &'a [f64], f64);
+    impl exp::Vectorised for Loop<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            for ((t, s), w) in self.0.iter_mut().zip(self.1).zip(self.2) {
+                *t = exp::mul_add::<FMA>(self.3 * w, *s, *t);
+            }
+        }
+    }
+    for j in 0..src.ncols() {
+        exp::dispatch(Loop(column_mut(dst.rb_mut(), j), column(src, j), weights, factor));
     }
 }
 

@@ -1,0 +1,54 @@
+//! Blocks of rows on threads, with sums that do not depend on the number of threads.
+//!
+//! Rows are cut into blocks of a fixed size. Block b belongs to lane b mod (number of lanes); a lane
+//! adds its blocks in order into its own accumulator, and the accumulators are added in the order of
+//! the lanes. Which thread works on a lane does not matter.
+
+use crate::data::{Rows, Source};
+use crate::error::Result;
+use rayon::prelude::*;
+
+/// Rows per block. Large enough for matrix products to run at full speed, small enough for a block
+/// of 1024 features to stay in cache.
+pub const BLOCK: usize = 512;
+
+/// Number of lanes for M features: as many as keep the accumulators (M×M each) below 64 MiB, between
+/// 8 and 16. It depends on M alone: the sums must not depend on the machine.
+pub fn count(features: usize) -> usize {
+    const BUDGET: usize = (64 << 20) / 8;
+    (BUDGET / (features * features).max(1)).clamp(8, 16)
+}
+
+/// Calls `work` with every block of rows and the lane it belongs to.
+pub fn sweep<L: Send>(
+    data: &dyn Source,
+    lanes: &mut [L],
+    work: impl Fn(&mut L, Rows<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    let round = BLOCK * lanes.len();
+    let chunk = if data.is_resident() { data.rows().next_multiple_of(round) } else { round };
+    data.for_each_chunk(chunk, &mut |rows: Rows<'_>| {
+        let n = rows.x.nrows();
+        let block = |start: usize| {
+            let len = BLOCK.min(n - start);
+            Rows {
+                start: rows.start + start,
+                x: rows.x.subrows(start, len),
+                y: rows.y.subrows(start, len),
+            }
+        };
+        if n <= BLOCK {
+            // one block: no thread hand-off
+            return if n == 0 { Ok(()) } else { work(&mut lanes[0], block(0)) };
+        }
+        let step = BLOCK * lanes.len();
+        lanes.par_iter_mut().enumerate().try_for_each(|(index, lane)| {
+            let mut start = index * BLOCK;
+            while start < n {
+                work(lane, block(start))?;
+                start += step;
+            }
+            Ok(())
+        })
+    })
+}

@@ -1,0 +1,176 @@
+//! What sums and products of kernels share.
+
+use super::registry::Args;
+use super::{Cotangents, Kernel, Tape};
+use crate::error::Result;
+use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
+use crate::params::{Named, NamedMut, prefixed};
+use faer::reborrow::ReborrowMut;
+use serde_json::{Value, json};
+use std::ops::Range;
+
+/// How children are combined, entry by entry.
+pub trait Operation: Copy + Send + Sync + std::fmt::Debug + 'static {
+    /// Name of the kernel.
+    const NAME: &'static str;
+    /// The value of no children.
+    const NEUTRAL: f64;
+    /// Combines two values.
+    fn combine(a: f64, b: f64) -> f64;
+    /// Whether a child's cotangent is multiplied by the values of its siblings.
+    const MULTIPLIES: bool;
+    /// The variance that child `index` of `count` starts with, where all should have `variance`.
+    fn share(variance: f64, index: usize, count: usize) -> f64;
+}
+
+/// Children combined by an [`Operation`].
+#[derive(Clone, Debug)]
+pub struct Composite<O: Operation> {
+    children: Vec<Box<dyn Kernel>>,
+    operation: std::marker::PhantomData<O>,
+}
+
+/// Builds a composite from its JSON entries.
+///
+/// # Errors
+/// As for [`super::build`].
+pub fn build<O: Operation>(args: Args<'_>) -> Result<Box<dyn Kernel>> {
+    args.allow(&["kernels"])?;
+    Ok(Box::new(Composite::<O> { children: args.children()?, operation: std::marker::PhantomData }))
+}
+
+impl<O: Operation> Composite<O> {
+    /// Children with their ranges among the composite's parameters.
+    fn children(&self) -> Vec<(&dyn Kernel, Range<usize>)> {
+        let mut offset = 0;
+        self.children
+            .iter()
+            .map(|child| {
+                let start = offset;
+                offset += child.num_params();
+                (child.as_ref(), start..offset)
+            })
+            .collect()
+    }
+
+    fn diags(&self, x: MatRef<f64>) -> Vec<Vec<f64>> {
+        self.children
+            .iter()
+            .map(|child| {
+                let mut own = vec![0.0; x.nrows()];
+                child.diag(x, &mut own);
+                own
+            })
+            .collect()
+    }
+}
+
+fn combine_columns<O: Operation>(mut a: MatMut<f64>, b: MatRef<f64>) {
+    for j in 0..a.ncols() {
+        let target = column_mut(a.rb_mut(), j);
+        target.iter_mut().zip(column(b, j)).for_each(|(t, v)| *t = O::combine(*t, *v));
+    }
+}
+
+impl<O: Operation> Kernel for Composite<O> {
+    fn name(&self) -> &'static str {
+        O::NAME
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        let own = self.children.iter().enumerate();
+        own.flat_map(|(i, c)| prefixed(&format!("kernels[{i}]"), c.params()).collect::<Vec<_>>())
+            .collect()
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        let own = self.children.iter_mut().enumerate();
+        own.flat_map(|(i, c)| {
+            prefixed(&format!("kernels[{i}]"), c.params_mut()).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+
+    fn evaluate(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        mut out: MatMut<f64>,
+        tape: &mut Tape,
+    ) {
+        // the children's values go on the tape above the children's own records, so that all of
+        // them are at hand before the first child is pulled back
+        let mut values: Vec<Mat<f64>> = Vec::with_capacity(self.children.len());
+        for (index, child) in self.children.iter().enumerate() {
+            let mut k = tape.buffer(out.nrows(), out.ncols());
+            child.evaluate(x, z, k.as_mut(), tape);
+            if index == 0 {
+                out.copy_from(k.as_ref());
+            } else {
+                combine_columns::<O>(out.rb_mut(), k.as_ref());
+            }
+            if tape.is_recording() { values.push(k) } else { tape.recycle(k) }
+        }
+        values.into_iter().for_each(|k| tape.push(k));
+    }
+
+    fn vjp(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        _: MatRef<f64>,
+        k_bar: MatMut<f64>,
+        tape: &mut Tape,
+        sinks: &mut Cotangents<'_>,
+    ) {
+        let mut values: Vec<Mat<f64>> = self.children.iter().map(|_| tape.pop()).collect();
+        values.reverse();
+        for (index, (child, range)) in self.children().into_iter().enumerate().rev() {
+            let mut bar = tape.buffer(k_bar.nrows(), k_bar.ncols());
+            bar.copy_from(k_bar.as_ref());
+            if O::MULTIPLIES {
+                for (_, value) in values.iter().enumerate().filter(|(other, _)| *other != index) {
+                    combine_columns::<O>(bar.as_mut(), value.as_ref());
+                }
+            }
+            let k = values[index].as_ref();
+            child.vjp(x, z, k, bar.as_mut(), tape, &mut sinks.child(range));
+            tape.recycle(bar);
+        }
+        values.into_iter().for_each(|k| tape.recycle(k));
+    }
+
+    fn diag(&self, x: MatRef<f64>, out: &mut [f64]) {
+        out.fill(O::NEUTRAL);
+        for own in self.diags(x) {
+            out.iter_mut().zip(&own).for_each(|(o, v)| *o = O::combine(*o, *v));
+        }
+    }
+
+    fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
+        let diags = if O::MULTIPLIES { self.diags(x) } else { Vec::new() };
+        for (index, (child, range)) in self.children().into_iter().enumerate() {
+            let mut own = weights.to_vec();
+            for (_, value) in diags.iter().enumerate().filter(|(other, _)| *other != index) {
+                own.iter_mut().zip(value).for_each(|(o, v)| *o *= v);
+            }
+            child.diag_vjp(x, &own, &mut sinks.child(range));
+        }
+    }
+
+    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
+        let count = self.children.len();
+        for (index, child) in self.children.iter_mut().enumerate() {
+            child.initialise(lengthscales, O::share(variance, index, count));
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let children: Vec<Value> = self.children.iter().map(|c| c.to_json()).collect();
+        json!({ "type": O::NAME, "kernels": children })
+    }
+
+    fn clone_box(&self) -> Box<dyn Kernel> {
+        Box::new(self.clone())
+    }
+}

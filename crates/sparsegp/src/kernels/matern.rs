@@ -1,0 +1,81 @@
+//! Matérn kernels of order 1/2, 3/2 and 5/2 (Rasmussen & Williams 2006, Eq. 4.17).
+
+use super::radial::{Profile, build};
+use super::registry::Entry;
+use crate::linalg::exp::exp;
+
+/// κ = e^{−ϱ}.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Matern12;
+/// κ = (1 + √3ϱ) e^{−√3ϱ}.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Matern32;
+/// κ = (1 + √5ϱ + 5ϱ²/3) e^{−√5ϱ}.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Matern52;
+
+/// Registry entry.
+pub const ENTRY_12: Entry = Entry {
+    name: Matern12::NAME,
+    aliases: &["matern-1/2", "exponential_covariance", "ou"],
+    about: "Matérn 1/2, variance·exp(−ϱ): rough, continuous functions",
+    build: build::<Matern12>,
+};
+/// Registry entry.
+pub const ENTRY_32: Entry = Entry {
+    name: Matern32::NAME,
+    aliases: &["matern-3/2"],
+    about: "Matérn 3/2: functions with one derivative",
+    build: build::<Matern32>,
+};
+/// Registry entry.
+pub const ENTRY_52: Entry = Entry {
+    name: Matern52::NAME,
+    aliases: &["matern-5/2", "matern"],
+    about: "Matérn 5/2: functions with two derivatives",
+    build: build::<Matern52>,
+};
+
+const SQRT_3: f64 = 1.732_050_807_568_877_2;
+const SQRT_5: f64 = 2.236_067_977_499_789_7;
+
+impl Profile for Matern12 {
+    const NAME: &'static str = "matern12";
+    const SLOPE_OVER_VALUE: Option<f64> = None;
+    const EXACT_DISTANCES: bool = true;
+
+    #[inline(always)]
+    fn value_and_slope<const FMA: bool>(d2: f64) -> (f64, f64) {
+        let r = d2.sqrt();
+        let value = exp::<FMA>(-r);
+        // −e^{−ϱ}/(2ϱ) has no limit at 0: coincident points exert no force, as a subgradient
+        let slope = if d2 > 0.0 { -0.5 * value / r } else { 0.0 };
+        (value, slope)
+    }
+}
+
+impl Profile for Matern32 {
+    const NAME: &'static str = "matern32";
+    const SLOPE_OVER_VALUE: Option<f64> = None;
+    const EXACT_DISTANCES: bool = false;
+
+    #[inline(always)]
+    fn value_and_slope<const FMA: bool>(d2: f64) -> (f64, f64) {
+        let t = SQRT_3 * d2.sqrt();
+        let e = exp::<FMA>(-t);
+        ((1.0 + t) * e, -1.5 * e)
+    }
+}
+
+impl Profile for Matern52 {
+    const NAME: &'static str = "matern52";
+    const SLOPE_OVER_VALUE: Option<f64> = None;
+    const EXACT_DISTANCES: bool = false;
+
+    #[inline(always)]
+    fn value_and_slope<const FMA: bool>(d2: f64) -> (f64, f64) {
+        let t = SQRT_5 * d2.sqrt();
+        let e = exp::<FMA>(-t);
+        ((1.0 + t + 5.0 / 3.0 * d2) * e, -5.0 / 6.0 * (1.0 + t) * e)
+    }
+}

@@ -1,0 +1,123 @@
+//! Covariance functions.
+//!
+//! A [`Kernel`] fills blocks of covariances and pulls cotangents back to its hyperparameters and to
+//! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
+//! line in [`registry`].
+
+pub mod composite;
+pub mod constant;
+pub mod linear;
+pub mod matern;
+pub mod product;
+pub mod radial;
+mod registry;
+pub mod spec;
+pub mod squared_exponential;
+pub mod sum;
+mod tape;
+pub mod white;
+
+pub use registry::{Args, Entry, REGISTRY, build};
+pub use spec::Inputs;
+pub use tape::Tape;
+
+use crate::error::Result;
+use crate::linalg::{MatMut, MatRef};
+use crate::params::{Named, NamedMut};
+use serde_json::Value;
+
+/// Where cotangents are added to.
+pub struct Cotangents<'a> {
+    /// Gradient with respect to the constrained hyperparameters, in the order of [`Kernel::params`].
+    pub params: &'a mut [f64],
+    /// Gradient with respect to the first inputs, B×D.
+    pub x: Option<MatMut<'a, f64>>,
+    /// Gradient with respect to the second inputs, M×D. Unused where the second inputs are the first:
+    /// then `x` receives both parts.
+    pub z: Option<MatMut<'a, f64>>,
+}
+
+impl Cotangents<'_> {
+    /// The same sinks for a child whose parameters are `range` of the parent's.
+    pub fn child(&mut self, range: std::ops::Range<usize>) -> Cotangents<'_> {
+        Cotangents {
+            params: &mut self.params[range],
+            x: self.x.as_mut().map(|m| m.rb_mut()),
+            z: self.z.as_mut().map(|m| m.rb_mut()),
+        }
+    }
+}
+
+/// A covariance function k(x, x′) of D-dimensional inputs.
+///
+/// Inputs are blocks of rows (B×D, M×D). The second inputs are `None` for the covariance of the
+/// first with themselves, K(X): the two differ where a kernel looks at identity, not at place
+/// ([`white`]), and K(X) is exactly symmetric with an exact diagonal.
+pub trait Kernel: Send + Sync + std::fmt::Debug {
+    /// Name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// Hyperparameters with their paths, in a fixed order.
+    fn params(&self) -> Vec<Named<'_>>;
+
+    /// The same, to change them.
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>>;
+
+    /// Number of hyperparameters (numbers, not paths).
+    fn num_params(&self) -> usize {
+        self.params().iter().map(|(_, p)| p.len()).sum()
+    }
+
+    /// Covariances k(xᵢ, zⱼ) into `out` (B×M; B×B without `z`). Whatever [`Kernel::vjp`] will need
+    /// is pushed on the tape if that records.
+    fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, out: MatMut<f64>, tape: &mut Tape);
+
+    /// Pulls `k_bar`, the cotangent of `k` = what [`Kernel::evaluate`] gave for the same arguments
+    /// with this recording `tape`, back into `sinks`. `k_bar` is scratch afterwards.
+    fn vjp(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        k: MatRef<f64>,
+        k_bar: MatMut<f64>,
+        tape: &mut Tape,
+        sinks: &mut Cotangents<'_>,
+    );
+
+    /// Variances k(xᵢ, xᵢ), the diagonal of K(X), into `out`.
+    fn diag(&self, x: MatRef<f64>, out: &mut [f64]);
+
+    /// Pulls the cotangent of the variances back into `sinks` (hyperparameters and `x`).
+    fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>);
+
+    /// Gives the hyperparameters starting values on the scale of the data: `lengthscales` (one per
+    /// input column) and `variance`, the variance that the kernel should explain in all.
+    fn initialise(&mut self, lengthscales: &[f64], variance: f64);
+
+    /// The kernel as JSON, which [`build`] reads.
+    fn to_json(&self) -> Value;
+
+    /// A copy.
+    fn clone_box(&self) -> Box<dyn Kernel>;
+}
+
+impl Clone for Box<dyn Kernel> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
+}
+
+/// A kernel from its specification, either the short form (`matern52 + linear`) or JSON.
+///
+/// # Errors
+/// [`crate::Error::Spec`] that names the position and what would be right;
+/// [`crate::Error::InvalidParameter`] for values out of range.
+pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
+    let json = spec::read(spec)?;
+    build(&json, inputs)
+}
+
+use faer::reborrow::ReborrowMut;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,388 @@
+//! Stationary kernels of the scaled distance: k(x, x′) = σ² κ(ϱ²), ϱ² = Σ_q (x_q − x′_q)²/ℓ_q².
+//!
+//! Everything is written in ϱ² and the slope κ′ = ∂κ/∂ϱ², so that ϱ itself is never differentiated
+//! A new kernel is a [`Profile`].
+
+use super::registry::{Args, object};
+use super::{Cotangents, Kernel, Tape};
+use crate::error::Result;
+use crate::linalg::exp::{Vectorised, dispatch};
+use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
+use crate::params::{Named, NamedMut, Param};
+use faer::reborrow::ReborrowMut;
+use serde_json::Value;
+
+/// κ and its slope.
+pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
+    /// Name of the kernel.
+    const NAME: &'static str;
+    /// `Some(c)` where κ′ = c·κ, so that the slope needs no memory.
+    const SLOPE_OVER_VALUE: Option<f64>;
+    /// Whether distances must be exact near 0 (κ has a kink there), whatever it costs.
+    const EXACT_DISTANCES: bool;
+    /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite.
+    /// Implementations are `#[inline(always)]`.
+    fn value_and_slope<const FMA: bool>(squared_distance: f64) -> (f64, f64);
+}
+
+/// With at most this many active inputs, distances are sums of squared differences; with more, the
+/// product ‖x‖² − 2xᵀz + ‖z‖² by GEMM is faster.
+const DIRECT_DIMS: usize = 4;
+
+/// A stationary kernel with variance and one lengthscale, or one per active input.
+#[derive(Clone, Debug)]
+pub struct Radial<P: Profile> {
+    variance: Param,
+    lengthscales: Param,
+    dims: Vec<usize>,
+    dims_given: bool,
+    profile: std::marker::PhantomData<P>,
+}
+
+/// Builds a radial kernel from its JSON entries.
+///
+/// # Errors
+/// As for [`super::build`].
+pub fn build<P: Profile>(args: Args<'_>) -> Result<Box<dyn Kernel>> {
+    args.allow(&["variance", "lengthscales", "active_dims", "ard"])?;
+    let (dims, dims_given) = args.active_dims()?;
+    let ard = args.ard(true)?;
+    Ok(Box::new(Radial::<P> {
+        variance: args.positive("variance", None, false)?,
+        lengthscales: args.positive("lengthscales", Some(dims.len()), ard)?,
+        dims,
+        dims_given,
+        profile: std::marker::PhantomData::<P>,
+    }))
+}
+
+impl<P: Profile> Radial<P> {
+    fn inverse_lengthscale(&self, q: usize) -> f64 {
+        let values = self.lengthscales.value();
+        1.0 / if values.len() == 1 { values[0] } else { values[q] }
+    }
+
+    /// Mean of the active columns: distances are computed from there, which keeps the product form
+    /// accurate when the data lie far from the origin.
+    fn centre(&self, x: MatRef<f64>) -> Vec<f64> {
+        let n = x.nrows().max(1) as f64;
+        self.dims.iter().map(|&d| column(x, d).iter().sum::<f64>() / n).collect()
+    }
+
+    /// Active columns, centred and divided by their lengthscales.
+    fn scaled(&self, x: MatRef<f64>, centre: &[f64]) -> Mat<f64> {
+        let mut scaled = Mat::zeros(x.nrows(), self.dims.len());
+        for (q, (&d, c)) in self.dims.iter().zip(centre).enumerate() {
+            let factor = self.inverse_lengthscale(q);
+            for (s, v) in column_mut(scaled.as_mut(), q).iter_mut().zip(column(x, d)) {
+                *s = (v - c) * factor;
+            }
+        }
+        scaled
+    }
+
+    fn direct(&self) -> bool {
+        P::EXACT_DISTANCES || self.dims.len() <= DIRECT_DIMS
+    }
+}
+
+fn squared_norms(x: MatRef<f64>) -> Vec<f64> {
+    let mut norms = vec![0.0; x.nrows()];
+    for q in 0..x.ncols() {
+        for (n, v) in norms.iter_mut().zip(column(x, q)) {
+            *n += v * v;
+        }
+    }
+    norms
+}
+
+/// Squared distances of one column in place (`out` holds −2xᵀz unless `direct`), then κ and κ′.
+struct Column<'a, P> {
+    /// Where κ goes; holds −2 xᵢᵀz on entry unless `direct`.
+    out: &'a mut [f64],
+    slopes: Option<&'a mut [f64]>,
+    x: MatRef<'a, f64>,
+    z: MatRef<'a, f64>,
+    j: usize,
+    x_norms: &'a [f64],
+    z_norm: f64,
+    direct: bool,
+    variance: f64,
+    profile: std::marker::PhantomData<P>,
+}
+
+impl<P: Profile> Vectorised for Column<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { out, slopes, x, z, j, x_norms, z_norm, direct, variance, .. } = self;
+        if direct {
+            out.fill(0.0);
+            for q in 0..x.ncols() {
+                let zq = z[(j, q)];
+                for (o, v) in out.iter_mut().zip(column(x, q)) {
+                    let difference = v - zq;
+                    *o = crate::linalg::exp::mul_add::<FMA>(difference, difference, *o);
+                }
+            }
+        } else {
+            for (o, n) in out.iter_mut().zip(x_norms) {
+                let d2 = *o + (n + z_norm);
+                *o = if d2 < 0.0 { 0.0 } else { d2 };
+            }
+        }
+        match slopes {
+            None => {
+                for o in out.iter_mut() {
+                    *o = variance * P::value_and_slope::<FMA>(*o).0;
+                }
+            }
+            Some(slopes) => {
+                for (o, s) in out.iter_mut().zip(slopes) {
+                    let (value, slope) = P::value_and_slope::<FMA>(*o);
+                    *o = variance * value;
+                    *s = variance * slope;
+                }
+            }
+        }
+    }
+}
+
+impl<P: Profile> Kernel for Radial<P> {
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        vec![("variance".into(), &self.variance), ("lengthscales".into(), &self.lengthscales)]
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        vec![
+            ("variance".into(), &mut self.variance),
+            ("lengthscales".into(), &mut self.lengthscales),
+        ]
+    }
+
+    fn evaluate(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        mut out: MatMut<f64>,
+        tape: &mut Tape,
+    ) {
+        let centre = self.centre(z.unwrap_or(x));
+        let xs = self.scaled(x, &centre);
+        let zs = match z {
+            Some(z) => self.scaled(z, &centre),
+            None => xs.clone(),
+        };
+        let (x_norms, z_norms) = if self.direct() {
+            (Vec::new(), vec![0.0; zs.nrows()])
+        } else {
+            // one block of rows is one thread's work; a large K(X) uses them all
+            let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
+            gemm(out.rb_mut(), Accum::Replace, xs.as_ref(), zs.transpose(), -2.0, par);
+            (squared_norms(xs.as_ref()), squared_norms(zs.as_ref()))
+        };
+        let variance = self.variance.scalar();
+        let mut slopes = (tape.is_recording() && P::SLOPE_OVER_VALUE.is_none())
+            .then(|| tape.buffer(x.nrows(), zs.nrows()));
+        for j in 0..zs.nrows() {
+            dispatch(Column {
+                out: column_mut(out.rb_mut(), j),
+                slopes: slopes.as_mut().map(|s| column_mut(s.as_mut(), j)),
+                x: xs.as_ref(),
+                z: zs.as_ref(),
+                j,
+                x_norms: &x_norms,
+                z_norm: z_norms[j],
+                direct: self.direct(),
+                variance,
+                profile: std::marker::PhantomData::<P>,
+            });
+            if z.is_none() {
+                // the product form leaves rounding here, which the slope of a kink would magnify
+                let (value, slope) = P::value_and_slope::<false>(0.0);
+                out[(j, j)] = variance * value;
+                if let Some(slopes) = &mut slopes {
+                    slopes[(j, j)] = variance * slope;
+                }
+            }
+        }
+        if let Some(slopes) = slopes {
+            tape.push(slopes);
+        }
+    }
+
+    fn vjp(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        k: MatRef<f64>,
+        mut k_bar: MatMut<f64>,
+        tape: &mut Tape,
+        sinks: &mut Cotangents<'_>,
+    ) {
+        let centre = self.centre(z.unwrap_or(x));
+        let xs = self.scaled(x, &centre);
+        let zs = match z {
+            Some(z) => self.scaled(z, &centre),
+            None => xs.clone(),
+        };
+        // H = K̄ ∘ σ²κ′, in place; Σ K̄∘K; row and column sums of H
+        let slopes = P::SLOPE_OVER_VALUE.is_none().then(|| tape.pop());
+        let mut row_sums = vec![0.0; x.nrows()];
+        let mut column_sums = vec![0.0; zs.nrows()];
+        let mut weighted = 0.0;
+        for (j, column_sum) in column_sums.iter_mut().enumerate() {
+            let (sum, dot) = dispatch(Weigh {
+                k_bar: column_mut(k_bar.rb_mut(), j),
+                k: column(k, j),
+                slopes: slopes.as_ref().map(|s| column(s.as_ref(), j)),
+                factor: P::SLOPE_OVER_VALUE.unwrap_or(1.0),
+                row_sums: &mut row_sums,
+            });
+            *column_sum = sum;
+            weighted += dot;
+        }
+        if let Some(slopes) = slopes {
+            tape.recycle(slopes);
+        }
+        sinks.params[0] += weighted / self.variance.scalar();
+
+        let h = k_bar.as_ref();
+        let d = self.dims.len();
+        // HᵀX̃ (M×d): Σᵢ hᵢⱼ x̃ᵢ, enough for lengthscales and z
+        let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
+        let mut htx = Mat::zeros(zs.nrows(), d);
+        gemm(htx.as_mut(), Accum::Replace, h.transpose(), xs.as_ref(), 1.0, par);
+        let single = self.lengthscales.len() == 1;
+        for q in 0..d {
+            // Σ h (x̃ − z̃)² = Σ x̃² row sum + Σ z̃² column sum − 2 Σ z̃ (HᵀX̃)
+            let mut total = 0.0;
+            for (v, s) in column(xs.as_ref(), q).iter().zip(&row_sums) {
+                total += v * v * s;
+            }
+            let cross = column(htx.as_ref(), q);
+            for ((v, s), c) in column(zs.as_ref(), q).iter().zip(&column_sums).zip(cross) {
+                total += v * v * s - 2.0 * v * c;
+            }
+            // ∂ϱ²/∂ℓ = −2 (x̃ − z̃)²/ℓ
+            let inverse = self.inverse_lengthscale(q);
+            sinks.params[1 + if single { 0 } else { q }] -= 2.0 * inverse * total;
+        }
+        // ∂ϱ²/∂z = 2 (z̃ − x̃)/ℓ, ∂ϱ²/∂x = 2 (x̃ − z̃)/ℓ
+        let to_z = |sink: &mut MatMut<'_, f64>| {
+            for q in 0..d {
+                let factor = 2.0 * self.inverse_lengthscale(q);
+                let target = column_mut(sink.rb_mut(), self.dims[q]);
+                let zq = column(zs.as_ref(), q);
+                let cross = column(htx.as_ref(), q);
+                for (((t, v), s), c) in target.iter_mut().zip(zq).zip(&column_sums).zip(cross) {
+                    *t += factor * (v * s - c);
+                }
+            }
+        };
+        if z.is_none() {
+            if let Some(sink) = &mut sinks.x {
+                to_z(sink);
+            }
+        } else if let Some(sink) = &mut sinks.z {
+            to_z(sink);
+        }
+        if let Some(sink) = &mut sinks.x {
+            let mut hz = Mat::zeros(x.nrows(), d);
+            gemm(hz.as_mut(), Accum::Replace, h, zs.as_ref(), 1.0, par);
+            for q in 0..d {
+                let factor = 2.0 * self.inverse_lengthscale(q);
+                let target = column_mut(sink.rb_mut(), self.dims[q]);
+                let xq = column(xs.as_ref(), q);
+                let cross = column(hz.as_ref(), q);
+                for (((t, v), s), c) in target.iter_mut().zip(xq).zip(&row_sums).zip(cross) {
+                    *t += factor * (v * s - c);
+                }
+            }
+        }
+    }
+
+    fn diag(&self, _: MatRef<f64>, out: &mut [f64]) {
+        out.fill(self.variance.scalar() * P::value_and_slope::<false>(0.0).0);
+    }
+
+    fn diag_vjp(&self, _: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
+        sinks.params[0] += weights.iter().sum::<f64>() * P::value_and_slope::<false>(0.0).0;
+    }
+
+    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
+        let own: Vec<f64> = self.dims.iter().map(|&d| lengthscales[d]).collect();
+        let values = if self.lengthscales.len() == 1 {
+            // one for all: the geometric mean
+            vec![(own.iter().map(|l| l.ln()).sum::<f64>() / own.len() as f64).exp()]
+        } else {
+            own
+        };
+        super::spec::initialise(&mut self.lengthscales, &values);
+        super::spec::initialise(&mut self.variance, &[variance]);
+    }
+
+    fn to_json(&self) -> Value {
+        object(
+            P::NAME,
+            &[("variance", &self.variance), ("lengthscales", &self.lengthscales)],
+            self.dims_given.then_some(&self.dims),
+        )
+    }
+
+    fn clone_box(&self) -> Box<dyn Kernel> {
+        Box::new(self.clone())
+    }
+}
+
+/// One column of H = K̄ ∘ slope in place; returns its sum and Σ K̄∘K, adds to the row sums.
+struct Weigh<'a> {
+    k_bar: &'a mut [f64],
+    k: &'a [f64],
+    slopes: Option<&'a [f64]>,
+    factor: f64,
+    row_sums: &'a mut [f64],
+}
+
+impl Vectorised for Weigh<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> (f64, f64) {
+        // eight partial sums, so that the sum may run in vectors in a fixed order
+        let mut sums = [0.0; 8];
+        let mut dots = [0.0; 8];
+        let slopes = self.slopes.unwrap_or(self.k);
+        let n = self.k_bar.len();
+        let (k, slopes, rows) = (&self.k[..n], &slopes[..n], &mut self.row_sums[..n]);
+        let whole = n / 8 * 8;
+        let mut i = 0;
+        while i < whole {
+            let b: &mut [f64; 8] = (&mut self.k_bar[i..i + 8]).try_into().expect("eight");
+            let kk: &[f64; 8] = k[i..i + 8].try_into().expect("eight");
+            let ss: &[f64; 8] = slopes[i..i + 8].try_into().expect("eight");
+            let rr: &mut [f64; 8] = (&mut rows[i..i + 8]).try_into().expect("eight");
+            for l in 0..8 {
+                dots[l] += b[l] * kk[l];
+                let h = b[l] * ss[l] * self.factor;
+                b[l] = h;
+                sums[l] += h;
+                rr[l] += h;
+            }
+            i += 8;
+        }
+        for i in whole..n {
+            dots[0] += self.k_bar[i] * k[i];
+            let h = self.k_bar[i] * slopes[i] * self.factor;
+            self.k_bar[i] = h;
+            sums[0] += h;
+            rows[i] += h;
+        }
+        (sums.iter().sum(), dots.iter().sum())
+    }
+}

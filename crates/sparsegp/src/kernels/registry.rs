@@ -1,0 +1,189 @@
+//! The list of kernels by name, and how a kernel is built from JSON.
+
+use super::{Inputs, Kernel, constant, linear, matern, product, squared_exponential, sum, white};
+use crate::error::{Error, Result, nearest};
+use crate::params::{Param, Transform};
+use serde_json::{Map, Value};
+
+/// A kernel that can be named in a specification.
+pub struct Entry {
+    /// The name that is written.
+    pub name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// One line for people.
+    pub about: &'static str,
+    /// Builds it with starting values 1.
+    pub build: fn(Args<'_>) -> Result<Box<dyn Kernel>>,
+}
+
+/// Every kernel: one line each.
+pub const REGISTRY: &[Entry] = &[
+    squared_exponential::ENTRY,
+    matern::ENTRY_12,
+    matern::ENTRY_32,
+    matern::ENTRY_52,
+    linear::ENTRY,
+    constant::ENTRY,
+    white::ENTRY,
+    sum::ENTRY,
+    product::ENTRY,
+];
+
+/// The entry of a registered name or alias, in any capitals.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    let name = name.to_ascii_lowercase();
+    REGISTRY.iter().find(|e| e.name == name || e.aliases.contains(&name.as_str()))
+}
+
+/// Builds a kernel from JSON: `{"type": "rbf", "variance": 2.0, "active_dims": [0, 1]}`.
+///
+/// # Errors
+/// [`Error::Spec`] for an unknown type or entry, [`Error::InvalidParameter`] for values out of range.
+pub fn build(json: &Value, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
+    let wrong = |reason: String| Error::Spec { spec: json.to_string(), position: 0, reason };
+    let Value::Object(entries) = json else {
+        return Err(wrong("a kernel is an object with an entry `type`".into()));
+    };
+    let Some(Value::String(name)) = entries.get("type") else {
+        return Err(wrong("the entry `type` is missing".into()));
+    };
+    let Some(entry) = find(name) else {
+        let names = REGISTRY.iter().map(|e| e.name);
+        return Err(wrong(format!(
+            "unknown kernel `{name}`; nearest: {}; known: {}",
+            nearest(&name.to_ascii_lowercase(), names.clone()).join(", "),
+            names.collect::<Vec<_>>().join(", ")
+        )));
+    };
+    (entry.build)(Args { name: entry.name, entries, inputs })
+}
+
+/// The entries of a kernel's JSON object, with the inputs it will see.
+pub struct Args<'a> {
+    name: &'static str,
+    entries: &'a Map<String, Value>,
+    /// The inputs.
+    pub inputs: Inputs<'a>,
+}
+
+impl Args<'_> {
+    /// A [`Error::Spec`] for these arguments.
+    pub fn wrong(&self, reason: String) -> Error {
+        Error::Spec {
+            spec: Value::Object(self.entries.clone()).to_string(),
+            position: 0,
+            reason: format!("kernel `{}`: {reason}", self.name),
+        }
+    }
+
+    /// Refuses entries that nobody asked for.
+    pub fn allow(&self, known: &[&str]) -> Result<()> {
+        match self.entries.keys().find(|k| *k != "type" && !known.contains(&k.as_str())) {
+            Some(key) => Err(self.wrong(format!(
+                "unknown entry `{key}`; known: {}",
+                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The positive parameter called `name`, 1 where it is not given. `len` is the number of values
+    /// of a vector; a vector may also be given as one number for all, and then stays a scalar unless
+    /// the specification gave none and `ard` asks for one value per input.
+    pub fn positive(&self, name: &str, len: Option<usize>, ard: bool) -> Result<Param> {
+        let given = self.entries.get(name);
+        let value = match given {
+            Some(Value::Object(object)) => object.get("value"),
+            other => other,
+        };
+        let vector = match (len, value) {
+            (None, _) => None,
+            (Some(len), Some(Value::Array(items))) if items.len() == len => Some(len),
+            (Some(len), Some(Value::Array(items))) => {
+                return Err(self.wrong(format!(
+                    "`{name}` has {} values for {len} active input columns",
+                    items.len()
+                )));
+            }
+            (Some(_), Some(_)) if !self.entries.contains_key("ard") => None,
+            (Some(len), _) => ard.then_some(len),
+        };
+        let mut param = match vector {
+            Some(len) => Param::positive_vector(vec![1.0; len]),
+            None => Param::positive(1.0),
+        };
+        if let Some(json) = given {
+            param.read_json(name, json)?;
+        }
+        Ok(param)
+    }
+
+    /// Whether there is one lengthscale (or variance) per input column: the entry `ard`, else
+    /// `default`.
+    pub fn ard(&self, default: bool) -> Result<bool> {
+        match self.entries.get("ard") {
+            None => Ok(default),
+            Some(Value::Bool(ard)) => Ok(*ard),
+            Some(other) => Err(self.wrong(format!("`ard` is true or false, not {other}"))),
+        }
+    }
+
+    /// Indices of the input columns the kernel looks at, and whether they were given.
+    pub fn active_dims(&self) -> Result<(Vec<usize>, bool)> {
+        let Some(given) = self.entries.get("active_dims") else {
+            return Ok(((0..self.inputs.dim).collect(), false));
+        };
+        let Value::Array(items) = given else {
+            return Err(self.wrong(format!("`active_dims` is a list, not {given}")));
+        };
+        let mut dims = Vec::with_capacity(items.len());
+        for item in items {
+            let dim = match item {
+                Value::String(name) => self.inputs.position(name).ok_or_else(|| {
+                    self.wrong(format!("`active_dims`: no input column is called `{name}`"))
+                })?,
+                other => other
+                    .as_u64()
+                    .map(|d| d as usize)
+                    .ok_or_else(|| self.wrong(format!("`active_dims`: {other} is not an index")))?,
+            };
+            if dim >= self.inputs.dim {
+                return Err(self.wrong(format!(
+                    "`active_dims`: {dim} is out of range, there are {} input columns (from 0)",
+                    self.inputs.dim
+                )));
+            }
+            if dims.contains(&dim) {
+                return Err(self.wrong(format!("`active_dims`: {dim} is given twice")));
+            }
+            dims.push(dim);
+        }
+        if dims.is_empty() {
+            return Err(self.wrong("`active_dims` is empty".into()));
+        }
+        Ok((dims, true))
+    }
+
+    /// The children of a sum or product.
+    pub fn children(&self) -> Result<Vec<Box<dyn Kernel>>> {
+        match self.entries.get("kernels") {
+            Some(Value::Array(items)) if !items.is_empty() => {
+                items.iter().map(|item| build(item, self.inputs)).collect()
+            }
+            _ => Err(self.wrong("`kernels` is a list of kernels".into())),
+        }
+    }
+}
+
+/// JSON of a kernel from its parameters: plain numbers where nothing else is set.
+pub fn object(name: &str, params: &[(&str, &Param)], dims: Option<&[usize]>) -> Value {
+    let mut object = serde_json::json!({ "type": name });
+    for (path, param) in params {
+        object[*path] = param.to_json(Transform::POSITIVE);
+    }
+    if let Some(dims) = dims {
+        object["active_dims"] = serde_json::json!(dims);
+    }
+    object
+}

@@ -1,0 +1,197 @@
+//! The specification language: `matern52 + linear`, `rbf(active_dims=[0,1]) * linear(variance=2)`,
+//! or the JSON that it stands for.
+//!
+//! ```text
+//! sum     = product { "+" product }
+//! product = atom { "*" atom }
+//! atom    = "(" sum ")" | name [ "(" [ entry "=" JSON { "," entry "=" JSON } ] ")" ]
+//! ```
+//! Values are JSON; bare words (`true`, names of columns in lists) may go without quotation marks
+//! only where JSON allows it.
+
+use crate::error::{Error, Result};
+use crate::params::Param;
+use serde_json::{Map, Value, json};
+
+/// The input columns that a kernel will see.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// How many.
+    pub dim: usize,
+    /// Their names, if any, for `active_dims`.
+    pub names: Option<&'a [String]>,
+}
+
+impl<'a> Inputs<'a> {
+    /// Unnamed columns.
+    pub fn unnamed(dim: usize) -> Self {
+        Self { dim, names: None }
+    }
+
+    /// Named columns.
+    pub fn named(names: &'a [String]) -> Self {
+        Self { dim: names.len(), names: Some(names) }
+    }
+
+    /// Index of a column.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.names?.iter().position(|n| n == name)
+    }
+}
+
+/// Reads a specification into JSON. Text that starts with `{` is JSON already.
+///
+/// # Errors
+/// [`Error::Spec`] with the position of the problem.
+pub fn read(spec: &str) -> Result<Value> {
+    if spec.trim_start().starts_with('{') {
+        return serde_json::from_str(spec).map_err(|e| Error::Spec {
+            spec: spec.to_owned(),
+            position: e.column().saturating_sub(1),
+            reason: format!("not valid JSON: {e}"),
+        });
+    }
+    let mut parser = Parser { spec, position: 0 };
+    let value = parser.sum()?;
+    parser.skip_space();
+    if parser.position < spec.len() {
+        return Err(parser.wrong("expected `+`, `*` or the end"));
+    }
+    Ok(value)
+}
+
+struct Parser<'a> {
+    spec: &'a str,
+    position: usize,
+}
+
+impl Parser<'_> {
+    fn wrong(&self, reason: impl Into<String>) -> Error {
+        Error::Spec { spec: self.spec.to_owned(), position: self.position, reason: reason.into() }
+    }
+
+    fn rest(&self) -> &str {
+        &self.spec[self.position..]
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.position += rest.len() - rest.trim_start().len();
+    }
+
+    fn take(&mut self, symbol: char) -> bool {
+        self.skip_space();
+        let found = self.rest().starts_with(symbol);
+        if found {
+            self.position += symbol.len_utf8();
+        }
+        found
+    }
+
+    fn operands(
+        &mut self,
+        symbol: char,
+        name: &str,
+        operand: fn(&mut Self) -> Result<Value>,
+    ) -> Result<Value> {
+        let mut kernels = vec![operand(self)?];
+        while self.take(symbol) {
+            kernels.push(operand(self)?);
+        }
+        Ok(match kernels.pop() {
+            Some(only) if kernels.is_empty() => only,
+            last => {
+                kernels.extend(last);
+                json!({ "type": name, "kernels": kernels })
+            }
+        })
+    }
+
+    fn sum(&mut self) -> Result<Value> {
+        self.operands('+', "sum", Self::product)
+    }
+
+    fn product(&mut self) -> Result<Value> {
+        self.operands('*', "product", Self::atom)
+    }
+
+    fn word(&mut self) -> String {
+        self.skip_space();
+        let rest = self.rest();
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-' && c != '/')
+            .unwrap_or(rest.len());
+        let word = rest[..end].to_owned();
+        self.position += end;
+        word
+    }
+
+    fn atom(&mut self) -> Result<Value> {
+        if self.take('(') {
+            let inner = self.sum()?;
+            return if self.take(')') { Ok(inner) } else { Err(self.wrong("expected `)`")) };
+        }
+        let name = self.word();
+        if name.is_empty() {
+            return Err(self.wrong("expected the name of a kernel, such as `rbf` or `matern52`"));
+        }
+        let mut entries = Map::new();
+        entries.insert("type".into(), json!(name));
+        if self.take('(') && !self.take(')') {
+            loop {
+                let entry = self.word();
+                if entry.is_empty() {
+                    return Err(self.wrong("expected an entry, such as `variance=2.0`"));
+                }
+                if !self.take('=') {
+                    return Err(self.wrong(format!("expected `=` after `{entry}`")));
+                }
+                let value = self.json()?;
+                if entries.insert(entry.clone(), value).is_some() {
+                    return Err(self.wrong(format!("`{entry}` is given twice")));
+                }
+                if self.take(')') {
+                    break;
+                }
+                if !self.take(',') {
+                    return Err(self.wrong("expected `,` or `)`"));
+                }
+            }
+        }
+        Ok(Value::Object(entries))
+    }
+
+    /// One JSON value, ended by `,` or `)` outside brackets and strings.
+    fn json(&mut self) -> Result<Value> {
+        self.skip_space();
+        let mut stream = serde_json::Deserializer::from_str(self.rest()).into_iter::<Value>();
+        match stream.next() {
+            Some(Ok(value)) => {
+                self.position += stream.byte_offset();
+                Ok(value)
+            }
+            // serde_json wants a separator after a number; `)` is none
+            _ => {
+                let rest = self.rest();
+                let end = rest.find([',', ')']).unwrap_or(rest.len());
+                let text = rest[..end].trim_end();
+                let value = serde_json::from_str(text)
+                    .map_err(|e| self.wrong(format!("`{text}` is not a JSON value: {e}")))?;
+                self.position += end;
+                Ok(value)
+            }
+        }
+    }
+}
+
+/// Starting values from the data, moved inside the parameter's range where they are not.
+pub fn initialise(param: &mut Param, values: &[f64]) {
+    let transform = param.transform();
+    let inside: Vec<f64> = values
+        .iter()
+        .map(|v| if transform.contains(*v) { *v } else { transform.to_constrained(0.0) })
+        .collect();
+    // the number of values fits by construction and each is in range
+    let set = param.set("", &inside);
+    debug_assert!(set.is_ok());
+}

@@ -1,0 +1,56 @@
+//! What a kernel remembers between value and pull-back.
+
+use crate::linalg::Mat;
+
+/// A stack of matrices that [`super::Kernel::evaluate`] pushes and [`super::Kernel::vjp`] pops, in
+/// opposite order, and a pool that keeps their memory for the next block.
+#[derive(Debug, Default)]
+pub struct Tape {
+    recording: bool,
+    stack: Vec<Mat<f64>>,
+    pool: Vec<Mat<f64>>,
+}
+
+impl Tape {
+    /// A tape that records: a pull-back follows.
+    pub fn recording() -> Self {
+        Self { recording: true, ..Self::default() }
+    }
+
+    /// A tape that does not record: values only.
+    pub fn off() -> Self {
+        Self::default()
+    }
+
+    /// Whether a pull-back will follow.
+    pub fn is_recording(&self) -> bool {
+        self.recording
+    }
+
+    /// A matrix of the given shape with arbitrary contents.
+    pub fn buffer(&mut self, rows: usize, cols: usize) -> Mat<f64> {
+        match self.pool.iter().position(|m| m.nrows() == rows && m.ncols() == cols) {
+            Some(index) => self.pool.swap_remove(index),
+            None => {
+                self.pool.clear();
+                Mat::zeros(rows, cols)
+            }
+        }
+    }
+
+    /// Gives a buffer back.
+    pub fn recycle(&mut self, buffer: Mat<f64>) {
+        self.pool.push(buffer);
+    }
+
+    /// Puts a matrix on the stack.
+    pub fn push(&mut self, matrix: Mat<f64>) {
+        debug_assert!(self.recording);
+        self.stack.push(matrix);
+    }
+
+    /// Takes the last matrix from the stack.
+    pub fn pop(&mut self) -> Mat<f64> {
+        self.stack.pop().expect("a pull-back pops what the evaluation of the same arguments pushed")
+    }
+}

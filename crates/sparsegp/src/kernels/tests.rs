@@ -1,0 +1,311 @@
+use super::*;
+use crate::linalg::{Mat, column};
+use crate::params::{free_values, set_free_values};
+
+pub(crate) fn wave(rows: usize, cols: usize, seed: f64) -> Mat<f64> {
+    Mat::from_fn(rows, cols, |i, j| {
+        (1.7 * i as f64 + 2.3 * j as f64 * seed + seed).sin() * 1.3 + 0.2 * j as f64
+    })
+}
+
+/// Every registered kernel, nested ones, active dimensions, one and many lengthscales, far from 1.
+fn zoo() -> Vec<Box<dyn Kernel>> {
+    [
+        "rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6])",
+        "rbf(variance=0.6, lengthscales=1.4)",
+        "rbf(variance=0.6, lengthscales=[0.4], active_dims=[2])",
+        "matern12(variance=2.1, lengthscales=[0.8, 1.9, 0.6])",
+        "matern32(variance=0.4, lengthscales=[0.8, 1.9, 0.6])",
+        "matern52(variance=1.3, lengthscales=[0.9, 0.5], active_dims=[2, 0])",
+        "linear(variance=0.7)",
+        "linear(variance=[0.7, 1.2, 2.0])",
+        "linear(variance=[0.7], active_dims=[1], ard=true)",
+        "constant(variance=2.5)",
+        "white(variance=0.3)",
+        "rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6]) + linear(variance=0.4) + white(variance=0.2)",
+        "matern32(variance=1.2, lengthscales=0.9) * linear(variance=0.7) * constant(variance=0.8)",
+        "(rbf(variance=1.2,lengthscales=0.9) + matern52(variance=0.4,lengthscales=1.1)) \
+         * (linear(variance=0.3) + constant(variance=1.4)) + white(variance=0.1)",
+    ]
+    .iter()
+    .map(|s| parse(s, Inputs::unnamed(3)).unwrap())
+    .collect()
+}
+
+fn value(k: &dyn Kernel, x: MatRef<f64>, z: Option<MatRef<f64>>) -> Mat<f64> {
+    let mut out = Mat::full(x.nrows(), z.map_or(x.nrows(), |z| z.nrows()), f64::NAN);
+    k.evaluate(x, z, out.as_mut(), &mut Tape::off());
+    out
+}
+
+#[test]
+fn every_registered_kernel_is_in_the_zoo() {
+    let json: String = zoo().iter().map(|k| k.to_json().to_string()).collect();
+    for entry in REGISTRY {
+        assert!(
+            json.contains(&format!("\"type\":\"{}\"", entry.name)),
+            "{} is missing",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn covariances_are_symmetric_psd_and_agree_with_cross_and_diag() {
+    let x = wave(23, 3, 1.1);
+    for k in zoo() {
+        let own = value(&*k, x.as_ref(), None);
+        let cross = value(&*k, x.as_ref(), Some(x.as_ref()));
+        let mut diag = vec![0.0; 23];
+        k.diag(x.as_ref(), &mut diag);
+        let has_white = k.to_json().to_string().contains("white");
+        for i in 0..23 {
+            assert!((own[(i, i)] - diag[i]).abs() < 1e-12 * (1.0 + diag[i]), "{}", k.name());
+            for j in 0..23 {
+                assert!((own[(i, j)] - own[(j, i)]).abs() < 1e-13, "{}", k.name());
+                if i != j || !has_white {
+                    assert!((own[(i, j)] - cross[(i, j)]).abs() < 1e-7, "{} {i} {j}", k.name());
+                }
+            }
+        }
+        let eigenvalues = own.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+        assert!(eigenvalues[0] > -1e-12 * 23.0 * diag[0].max(1.0), "{}", k.name());
+    }
+}
+
+#[test]
+fn distances_far_from_the_origin_keep_their_accuracy() {
+    // more active columns than the direct form takes, so that the product form is used
+    let x = Mat::from_fn(9, 7, |i, j| 1e6 + (i as f64 * 1.3 + j as f64).sin());
+    let z = Mat::from_fn(5, 7, |i, j| 1e6 + (i as f64 * 0.7 - j as f64).cos());
+    let k = parse("rbf(variance=1.3, lengthscales=0.8)", Inputs::unnamed(7)).unwrap();
+    let fast = value(&*k, x.as_ref(), Some(z.as_ref()));
+    for i in 0..9 {
+        for j in 0..5 {
+            let d2: f64 = (0..7).map(|q| ((x[(i, q)] - z[(j, q)]) / 0.8).powi(2)).sum();
+            assert!((fast[(i, j)] - 1.3 * (-0.5 * d2).exp()).abs() < 1e-9);
+        }
+    }
+}
+
+/// Σ W∘K for a cotangent W and its gradient, against central differences in every hyperparameter
+/// and both inputs.
+#[test]
+fn pull_backs_pass_differences() {
+    for (rows, dims) in [(11, 3), (19, 7)] {
+        let kernels: Vec<_> = if dims == 3 {
+            zoo()
+        } else {
+            ["rbf", "matern32", "matern52", "matern12", "rbf*linear + matern32"]
+                .iter()
+                .map(|s| {
+                    let mut k = parse(s, Inputs::unnamed(dims)).unwrap();
+                    let lengthscales: Vec<f64> = (0..dims).map(|q| 1.5 + 0.3 * q as f64).collect();
+                    k.initialise(&lengthscales, 1.7);
+                    k
+                })
+                .collect()
+        };
+        let x = wave(rows, dims, 0.9);
+        let z = wave(6, dims, 1.6);
+        for kernel in kernels {
+            check(&*kernel, &x, Some(&z));
+            check(&*kernel, &x, None);
+            check_diag(&*kernel, &x);
+        }
+    }
+}
+
+fn numeric(f: impl Fn(f64) -> f64, h: f64) -> f64 {
+    (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h)
+}
+
+fn moved(k: &dyn Kernel, index: usize, h: f64) -> Box<dyn Kernel> {
+    let mut k = k.clone_box();
+    let mut rest = index;
+    for (path, p) in k.params_mut() {
+        if rest < p.len() {
+            let mut v = p.value().to_vec();
+            v[rest] += h;
+            p.set(&path, &v).unwrap();
+            break;
+        }
+        rest -= p.len();
+    }
+    k
+}
+
+fn shifted(a: &Mat<f64>, i: usize, j: usize, h: f64) -> Mat<f64> {
+    let mut b = a.clone();
+    b[(i, j)] += h;
+    b
+}
+
+fn close(own: f64, difference: f64, what: &str) {
+    assert!(
+        (own - difference).abs() < 2e-7 * (1.0 + difference.abs()),
+        "{what}: {own} {difference}"
+    );
+}
+
+fn check(k: &dyn Kernel, x: &Mat<f64>, z: Option<&Mat<f64>>) {
+    let cols = z.map_or(x.nrows(), |z| z.nrows());
+    let raw = wave(x.nrows(), cols, 2.2);
+    // a symmetric cotangent for a symmetric matrix
+    let w = Mat::from_fn(x.nrows(), cols, |i, j| {
+        if z.is_some() { raw[(i, j)] } else { 0.5 * (raw[(i, j)] + raw[(j, i)]) }
+    });
+    let total = |k: &dyn Kernel, x: &Mat<f64>, z: Option<&Mat<f64>>| {
+        let v = value(k, x.as_ref(), z.map(|z| z.as_ref()));
+        crate::linalg::dot(v.as_ref(), w.as_ref())
+    };
+    let mut tape = Tape::recording();
+    let mut out = Mat::zeros(x.nrows(), cols);
+    let mut params = vec![0.0; k.num_params()];
+    let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
+    let mut z_bar = Mat::zeros(cols, x.ncols());
+    // twice: the buffers of the tape are reused
+    for _ in 0..2 {
+        params.fill(0.0);
+        x_bar.fill(0.0);
+        z_bar.fill(0.0);
+        let mut bar = w.clone();
+        k.evaluate(x.as_ref(), z.map(|z| z.as_ref()), out.as_mut(), &mut tape);
+        let mut sinks =
+            Cotangents { params: &mut params, x: Some(x_bar.as_mut()), z: Some(z_bar.as_mut()) };
+        let zr = z.map(|z| z.as_ref());
+        k.vjp(x.as_ref(), zr, out.as_ref(), bar.as_mut(), &mut tape, &mut sinks);
+    }
+    let name = k.to_json().to_string();
+    for (index, own) in params.iter().enumerate() {
+        let difference = numeric(|h| total(&*moved(k, index, h), x, z), 1e-3);
+        close(*own, difference, &format!("{name} parameter {index}"));
+    }
+    for q in 0..x.ncols() {
+        for i in 0..x.nrows() {
+            let difference = numeric(|h| total(k, &shifted(x, i, q, h), z), 1e-3);
+            close(x_bar[(i, q)], difference, &format!("{name} x {i} {q}"));
+        }
+        if let Some(z) = z {
+            for j in 0..z.nrows() {
+                let difference = numeric(|h| total(k, x, Some(&shifted(z, j, q, h))), 1e-3);
+                close(z_bar[(j, q)], difference, &format!("{name} z {j} {q}"));
+            }
+        }
+    }
+}
+
+fn check_diag(k: &dyn Kernel, x: &Mat<f64>) {
+    let weights: Vec<f64> = (0..x.nrows()).map(|i| (i as f64 * 0.9).cos()).collect();
+    let total = |k: &dyn Kernel, x: &Mat<f64>| {
+        let mut d = vec![0.0; x.nrows()];
+        k.diag(x.as_ref(), &mut d);
+        d.iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>()
+    };
+    let mut params = vec![0.0; k.num_params()];
+    let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
+    let mut sinks = Cotangents { params: &mut params, x: Some(x_bar.as_mut()), z: None };
+    k.diag_vjp(x.as_ref(), &weights, &mut sinks);
+    for (index, own) in params.iter().enumerate() {
+        close(*own, numeric(|h| total(&*moved(k, index, h), x), 1e-3), "diag parameter");
+    }
+    for q in 0..x.ncols() {
+        for i in 0..x.nrows() {
+            close(x_bar[(i, q)], numeric(|h| total(k, &shifted(x, i, q, h)), 1e-3), "diag x");
+        }
+    }
+}
+
+#[test]
+fn coincident_points_are_exact_for_the_kink_of_matern12() {
+    let x = wave(12, 7, 1.3);
+    let z = Mat::from_fn(4, 7, |i, j| x[(3 * i, j)]);
+    let k = parse("matern12(variance=1.9, lengthscales=0.7)", Inputs::unnamed(7)).unwrap();
+    let v = value(&*k, x.as_ref(), Some(z.as_ref()));
+    for i in 0..4 {
+        assert_eq!(v[(3 * i, i)], 1.9);
+    }
+}
+
+#[test]
+fn specifications_round_trip_through_json() {
+    for k in zoo() {
+        let json = k.to_json();
+        let again = build(&json, Inputs::unnamed(3)).unwrap();
+        assert_eq!(json, again.to_json());
+        let x = wave(5, 3, 0.4);
+        let (a, b) = (value(&*k, x.as_ref(), None), value(&*again, x.as_ref(), None));
+        for j in 0..5 {
+            assert_eq!(column(a.as_ref(), j), column(b.as_ref(), j));
+        }
+        let free = free_values(&k.params());
+        let mut third = k.clone_box();
+        set_free_values(third.params_mut(), &free);
+        assert_eq!(free.len(), k.num_params());
+    }
+}
+
+#[test]
+fn the_language_binds_as_arithmetic_does_and_flags_survive() {
+    let names: Vec<String> = ["age", "height"].iter().map(|s| s.to_string()).collect();
+    let inputs = Inputs::named(&names);
+    let k = parse("rbf + linear*constant + white", inputs).unwrap();
+    let paths: Vec<String> = k.params().into_iter().map(|(p, _)| p).collect();
+    assert_eq!(
+        paths,
+        [
+            "kernels[0].variance",
+            "kernels[0].lengthscales",
+            "kernels[1].kernels[0].variance",
+            "kernels[1].kernels[1].variance",
+            "kernels[2].variance"
+        ]
+    );
+    let k = parse(
+        r#"rbf(active_dims=["height"], variance={"value": 2.5, "frozen": true,
+           "prior": {"type": "gamma", "concentration": 2, "rate": 3}})"#,
+        inputs,
+    )
+    .unwrap();
+    let params = k.params();
+    assert!(params[0].1.frozen && params[0].1.prior.is_some());
+    assert_eq!(params[0].1.scalar(), 2.5);
+    assert_eq!(params[1].1.len(), 1);
+    let json = k.to_json();
+    assert_eq!(json, build(&json, inputs).unwrap().to_json());
+}
+
+#[test]
+fn lengthscales_are_one_per_input_unless_said_otherwise() {
+    let count = |s: &str| parse(s, Inputs::unnamed(4)).unwrap().params()[1].1.len();
+    assert_eq!(count("rbf"), 4);
+    assert_eq!(count("rbf(ard=false)"), 1);
+    assert_eq!(count("rbf(active_dims=[0,3])"), 2);
+    assert_eq!(count("rbf(lengthscales=0.5)"), 1);
+    assert_eq!(count("rbf(lengthscales=0.5, ard=true)"), 4);
+}
+
+#[test]
+fn mistakes_are_named_with_what_would_be_right() {
+    let names = vec!["age".to_owned(), "height".to_owned()];
+    let refuse = |s: &str| parse(s, Inputs::named(&names)).unwrap_err().to_string();
+    for (spec, expected) in [
+        ("mattern52", "nearest: matern52"),
+        ("rbf + ", "position 6"),
+        ("rbf(lengthscale=1)", "unknown entry `lengthscale`; known: variance, lengthscales"),
+        ("rbf(variance=-1)", "-1 is outside the positive numbers"),
+        ("rbf(variance=abc)", "`abc` is not a JSON value"),
+        ("rbf(active_dims=[2])", "2 is out of range, there are 2 input columns"),
+        ("rbf(active_dims=[\"weight\"])", "no input column is called `weight`"),
+        ("rbf(active_dims=[0,0])", "given twice"),
+        ("rbf(lengthscales=[1,2,3])", "3 values for 2 active input columns"),
+        ("(rbf", "expected `)`"),
+        ("rbf rbf", "expected `+`, `*` or the end"),
+        ("", "expected the name of a kernel"),
+        ("{\"type\": \"rbf\"", "not valid JSON"),
+        ("{\"kind\": \"rbf\"}", "`type` is missing"),
+    ] {
+        let sentence = refuse(spec);
+        assert!(sentence.contains(expected), "{spec}: {sentence}");
+    }
+}

@@ -1,0 +1,5 @@
+//! Observation models p(y | f).
+
+mod gaussian;
+
+pub use gaussian::Gaussian;

@@ -1,0 +1,195 @@
+//! Mean functions m(x), one value per target column. They are added to predictions; the inducing
+//! variables do not include them (u = f(Z) − m(Z)).
+
+use crate::error::{Error, Result, nearest};
+use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
+use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use faer::reborrow::ReborrowMut;
+use serde_json::{Value, json};
+
+/// A mean function of D inputs with P outputs.
+pub trait Mean: Send + Sync + std::fmt::Debug {
+    /// Name in specifications.
+    fn name(&self) -> &'static str;
+    /// Parameters with their paths, in a fixed order.
+    fn params(&self) -> Vec<Named<'_>>;
+    /// The same, to change them.
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>>;
+    /// m(xᵢ) into `out` (B×P).
+    fn evaluate(&self, x: MatRef<f64>, out: MatMut<f64>);
+    /// Adds the gradient with respect to the parameters, from the cotangent `a` of the values (B×P).
+    fn vjp(&self, x: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]);
+    /// A copy.
+    fn clone_box(&self) -> Box<dyn Mean>;
+}
+
+impl Clone for Box<dyn Mean> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
+}
+
+/// The mean functions by name: `zero`, `constant`, `linear`.
+pub const NAMES: [&str; 3] = ["zero", "constant", "linear"];
+
+/// A mean function by name, for D inputs and P outputs, with all parameters 0.
+///
+/// # Errors
+/// [`Error::Invalid`] for an unknown name.
+pub fn by_name(name: &str, inputs: usize, outputs: usize) -> Result<Box<dyn Mean>> {
+    match name.to_ascii_lowercase().as_str() {
+        "zero" => Ok(Box::new(Zero)),
+        "constant" => Ok(Box::new(Constant::new(outputs))),
+        "linear" => Ok(Box::new(Linear::new(inputs, outputs))),
+        _ => Err(Error::Invalid(format!(
+            "unknown mean function `{name}`; nearest: {}; known: {}",
+            nearest(name, NAMES).join(", "),
+            NAMES.join(", ")
+        ))),
+    }
+}
+
+/// JSON of a mean function: its name and its parameters.
+pub fn to_json(mean: &dyn Mean) -> Value {
+    let mut object = json!({ "type": mean.name() });
+    for (path, param) in mean.params() {
+        object[path] = param.to_json(Transform::Identity);
+    }
+    object
+}
+
+/// A mean function from its JSON.
+///
+/// # Errors
+/// [`Error::Invalid`] for an unknown name or entry, [`Error::InvalidParameter`] for bad values.
+pub fn from_json(json: &Value, inputs: usize, outputs: usize) -> Result<Box<dyn Mean>> {
+    let name = json.get("type").and_then(Value::as_str);
+    let name = name.ok_or_else(|| Error::Invalid(format!("mean {json}: `type` is missing")))?;
+    let mut mean = by_name(name, inputs, outputs)?;
+    for (path, param) in mean.params_mut() {
+        if let Some(value) = json.get(&path) {
+            param.read_json(&format!("mean.{path}"), value)?;
+        }
+    }
+    Ok(mean)
+}
+
+/// m(x) = 0.
+#[derive(Clone, Debug)]
+pub struct Zero;
+
+impl Mean for Zero {
+    fn name(&self) -> &'static str {
+        "zero"
+    }
+    fn params(&self) -> Vec<Named<'_>> {
+        Vec::new()
+    }
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        Vec::new()
+    }
+    fn evaluate(&self, _: MatRef<f64>, mut out: MatMut<f64>) {
+        out.fill(0.0);
+    }
+    fn vjp(&self, _: MatRef<f64>, _: MatRef<f64>, _: &mut [f64]) {}
+    fn clone_box(&self) -> Box<dyn Mean> {
+        Box::new(self.clone())
+    }
+}
+
+/// m(x) = c, one number per output.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    constant: Param,
+}
+
+impl Constant {
+    /// All zeros.
+    pub fn new(outputs: usize) -> Self {
+        let constant = Param::with(vec![0.0; outputs], Shape::Vector(outputs), Transform::Identity);
+        Self { constant }
+    }
+}
+
+fn add_column_sums(a: MatRef<f64>, sums: &mut [f64]) {
+    for (p, sum) in sums.iter_mut().enumerate() {
+        *sum += column(a, p).iter().sum::<f64>();
+    }
+}
+
+impl Mean for Constant {
+    fn name(&self) -> &'static str {
+        "constant"
+    }
+    fn params(&self) -> Vec<Named<'_>> {
+        vec![("constant".into(), &self.constant)]
+    }
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        vec![("constant".into(), &mut self.constant)]
+    }
+    fn evaluate(&self, _: MatRef<f64>, mut out: MatMut<f64>) {
+        for (p, c) in self.constant.value().iter().enumerate() {
+            column_mut(out.rb_mut(), p).fill(*c);
+        }
+    }
+    fn vjp(&self, _: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]) {
+        add_column_sums(a, gradient);
+    }
+    fn clone_box(&self) -> Box<dyn Mean> {
+        Box::new(self.clone())
+    }
+}
+
+/// m(x) = Wᵀx + c with W D×P.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    weights: Param,
+    constant: Param,
+}
+
+impl Linear {
+    /// All zeros.
+    pub fn new(inputs: usize, outputs: usize) -> Self {
+        let weights = Param::with(
+            vec![0.0; inputs * outputs],
+            Shape::Matrix(inputs, outputs),
+            Transform::Identity,
+        );
+        Self { weights, constant: Constant::new(outputs).constant }
+    }
+}
+
+impl Mean for Linear {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+    fn params(&self) -> Vec<Named<'_>> {
+        vec![("weights".into(), &self.weights), ("constant".into(), &self.constant)]
+    }
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        vec![("weights".into(), &mut self.weights), ("constant".into(), &mut self.constant)]
+    }
+    fn evaluate(&self, x: MatRef<f64>, mut out: MatMut<f64>) {
+        let d = x.ncols();
+        for (p, c) in self.constant.value().iter().enumerate() {
+            let target = column_mut(out.rb_mut(), p);
+            target.fill(*c);
+            for (q, w) in self.weights.value()[p * d..(p + 1) * d].iter().enumerate() {
+                target.iter_mut().zip(column(x, q)).for_each(|(t, v)| *t += w * v);
+            }
+        }
+    }
+    fn vjp(&self, x: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]) {
+        let (d, p) = (x.ncols(), a.ncols());
+        let mut product = Mat::zeros(d, p);
+        gemm(product.as_mut(), Accum::Replace, x.transpose(), a, 1.0, Par::Seq);
+        for j in 0..p {
+            let own = &mut gradient[j * d..(j + 1) * d];
+            own.iter_mut().zip(column(product.as_ref(), j)).for_each(|(g, v)| *g += v);
+        }
+        add_column_sums(a, &mut gradient[d * p..]);
+    }
+    fn clone_box(&self) -> Box<dyn Mean> {
+        Box::new(self.clone())
+    }
+}

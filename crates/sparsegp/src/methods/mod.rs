@@ -1,0 +1,146 @@
+//! The inference methods by name: what a model's objective is and how its posterior is found.
+//!
+//! To add one: one file and one line in [`REGISTRY`].
+
+mod collapsed;
+mod exact;
+
+pub use collapsed::{Collapsed, upper_bound};
+pub use exact::Exact;
+
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::{Error, Result, nearest};
+use crate::linalg::Mat;
+use crate::model::{Model, Posterior};
+use crate::terms;
+
+/// Value of an objective (log evidence or a bound on it) with its gradient.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The value, without priors.
+    pub value: f64,
+    /// Gradient with respect to every constrained parameter, in the order of [`Model::params`].
+    pub gradient: Vec<f64>,
+    /// What the numerics had to do.
+    pub diagnostics: Diagnostics,
+}
+
+/// What the numerics had to do, and how much the inducing points leave unexplained.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Diagnostics {
+    /// Jitter added to the diagonal of Kuu (or of K + σ²I).
+    pub jitter: f64,
+    /// Σ rᵢ: prior variance of the rows that the inducing points do not explain.
+    pub unexplained: f64,
+    /// Σ k(xᵢ, xᵢ).
+    pub prior_variance: f64,
+    /// Rows where rᵢ came out below −1e-8·k(xᵢ, xᵢ): rounding; raise the jitter if there are any.
+    pub negative: usize,
+}
+
+/// How a model is trained and conditioned.
+pub trait Method: Send + Sync + std::fmt::Debug {
+    /// Name in specifications, model files and messages.
+    fn name(&self) -> &'static str;
+
+    /// Whether there are inducing points.
+    fn is_sparse(&self) -> bool;
+
+    /// The objective at the model's parameters, with its gradient.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`], [`Error::NonFinite`] (recoverable: try nearer parameters), or
+    /// what reading the data gives.
+    fn evaluate(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
+    -> Result<Evaluation>;
+
+    /// The posterior at the model's parameters.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    fn posterior(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
+    -> Result<Posterior>;
+}
+
+/// A method that can be named.
+pub struct Entry {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// The objective in one line.
+    pub about: &'static str,
+    /// Cost of one evaluation.
+    pub cost: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The method.
+    pub method: &'static dyn Method,
+}
+
+/// Every method: one line (of the table) each.
+pub const REGISTRY: &[Entry] = &[
+    Entry {
+        name: "exact",
+        aliases: &["gpr"],
+        about: "exact Gaussian-process regression: the log evidence itself",
+        cost: "O(N³), memory O(N²)",
+        source: "Rasmussen & Williams 2006, §2.2",
+        method: &Exact,
+    },
+    Entry {
+        name: "titsias2009",
+        aliases: &["sgpr", "vfe"],
+        about: "collapsed bound, the classical one",
+        cost: "O(NM²), memory O(M²)",
+        source: "Titsias 2009",
+        method: &Collapsed { term: &terms::Titsias2009 },
+    },
+    Entry {
+        name: "spherical",
+        aliases: &["artemev"],
+        about: "collapsed bound with one factor for the unexplained variance: tighter",
+        cost: "O(NM²), memory O(M²)",
+        source: "Artemev, Burt & van der Wilk 2021",
+        method: &Collapsed { term: &terms::Spherical },
+    },
+    Entry {
+        name: "titsias2025",
+        aliases: &["new", "sgpr-new"],
+        about: "collapsed bound with one factor per row: the tightest of the three",
+        cost: "O(NM²), memory O(M²)",
+        source: "Titsias 2025, Eq. 16",
+        method: &Collapsed { term: &terms::Titsias2025 },
+    },
+];
+
+/// The entry of a method's name or alias, in any capitals.
+///
+/// # Errors
+/// [`Error::Invalid`] that names the nearest.
+pub fn find(name: &str) -> Result<&'static Entry> {
+    let lower = name.to_ascii_lowercase();
+    REGISTRY.iter().find(|e| e.name == lower || e.aliases.contains(&lower.as_str())).ok_or_else(
+        || {
+            Error::Invalid(format!(
+                "unknown method `{name}`; nearest: {}; known: {}",
+                nearest(&lower, REGISTRY.iter().map(|e| e.name)).join(", "),
+                REGISTRY.iter().map(|e| e.name).collect::<Vec<_>>().join(", ")
+            ))
+        },
+    )
+}
+
+/// All rows of a data set in memory.
+pub(crate) fn collect(data: &dyn Source) -> Result<(Mat<f64>, Mat<f64>)> {
+    let mut x = Mat::zeros(data.rows(), data.inputs());
+    let mut y = Mat::zeros(data.rows(), data.outputs());
+    data.for_each_chunk(usize::MAX, &mut |rows| {
+        let n = rows.x.nrows();
+        x.as_mut().subrows_mut(rows.start, n).copy_from(rows.x);
+        y.as_mut().subrows_mut(rows.start, n).copy_from(rows.y);
+        Ok(())
+    })?;
+    Ok((x, y))
+}
