@@ -12,6 +12,7 @@ use crate::linalg::{
 };
 use faer::reborrow::ReborrowMut;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 /// Works on blocks of rows with the threads of the current rayon pool. Keeps its buffers from call
 /// to call.
@@ -19,6 +20,40 @@ use std::sync::{Mutex, PoisonError};
 pub struct Cpu {
     scratch: Mutex<Vec<Scratch>>,
     lanes: Mutex<Vec<Lane>>,
+}
+
+/// Seconds of work on rows, added over threads.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timings {
+    /// Covariances, their diagonal and the mean function.
+    pub kernel: f64,
+    /// Triangular solves.
+    pub solves: f64,
+    /// Matrix products with features.
+    pub products: f64,
+    /// From cotangents of covariances to gradients of parameters.
+    pub pull_back: f64,
+}
+
+impl Timings {
+    /// All of it.
+    pub fn total(&self) -> f64 {
+        self.kernel + self.solves + self.products + self.pull_back
+    }
+
+    fn add(&mut self, other: &Timings) {
+        self.kernel += other.kernel;
+        self.solves += other.solves;
+        self.products += other.products;
+        self.pull_back += other.pull_back;
+    }
+}
+
+/// Adds the time since `mark` to `slot` and sets `mark` to now.
+fn lap(mark: &mut Instant, slot: &mut f64) {
+    let now = Instant::now();
+    *slot += (now - *mark).as_secs_f64();
+    *mark = now;
 }
 
 /// A matrix that takes the shape it is asked for.
@@ -57,6 +92,7 @@ struct Scratch {
     b: Vec<f64>,
     c: Vec<f64>,
     tape: Tape,
+    timings: Timings,
 }
 
 /// Accumulators of one lane.
@@ -114,6 +150,22 @@ impl Cpu {
         let result = work(&mut scratch);
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         result
+    }
+
+    /// Where the time on rows has gone since the last reset.
+    pub fn timings(&self) -> Timings {
+        let mut total = Timings::default();
+        for scratch in self.scratch.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            total.add(&scratch.timings);
+        }
+        total
+    }
+
+    /// Starts the clocks of [`Cpu::timings`] anew.
+    pub fn reset_timings(&self) {
+        for scratch in self.scratch.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
+            scratch.timings = Timings::default();
+        }
     }
 
     fn take_lanes(&self, features: usize) -> Vec<Lane> {
@@ -287,8 +339,11 @@ fn fold_block(
     rows: Rows<'_>,
 ) {
     let (n, m, p) = (rows.x.nrows(), prepared.z.nrows(), rows.y.ncols());
+    let mut mark = Instant::now();
     covariances(s, prepared, &rows, false);
+    lap(&mut mark, &mut s.timings.kernel);
     prepared.basis.project(s.k.as_mut());
+    lap(&mut mark, &mut s.timings.solves);
     unexplained(&mut s.r, &mut s.b, prepared, rows.x, s.k.as_ref());
     let phi = s.k.as_ref();
     if let Some(q) = q {
@@ -324,6 +379,7 @@ fn fold_block(
     if plan.c == Slope::Rows {
         weighted_gram(&mut lane.gram_c, plan.c, &s.c);
     }
+    lap(&mut mark, &mut s.timings.products);
 }
 
 /// How Φ̄ becomes K̄uf.
@@ -346,7 +402,9 @@ struct Back<'a> {
 
 impl Back<'_> {
     fn by_matrix(&self, s: &mut Scratch, lane: &mut Lane, rows: Rows<'_>, w: MatRef<f64>, c: f64) {
+        let mut mark = Instant::now();
         covariances(s, &self.prepared, &rows, true);
+        lap(&mut mark, &mut s.timings.kernel);
         gemm(s.y_mean.as_mut(), Accum::Add, s.k.as_ref(), self.weights, 1.0, Par::Seq);
         s.s.clear();
         s.r.clear();
@@ -356,15 +414,20 @@ impl Back<'_> {
         gemm(s.phi.as_mut(), Accum::Replace, s.k.as_ref(), w, 1.0, Par::Seq);
         gemm(s.phi.as_mut(), Accum::Add, s.a.as_ref(), self.weights.transpose(), 1.0, Par::Seq);
         s.c.fill(c);
+        lap(&mut mark, &mut s.timings.products);
         self.to_parameters(s, lane, rows);
+        lap(&mut mark, &mut s.timings.pull_back);
     }
 
     fn by_features(&self, s: &mut Scratch, lane: &mut Lane, rows: Rows<'_>) {
         let (n, m) = (rows.x.nrows(), self.prepared.z.nrows());
+        let mut mark = Instant::now();
         covariances(s, &self.prepared, &rows, true);
+        lap(&mut mark, &mut s.timings.kernel);
         sized(&mut s.other, n, m);
         s.other.copy_from(s.k.as_ref());
         self.prepared.basis.project(s.other.as_mut());
+        lap(&mut mark, &mut s.timings.solves);
         let phi = s.other.as_ref();
         unexplained(&mut s.r, &mut s.b, &self.prepared, rows.x, phi);
         gemm(s.y_mean.as_mut(), Accum::Add, phi, self.q.mean, 1.0, Par::Seq);
@@ -399,8 +462,11 @@ impl Back<'_> {
         }
         gemm(s.phi.as_mut(), Accum::Add, s.a.as_ref(), self.q.mean.transpose(), 1.0, Par::Seq);
         add_scaled_rows(s.phi.as_mut(), s.other.as_ref(), &s.c, -2.0);
+        lap(&mut mark, &mut s.timings.products);
         self.prepared.basis.pull(s.phi.as_mut());
+        lap(&mut mark, &mut s.timings.solves);
         self.to_parameters(s, lane, rows);
+        lap(&mut mark, &mut s.timings.pull_back);
     }
 
     /// `s.phi` holds K̄uf, `s.c` k̄ff, `s.a` the cotangent of the mean function.

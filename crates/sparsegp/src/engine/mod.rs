@@ -18,7 +18,7 @@ mod cpu;
 mod lanes;
 
 pub use basis::{Basis, CholeskyBasis};
-pub use cpu::Cpu;
+pub use cpu::{Cpu, Timings};
 
 use crate::data::Source;
 use crate::error::Result;

@@ -37,7 +37,7 @@ pub const ENTRY_52: Entry = Entry {
 };
 
 const SQRT_3: f64 = 1.732_050_807_568_877_2;
-const SQRT_5: f64 = 2.236_067_977_499_789_7;
+const SQRT_5: f64 = 2.236_067_977_499_79;
 
 impl Profile for Matern12 {
     const NAME: &'static str = "matern12";

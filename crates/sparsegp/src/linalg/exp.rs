@@ -42,7 +42,7 @@ pub fn mul_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
 pub fn exp<const FMA: bool>(x: f64) -> f64 {
     // 1.5·2⁵²: adding it rounds to an integer, which then sits in the low bits
     const MAGIC: f64 = 6_755_399_441_055_744.0;
-    const LN2_HI: f64 = 6.931_471_803_691_238_2e-1;
+    const LN2_HI: f64 = 6.931_471_803_691_238e-1;
     const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
     let x = if x < -708.0 { -708.0 } else { x };
     let x = if x > 709.0 { 709.0 } else { x };
