@@ -4,4 +4,5 @@
 pub mod data;
 pub mod error;
 pub mod optim;
+pub mod rng;
 pub use error::{Error, Result};
