@@ -11,5 +11,7 @@ pub mod methods;
 pub mod model;
 pub mod optim;
 pub mod params;
+pub mod rng;
 pub mod terms;
+
 pub use error::{Error, Result};

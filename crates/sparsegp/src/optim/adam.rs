@@ -1,0 +1,248 @@
+//! Adam (Kingma & Ba 2015, Alg. 1) for noisy objectives.
+//!
+//! Each parameter may have its own multiple of the learning rate. Where the objective has no usable
+//! value, the last move is halved, again and again, until it has one.
+
+use super::adam_options::{AdamOptions, Plateau};
+use super::vector::{distance, max_norm};
+use super::{Objective, Optimiser, Outcome, Reason, Stall, Status, Step, check_start, evaluate};
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Sums for [`Plateau`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Window {
+    sum: f64,
+    count: usize,
+    before: Option<f64>,
+}
+
+impl Window {
+    /// Adds a value; at the end of a window the reason to stop, if there is one.
+    fn add(&mut self, value: f64, Plateau { window, tolerance }: Plateau) -> Option<Reason> {
+        // Divided before they are summed, so that large values do not overflow.
+        self.sum += value / window as f64;
+        self.count += 1;
+        if self.count < window {
+            return None;
+        }
+        let mean = self.sum;
+        let before = self.before.replace(mean);
+        (self.sum, self.count) = (0.0, 0);
+        let before = before?;
+        let fall = (before - mean) / mean.abs().max(1.0);
+        (fall <= tolerance).then_some(Reason::Plateau { fall, tolerance, window })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct State {
+    x: Vec<f64>,
+    /// The last point that had a value; empty before the first step.
+    previous: Vec<f64>,
+    value: Option<f64>,
+    gradient: Vec<f64>,
+    first: Vec<f64>,
+    second: Vec<f64>,
+    /// β₁ᵗ and β₂ᵗ.
+    powers: (f64, f64),
+    /// Steps since the start or restart: t of the schedule.
+    steps: usize,
+    best: Option<(Vec<f64>, f64)>,
+    window: Window,
+    iterations: usize,
+    evaluations: usize,
+    status: Status,
+}
+
+/// Adam.
+///
+/// [`Optimiser::step`] evaluates at [`Optimiser::x`] and then moves, so `x` is one move ahead of
+/// [`Optimiser::value`]; [`Optimiser::best`] has both for the same point.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Adam {
+    /// The options; they may be changed between steps.
+    pub options: AdamOptions,
+    state: State,
+    /// The gradient is written here first, so that a failure leaves the last one alone.
+    #[serde(skip)]
+    scratch: Vec<f64>,
+}
+
+impl PartialEq for Adam {
+    fn eq(&self, other: &Self) -> bool {
+        self.options == other.options && self.state == other.state
+    }
+}
+
+/// Components of a gradient beyond this are cut: their squares would overflow, and the length of a
+/// move hardly depends on them.
+const LARGEST_SLOPE: f64 = 1e150;
+
+impl Adam {
+    /// Starts at `x0`. Nothing is evaluated before the first step.
+    pub fn new(x0: Vec<f64>, options: AdamOptions) -> Self {
+        let dim = x0.len();
+        let state = State {
+            x: x0,
+            previous: Vec::new(),
+            value: None,
+            gradient: Vec::new(),
+            first: vec![0.0; dim],
+            second: vec![0.0; dim],
+            powers: (1.0, 1.0),
+            steps: 0,
+            best: None,
+            window: Window::default(),
+            iterations: 0,
+            evaluations: 0,
+            status: Status::Running,
+        };
+        Self { options, state, scratch: Vec::new() }
+    }
+
+    fn report(&self, evaluations: usize, step_length: f64) -> Step {
+        Step {
+            value: self.state.value.unwrap_or(0.0),
+            gradient_norm: max_norm(&self.state.gradient),
+            evaluations,
+            step_length,
+            status: self.state.status.clone(),
+        }
+    }
+
+    /// Updates the moments with the gradient, and moves.
+    fn advance(&mut self) {
+        let State { x, previous, gradient, first, second, powers, steps, .. } = &mut self.state;
+        let AdamOptions { beta1, beta2, epsilon, .. } = self.options;
+        powers.0 *= beta1;
+        powers.1 *= beta2;
+        let rate = self.options.learning_rate * self.options.schedule.factor(*steps);
+        *steps += 1;
+        let (unbias1, unbias2) = (1.0 / (1.0 - powers.0), 1.0 / (1.0 - powers.1));
+        previous.clone_from(x);
+        let multiplier = |i: usize| self.options.multipliers.get(i).copied().unwrap_or(1.0);
+        for i in 0..x.len() {
+            let slope = gradient[i].clamp(-LARGEST_SLOPE, LARGEST_SLOPE);
+            first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
+            second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
+            let direction = unbias1 * first[i] / ((unbias2 * second[i]).sqrt() + epsilon);
+            x[i] -= rate * multiplier(i) * direction;
+        }
+    }
+
+    /// Halves the last move until the objective has a value. On return the state's point has one,
+    /// or is the last good point and the state is stalled.
+    fn retreat(
+        &mut self,
+        objective: &mut dyn Objective,
+        error: Error,
+    ) -> Result<(usize, Option<f64>)> {
+        let State { x, previous, .. } = &self.state;
+        if previous.is_empty() || x == previous {
+            // Nothing to go back to at the start, and nowhere to go without a move.
+            return Err(error);
+        }
+        let (mut trial, mut cause, mut momentum) = (x.clone(), error, 1.0);
+        for halving in 1..=self.options.halvings {
+            for (trial, good) in trial.iter_mut().zip(previous) {
+                *trial = 0.5 * *trial + 0.5 * good;
+            }
+            // The momentum that led astray shrinks with the move.
+            momentum *= 0.5;
+            match evaluate(objective, &trial, &mut self.scratch)? {
+                Outcome::Finite(value) => {
+                    self.state.x = trial;
+                    self.state.first.iter_mut().for_each(|first| *first *= momentum);
+                    return Ok((halving, Some(value)));
+                }
+                Outcome::Infeasible(error) => cause = error,
+            }
+        }
+        let halvings = self.options.halvings;
+        self.state.x.clone_from(&self.state.previous);
+        self.state.status =
+            Status::Stalled(Stall::Infeasible { halvings, cause: cause.to_string() });
+        Ok((halvings, None))
+    }
+}
+
+impl Optimiser for Adam {
+    fn step(&mut self, objective: &mut dyn Objective) -> Result<Step> {
+        if self.state.status.is_final() {
+            return Ok(self.report(0, 0.0));
+        }
+        self.options.check(self.state.x.len())?;
+        check_start(&self.state.x, objective)?;
+        self.scratch.resize(self.state.x.len(), 0.0);
+        let (evaluations, value) = match evaluate(objective, &self.state.x, &mut self.scratch)? {
+            Outcome::Finite(value) => (1, Some(value)),
+            Outcome::Infeasible(error) => {
+                let (halvings, value) = self.retreat(objective, error)?;
+                (1 + halvings, value)
+            }
+        };
+        self.state.iterations += 1;
+        self.state.evaluations += evaluations;
+        let Some(value) = value else { return Ok(self.report(evaluations, 0.0)) };
+        self.state.value = Some(value);
+        self.state.gradient.clone_from(&self.scratch);
+        match &mut self.state.best {
+            Some((_, best)) if *best <= value => {}
+            Some((x, best)) => {
+                x.clone_from(&self.state.x);
+                *best = value;
+            }
+            none => *none = Some((self.state.x.clone(), value)),
+        }
+        let largest = max_norm(&self.state.gradient);
+        let tolerance = self.options.gradient_tolerance * value.abs().max(1.0);
+        let plateau =
+            self.options.plateau.and_then(|plateau| self.state.window.add(value, plateau));
+        let reason = if self.state.x.is_empty() {
+            Some(Reason::NoParameters)
+        } else if largest <= tolerance {
+            Some(Reason::Gradient { largest, tolerance })
+        } else {
+            plateau
+        };
+        if let Some(reason) = reason {
+            self.state.status = Status::Converged(reason);
+            return Ok(self.report(evaluations, 0.0));
+        }
+        self.advance();
+        let length = distance(&self.state.x, &self.state.previous);
+        Ok(self.report(evaluations, length))
+    }
+    fn x(&self) -> &[f64] {
+        &self.state.x
+    }
+    fn value(&self) -> Option<f64> {
+        self.state.value
+    }
+    fn gradient(&self) -> Option<&[f64]> {
+        self.state.value.map(|_| self.state.gradient.as_slice())
+    }
+    fn best(&self) -> Option<(&[f64], f64)> {
+        self.state.best.as_ref().map(|(x, value)| (x.as_slice(), *value))
+    }
+    fn iterations(&self) -> usize {
+        self.state.iterations
+    }
+    fn evaluations(&self) -> usize {
+        self.state.evaluations
+    }
+    fn status(&self) -> &Status {
+        &self.state.status
+    }
+    fn restart(&mut self) {
+        let (iterations, evaluations) = (self.state.iterations, self.state.evaluations);
+        *self = Self::new(std::mem::take(&mut self.state.x), self.options.clone());
+        self.state.iterations = iterations;
+        self.state.evaluations = evaluations;
+    }
+}
+
+#[cfg(test)]
+#[path = "adam_tests.rs"]
+mod tests;
