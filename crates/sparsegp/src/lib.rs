@@ -3,5 +3,6 @@
 
 pub mod data;
 pub mod error;
+pub mod metrics;
 pub mod optim;
 pub use error::{Error, Result};
