@@ -8,6 +8,7 @@ pub mod likelihoods;
 pub mod linalg;
 pub mod means;
 pub mod methods;
+pub mod metrics;
 pub mod model;
 pub mod optim;
 pub mod params;

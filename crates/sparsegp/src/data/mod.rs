@@ -1,5 +1,28 @@
 //! Tables in blocks of rows: what a model sees of its data.
+//!
+//! [`Table::open`] reads a header, [`Table::select`] chooses columns by name, and [`Selected`] reads
+//! them: into memory ([`Loaded`]), as a [`Source`] that streams the file to a model ([`TableSource`]),
+//! or in blocks to predict for ([`Blocks`]). Every error names the file, and the row, column and value
+//! where there is one.
 
+mod columns;
+mod csv;
+mod cursor;
+mod loaded;
+pub(crate) mod moments;
+mod parquet;
+mod scaler;
 pub mod source;
+mod split;
+mod stream;
+mod table;
+#[cfg(test)]
+mod tests;
 
+pub use columns::Selection;
+pub use loaded::{Loaded, duplicate_rows};
+pub use scaler::{Scaler, Statistics};
 pub use source::{InMemory, Rows, Source};
+pub use split::Mask;
+pub use stream::{Block, Blocks, TableSource};
+pub use table::{Missing, Selected, Table};

@@ -1,0 +1,252 @@
+//! Which columns of a table are inputs, targets and identifiers: asked for by name, found by name.
+
+use crate::error::{Error, Result, nearest};
+use std::path::Path;
+
+/// The columns to read, by name. Only these are ever parsed; their order in the file is of no
+/// importance, and other columns may be there.
+///
+/// ```
+/// # use sparsegp::data::Selection;
+/// let all_but_y = Selection::targets(["y"]);
+/// let two = Selection::targets(["y"]).inputs(["age", "mass"]).ids(["patient"]);
+/// # assert_ne!(all_but_y, two);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Input columns in this order, or `None` for every named column that is neither a target nor an
+    /// identifier nor ignored. (A column without a name, such as an index written by pandas, is an
+    /// input only if it is asked for.)
+    pub inputs: Option<Vec<String>>,
+    /// Target columns in this order; may be empty, for prediction.
+    pub targets: Vec<String>,
+    /// Columns to pass through as text.
+    pub ids: Vec<String>,
+    /// Columns that are no inputs when `inputs` is `None`.
+    pub ignored: Vec<String>,
+    /// Whether a file without the targets is fine (then all of them are left out).
+    pub optional_targets: bool,
+}
+
+fn owned(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
+    names.into_iter().map(Into::into).collect()
+}
+
+impl Selection {
+    /// These targets; every other column is an input until [`Selection::inputs`] says otherwise.
+    pub fn targets(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { targets: owned(names), ..Self::default() }
+    }
+
+    /// No targets; every column is an input until [`Selection::inputs`] says otherwise.
+    pub fn all_inputs() -> Self {
+        Self::default()
+    }
+
+    /// Exactly these inputs, in this order.
+    #[must_use]
+    pub fn inputs(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.inputs = Some(owned(names));
+        self
+    }
+
+    /// Passes these columns through as text.
+    #[must_use]
+    pub fn ids(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.ids = owned(names);
+        self
+    }
+
+    /// Leaves these columns out of the inputs.
+    #[must_use]
+    pub fn ignore(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.ignored = owned(names);
+        self
+    }
+
+    /// Reads the targets if the file has all of them, and none of them otherwise.
+    #[must_use]
+    pub fn targets_if_present(mut self) -> Self {
+        self.optional_targets = true;
+        self
+    }
+
+    /// Positions of the selected columns in `header`.
+    pub(super) fn resolve(&self, path: &Path, header: &[String]) -> Result<Roles> {
+        let find = |name: &String| position(path, header, name);
+        let targets = match &self.targets[..] {
+            names if self.optional_targets && names.iter().any(|name| !header.contains(name)) => {
+                Vec::new()
+            }
+            names => distinct(path, names, find, "target")?,
+        };
+        let ids = distinct(path, &self.ids, find, "identifier")?;
+        let ignored = distinct(path, &self.ignored, find, "ignored column")?;
+        let inputs = match &self.inputs {
+            Some(names) => distinct(path, names, find, "input")?,
+            None => (0..header.len())
+                // An absent optional target is absent; a present one is never an input.
+                .filter(|i| !self.targets.contains(&header[*i]))
+                .filter(|i| !ids.contains(i) && !ignored.contains(i) && !header[*i].is_empty())
+                .collect(),
+        };
+        if inputs.is_empty() {
+            return Err(Error::File {
+                path: path.into(),
+                reason: format!(
+                    "no input column is left of the {} in the file ({}); choose at least one that \
+                     is not a target",
+                    header.len(),
+                    quoted(header)
+                ),
+            });
+        }
+        if let Some(both) = inputs.iter().find(|i| targets.contains(i)) {
+            return Err(column(
+                path,
+                &header[*both],
+                "is both an input and a target; choose one of the two",
+            ));
+        }
+        Ok(Roles { inputs, targets, ids })
+    }
+}
+
+/// Positions of the selected columns.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Roles {
+    pub inputs: Vec<usize>,
+    pub targets: Vec<usize>,
+    pub ids: Vec<usize>,
+}
+
+pub(super) fn column(path: &Path, name: &str, reason: impl Into<String>) -> Error {
+    Error::Column { path: path.into(), column: name.into(), reason: reason.into() }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn position(path: &Path, header: &[String], name: &str) -> Result<usize> {
+    header.iter().position(|candidate| candidate == name).ok_or_else(|| {
+        let near = nearest(name, header.iter().map(String::as_str));
+        column(path, name, format!("is not in the file; nearest: {}", quoted(&near)))
+    })
+}
+
+fn distinct(
+    path: &Path,
+    names: &[String],
+    find: impl Fn(&String) -> Result<usize>,
+    role: &str,
+) -> Result<Vec<usize>> {
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        let index = find(name)?;
+        if found.contains(&index) {
+            return Err(column(path, name, format!("is given twice as {role}; give it once")));
+        }
+        found.push(index);
+    }
+    Ok(found)
+}
+
+/// Refuses a header in which a name appears twice: a column could not be chosen by it.
+pub(super) fn check_header(path: &Path, header: &[String]) -> Result<()> {
+    let mut first = std::collections::HashMap::new();
+    for (index, name) in header.iter().enumerate() {
+        if let Some(other) = first.insert(name.as_str(), index) {
+            return Err(column(
+                path,
+                name,
+                format!(
+                    "stands at positions {} and {} of the header; rename one of the two",
+                    other + 1,
+                    index + 1
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Vec<String> {
+        owned(["id", "age", "mass", "y", "", "note"])
+    }
+
+    fn resolve(selection: &Selection) -> Result<Roles> {
+        selection.resolve(Path::new("a.csv"), &header())
+    }
+
+    fn fails(selection: Selection, parts: &[&str]) {
+        let text = resolve(&selection).unwrap_err().to_string();
+        for part in parts {
+            assert!(text.contains(part), "`{text}` lacks `{part}`");
+        }
+    }
+
+    #[test]
+    fn all_but_targets_ids_ignored_and_unnamed() {
+        let roles = resolve(&Selection::targets(["y"]).ids(["id"]).ignore(["note"])).unwrap();
+        assert_eq!(roles, Roles { inputs: vec![1, 2], targets: vec![3], ids: vec![0] });
+    }
+
+    #[test]
+    fn inputs_keep_the_order_asked_for_and_may_name_the_unnamed() {
+        let roles = resolve(&Selection::targets(["y"]).inputs(["mass", "", "age"])).unwrap();
+        assert_eq!(roles.inputs, [2, 4, 1]);
+    }
+
+    #[test]
+    fn an_id_may_also_be_an_input_or_a_target() {
+        let roles = resolve(&Selection::targets(["y"]).inputs(["age"]).ids(["y", "age"])).unwrap();
+        assert_eq!(roles.ids, [3, 1]);
+    }
+
+    #[test]
+    fn optional_targets_are_all_or_none() {
+        let both = Selection::targets(["y", "z"]).inputs(["age"]);
+        fails(both.clone(), &["a.csv", "column `z`", "not in the file", "nearest:"]);
+        assert!(resolve(&both.targets_if_present()).unwrap().targets.is_empty());
+        let one = Selection::targets(["y"]).inputs(["age"]).targets_if_present();
+        assert_eq!(resolve(&one).unwrap().targets, [3]);
+        // The target that is there does not turn into an input because another one is missing.
+        let roles = resolve(&Selection::targets(["y", "z"]).targets_if_present()).unwrap();
+        assert_eq!(roles.inputs, [0, 1, 2, 5]);
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        fails(
+            Selection::targets(["y"]).inputs(["agee"]),
+            &["column `agee`", "nearest: `age`", "a.csv"],
+        );
+        fails(Selection::targets(["y"]).inputs(["age", "age"]), &["`age`", "twice as input"]);
+        fails(
+            Selection::targets(["y"]).inputs(["age", "y"]),
+            &["`y`", "both an input and a target"],
+        );
+        fails(
+            Selection::targets(["y"]).inputs(Vec::<String>::new()),
+            &["no input column", "`mass`"],
+        );
+        fails(
+            Selection::targets(["y"]).ignore(["id", "age", "mass", "note"]),
+            &["no input column is left of the 6"],
+        );
+        fails(Selection::targets(["y"]).ignore(["nte"]), &["column `nte`", "`note`"]);
+    }
+
+    #[test]
+    fn a_doubled_name_is_refused_with_both_positions() {
+        let error = check_header(Path::new("b.csv"), &owned(["a", "b", "c", "b"])).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("b.csv: column `b`: stands at positions 2 and 4"), "{text}");
+        assert!(check_header(Path::new("b.csv"), &header()).is_ok());
+    }
+}

@@ -1,0 +1,191 @@
+//! One pass over the chosen columns of a file, whatever its format: rows that a mask leaves out are
+//! skipped, rows with missing cells are refused or dropped, and an empty result is an error.
+
+use super::split::Mask;
+use super::table::Missing;
+use super::{csv, parquet};
+use crate::error::{Error, Result};
+use faer::Mat;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What to read from where; the same for every pass.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub path: PathBuf,
+    pub format: Format,
+    /// Number of columns in the file.
+    pub width: usize,
+    /// The numeric columns: inputs, then targets.
+    pub numbers: Vec<Field>,
+    /// How many of them are inputs.
+    pub inputs: usize,
+    /// The text columns.
+    pub texts: Vec<Field>,
+    pub missing: Missing,
+    /// Rows to keep: those whose flag in the mask is this one.
+    pub keep: Option<(Arc<Mask>, bool)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Format {
+    Csv(csv::Dialect),
+    /// The columns of the schema, as many as the header has.
+    Parquet(Arc<Vec<parquet::Column>>),
+}
+
+/// A chosen column.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    pub index: usize,
+    pub name: String,
+}
+
+/// Parsed rows, column by column.
+#[derive(Debug, Default)]
+pub(super) struct Raw {
+    pub numbers: Vec<Vec<f64>>,
+    pub texts: Vec<Vec<String>>,
+    /// Index of each row in the file, from 0.
+    pub rows: Vec<usize>,
+}
+
+impl Raw {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            numbers: vec![Vec::new(); plan.numbers.len()],
+            texts: vec![Vec::new(); plan.texts.len()],
+            rows: Vec::new(),
+        }
+    }
+
+    /// Inputs and targets as column-major matrices. Columns are freed as they are copied.
+    pub fn into_mats(self, inputs: usize) -> (Mat<f64>, Mat<f64>, Vec<Vec<String>>, Vec<usize>) {
+        let rows = self.rows.len();
+        let mut x = Mat::zeros(rows, inputs);
+        let mut y = Mat::zeros(rows, self.numbers.len() - inputs);
+        for (j, values) in self.numbers.into_iter().enumerate() {
+            let (mat, j) = if j < inputs { (&mut x, j) } else { (&mut y, j - inputs) };
+            mat.col_as_slice_mut(j).copy_from_slice(&values);
+        }
+        (x, y, self.texts, self.rows)
+    }
+}
+
+/// How far a pass has come.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Rows of the file read so far.
+    pub read: usize,
+    /// Rows kept so far.
+    pub kept: usize,
+    /// Rows left out because a chosen cell is missing.
+    pub dropped: usize,
+}
+
+/// A format's reader.
+pub(super) trait Reader: Send {
+    /// Appends at most `room` kept rows to `out`; `false` at the end of the file.
+    fn fill(
+        &mut self,
+        plan: &Plan,
+        progress: &mut Progress,
+        room: usize,
+        out: &mut Raw,
+    ) -> Result<bool>;
+}
+
+impl Plan {
+    /// Whether the mask (if any) keeps this row.
+    pub fn keeps(&self, row: usize) -> Result<bool> {
+        let Some((mask, flag)) = &self.keep else { return Ok(true) };
+        match mask.get(row) {
+            Some(found) => Ok(found == *flag),
+            None => Err(self.file_error(format!(
+                "has more rows than the {} of the mask {}; a mask needs a row for each data row",
+                mask.rows(),
+                mask.name()
+            ))),
+        }
+    }
+
+    pub fn file_error(&self, reason: String) -> Error {
+        Error::File { path: self.path.clone(), reason }
+    }
+
+    /// An error about the cell of this row (from 0).
+    pub fn cell_error(&self, row: usize, column: &str, reason: String) -> Error {
+        Error::Cell { path: self.path.clone(), row: row + 1, column: column.into(), reason }
+    }
+
+    /// The refusal of a missing cell; `what` says how it is missing.
+    pub fn missing_error(&self, row: usize, column: &str, what: &str) -> Error {
+        let remedy = "pass `--missing drop` (`Missing::Drop`) to leave such rows out";
+        self.cell_error(row, column, format!("{what}; {remedy}"))
+    }
+}
+
+/// A pass over the file.
+pub(super) struct Cursor {
+    plan: Arc<Plan>,
+    reader: Box<dyn Reader>,
+    progress: Progress,
+    more: bool,
+}
+
+impl Cursor {
+    pub fn open(plan: Arc<Plan>) -> Result<Self> {
+        let reader: Box<dyn Reader> = match &plan.format {
+            Format::Csv(dialect) => Box::new(csv::CsvReader::open(&plan, *dialect)?),
+            Format::Parquet(columns) => {
+                Box::new(parquet::ParquetReader::open(&plan, columns.clone())?)
+            }
+        };
+        Ok(Self { plan, reader, progress: Progress::default(), more: true })
+    }
+
+    /// The next `rows` rows that are kept; fewer at the end of the file, none after it.
+    pub fn read(&mut self, rows: usize) -> Result<Raw> {
+        let mut out = Raw::new(&self.plan);
+        while self.more && out.rows.len() < rows {
+            let room = rows - out.rows.len();
+            self.more = self.reader.fill(&self.plan, &mut self.progress, room, &mut out)?;
+        }
+        self.progress.kept += out.rows.len();
+        if !self.more {
+            self.check_end()?;
+        }
+        Ok(out)
+    }
+
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    fn check_end(&self) -> Result<()> {
+        let Progress { read, kept, dropped } = self.progress;
+        let fail = |reason: String| Err(self.plan.file_error(reason));
+        if read == 0 {
+            return fail("has a header but no rows; there is nothing to read".into());
+        }
+        if let Some((mask, flag)) = &self.plan.keep {
+            if mask.rows() != read {
+                return fail(format!(
+                    "has {read} rows but the mask {} has {}; a mask needs a row for each data row",
+                    mask.name(),
+                    mask.rows()
+                ));
+            }
+            if mask.count(*flag) == 0 {
+                return fail(format!("the mask {} keeps none of the {read} rows", mask.name()));
+            }
+        }
+        if kept == 0 {
+            return fail(format!(
+                "all {dropped} rows were left out because a chosen column has no finite number in \
+                 them; choose other columns"
+            ));
+        }
+        Ok(())
+    }
+}

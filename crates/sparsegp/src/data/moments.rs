@@ -1,0 +1,167 @@
+//! Mean and variance of a stream of numbers in one pass.
+
+/// Running mean and sum of squared deviations (Welford 1962, Technometrics 4:419), mergeable
+/// (Chan, Golub & LeVeque 1983, Am. Stat. 37:242), of the values less the first one: so the running mean
+/// is rounded relative to the spread of the values, not to an offset that they share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Moments {
+    count: u64,
+    /// The first value; the mean is `origin + shift`.
+    origin: f64,
+    shift: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            origin: 0.0,
+            shift: 0.0,
+            squares: 0.0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+        }
+    }
+}
+
+impl Moments {
+    pub fn push(&mut self, value: f64) {
+        if self.count == 0 {
+            self.origin = value;
+        }
+        self.count += 1;
+        let value_shift = value - self.origin;
+        let delta = value_shift - self.shift;
+        self.shift += delta / self.count as f64;
+        self.squares += delta * (value_shift - self.shift);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            *self = *other;
+            return;
+        }
+        let (a, b) = (self.count as f64, other.count as f64);
+        let delta = (other.origin - self.origin) + (other.shift - self.shift);
+        self.shift += delta * (b / (a + b));
+        self.squares += other.squares + delta * delta * (a * (b / (a + b)));
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean; 0 of nothing.
+    pub fn mean(&self) -> f64 {
+        let mean = self.origin + self.shift;
+        // Only numbers near the largest f64 can overflow the running mean.
+        if mean.is_finite() { mean } else { self.min / 2.0 + self.max / 2.0 }
+    }
+
+    /// Σ (value − mean)².
+    pub fn squares(&self) -> f64 {
+        self.squares
+    }
+
+    /// Whether all values are the same (or there are none).
+    pub fn is_constant(&self) -> bool {
+        self.min >= self.max
+    }
+
+    /// The population standard deviation (1/N), or half the range where squares over- or underflow;
+    /// 1 for a constant.
+    pub fn scale(&self) -> f64 {
+        let deviation = (self.squares / self.count as f64).sqrt();
+        match deviation {
+            _ if self.is_constant() => 1.0,
+            deviation if self.squares.is_normal() => deviation,
+            _ => (self.max / 2.0 - self.min / 2.0).max(f64::MIN_POSITIVE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(values: impl IntoIterator<Item = f64>) -> Moments {
+        let mut moments = Moments::default();
+        values.into_iter().for_each(|value| moments.push(value));
+        moments
+    }
+
+    fn close(a: f64, b: f64, tolerance: f64) {
+        assert!((a - b).abs() <= tolerance * b.abs(), "{a} is not {b}");
+    }
+
+    /// Deterministic numbers in (−1, 1).
+    fn noise(n: usize) -> impl Iterator<Item = f64> + Clone {
+        (0..n).map(|i| ((i as f64 + 1.0) * 0.618_033_988_749_895).fract() * 2.0 - 1.0)
+    }
+
+    #[test]
+    fn population_variance_by_hand() {
+        let moments = of([2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]);
+        assert_eq!((moments.mean(), moments.scale(), moments.count()), (5.0, 2.0, 8));
+    }
+
+    #[test]
+    fn scales_from_1e_minus_200_to_1e200() {
+        let unit = of(noise(1000)).scale();
+        for exponent in [-200, -153, -12, 12, 150, 153, 200] {
+            let factor = 10f64.powi(exponent);
+            let moments = of(noise(1000).map(|v| v * factor));
+            assert!(!moments.is_constant());
+            // Where the squares leave the range of f64 the scale is half the range instead.
+            let expected = if exponent.abs() > 152 { moments.scale() } else { unit * factor };
+            close(moments.scale(), expected, 1e-12);
+            assert!(moments.scale() > 0.1 * factor && moments.scale() < 10.0 * factor);
+        }
+        let extreme = of([f64::MAX, f64::MIN, f64::MAX]);
+        assert!(extreme.mean().is_finite() && extreme.scale().is_finite());
+    }
+
+    #[test]
+    fn a_large_offset_costs_only_the_digits_it_has_to() {
+        let near = of(noise(10_000));
+        let far = of(noise(10_000).map(|v| v + 1e9));
+        close(far.scale(), near.scale(), 1e-9);
+        close(far.mean(), 1e9 + near.mean(), 2.0 * f64::EPSILON);
+    }
+
+    #[test]
+    fn constants_have_scale_one_whatever_the_rounding() {
+        for value in [0.0, 0.1, -1e300, 1e-300, 1e9 + 0.1] {
+            let moments = of(std::iter::repeat_n(value, 1001));
+            assert!(moments.is_constant());
+            assert_eq!((moments.mean(), moments.scale()), (value, 1.0));
+        }
+        assert_eq!((Moments::default().mean(), Moments::default().scale()), (0.0, 1.0));
+        // Not constant, if only just.
+        assert!(!of([1.0, 1.0 + f64::EPSILON]).is_constant());
+    }
+
+    #[test]
+    fn merging_is_as_good_as_pushing() {
+        let offset = noise(3000).map(|v| v * 7.0 + 1e6);
+        let whole = of(offset.clone());
+        for cut in [0, 1, 1000, 2999, 3000] {
+            let mut left = of(offset.clone().take(cut));
+            left.merge(&of(offset.clone().skip(cut)));
+            assert_eq!(left.count(), 3000);
+            close(left.mean(), whole.mean(), 1e-15);
+            close(left.scale(), whole.scale(), 1e-10);
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Parquet without Arrow: the chosen columns of flat schemas, read batch by batch with the typed
+//! column readers, so that memory stays at a page per column however large the row groups are.
+
+use super::cursor::{Field, Plan, Progress, Raw, Reader};
+use super::table::Missing;
+use crate::error::{Error, Result};
+use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArrayType, DataType};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rows that are decoded at a time.
+const BATCH: usize = 1 << 14;
+
+/// A top-level column of the schema.
+#[derive(Clone, Debug)]
+pub(super) struct Column {
+    pub name: String,
+    /// Index among the leaves, which is how readers are asked for.
+    leaf: usize,
+    pub kind: Kind,
+}
+
+/// What the values of a column are to us.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    Number {
+        /// INT32 and INT64 may hold unsigned numbers.
+        unsigned: bool,
+        /// 10^scale of a DECIMAL, else 1.
+        divisor: f64,
+    },
+    Text,
+    /// Of no use; says what it is.
+    Other(String),
+}
+
+/// What is wrong with a file that begins like Parquet.
+fn file_error(path: &Path, error: &ParquetError) -> Error {
+    Error::File {
+        path: path.into(),
+        reason: format!(
+            "cannot be read as Parquet ({error}): the file is truncated, damaged or of a kind that \
+             is not supported; copy or write it again"
+        ),
+    }
+}
+
+fn open(path: &Path) -> Result<SerializedFileReader<File>> {
+    let file = File::open(path).map_err(|error| Error::io(path, &error))?;
+    SerializedFileReader::new(file).map_err(|error| file_error(path, &error))
+}
+
+/// Columns and number of rows, from the metadata alone.
+pub(super) fn schema(path: &Path) -> Result<(Vec<Column>, usize)> {
+    let reader = open(path)?;
+    let metadata = reader.metadata().file_metadata();
+    let schema = metadata.schema_descr();
+    let fields = schema.root_schema().get_fields();
+    let columns = fields.iter().enumerate().map(|(i, field)| {
+        let leaf = (0..schema.num_columns()).find(|&leaf| schema.get_column_root_idx(leaf) == i);
+        let kind = match leaf {
+            Some(leaf) if field.is_primitive() => kind(&schema.column(leaf)),
+            _ => Kind::Other("is nested".into()),
+        };
+        Column { name: field.name().to_owned(), leaf: leaf.unwrap_or(0), kind }
+    });
+    Ok((columns.collect(), usize::try_from(metadata.num_rows()).unwrap_or(0)))
+}
+
+fn kind(column: &ColumnDescriptor) -> Kind {
+    if column.max_rep_level() > 0 {
+        return Kind::Other("is nested (a repeated field)".into());
+    }
+    let converted = column.converted_type();
+    let logical = column.logical_type_ref();
+    match column.physical_type() {
+        Type::BOOLEAN | Type::FLOAT | Type::DOUBLE => {
+            Kind::Number { unsigned: false, divisor: 1.0 }
+        }
+        Type::INT32 | Type::INT64 => {
+            let unsigned = matches!(
+                converted,
+                ConvertedType::UINT_8
+                    | ConvertedType::UINT_16
+                    | ConvertedType::UINT_32
+                    | ConvertedType::UINT_64
+            ) || matches!(logical, Some(LogicalType::Integer(int)) if !int.is_signed);
+            let divisor = match logical {
+                Some(LogicalType::Decimal(decimal)) => 10f64.powi(decimal.scale),
+                _ if converted == ConvertedType::DECIMAL => 10f64.powi(column.type_scale()),
+                _ => 1.0,
+            };
+            Kind::Number { unsigned, divisor }
+        }
+        // Some writers leave the annotation away; whether it is text shows when it is read.
+        Type::BYTE_ARRAY if converted == ConvertedType::DECIMAL => {
+            Kind::Other("holds DECIMAL numbers as BYTE_ARRAY".into())
+        }
+        Type::BYTE_ARRAY => Kind::Text,
+        other => Kind::Other(format!("is of the type {other}")),
+    }
+}
+
+/// One pass over a Parquet file.
+pub(super) struct ParquetReader {
+    file: SerializedFileReader<File>,
+    columns: Arc<Vec<Column>>,
+    /// The next row group, and how many rows of the present one are left.
+    group: usize,
+    left: usize,
+    numbers: Vec<ColumnReader>,
+    texts: Vec<ColumnReader>,
+}
+
+/// A batch of one column: definition levels (1 present, 0 null; none if all are present), values.
+type Batch<T> = (Vec<i16>, Vec<T>);
+
+impl ParquetReader {
+    pub fn open(plan: &Plan, columns: Arc<Vec<Column>>) -> Result<Self> {
+        let file = open(&plan.path)?;
+        if file.metadata().file_metadata().schema_descr().root_schema().get_fields().len()
+            != plan.width
+        {
+            return Err(plan.file_error("the file has changed since its schema was read".into()));
+        }
+        Ok(Self { file, columns, group: 0, left: 0, numbers: Vec::new(), texts: Vec::new() })
+    }
+
+    /// Moves to the next row group; `false` after the last.
+    fn next_group(&mut self, plan: &Plan) -> Result<bool> {
+        if self.group == self.file.num_row_groups() {
+            return Ok(false);
+        }
+        let fail = |error| file_error(&plan.path, &error);
+        let group = self.file.get_row_group(self.group).map_err(fail)?;
+        let readers = |fields: &[Field]| {
+            let reader = |field: &Field| group.get_column_reader(self.columns[field.index].leaf);
+            fields.iter().map(reader).collect::<Result<Vec<_>, _>>().map_err(fail)
+        };
+        (self.numbers, self.texts) = (readers(&plan.numbers)?, readers(&plan.texts)?);
+        self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        self.group += 1;
+        Ok(true)
+    }
+}
+
+impl Reader for ParquetReader {
+    fn fill(
+        &mut self,
+        plan: &Plan,
+        progress: &mut Progress,
+        room: usize,
+        out: &mut Raw,
+    ) -> Result<bool> {
+        if self.left == 0 {
+            // An empty row group is not the end.
+            return self.next_group(plan);
+        }
+        let n = self.left.min(room).min(BATCH);
+        let mut batches = Vec::with_capacity(self.numbers.len());
+        for (field, reader) in plan.numbers.iter().zip(&mut self.numbers) {
+            batches.push(read_numbers(plan, field, &self.columns[field.index].kind, reader, n)?);
+        }
+        let kept = choose_rows(plan, progress, n, &batches)?;
+        for ((_, values), column) in batches.iter().zip(&mut out.numbers) {
+            match &kept {
+                None => column.extend_from_slice(values),
+                Some(kept) => column.extend(kept.iter().map(|&i| values[i])),
+            }
+        }
+        for ((field, reader), column) in plan.texts.iter().zip(&mut self.texts).zip(&mut out.texts)
+        {
+            let kind = &self.columns[field.index].kind;
+            let texts = read_texts(plan, field, kind, reader, progress.read, n)?;
+            match &kept {
+                None => column.extend(texts),
+                Some(kept) => column.extend(kept.iter().map(|&i| texts[i].clone())),
+            }
+        }
+        match kept {
+            None => out.rows.extend(progress.read..progress.read + n),
+            Some(kept) => out.rows.extend(kept.into_iter().map(|i| progress.read + i)),
+        }
+        progress.read += n;
+        self.left -= n;
+        Ok(true)
+    }
+}
+
+/// The rows of a batch that are kept (`None`: all of them): the mask keeps them, and no cell is missing.
+fn choose_rows(
+    plan: &Plan,
+    progress: &mut Progress,
+    n: usize,
+    batches: &[Batch<f64>],
+) -> Result<Option<Vec<usize>>> {
+    let finite = batches.iter().all(|(_, values)| values.iter().all(|value| value.is_finite()));
+    if finite && plan.keep.is_none() {
+        return Ok(None);
+    }
+    let mut kept = Vec::with_capacity(n);
+    for i in 0..n {
+        let row = progress.read + i;
+        if !plan.keeps(row)? {
+            continue;
+        }
+        match batches.iter().position(|(_, values)| !values[i].is_finite()) {
+            None => kept.push(i),
+            Some(_) if plan.missing == Missing::Drop => progress.dropped += 1,
+            Some(j) => {
+                let (levels, values) = &batches[j];
+                let what = match levels.get(i) {
+                    Some(0) => "the cell is null".to_owned(),
+                    _ if values[i].is_nan() => "`NaN` is not a number".to_owned(),
+                    _ => format!("`{}` is not finite", values[i]),
+                };
+                return Err(plan.missing_error(row, &plan.numbers[j].name, &what));
+            }
+        }
+    }
+    Ok(Some(kept))
+}
+
+/// Exactly `n` records of a column, nulls left out of the values.
+fn read_batch<T: DataType>(
+    plan: &Plan,
+    field: &Field,
+    reader: &mut ColumnReaderImpl<T>,
+    n: usize,
+) -> Result<Batch<T::T>> {
+    let (mut levels, mut values) = (Vec::new(), Vec::with_capacity(n));
+    let (records, _, _) = reader
+        .read_records(n, Some(&mut levels), None, &mut values)
+        .map_err(|error| file_error(&plan.path, &error))?;
+    if records != n || (levels.is_empty() && values.len() != n) {
+        let reason = "ends before the row group does: the file is damaged; write it again";
+        return Err(super::columns::column(&plan.path, &field.name, reason));
+    }
+    Ok((levels, values))
+}
+
+/// Puts `null` where the definition level is 0.
+fn spread<T: Clone>((levels, values): Batch<T>, null: T) -> Batch<T> {
+    if levels.iter().all(|&level| level > 0) {
+        return (levels, values);
+    }
+    let mut values = values.into_iter();
+    let spread = levels
+        .iter()
+        .map(|&level| if level > 0 { values.next() } else { None }.unwrap_or_else(|| null.clone()))
+        .collect();
+    (levels, spread)
+}
+
+/// Exactly `n` numbers of a column, NaN where the cell is null.
+fn read_numbers(
+    plan: &Plan,
+    field: &Field,
+    kind: &Kind,
+    reader: &mut ColumnReader,
+    n: usize,
+) -> Result<Batch<f64>> {
+    let (unsigned, divisor) = match *kind {
+        Kind::Number { unsigned, divisor } => (unsigned, divisor),
+        _ => (false, 1.0),
+    };
+    fn map<T>((levels, values): Batch<T>, f: impl Fn(T) -> f64) -> Batch<f64> {
+        (levels, values.into_iter().map(f).collect())
+    }
+    let batch = match reader {
+        ColumnReader::DoubleColumnReader(r) => read_batch(plan, field, r, n)?,
+        ColumnReader::FloatColumnReader(r) => map(read_batch(plan, field, r, n)?, f64::from),
+        ColumnReader::BoolColumnReader(r) => map(read_batch(plan, field, r, n)?, f64::from),
+        ColumnReader::Int32ColumnReader(r) => map(read_batch(plan, field, r, n)?, |v| {
+            (if unsigned { f64::from(v.cast_unsigned()) } else { f64::from(v) }) / divisor
+        }),
+        ColumnReader::Int64ColumnReader(r) => map(read_batch(plan, field, r, n)?, |v| {
+            (if unsigned { v.cast_unsigned() as f64 } else { v as f64 }) / divisor
+        }),
+        _ => return Err(unreadable(plan, field)),
+    };
+    Ok(spread(batch, f64::NAN))
+}
+
+/// Exactly `n` texts of a column, empty where the cell is null; numbers are written out.
+fn read_texts(
+    plan: &Plan,
+    field: &Field,
+    kind: &Kind,
+    reader: &mut ColumnReader,
+    first_row: usize,
+    n: usize,
+) -> Result<Vec<String>> {
+    if *kind != Kind::Text {
+        let (levels, values) = read_numbers(plan, field, kind, reader, n)?;
+        let text = |(i, value): (usize, f64)| match levels.get(i) {
+            Some(0) => String::new(),
+            _ => value.to_string(),
+        };
+        return Ok(values.into_iter().enumerate().map(text).collect());
+    }
+    let ColumnReader::ByteArrayColumnReader(reader) = reader else {
+        return Err(unreadable(plan, field));
+    };
+    let (_, values) =
+        spread(read_batch::<ByteArrayType>(plan, field, reader, n)?, Vec::new().into());
+    let text = |(i, bytes): (usize, parquet::data_type::ByteArray)| {
+        String::from_utf8(bytes.data().to_vec()).map_err(|_| {
+            let reason = "holds bytes that are not UTF-8 text; leave the column out".to_owned();
+            plan.cell_error(first_row + i, &field.name, reason)
+        })
+    };
+    values.into_iter().enumerate().map(text).collect()
+}
+
+fn unreadable(plan: &Plan, field: &Field) -> Error {
+    super::columns::column(&plan.path, &field.name, "has changed its type since it was opened")
+}

@@ -1,0 +1,348 @@
+//! Standardisation of inputs and targets, and its inverse for means, variances and densities.
+
+use super::moments::Moments;
+use super::stream::scaler_shape;
+use crate::error::Result;
+use faer::{MatMut, MatRef};
+use serde::{Deserialize, Serialize};
+
+/// Means and scales of the columns: a model sees `(value − mean) / scale`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaler {
+    /// Mean of each input, D.
+    pub x_mean: Vec<f64>,
+    /// Population standard deviation (1/N) of each input, D; 1 where the input is constant.
+    pub x_scale: Vec<f64>,
+    /// Mean of each target, P.
+    pub y_mean: Vec<f64>,
+    /// Population standard deviation (1/N) of each target, P; 1 where the target is constant.
+    pub y_scale: Vec<f64>,
+}
+
+impl Scaler {
+    /// The scaler that changes nothing, for `inputs` and `outputs` columns.
+    pub fn identity(inputs: usize, outputs: usize) -> Self {
+        Self {
+            x_mean: vec![0.0; inputs],
+            x_scale: vec![1.0; inputs],
+            y_mean: vec![0.0; outputs],
+            y_scale: vec![1.0; outputs],
+        }
+    }
+
+    /// From the statistics of these rows.
+    pub fn fit(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Self {
+        let mut statistics = Statistics::new(x.ncols(), y.ncols());
+        statistics.add_rows(x, y);
+        statistics.scaler()
+    }
+
+    /// Refuses a scaler for other numbers of columns.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape).
+    pub fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        for (what, expected, found) in [
+            ("input means", inputs, self.x_mean.len()),
+            ("input scales", inputs, self.x_scale.len()),
+            ("target means", outputs, self.y_mean.len()),
+            ("target scales", outputs, self.y_scale.len()),
+        ] {
+            if expected != found {
+                return Err(scaler_shape(what, expected, found));
+            }
+        }
+        Ok(())
+    }
+
+    /// Inputs (N×D) as a model sees them, in place.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
+    pub fn scale_x(&self, x: MatMut<'_, f64>) -> Result<()> {
+        columns("inputs", x, &self.x_mean, &self.x_scale, |v, mean, scale| (v - mean) / scale)
+    }
+
+    /// Inputs (N×D) in their own units again, in place.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
+    pub fn unscale_x(&self, x: MatMut<'_, f64>) -> Result<()> {
+        columns("inputs", x, &self.x_mean, &self.x_scale, |v, mean, scale| v * scale + mean)
+    }
+
+    /// Targets (N×P) as a model sees them, in place.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
+    pub fn scale_y(&self, y: MatMut<'_, f64>) -> Result<()> {
+        columns("targets", y, &self.y_mean, &self.y_scale, |v, mean, scale| (v - mean) / scale)
+    }
+
+    /// Predicted means, quantiles or samples (N×P) in the targets' own units, in place.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
+    pub fn unscale_mean(&self, mean: MatMut<'_, f64>) -> Result<()> {
+        columns("targets", mean, &self.y_mean, &self.y_scale, |v, mean, scale| v * scale + mean)
+    }
+
+    /// Predicted variances (N×P) in the targets' own units, in place: times scale².
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
+    pub fn unscale_variance(&self, variance: MatMut<'_, f64>) -> Result<()> {
+        // Twice, because scale² may over- or underflow where the product does not.
+        columns("targets", variance, &self.y_mean, &self.y_scale, |v, _, scale| v * scale * scale)
+    }
+
+    /// What to add to the log density of a row of standardised targets to get the log density of the
+    /// row in its own units: −Σₚ log scaleₚ.
+    pub fn log_jacobian(&self) -> f64 {
+        -self.y_scale.iter().map(|scale| scale.ln()).sum::<f64>()
+    }
+}
+
+fn columns(
+    what: &str,
+    mat: MatMut<'_, f64>,
+    means: &[f64],
+    scales: &[f64],
+    f: impl Fn(f64, f64, f64) -> f64,
+) -> Result<()> {
+    if mat.ncols() != means.len() || mat.ncols() != scales.len() {
+        return Err(scaler_shape(what, mat.ncols(), means.len().min(scales.len())));
+    }
+    for (column, (&mean, &scale)) in mat.col_iter_mut().zip(means.iter().zip(scales)) {
+        for value in column.iter_mut() {
+            *value = f(*value, mean, scale);
+        }
+    }
+    Ok(())
+}
+
+/// Running means and standard deviations of all columns: one pass, in order, so that the result does
+/// not depend on the size of the chunks; states of different parts of the data can be merged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Statistics {
+    inputs: usize,
+    columns: Vec<Moments>,
+}
+
+impl Statistics {
+    /// Of no rows yet.
+    pub fn new(inputs: usize, outputs: usize) -> Self {
+        Self { inputs, columns: vec![Moments::default(); inputs + outputs] }
+    }
+
+    /// Adds rows: inputs (N×D) and targets (N×P). Surplus columns are not looked at.
+    pub fn add_rows(&mut self, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
+        let (inputs, outputs) = self.columns.split_at_mut(self.inputs);
+        for (moments, column) in
+            inputs.iter_mut().zip(x.col_iter()).chain(outputs.iter_mut().zip(y.col_iter()))
+        {
+            column.iter().for_each(|&value| moments.push(value));
+        }
+    }
+
+    /// Adds rows given as columns: inputs, then targets.
+    pub(super) fn add_columns(&mut self, columns: &[Vec<f64>]) {
+        for (moments, column) in self.columns.iter_mut().zip(columns) {
+            column.iter().for_each(|&value| moments.push(value));
+        }
+    }
+
+    /// Adds the rows that another state has seen.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if the numbers of columns differ.
+    pub fn merge(&mut self, other: &Self) -> Result<()> {
+        let (n, m) = (self.columns.len(), other.columns.len());
+        if n != m || self.inputs != other.inputs {
+            return Err(scaler_shape("columns", n, m));
+        }
+        self.columns.iter_mut().zip(&other.columns).for_each(|(a, b)| a.merge(b));
+        Ok(())
+    }
+
+    /// Number of rows seen.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |moments| moments.count() as usize)
+    }
+
+    /// The scaler that gives these rows mean 0 and standard deviation 1.
+    pub fn scaler(&self) -> Scaler {
+        let (inputs, outputs) = self.columns.split_at(self.inputs);
+        Scaler {
+            x_mean: inputs.iter().map(Moments::mean).collect(),
+            x_scale: inputs.iter().map(Moments::scale).collect(),
+            y_mean: outputs.iter().map(Moments::mean).collect(),
+            y_scale: outputs.iter().map(Moments::scale).collect(),
+        }
+    }
+
+    /// Mean and population variance of each target, 0 for a constant: the trivial model that the MSLL of
+    /// [`crate::metrics`] compares with.
+    pub fn target_mean_and_variance(&self) -> (Vec<f64>, Vec<f64>) {
+        let variance = |moments: &Moments| match moments.is_constant() {
+            true => 0.0,
+            false => moments.scale().powi(2),
+        };
+        let targets = &self.columns[self.inputs..];
+        (targets.iter().map(Moments::mean).collect(), targets.iter().map(variance).collect())
+    }
+
+    /// Indices of the inputs that have the same value in all rows: they tell a model nothing.
+    pub fn constant_inputs(&self) -> Vec<usize> {
+        constant(&self.columns[..self.inputs])
+    }
+
+    /// Indices of the targets that have the same value in all rows.
+    pub fn constant_targets(&self) -> Vec<usize> {
+        constant(&self.columns[self.inputs..])
+    }
+}
+
+fn constant(columns: &[Moments]) -> Vec<usize> {
+    (0..columns.len()).filter(|&j| columns[j].is_constant()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faer::Mat;
+
+    fn data() -> (Mat<f64>, Mat<f64>) {
+        let x = Mat::from_fn(40, 3, |i, j| match j {
+            0 => 1e9 + (i as f64 * 0.7).sin(),
+            1 => 1e-12 * (i as f64).cos(),
+            _ => 4.5,
+        });
+        let y =
+            Mat::from_fn(40, 2, |i, j| (i as f64 * 0.3 + j as f64).sin() * [2.0, 1e12][j] - 7.0);
+        (x, y)
+    }
+
+    fn moments(mat: &Mat<f64>, j: usize) -> (f64, f64) {
+        let column = mat.col_as_slice(j);
+        let mean = column.iter().sum::<f64>() / column.len() as f64;
+        let square = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
+        (mean, (square / column.len() as f64).sqrt())
+    }
+
+    #[test]
+    fn standardised_columns_have_mean_0_and_deviation_1() {
+        let (mut x, mut y) = data();
+        let (original_x, original_y) = (x.clone(), y.clone());
+        let scaler = Scaler::fit(x.as_ref(), y.as_ref());
+        scaler.scale_x(x.as_mut()).unwrap();
+        scaler.scale_y(y.as_mut()).unwrap();
+        for (mat, j) in [(&x, 0), (&x, 1), (&y, 0), (&y, 1)] {
+            let (mean, deviation) = moments(mat, j);
+            assert!(mean.abs() < 2e-7 && (deviation - 1.0).abs() < 1e-12, "{mean} {deviation}");
+        }
+        assert!(x.col_as_slice(2).iter().all(|&v| v == 0.0));
+        scaler.unscale_x(x.as_mut()).unwrap();
+        scaler.unscale_mean(y.as_mut()).unwrap();
+        for (a, b) in [(&x, &original_x), (&y, &original_y)] {
+            for j in 0..a.ncols() {
+                let scale = b.col_as_slice(j).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+                for (a, b) in a.col_as_slice(j).iter().zip(b.col_as_slice(j)) {
+                    assert!((a - b).abs() <= 1e-14 * scale);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn variances_scale_squared_and_densities_by_the_jacobian() {
+        let scaler = Scaler {
+            x_mean: vec![],
+            x_scale: vec![],
+            y_mean: vec![3.0, -1.0],
+            y_scale: vec![0.5, 20.0],
+        };
+        let mut variance = Mat::from_fn(2, 2, |i, j| (i + j + 1) as f64);
+        scaler.unscale_variance(variance.as_mut()).unwrap();
+        assert_eq!(variance, Mat::from_fn(2, 2, |i, j| (i + j + 1) as f64 * [0.25, 400.0][j]));
+        assert!((scaler.log_jacobian() + (0.5f64 * 20.0).ln()).abs() < 1e-15);
+        // log N(y; μ, v) in the targets' units from the standardised one.
+        let log = |y: f64, mean: f64, v: f64| {
+            -0.5 * ((std::f64::consts::TAU * v).ln() + (y - mean).powi(2) / v)
+        };
+        let own = log(3.7, 3.0 + 0.5 * 0.2, 0.25 * 1.5) + log(9.0, -1.0 + 20.0 * 0.1, 400.0 * 0.8);
+        let standard = log((3.7 - 3.0) / 0.5, 0.2, 1.5) + log(10.0 / 20.0, 0.1, 0.8);
+        assert!((standard + scaler.log_jacobian() - own).abs() < 1e-12);
+    }
+
+    #[test]
+    fn identity_changes_no_bit() {
+        let (mut x, y) = data();
+        let before = x.clone();
+        let scaler = Scaler::identity(3, 2);
+        scaler.scale_x(x.as_mut()).unwrap();
+        scaler.unscale_x(x.as_mut()).unwrap();
+        assert_eq!(x, before);
+        assert_eq!(scaler.log_jacobian(), 0.0);
+        assert_eq!(y.ncols(), 2);
+    }
+
+    #[test]
+    fn chunks_do_not_change_the_bits_and_merging_hardly_does() {
+        let (x, y) = data();
+        let mut chunked = Statistics::new(3, 2);
+        let mut merged = Statistics::new(3, 2);
+        for start in (0..40).step_by(7) {
+            let n = 7.min(40 - start);
+            let (x, y) = (x.as_ref().subrows(start, n), y.as_ref().subrows(start, n));
+            chunked.add_rows(x, y);
+            let mut part = Statistics::new(3, 2);
+            part.add_rows(x, y);
+            merged.merge(&part).unwrap();
+        }
+        let scaler = Scaler::fit(x.as_ref(), y.as_ref());
+        assert_eq!(chunked.scaler(), scaler);
+        for (a, b) in merged.scaler().x_scale.iter().zip(&scaler.x_scale) {
+            assert!((a / b - 1.0).abs() < 1e-13);
+        }
+        assert_eq!(merged.rows(), 40);
+        assert!(merged.merge(&Statistics::new(2, 3)).is_err());
+    }
+
+    #[test]
+    fn constants_are_reported_and_trivial_variance_is_zero_for_them() {
+        let (x, _) = data();
+        let y = Mat::from_fn(40, 2, |i, j| if j == 0 { 0.3 } else { (i % 2) as f64 * 6.0 });
+        let mut statistics = Statistics::new(3, 2);
+        statistics.add_rows(x.as_ref(), y.as_ref());
+        assert_eq!(statistics.constant_inputs(), [2]);
+        assert_eq!(statistics.constant_targets(), [0]);
+        assert_eq!(statistics.target_mean_and_variance(), (vec![0.3, 3.0], vec![0.0, 9.0]));
+    }
+
+    #[test]
+    fn another_number_of_columns_is_refused() {
+        let (mut x, mut y) = data();
+        let scaler = Scaler::identity(2, 1);
+        for error in [scaler.scale_x(x.as_mut()), scaler.unscale_variance(y.as_mut())] {
+            let text = error.unwrap_err().to_string();
+            assert!(text.contains("of the scaler: expected"), "{text}");
+        }
+        assert!(scaler.check(2, 1).is_ok());
+        assert!(scaler.check(2, 2).unwrap_err().to_string().contains("target means of the scaler"));
+        assert!(Scaler { x_scale: vec![1.0], ..scaler }.check(2, 1).is_err());
+    }
+
+    #[test]
+    fn json_keeps_the_fields() {
+        let (x, y) = data();
+        let scaler = Scaler::fit(x.as_ref(), y.as_ref());
+        let text = serde_json::to_string(&scaler).unwrap();
+        let back: Scaler = serde_json::from_str(&text).unwrap();
+        // serde_json without `float_roundtrip` may be off by one unit in the last place.
+        for (a, b) in scaler.x_mean.iter().zip(&back.x_mean) {
+            assert!((a - b).abs() <= f64::EPSILON * a.abs());
+        }
+        assert!(text.contains("\"y_scale\""));
+    }
+}

@@ -1,0 +1,239 @@
+//! Tables that are never in memory as a whole: a [`Source`] for training, blocks for prediction.
+
+use super::cursor::{Cursor, Plan};
+use super::scaler::{Scaler, Statistics};
+use super::source::{Rows, Source};
+use super::table::Selected;
+use crate::error::{Error, Result};
+use faer::Mat;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+/// Rows per read of the validating pass.
+const CHUNK: usize = 1 << 13;
+
+/// A file as a [`Source`]: every pass reads it again and holds two chunks at most.
+///
+/// The pass at construction has checked every chosen cell, so a later one can fail only if the file
+/// cannot be read any more or has changed.
+#[derive(Clone, Debug)]
+pub struct TableSource {
+    selected: Selected,
+    plan: Arc<Plan>,
+    statistics: Statistics,
+    dropped: usize,
+    scaler: Scaler,
+}
+
+impl TableSource {
+    pub(super) fn open(selected: &Selected) -> Result<Self> {
+        let plan = Arc::new(selected.plan.clone());
+        let outputs = plan.numbers.len() - plan.inputs;
+        let mut statistics = Statistics::new(plan.inputs, outputs);
+        // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
+        let mut cursor = Cursor::open(plan.clone())?;
+        loop {
+            let raw = cursor.read(CHUNK)?;
+            if raw.rows.is_empty() {
+                break;
+            }
+            statistics.add_columns(&raw.numbers);
+        }
+        Ok(Self {
+            selected: selected.clone(),
+            scaler: Scaler::identity(plan.inputs, outputs),
+            dropped: cursor.progress().dropped,
+            // Later passes have no use for the texts.
+            plan: Arc::new(Plan { texts: Vec::new(), ..selected.plan.clone() }),
+            statistics,
+        })
+    }
+
+    /// Standardises inputs and targets with the statistics of this source's own rows.
+    #[must_use]
+    pub fn standardised(mut self) -> Self {
+        self.scaler = self.statistics.scaler();
+        self
+    }
+
+    /// Standardises inputs and targets with this scaler.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if it is for another number of columns.
+    pub fn with_scaler(mut self, scaler: Scaler) -> Result<Self> {
+        scaler.check(self.inputs(), self.outputs())?;
+        self.scaler = scaler;
+        Ok(self)
+    }
+
+    /// The scaler that is applied; the identity unless one was asked for.
+    pub fn scaler(&self) -> &Scaler {
+        &self.scaler
+    }
+
+    /// Means and standard deviations of the raw columns.
+    pub fn statistics(&self) -> &Statistics {
+        &self.statistics
+    }
+
+    /// How many rows are left out because of missing cells.
+    pub fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    /// The columns and rows that this source reads.
+    pub fn selected(&self) -> &Selected {
+        &self.selected
+    }
+
+    /// The next chunk, standardised; no rows at the end.
+    fn chunk(&self, cursor: &mut Cursor, rows: usize) -> Result<(Mat<f64>, Mat<f64>)> {
+        let (mut x, mut y, _, _) = cursor.read(rows)?.into_mats(self.plan.inputs);
+        self.scaler.scale_x(x.as_mut())?;
+        self.scaler.scale_y(y.as_mut())?;
+        Ok((x, y))
+    }
+}
+
+impl Source for TableSource {
+    fn rows(&self) -> usize {
+        self.statistics.rows()
+    }
+    fn inputs(&self) -> usize {
+        self.plan.inputs
+    }
+    fn outputs(&self) -> usize {
+        self.plan.numbers.len() - self.plan.inputs
+    }
+
+    /// A thread reads the next chunk while `f` works on the present one.
+    fn for_each_chunk(
+        &self,
+        chunk_rows: usize,
+        f: &mut dyn FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut cursor = Cursor::open(self.plan.clone())?;
+        let chunk_rows = chunk_rows.max(1);
+        let start = std::thread::scope(|scope| {
+            // Of no capacity: the reader holds one chunk ready while `f` holds another.
+            let (sender, receiver) = sync_channel(0);
+            scope.spawn(move || {
+                loop {
+                    let chunk = self.chunk(&mut cursor, chunk_rows);
+                    let last = !matches!(&chunk, Ok((x, _)) if x.nrows() > 0);
+                    // A closed channel: `f` has failed, nobody wants the rest.
+                    if sender.send(chunk).is_err() || last {
+                        break;
+                    }
+                }
+            });
+            let mut start = 0;
+            for chunk in receiver {
+                let (x, y) = chunk?;
+                if x.nrows() > 0 {
+                    f(Rows { start, x: x.as_ref(), y: y.as_ref() })?;
+                }
+                start += x.nrows();
+            }
+            Ok(start)
+        })?;
+        if start != self.rows() {
+            return Err(self.plan.file_error(format!(
+                "has {start} usable rows now and had {} when it was first read; leave the file \
+                 alone while a model learns from it",
+                self.rows()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A block of rows to predict for, in the order of the file.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// How many rows the blocks before it had.
+    pub start: usize,
+    /// Index in the file of each row, from 0.
+    pub rows: Vec<usize>,
+    /// Inputs, B×D, standardised if a scaler was given.
+    pub x: Mat<f64>,
+    /// Targets, B×P, as they stand in the file.
+    pub y: Mat<f64>,
+    /// Text columns: one vector of B texts for each.
+    pub ids: Vec<Vec<String>>,
+}
+
+/// Iterator over the [`Block`]s of a file; see [`Selected::blocks`]. Ends after the first error.
+pub struct Blocks {
+    cursor: Option<Cursor>,
+    inputs: usize,
+    rows: usize,
+    start: usize,
+    dropped: usize,
+    scaler: Option<Scaler>,
+}
+
+impl Blocks {
+    pub(super) fn open(selected: &Selected, rows: usize, scaler: Option<&Scaler>) -> Result<Self> {
+        let inputs = selected.plan.inputs;
+        if let Some(scaler) = scaler {
+            scaler.check(inputs, scaler.y_mean.len())?;
+        }
+        Ok(Self {
+            cursor: Some(Cursor::open(Arc::new(selected.plan.clone()))?),
+            inputs,
+            rows: rows.max(1),
+            start: 0,
+            dropped: 0,
+            scaler: scaler.cloned(),
+        })
+    }
+
+    /// How many rows have been left out so far because of missing cells.
+    pub fn dropped(&self) -> usize {
+        self.dropped
+    }
+
+    fn read(&mut self) -> Result<Option<Block>> {
+        let Some(cursor) = &mut self.cursor else { return Ok(None) };
+        let raw = cursor.read(self.rows)?;
+        self.dropped = cursor.progress().dropped;
+        if raw.rows.is_empty() {
+            return Ok(None);
+        }
+        let (mut x, y, ids, rows) = raw.into_mats(self.inputs);
+        if let Some(scaler) = &self.scaler {
+            scaler.scale_x(x.as_mut())?;
+        }
+        let start = self.start;
+        self.start += rows.len();
+        Ok(Some(Block { start, rows, x, y, ids }))
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = Result<Block>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let block = self.read().transpose();
+        if !matches!(block, Some(Ok(_))) {
+            self.cursor = None;
+        }
+        block
+    }
+}
+
+impl std::fmt::Debug for Blocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blocks").field("start", &self.start).field("rows", &self.rows).finish()
+    }
+}
+
+/// A scaler for other columns than the data have.
+pub(super) fn scaler_shape(what: &str, expected: usize, found: usize) -> Error {
+    Error::Shape {
+        what: format!("{what} of the scaler"),
+        expected: format!("{expected} columns"),
+        found: format!("{found}"),
+    }
+}
