@@ -3,6 +3,9 @@
 pub mod data;
 pub mod engine;
 pub mod error;
+pub mod fit;
+pub mod inducing;
+pub mod io;
 pub mod kernels;
 pub mod likelihoods;
 pub mod linalg;
@@ -14,5 +17,6 @@ pub mod optim;
 pub mod params;
 pub mod rng;
 pub mod terms;
+pub mod train;
 
 pub use error::{Error, Result};

@@ -1,7 +1,7 @@
 //! What sums and products of kernels share.
 
 use super::registry::Args;
-use super::{Cotangents, Kernel, Tape};
+use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
 use crate::params::{Named, NamedMut, prefixed};
@@ -156,6 +156,18 @@ impl<O: Operation> Kernel for Composite<O> {
             }
             child.diag_vjp(x, &own, &mut sinks.child(range));
         }
+    }
+
+    fn units(&self) -> Vec<Option<Unit>> {
+        let child_units = |(index, child): (usize, &Box<dyn Kernel>)| {
+            // the first factor of a product carries the target's unit, the others are pure numbers
+            let pure = O::MULTIPLIES && index > 0;
+            let units = child.units().into_iter();
+            units
+                .map(|u| u.map(|u| if pure { Unit { output: 0, ..u } } else { u }))
+                .collect::<Vec<_>>()
+        };
+        self.children.iter().enumerate().flat_map(child_units).collect()
     }
 
     fn initialise(&mut self, lengthscales: &[f64], variance: f64) {

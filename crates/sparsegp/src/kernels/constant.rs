@@ -1,7 +1,7 @@
 //! Constant: k = σ².
 
 use super::registry::{Args, Entry, object};
-use super::{Cotangents, Kernel, Tape};
+use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef, column};
 use crate::params::{Named, NamedMut, Param};
@@ -59,6 +59,10 @@ impl Kernel for Constant {
 
     fn diag_vjp(&self, _: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
         sinks.params[0] += weights.iter().sum::<f64>();
+    }
+
+    fn units(&self) -> Vec<Option<Unit>> {
+        vec![Some(Unit::VARIANCE)]
     }
 
     fn initialise(&mut self, _: &[f64], variance: f64) {

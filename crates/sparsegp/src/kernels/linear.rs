@@ -1,7 +1,7 @@
 //! Linear: k = Σ_q v_q x_q x′_q.
 
 use super::registry::{Args, Entry, object};
-use super::{Cotangents, Kernel, Tape};
+use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Named, NamedMut, Param};
@@ -135,6 +135,14 @@ impl Kernel for Linear {
                     *t += 2.0 * v * w * x;
                 }
             }
+        }
+    }
+
+    fn units(&self) -> Vec<Option<Unit>> {
+        if self.variance.len() == self.dims.len() {
+            self.dims.iter().map(|&d| Some(Unit { input: Some((d, -2)), output: 2 })).collect()
+        } else {
+            vec![None]
         }
     }
 

@@ -26,6 +26,21 @@ use crate::linalg::{MatMut, MatRef};
 use crate::params::{Named, NamedMut};
 use serde_json::Value;
 
+/// The unit of a hyperparameter, as powers of the units of an input column and of the target: what
+/// turns a value found on standardised data into the data's own units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Input column and its power.
+    pub input: Option<(usize, i32)>,
+    /// Power of the target's unit.
+    pub output: i32,
+}
+
+impl Unit {
+    /// A variance of the target.
+    pub const VARIANCE: Unit = Unit { input: None, output: 2 };
+}
+
 /// Where cotangents are added to.
 pub struct Cotangents<'a> {
     /// Gradient with respect to the constrained hyperparameters, in the order of [`Kernel::params`].
@@ -89,6 +104,10 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// Pulls the cotangent of the variances back into `sinks` (hyperparameters and `x`).
     fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>);
+
+    /// Unit of every number among the hyperparameters, in the order of [`Kernel::params`]; `None`
+    /// where a number serves several input columns and so has no unit of its own.
+    fn units(&self) -> Vec<Option<Unit>>;
 
     /// Gives the hyperparameters starting values on the scale of the data: `lengthscales` (one per
     /// input column) and `variance`, the variance that the kernel should explain in all.

@@ -4,7 +4,7 @@
 //! A new kernel is a [`Profile`].
 
 use super::registry::{Args, object};
-use super::{Cotangents, Kernel, Tape};
+use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::exp::{Vectorised, dispatch};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
@@ -313,6 +313,17 @@ impl<P: Profile> Kernel for Radial<P> {
 
     fn diag_vjp(&self, _: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
         sinks.params[0] += weights.iter().sum::<f64>() * P::value_and_slope::<false>(0.0).0;
+    }
+
+    fn units(&self) -> Vec<Option<Unit>> {
+        let mut units = vec![Some(Unit::VARIANCE)];
+        if self.lengthscales.len() == self.dims.len() {
+            let lengths = self.dims.iter().map(|&d| Some(Unit { input: Some((d, 1)), output: 0 }));
+            units.extend(lengths);
+        } else {
+            units.push(None);
+        }
+        units
     }
 
     fn initialise(&mut self, lengthscales: &[f64], variance: f64) {

@@ -115,6 +115,7 @@ impl Args<'_> {
         };
         if let Some(json) = given {
             param.read_json(name, json)?;
+            param.given = value.is_some();
         }
         Ok(param)
     }

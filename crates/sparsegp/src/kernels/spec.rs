@@ -184,8 +184,12 @@ impl Parser<'_> {
     }
 }
 
-/// Starting values from the data, moved inside the parameter's range where they are not.
+/// Starting values from the data, moved inside the parameter's range where they are not; a value that
+/// the specification gave stays.
 pub fn initialise(param: &mut Param, values: &[f64]) {
+    if param.given {
+        return;
+    }
     let transform = param.transform();
     let inside: Vec<f64> = values
         .iter()

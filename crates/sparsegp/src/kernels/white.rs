@@ -1,7 +1,7 @@
 //! White noise: K(X) = σ² I, K(X, X′) = 0 whatever the points.
 
 use super::registry::{Args, Entry, object};
-use super::{Cotangents, Kernel, Tape};
+use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef};
 use crate::params::{Named, NamedMut, Param};
@@ -68,6 +68,10 @@ impl Kernel for White {
 
     fn diag_vjp(&self, _: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
         sinks.params[0] += weights.iter().sum::<f64>();
+    }
+
+    fn units(&self) -> Vec<Option<Unit>> {
+        vec![Some(Unit::VARIANCE)]
     }
 
     fn initialise(&mut self, _: &[f64], variance: f64) {

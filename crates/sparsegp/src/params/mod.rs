@@ -46,6 +46,8 @@ pub struct Param {
     pub prior: Option<Prior>,
     /// Whether optimisers leave it alone.
     pub frozen: bool,
+    /// Whether a specification gave the value, so that starting values from the data keep away.
+    pub given: bool,
 }
 
 impl Param {
@@ -62,7 +64,7 @@ impl Param {
 
     /// A parameter with every part given. `value` holds matrices column by column.
     pub fn with(value: Vec<f64>, shape: Shape, transform: Transform) -> Self {
-        Self { value, shape, transform, prior: None, frozen: false }
+        Self { value, shape, transform, prior: None, frozen: false, given: false }
     }
 
     /// Constrained values; a matrix column by column.

@@ -1,0 +1,312 @@
+//! Model files: one `.safetensors` file with a tensor per parameter, named by its path, and a JSON
+//! header under the metadata key `sparsegp`. A file loads without the training data.
+//!
+//! | tensor | shape | what |
+//! | --- | --- | --- |
+//! | `kernel.…`, `mean.…`, `likelihood.variance` | of the parameter | constrained values |
+//! | `inducing.points` | M×D | inducing inputs on the model's scale |
+//! | `q.mu` | M×P | whitened posterior mean |
+//! | `q.sqrt` | M×M | lower root of the whitened posterior covariance |
+//! | `posterior.inputs` | N×D | training inputs, for exact inference only |
+
+use crate::data::Scaler;
+use crate::error::{Error, Result};
+use crate::fit::Fitted;
+use crate::kernels::{self, Inputs, Tape};
+use crate::likelihoods::Gaussian;
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef};
+use crate::means;
+use crate::methods;
+use crate::model::{Model, Posterior, inducing_param};
+use crate::params::{Param, Shape};
+use crate::train::TrainReport;
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+/// Version of the layout; a reader refuses later ones.
+pub const VERSION: u32 = 1;
+const KEY: &str = "sparsegp";
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    version: u32,
+    written_by: String,
+    kernel: serde_json::Value,
+    mean: serde_json::Value,
+    likelihood: serde_json::Value,
+    inducing_frozen: bool,
+    method: String,
+    reason: String,
+    jitter: Jitter,
+    /// The absolute jitter in the posterior's factor.
+    jitter_used: f64,
+    inputs: Vec<String>,
+    targets: Vec<String>,
+    scaler: Scaler,
+    target_mean: Vec<f64>,
+    target_variance: Vec<f64>,
+    rows: usize,
+    seed: u64,
+    report: Option<TrainReport>,
+    warnings: Vec<String>,
+}
+
+fn shape_of(param: &Param) -> Vec<usize> {
+    match param.shape() {
+        Shape::Scalar => vec![],
+        Shape::Vector(n) => vec![n],
+        Shape::Matrix(n, m) => vec![n, m],
+    }
+}
+
+/// Little-endian bytes, matrices row by row as readers of the format expect.
+fn bytes(values: impl Iterator<Item = f64>) -> Vec<u8> {
+    values.flat_map(f64::to_le_bytes).collect()
+}
+
+fn matrix_bytes(a: MatRef<f64>) -> Vec<u8> {
+    bytes((0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)])))
+}
+
+fn param_bytes(param: &Param) -> Vec<u8> {
+    match param.shape() {
+        Shape::Matrix(n, m) => {
+            let value = param.value();
+            bytes((0..n).flat_map(|i| (0..m).map(move |j| value[j * n + i])))
+        }
+        _ => bytes(param.value().iter().copied()),
+    }
+}
+
+/// Writes a model file; atomically, so that a failure leaves an older file as it was.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
+    let content = to_bytes(fitted).map_err(|reason| Error::File { path: path.into(), reason })?;
+    write_atomically(path, &content)
+}
+
+/// Writes a file beside its destination and moves it there when it is whole.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(path, &e))?;
+    file.write_all(content).map_err(|e| Error::io(path, &e))?;
+    file.as_file().sync_all().map_err(|e| Error::io(path, &e))?;
+    file.persist(path).map_err(|e| Error::io(path, &e.error))?;
+    Ok(())
+}
+
+fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
+    let model = &fitted.model;
+    let header = Header {
+        version: VERSION,
+        written_by: format!("sparsegp {}", env!("CARGO_PKG_VERSION")),
+        kernel: model.kernel.to_json(),
+        mean: means::to_json(&*model.mean),
+        likelihood: serde_json::json!({
+            "type": "gaussian",
+            "variance": model.likelihood.variance.to_json(Gaussian::TRANSFORM),
+        }),
+        inducing_frozen: model.inducing.as_ref().is_some_and(|z| z.frozen),
+        method: model.method.name().into(),
+        reason: fitted.reason.clone(),
+        jitter: model.jitter,
+        jitter_used: fitted.posterior.factor().jitter,
+        inputs: fitted.input_names.clone(),
+        targets: fitted.target_names.clone(),
+        scaler: fitted.scaler.clone(),
+        target_mean: fitted.target_mean.clone(),
+        target_variance: fitted.target_variance.clone(),
+        rows: fitted.rows,
+        seed: fitted.seed,
+        report: fitted.report.clone(),
+        warnings: fitted.warnings.clone(),
+    };
+    let header = serde_json::to_string(&header).map_err(|e| e.to_string())?;
+    let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = model
+        .params()
+        .into_iter()
+        .map(|(path, param)| (path, shape_of(param), param_bytes(param)))
+        .collect();
+    let mut matrix = |name: &str, a: MatRef<f64>| {
+        tensors.push((name.into(), vec![a.nrows(), a.ncols()], matrix_bytes(a)));
+    };
+    matrix("q.mu", fitted.posterior.q_mu());
+    match fitted.posterior.q_sqrt() {
+        Some(root) => matrix("q.sqrt", root),
+        None => matrix("posterior.inputs", fitted.posterior.points()),
+    }
+    let views = tensors
+        .iter()
+        .map(|(name, shape, data)| {
+            TensorView::new(Dtype::F64, shape.clone(), data).map(|view| (name.as_str(), view))
+        })
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map_err(|e| e.to_string())?;
+    let metadata = HashMap::from([(KEY.to_owned(), header)]);
+    safetensors::serialize(views, Some(metadata)).map_err(|e| e.to_string())
+}
+
+/// Reads a model file.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be read, is truncated, or is not a model of this library.
+pub fn load(path: &Path) -> Result<Fitted> {
+    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    from_bytes(&content).map_err(|error| {
+        let reason = match error {
+            Error::Invalid(reason) => reason,
+            other => other.to_string(),
+        };
+        Error::File { path: path.into(), reason }
+    })
+}
+
+fn foreign(detail: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!(
+        "is not a complete sparsegp model file ({detail}); give a file that `sparsegp fit -o` wrote"
+    ))
+}
+
+struct Reader<'a>(SafeTensors<'a>);
+
+impl Reader<'_> {
+    fn values(&self, name: &str) -> Result<(Vec<usize>, Vec<f64>)> {
+        let tensor = self.0.tensor(name).map_err(|e| foreign(format!("tensor `{name}`: {e}")))?;
+        if tensor.dtype() != Dtype::F64 {
+            return Err(foreign(format!("tensor `{name}` does not hold 64-bit numbers")));
+        }
+        let chunks = tensor.data().chunks_exact(8);
+        let values: Vec<f64> =
+            chunks.map(|c| f64::from_le_bytes(c.try_into().expect("eight bytes"))).collect();
+        if let Some(bad) = values.iter().find(|v| !v.is_finite()) {
+            return Err(foreign(format!("tensor `{name}` holds {bad}")));
+        }
+        Ok((tensor.shape().to_vec(), values))
+    }
+
+    fn matrix(&self, name: &str) -> Result<Mat<f64>> {
+        let (shape, values) = self.values(name)?;
+        let [n, m] = shape[..] else {
+            return Err(foreign(format!("tensor `{name}` is no matrix")));
+        };
+        Ok(Mat::from_fn(n, m, |i, j| values[i * m + j]))
+    }
+
+    fn fill(&self, path: &str, param: &mut Param) -> Result<()> {
+        let (shape, values) = self.values(path)?;
+        if shape != shape_of(param) {
+            return Err(foreign(format!("tensor `{path}` has shape {shape:?}")));
+        }
+        let by_columns: Vec<f64> = match param.shape() {
+            Shape::Matrix(n, m) => (0..m)
+                .flat_map(|j| (0..n).map(move |i| (i, j)))
+                .map(|(i, j)| values[i * m + j])
+                .collect(),
+            _ => values,
+        };
+        param.set(path, &by_columns)
+    }
+}
+
+fn from_bytes(content: &[u8]) -> Result<Fitted> {
+    let (_, metadata) = SafeTensors::read_metadata(content).map_err(foreign)?;
+    let header = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|m| m.get(KEY))
+        .ok_or_else(|| foreign("its header names no model"))?;
+    let version: serde_json::Value = serde_json::from_str(header).map_err(foreign)?;
+    let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if version > u64::from(VERSION) {
+        return Err(Error::Invalid(format!(
+            "has layout version {version}; this program reads up to {VERSION}: use a newer one"
+        )));
+    }
+    let header: Header = serde_json::from_str(header).map_err(foreign)?;
+    let tensors = Reader(SafeTensors::deserialize(content).map_err(foreign)?);
+    let (d, p) = (header.inputs.len(), header.targets.len());
+    header.scaler.check(d, p)?;
+    let mut likelihood = Gaussian::new(1.0);
+    if let Some(json) = header.likelihood.get("variance") {
+        likelihood.variance.read_json("likelihood.variance", json)?;
+    }
+    let method = methods::find(&header.method)?.method;
+    let inducing = if method.is_sparse() {
+        let mut param = inducing_param(tensors.matrix("inducing.points")?.as_ref());
+        param.frozen = header.inducing_frozen;
+        Some(param)
+    } else {
+        None
+    };
+    let mut model = Model {
+        kernel: kernels::build(&header.kernel, Inputs::named(&header.inputs))?,
+        mean: means::from_json(&header.mean, d, p)?,
+        likelihood,
+        inducing,
+        method,
+        jitter: header.jitter,
+    };
+    for (path, param) in model.params_mut() {
+        tensors.fill(&path, param)?;
+    }
+    let posterior = posterior(&model, &tensors, header.jitter_used, d, p)?;
+    Ok(Fitted {
+        model,
+        posterior,
+        scaler: header.scaler,
+        input_names: header.inputs,
+        target_names: header.targets,
+        target_mean: header.target_mean,
+        target_variance: header.target_variance,
+        rows: header.rows,
+        seed: header.seed,
+        reason: header.reason,
+        report: header.report,
+        warnings: header.warnings,
+    })
+}
+
+/// The posterior from its tensors; the factor is computed again with the jitter that was used.
+fn posterior(
+    model: &Model,
+    tensors: &Reader<'_>,
+    jitter: f64,
+    inputs: usize,
+    outputs: usize,
+) -> Result<Posterior> {
+    let q_mu = tensors.matrix("q.mu")?;
+    let sparse = model.method.is_sparse();
+    let points =
+        if sparse { model.inducing_points()? } else { tensors.matrix("posterior.inputs")? };
+    let m = points.nrows();
+    if points.ncols() != inputs || q_mu.nrows() != m || q_mu.ncols() != outputs {
+        return Err(foreign("tensors of the posterior do not fit together"));
+    }
+    let mut k = Mat::zeros(m, m);
+    model.kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+    let root = if sparse {
+        let root = tensors.matrix("q.sqrt")?;
+        if root.nrows() != m || root.ncols() != m {
+            return Err(foreign("tensor `q.sqrt` does not fit the inducing points"));
+        }
+        Some(root)
+    } else {
+        for i in 0..m {
+            k[(i, i)] += model.likelihood.variance.scalar();
+        }
+        None
+    };
+    let factor = Cholesky::new(k.as_ref(), Jitter::Absolute(jitter), "Kuu")?;
+    Ok(Posterior::new(model, points, factor, q_mu, root))
+}

@@ -1,0 +1,204 @@
+//! The training loop: optimiser steps on a model's objective, watched.
+
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::methods::Diagnostics;
+use crate::model::Model;
+use crate::optim::{AdamOptions, AnyOptimiser, LbfgsOptions, Objective, Optimiser, Status};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Which optimiser, and when to stop.
+#[derive(Clone, Debug)]
+pub struct TrainOptions {
+    /// The optimiser.
+    pub optimiser: OptimiserKind,
+    /// Most iterations.
+    pub max_iterations: usize,
+}
+
+/// An optimiser with its options.
+#[derive(Clone, Debug)]
+pub enum OptimiserKind {
+    /// L-BFGS, for objectives that see all rows.
+    Lbfgs(LbfgsOptions),
+    /// Adam.
+    Adam(AdamOptions),
+}
+
+impl Default for TrainOptions {
+    fn default() -> Self {
+        Self { optimiser: OptimiserKind::Lbfgs(LbfgsOptions::default()), max_iterations: 1000 }
+    }
+}
+
+/// One line of the trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TracePoint {
+    /// Iteration, from 0 for the start.
+    pub iteration: usize,
+    /// Evaluations so far.
+    pub evaluations: usize,
+    /// Objective (log evidence or bound, plus log prior) on the model's scale.
+    pub objective: f64,
+    /// Largest component of the gradient with respect to the free numbers.
+    pub gradient_norm: f64,
+    /// Seconds since the start.
+    pub seconds: f64,
+    /// Hyperparameters (all but inducing points), constrained, in the order of the paths.
+    pub parameters: Vec<f64>,
+}
+
+/// How training went.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TrainReport {
+    /// Why it stopped, in a sentence.
+    pub stopped: String,
+    /// Whether a criterion of convergence was met.
+    pub converged: bool,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Evaluations of objective and gradient.
+    pub evaluations: usize,
+    /// Evaluations that failed (a matrix was not positive definite) and from which it recovered.
+    pub failures: usize,
+    /// Best objective, on the model's scale.
+    pub objective: f64,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+    /// Diagnostics of the last successful evaluation.
+    pub jitter: f64,
+    /// One point per iteration.
+    pub trace: Vec<TracePoint>,
+}
+
+struct Negated<'a> {
+    model: &'a mut Model,
+    engine: &'a dyn Engine,
+    data: &'a dyn Source,
+    interrupted: &'a dyn Fn() -> bool,
+    failures: usize,
+    diagnostics: Diagnostics,
+}
+
+impl Objective for Negated<'_> {
+    fn dim(&self) -> usize {
+        self.model.free_values().len()
+    }
+
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        if (self.interrupted)() {
+            return Err(Error::Interrupted);
+        }
+        self.model.set_free_values(x);
+        match self.model.evaluate_free(self.engine, self.data) {
+            Ok((evaluation, free)) => {
+                self.diagnostics = evaluation.diagnostics;
+                gradient.iter_mut().zip(free).for_each(|(g, f)| *g = -f);
+                Ok(-evaluation.value)
+            }
+            Err(error) => {
+                self.failures += usize::from(error.is_recoverable());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Hyperparameters of a model but its inducing points.
+fn hyperparameters(model: &Model) -> Vec<f64> {
+    let params = model.params();
+    let own = params.iter().filter(|(path, _)| path != "inducing.points");
+    own.flat_map(|(_, p)| p.value().iter().copied()).collect()
+}
+
+/// Maximises the model's objective plus log prior over the parameters that are not frozen. Calls
+/// `watch` after every iteration; it may stop the training. `interrupted` is asked before every
+/// evaluation. However it ends, the model is left at the best parameters found.
+///
+/// # Errors
+/// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
+/// there was no evaluation at all; later interruptions end the training with its best state.
+pub fn train(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &TrainOptions,
+    interrupted: &dyn Fn() -> bool,
+    watch: &mut dyn FnMut(&TracePoint) -> ControlFlow<()>,
+) -> Result<TrainReport> {
+    let start = Instant::now();
+    let x0 = model.free_values();
+    let mut optimiser = match &options.optimiser {
+        OptimiserKind::Lbfgs(o) => AnyOptimiser::Lbfgs(crate::optim::Lbfgs::new(x0, o.clone())),
+        OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
+    };
+    let mut objective = Negated {
+        model,
+        engine,
+        data,
+        interrupted,
+        failures: 0,
+        diagnostics: Diagnostics::default(),
+    };
+    let mut trace = Vec::new();
+    let mut converged = false;
+    let stopped = loop {
+        if optimiser.iterations() >= options.max_iterations {
+            break format!(
+                "stopped after {} iterations, the most allowed; it may improve with more",
+                options.max_iterations
+            );
+        }
+        let step = match optimiser.step(&mut objective) {
+            Ok(step) => step,
+            Err(Error::Interrupted) if optimiser.best().is_some() => {
+                break "interrupted; the best parameters found are kept".into();
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some((best, _)) = optimiser.best() {
+            objective.model.set_free_values(best);
+        }
+        let point = TracePoint {
+            iteration: optimiser.iterations(),
+            evaluations: optimiser.evaluations(),
+            objective: -step.value,
+            gradient_norm: step.gradient_norm,
+            seconds: start.elapsed().as_secs_f64(),
+            parameters: hyperparameters(objective.model),
+        };
+        let flow = watch(&point);
+        trace.push(point);
+        match step.status {
+            Status::Running => {}
+            Status::Converged(_) => {
+                converged = true;
+                break step.status.to_string();
+            }
+            Status::Stalled(_) => break step.status.to_string(),
+        }
+        if flow.is_break() {
+            break "stopped early; the best parameters found are kept".into();
+        }
+    };
+    let (failures, jitter) = (objective.failures, objective.diagnostics.jitter);
+    let mut best_value = f64::NAN;
+    if let Some((best, value)) = optimiser.best() {
+        model.set_free_values(best);
+        best_value = -value;
+    }
+    Ok(TrainReport {
+        stopped,
+        converged,
+        iterations: optimiser.iterations(),
+        evaluations: optimiser.evaluations(),
+        failures,
+        objective: best_value,
+        seconds: start.elapsed().as_secs_f64(),
+        jitter,
+        trace,
+    })
+}
