@@ -13,8 +13,8 @@ use std::collections::HashSet;
 const ITERATIONS: usize = 30;
 
 /// The centres of `m` clusters of the rows of `x` (N×D): seeds by greedy k-means++ (Arthur &
-/// Vassilvitskii 2007, section 2.2, with the several candidates per step of their section 5), then
-/// at most 30 of Lloyd's iterations. If no more than `m` rows are distinct, these are the points.
+/// Vassilvitskii 2007, with the several candidates per step that their conclusion advises), then at
+/// most 30 of Lloyd's iterations. If no more than `m` rows are distinct, these are the points.
 ///
 /// Distances are Euclidean, so columns should have comparable scales. O(N M D) per iteration; runs
 /// on the current rayon pool, and the result does not depend on its size.
