@@ -458,32 +458,20 @@ fn select_inducing(
     count: usize,
     options: &FitOptions,
 ) -> Result<select::Selected> {
-    let mut rng = rng::stream(options.seed, "inducing points");
-    match &options.selection {
-        Selection::Random => Ok(select::random(x, count, &mut rng)),
-        Selection::KMeans => Ok(select::kmeans(x, count, &mut rng)),
-        Selection::GreedyVariance => {
-            let mut diag = vec![0.0; x.nrows()];
-            model.kernel.diag(x, &mut diag);
-            select::greedy_variance(x, count, &diag, &mut |index| {
-                let mut column = Mat::zeros(x.nrows(), 1);
-                let row = Mat::from_fn(1, x.ncols(), |_, q| x[(index, q)]);
-                let mut tape = kernels::Tape::off();
-                model.kernel.evaluate(x, Some(row.as_ref()), column.as_mut(), &mut tape);
-                Ok(column.col_as_slice(0).to_vec())
-            })
-        }
-        Selection::Given(points) => {
-            if points.ncols() != x.ncols() {
-                return Err(Error::Shape {
-                    what: "inducing points".into(),
-                    expected: format!("{} columns", x.ncols()),
-                    found: format!("{} columns", points.ncols()),
-                });
-            }
-            Ok(select::given(points.clone()))
-        }
+    if options.selection != Selection::GreedyVariance {
+        return options.selection.choose(x, count, options.seed, None);
     }
+    let mut diag = vec![0.0; x.nrows()];
+    model.kernel.diag(x, &mut diag);
+    let mut column = |index: usize| {
+        let mut column = Mat::zeros(x.nrows(), 1);
+        let row = Mat::from_fn(1, x.ncols(), |_, q| x[(index, q)]);
+        let mut tape = kernels::Tape::off();
+        model.kernel.evaluate(x, Some(row.as_ref()), column.as_mut(), &mut tape);
+        Ok(column.col_as_slice(0).to_vec())
+    };
+    let prior = select::Prior { diag: &diag, column: &mut column };
+    options.selection.choose(x, count, options.seed, Some(prior))
 }
 
 /// Prepares, trains and conditions a model. `interrupted` and `watch` as for [`train()`].

@@ -30,7 +30,7 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     generator
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll and Vo; parameters as in RFC 9923).
+/// FNV-1a, 64 bits (Fowler, Noll and Vo).
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

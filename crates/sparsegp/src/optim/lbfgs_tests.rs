@@ -52,8 +52,7 @@ fn a_badly_scaled_quadratic() {
         assert!(lbfgs.x().iter().all(|x| x.abs() <= 1e-6), "{:?}", lbfgs.x());
         assert_eq!(objective.calls, lbfgs.evaluations());
         assert!(lbfgs.state.pairs.len() <= memory);
-        // Many for a short memory and eigenvalues spread over six decades, but that is the method.
-
+        // A short memory needs many when eigenvalues spread over six decades: so is the method.
         assert!(
             lbfgs.evaluations() < if memory < 20 { 12_000 } else { 500 },
             "{memory}: {}",

@@ -65,7 +65,7 @@ struct Search<'a> {
 }
 
 /// Relative rounding error of an objective that sums over many rows. Near the minimum, differences
-/// below it say nothing and the slopes decide (Hager & Zhang 2005, equation (4.1)).
+/// below it say nothing and the slopes decide (Hager & Zhang 2005, "approximate Wolfe").
 const VALUE_NOISE: f64 = 1e-12;
 
 /// A search that is still going down at this step has no end in sight.
