@@ -42,12 +42,14 @@ pub(super) enum Kind {
 
 /// What is wrong with a file that begins like Parquet.
 fn file_error(path: &Path, error: &ParquetError) -> Error {
+    let text = error.to_string();
+    let remedy = match text.contains("Disabled feature") {
+        true => "write it with another compression, such as snappy or zstd",
+        false => "the file is truncated or damaged; copy or write it again",
+    };
     Error::File {
         path: path.into(),
-        reason: format!(
-            "cannot be read as Parquet ({error}): the file is truncated, damaged or of a kind that \
-             is not supported; copy or write it again"
-        ),
+        reason: format!("cannot be read as Parquet ({text}): {remedy}"),
     }
 }
 
