@@ -15,8 +15,8 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Input columns in this order, or `None` for every named column that is neither a target nor an
-    /// identifier nor ignored. (A column without a name, such as an index written by pandas, is an
-    /// input only if it is asked for.)
+    /// identifier nor ignored. (An index written by pandas, which has no name in a CSV and
+    /// `__index_level_0__` in Parquet, is an input only if it is asked for.)
     pub inputs: Option<Vec<String>>,
     /// Target columns in this order; may be empty, for prediction.
     pub targets: Vec<String>,
@@ -87,7 +87,7 @@ impl Selection {
             None => (0..header.len())
                 // An absent optional target is absent; a present one is never an input.
                 .filter(|i| !self.targets.contains(&header[*i]))
-                .filter(|i| !ids.contains(i) && !ignored.contains(i) && !header[*i].is_empty())
+                .filter(|i| !ids.contains(i) && !ignored.contains(i) && !is_index(&header[*i]))
                 .collect(),
         };
         if inputs.is_empty() {
@@ -110,6 +110,10 @@ impl Selection {
         }
         Ok(Roles { inputs, targets, ids })
     }
+}
+
+fn is_index(name: &str) -> bool {
+    name.is_empty() || name.starts_with("__index_level_")
 }
 
 /// Positions of the selected columns.
@@ -176,7 +180,7 @@ mod tests {
     use super::*;
 
     fn header() -> Vec<String> {
-        owned(["id", "age", "mass", "y", "", "note"])
+        owned(["id", "age", "mass", "y", "", "note", "__index_level_0__"])
     }
 
     fn resolve(selection: &Selection) -> Result<Roles> {
@@ -237,7 +241,7 @@ mod tests {
         );
         fails(
             Selection::targets(["y"]).ignore(["id", "age", "mass", "note"]),
-            &["no input column is left of the 6"],
+            &["no input column is left of the 7"],
         );
         fails(Selection::targets(["y"]).ignore(["nte"]), &["column `nte`", "`note`"]);
     }

@@ -114,7 +114,7 @@ impl CsvReader {
 
     /// Appends the current record, or drops it; takes back a half-appended one.
     fn push(&self, plan: &Plan, row: usize, out: &mut Raw) -> Result<bool> {
-        let fields = || (&plan.numbers).into_iter().zip(0..);
+        let fields = || plan.numbers.iter().zip(0..);
         for (field, j) in fields() {
             match cell(&self.record[field.index]) {
                 Cell::Number(value) => out.numbers[j].push(value),

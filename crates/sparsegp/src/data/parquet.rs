@@ -42,18 +42,28 @@ pub(super) enum Kind {
 
 /// What is wrong with a file that begins like Parquet.
 fn file_error(path: &Path, error: &ParquetError) -> Error {
+    let text = error.to_string();
+    let remedy = match text.contains("Disabled feature") {
+        true => "write it with another compression, such as snappy or zstd",
+        false => "the file is truncated or damaged; copy or write it again",
+    };
     Error::File {
         path: path.into(),
-        reason: format!(
-            "cannot be read as Parquet ({error}): the file is truncated, damaged or of a kind that \
-             is not supported; copy or write it again"
-        ),
+        reason: format!("cannot be read as Parquet ({text}): {remedy}"),
     }
 }
 
 fn open(path: &Path) -> Result<SerializedFileReader<File>> {
     let file = File::open(path).map_err(|error| Error::io(path, &error))?;
-    SerializedFileReader::new(file).map_err(|error| file_error(path, &error))
+    guard(path, || SerializedFileReader::new(file))
+}
+
+/// Runs a call of the Parquet library, which panics at some kinds of damage instead of returning an
+/// error. Whatever the call was working on is not used again after a failure.
+fn guard<T>(path: &Path, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(call))
+        .unwrap_or_else(|_| Err(ParquetError::General("its pages contradict each other".into())))
+        .map_err(|error| file_error(path, &error))
 }
 
 /// Columns and number of rows, from the metadata alone.
@@ -137,11 +147,13 @@ impl ParquetReader {
         if self.group == self.file.num_row_groups() {
             return Ok(false);
         }
-        let fail = |error| file_error(&plan.path, &error);
-        let group = self.file.get_row_group(self.group).map_err(fail)?;
-        let readers = |fields: &[Field]| {
-            let reader = |field: &Field| group.get_column_reader(self.columns[field.index].leaf);
-            fields.iter().map(reader).collect::<Result<Vec<_>, _>>().map_err(fail)
+        let group = guard(&plan.path, || self.file.get_row_group(self.group))?;
+        let readers = |fields: &[Field]| -> Result<Vec<_>> {
+            let reader = |field: &Field| {
+                let leaf = self.columns[field.index].leaf;
+                guard(&plan.path, || group.get_column_reader(leaf))
+            };
+            fields.iter().map(reader).collect()
         };
         (self.numbers, self.texts) = (readers(&plan.numbers)?, readers(&plan.texts)?);
         self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -235,9 +247,8 @@ fn read_batch<T: DataType>(
     n: usize,
 ) -> Result<Batch<T::T>> {
     let (mut levels, mut values) = (Vec::new(), Vec::with_capacity(n));
-    let (records, _, _) = reader
-        .read_records(n, Some(&mut levels), None, &mut values)
-        .map_err(|error| file_error(&plan.path, &error))?;
+    let (records, _, _) =
+        guard(&plan.path, || reader.read_records(n, Some(&mut levels), None, &mut values))?;
     if records != n || (levels.is_empty() && values.len() != n) {
         let reason = "ends before the row group does: the file is damaged; write it again";
         return Err(super::columns::column(&plan.path, &field.name, reason));

@@ -255,7 +255,7 @@ fn detect(path: &Path) -> Result<Option<Dialect>> {
     }
     let gzip = start.starts_with(b"\x1f\x8b");
     let text = if gzip { first_bytes(path, true)? } else { start };
-    if text.starts_with(b"PAR1") {
+    if gzip && text.starts_with(b"PAR1\x15") {
         return fail("is a Parquet file inside gzip; decompress it (Parquet compresses by itself)");
     }
     if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
