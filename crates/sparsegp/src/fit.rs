@@ -133,6 +133,10 @@ pub struct FitOptions {
     pub set: Vec<(String, Vec<f64>)>,
     /// Paths or groups to keep as they are.
     pub freeze: Vec<String>,
+    /// Rows of the pilot: before a sparse method starts, the hyperparameters are trained by exact
+    /// inference on so many random rows, and inducing points are chosen on the lengthscales found.
+    /// 0 for no pilot.
+    pub pilot: usize,
     /// Optimiser and budget.
     pub train: TrainOptions,
 }
@@ -149,6 +153,7 @@ impl Default for FitOptions {
             jitter: Jitter::default(),
             set: Vec::new(),
             freeze: Vec::new(),
+            pilot: 1000,
             train: TrainOptions::default(),
         }
     }
@@ -387,7 +392,12 @@ fn spreads(x: MatRef<f64>) -> Vec<f64> {
 ///
 /// # Errors
 /// [`Error::Spec`], [`Error::Invalid`] or a parameter error for options that do not fit.
-pub fn prepare(dataset: &Dataset, options: &FitOptions) -> Result<(Model, String, Vec<String>)> {
+pub fn prepare(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<(Model, String, Vec<String>)> {
     let data = &*dataset.source;
     let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
     if d == 0 {
@@ -429,6 +439,8 @@ pub fn prepare(dataset: &Dataset, options: &FitOptions) -> Result<(Model, String
         method: entry.method,
         jitter: options.jitter,
     };
+    let of_points = |path: &str| path.starts_with("inducing");
+    apply(&mut model, options, |path| !of_points(path))?;
     if entry.method.is_sparse() {
         if wanted == 0 {
             return Err(Error::Invalid("at least one inducing point is needed".into()));
@@ -439,17 +451,62 @@ pub fn prepare(dataset: &Dataset, options: &FitOptions) -> Result<(Model, String
                  distinct row becomes one"
             ));
         }
+        if options.pilot > 0 && n > options.pilot {
+            pilot(&mut model, x.as_ref(), y.as_ref(), options, engine, interrupted)?;
+        }
         let selected = select_inducing(&model, x.as_ref(), wanted.min(n), options)?;
         warnings.extend(selected.note.clone());
         model.inducing = Some(inducing_param(selected.points.as_ref()));
     }
-    for (path, value) in &options.set {
+    apply(&mut model, options, of_points)?;
+    Ok((model, reason, warnings))
+}
+
+/// Sets and freezes what the options say about the paths that `concerns` holds for.
+fn apply(model: &mut Model, options: &FitOptions, concerns: impl Fn(&str) -> bool) -> Result<()> {
+    for (path, value) in options.set.iter().filter(|(path, _)| concerns(path)) {
         model.set(path, value)?;
+        model.for_group(path, |param| param.given = true)?;
     }
-    for pattern in &options.freeze {
+    for pattern in options.freeze.iter().filter(|pattern| concerns(pattern)) {
         model.freeze(pattern, true)?;
     }
-    Ok((model, reason, warnings))
+    Ok(())
+}
+
+/// Iterations of the pilot: enough for lengthscales that deserve inducing points.
+const PILOT_ITERATIONS: usize = 60;
+
+/// Trains the hyperparameters that nobody gave by exact inference on a few rows. A pilot that fails
+/// leaves the starting values as they are: it is a help, not a condition.
+fn pilot(
+    model: &mut Model,
+    x: MatRef<f64>,
+    y: MatRef<f64>,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<()> {
+    let mut generator = rng::stream(options.seed, "rows of the pilot");
+    let rows = rng::permutation(&mut generator, x.nrows(), options.pilot.min(x.nrows()));
+    let pick = |a: MatRef<f64>| Mat::from_fn(rows.len(), a.ncols(), |i, j| a[(rows[i], j)]);
+    let data = InMemory::new(pick(x), pick(y))?;
+    let mut trial = Model { method: &methods::Exact, ..model.clone() };
+    for (_, param) in trial.params_mut() {
+        param.frozen |= param.given;
+    }
+    let train_options =
+        TrainOptions { max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
+    let go_on = &mut |_: &TracePoint| ControlFlow::Continue(());
+    match train(&mut trial, engine, &data, &train_options, interrupted, go_on) {
+        Ok(_) => {}
+        Err(error) if error.is_recoverable() => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    for ((path, param), (_, found)) in model.params_mut().into_iter().zip(trial.params()) {
+        param.set(&path, found.value())?;
+    }
+    Ok(())
 }
 
 fn select_inducing(
@@ -458,6 +515,26 @@ fn select_inducing(
     count: usize,
     options: &FitOptions,
 ) -> Result<select::Selected> {
+    if options.selection == Selection::KMeans {
+        // distances as the kernel sees them: an input that hardly matters should not spread points
+        let mut relevance = vec![0.0; x.ncols()];
+        model.kernel.relevance(&mut relevance);
+        if relevance.iter().any(|r| *r > 0.0) {
+            let seen = Mat::from_fn(x.nrows(), x.ncols(), |i, q| x[(i, q)] * relevance[q]);
+            let mut selected =
+                options.selection.choose(seen.as_ref(), count, options.seed, None)?;
+            let centres = &mut selected.points;
+            let means: Vec<f64> = (0..x.ncols())
+                .map(|q| column(x, q).iter().sum::<f64>() / x.nrows() as f64)
+                .collect();
+            for q in 0..x.ncols() {
+                for v in centres.col_as_slice_mut(q) {
+                    *v = if relevance[q] > 0.0 { *v / relevance[q] } else { means[q] };
+                }
+            }
+            return Ok(selected);
+        }
+    }
     if options.selection != Selection::GreedyVariance {
         return options.selection.choose(x, count, options.seed, None);
     }
@@ -485,7 +562,7 @@ pub fn fit(
     interrupted: &dyn Fn() -> bool,
     watch: &mut dyn FnMut(&Model, &TracePoint) -> ControlFlow<()>,
 ) -> Result<Fitted> {
-    let (mut model, reason, mut warnings) = prepare(dataset, options)?;
+    let (mut model, reason, mut warnings) = prepare(dataset, options, engine, interrupted)?;
     let data = &*dataset.source;
     let shown = model.clone();
     let report = train(&mut model, engine, data, &options.train, interrupted, &mut |point| {

@@ -170,6 +170,10 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().enumerate().flat_map(child_units).collect()
     }
 
+    fn relevance(&self, relevance: &mut [f64]) {
+        self.children.iter().for_each(|child| child.relevance(relevance));
+    }
+
     fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
         let count = self.children.len();
         for (index, child) in self.children.iter_mut().enumerate() {

@@ -146,6 +146,8 @@ impl Kernel for Linear {
         }
     }
 
+    fn relevance(&self, _: &mut [f64]) {}
+
     fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
         // Σ v x² ≈ variance for x of the size of its lengthscale's spread (about 1 when standardised)
         let d = self.dims.len() as f64;

@@ -109,6 +109,11 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// where a number serves several input columns and so has no unit of its own.
     fn units(&self) -> Vec<Option<Unit>>;
 
+    /// Raises `relevance[q]` to at least 1/ℓ for every input column q that the kernel sees at
+    /// lengthscale ℓ: how finely the function may vary along it. Kernels without a lengthscale leave
+    /// it alone.
+    fn relevance(&self, relevance: &mut [f64]);
+
     /// Gives the hyperparameters starting values on the scale of the data: `lengthscales` (one per
     /// input column) and `variance`, the variance that the kernel should explain in all.
     fn initialise(&mut self, lengthscales: &[f64], variance: f64);

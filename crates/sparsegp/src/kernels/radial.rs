@@ -326,6 +326,12 @@ impl<P: Profile> Kernel for Radial<P> {
         units
     }
 
+    fn relevance(&self, relevance: &mut [f64]) {
+        for (q, &d) in self.dims.iter().enumerate() {
+            relevance[d] = relevance[d].max(self.inverse_lengthscale(q));
+        }
+    }
+
     fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
         let own: Vec<f64> = self.dims.iter().map(|&d| lengthscales[d]).collect();
         let values = if self.lengthscales.len() == 1 {
