@@ -155,6 +155,41 @@ impl Model {
         set_free_values(self.params_mut(), free);
     }
 
+    /// How far each free number typically moves the objective of `rows` rows by one unit, up to a
+    /// common factor: the curvature in the logarithm of a hyperparameter grows with N, that in the
+    /// place of one of M inducing points, counted in lengthscales, with N/M.
+    pub fn typical_steps(&self, rows: usize) -> Vec<f64> {
+        let n = rows.max(1) as f64;
+        let d = self.inducing.as_ref().map_or(0, |z| match z.shape() {
+            Shape::Matrix(_, d) => d,
+            _ => 0,
+        });
+        let mut relevance = vec![0.0; d];
+        if d > 0 {
+            self.kernel.relevance(&mut relevance);
+        }
+        let mut steps = Vec::new();
+        for (path, param) in self.params().into_iter().filter(|(_, p)| !p.frozen) {
+            if path == "inducing.points" {
+                let m = (param.len() / d.max(1)).max(1);
+                for r in &relevance {
+                    let length = if *r > 0.0 { 1.0 / r } else { 1.0 };
+                    steps.extend(std::iter::repeat_n(length * (m as f64 / n).sqrt(), m));
+                }
+                continue;
+            }
+            let transform = param.transform();
+            for v in param.value() {
+                let by_logarithm = match transform {
+                    Transform::Identity => 1.0,
+                    _ => v / transform.slope_at(*v),
+                };
+                steps.push(by_logarithm / n.sqrt());
+            }
+        }
+        steps
+    }
+
     /// The method's objective at the current parameters (log evidence or bound, without priors) and
     /// its gradient with respect to all constrained parameters.
     ///
