@@ -16,7 +16,9 @@ fn main() {
         ..Default::default()
     };
     if a.len() > 6 {
-        if a[6] != "-" {o.freeze.push(a[6].clone());}
+        if a[6] != "-" {
+            o.freeze.push(a[6].clone());
+        }
     }
     if a.len() > 7 {
         o.pilot = a[7].parse().unwrap();

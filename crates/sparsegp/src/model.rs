@@ -155,11 +155,12 @@ impl Model {
         set_free_values(self.params_mut(), free);
     }
 
-    /// How far each free number typically moves the objective of `rows` rows by one unit, up to a
-    /// common factor: the curvature in the logarithm of a hyperparameter grows with N, that in the
-    /// place of one of M inducing points, counted in lengthscales, with N/M.
-    pub fn typical_steps(&self, rows: usize) -> Vec<f64> {
-        let n = rows.max(1) as f64;
+    /// How far each free number goes for a typical change of the objective, up to a common factor:
+    /// what makes the variables of a quasi-Newton method alike. A hyperparameter changes on its
+    /// logarithm's scale; an inducing point by a part of a lengthscale that grows with √M, since the
+    /// objective is the flatter in each point the more of them there are. (The factor 1/100 between
+    /// the two is an empirical optimum: with it 120 iterations go further than 300 without.)
+    pub fn typical_steps(&self) -> Vec<f64> {
         let d = self.inducing.as_ref().map_or(0, |z| match z.shape() {
             Shape::Matrix(_, d) => d,
             _ => 0,
@@ -174,7 +175,7 @@ impl Model {
                 let m = (param.len() / d.max(1)).max(1);
                 for r in &relevance {
                     let length = if *r > 0.0 { 1.0 / r } else { 1.0 };
-                    steps.extend(std::iter::repeat_n(length * (m as f64 / n).sqrt(), m));
+                    steps.extend(std::iter::repeat_n(0.01 * length * (m as f64).sqrt(), m));
                 }
                 continue;
             }
@@ -184,7 +185,7 @@ impl Model {
                     Transform::Identity => 1.0,
                     _ => v / transform.slope_at(*v),
                 };
-                steps.push(by_logarithm / n.sqrt());
+                steps.push(by_logarithm);
             }
         }
         steps

@@ -145,7 +145,7 @@ pub fn train(
     // L-BFGS starts from a multiple of the identity: its variables should have curvatures alike.
     // Adam's steps are of the size of its rate whatever the curvature.
     let steps = match &options.optimiser {
-        OptimiserKind::Lbfgs(_) => model.typical_steps(data.rows()),
+        OptimiserKind::Lbfgs(_) => model.typical_steps(),
         OptimiserKind::Adam(_) => vec![1.0; free.len()],
     };
     let x0 = free.iter().zip(&steps).map(|(free, step)| free / step).collect();
