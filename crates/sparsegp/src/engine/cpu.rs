@@ -11,6 +11,7 @@ use crate::linalg::{
     gram_lower, mirror_lower, scale_rows,
 };
 use faer::reborrow::ReborrowMut;
+use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -120,12 +121,19 @@ fn zeroed(v: &mut Vec<f64>, len: usize) {
     v.resize(len, 0.0);
 }
 
-/// `sink = a + b` over the lower triangle, `sink` being `a`.
-fn add_lower(mut sink: MatMut<f64>, other: MatRef<f64>) {
-    for j in 0..sink.ncols() {
-        let target = &mut column_mut(sink.rb_mut(), j)[j..];
-        target.iter_mut().zip(&column(other, j)[j..]).for_each(|(t, v)| *t += v);
-    }
+/// Adds the lower triangles of the lanes' accumulators, lane by lane, on all threads.
+fn sum_lower(mut sink: MatMut<f64>, lanes: &[&Buffer]) {
+    const COLUMNS: usize = 32;
+    sink.rb_mut().par_col_chunks_mut(COLUMNS).enumerate().for_each(|(chunk, mut part)| {
+        for other in lanes {
+            for j in 0..part.ncols() {
+                let from = chunk * COLUMNS + j;
+                let target = &mut column_mut(part.rb_mut(), j)[from..];
+                let source = &column(other.as_ref(), from)[from..];
+                target.iter_mut().zip(source).for_each(|(t, v)| *t += v);
+            }
+        }
+    });
 }
 
 fn add(mut sink: MatMut<f64>, other: MatRef<f64>) {
@@ -249,10 +257,12 @@ impl Engine for Cpu {
             for lane in lanes.iter().filter(|lane| lane.used) {
                 total.sums.iter_mut().zip(&lane.sums).for_each(|(t, v)| *t += v);
                 add(total.phi_a.as_mut(), lane.phi_a.as_ref());
-                add_lower(total.gram.as_mut(), lane.gram.as_ref());
-                if let Some(gram_c) = &mut total.gram_c {
-                    add_lower(gram_c.as_mut(), lane.gram_c.as_ref());
-                }
+            }
+            let used = || lanes.iter().filter(|lane| lane.used);
+            sum_lower(total.gram.as_mut(), &used().map(|lane| &lane.gram).collect::<Vec<_>>());
+            if let Some(gram_c) = &mut total.gram_c {
+                let lanes: Vec<_> = used().map(|lane| &lane.gram_c).collect();
+                sum_lower(gram_c.as_mut(), &lanes);
             }
             total.sums.iter_mut().for_each(|v| *v *= scale);
             multiply(total.phi_a.as_mut(), scale);
