@@ -13,7 +13,7 @@ fn t<R>(name: &str, mut f: impl FnMut() -> R) {
 fn main() {
     for threads in [1, 2] {
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(|| {
-            let m = 1024;
+            let m: usize = std::env::args().nth(1).unwrap().parse().unwrap();
             println!("threads {threads}");
             let g = Mat::from_fn(2000, m, |i, j| ((i * 7 + j * 13) as f64).sin());
             let mut a = Mat::zeros(m, m);
