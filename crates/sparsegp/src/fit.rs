@@ -428,9 +428,7 @@ pub fn prepare(
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
     let mut kernel = kernels::parse(&options.kernel, inputs)?;
-    let factor = (d as f64).sqrt();
-    let lengthscales: Vec<f64> = spreads(x.as_ref()).iter().map(|s| s * factor).collect();
-    kernel.initialise(&lengthscales, variance);
+    kernel.initialise(&spreads(x.as_ref()), variance);
     let mut model = Model {
         kernel,
         mean,

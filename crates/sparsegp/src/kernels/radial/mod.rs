@@ -272,8 +272,10 @@ impl<P: Profile> Kernel for Radial<P> {
         }
     }
 
-    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
-        let own: Vec<f64> = self.dims.iter().map(|&d| lengthscales[d]).collect();
+    fn initialise(&mut self, spreads: &[f64], variance: f64) {
+        // with ℓ = √d standard deviations two random rows have ϱ² near 2, whatever d is
+        let factor = (self.dims.len() as f64).sqrt();
+        let own: Vec<f64> = self.dims.iter().map(|&d| factor * spreads[d]).collect();
         let values = if self.lengthscales.len() == 1 {
             // one for all: the geometric mean
             vec![(own.iter().map(|l| l.ln()).sum::<f64>() / own.len() as f64).exp()]
