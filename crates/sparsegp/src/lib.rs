@@ -3,29 +3,25 @@
 //!
 //! ```
 //! use sparsegp::engine::Cpu;
-//! use sparsegp::fit::{FitOptions, dataset_from_arrays, fit};
+//! use sparsegp::fit::{Dataset, FitOptions, Of, fit};
 //! use sparsegp::linalg::Mat;
-//! use std::ops::ControlFlow;
 //!
 //! # fn main() -> sparsegp::Result<()> {
 //! // 300 noisy rows of one input column and one target column
 //! let x = Mat::from_fn(300, 1, |i, _| i as f64 / 30.0);
 //! let y = Mat::from_fn(300, 1, |i, _| x[(i, 0)].sin() + 0.1 * (7.0 * i as f64).cos());
 //!
-//! let data = dataset_from_arrays(x, y, true)?; // true: standardise
+//! let data = Dataset::from_arrays(x, y, true)?; // true: standardise
 //! let options = FitOptions {
 //!     kernel: "matern52".into(),
 //!     method: "titsias2025".into(),
 //!     inducing: Some(20),
 //!     ..FitOptions::default()
 //! };
-//! let fitted = fit(&data, &options, &Cpu::default(), &|| false, &mut |_, _| {
-//!     ControlFlow::Continue(()) // a place to watch progress; `&|| false`: never interrupted
-//! })?;
+//! let fitted = fit(&data, &options, &Cpu::default(), &mut ())?; // `()` watches nothing
 //!
-//! let mut new = Mat::from_fn(3, 1, |i, _| 2.0 + i as f64);
-//! fitted.scaler.scale_x(new.as_mut())?; // predictions take inputs on the model's scale …
-//! let (mean, variance) = fitted.predict_y(new.as_ref())?; // … and give the data's units, 3×1 each
+//! let new = Mat::from_fn(3, 1, |i, _| 2.0 + i as f64);
+//! let (mean, variance) = fitted.predict(new.as_ref(), Of::Observations)?; // 3×1 each
 //! for i in 0..3 {
 //!     assert!((mean[(i, 0)] - (2.0 + i as f64).sin()).abs() < 0.1);
 //!     assert!(variance[(i, 0)].sqrt() < 0.2);

@@ -47,7 +47,8 @@ pub struct TracePoint {
     pub gradient_norm: f64,
     /// Seconds since the start.
     pub seconds: f64,
-    /// Hyperparameters (all but inducing points), constrained, in the order of the paths.
+    /// The best hyperparameters so far (all but inducing points), constrained, in the order of the
+    /// paths.
     pub parameters: Vec<f64>,
 }
 
@@ -69,10 +70,45 @@ pub struct TrainReport {
     /// Wall-clock seconds.
     pub seconds: f64,
     /// Diagnostics of the last successful evaluation.
-    pub jitter: f64,
+    pub diagnostics: Diagnostics,
     /// One point per iteration.
     pub trace: Vec<TracePoint>,
 }
+
+/// What happens while a model is fitted.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// Hyperparameters are being trained by exact inference on so many rows.
+    Pilot {
+        /// How many.
+        rows: usize,
+    },
+    /// Inducing points are being chosen.
+    Inducing {
+        /// How many.
+        count: usize,
+    },
+    /// An iteration has been made.
+    Iteration(&'a TracePoint),
+}
+
+/// Somebody who watches the training and may end it. `()` watches nothing.
+pub trait Observer {
+    /// Told of everything that happens. After an iteration [`ControlFlow::Break`] ends the training,
+    /// with the best parameters found.
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        let _ = event;
+        ControlFlow::Continue(())
+    }
+
+    /// Asked before every evaluation of the objective; `true` ends the training at once, with the
+    /// best parameters found.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}
 
 struct Negated<'a> {
     /// Free number per unit of the optimiser's variable.
@@ -80,7 +116,7 @@ struct Negated<'a> {
     model: &'a mut Model,
     engine: &'a dyn Engine,
     data: &'a dyn Source,
-    interrupted: &'a dyn Fn() -> bool,
+    observer: &'a mut dyn Observer,
     failures: usize,
     diagnostics: Diagnostics,
 }
@@ -99,7 +135,7 @@ impl Objective for Negated<'_> {
     }
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        if (self.interrupted)() {
+        if self.observer.interrupted() {
             return Err(Error::Interrupted);
         }
         self.set(x);
@@ -125,9 +161,8 @@ fn hyperparameters(model: &Model) -> Vec<f64> {
     own.flat_map(|(_, p)| p.value().iter().copied()).collect()
 }
 
-/// Maximises the model's objective plus log prior over the parameters that are not frozen. Calls
-/// `watch` after every iteration; it may stop the training. `interrupted` is asked before every
-/// evaluation. However it ends, the model is left at the best parameters found.
+/// Maximises the model's objective plus log prior over the parameters that are not frozen. However it
+/// ends, the model is left at the best parameters found.
 ///
 /// # Errors
 /// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
@@ -137,8 +172,7 @@ pub fn train(
     engine: &dyn Engine,
     data: &dyn Source,
     options: &TrainOptions,
-    interrupted: &dyn Fn() -> bool,
-    watch: &mut dyn FnMut(&TracePoint) -> ControlFlow<()>,
+    observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
     let start = Instant::now();
     let free = model.free_values();
@@ -158,7 +192,7 @@ pub fn train(
         model,
         engine,
         data,
-        interrupted,
+        observer,
         failures: 0,
         diagnostics: Diagnostics::default(),
     };
@@ -185,11 +219,14 @@ pub fn train(
             iteration: optimiser.iterations(),
             evaluations: optimiser.evaluations(),
             objective: -step.value,
-            gradient_norm: step.gradient_norm,
+            gradient_norm: optimiser.gradient().map_or(step.gradient_norm, |gradient| {
+                let free = gradient.iter().zip(&objective.steps).map(|(g, step)| (g / step).abs());
+                free.fold(0.0, f64::max)
+            }),
             seconds: start.elapsed().as_secs_f64(),
             parameters: hyperparameters(objective.model),
         };
-        let flow = watch(&point);
+        let flow = objective.observer.event(Event::Iteration(&point));
         trace.push(point);
         match step.status {
             Status::Running => {}
@@ -203,7 +240,7 @@ pub fn train(
             break "stopped early; the best parameters found are kept".into();
         }
     };
-    let (failures, jitter) = (objective.failures, objective.diagnostics.jitter);
+    let (failures, diagnostics) = (objective.failures, objective.diagnostics);
     let mut best_value = f64::NAN;
     if let Some((best, value)) = optimiser.best() {
         objective.set(best);
@@ -217,7 +254,7 @@ pub fn train(
         failures,
         objective: best_value,
         seconds: start.elapsed().as_secs_f64(),
-        jitter,
+        diagnostics,
         trace,
     })
 }
