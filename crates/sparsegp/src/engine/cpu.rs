@@ -356,6 +356,8 @@ fn fold_block(
     lap(&mut mark, &mut s.timings.solves);
     unexplained(&mut s.r, &mut s.b, prepared, rows.x, s.k.as_ref());
     let phi = s.k.as_ref();
+    // s is 0 without q, and empty where the plan does not ask: the buffer may hold another block's
+    zeroed(&mut s.s, if plan.variances { n } else { 0 });
     if let Some(q) = q {
         gemm(s.y_mean.as_mut(), Accum::Add, phi, q.mean, 1.0, Par::Seq);
         if plan.variances {

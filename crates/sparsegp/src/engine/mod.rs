@@ -56,7 +56,7 @@ pub struct Block<'a> {
     pub y: MatRef<'a, f64>,
     /// Posterior means μ with the mean function, B×P; the mean function alone where no q is given.
     pub mu: MatRef<'a, f64>,
-    /// Variances s (empty where the plan does not ask).
+    /// Variances s (empty where the plan does not ask); 0 where no q is given.
     pub s: &'a [f64],
     /// Unexplained prior variances r (empty where c is constant and features are not formed).
     pub r: &'a [f64],
