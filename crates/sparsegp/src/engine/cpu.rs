@@ -252,7 +252,7 @@ impl Engine for Cpu {
                 sums: vec![0.0; plan.sums],
                 phi_a: Mat::zeros(m, p),
                 gram: Mat::zeros(m, m),
-                gram_c: (plan.c == Slope::Rows).then(|| Mat::zeros(m, m)),
+                gram_c: plan.needs_second_gram().then(|| Mat::zeros(m, m)),
             };
             for lane in lanes.iter().filter(|lane| lane.used) {
                 total.sums.iter_mut().zip(&lane.sums).for_each(|(t, v)| *t += v);
@@ -372,7 +372,7 @@ fn fold_block(
         zeroed(&mut lane.sums, plan.sums);
         sized(&mut lane.phi_a, m, p);
         sized(&mut lane.gram, m, m);
-        if plan.c == Slope::Rows {
+        if plan.needs_second_gram() {
             sized(&mut lane.gram_c, m, m);
         }
     }
@@ -388,7 +388,7 @@ fn fold_block(
         }
     };
     weighted_gram(&mut lane.gram, plan.b, &s.b);
-    if plan.c == Slope::Rows {
+    if plan.needs_second_gram() {
         weighted_gram(&mut lane.gram_c, plan.c, &s.c);
     }
     lap(&mut mark, &mut s.timings.products);

@@ -49,6 +49,13 @@ pub struct Plan {
     pub sums: usize,
 }
 
+impl Plan {
+    /// Whether [`Folded::gram`] does not say what Φ diag(c) Φᵀ is: unless both slopes are constant.
+    fn needs_second_gram(self) -> bool {
+        self.b == Slope::Rows || self.c == Slope::Rows
+    }
+}
+
 /// A block of rows as a [`Local`] sees it.
 #[derive(Debug)]
 pub struct Block<'a> {
@@ -114,7 +121,8 @@ pub struct Folded {
     pub phi_a: Mat<f64>,
     /// Φ diag(b) Φᵀ, or ΦΦᵀ where b is constant; both triangles.
     pub gram: Mat<f64>,
-    /// Φ diag(c) Φᵀ where c differs from row to row; both triangles.
+    /// Φ diag(c) Φᵀ, or ΦΦᵀ where c is constant and b is not; none where both are constant (then
+    /// [`Folded::gram`] is it). Both triangles.
     pub gram_c: Option<Mat<f64>>,
 }
 
