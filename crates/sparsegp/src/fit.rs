@@ -123,7 +123,8 @@ pub struct FitOptions {
     pub method: String,
     /// Number of inducing points; by default 512, or fewer where there are fewer rows.
     pub inducing: Option<usize>,
-    /// How inducing points are chosen.
+    /// How inducing points are chosen. Given points are on the model's (standardised) scale, and
+    /// their number is what counts.
     pub selection: Selection,
     /// Seed of everything random.
     pub seed: u64,
@@ -321,12 +322,17 @@ impl Fitted {
 
 /// Picks the method and the number of inducing points, and says why.
 fn choose(options: &FitOptions, n: usize) -> Result<(&'static methods::Entry, usize, String)> {
-    let wanted = options.inducing.unwrap_or(DEFAULT_INDUCING);
+    let given = match &options.selection {
+        Selection::Given(points) => Some(points.nrows()),
+        _ => None,
+    };
+    let asked = given.or(options.inducing);
+    let wanted = asked.unwrap_or(DEFAULT_INDUCING);
     if options.method != "auto" {
         let entry = methods::find(&options.method)?;
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
     }
-    if n <= AUTO_EXACT && options.inducing.is_none() {
+    if n <= AUTO_EXACT && asked.is_none() {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
         return Ok((methods::find("exact")?, 0, reason));
     }
@@ -445,7 +451,8 @@ pub fn prepare(
         if wanted == 0 {
             return Err(Error::Invalid("at least one inducing point is needed".into()));
         }
-        if n < wanted {
+        let by_number = !matches!(options.selection, Selection::Given(_));
+        if by_number && options.inducing.is_some_and(|asked| n < asked) {
             warnings.push(format!(
                 "{n} training rows are fewer than the {wanted} inducing points asked for: every \
                  distinct row becomes one"
