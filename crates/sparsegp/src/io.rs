@@ -18,7 +18,7 @@ use crate::linalg::{Cholesky, Jitter, Mat, MatRef};
 use crate::means;
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
-use crate::params::{Param, Shape};
+use crate::params::{Param, Prior, Shape};
 use crate::train::TrainReport;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ struct Header {
     mean: serde_json::Value,
     likelihood: serde_json::Value,
     inducing_frozen: bool,
+    #[serde(default)]
+    inducing_prior: Option<Prior>,
     method: String,
     reason: String,
     jitter: Jitter,
@@ -118,6 +120,7 @@ fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
             "variance": model.likelihood.variance.to_json(Gaussian::TRANSFORM),
         }),
         inducing_frozen: model.inducing.as_ref().is_some_and(|z| z.frozen),
+        inducing_prior: model.inducing.as_ref().and_then(|z| z.prior),
         method: model.method.name().into(),
         reason: fitted.reason.clone(),
         jitter: model.jitter,
@@ -236,7 +239,7 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let header: Header = serde_json::from_str(header).map_err(foreign)?;
     let tensors = Reader(SafeTensors::deserialize(content).map_err(foreign)?);
     let (d, p) = (header.inputs.len(), header.targets.len());
-    header.scaler.check(d, p)?;
+    check(&header)?;
     let mut likelihood = Gaussian::new(1.0);
     if let Some(json) = header.likelihood.get("variance") {
         likelihood.variance.read_json("likelihood.variance", json)?;
@@ -245,6 +248,7 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let inducing = if method.is_sparse() {
         let mut param = inducing_param(tensors.matrix("inducing.points")?.as_ref());
         param.frozen = header.inducing_frozen;
+        param.prior = header.inducing_prior;
         Some(param)
     } else {
         None
@@ -275,6 +279,23 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
         report: header.report,
         warnings: header.warnings,
     })
+}
+
+/// Refuses a header whose parts do not fit together.
+fn check(header: &Header) -> Result<()> {
+    let (d, p) = (header.inputs.len(), header.targets.len());
+    if d == 0 || p == 0 {
+        return Err(foreign("its header names no inputs or no targets"));
+    }
+    header.scaler.check(d, p)?;
+    let scales = header.scaler.x_scale.iter().chain(&header.scaler.y_scale);
+    if let Some(bad) = scales.into_iter().find(|s| !(**s > 0.0 && s.is_finite())) {
+        return Err(foreign(format!("its header has a scale of {bad}")));
+    }
+    if header.target_mean.len() != p || header.target_variance.len() != p {
+        return Err(foreign("its header does not have one mean and one variance for each target"));
+    }
+    Ok(())
 }
 
 /// The posterior from its tensors; the factor is computed again with the jitter that was used.

@@ -117,8 +117,11 @@ struct Negated<'a> {
     engine: &'a dyn Engine,
     data: &'a dyn Source,
     observer: &'a mut dyn Observer,
+    evaluations: usize,
     failures: usize,
     diagnostics: Diagnostics,
+    /// The best point evaluated and its value, whether or not a step ended there.
+    best: Option<(Vec<f64>, f64)>,
 }
 
 impl Negated<'_> {
@@ -139,12 +142,17 @@ impl Objective for Negated<'_> {
             return Err(Error::Interrupted);
         }
         self.set(x);
+        self.evaluations += 1;
         match self.model.evaluate_free(self.engine, self.data) {
             Ok((evaluation, free)) => {
                 self.diagnostics = evaluation.diagnostics;
+                let value = -evaluation.value;
+                if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
+                    self.best = Some((x.to_vec(), value));
+                }
                 let scaled = free.iter().zip(&self.steps).map(|(f, step)| -f * step);
                 gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
-                Ok(-evaluation.value)
+                Ok(value)
             }
             Err(error) => {
                 self.failures += usize::from(error.is_recoverable());
@@ -162,7 +170,7 @@ fn hyperparameters(model: &Model) -> Vec<f64> {
 }
 
 /// Maximises the model's objective plus log prior over the parameters that are not frozen. However it
-/// ends, the model is left at the best parameters found.
+/// ends, the model is left at the best parameters evaluated.
 ///
 /// # Errors
 /// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
@@ -182,7 +190,7 @@ pub fn train(
         OptimiserKind::Lbfgs(_) => model.typical_steps(),
         OptimiserKind::Adam(_) => vec![1.0; free.len()],
     };
-    let x0 = free.iter().zip(&steps).map(|(free, step)| free / step).collect();
+    let x0: Vec<f64> = free.iter().zip(&steps).map(|(free, step)| free / step).collect();
     let mut optimiser = match &options.optimiser {
         OptimiserKind::Lbfgs(o) => AnyOptimiser::Lbfgs(crate::optim::Lbfgs::new(x0, o.clone())),
         OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
@@ -193,8 +201,10 @@ pub fn train(
         engine,
         data,
         observer,
+        evaluations: 0,
         failures: 0,
         diagnostics: Diagnostics::default(),
+        best: None,
     };
     let mut trace = Vec::new();
     let mut converged = false;
@@ -207,10 +217,16 @@ pub fn train(
         }
         let step = match optimiser.step(&mut objective) {
             Ok(step) => step,
-            Err(Error::Interrupted) if optimiser.best().is_some() => {
+            Err(Error::Interrupted) if objective.best.is_some() => {
                 break "interrupted; the best parameters found are kept".into();
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                match objective.best.take() {
+                    Some((best, _)) => objective.set(&best),
+                    None => objective.model.set_free_values(&free),
+                }
+                return Err(error);
+            }
         };
         if let Some((best, _)) = optimiser.best() {
             objective.set(best);
@@ -240,21 +256,31 @@ pub fn train(
             break "stopped early; the best parameters found are kept".into();
         }
     };
-    let (failures, diagnostics) = (objective.failures, objective.diagnostics);
-    let mut best_value = f64::NAN;
-    if let Some((best, value)) = optimiser.best() {
-        objective.set(best);
-        best_value = -value;
-    }
+    let objective_value = match objective.best.take() {
+        Some((best, value)) => {
+            objective.set(&best);
+            -value
+        }
+        // no iteration was allowed: the parameters stay as they are, to the bit
+        None => {
+            if objective.observer.interrupted() {
+                return Err(Error::Interrupted);
+            }
+            objective.evaluations += 1;
+            let (evaluation, _) = objective.model.evaluate_free(engine, data)?;
+            objective.diagnostics = evaluation.diagnostics;
+            evaluation.value
+        }
+    };
     Ok(TrainReport {
         stopped,
         converged,
         iterations: optimiser.iterations(),
-        evaluations: optimiser.evaluations(),
-        failures,
-        objective: best_value,
+        evaluations: objective.evaluations,
+        failures: objective.failures,
+        objective: objective_value,
         seconds: start.elapsed().as_secs_f64(),
-        diagnostics,
+        diagnostics: objective.diagnostics,
         trace,
     })
 }

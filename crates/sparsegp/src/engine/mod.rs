@@ -49,6 +49,13 @@ pub struct Plan {
     pub sums: usize,
 }
 
+impl Plan {
+    /// Whether [`Folded::gram`] does not say what Φ diag(c) Φᵀ is: unless both slopes are constant.
+    fn needs_second_gram(self) -> bool {
+        self.b == Slope::Rows || self.c == Slope::Rows
+    }
+}
+
 /// A block of rows as a [`Local`] sees it.
 #[derive(Debug)]
 pub struct Block<'a> {
@@ -56,7 +63,7 @@ pub struct Block<'a> {
     pub y: MatRef<'a, f64>,
     /// Posterior means μ with the mean function, B×P; the mean function alone where no q is given.
     pub mu: MatRef<'a, f64>,
-    /// Variances s (empty where the plan does not ask).
+    /// Variances s (empty where the plan does not ask); 0 where no q is given.
     pub s: &'a [f64],
     /// Unexplained prior variances r (empty where c is constant and features are not formed).
     pub r: &'a [f64],
@@ -114,7 +121,8 @@ pub struct Folded {
     pub phi_a: Mat<f64>,
     /// Φ diag(b) Φᵀ, or ΦΦᵀ where b is constant; both triangles.
     pub gram: Mat<f64>,
-    /// Φ diag(c) Φᵀ where c differs from row to row; both triangles.
+    /// Φ diag(c) Φᵀ, or ΦΦᵀ where c is constant and b is not; none where both are constant (then
+    /// [`Folded::gram`] is it). Both triangles.
     pub gram_c: Option<Mat<f64>>,
 }
 

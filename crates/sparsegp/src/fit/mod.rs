@@ -25,7 +25,8 @@ pub struct FitOptions {
     pub method: String,
     /// Number of inducing points; by default 512, or fewer where there are fewer rows.
     pub inducing: Option<usize>,
-    /// How inducing points are chosen.
+    /// How inducing points are chosen. Given points are on the model's (standardised) scale, and
+    /// their number is what counts.
     pub selection: Selection,
     /// Seed of everything random.
     pub seed: u64,

@@ -11,6 +11,7 @@ use crate::linalg::{Mat, MatRef, column};
 use crate::means;
 use crate::methods;
 use crate::model::{Model, inducing_param};
+use crate::params::{Param, Shape, Transform};
 use crate::rng;
 use crate::train::{Event, Observer, TrainOptions, train};
 
@@ -19,12 +20,17 @@ const SAMPLE: usize = 20_000;
 
 /// Picks the method and the number of inducing points, and says why.
 fn choose(options: &FitOptions, n: usize) -> Result<(&'static methods::Entry, usize, String)> {
-    let wanted = options.inducing.unwrap_or(DEFAULT_INDUCING);
+    let given = match &options.selection {
+        Selection::Given(points) => Some(points.nrows()),
+        _ => None,
+    };
+    let asked = given.or(options.inducing);
+    let wanted = asked.unwrap_or(DEFAULT_INDUCING);
     if options.method != "auto" {
         let entry = methods::find(&options.method)?;
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
     }
-    if n <= AUTO_EXACT && options.inducing.is_none() {
+    if n <= AUTO_EXACT && asked.is_none() {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
         return Ok((methods::find("exact")?, 0, reason));
     }
@@ -158,13 +164,15 @@ pub fn prepare(
         if wanted == 0 {
             return Err(Error::Invalid("at least one inducing point is needed".into()));
         }
-        if n < wanted {
+        let by_number = !matches!(options.selection, Selection::Given(_));
+        if by_number && options.inducing.is_some_and(|asked| n < asked) {
             warnings.push(format!(
                 "{n} training rows are fewer than the {wanted} inducing points asked for: every \
                  distinct row becomes one"
             ));
         }
-        if options.pilot > 0 && n > options.pilot {
+        let flown = options.pilot > 0 && n > options.pilot;
+        if flown {
             tell(observer, Event::Pilot { rows: options.pilot })?;
             warnings.extend(pilot(&mut model, x.as_ref(), y.as_ref(), options, engine, observer)?);
         }
@@ -172,6 +180,9 @@ pub fn prepare(
         let selected = select_inducing(&model, x.as_ref(), wanted.min(n), options)?;
         warnings.extend(selected.note.clone());
         model.inducing = Some(inducing_param(selected.points.as_ref()));
+        if flown && !model.likelihood.variance.given && !model.likelihood.variance.frozen {
+            widen_noise(&mut model, x, y, engine)?;
+        }
     }
     apply(&mut model, options, of_points)?;
     Ok(Start { model, reason, warnings })
@@ -197,6 +208,9 @@ fn apply(model: &mut Model, options: &FitOptions, concerns: impl Fn(&str) -> boo
 /// Iterations of the pilot: enough for lengthscales that deserve inducing points.
 const PILOT_ITERATIONS: usize = 60;
 
+/// Least noise variance in the pilot, as a part of the starting one (a tenth of the variance).
+const PILOT_NOISE: f64 = 1e-2;
+
 /// Trains the hyperparameters that nobody gave by exact inference on a few rows. A pilot that fails
 /// leaves the starting values as they are and a warning: it is a help, not a condition.
 fn pilot(
@@ -214,6 +228,12 @@ fn pilot(
     let mut trial = Model { method: &methods::Exact, ..model.clone() };
     for (_, param) in trial.params_mut() {
         param.frozen |= param.given;
+    }
+    // a thousand rows without noise would make K + σ²I singular and tell nothing about lengthscales
+    let noise = &mut trial.likelihood.variance;
+    if !noise.frozen {
+        let (start, lower) = (noise.scalar(), PILOT_NOISE * noise.scalar());
+        *noise = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
     }
     let train_options =
         TrainOptions { max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
@@ -238,6 +258,19 @@ fn pilot(
         param.set(&path, found.value())?;
     }
     Ok(None)
+}
+
+/// Adds to the noise variance what the inducing points leave unexplained in the mean of the rows:
+/// the pilot knew nothing of them, and a bound that starts with noise far below falls off a cliff.
+fn widen_noise(model: &mut Model, x: Mat<f64>, y: Mat<f64>, engine: &dyn Engine) -> Result<()> {
+    let rows = x.nrows() as f64;
+    let unexplained = match model.evaluate(engine, &InMemory::new(x, y)?) {
+        Ok(evaluation) => evaluation.diagnostics.unexplained / rows,
+        Err(error) if error.is_recoverable() => 0.0,
+        Err(error) => return Err(error),
+    };
+    let noise = model.likelihood.variance.scalar() + unexplained.max(0.0);
+    model.likelihood.variance.set("likelihood.variance", &[noise])
 }
 
 /// Inducing points as the options say, chosen from the rows `x`.

@@ -204,7 +204,7 @@ impl Model {
     /// Objective plus log prior, and the gradient with respect to the free numbers.
     ///
     /// # Errors
-    /// As for [`Method::evaluate`]; [`Error::NonFinite`] if the gradient is not finite.
+    /// As for [`Method::evaluate`]; [`Error::NonFinite`] if value or gradient are not finite.
     pub fn evaluate_free(
         &self,
         engine: &dyn Engine,
@@ -214,6 +214,10 @@ impl Model {
         let params = self.params();
         evaluation.value += log_prior(&params, &mut evaluation.gradient);
         let gradient = free_gradient(&params, &evaluation.gradient);
+        let value = evaluation.value;
+        if !value.is_finite() {
+            return Err(Error::NonFinite { what: "the objective".into(), value });
+        }
         if let Some(bad) = gradient.iter().find(|g| !g.is_finite()) {
             return Err(Error::NonFinite { what: "the gradient".into(), value: *bad });
         }

@@ -71,7 +71,8 @@ pub(super) fn fold_block(
     lap(&mut mark, &mut s.timings.solves);
     unexplained(&mut s.r, &mut s.b, prepared, rows.x, s.k.as_ref());
     let phi = s.k.as_ref();
-    s.s.clear();
+    // s is 0 without q, and empty where the plan does not ask: the buffer may hold another block's
+    zeroed(&mut s.s, if plan.variances { n } else { 0 });
     if let Some(q) = q {
         gemm(s.y_mean.as_mut(), Accum::Add, phi, q.mean, 1.0, Par::Seq);
         if plan.variances {
@@ -86,7 +87,7 @@ pub(super) fn fold_block(
         zeroed(&mut lane.sums, plan.sums);
         sized(&mut lane.phi_a, m, p);
         sized(&mut lane.gram, m, m);
-        if plan.c == Slope::Rows {
+        if plan.needs_second_gram() {
             sized(&mut lane.gram_c, m, m);
         }
     }
@@ -102,7 +103,7 @@ pub(super) fn fold_block(
         }
     };
     weighted_gram(&mut lane.gram, plan.b, &s.b);
-    if plan.c == Slope::Rows {
+    if plan.needs_second_gram() {
         weighted_gram(&mut lane.gram_c, plan.c, &s.c);
     }
     lap(&mut mark, &mut s.timings.products);

@@ -81,7 +81,7 @@ impl Engine for Cpu {
                 sums: vec![0.0; plan.sums],
                 phi_a: Mat::zeros(m, p),
                 gram: Mat::zeros(m, m),
-                gram_c: (plan.c == Slope::Rows).then(|| Mat::zeros(m, m)),
+                gram_c: plan.needs_second_gram().then(|| Mat::zeros(m, m)),
             };
             for lane in lanes.iter().filter(|lane| lane.used) {
                 total.sums.iter_mut().zip(&lane.sums).for_each(|(t, v)| *t += v);

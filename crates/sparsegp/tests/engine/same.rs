@@ -1,0 +1,96 @@
+//! What must not change a bit: threads, chunks, and what the engine has done before.
+
+use crate::dense::{Problem, problem};
+use crate::rules::{Rule, all};
+use sparsegp::data::{InMemory, Rows, Source};
+use sparsegp::engine::{Cpu, Engine};
+
+/// Rows that are not resident: they come in chunks of the size asked for, each a copy.
+struct Chunks(InMemory);
+
+impl Source for Chunks {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+    fn inputs(&self) -> usize {
+        self.0.inputs()
+    }
+    fn outputs(&self) -> usize {
+        self.0.outputs()
+    }
+    fn for_each_chunk(
+        &self,
+        chunk_rows: usize,
+        f: &mut dyn FnMut(Rows<'_>) -> sparsegp::Result<()>,
+    ) -> sparsegp::Result<()> {
+        assert!(chunk_rows < self.rows(), "{chunk_rows}: a stream is not to be held in memory");
+        let mut start = 0;
+        while start < self.rows() {
+            let n = chunk_rows.min(self.rows() - start);
+            let x = self.0.x.as_ref().subrows(start, n).to_owned();
+            let y = self.0.y.as_ref().subrows(start, n).to_owned();
+            f(Rows { start, x: x.as_ref(), y: y.as_ref() })?;
+            start += n;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that both passes give.
+fn bits(engine: &Cpu, problem: &Problem, rule: &Rule, data: &dyn Source) -> Vec<u64> {
+    let parts = problem.parts();
+    let q = problem.q();
+    let folded = engine.fold(parts.prepared(), Some(q), rule, data, 1.5).expect("rows");
+    let prior = engine.fold(parts.prepared(), None, rule, data, 1.5).expect("rows");
+    let unfolded = engine.unfold(parts.prepared(), q, rule, data, 1.5).expect("rows");
+    let mut all = unfolded.sums;
+    all.extend(unfolded.kernel.into_iter().chain(unfolded.mean));
+    all.extend(unfolded.z.col_iter().flat_map(|c| c.iter().copied().collect::<Vec<_>>()));
+    for folded in [folded, prior] {
+        all.extend(folded.sums);
+        for a in [Some(folded.phi_a), Some(folded.gram), folded.gram_c].into_iter().flatten() {
+            all.extend(a.col_iter().flat_map(|c| c.iter().copied().collect::<Vec<_>>()));
+        }
+    }
+    assert!(all.iter().all(|v| v.is_finite()));
+    all.into_iter().map(f64::to_bits).collect()
+}
+
+/// 8192 rows are one chunk of a stream (16 lanes of 512 rows): one and a part, the part of several
+/// blocks or of a single one.
+#[test]
+fn neither_threads_nor_chunks_change_a_bit() {
+    for n in [8192 + 1300, 8192 + 40] {
+        let problem = problem(n, 5, 2);
+        let stream = Chunks(problem.data.clone());
+        for rule in all(2) {
+            let on = |threads: usize, data: &dyn Source| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                let work = || bits(&Cpu::default(), &problem, &rule, data);
+                pool.expect("a pool of threads").install(work)
+            };
+            let one = on(1, &problem.data);
+            for threads in [2, 3] {
+                assert_eq!(one, on(threads, &problem.data), "{rule:?} on {threads} threads");
+            }
+            for threads in [1, 3] {
+                assert_eq!(one, on(threads, &stream), "{rule:?}, chunks, {threads} threads");
+            }
+        }
+    }
+}
+
+/// One engine keeps its buffers; other rules, numbers of rows, points and outputs leave no trace.
+#[test]
+fn buffers_leave_no_trace() {
+    let engine = Cpu::default();
+    let problems = [problem(1100, 7, 2), problem(37, 4, 1), problem(600, 9, 3)];
+    for _ in 0..2 {
+        for problem in &problems {
+            for rule in all(problem.p) {
+                let fresh = bits(&Cpu::default(), problem, &rule, &problem.data);
+                assert_eq!(fresh, bits(&engine, problem, &rule, &problem.data), "{rule:?}");
+            }
+        }
+    }
+}
