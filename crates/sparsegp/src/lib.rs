@@ -1,5 +1,7 @@
 //! Scalable Gaussian processes.
 
+pub mod atomic;
+pub mod bulk;
 pub mod data;
 pub mod engine;
 pub mod error;
