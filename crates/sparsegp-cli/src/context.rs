@@ -65,9 +65,9 @@ impl Context {
         self.json
     }
 
-    /// Whether nothing but results and errors is wanted.
-    pub fn quiet(&self) -> bool {
-        self.quiet
+    /// The same without notes and progress.
+    pub fn silent(&self) -> Self {
+        Self { json: self.json, quiet: true, stop: self.stop.clone() }
     }
 
     /// Whether a person watches stderr.

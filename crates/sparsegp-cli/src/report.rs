@@ -129,7 +129,12 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
 /// Method, columns, rows, training: one line each.
 pub fn summary(fitted: &Fitted) -> String {
     let model = &fitted.model;
-    let mut lines = vec![("method", format!("{}: {}", model.method.name(), fitted.reason))];
+    let name = model.method.name();
+    let reason = match fitted.reason.ends_with("was asked for") {
+        true => "as asked for",
+        false => &fitted.reason,
+    };
+    let mut lines = vec![("method", format!("{name}, {reason}"))];
     lines.push(("kernel", kernel_name(&model.kernel.to_json())));
     lines.push(("mean", model.mean.name().to_owned()));
     lines.push(("inputs", fitted.input_names.join(", ")));
@@ -138,12 +143,8 @@ pub fn summary(fitted: &Fitted) -> String {
     lines.push((
         "rows",
         match inducing {
-            Some(m) => format!(
-                "{} to learn from, {}",
-                count(fitted.rows, "row"),
-                count(m, "inducing point")
-            ),
-            None => format!("{} to learn from", count(fitted.rows, "row")),
+            Some(m) => format!("{} to learn from, {}", fitted.rows, count(m, "inducing point")),
+            None => format!("{} to learn from", fitted.rows),
         },
     ));
     if let (Some(report), Some(objective)) = (&fitted.report, fitted.objective()) {
@@ -200,7 +201,8 @@ pub fn kernel_name(json: &Value) -> String {
 
 /// A table of scores, a line per set of rows and target.
 pub fn scores_table(sets: &[(&str, &AllScores)]) -> String {
-    let names = ["rows", "RMSE", "MAE", "R²", "NLPD", "MSLL", "CRPS", "50 %", "90 %", "95 %"];
+    let names =
+        ["rows", "RMSE", "MAE", "R²", "NLPD", "MSLL", "CRPS", "in 50 %", "in 90 %", "in 95 %"];
     let mut header = vec![("scores", Align::Left)];
     header.extend(names.map(|name| (name, Align::Right)));
     let mut table = Table::new(&header);
