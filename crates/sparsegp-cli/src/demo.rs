@@ -2,19 +2,21 @@
 
 use crate::context::{Context, Reply};
 use crate::data::{self, Split};
-use crate::fail::Result;
+use crate::fail::{Fail, Result};
 use crate::fit;
 use crate::format::{Align, Table, number, seconds};
 use crate::score;
 use crate::{plot, report};
+use flate2::read::MultiGzDecoder;
 use serde_json::json;
 use sparsegp::atomic::{check_writable, write_atomically};
 use sparsegp::data::{Missing, Selection};
 use sparsegp::fit::FitOptions;
 use sparsegp::io;
+use std::io::Read;
 use std::path::Path;
 
-const DATA: &[u8] = include_bytes!("../../../testdata/data/snelson.csv");
+const DATA: &[u8] = include_bytes!("../../../testdata/data/snelson.csv.gz");
 const DATA_FILE: &str = "sparsegp-demo.csv";
 const PLOT_FILE: &str = "sparsegp-demo.svg";
 const MODEL_FILE: &str = "sparsegp-demo.safetensors";
@@ -42,7 +44,11 @@ pub fn run(context: &Context) -> Result<Reply> {
     for path in [data_file, plot_file, model_file] {
         check_writable(path)?;
     }
-    write_atomically(data_file, DATA)?;
+    let mut table = Vec::new();
+    MultiGzDecoder::new(DATA)
+        .read_to_end(&mut table)
+        .map_err(|e| Fail::Work(format!("the bundled data are damaged: {e}")))?;
+    write_atomically(data_file, &table)?;
     let selection = Selection::targets(["y"]);
     let split = Split::Random(SPLIT, 0);
     let opened = data::open(data_file, &selection, Missing::Refuse, &split)?;

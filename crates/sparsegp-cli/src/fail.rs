@@ -52,9 +52,7 @@ impl Fail {
     pub fn report(self, json: bool) -> ExitCode {
         let (code, text) = match self {
             Fail::Work(text) => (1, text),
-            Fail::Usage(text) => {
-                (2, format!("{text}\n(`sparsegp help` explains the command line)"))
-            }
+            Fail::Usage(text) => (2, format!("{text}\n(for more information, try --help)")),
             Fail::Interrupted => (130, "interrupted; nothing was written".into()),
             Fail::Closed => return ExitCode::SUCCESS,
         };

@@ -136,7 +136,9 @@ fn options(args: &FitArgs, dataset: &Dataset) -> Result<(FitOptions, Vec<String>
     options.selection = match args.inducing_from.parse() {
         Ok(selection) => selection,
         Err(error) if !Path::new(&args.inducing_from).exists() => {
-            return Err(Fail::usage(format!("{error}; or a file of points, and there is none")));
+            return Err(Fail::usage(format!(
+                "{error}, or a file of points (there is none of that name)"
+            )));
         }
         Err(_) => given_points(args, dataset)?,
     };

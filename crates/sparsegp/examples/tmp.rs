@@ -15,6 +15,14 @@ fn main() {
         inducing: Some(a[4].parse().unwrap()),
         ..Default::default()
     };
+    if a.len() > 6 {
+        if a[6] != "-" {
+            o.freeze.push(a[6].clone());
+        }
+    }
+    if a.len() > 7 {
+        o.pilot = a[7].parse().unwrap();
+    }
     o.train.max_iterations = a[5].parse().unwrap();
     let f = fit::fit(&ds, &o, &eng, &|| false, &mut |_, p| {
         if p.iteration % 20 == 0 {

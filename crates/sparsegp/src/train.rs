@@ -75,12 +75,22 @@ pub struct TrainReport {
 }
 
 struct Negated<'a> {
+    /// Free number per unit of the optimiser's variable.
+    steps: Vec<f64>,
     model: &'a mut Model,
     engine: &'a dyn Engine,
     data: &'a dyn Source,
     interrupted: &'a dyn Fn() -> bool,
     failures: usize,
     diagnostics: Diagnostics,
+}
+
+impl Negated<'_> {
+    /// Moves the model to the optimiser's point.
+    fn set(&mut self, x: &[f64]) {
+        let free: Vec<f64> = x.iter().zip(&self.steps).map(|(x, step)| x * step).collect();
+        self.model.set_free_values(&free);
+    }
 }
 
 impl Objective for Negated<'_> {
@@ -92,11 +102,12 @@ impl Objective for Negated<'_> {
         if (self.interrupted)() {
             return Err(Error::Interrupted);
         }
-        self.model.set_free_values(x);
+        self.set(x);
         match self.model.evaluate_free(self.engine, self.data) {
             Ok((evaluation, free)) => {
                 self.diagnostics = evaluation.diagnostics;
-                gradient.iter_mut().zip(free).for_each(|(g, f)| *g = -f);
+                let scaled = free.iter().zip(&self.steps).map(|(f, step)| -f * step);
+                gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
                 Ok(-evaluation.value)
             }
             Err(error) => {
@@ -130,12 +141,20 @@ pub fn train(
     watch: &mut dyn FnMut(&TracePoint) -> ControlFlow<()>,
 ) -> Result<TrainReport> {
     let start = Instant::now();
-    let x0 = model.free_values();
+    let free = model.free_values();
+    // L-BFGS starts from a multiple of the identity: its variables should have curvatures alike.
+    // Adam's steps are of the size of its rate whatever the curvature.
+    let steps = match &options.optimiser {
+        OptimiserKind::Lbfgs(_) => model.typical_steps(),
+        OptimiserKind::Adam(_) => vec![1.0; free.len()],
+    };
+    let x0 = free.iter().zip(&steps).map(|(free, step)| free / step).collect();
     let mut optimiser = match &options.optimiser {
         OptimiserKind::Lbfgs(o) => AnyOptimiser::Lbfgs(crate::optim::Lbfgs::new(x0, o.clone())),
         OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
     };
     let mut objective = Negated {
+        steps,
         model,
         engine,
         data,
@@ -160,7 +179,7 @@ pub fn train(
             Err(error) => return Err(error),
         };
         if let Some((best, _)) = optimiser.best() {
-            objective.model.set_free_values(best);
+            objective.set(best);
         }
         let point = TracePoint {
             iteration: optimiser.iterations(),
@@ -187,7 +206,7 @@ pub fn train(
     let (failures, jitter) = (objective.failures, objective.diagnostics.jitter);
     let mut best_value = f64::NAN;
     if let Some((best, value)) = optimiser.best() {
-        model.set_free_values(best);
+        objective.set(best);
         best_value = -value;
     }
     Ok(TrainReport {

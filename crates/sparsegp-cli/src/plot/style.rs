@@ -85,7 +85,7 @@ pub fn header<'a>(
     top.draw(&Text::new(caption.to_owned(), (width as i32 / 2, 26), centred))?;
     let style = ("sans-serif", 14).into_font().color(&INK);
     let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-    let (mut x, y) = (84, 56);
+    let (mut x, y) = (84_i32, 56_i32);
     for key in keys {
         match key.mark {
             Mark::Area(strength) => top.draw(&Rectangle::new(
@@ -109,8 +109,8 @@ pub fn header<'a>(
             }
         }
         top.draw(&Text::new(key.text, (x + 26, y), style.clone()))?;
-        // About seven pixels per letter.
-        x += 26 + 7 * key.text.chars().count() as i32 + 18;
+        // Letters of this size are about six pixels wide, with room to spare.
+        x += 26 + (6.6 * key.text.chars().count() as f64) as i32 + 8;
     }
     Ok(rest)
 }

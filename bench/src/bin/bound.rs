@@ -1,5 +1,5 @@
 //! Objective and gradient of the collapsed bounds against plain GEMM of the same shape, timed in the
-//! same run: `cargo bench --bench bound -- [N] [D]`.
+//! same run: `cargo run --release -p sparsegp-bench --bin bound -- [N] [D]`.
 //!
 //! The floor counts the O(M²N) work only: 4M²N for the 2009 bound, 7M²N for the 2025 bound (6 with
 //! features kept), a multiply-add being two. The rate of the floor is compared with the rate of an

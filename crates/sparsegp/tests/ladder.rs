@@ -1,0 +1,25 @@
+//! The equivalence ladder and other properties that hold at any parameters.
+//!
+//! Problems are drawn at random: sizes, kernels (sums and products among them), mean functions, noise
+//! and scales far from 1. Tolerances are there for rounding alone; each says what it allows for.
+
+#[path = "ladder/gradients.rs"]
+mod gradients;
+#[path = "ladder/order.rs"]
+mod order;
+#[path = "ladder/posterior.rs"]
+mod posterior;
+#[path = "ladder/problem.rs"]
+mod problem;
+#[path = "ladder/sums.rs"]
+mod sums;
+
+/// 64 cases, or as many as `PROPTEST_CASES` says.
+fn config() -> proptest::prelude::ProptestConfig {
+    let mut config = proptest::prelude::ProptestConfig::default();
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = 64;
+    }
+    config.failure_persistence = None;
+    config
+}

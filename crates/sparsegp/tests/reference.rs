@@ -1,0 +1,211 @@
+//! Reference vectors: numbers from independent programs, one JSON file per case.
+//!
+//! The folder is `testdata/reference` of the repository, or the one that the environment variable
+//! `SPARSEGP_REFERENCE` names (the same layout, FAMILY/NAME.json; other numbers, possibly only some
+//! of the files). Each file is run by the check that claims its FAMILY/NAME in [`CLAIMS`]; a file that
+//! nobody claims fails the run unless it matches [`NOT_BUILT`]. Checks go through the fields that a
+//! file has and fail on one they do not know, so that nothing is skipped in silence.
+
+#[path = "reference/bounds.rs"]
+mod bounds;
+#[path = "reference/collapsed.rs"]
+mod collapsed;
+#[path = "reference/gpflow.rs"]
+mod gpflow;
+#[path = "reference/kernel.rs"]
+mod kernel;
+#[path = "reference/probe.rs"]
+mod probe;
+#[path = "reference/problem.rs"]
+mod problem;
+#[path = "reference/snelson.rs"]
+mod snelson;
+#[path = "reference/streaming.rs"]
+mod streaming;
+#[path = "reference/support.rs"]
+mod support;
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use support::{Outcome, Report};
+
+/// What runs one file: its contents, its folder (for files that refer to others) and where
+/// comparisons go.
+type Check = fn(&Value, &Path, &mut Report) -> Outcome;
+
+/// Tolerance of the families that state none.
+const PLAIN: f64 = 1e-8;
+/// GPyTorch's distances carry noise of about 1e-7 (README of the family).
+const NOISY: f64 = 3e-7;
+
+/// Who runs what, and the tolerance where the file states none.
+const CLAIMS: &[(&str, Check, f64)] = &[
+    ("gpflow/kernel_rbf*", kernel::check, PLAIN),
+    ("gpflow/kernel_matern*", kernel::check, PLAIN),
+    ("gpflow/kernel_linear*", kernel::check, PLAIN),
+    ("gpflow/kernel_constant", kernel::check, PLAIN),
+    ("gpflow/kernel_white", kernel::check, PLAIN),
+    ("gpflow/kernel_sum*", kernel::check, PLAIN),
+    ("gpflow/kernel_product", kernel::check, PLAIN),
+    ("gpflow/gpr_rbf", gpflow::exact, PLAIN),
+    ("gpflow/gpr_matern*", gpflow::exact, PLAIN),
+    ("gpflow/gpr_sum", gpflow::exact, PLAIN),
+    ("gpflow/gpr_two_outputs", gpflow::exact, PLAIN),
+    ("gpflow/gpr_priors", gpflow::exact, PLAIN),
+    ("gpflow/sgpr_*", gpflow::sparse, PLAIN),
+    ("gpflow/cross_gpytorch_gpr_rbf", gpflow::exact, PLAIN),
+    ("gpflow/cross_gpytorch_gpr_matern12", gpflow::exact, NOISY),
+    ("gpflow/cross_sklearn_gpr_*", gpflow::exact, PLAIN),
+    ("gpflow/cross_gpjax_sgpr_*", gpflow::sparse, PLAIN),
+    ("bounds/collapsed", collapsed::check, PLAIN),
+    ("bounds/identities", bounds::identities, PLAIN),
+    ("bounds/predict", bounds::predict, PLAIN),
+    ("bounds/ill_conditioned", bounds::ill_conditioned, PLAIN),
+    ("bounds/snelson", snelson::check, PLAIN),
+    ("bounds/streaming", streaming::check, PLAIN),
+];
+
+/// Files whose subject is not built yet. Whoever builds it deletes the pattern.
+const NOT_BUILT: &[&str] = &[
+    "augmentation/*",
+    "bounds/gplvm",
+    "bounds/multilatent_v",
+    "bounds/psi_*",
+    "bounds/spherical_v",
+    "bounds/svgp_gaussian",
+    "dual/*",
+    "gpflow/cross_*svgp_*",
+    "gpflow/gpr_periodic_product",
+    "gpflow/kernel_arccosine*",
+    "gpflow/kernel_changepoints",
+    "gpflow/kernel_coregion",
+    "gpflow/kernel_cosine*",
+    "gpflow/kernel_exponential*",
+    "gpflow/kernel_nested",
+    "gpflow/kernel_periodic_*",
+    "gpflow/kernel_polynomial*",
+    "gpflow/kernel_rationalquadratic*",
+    "gpflow/likelihood_*",
+    "gpflow/multioutput_*",
+    "gpflow/natgrad_*",
+    "gpflow/relaxed_svgp_*",
+    "gpflow/svgp_*",
+    "gpflow/tsvgp_*",
+    "gpflow/vgp_*",
+    "inverse_free/*",
+    "particle_flow/*",
+    "streaming/*",
+];
+
+/// Whether `name` is of the form `pattern`, where `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, tail)) => name.strip_prefix(head).is_some_and(|rest| {
+            rest.char_indices()
+                .map(|(at, _)| at)
+                .chain([rest.len()])
+                .any(|at| matches(tail, &rest[at..]))
+        }),
+    }
+}
+
+#[test]
+fn patterns_match_as_they_read() {
+    for (pattern, name, expected) in [
+        ("dual/*", "dual/softmax", true),
+        ("dual/*", "bounds/gplvm", false),
+        ("gpflow/cross_*svgp_*", "gpflow/cross_gpjax_tsvgp_u_gaussian", true),
+        ("gpflow/cross_*svgp_*", "gpflow/cross_gpjax_sgpr_rbf", false),
+        ("gpflow/gpr_sum", "gpflow/gpr_sum", true),
+        ("gpflow/gpr_sum", "gpflow/gpr_sums", false),
+        ("a*b", "a", false),
+    ] {
+        assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+    }
+}
+
+/// FAMILY/NAME of every file below `root`, with its path, in order.
+fn files(root: &Path) -> Vec<(String, PathBuf)> {
+    let read = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap_or_else(|e| {
+            panic!("the folder of reference vectors {}: {e}", folder.display())
+        });
+        entries.map(|entry| entry.expect("a readable entry").path()).collect()
+    };
+    let text =
+        |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().to_string();
+    let mut found = Vec::new();
+    for family in read(root).into_iter().filter(|p| p.is_dir()) {
+        for path in read(&family) {
+            if text(path.file_stem()).eq_ignore_ascii_case("readme") {
+                continue;
+            }
+            let stem = match path.extension() {
+                Some(e) if e == "json" => path.file_stem(),
+                _ => path.file_name(),
+            };
+            found.push((format!("{}/{}", text(family.file_name()), text(stem)), path));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Runs one claimed file.
+fn run(name: &str, path: &Path, check: Check, tolerance: f64) -> Report {
+    let mut report = Report::new(name, tolerance);
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+        let json = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+        check(&json, path.parent().unwrap_or(path), &mut report)
+    }));
+    match outcome {
+        Ok(Ok(())) if report.comparisons == 0 && !report.skipped => {
+            report.fail("-", "nothing was compared");
+        }
+        Ok(Ok(())) => {}
+        Ok(Err(reason)) => report.fail("-", &reason),
+        Err(_) => report.fail("-", "the check panicked (its message is above)"),
+    }
+    report
+}
+
+#[test]
+fn reference() {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/reference");
+    let chosen = std::env::var_os("SPARSEGP_REFERENCE").map(PathBuf::from);
+    let files = files(chosen.as_ref().unwrap_or(&default));
+    let mut failures = Vec::new();
+    let (mut ran, mut comparisons) = (0, 0);
+    for (name, path) in &files {
+        let claims: Vec<_> = CLAIMS.iter().filter(|(p, ..)| matches(p, name)).collect();
+        let excused = NOT_BUILT.iter().any(|pattern| matches(pattern, name));
+        match (claims.as_slice(), excused) {
+            ([(_, check, tolerance)], false) => {
+                let report = run(name, path, *check, *tolerance);
+                println!(
+                    "{name}: {} comparisons, worst {:.1e} of the tolerance",
+                    report.comparisons, report.worst
+                );
+                ran += 1;
+                comparisons += report.comparisons;
+                failures.extend(report.failures);
+            }
+            ([], true) => {}
+            ([], false) => failures.push(format!("{name}: no check claims it")),
+            (_, true) => failures.push(format!("{name}: claimed and listed as not built")),
+            (_, false) => failures.push(format!("{name}: claimed more than once")),
+        }
+    }
+    if files.is_empty() {
+        failures.push("the folder holds no files".into());
+    }
+    if chosen.is_none() {
+        let unused = |pattern: &str| !files.iter().any(|(name, _)| matches(pattern, name));
+        let listed = NOT_BUILT.iter().copied().chain(CLAIMS.iter().map(|(p, ..)| *p));
+        failures.extend(listed.filter(|p| unused(p)).map(|p| format!("{p}: matches no file")));
+    }
+    println!("{ran} of {} files run, {comparisons} comparisons", files.len());
+    assert!(failures.is_empty(), "{} failures:\n  {}", failures.len(), failures.join("\n  "));
+}

@@ -1,0 +1,156 @@
+//! Instruments: a kernel that records the cotangents it is given, and rows that record what the
+//! engine shows them.
+
+use serde_json::Value;
+use sparsegp::engine::{Block, Local, Plan, Slope, Slopes};
+use sparsegp::kernels::{Cotangents, Kernel, Tape};
+use sparsegp::linalg::{Mat, MatMut, MatRef};
+use sparsegp::params::{Named, NamedMut};
+use std::sync::{Arc, Mutex};
+
+/// Cotangents in the order in which they came.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// Of covariances of inputs with themselves (Kuu, or K of exact inference).
+    pub own: Vec<Mat<f64>>,
+    /// Of covariances between rows and inducing points, one per block of rows (B×M).
+    pub cross: Vec<Mat<f64>>,
+    /// Of the variances, one per block of rows.
+    pub diag: Vec<Vec<f64>>,
+}
+
+/// A kernel that does what another does and records the cotangents.
+#[derive(Debug)]
+pub struct Spy {
+    inner: Box<dyn Kernel>,
+    /// What it has seen.
+    pub log: Arc<Mutex<Log>>,
+}
+
+impl Spy {
+    /// Around `inner`, with an empty log.
+    pub fn new(inner: Box<dyn Kernel>) -> Self {
+        Self { inner, log: Arc::default() }
+    }
+}
+
+impl Kernel for Spy {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        self.inner.params()
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        self.inner.params_mut()
+    }
+
+    fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, out: MatMut<f64>, tape: &mut Tape) {
+        self.inner.evaluate(x, z, out, tape);
+    }
+
+    fn vjp(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        k: MatRef<f64>,
+        k_bar: MatMut<f64>,
+        tape: &mut Tape,
+        sinks: &mut Cotangents<'_>,
+    ) {
+        let copy = k_bar.as_ref().to_owned();
+        let mut log = self.log.lock().expect("no other test thread holds it");
+        if z.is_some() {
+            log.cross.push(copy)
+        } else {
+            log.own.push(copy)
+        }
+        drop(log);
+        self.inner.vjp(x, z, k, k_bar, tape, sinks);
+    }
+
+    fn diag(&self, x: MatRef<f64>, out: &mut [f64]) {
+        self.inner.diag(x, out);
+    }
+
+    fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
+        let mut log = self.log.lock().expect("no other test thread holds it");
+        log.diag.push(weights.to_vec());
+        drop(log);
+        self.inner.diag_vjp(x, weights, sinks);
+    }
+
+    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
+        self.inner.initialise(lengthscales, variance);
+    }
+
+    fn to_json(&self) -> Value {
+        self.inner.to_json()
+    }
+
+    fn clone_box(&self) -> Box<dyn Kernel> {
+        Box::new(Self { inner: self.inner.clone(), log: self.log.clone() })
+    }
+}
+
+/// How the slope in r of a row follows from r, at noise σ².
+#[derive(Clone, Copy, Debug)]
+pub enum SlopeInR {
+    /// One number for all rows.
+    Constant(f64),
+    /// −P/2(σ² + r): the bound with one factor per row.
+    PerRow,
+}
+
+/// Gaussian rows, written from the formulas: a = (y − μ)/σ², b = −P/2σ².
+/// The sums are n, Σ‖y − μ‖², Σ r, ½ Σ log(1 + r/σ²) and its slope in σ².
+pub struct Rows {
+    /// σ².
+    pub noise: f64,
+    /// P.
+    pub outputs: f64,
+    /// ∂ℓ/∂r.
+    pub c: SlopeInR,
+    /// The r of every row seen, block by block.
+    pub unexplained: Mutex<Vec<f64>>,
+}
+
+impl Rows {
+    /// Rows with noise `noise`.
+    pub fn new(noise: f64, outputs: usize, c: SlopeInR) -> Self {
+        Self { noise, outputs: outputs as f64, c, unexplained: Mutex::default() }
+    }
+}
+
+impl Local for Rows {
+    fn plan(&self) -> Plan {
+        let c = match self.c {
+            SlopeInR::Constant(c) => Slope::Constant(c),
+            SlopeInR::PerRow => Slope::Rows,
+        };
+        Plan { variances: false, b: Slope::Constant(-0.5 * self.outputs / self.noise), c, sums: 5 }
+    }
+
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        let s2 = self.noise;
+        for i in 0..block.y.nrows() {
+            out.sums[0] += 1.0;
+            for p in 0..block.y.ncols() {
+                let residual = block.y[(i, p)] - block.mu[(i, p)];
+                out.a[(i, p)] = residual / s2;
+                out.sums[1] += residual * residual;
+            }
+        }
+        for (i, r) in block.r.iter().enumerate() {
+            out.sums[2] += r;
+            out.sums[3] += 0.5 * (r / s2).ln_1p();
+            out.sums[4] -= 0.5 * r / (s2 * (s2 + r));
+            if let SlopeInR::PerRow = self.c {
+                out.c[i] = -0.5 * self.outputs / (s2 + r);
+            }
+        }
+        self.unexplained.lock().expect("no panic while it is held").extend(block.r);
+    }
+}
