@@ -41,7 +41,7 @@ pub struct Global {
     #[arg(long, short, global = true, help_heading = "Everywhere")]
     pub quiet: bool,
     /// Threads to use; by default all cores (results do not depend on it)
-    #[arg(long, global = true, value_name = "N", help_heading = "Everywhere",
+    #[arg(long, allow_negative_numbers = true, global = true, value_name = "N", help_heading = "Everywhere",
           value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 }

@@ -43,7 +43,7 @@ pub struct FitArgs {
     )]
     pub ignore: Vec<String>,
     /// Hold out this fraction of the rows at random, and score on it
-    #[arg(long, value_name = "FRACTION", value_parser = fraction, conflicts_with = "test_mask",
+    #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = fraction, conflicts_with = "test_mask",
           help_heading = "Data")]
     pub split: Option<f64>,
     /// Hold out the rows that are 1 in this column of this file (0 elsewhere)
@@ -70,7 +70,7 @@ pub struct FitArgs {
     #[arg(long, short, default_value = "auto", value_parser = method, help_heading = "Model")]
     pub method: String,
     /// Number of inducing points of the sparse methods; by default 512
-    #[arg(long, value_name = "M", value_parser = at_least_one, help_heading = "Model")]
+    #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
     /// Where inducing points start: kmeans, random, greedy-variance, or a table of points with the
     /// input columns, in the data's units
@@ -87,17 +87,29 @@ pub struct FitArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Training")]
     pub optimiser: OptimiserChoice,
     /// Learning rate of Adam; by default 0.01
-    #[arg(long, value_name = "RATE", value_parser = positive, help_heading = "Training")]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
     /// Most iterations
-    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Training")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "N",
+        default_value_t = 1000,
+        help_heading = "Training"
+    )]
     pub max_iterations: usize,
     /// Seed of everything random
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Training")]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "N",
+        default_value_t = 0,
+        help_heading = "Training"
+    )]
     pub seed: u64,
     /// Jitter of the covariance matrix: a fraction of its mean diagonal, raised where that fails
     /// [default: 1e-6], or absolute:NUMBER
-    #[arg(long, value_name = "JITTER", value_parser = jitter, help_heading = "Training")]
+    #[arg(long, allow_negative_numbers = true, value_name = "JITTER", value_parser = jitter, help_heading = "Training")]
     pub jitter: Option<Jitter>,
 
     /// Write the model here

@@ -43,7 +43,7 @@ pub struct PredictArgs {
     #[arg(long, value_name = "COLUMN")]
     pub id: Vec<String>,
     /// Quantiles of the predictive distribution
-    #[arg(long, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
+    #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
           default_values_t = [0.025, 0.975])]
     pub quantiles: Vec<f64>,
     /// Of the underlying function, not of new observations: without the noise

@@ -35,6 +35,9 @@ impl<'a> Progress<'a> {
             bar.enable_steady_tick(Duration::from_millis(125));
             bar
         });
+        if bar.is_none() {
+            context.note("starting values and inducing points");
+        }
         Self { context, bar, last: Instant::now(), most, offset }
     }
 
