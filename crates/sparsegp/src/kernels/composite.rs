@@ -159,7 +159,7 @@ impl<O: Operation> Kernel for Composite<O> {
     }
 
     fn units(&self) -> Vec<Option<Unit>> {
-        let child_units = |(index, child): (usize, &Box<dyn Kernel>)| {
+        let child_units = |(index, child): (usize, &dyn Kernel)| {
             // the first factor of a product carries the target's unit, the others are pure numbers
             let pure = O::MULTIPLIES && index > 0;
             let units = child.units().into_iter();
@@ -167,7 +167,8 @@ impl<O: Operation> Kernel for Composite<O> {
                 .map(|u| u.map(|u| if pure { Unit { output: 0, ..u } } else { u }))
                 .collect::<Vec<_>>()
         };
-        self.children.iter().enumerate().flat_map(child_units).collect()
+        let children = self.children.iter().map(|child| &**child);
+        children.enumerate().flat_map(child_units).collect()
     }
 
     fn relevance(&self, relevance: &mut [f64]) {

@@ -2,7 +2,7 @@
 //!
 //! A [`Kernel`] fills blocks of covariances and pulls cotangents back to its hyperparameters and to
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
-//! line in [`registry`].
+//! line in [`REGISTRY`].
 
 pub mod composite;
 pub mod constant;

@@ -19,7 +19,7 @@ use faer::linalg::{matmul, triangular_inverse, triangular_solve};
 
 /// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
 pub fn par_for(n: usize) -> Par {
-    if n >= 512 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
+    if n >= 768 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
 }
 
 /// Column `j` of a column-major matrix.
@@ -84,13 +84,23 @@ pub fn invert_lower(l: MatRef<'_, f64>, par: Par) -> Mat<f64> {
     inverse
 }
 
-/// Copies the lower triangle over the upper one.
-pub fn mirror_lower(mut a: MatMut<'_, f64>) {
-    for j in 0..a.ncols() {
-        for i in j + 1..a.nrows() {
-            a[(j, i)] = a[(i, j)];
+/// Calls `f` with every (i, j), i > j, in tiles, so that both (i, j) and (j, i) stay in cache.
+fn below_diagonal(n: usize, mut f: impl FnMut(usize, usize)) {
+    const TILE: usize = 32;
+    for j0 in (0..n).step_by(TILE) {
+        for i0 in (j0..n).step_by(TILE) {
+            for j in j0..(j0 + TILE).min(n) {
+                for i in i0.max(j + 1)..(i0 + TILE).min(n) {
+                    f(i, j);
+                }
+            }
         }
     }
+}
+
+/// Copies the lower triangle over the upper one.
+pub fn mirror_lower(mut a: MatMut<'_, f64>) {
+    below_diagonal(a.ncols(), |i, j| a[(j, i)] = a[(i, j)]);
 }
 
 /// `L⁻ᵀ S L⁻¹` for a symmetric S, symmetric again to the last bit.
@@ -104,13 +114,11 @@ pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f6
 
 /// `a = ½(a + aᵀ)`.
 pub fn symmetrise(mut a: MatMut<'_, f64>) {
-    for j in 0..a.ncols() {
-        for i in j + 1..a.nrows() {
-            let mean = 0.5 * (a[(i, j)] + a[(j, i)]);
-            a[(i, j)] = mean;
-            a[(j, i)] = mean;
-        }
-    }
+    below_diagonal(a.ncols(), |i, j| {
+        let mean = 0.5 * (a[(i, j)] + a[(j, i)]);
+        a[(i, j)] = mean;
+        a[(j, i)] = mean;
+    });
 }
 
 /// Σᵢⱼ aᵢⱼ bᵢⱼ.
