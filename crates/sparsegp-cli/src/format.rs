@@ -87,7 +87,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The text, each line indented.
+    /// The text, each line indented. A column that is empty in every row is left out.
     pub fn render(&self, indent: usize) -> String {
         let width = |j: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(j));
@@ -95,9 +95,11 @@ impl Table {
             longest.max(self.header[j].0.chars().count())
         };
         let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let filled =
+            |j: usize| self.rows.iter().any(|row| row.get(j).is_some_and(|c| !c.is_empty()));
         let line = |cells: Vec<&str>| {
             let mut text = " ".repeat(indent);
-            for (j, cell) in cells.iter().enumerate() {
+            for (j, cell) in cells.iter().enumerate().filter(|(j, _)| filled(*j)) {
                 let pad = " ".repeat(widths[j].saturating_sub(cell.chars().count()));
                 match self.header[j].1 {
                     Align::Left => text.extend([cell, pad.as_str()]),
@@ -153,9 +155,10 @@ mod tests {
 
     #[test]
     fn tables_align() {
-        let mut table = Table::new(&[("name", Align::Left), ("x", Align::Right)]);
-        table.row(vec!["σ²".into(), "1.5".into()]);
-        table.row(vec!["longer".into(), "22.5".into()]);
+        let columns = [("name", Align::Left), ("empty", Align::Left), ("x", Align::Right)];
+        let mut table = Table::new(&columns);
+        table.row(vec!["σ²".into(), String::new(), "1.5".into()]);
+        table.row(vec!["longer".into(), String::new(), "22.5".into()]);
         assert_eq!(
             table.render(2),
             "  name       x\n  ──────  ────\n  σ²       1.5\n  longer  22.5\n"

@@ -45,13 +45,14 @@ impl<'a> Progress<'a> {
     pub fn show(&mut self, point: &TracePoint) {
         let rate = point.iteration as f64 / point.seconds.max(1e-9);
         let left = self.most.saturating_sub(point.iteration) as f64 / rate.max(1e-9);
+        let left = if left < 1.0 { "under 1 s".into() } else { seconds(left) };
         let text = format!(
-            "iteration {} of at most {}, objective {}, {} it/s, {} left at most",
+            "iteration {} of at most {}, objective {}, {} it/s, ends in {} at the latest",
             point.iteration,
             self.most,
             number(point.objective + self.offset, 7),
             number(rate, 3),
-            seconds(left)
+            left
         );
         match &self.bar {
             Some(bar) => {

@@ -44,7 +44,7 @@ pub fn parameters_table(fitted: &Fitted, full: bool) -> String {
         ("model's scale", Align::Right),
         ("data's units", Align::Right),
         ("transform", Align::Left),
-        ("", Align::Left),
+        ("notes", Align::Left),
     ]);
     for (row, owners) in fitted.parameters().iter().zip(owners(fitted)) {
         let notes = notes(row);
