@@ -110,7 +110,7 @@ pub fn header<'a>(
         }
         top.draw(&Text::new(key.text, (x + 26, y), style.clone()))?;
         // Letters of this size are about six pixels wide, with room to spare.
-        x += 26 + (6.6 * key.text.chars().count() as f64) as i32 + 8;
+        x += 26 + (6.2 * key.text.chars().count() as f64) as i32 + 16;
     }
     Ok(rest)
 }
