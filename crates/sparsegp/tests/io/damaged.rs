@@ -162,7 +162,9 @@ fn no_header_makes_it_panic() {
                 Err(error) => assert!(matches!(error, sparsegp::Error::File { .. }), "{error:?}"),
                 Ok(fitted) => {
                     let x = crate::support::places();
-                    let (mean, variance) = fitted.predict_y(x.as_ref()).expect("three inputs");
+                    let (mean, variance) = fitted
+                        .predict(x.as_ref(), sparsegp::fit::Of::Observations)
+                        .expect("three inputs");
                     assert_eq!((mean.ncols(), variance.ncols()), (2, 2));
                     assert!(!fitted.parameters().is_empty());
                     assert_eq!((fitted.target_mean.len(), fitted.target_variance.len()), (2, 2));
