@@ -20,9 +20,8 @@ pub fn panel(
     train: &Sampled,
     test: Option<&Sampled>,
 ) -> Drawn {
-    let own_units = |x: f64| x * fitted.scaler.x_scale[0] + fitted.scaler.x_mean[0];
     let rows = |s: &Sampled| -> Vec<(f64, f64)> {
-        (0..s.x.nrows()).map(|i| (own_units(s.x[(i, 0)]), s.y[(i, p)])).collect()
+        (0..s.x.nrows()).map(|i| (s.x[(i, 0)], s.y[(i, p)])).collect()
     };
     let (train, test) = (rows(train), test.map(rows).unwrap_or_default());
     let inducing: Vec<f64> = match fitted.inducing_points()? {

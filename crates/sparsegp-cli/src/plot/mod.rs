@@ -21,7 +21,7 @@ const POINTS: usize = 3000;
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
-/// Rows of a picture: inputs on the model's scale (B×D), targets in their own units (B×P).
+/// Rows of a picture: inputs (B×D) and targets (B×P) in their own units.
 struct Sampled {
     x: Mat<f64>,
     y: Mat<f64>,

@@ -4,6 +4,10 @@ use super::Profile;
 use crate::linalg::exp::Vectorised;
 use crate::linalg::{MatRef, column};
 
+/// Correlations below this are 0. They are far below the rounding of any sum they enter, and products
+/// of them would be subnormal numbers, on which processors are a hundred times slower.
+const NEGLIGIBLE: f64 = 1e-30;
+
 pub(super) fn squared_norms(x: MatRef<f64>) -> Vec<f64> {
     let mut norms = vec![0.0; x.nrows()];
     for q in 0..x.ncols() {
@@ -53,14 +57,15 @@ impl<P: Profile> Vectorised for Column<'_, P> {
         match slopes {
             None => {
                 for o in out.iter_mut() {
-                    *o = variance * P::value_and_slope::<FMA>(*o).0;
+                    let (value, _) = P::value_and_slope::<FMA>(*o);
+                    *o = if value < NEGLIGIBLE { 0.0 } else { variance * value };
                 }
             }
             Some(slopes) => {
                 for (o, s) in out.iter_mut().zip(slopes) {
                     let (value, slope) = P::value_and_slope::<FMA>(*o);
-                    *o = variance * value;
-                    *s = variance * slope;
+                    *o = if value < NEGLIGIBLE { 0.0 } else { variance * value };
+                    *s = if value < NEGLIGIBLE { 0.0 } else { variance * slope };
                 }
             }
         }
