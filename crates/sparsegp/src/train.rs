@@ -47,7 +47,8 @@ pub struct TracePoint {
     pub gradient_norm: f64,
     /// Seconds since the start.
     pub seconds: f64,
-    /// Hyperparameters (all but inducing points), constrained, in the order of the paths.
+    /// Hyperparameters (all but inducing points) that have this objective, constrained, in the order
+    /// of the paths.
     pub parameters: Vec<f64>,
 }
 
@@ -86,6 +87,8 @@ struct Negated<'a> {
     diagnostics: Diagnostics,
     /// The best point evaluated and its value, whether or not a step ended there.
     best: Option<(Vec<f64>, f64)>,
+    /// The last point that had a value.
+    last: Vec<f64>,
 }
 
 impl Negated<'_> {
@@ -114,6 +117,7 @@ impl Objective for Negated<'_> {
                 if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
                     self.best = Some((x.to_vec(), value));
                 }
+                self.last = x.to_vec();
                 let scaled = free.iter().zip(&self.steps).map(|(f, step)| -f * step);
                 gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
                 Ok(value)
@@ -171,6 +175,7 @@ pub fn train(
         failures: 0,
         diagnostics: Diagnostics::default(),
         best: None,
+        last: Vec::new(),
     };
     let mut trace = Vec::new();
     let mut converged = false;
@@ -194,9 +199,12 @@ pub fn train(
                 return Err(error);
             }
         };
-        if let Some((best, _)) = optimiser.best() {
-            objective.set(best);
-        }
+        // where the step's value belongs: Adam evaluates and then moves
+        let at = match &optimiser {
+            AnyOptimiser::Lbfgs(lbfgs) => lbfgs.x().to_vec(),
+            AnyOptimiser::Adam(_) => objective.last.clone(),
+        };
+        objective.set(&at);
         let point = TracePoint {
             iteration: optimiser.iterations(),
             evaluations: optimiser.evaluations(),
