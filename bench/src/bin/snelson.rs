@@ -14,7 +14,6 @@ use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::train::{TrainOptions, train};
 use sparsegp::{means, methods};
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The start of the paper's run, a random subset of the 40 inputs.
@@ -70,8 +69,7 @@ fn panel(
     };
     let engine = Cpu::default();
     let options = TrainOptions::default();
-    let go_on = &mut |_: &_| ControlFlow::Continue(());
-    let report = train(&mut model, &engine, data, &options, &|| false, go_on)?;
+    let report = train(&mut model, &engine, data, &options, &mut ())?;
     let value = |path: &str| {
         let found = model.params().into_iter().find(|(p, _)| p == path);
         found.map_or(f64::NAN, |(_, param)| param.scalar())

@@ -9,7 +9,6 @@
 use sparsegp::data::{Mask, Selection, Table};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, fit};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,8 +41,7 @@ fn run(name: &str, split: usize, method: &str, inducing: usize, iterations: usiz
         FitOptions { method: method.into(), inducing: Some(inducing), ..FitOptions::default() };
     options.train.max_iterations = iterations;
     let engine = Cpu::default();
-    let fitted = fit(&dataset, &options, &engine, &|| false, &mut |_, _| ControlFlow::Continue(()))
-        .expect("a fit");
+    let fitted = fit(&dataset, &options, &engine, &mut ()).expect("a fit");
     let mut density = Vec::new();
     let mut squares = 0.0;
     let blocks = selected.rows_where(mask, true).blocks(1024, Some(&fitted.scaler));

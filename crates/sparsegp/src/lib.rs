@@ -1,4 +1,68 @@
-//! Scalable Gaussian processes.
+//! Gaussian-process regression, exact and sparse with the tighter bounds of 2021 and 2025: from a table
+//! or arrays to a trained model that can be judged, saved and used.
+//!
+//! ```
+//! use sparsegp::engine::Cpu;
+//! use sparsegp::fit::{Dataset, FitOptions, Of, fit};
+//! use sparsegp::linalg::Mat;
+//!
+//! # fn main() -> sparsegp::Result<()> {
+//! // 300 noisy rows of one input column and one target column
+//! let x = Mat::from_fn(300, 1, |i, _| i as f64 / 30.0);
+//! let y = Mat::from_fn(300, 1, |i, _| x[(i, 0)].sin() + 0.1 * (7.0 * i as f64).cos());
+//!
+//! let data = Dataset::from_arrays(x, y, true)?; // true: standardise
+//! let options = FitOptions {
+//!     kernel: "matern52".into(),
+//!     method: "titsias2025".into(),
+//!     inducing: Some(20),
+//!     ..FitOptions::default()
+//! };
+//! let fitted = fit(&data, &options, &Cpu::default(), &mut ())?; // `()` watches nothing
+//!
+//! let new = Mat::from_fn(3, 1, |i, _| 2.0 + i as f64);
+//! let (mean, variance) = fitted.predict(new.as_ref(), Of::Observations)?; // 3×1 each
+//! for i in 0..3 {
+//!     assert!((mean[(i, 0)] - (2.0 + i as f64).sin()).abs() < 0.1);
+//!     assert!(variance[(i, 0)].sqrt() < 0.2);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The family
+//!
+//! With Kuu = L Lᵀ, Φ = L⁻¹Kuf and rᵢ = k(xᵢ, xᵢ) − ‖φᵢ‖², every sparse method here maximises
+//! log N(y; m, ΦᵀΦ + σ²I) − ρ over hyperparameters and inducing points:
+//!
+//! | method | ρ | source |
+//! | --- | --- | --- |
+//! | `exact` | none: N(y; m, K + σ²I) | Rasmussen & Williams 2006, §2.2 |
+//! | `titsias2009` | Σ rᵢ / 2σ² | Titsias 2009 |
+//! | `spherical` | (N/2) log(1 + Σ rᵢ / Nσ²) | Artemev, Burt & van der Wilk 2021 |
+//! | `titsias2025` | ½ Σ log(1 + rᵢ/σ²) | Titsias 2025, Eq. 16 |
+//!
+//! titsias2009 ≤ spherical ≤ titsias2025 ≤ exact at the same parameters, with equality where the
+//! inducing points are the inputs. Value and gradient of a sparse method take two passes over the rows
+//! and O(NM²) operations; there is no automatic differentiation.
+//!
+//! # Modules in reading order
+//!
+//! - [`mod@fit`]: from data to a model that can be used; [`io`] saves and loads it, [`metrics`] scores it.
+//! - [`model`]: the model with its slots, and its posterior.
+//! - [`methods`]: objective, gradient and posterior by name; [`terms`]: what tells the bounds apart.
+//! - [`engine`]: the sums over rows, all that the data ever contribute.
+//! - [`kernels`], [`means`], [`likelihoods`], [`inducing`]: what a model is made of; [`params`]: its
+//!   numbers, with paths, transforms and priors.
+//! - [`mod@train`] and [`optim`]: the loop and the optimisers.
+//! - [`data`]: tables in blocks of rows, standardised.
+//! - [`linalg`], [`rng`], [`error`]: what everything stands on.
+//!
+//! # Conventions
+//!
+//! Matrices are column-major; blocks of rows are B×D, B×M, B×P. Gradients are of the maximised objective
+//! with respect to constrained values. [`model::Posterior`] is on the model's (standardised) scale,
+//! [`fit::Fitted`] reports in the data's units. Results do not depend on the number of threads.
 
 pub mod data;
 pub mod engine;

@@ -47,8 +47,8 @@ pub struct TracePoint {
     pub gradient_norm: f64,
     /// Seconds since the start.
     pub seconds: f64,
-    /// Hyperparameters (all but inducing points) that have this objective, constrained, in the order
-    /// of the paths.
+    /// The best hyperparameters so far (all but inducing points), constrained, in the order of the
+    /// paths.
     pub parameters: Vec<f64>,
 }
 
@@ -70,10 +70,45 @@ pub struct TrainReport {
     /// Wall-clock seconds.
     pub seconds: f64,
     /// Diagnostics of the last successful evaluation.
-    pub jitter: f64,
+    pub diagnostics: Diagnostics,
     /// One point per iteration.
     pub trace: Vec<TracePoint>,
 }
+
+/// What happens while a model is fitted.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// Hyperparameters are being trained by exact inference on so many rows.
+    Pilot {
+        /// How many.
+        rows: usize,
+    },
+    /// Inducing points are being chosen.
+    Inducing {
+        /// How many.
+        count: usize,
+    },
+    /// An iteration has been made.
+    Iteration(&'a TracePoint),
+}
+
+/// Somebody who watches the training and may end it. `()` watches nothing.
+pub trait Observer {
+    /// Told of everything that happens. After an iteration [`ControlFlow::Break`] ends the training,
+    /// with the best parameters found.
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        let _ = event;
+        ControlFlow::Continue(())
+    }
+
+    /// Asked before every evaluation of the objective; `true` ends the training at once, with the
+    /// best parameters found.
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+impl Observer for () {}
 
 struct Negated<'a> {
     /// Free number per unit of the optimiser's variable.
@@ -81,14 +116,12 @@ struct Negated<'a> {
     model: &'a mut Model,
     engine: &'a dyn Engine,
     data: &'a dyn Source,
-    interrupted: &'a dyn Fn() -> bool,
+    observer: &'a mut dyn Observer,
     evaluations: usize,
     failures: usize,
     diagnostics: Diagnostics,
     /// The best point evaluated and its value, whether or not a step ended there.
     best: Option<(Vec<f64>, f64)>,
-    /// The last point that had a value.
-    last: Vec<f64>,
 }
 
 impl Negated<'_> {
@@ -105,7 +138,7 @@ impl Objective for Negated<'_> {
     }
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        if (self.interrupted)() {
+        if self.observer.interrupted() {
             return Err(Error::Interrupted);
         }
         self.set(x);
@@ -117,7 +150,6 @@ impl Objective for Negated<'_> {
                 if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
                     self.best = Some((x.to_vec(), value));
                 }
-                self.last = x.to_vec();
                 let scaled = free.iter().zip(&self.steps).map(|(f, step)| -f * step);
                 gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
                 Ok(value)
@@ -137,9 +169,8 @@ fn hyperparameters(model: &Model) -> Vec<f64> {
     own.flat_map(|(_, p)| p.value().iter().copied()).collect()
 }
 
-/// Maximises the model's objective plus log prior over the parameters that are not frozen. Calls
-/// `watch` after every iteration; it may stop the training. `interrupted` is asked before every
-/// evaluation. However it ends, the model is left at the best parameters evaluated.
+/// Maximises the model's objective plus log prior over the parameters that are not frozen. However it
+/// ends, the model is left at the best parameters evaluated.
 ///
 /// # Errors
 /// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
@@ -149,8 +180,7 @@ pub fn train(
     engine: &dyn Engine,
     data: &dyn Source,
     options: &TrainOptions,
-    interrupted: &dyn Fn() -> bool,
-    watch: &mut dyn FnMut(&TracePoint) -> ControlFlow<()>,
+    observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
     let start = Instant::now();
     let free = model.free_values();
@@ -170,12 +200,11 @@ pub fn train(
         model,
         engine,
         data,
-        interrupted,
+        observer,
         evaluations: 0,
         failures: 0,
         diagnostics: Diagnostics::default(),
         best: None,
-        last: Vec::new(),
     };
     let mut trace = Vec::new();
     let mut converged = false;
@@ -199,21 +228,21 @@ pub fn train(
                 return Err(error);
             }
         };
-        // where the step's value belongs: Adam evaluates and then moves
-        let at = match &optimiser {
-            AnyOptimiser::Lbfgs(lbfgs) => lbfgs.x().to_vec(),
-            AnyOptimiser::Adam(_) => objective.last.clone(),
-        };
-        objective.set(&at);
+        if let Some((best, _)) = optimiser.best() {
+            objective.set(best);
+        }
         let point = TracePoint {
             iteration: optimiser.iterations(),
             evaluations: optimiser.evaluations(),
             objective: -step.value,
-            gradient_norm: step.gradient_norm,
+            gradient_norm: optimiser.gradient().map_or(step.gradient_norm, |gradient| {
+                let free = gradient.iter().zip(&objective.steps).map(|(g, step)| (g / step).abs());
+                free.fold(0.0, f64::max)
+            }),
             seconds: start.elapsed().as_secs_f64(),
             parameters: hyperparameters(objective.model),
         };
-        let flow = watch(&point);
+        let flow = objective.observer.event(Event::Iteration(&point));
         trace.push(point);
         match step.status {
             Status::Running => {}
@@ -234,7 +263,7 @@ pub fn train(
         }
         // no iteration was allowed: the parameters stay as they are, to the bit
         None => {
-            if interrupted() {
+            if objective.observer.interrupted() {
                 return Err(Error::Interrupted);
             }
             objective.evaluations += 1;
@@ -251,7 +280,7 @@ pub fn train(
         failures: objective.failures,
         objective: objective_value,
         seconds: start.elapsed().as_secs_f64(),
-        jitter: objective.diagnostics.jitter,
+        diagnostics: objective.diagnostics,
         trace,
     })
 }

@@ -175,10 +175,10 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().for_each(|child| child.relevance(relevance));
     }
 
-    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
+    fn initialise(&mut self, spreads: &[f64], variance: f64) {
         let count = self.children.len();
         for (index, child) in self.children.iter_mut().enumerate() {
-            child.initialise(lengthscales, O::share(variance, index, count));
+            child.initialise(spreads, O::share(variance, index, count));
         }
     }
 

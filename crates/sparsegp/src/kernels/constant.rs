@@ -65,8 +65,6 @@ impl Kernel for Constant {
         vec![Some(Unit::VARIANCE)]
     }
 
-    fn relevance(&self, _: &mut [f64]) {}
-
     fn initialise(&mut self, _: &[f64], variance: f64) {
         super::spec::initialise(&mut self.variance, &[variance]);
     }

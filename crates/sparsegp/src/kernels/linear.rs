@@ -146,14 +146,10 @@ impl Kernel for Linear {
         }
     }
 
-    fn relevance(&self, _: &mut [f64]) {}
-
-    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
-        // Σ v x² ≈ variance for x of the size of its lengthscale's spread (about 1 when standardised)
-        let d = self.dims.len() as f64;
-        let mean_square =
-            self.dims.iter().map(|&q| lengthscales[q] * lengthscales[q]).sum::<f64>() / d;
-        super::spec::initialise(&mut self.variance, &[variance / (d * mean_square).max(1e-300)]);
+    fn initialise(&mut self, spreads: &[f64], variance: f64) {
+        // the mean of Σ v x² over rows is `variance` for centred columns
+        let squares: f64 = self.dims.iter().map(|&q| spreads[q] * spreads[q]).sum();
+        super::spec::initialise(&mut self.variance, &[variance / squares]);
     }
 
     fn to_json(&self) -> Value {

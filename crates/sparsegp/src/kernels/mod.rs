@@ -2,7 +2,7 @@
 //!
 //! A [`Kernel`] fills blocks of covariances and pulls cotangents back to its hyperparameters and to
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
-//! line in [`registry`].
+//! line in [`REGISTRY`].
 
 pub mod composite;
 pub mod constant;
@@ -107,16 +107,21 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// Unit of every number among the hyperparameters, in the order of [`Kernel::params`]; `None`
     /// where a number serves several input columns and so has no unit of its own.
-    fn units(&self) -> Vec<Option<Unit>>;
+    fn units(&self) -> Vec<Option<Unit>> {
+        vec![None; self.num_params()]
+    }
 
     /// Raises `relevance[q]` to at least 1/ℓ for every input column q that the kernel sees at
     /// lengthscale ℓ: how finely the function may vary along it. Kernels without a lengthscale leave
     /// it alone.
-    fn relevance(&self, relevance: &mut [f64]);
+    fn relevance(&self, relevance: &mut [f64]) {
+        let _ = relevance;
+    }
 
-    /// Gives the hyperparameters starting values on the scale of the data: `lengthscales` (one per
-    /// input column) and `variance`, the variance that the kernel should explain in all.
-    fn initialise(&mut self, lengthscales: &[f64], variance: f64);
+    /// Gives the hyperparameters starting values on the scale of the data: `spreads` are standard
+    /// deviations of the input columns, `variance` is what the kernel should explain in all. A value
+    /// that the specification gave stays.
+    fn initialise(&mut self, spreads: &[f64], variance: f64);
 
     /// The kernel as JSON, which [`build`] reads.
     fn to_json(&self) -> Value;

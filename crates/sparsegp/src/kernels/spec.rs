@@ -6,8 +6,7 @@
 //! product = atom { "*" atom }
 //! atom    = "(" sum ")" | name [ "(" [ entry "=" JSON { "," entry "=" JSON } ] ")" ]
 //! ```
-//! Values are JSON; bare words (`true`, names of columns in lists) may go without quotation marks
-//! only where JSON allows it.
+//! Values are JSON, in which words may go without quotation marks: `active_dims=[age, height]`.
 
 use crate::error::{Error, Result};
 use crate::params::Param;
@@ -161,27 +160,70 @@ impl Parser<'_> {
         Ok(Value::Object(entries))
     }
 
-    /// One JSON value, ended by `,` or `)` outside brackets and strings.
+    /// One value, ended by `,` or `)` outside brackets and strings.
     fn json(&mut self) -> Result<Value> {
         self.skip_space();
-        let mut stream = serde_json::Deserializer::from_str(self.rest()).into_iter::<Value>();
-        match stream.next() {
-            Some(Ok(value)) => {
-                self.position += stream.byte_offset();
-                Ok(value)
-            }
-            // serde_json wants a separator after a number; `)` is none
-            _ => {
-                let rest = self.rest();
-                let end = rest.find([',', ')']).unwrap_or(rest.len());
-                let text = rest[..end].trim_end();
-                let value = serde_json::from_str(text)
-                    .map_err(|e| self.wrong(format!("`{text}` is not a JSON value: {e}")))?;
-                self.position += end;
-                Ok(value)
-            }
-        }
+        let rest = self.rest();
+        let (mut depth, mut in_string, mut escaped) = (0_i32, false, false);
+        let end = rest
+            .find(|c: char| {
+                if in_string {
+                    in_string = escaped || c != '"';
+                    escaped = !escaped && c == '\\';
+                    return false;
+                }
+                match c {
+                    '"' => in_string = true,
+                    '[' | '{' | '(' => depth += 1,
+                    ']' | '}' => depth -= 1,
+                    ')' if depth > 0 => depth -= 1,
+                    ',' | ')' => return depth == 0,
+                    _ => {}
+                }
+                false
+            })
+            .unwrap_or(rest.len());
+        let text = rest[..end].trim_end();
+        let value = serde_json::from_str(&quote_words(text))
+            .map_err(|e| self.wrong(format!("`{text}` is not a value: {e}")))?;
+        self.position += end;
+        Ok(value)
     }
+}
+
+/// JSON with quotation marks around bare words other than `true`, `false` and `null`.
+fn quote_words(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 8);
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
+        let end = if first == '"' {
+            // a string goes through as it is
+            let mut escaped = true;
+            let close = rest.find(|c: char| {
+                let ends = c == '"' && !escaped;
+                escaped = !escaped && c == '\\';
+                ends
+            });
+            close.map_or(rest.len(), |i| i + 1)
+        } else if inside(first) {
+            rest.find(|c: char| !inside(c)).unwrap_or(rest.len())
+        } else {
+            first.len_utf8()
+        };
+        let (token, tail) = rest.split_at(end);
+        let word =
+            (first.is_alphabetic() || first == '_') && !["true", "false", "null"].contains(&token);
+        if word {
+            quoted.push('"');
+        }
+        quoted.push_str(token);
+        if word {
+            quoted.push('"');
+        }
+        rest = tail;
+    }
+    quoted
 }
 
 /// Starting values from the data, moved inside the parameter's range where they are not; a value that

@@ -261,6 +261,8 @@ fn the_language_binds_as_arithmetic_does_and_flags_survive() {
             "kernels[2].variance"
         ]
     );
+    let bare = parse("rbf(active_dims=[height, age], ard=false)", inputs).unwrap();
+    assert_eq!(bare.to_json()["active_dims"], serde_json::json!([1, 0]));
     let k = parse(
         r#"rbf(active_dims=["height"], variance={"value": 2.5, "frozen": true,
            "prior": {"type": "gamma", "concentration": 2, "rate": 3}})"#,
@@ -294,7 +296,8 @@ fn mistakes_are_named_with_what_would_be_right() {
         ("rbf + ", "position 6"),
         ("rbf(lengthscale=1)", "unknown entry `lengthscale`; known: variance, lengthscales"),
         ("rbf(variance=-1)", "-1 is outside the positive numbers"),
-        ("rbf(variance=abc)", "`abc` is not a JSON value"),
+        ("rbf(variance=abc)", "\"abc\" is not a number"),
+        ("rbf(variance=[1,2)", "`[1,2)` is not a value"),
         ("rbf(active_dims=[2])", "2 is out of range, there are 2 input columns"),
         ("rbf(active_dims=[\"weight\"])", "no input column is called `weight`"),
         ("rbf(active_dims=[0,0])", "given twice"),

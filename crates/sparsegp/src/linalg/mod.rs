@@ -19,7 +19,7 @@ use faer::linalg::{matmul, triangular_inverse, triangular_solve};
 
 /// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
 pub fn par_for(n: usize) -> Par {
-    if n >= 512 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
+    if n >= 768 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
 }
 
 /// Column `j` of a column-major matrix.

@@ -208,7 +208,7 @@ fn exp_is_accurate_on_every_path() {
 
 #[test]
 fn factorisations_give_the_same_bits_on_any_number_of_threads() {
-    let n = 700;
+    let n = 900;
     let a = spd(n, 21);
     let bits = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

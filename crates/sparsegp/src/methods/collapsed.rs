@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, product};
 use crate::model::{Model, Posterior};
-use crate::terms::{Penalty, Pooling, Term};
+use crate::terms::{Pooling, Term};
 use faer::reborrow::ReborrowMut;
 
 /// A bound of the collapsed family.
@@ -36,6 +36,8 @@ struct GaussianRows<'a> {
     b: f64,
     c: RowSlopes<'a>,
     outputs: f64,
+    /// rᵢ below minus this counts as negative.
+    rounding: f64,
 }
 
 enum RowSlopes<'a> {
@@ -77,7 +79,7 @@ impl Local for GaussianRows<'_> {
         out.sums[sum::ROWS] += block.y.nrows() as f64;
         for (i, r) in block.r.iter().enumerate() {
             out.sums[sum::UNEXPLAINED] += r;
-            if *r < -1e-8 {
+            if *r < -self.rounding {
                 out.sums[sum::NEGATIVE] += 1.0;
             }
             if let RowSlopes::Term(term, noise) = self.c {
@@ -109,6 +111,11 @@ impl Inducing {
         Ok(Self { z, kuu, tape, basis })
     }
 
+    /// What a variance that should be 0 may come out as: 1e-8 of the mean prior variance.
+    fn rounding(&self) -> f64 {
+        1e-8 * trace(&self.kuu) / self.kuu.nrows().max(1) as f64
+    }
+
     fn prepared<'a>(&'a self, model: &'a Model) -> Prepared<'a> {
         Prepared {
             kernel: &*model.kernel,
@@ -121,6 +128,7 @@ impl Inducing {
 
 /// B and what it solves, at some noise variance.
 struct Core {
+    b: Mat<f64>,
     factor: Cholesky,
     /// e = B⁻¹ Φy/σ², M×P.
     mean: Mat<f64>,
@@ -137,7 +145,7 @@ fn core(gram: MatRef<f64>, phi_y: MatRef<f64>, noise: f64) -> Result<Core> {
     let mean = factor.solve(scaled.as_ref());
     // ‖L_B⁻¹ r‖² = rᵀB⁻¹r = rᵀe
     let explained = dot(scaled.as_ref(), mean.as_ref());
-    Ok(Core { factor, mean, explained })
+    Ok(Core { b, factor, mean, explained })
 }
 
 /// The first pass: ΦΦᵀ, Φ(y − m), and what the term needs.
@@ -148,7 +156,10 @@ struct Pass {
     noise: f64,
     squares: f64,
     phi_y: Mat<f64>,
-    penalty: Penalty,
+    penalty: f64,
+    penalty_by_noise: f64,
+    /// ∂ρ/∂r, where it is one number for all rows.
+    penalty_by_r: Option<f64>,
 }
 
 fn first_pass(
@@ -165,20 +176,30 @@ fn first_pass(
         Pooling::Rows => RowSlopes::Term(term, noise),
     };
     // at μ = m(x): a is the residual itself with variance 1
-    let local = GaussianRows { variance: 1.0, b: 1.0, c, outputs };
+    let rounding = inducing.rounding();
+    let local = GaussianRows { variance: 1.0, b: 1.0, c, outputs, rounding };
     let mut folded = engine.fold(inducing.prepared(model), None, &local, data, 1.0)?;
     let rows = folded.sums[sum::ROWS];
-    let penalty = match term.pooling() {
-        Pooling::Total => term.penalty(folded.sums[sum::UNEXPLAINED], rows, noise),
-        Pooling::Rows => Penalty {
-            value: folded.sums[sum::PENALTY],
-            by_r: f64::NAN,
-            by_noise: folded.sums[sum::PENALTY_BY_NOISE],
-        },
+    let (penalty, penalty_by_noise, penalty_by_r) = match term.pooling() {
+        Pooling::Total => {
+            let p = term.penalty(folded.sums[sum::UNEXPLAINED], rows, noise);
+            (p.value, p.by_noise, Some(p.by_r))
+        }
+        Pooling::Rows => (folded.sums[sum::PENALTY], folded.sums[sum::PENALTY_BY_NOISE], None),
     };
     let phi_y = std::mem::replace(&mut folded.phi_a, Mat::new());
     let squares = folded.sums[sum::SQUARES];
-    Ok(Pass { folded, rows, outputs, noise, squares, phi_y, penalty })
+    Ok(Pass {
+        folded,
+        rows,
+        outputs,
+        noise,
+        squares,
+        phi_y,
+        penalty,
+        penalty_by_noise,
+        penalty_by_r,
+    })
 }
 
 /// The gradient from the pass back, given q = N(mean, covariance) with Φa = mean there.
@@ -270,13 +291,13 @@ impl Method for Collapsed {
                 + p * core.factor.log_det()
                 + pass.squares / noise
                 - core.explained)
-            - p * pass.penalty.value;
+            - p * pass.penalty;
         let value = finite(value, "the bound")?;
         let covariance = core.factor.inverse();
-        let (c, gram_c) = match pass.folded.gram_c.take() {
-            Some(gram_c) => (RowSlopes::Term(self.term, noise), gram_c),
-            None => {
-                let c = -p * pass.penalty.by_r;
+        let (c, gram_c) = match (pass.penalty_by_r, pass.folded.gram_c.take()) {
+            (None, Some(gram_c)) => (RowSlopes::Term(self.term, noise), gram_c),
+            (by_r, _) => {
+                let c = -p * by_r.unwrap_or(0.0);
                 (RowSlopes::Constant(c), scaled(&pass.folded.gram, c))
             }
         };
@@ -286,7 +307,8 @@ impl Method for Collapsed {
             prior_variance: pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram),
             negative: pass.folded.sums[sum::NEGATIVE] as usize,
         };
-        let local = GaussianRows { variance: noise, b: -0.5 * p / noise, c, outputs: p };
+        let rounding = inducing.rounding();
+        let local = GaussianRows { variance: noise, b: -0.5 * p / noise, c, outputs: p, rounding };
         let pull = PullBack {
             model,
             engine,
@@ -301,7 +323,7 @@ impl Method for Collapsed {
         let m = covariance.nrows() as f64;
         gradient.noise = 0.5 * squares
             - 0.5 * p * (n - m + trace(&covariance)) / noise
-            - p * pass.penalty.by_noise;
+            - p * pass.penalty_by_noise;
         Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
     }
 
@@ -314,11 +336,7 @@ impl Method for Collapsed {
         let inducing = Inducing::new(model, Tape::off())?;
         let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
         let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
-        let m = inducing.z.nrows();
-        let b = Mat::from_fn(m, m, |i, j| {
-            pass.folded.gram[(i, j)] / pass.noise + if i == j { 1.0 } else { 0.0 }
-        });
-        let root = Cholesky::inverse_root(b.as_ref(), "B = I + ΦΦᵀ/σ²")?;
+        let root = Cholesky::inverse_root(core.b.as_ref(), "B = I + ΦΦᵀ/σ²")?;
         Ok(Posterior::new(model, inducing.z, inducing.basis.factor, core.mean, Some(root)))
     }
 }
@@ -370,6 +388,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
             b: -0.5 * p / noise,
             c: RowSlopes::Constant(c),
             outputs: p,
+            rounding: inducing.rounding(),
         },
         gram_c: scaled(&pass.folded.gram, c),
     };

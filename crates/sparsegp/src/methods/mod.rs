@@ -27,7 +27,7 @@ pub struct Evaluation {
 }
 
 /// What the numerics had to do, and how much the inducing points leave unexplained.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostics {
     /// Jitter added to the diagonal of Kuu (or of K + σ²I).
     pub jitter: f64,
@@ -35,7 +35,8 @@ pub struct Diagnostics {
     pub unexplained: f64,
     /// Σ k(xᵢ, xᵢ).
     pub prior_variance: f64,
-    /// Rows where rᵢ came out below −1e-8·k(xᵢ, xᵢ): rounding; raise the jitter if there are any.
+    /// Rows where rᵢ came out below −1e-8 of the mean prior variance: rounding; raise the jitter if
+    /// there are any.
     pub negative: usize,
 }
 

@@ -174,8 +174,12 @@ impl Param {
                         .map_err(|e| invalid(format!("transform: {e}")))?;
                 }
                 "prior" => {
-                    self.prior = serde_json::from_value(entry.clone())
+                    let prior: Option<Prior> = serde_json::from_value(entry.clone())
                         .map_err(|e| invalid(format!("prior: {e}")))?;
+                    if let Some(prior) = &prior {
+                        prior.check().map_err(|e| invalid(format!("prior: {e}")))?;
+                    }
+                    self.prior = prior;
                 }
                 "frozen" => {
                     self.frozen = entry

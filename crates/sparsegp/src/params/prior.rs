@@ -51,6 +51,32 @@ pub enum Prior {
 const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_8;
 
 impl Prior {
+    /// Refuses parameters that make no density.
+    ///
+    /// # Errors
+    /// A sentence that names the parameter.
+    pub fn check(&self) -> Result<(), String> {
+        let (location, positive) = match *self {
+            Prior::Gamma { concentration, rate } => {
+                (0.0, [("concentration", concentration), ("rate", rate)])
+            }
+            Prior::LogNormal { loc, scale } | Prior::Normal { loc, scale } => {
+                (loc, [("scale", scale); 2])
+            }
+            Prior::HalfNormal { scale } => (0.0, [("scale", scale); 2]),
+            Prior::InverseGamma { concentration, scale } => {
+                (0.0, [("concentration", concentration), ("scale", scale)])
+            }
+        };
+        if !location.is_finite() {
+            return Err(format!("`loc` is {location}; it must be a finite number"));
+        }
+        match positive.iter().find(|(_, v)| !(*v > 0.0 && v.is_finite())) {
+            Some((name, v)) => Err(format!("`{name}` is {v}; it must be a positive number")),
+            None => Ok(()),
+        }
+    }
+
     /// Log density at `x`.
     pub fn log_density(&self, x: f64) -> f64 {
         match *self {

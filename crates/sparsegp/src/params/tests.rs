@@ -131,6 +131,10 @@ fn json_round_trips_priors_and_flags() {
     let mut q = Param::positive_vector(vec![1.0, 1.0]);
     q.read_json("kernel.lengthscales", &json).unwrap();
     assert_eq!(p, q);
+    let nonsense =
+        serde_json::json!({"prior": {"type": "gamma", "concentration": -2.0, "rate": 1.0}});
+    let error = q.read_json("kernel.lengthscales", &nonsense).unwrap_err().to_string();
+    assert!(error.contains("`concentration` is -2"), "{error}");
     let error = q.read_json("kernel.lengthscales", &serde_json::json!({"valeu": 1})).unwrap_err();
     assert!(error.to_string().contains("valeu"), "{error}");
 }

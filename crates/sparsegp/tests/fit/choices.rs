@@ -2,7 +2,7 @@
 
 use crate::support::{arrays, bits, fit, options, prepare, table, value};
 use sparsegp::Error;
-use sparsegp::fit::{AUTO_EXACT, FitOptions, dataset_from_arrays};
+use sparsegp::fit::{AUTO_EXACT, Dataset, FitOptions};
 
 #[test]
 fn auto_is_exact_while_that_is_affordable() {
@@ -151,7 +151,7 @@ fn what_cannot_be_learnt_from_is_refused() {
     let (x, y) = arrays(4, 2);
     let rows = |n: usize, d: usize| {
         let (x, y) = (x.as_ref().subrows(0, n), y.as_ref().subrows(0, n));
-        dataset_from_arrays(x.subcols(0, d).to_owned(), y.to_owned(), true)
+        Dataset::from_arrays(x.subcols(0, d).to_owned(), y.to_owned(), true)
     };
     assert!(rows(0, 1).is_err() && rows(1, 1).is_err());
     assert!(fit(&rows(4, 0).expect("a table"), &options("exact", 1)).is_err());

@@ -3,7 +3,7 @@
 use crate::support::{arrays, bits, fit, options, predict, prepare, table, value};
 use sparsegp::Error;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{FitOptions, dataset_from_arrays};
+use sparsegp::fit::{Dataset, FitOptions};
 use sparsegp::inducing::select::Selection;
 use sparsegp::linalg::Mat;
 
@@ -70,7 +70,7 @@ fn given_points_are_taken_as_they_are() {
 fn greedy_selection_takes_rows_of_greatest_variance() {
     let (mut x, y) = arrays(40, 2);
     // a linear part, so that variances differ from row to row
-    let dataset = dataset_from_arrays(x.clone(), y, true).expect("a table");
+    let dataset = Dataset::from_arrays(x.clone(), y, true).expect("a table");
     dataset.scaler.scale_x(x.as_mut()).expect("two columns");
     let mut own = options("titsias2025", 0);
     own.kernel = "rbf(variance=0.7, lengthscales=[0.8, 1.6]) + linear(variance=0.45)".into();

@@ -1,7 +1,7 @@
 //! Data that are odd, but data.
 
 use crate::support::{METHODS, arrays, bits, fit, options, predict, prepare, table, value};
-use sparsegp::fit::{Fitted, dataset_from_arrays};
+use sparsegp::fit::{Dataset, Fitted};
 use sparsegp::linalg::Mat;
 
 fn sane(fitted: &Fitted, x: &Mat<f64>) {
@@ -31,7 +31,7 @@ fn few_rows_and_columns_work() {
 fn duplicate_rows_are_repeated_observations() {
     let (x, y) = arrays(60, 2);
     let repeated = Mat::from_fn(60, 2, |i, q| x[(i % 20, q)]);
-    let dataset = dataset_from_arrays(repeated, y.clone(), true).expect("a table");
+    let dataset = Dataset::from_arrays(repeated, y.clone(), true).expect("a table");
     let scaler = dataset.scaler.clone();
     for method in METHODS {
         let fitted = fit(&dataset, &options(method, 40)).expect("a fit");
@@ -64,7 +64,7 @@ fn duplicate_rows_are_repeated_observations() {
 #[test]
 fn a_single_place_works() {
     let (_, y) = arrays(15, 1);
-    let dataset = dataset_from_arrays(Mat::from_fn(15, 2, |_, _| 4.2), y, true).expect("a table");
+    let dataset = Dataset::from_arrays(Mat::from_fn(15, 2, |_, _| 4.2), y, true).expect("a table");
     for method in METHODS {
         let fitted = fit(&dataset, &options(method, 20)).expect("a fit");
         assert_eq!(fitted.warnings.iter().filter(|w| w.contains("is constant")).count(), 2);
@@ -80,8 +80,8 @@ fn a_single_place_works() {
 fn constant_inputs_have_no_effect() {
     let (x, y) = arrays(50, 2);
     let wider = Mat::from_fn(50, 3, |i, q| if q == 1 { -7e5 } else { x[(i, q / 2)] });
-    let narrow = dataset_from_arrays(x.clone(), y.clone(), true).expect("a table");
-    let wide = dataset_from_arrays(wider.clone(), y, true).expect("a table");
+    let narrow = Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
+    let wide = Dataset::from_arrays(wider.clone(), y, true).expect("a table");
     assert!(wide.warnings.iter().any(|w| w.contains("`x1` is constant")), "{:?}", wide.warnings);
     for method in METHODS {
         for kernel in ["rbf", "matern12 + linear"] {
@@ -109,7 +109,7 @@ fn constant_targets_are_predicted() {
     let beside = Mat::from_fn(30, 2, |i, p| if p == 0 { -41.5 } else { y[(i, 0)] });
     for method in METHODS {
         for y in [&alone, &beside] {
-            let dataset = dataset_from_arrays(x.clone(), y.clone(), true).expect("a table");
+            let dataset = Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
             assert!(dataset.warnings.iter().any(|w| w.contains("`y0` is constant")));
             let fitted = fit(&dataset, &options(method, 20)).expect("a fit");
             sane(&fitted, &x);
@@ -131,7 +131,7 @@ fn numbers_that_are_none_are_errors() {
                 } else {
                     y[(7, 0)] = f64::NAN
                 }
-                let Ok(dataset) = dataset_from_arrays(x, y, false) else { continue };
+                let Ok(dataset) = Dataset::from_arrays(x, y, false) else { continue };
                 for iterations in [0, 3] {
                     let mut own = options(method, iterations);
                     if frozen {
@@ -151,7 +151,7 @@ fn unstandardised_targets_far_away_are_learnt() {
     let (x, _) = arrays(120, 1);
     let truth = |x: f64| 1e4 + 1.8 * (1.3 * x).sin();
     let y = Mat::from_fn(120, 1, |i, _| truth(x[(i, 0)]) + 0.05 * (i as f64 * 2.7).sin());
-    let dataset = dataset_from_arrays(x.clone(), y, false).expect("a table");
+    let dataset = Dataset::from_arrays(x.clone(), y, false).expect("a table");
     assert_eq!(dataset.scaler, sparsegp::data::Scaler::identity(1, 1));
     for method in METHODS {
         let fitted = fit(&dataset, &options(method, 200)).expect("a fit");
@@ -178,7 +178,7 @@ fn targets_of_different_scales_are_alike() {
     };
     for method in METHODS {
         let on = |y: Mat<f64>| {
-            let dataset = dataset_from_arrays(x.clone(), y, true).expect("a table");
+            let dataset = Dataset::from_arrays(x.clone(), y, true).expect("a table");
             fit(&dataset, &options(method, 25)).expect("a fit")
         };
         let (a, b) = (on(both(1.0, 1.0)), on(both(small, large)));

@@ -2,12 +2,11 @@
 
 use sparsegp::Result;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, dataset_from_arrays};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::Mat;
 use sparsegp::model::Model;
 use sparsegp::rng::{stream, uniform};
 use sparsegp::train::TrainOptions;
-use std::ops::ControlFlow;
 
 pub const METHODS: [&str; 4] = ["exact", "titsias2009", "spherical", "titsias2025"];
 
@@ -24,7 +23,7 @@ pub fn arrays(n: usize, d: usize) -> (Mat<f64>, Mat<f64>) {
 
 pub fn table(n: usize, d: usize) -> Dataset {
     let (x, y) = arrays(n, d);
-    dataset_from_arrays(x, y, true).expect("a table")
+    Dataset::from_arrays(x, y, true).expect("a table")
 }
 
 pub fn options(method: &str, iterations: usize) -> FitOptions {
@@ -38,12 +37,13 @@ pub fn options(method: &str, iterations: usize) -> FitOptions {
 }
 
 pub fn fit(dataset: &Dataset, options: &FitOptions) -> Result<Fitted> {
-    let watch = &mut |_: &Model, _: &_| ControlFlow::Continue(());
-    sparsegp::fit::fit(dataset, options, &Cpu::default(), &|| false, watch)
+    sparsegp::fit::fit(dataset, options, &Cpu::default(), &mut ())
 }
 
+/// The model ready to be trained, why its method, and warnings.
 pub fn prepare(dataset: &Dataset, options: &FitOptions) -> Result<(Model, String, Vec<String>)> {
-    sparsegp::fit::prepare(dataset, options, &Cpu::default(), &|| false)
+    let start = sparsegp::fit::prepare(dataset, options, &Cpu::default(), &mut ())?;
+    Ok((start.model, start.reason, start.warnings))
 }
 
 /// The values of the parameter at `path`.
@@ -61,9 +61,7 @@ pub fn bits(model: &Model) -> Vec<u64> {
 
 /// Predictions of observations at inputs in the data's units: means and variances, column by column.
 pub fn predict(fitted: &Fitted, x: &Mat<f64>) -> (Vec<f64>, Vec<f64>) {
-    let mut x = x.clone();
-    fitted.scaler.scale_x(x.as_mut()).expect("as many columns");
-    let (mean, variance) = fitted.predict_y(x.as_ref()).expect("as many columns");
+    let (mean, variance) = fitted.predict(x.as_ref(), Of::Observations).expect("as many columns");
     let flat = |a: &Mat<f64>| (0..a.ncols()).flat_map(|p| a.col_as_slice(p).to_vec()).collect();
     (flat(&mean), flat(&variance))
 }

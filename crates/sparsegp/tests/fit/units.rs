@@ -3,7 +3,7 @@
 use crate::support::{METHODS, arrays, bits, fit, options, predict};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{FitOptions, Fitted, dataset_from_arrays};
+use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::linalg::Mat;
 use sparsegp::means::by_name;
 use sparsegp::model::Model;
@@ -13,7 +13,7 @@ fn moved(a: &Mat<f64>, scale: f64, offset: f64) -> Mat<f64> {
 }
 
 fn on(x: &Mat<f64>, y: &Mat<f64>, own: &FitOptions) -> Fitted {
-    fit(&dataset_from_arrays(x.clone(), y.clone(), true).expect("a table"), own).expect("a fit")
+    fit(&Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table"), own).expect("a fit")
 }
 
 /// Powers of two near 10⁻¹² and 10¹²: every step of the computation scales exactly.

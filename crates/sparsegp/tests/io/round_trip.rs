@@ -2,7 +2,7 @@
 
 use crate::support::{dataset, fitted, options, places};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{FitOptions, Fitted};
+use sparsegp::fit::{FitOptions, Fitted, Of};
 use sparsegp::io::{load, save};
 use sparsegp::linalg::Mat;
 use sparsegp::params::Prior;
@@ -32,9 +32,9 @@ fn same(a: &Fitted, b: &Fitted) {
         assert_eq!(own.frozen, other.frozen, "{path}");
     }
     let x = places();
-    for predict in [Fitted::predict_y, Fitted::predict_f] {
-        let (mean, variance) = predict(a, x.as_ref()).expect("inputs that fit");
-        let (other_mean, other_variance) = predict(b, x.as_ref()).expect("inputs that fit");
+    for of in [Of::Observations, Of::Latent] {
+        let (mean, variance) = a.predict(x.as_ref(), of).expect("inputs that fit");
+        let (other_mean, other_variance) = b.predict(x.as_ref(), of).expect("inputs that fit");
         assert_eq!(bits(&mean), bits(&other_mean));
         assert_eq!(bits(&variance), bits(&other_variance));
     }

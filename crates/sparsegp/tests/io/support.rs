@@ -2,10 +2,9 @@
 
 use serde_json::{Map, Value};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, dataset_from_arrays, fit};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, fit};
 use sparsegp::linalg::Mat;
 use sparsegp::train::TrainOptions;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// 60 rows of three inputs and `p` targets, far from standardised.
@@ -16,7 +15,7 @@ pub fn dataset(p: usize) -> Dataset {
     let y = Mat::from_fn(60, p, |i, j| {
         (x[(i, 0)] * 0.9).sin() * 7.0 + 300.0 * x[(i, 1)] * j as f64 + (i as f64 * 2.1).cos() + 40.0
     });
-    let mut dataset = dataset_from_arrays(x, y, true).expect("a table");
+    let mut dataset = Dataset::from_arrays(x, y, true).expect("a table");
     dataset.input_names = ["depth", "salt", "time of day"].map(String::from).to_vec();
     dataset.target_names = (0..p).map(|j| format!("température {j}")).collect();
     dataset
@@ -35,13 +34,14 @@ pub fn options(method: &str, kernel: &str) -> FitOptions {
 }
 
 pub fn fitted(p: usize, options: &FitOptions) -> Fitted {
-    let watch = &mut |_: &_, _: &_| ControlFlow::Continue(());
-    fit(&dataset(p), options, &Cpu::default(), &|| false, watch).expect("a fit")
+    fit(&dataset(p), options, &Cpu::default(), &mut ()).expect("a fit")
 }
 
-/// Inputs to predict at, on the model's scale.
+/// Inputs to predict at.
 pub fn places() -> Mat<f64> {
-    Mat::from_fn(23, 3, |i, q| ((i + 5 * q) as f64 * 0.71).cos() * 1.7)
+    Mat::from_fn(23, 3, |i, q| {
+        ((i + 5 * q) as f64 * 0.71).cos() * [4.0, 0.03, 700.0][q] + [10.0, 0.0, -4e3][q]
+    })
 }
 
 /// A safetensors file: the header as JSON, and the bytes that the tensors' offsets count in.

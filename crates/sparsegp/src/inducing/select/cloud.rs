@@ -1,7 +1,6 @@
 //! The rows as k-means sees them: centred, scaled and one after the other in memory.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatMut, MatRef, Par};
+use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, gemm};
 use rayon::prelude::*;
 
 /// Rows per block of work. Fixed, so that sums do not depend on the number of threads; the block of
@@ -133,7 +132,7 @@ impl Cloud {
     /// factor · data, one column per row of the block.
     fn scores(&self, factor: &Mat<f64>, data: &[f64], scores: &mut [f64]) {
         let rows = data.len() / self.width();
-        matmul(
+        gemm(
             MatMut::from_column_major_slice_mut(scores, factor.nrows(), rows),
             Accum::Replace,
             factor.as_ref(),

@@ -1,15 +1,18 @@
 //! Stationary kernels of the scaled distance: k(x, x′) = σ² κ(ϱ²), ϱ² = Σ_q (x_q − x′_q)²/ℓ_q².
 //!
-//! Everything is written in ϱ² and the slope κ′ = ∂κ/∂ϱ², so that ϱ itself is never differentiated
+//! Everything is written in ϱ² and the slope κ′ = ∂κ/∂ϱ², so that ϱ itself is never differentiated.
 //! A new kernel is a [`Profile`].
+
+mod loops;
 
 use super::registry::{Args, object};
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
-use crate::linalg::exp::{Vectorised, dispatch};
+use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Named, NamedMut, Param};
 use faer::reborrow::ReborrowMut;
+use loops::{Column, Weigh, squared_norms};
 use serde_json::Value;
 
 /// κ and its slope.
@@ -83,69 +86,6 @@ impl<P: Profile> Radial<P> {
 
     fn direct(&self) -> bool {
         P::EXACT_DISTANCES || self.dims.len() <= DIRECT_DIMS
-    }
-}
-
-fn squared_norms(x: MatRef<f64>) -> Vec<f64> {
-    let mut norms = vec![0.0; x.nrows()];
-    for q in 0..x.ncols() {
-        for (n, v) in norms.iter_mut().zip(column(x, q)) {
-            *n += v * v;
-        }
-    }
-    norms
-}
-
-/// Squared distances of one column in place (`out` holds −2xᵀz unless `direct`), then κ and κ′.
-struct Column<'a, P> {
-    /// Where κ goes; holds −2 xᵢᵀz on entry unless `direct`.
-    out: &'a mut [f64],
-    slopes: Option<&'a mut [f64]>,
-    x: MatRef<'a, f64>,
-    z: MatRef<'a, f64>,
-    j: usize,
-    x_norms: &'a [f64],
-    z_norm: f64,
-    direct: bool,
-    variance: f64,
-    profile: std::marker::PhantomData<P>,
-}
-
-impl<P: Profile> Vectorised for Column<'_, P> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { out, slopes, x, z, j, x_norms, z_norm, direct, variance, .. } = self;
-        if direct {
-            out.fill(0.0);
-            for q in 0..x.ncols() {
-                let zq = z[(j, q)];
-                for (o, v) in out.iter_mut().zip(column(x, q)) {
-                    let difference = v - zq;
-                    *o = crate::linalg::exp::mul_add::<FMA>(difference, difference, *o);
-                }
-            }
-        } else {
-            for (o, n) in out.iter_mut().zip(x_norms) {
-                let d2 = *o + (n + z_norm);
-                *o = if d2 < 0.0 { 0.0 } else { d2 };
-            }
-        }
-        match slopes {
-            None => {
-                for o in out.iter_mut() {
-                    *o = variance * P::value_and_slope::<FMA>(*o).0;
-                }
-            }
-            Some(slopes) => {
-                for (o, s) in out.iter_mut().zip(slopes) {
-                    let (value, slope) = P::value_and_slope::<FMA>(*o);
-                    *o = variance * value;
-                    *s = variance * slope;
-                }
-            }
-        }
     }
 }
 
@@ -332,8 +272,10 @@ impl<P: Profile> Kernel for Radial<P> {
         }
     }
 
-    fn initialise(&mut self, lengthscales: &[f64], variance: f64) {
-        let own: Vec<f64> = self.dims.iter().map(|&d| lengthscales[d]).collect();
+    fn initialise(&mut self, spreads: &[f64], variance: f64) {
+        // with ℓ = √d standard deviations two random rows have ϱ² near 2, whatever d is
+        let factor = (self.dims.len() as f64).sqrt();
+        let own: Vec<f64> = self.dims.iter().map(|&d| factor * spreads[d]).collect();
         let values = if self.lengthscales.len() == 1 {
             // one for all: the geometric mean
             vec![(own.iter().map(|l| l.ln()).sum::<f64>() / own.len() as f64).exp()]
@@ -354,52 +296,5 @@ impl<P: Profile> Kernel for Radial<P> {
 
     fn clone_box(&self) -> Box<dyn Kernel> {
         Box::new(self.clone())
-    }
-}
-
-/// One column of H = K̄ ∘ slope in place; returns its sum and Σ K̄∘K, adds to the row sums.
-struct Weigh<'a> {
-    k_bar: &'a mut [f64],
-    k: &'a [f64],
-    slopes: Option<&'a [f64]>,
-    factor: f64,
-    row_sums: &'a mut [f64],
-}
-
-impl Vectorised for Weigh<'_> {
-    type Output = (f64, f64);
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) -> (f64, f64) {
-        // eight partial sums, so that the sum may run in vectors in a fixed order
-        let mut sums = [0.0; 8];
-        let mut dots = [0.0; 8];
-        let slopes = self.slopes.unwrap_or(self.k);
-        let n = self.k_bar.len();
-        let (k, slopes, rows) = (&self.k[..n], &slopes[..n], &mut self.row_sums[..n]);
-        let whole = n / 8 * 8;
-        let mut i = 0;
-        while i < whole {
-            let b: &mut [f64; 8] = (&mut self.k_bar[i..i + 8]).try_into().expect("eight");
-            let kk: &[f64; 8] = k[i..i + 8].try_into().expect("eight");
-            let ss: &[f64; 8] = slopes[i..i + 8].try_into().expect("eight");
-            let rr: &mut [f64; 8] = (&mut rows[i..i + 8]).try_into().expect("eight");
-            for l in 0..8 {
-                dots[l] += b[l] * kk[l];
-                let h = b[l] * ss[l] * self.factor;
-                b[l] = h;
-                sums[l] += h;
-                rr[l] += h;
-            }
-            i += 8;
-        }
-        for i in whole..n {
-            dots[0] += self.k_bar[i] * k[i];
-            let h = self.k_bar[i] * slopes[i] * self.factor;
-            self.k_bar[i] = h;
-            sums[0] += h;
-            rows[i] += h;
-        }
-        (sums.iter().sum(), dots.iter().sum())
     }
 }

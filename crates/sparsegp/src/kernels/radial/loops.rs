@@ -1,0 +1,115 @@
+//! The inner loops of radial kernels, column by column.
+
+use super::Profile;
+use crate::linalg::exp::Vectorised;
+use crate::linalg::{MatRef, column};
+
+pub(super) fn squared_norms(x: MatRef<f64>) -> Vec<f64> {
+    let mut norms = vec![0.0; x.nrows()];
+    for q in 0..x.ncols() {
+        for (n, v) in norms.iter_mut().zip(column(x, q)) {
+            *n += v * v;
+        }
+    }
+    norms
+}
+
+/// Squared distances of one column in place (`out` holds −2xᵀz unless `direct`), then κ and κ′.
+pub(super) struct Column<'a, P> {
+    /// Where κ goes; holds −2 xᵢᵀz on entry unless `direct`.
+    pub(super) out: &'a mut [f64],
+    pub(super) slopes: Option<&'a mut [f64]>,
+    pub(super) x: MatRef<'a, f64>,
+    pub(super) z: MatRef<'a, f64>,
+    pub(super) j: usize,
+    pub(super) x_norms: &'a [f64],
+    pub(super) z_norm: f64,
+    pub(super) direct: bool,
+    pub(super) variance: f64,
+    pub(super) profile: std::marker::PhantomData<P>,
+}
+
+impl<P: Profile> Vectorised for Column<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { out, slopes, x, z, j, x_norms, z_norm, direct, variance, .. } = self;
+        if direct {
+            out.fill(0.0);
+            for q in 0..x.ncols() {
+                let zq = z[(j, q)];
+                for (o, v) in out.iter_mut().zip(column(x, q)) {
+                    let difference = v - zq;
+                    *o = crate::linalg::exp::mul_add::<FMA>(difference, difference, *o);
+                }
+            }
+        } else {
+            for (o, n) in out.iter_mut().zip(x_norms) {
+                let d2 = *o + (n + z_norm);
+                *o = if d2 < 0.0 { 0.0 } else { d2 };
+            }
+        }
+        match slopes {
+            None => {
+                for o in out.iter_mut() {
+                    *o = variance * P::value_and_slope::<FMA>(*o).0;
+                }
+            }
+            Some(slopes) => {
+                for (o, s) in out.iter_mut().zip(slopes) {
+                    let (value, slope) = P::value_and_slope::<FMA>(*o);
+                    *o = variance * value;
+                    *s = variance * slope;
+                }
+            }
+        }
+    }
+}
+
+/// One column of H = K̄ ∘ slope in place; returns its sum and Σ K̄∘K, adds to the row sums.
+pub(super) struct Weigh<'a> {
+    pub(super) k_bar: &'a mut [f64],
+    pub(super) k: &'a [f64],
+    pub(super) slopes: Option<&'a [f64]>,
+    pub(super) factor: f64,
+    pub(super) row_sums: &'a mut [f64],
+}
+
+impl Vectorised for Weigh<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> (f64, f64) {
+        // eight partial sums, so that the sum may run in vectors in a fixed order
+        let mut sums = [0.0; 8];
+        let mut dots = [0.0; 8];
+        let slopes = self.slopes.unwrap_or(self.k);
+        let n = self.k_bar.len();
+        let (k, slopes, rows) = (&self.k[..n], &slopes[..n], &mut self.row_sums[..n]);
+        let whole = n / 8 * 8;
+        let mut i = 0;
+        while i < whole {
+            let b: &mut [f64; 8] = (&mut self.k_bar[i..i + 8]).try_into().expect("eight");
+            let kk: &[f64; 8] = k[i..i + 8].try_into().expect("eight");
+            let ss: &[f64; 8] = slopes[i..i + 8].try_into().expect("eight");
+            let rr: &mut [f64; 8] = (&mut rows[i..i + 8]).try_into().expect("eight");
+            for l in 0..8 {
+                dots[l] += b[l] * kk[l];
+                let h = b[l] * ss[l] * self.factor;
+                b[l] = h;
+                sums[l] += h;
+                rr[l] += h;
+            }
+            i += 8;
+        }
+        for i in whole..n {
+            dots[0] += self.k_bar[i] * k[i];
+            let h = self.k_bar[i] * slopes[i] * self.factor;
+            self.k_bar[i] = h;
+            sums[0] += h;
+            rows[i] += h;
+        }
+        (sums.iter().sum(), dots.iter().sum())
+    }
+}
