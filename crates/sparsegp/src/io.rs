@@ -101,7 +101,19 @@ pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(path, &e))?;
+    // renaming would put a file in the place of a device, such as /dev/stdout
+    if std::fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+        let reason = "is no regular file: nothing was written".into();
+        return Err(Error::File { path: path.into(), reason });
+    }
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    {
+        // readable by whom the umask says, as any file, not by the owner alone
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder).map_err(|e| Error::io(path, &e))?;
     file.write_all(content).map_err(|e| Error::io(path, &e))?;
     file.as_file().sync_all().map_err(|e| Error::io(path, &e))?;
     file.persist(path).map_err(|e| Error::io(path, &e.error))?;

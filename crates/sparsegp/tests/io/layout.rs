@@ -132,3 +132,25 @@ fn a_failure_leaves_what_was_there() {
     left.sort();
     assert_eq!(left, ["a folder", "older.safetensors"]);
 }
+
+/// Others may read a model whom the umask lets read files; and a pipe is not replaced by a file.
+#[cfg(unix)]
+#[test]
+fn permissions_and_special_files_are_respected() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let own = fitted(1, &options("exact", "rbf"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (ordinary, model) = (folder.path().join("ordinary"), folder.path().join("model"));
+    std::fs::write(&ordinary, "text").expect("room for a file");
+    save(&own, &model).expect("room for a file");
+    let mode = |path: &std::path::Path| {
+        std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&model), mode(&ordinary));
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    let error = save(&own, &socket).expect_err("no regular file");
+    assert!(error.to_string().contains("no regular file"), "{error}");
+    let kind = std::fs::metadata(&socket).expect("the socket").file_type();
+    assert!(kind.is_socket(), "it is still there");
+}
