@@ -1,2 +1,44 @@
-//! Command line of `sparsegp`.
-fn main() {}
+//! `sparsegp`, the command line: fit, judge, save and use Gaussian processes on CSV and Parquet files.
+
+mod args;
+mod context;
+mod data;
+mod demo;
+mod fail;
+mod fit;
+mod fit_args;
+mod format;
+mod inspect;
+mod kernels;
+mod methods;
+mod plot;
+mod predict;
+mod progress;
+mod report;
+mod score;
+mod trace;
+
+use args::{Cli, Command};
+use clap::Parser;
+use context::Context;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = Context::new(&cli.global).and_then(|context| {
+        let reply = match &cli.command {
+            Command::Demo => demo::run(&context),
+            Command::Fit(args) => fit::run(args, &context),
+            Command::Predict(args) => predict::run(args, &context),
+            Command::Score(args) => score::run(args, &context),
+            Command::Inspect(args) => inspect::run(args),
+            Command::Methods => Ok(methods::run()),
+            Command::Kernels => Ok(kernels::run()),
+        }?;
+        context.print(&reply)
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(fail) => fail.report(cli.global.json),
+    }
+}

@@ -9,6 +9,7 @@
 //! | `q.sqrt` | M×M | lower root of the whitened posterior covariance |
 //! | `posterior.inputs` | N×D | training inputs, for exact inference only |
 
+use crate::atomic::write_atomically;
 use crate::data::Scaler;
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
@@ -23,7 +24,6 @@ use crate::train::TrainReport;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 
 /// Version of the layout; a reader refuses later ones.
@@ -90,34 +90,6 @@ fn param_bytes(param: &Param) -> Vec<u8> {
 pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
     let content = to_bytes(fitted).map_err(|reason| Error::File { path: path.into(), reason })?;
     write_atomically(path, &content)
-}
-
-/// Writes a file beside its destination and moves it there when it is whole.
-///
-/// # Errors
-/// [`Error::File`].
-pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    // renaming would put a file in the place of a device, such as /dev/stdout
-    if std::fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
-        let reason = "is no regular file: nothing was written".into();
-        return Err(Error::File { path: path.into(), reason });
-    }
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        // readable by whom the umask says, as any file, not by the owner alone
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = builder.tempfile_in(folder).map_err(|e| Error::io(path, &e))?;
-    file.write_all(content).map_err(|e| Error::io(path, &e))?;
-    file.as_file().sync_all().map_err(|e| Error::io(path, &e))?;
-    file.persist(path).map_err(|e| Error::io(path, &e.error))?;
-    Ok(())
 }
 
 fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {

@@ -64,6 +64,7 @@
 //! with respect to constrained values. [`model::Posterior`] is on the model's (standardised) scale,
 //! [`fit::Fitted`] reports in the data's units. Results do not depend on the number of threads.
 
+pub mod atomic;
 pub mod data;
 pub mod engine;
 pub mod error;

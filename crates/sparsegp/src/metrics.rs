@@ -19,7 +19,7 @@ use crate::data::moments::Moments;
 use crate::error::{Error, Result};
 use faer::MatRef;
 use serde::{Deserialize, Serialize};
-use statrs::function::erf::{erf, erf_inv};
+use statrs::function::erf::{erf, erf_inv, erfc_inv};
 use std::f64::consts::{PI, SQRT_2, TAU};
 
 /// The levels of the central intervals whose coverage is counted.
@@ -90,6 +90,11 @@ pub struct Metrics {
 fn negative_log_density(y: f64, mean: f64, variance: f64) -> f64 {
     // The square is of the standardised error: the error's own square may overflow.
     0.5 * (TAU.ln() + variance.ln() + ((y - mean) / variance.sqrt()).powi(2))
+}
+
+/// Quantile of a standard normal: Φ⁻¹(p) for p between 0 and 1.
+pub fn standard_normal_quantile(p: f64) -> f64 {
+    -SQRT_2 * erfc_inv(2.0 * p)
 }
 
 /// The continuous ranked probability score of `N(μ, σ²)` at `y`.

@@ -1,0 +1,70 @@
+//! The command line: what can be asked for.
+
+use crate::fit_args::FitArgs;
+use crate::inspect::InspectArgs;
+use crate::predict::PredictArgs;
+use crate::score::ScoreArgs;
+use clap::{Args, Parser, Subcommand};
+
+const AFTER: &str = "\
+First steps:
+  sparsegp demo
+  sparsegp fit data.csv --target y --split 0.1 -o model.safetensors
+  sparsegp predict model.safetensors new.csv -o predictions.csv
+
+Tables are CSV (plain or .gz, comma, tab or semicolon) or Parquet, with a header; the content decides,
+not the name. Columns are found by name: their order does not matter, and there may be others.
+
+Exit codes:
+  0    done; also when Ctrl-C ended a training early and its best state was kept
+  1    something is wrong with a file, the data, a model or the numerics: stderr says what
+  2    something is wrong with the command line
+  130  interrupted before there was anything to keep";
+
+/// Gaussian processes for tables: fit, judge, save and use them.
+#[derive(Debug, Parser)]
+#[command(name = "sparsegp", version, after_help = AFTER, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print one JSON document to stdout, for machines
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub json: bool,
+    /// No progress, notes or warnings on stderr, and no report of what was done
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    pub quiet: bool,
+    /// Threads to use; by default all cores (results do not depend on it)
+    #[arg(long, allow_negative_numbers = true, global = true, value_name = "N", help_heading = "Everywhere",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Fit a small real data set, draw the fit, and show what to try next
+    ///
+    /// Takes no arguments and about a second. Writes sparsegp-demo.csv (the data),
+    /// sparsegp-demo.svg (a picture of the fit) and sparsegp-demo.safetensors (the model)
+    /// into the current folder.
+    Demo,
+    /// Learn a model from a table
+    Fit(Box<FitArgs>),
+    /// Predict mean, standard deviation and quantiles for the rows of a table
+    Predict(PredictArgs),
+    /// Judge a model's predictions on a table whose targets are known
+    Score(ScoreArgs),
+    /// Show what is in a model file
+    Inspect(InspectArgs),
+    /// List the inference methods
+    Methods,
+    /// List the kernels and explain the specification language
+    Kernels,
+}

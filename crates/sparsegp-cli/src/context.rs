@@ -1,0 +1,108 @@
+//! What all commands share: how to talk, and whether to stop.
+
+use crate::args::Global;
+use crate::fail::{Fail, Result};
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a command has to say in the end.
+pub struct Reply {
+    /// For people.
+    pub text: String,
+    /// For machines.
+    pub json: serde_json::Value,
+    /// Whether it is the result itself, which `--quiet` does not silence.
+    pub is_result: bool,
+}
+
+/// What all commands share.
+pub struct Context {
+    json: bool,
+    quiet: bool,
+    stop: Arc<AtomicBool>,
+}
+
+impl Context {
+    /// Sets up threads and Ctrl-C.
+    pub fn new(global: &Global) -> Result<Self> {
+        if let Some(threads) = global.threads {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(usize::from(threads))
+                .build_global()
+                .map_err(|e| Fail::Work(format!("cannot start {threads} threads: {e}")))?;
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = stop.clone();
+        let quiet = global.quiet;
+        // Without a handler Ctrl-C simply ends the program, which is no reason to refuse work.
+        let _ = ctrlc::set_handler(move || {
+            if flag.swap(true, Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+            if !quiet {
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "\nstopping after the present step; Ctrl-C again stops at once"
+                );
+            }
+        });
+        Ok(Self { json: global.json, quiet, stop })
+    }
+
+    /// Whether the user asked to stop.
+    pub fn interrupted(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    /// An error if the user asked to stop.
+    pub fn go_on(&self) -> Result<()> {
+        if self.interrupted() { Err(Fail::Interrupted) } else { Ok(()) }
+    }
+
+    /// Whether stdout is for machines.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// The same without notes and progress.
+    pub fn silent(&self) -> Self {
+        Self { json: self.json, quiet: true, stop: self.stop.clone() }
+    }
+
+    /// Whether a person watches stderr.
+    pub fn is_watched(&self) -> bool {
+        !self.quiet && std::io::stderr().is_terminal()
+    }
+
+    /// A line on stderr, unless quiet.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "{text}");
+        }
+    }
+
+    /// Warnings on stderr, unless quiet.
+    pub fn warn(&self, warnings: &[String]) {
+        for warning in warnings {
+            self.note(&format!("warning: {warning}"));
+        }
+    }
+
+    /// Prints a reply in the form that was asked for.
+    pub fn print(&self, reply: &Reply) -> Result<()> {
+        let text = if self.json {
+            serde_json::to_string_pretty(&reply.json)
+                .map_err(|e| Fail::Work(format!("cannot write JSON: {e}")))?
+        } else if self.quiet && !reply.is_result {
+            return Ok(());
+        } else {
+            reply.text.trim_end().to_owned()
+        };
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{text}").and_then(|()| out.flush()).map_err(|e| Fail::output("stdout", &e))
+    }
+}

@@ -1,0 +1,167 @@
+//! Numbers and tables for people.
+
+/// A number with about `digits` significant digits: plain where that is readable, else scientific.
+pub fn number(value: f64, digits: usize) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let exponent = value.abs().log10().floor();
+    if !exponent.is_finite() {
+        return value.to_string();
+    }
+    let exponent = exponent as i32;
+    if (-4..7).contains(&exponent) {
+        let decimals = (digits as i32 - 1 - exponent).max(0) as usize;
+        format!("{value:.decimals$}")
+    } else {
+        format!("{value:.*e}", digits.saturating_sub(1))
+    }
+}
+
+/// Numbers separated by spaces; a long list is abbreviated unless `full`.
+pub fn numbers(values: &[f64], full: bool) -> String {
+    const SHOWN: usize = 6;
+    let list = |values: &[f64]| values.iter().map(|v| number(*v, 4)).collect::<Vec<_>>().join("  ");
+    if full || values.len() <= SHOWN + 1 {
+        return list(values);
+    }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!(
+        "{}  … ({} values from {} to {})",
+        list(&values[..3]),
+        values.len(),
+        number(least, 4),
+        number(most, 4)
+    )
+}
+
+/// Seconds in words.
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s < 0.01 => format!("{:.1} ms", s * 1e3),
+        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
+        s if s < 100.0 => format!("{s:.1} s"),
+        s if s < 6000.0 => format!("{:.0} min {:.0} s", (s / 60.0).floor(), s % 60.0),
+        s => format!("{:.0} h {:.0} min", (s / 3600.0).floor(), (s % 3600.0) / 60.0),
+    }
+}
+
+/// `1 row`, `2 rows`; thousands set apart.
+pub fn count(n: usize, what: &str) -> String {
+    let digits = n.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && digits.len() > 4 && (digits.len() - i).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    format!("{text} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Which way a column is aligned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table with a header line; the columns are as wide as they must be.
+pub struct Table {
+    header: Vec<(String, Align)>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// With these columns.
+    pub fn new(header: &[(&str, Align)]) -> Self {
+        let header = header.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
+        Self { header, rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The text, each line indented. A column that is empty in every row is left out.
+    pub fn render(&self, indent: usize) -> String {
+        let width = |j: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(j));
+            let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+            longest.max(self.header[j].0.chars().count())
+        };
+        let widths: Vec<usize> = (0..self.header.len()).map(width).collect();
+        let filled =
+            |j: usize| self.rows.iter().any(|row| row.get(j).is_some_and(|c| !c.is_empty()));
+        let line = |cells: Vec<&str>| {
+            let mut text = " ".repeat(indent);
+            for (j, cell) in cells.iter().enumerate().filter(|(j, _)| filled(*j)) {
+                let pad = " ".repeat(widths[j].saturating_sub(cell.chars().count()));
+                match self.header[j].1 {
+                    Align::Left => text.extend([cell, pad.as_str()]),
+                    Align::Right => text.extend([pad.as_str(), cell]),
+                }
+                text.push_str("  ");
+            }
+            format!("{}\n", text.trim_end())
+        };
+        let mut text = line(self.header.iter().map(|(name, _)| name.as_str()).collect());
+        let rules: Vec<String> = widths.iter().map(|w| "─".repeat(*w)).collect();
+        text.push_str(&line(rules.iter().map(String::as_str).collect()));
+        for row in &self.rows {
+            text.push_str(&line(row.iter().map(String::as_str).collect()));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1.000"),
+            (-0.01234567, "-0.01235"),
+            (123456.789, "123457"),
+            (1.5e-9, "1.500e-9"),
+            (-2e12, "-2.000e12"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(number(value, 4), text);
+        }
+        assert!(number(f64::NAN, 4).contains("NaN"));
+        assert_eq!(numbers(&[1.0, 2.0], false), "1.000  2.000");
+        let many: Vec<f64> = (0..100).map(f64::from).collect();
+        assert!(numbers(&many, false).ends_with("… (100 values from 0 to 99.00)"));
+        assert!(numbers(&many, true).ends_with("99.00"));
+    }
+
+    #[test]
+    fn counts_and_times() {
+        assert_eq!(count(1, "row"), "1 row");
+        assert_eq!(count(1503, "row"), "1503 rows");
+        assert_eq!(count(1234567, "row"), "1 234 567 rows");
+        assert_eq!(seconds(0.25), "250 ms");
+        assert_eq!(seconds(125.0), "2 min 5 s");
+        assert_eq!(seconds(7300.0), "2 h 2 min");
+    }
+
+    #[test]
+    fn tables_align() {
+        let columns = [("name", Align::Left), ("empty", Align::Left), ("x", Align::Right)];
+        let mut table = Table::new(&columns);
+        table.row(vec!["σ²".into(), String::new(), "1.5".into()]);
+        table.row(vec!["longer".into(), String::new(), "22.5".into()]);
+        assert_eq!(
+            table.render(2),
+            "  name       x\n  ──────  ────\n  σ²       1.5\n  longer  22.5\n"
+        );
+    }
+}

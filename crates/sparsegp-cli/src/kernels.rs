@@ -1,0 +1,33 @@
+//! `sparsegp kernels`: what a kernel can be made of.
+
+use crate::context::Reply;
+use crate::format::{Align, Table};
+use sparsegp::kernels::REGISTRY;
+
+const LANGUAGE: &str = "
+A specification adds (+) and multiplies (*) kernels; brackets group, and values are JSON:
+
+  rbf                                    one lengthscale per input column
+  matern52(ard=false)                    one lengthscale for all of them
+  matern32 + linear                      a rough function around a trend
+  rbf(active_dims=[\"age\"]) * linear      on some input columns, by name or by index from 0
+  rbf(variance=2, lengthscales=[1, 0.5]) starting values, on the model's scale
+  {\"type\": \"rbf\", \"variance\": {\"value\": 2, \"frozen\": true}}
+                                         JSON: values may be frozen or have a prior
+
+ϱ² is Σ ((x − x′)/lengthscale)² over the input columns of the kernel.
+";
+
+/// Runs the command.
+pub fn run() -> Reply {
+    let mut table =
+        Table::new(&[("kernel", Align::Left), ("what", Align::Left), ("also called", Align::Left)]);
+    for e in REGISTRY {
+        table.row(vec![e.name.into(), e.about.into(), e.aliases.join(", ")]);
+    }
+    let json = REGISTRY
+        .iter()
+        .map(|e| serde_json::json!({ "name": e.name, "aliases": e.aliases, "about": e.about }))
+        .collect();
+    Reply { text: table.render(0) + LANGUAGE, json, is_result: true }
+}

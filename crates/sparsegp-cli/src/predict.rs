@@ -1,0 +1,193 @@
+//! `sparsegp predict`: mean, standard deviation and quantiles for any number of rows.
+
+use crate::context::{Context, Reply};
+use crate::data::{BLOCK, MissingChoice};
+use crate::fail::{Fail, Result};
+use crate::fit_args::fraction;
+use crate::format::count;
+use clap::Args;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+use sparsegp::atomic::AtomicFile;
+use sparsegp::data::{Block, Selection, Table};
+use sparsegp::fit::{Fitted, Of};
+use sparsegp::io;
+use sparsegp::metrics::standard_normal_quantile;
+use std::io::{BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
+
+const AFTER: &str = "\
+Examples:
+  sparsegp predict model.safetensors new.csv
+  sparsegp predict model.safetensors new.parquet --id key -o predictions.csv.gz
+  sparsegp predict model.safetensors new.csv --quantiles 0.05,0.5,0.95 --latent
+
+Writes a row per row of the table: the --id columns as they stand, then mean, sd and the quantiles as
+q0.025 and so on (with the target's name in front where the model has several targets), in the data's
+units. The input columns are found by name. Tables of any length are streamed.";
+
+/// Options of `sparsegp predict`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct PredictArgs {
+    /// Model file
+    pub model: PathBuf,
+    /// Table with the model's input columns
+    pub data: PathBuf,
+    /// Write CSV here instead of to stdout; compressed if the name ends in .gz
+    #[arg(long, short, value_name = "OUT.csv")]
+    pub output: Option<PathBuf>,
+    /// Pass this column through; repeatable
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Vec<String>,
+    /// Quantiles of the predictive distribution
+    #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
+          default_values_t = [0.025, 0.975])]
+    pub quantiles: Vec<f64>,
+    /// Of the underlying function, not of new observations: without the noise
+    #[arg(long)]
+    pub latent: bool,
+    /// What to do with rows that lack a number
+    #[arg(long, value_enum, default_value_t)]
+    pub missing: MissingChoice,
+}
+
+/// Where predictions go.
+enum Sink {
+    Plain(BufWriter<AtomicFile>),
+    Gzip(GzEncoder<BufWriter<AtomicFile>>),
+    Stdout(BufWriter<Stdout>),
+}
+
+impl Sink {
+    fn open(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path else { return Ok(Sink::Stdout(BufWriter::new(std::io::stdout()))) };
+        let file = BufWriter::new(AtomicFile::create(path)?);
+        Ok(match path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
+            true => Sink::Gzip(GzEncoder::new(file, Compression::default())),
+            false => Sink::Plain(file),
+        })
+    }
+
+    fn write(&mut self, text: &str) -> std::io::Result<()> {
+        match self {
+            Sink::Plain(sink) => sink.write_all(text.as_bytes()),
+            Sink::Gzip(sink) => sink.write_all(text.as_bytes()),
+            Sink::Stdout(sink) => sink.write_all(text.as_bytes()),
+        }
+    }
+
+    fn finish(self, path: &str) -> Result<()> {
+        let failed = |e: std::io::Error| Fail::output(path, &e);
+        let file = match self {
+            Sink::Stdout(mut sink) => return sink.flush().map_err(failed),
+            Sink::Plain(sink) => sink,
+            Sink::Gzip(sink) => sink.finish().map_err(failed)?,
+        };
+        Ok(file.into_inner().map_err(|e| failed(e.into_error()))?.commit()?)
+    }
+}
+
+/// A field of CSV, quoted if need be.
+fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+fn header(args: &PredictArgs, fitted: &Fitted) -> Result<String> {
+    let mut names = Vec::new();
+    for target in &fitted.target_names {
+        let prefix = match fitted.target_names.len() {
+            1 => String::new(),
+            _ => format!("{target}_"),
+        };
+        names.extend([format!("{prefix}mean"), format!("{prefix}sd")]);
+        names.extend(args.quantiles.iter().map(|q| format!("{prefix}q{q}")));
+    }
+    if let Some(both) = args.id.iter().find(|id| names.contains(id)) {
+        return Err(Fail::usage(format!(
+            "--id {both}: a column of the predictions has that name too; rename it in the table"
+        )));
+    }
+    let all: Vec<String> = args.id.iter().chain(&names).map(|name| field(name)).collect();
+    Ok(all.join(",") + "\n")
+}
+
+/// The lines for a block.
+fn lines(args: &PredictArgs, fitted: &Fitted, widths: &[f64], block: &Block) -> Result<String> {
+    let of = if args.latent { Of::Latent } else { Of::Observations };
+    let (mean, variance) = fitted.predict(block.x.as_ref(), of)?;
+    let mut text = String::new();
+    for i in 0..block.rows.len() {
+        let mut cells: Vec<String> = block.ids.iter().map(|texts| field(&texts[i])).collect();
+        for p in 0..mean.ncols() {
+            let (mean, sd) = (mean[(i, p)], variance[(i, p)].sqrt());
+            if !(mean.is_finite() && sd.is_finite()) {
+                return Err(Fail::Work(format!(
+                    "{}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too \
+                     far from any data",
+                    args.data.display(),
+                    block.rows[i] + 1
+                )));
+            }
+            cells.extend([mean.to_string(), sd.to_string()]);
+            cells.extend(widths.iter().map(|width| (mean + width * sd).to_string()));
+        }
+        text += &cells.join(",");
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Runs the command.
+pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
+    let path = args.output.as_deref();
+    if path.is_none() && context.json() {
+        return Err(Fail::usage(
+            "--json puts the summary on stdout: give the predictions a file, -o OUT.csv",
+        ));
+    }
+    if path.is_some_and(|path| path == args.data || path == args.model) {
+        return Err(Fail::usage(
+            "the predictions would overwrite their own source; choose another name",
+        ));
+    }
+    let fitted = io::load(&args.model)?;
+    let selection = Selection::all_inputs().inputs(&fitted.input_names).ids(&args.id);
+    let rows = Table::open(&args.data)?.select(&selection)?.missing(args.missing.into());
+    let header = header(args, &fitted)?;
+    let widths: Vec<f64> = args.quantiles.iter().map(|q| standard_normal_quantile(*q)).collect();
+    let mut blocks = rows.blocks(BLOCK, None)?;
+    let mut sink = Sink::open(path)?;
+    let name = path.map_or("stdout".to_owned(), |path| path.display().to_string());
+    let failed = |e: std::io::Error| Fail::output(&name, &e);
+    let mut done = 0;
+    for block in blocks.by_ref() {
+        let block = block?;
+        context.go_on()?;
+        if done == 0 {
+            sink.write(&header).map_err(failed)?;
+        }
+        sink.write(&lines(args, &fitted, &widths, &block)?).map_err(failed)?;
+        done += block.rows.len();
+    }
+    sink.finish(&name)?;
+    if blocks.dropped() > 0 {
+        let dropped = count(blocks.dropped(), "row");
+        context.warn(&[format!(
+            "{dropped} with missing numbers left out: use --id to tell which are there"
+        )]);
+    }
+    let text = match path {
+        Some(_) => format!("{} predicted, written to {name}", count(done, "row")),
+        None => String::new(),
+    };
+    let json = json!({
+        "command": "predict", "model": args.model, "data": args.data, "output": path,
+        "rows": done, "dropped": blocks.dropped(),
+    });
+    Ok(Reply { text, json, is_result: false })
+}

@@ -1,0 +1,69 @@
+//! The history of a training as a file.
+
+use crate::fail::{Fail, Result};
+use serde_json::json;
+use sparsegp::fit::Fitted;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Names of the numbers in a trace point: hyperparameters in the order of the paths.
+fn names(fitted: &Fitted) -> Vec<String> {
+    let mut names = Vec::new();
+    for (path, param) in fitted.model.params() {
+        if path == "inducing.points" {
+            continue;
+        }
+        if param.len() == 1 {
+            names.push(path);
+        } else {
+            names.extend((0..param.len()).map(|i| format!("{path}[{i}]")));
+        }
+    }
+    names
+}
+
+/// Writes objective (in the data's units) and hyperparameters (on the model's scale) of every
+/// iteration.
+pub fn write(path: &Path, fitted: &Fitted) -> Result<()> {
+    let offset = fitted.rows as f64 * fitted.scaler.log_jacobian();
+    let points = fitted.report.as_ref().map_or(&[][..], |report| &report.trace);
+    let names = names(fitted);
+    let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    let text = if is_json {
+        let points: Vec<_> = points
+            .iter()
+            .map(|p| {
+                let values = names.iter().cloned().zip(p.parameters.iter().map(|v| json!(v)));
+                json!({
+                    "iteration": p.iteration,
+                    "evaluations": p.evaluations,
+                    "objective": p.objective + offset,
+                    "gradient_norm": p.gradient_norm,
+                    "seconds": p.seconds,
+                    "parameters": values.collect::<serde_json::Map<_, _>>(),
+                })
+            })
+            .collect();
+        serde_json::to_string_pretty(&points).map_err(|e| Fail::Work(e.to_string()))? + "\n"
+    } else {
+        let mut text = String::from("iteration,evaluations,objective,gradient_norm,seconds");
+        names.iter().for_each(|name| text.extend([",", name.as_str()]));
+        text.push('\n');
+        for p in points {
+            // Writing to a string cannot fail.
+            let _ = write!(
+                text,
+                "{},{},{},{},{}",
+                p.iteration,
+                p.evaluations,
+                p.objective + offset,
+                p.gradient_norm,
+                p.seconds
+            );
+            p.parameters.iter().for_each(|v| text.push_str(&format!(",{v}")));
+            text.push('\n');
+        }
+        text
+    };
+    Ok(sparsegp::atomic::write_atomically(path, text.as_bytes())?)
+}

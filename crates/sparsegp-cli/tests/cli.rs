@@ -1,0 +1,18 @@
+//! The program as people and scripts use it: every test runs the binary in a folder of its own.
+
+#[path = "cli/support.rs"]
+mod support;
+
+#[path = "cli/commands.rs"]
+mod commands;
+#[path = "cli/formats.rs"]
+mod formats;
+#[path = "cli/handled.rs"]
+mod handled;
+#[cfg(unix)]
+#[path = "cli/interrupt.rs"]
+mod interrupt;
+#[path = "cli/options.rs"]
+mod options;
+#[path = "cli/refusals.rs"]
+mod refusals;

@@ -1,0 +1,197 @@
+//! Every command on its happy path, and that they agree with each other.
+
+use crate::support::{Folder, close, column, number, plane, snelson, texts};
+
+#[test]
+fn the_demo_needs_nothing_and_leaves_three_files() {
+    let folder = Folder::new();
+    let run = folder.ok("demo");
+    for part in ["exact", "titsias2025", "inducing.points", "95 %", "Try next", "test"] {
+        assert!(run.out.contains(part), "{}\nlacks {part}", run.out);
+    }
+    assert_eq!(
+        folder.files(),
+        ["sparsegp-demo.csv", "sparsegp-demo.safetensors", "sparsegp-demo.svg"]
+    );
+    let svg = folder.read("sparsegp-demo.svg");
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    for part in ["<polygon", "<polyline", "<circle", "inducing points", "95 % of new observations"]
+    {
+        assert!(svg.contains(part), "{part}");
+    }
+    assert!(!svg.contains("NaN"));
+    // What it tells to try next works.
+    for line in run.out.lines().filter(|line| line.starts_with("  sparsegp ")) {
+        if !line.contains("TABLE") {
+            folder.ok(line.trim().strip_prefix("sparsegp ").unwrap());
+        }
+    }
+    assert!(folder.files().contains(&"matern.svg".to_owned()));
+    // The bounds are ordered as they should be.
+    let json = folder.json("demo");
+    let objective = |i: usize| number(&json, &format!("/fits/{i}/model/objective"));
+    assert!(objective(0) > objective(1) && objective(1) > objective(2));
+    assert!(objective(2) > objective(3));
+}
+
+#[test]
+fn fit_score_and_predict_agree() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let fit = folder.json("fit s.csv --target y --inducing 10 -o m.safetensors --trace t.csv");
+    let score = folder.json("score m.safetensors s.csv");
+    let scores = &fit["scores"]["train"]["overall"];
+    assert_eq!(scores, &score["scores"]["overall"]);
+    assert_eq!(scores, &score["scores"]["targets"]["y"]);
+    folder.ok("predict m.safetensors s.csv -o p.csv --quantiles 0.05,0.5,0.95");
+    let (table, p) = (folder.read("s.csv"), folder.read("p.csv"));
+    assert!(p.starts_with("mean,sd,q0.05,q0.5,q0.95\n"));
+    let (y, mean, sd) = (column(&table, "y"), column(&p, "mean"), column(&p, "sd"));
+    let n = y.len() as f64;
+    assert_eq!(mean.len(), y.len());
+    let (mut squares, mut density) = (0.0, 0.0);
+    for i in 0..y.len() {
+        let z = (y[i] - mean[i]) / sd[i];
+        squares += (y[i] - mean[i]).powi(2) / n;
+        density += (0.5 * std::f64::consts::TAU.ln() + sd[i].ln() + 0.5 * z * z) / n;
+    }
+    close(number(&score, "/scores/overall/rmse"), squares.sqrt(), 1e-12);
+    close(number(&score, "/scores/overall/nlpd"), density, 1e-12);
+    for (i, q) in column(&p, "q0.95").iter().enumerate() {
+        close(*q, mean[i] + 1.644_853_626_951_472_7 * sd[i], 1e-12);
+        close(column(&p, "q0.5")[i], mean[i], 1e-12);
+    }
+    // The latent function is less uncertain, by the noise.
+    folder.ok("predict m.safetensors s.csv -o f.csv --latent");
+    let latent = column(&folder.read("f.csv"), "sd");
+    let noise = sd[0].powi(2) - latent[0].powi(2);
+    assert!(noise > 0.0);
+    for i in 0..y.len() {
+        close(sd[i].powi(2) - latent[i].powi(2), noise, 1e-9);
+    }
+    // The trace ends at the objective that is reported.
+    let objective = column(&folder.read("t.csv"), "objective");
+    close(*objective.last().unwrap(), number(&fit, "/model/objective"), 1e-9);
+    assert_eq!(column(&folder.read("t.csv"), "likelihood.variance").len(), objective.len());
+}
+
+#[test]
+fn objective_and_scores_are_in_the_data_s_units() {
+    let folder = Folder::new();
+    let scaled: String = snelson()
+        .lines()
+        .enumerate()
+        .map(|(i, line)| match (i, line.split_once(',')) {
+            (1.., Some((x, y))) => {
+                let (x, y) = (x.parse::<f64>().unwrap(), y.parse::<f64>().unwrap());
+                format!("{},{}\n", 1000.0 * x - 7.0, 50.0 * y + 3.0)
+            }
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    folder.write("a.csv", snelson());
+    folder.write("b.csv", scaled);
+    let a = folder.json("fit a.csv --target y --split 0.2");
+    let b = folder.json("fit b.csv --target y --split 0.2");
+    let shift = 50.0f64.ln();
+    let rows = number(&a, "/model/rows");
+    close(number(&b, "/model/objective"), number(&a, "/model/objective") - rows * shift, 1e-5);
+    for rows in ["train", "test"] {
+        let get = |json, name| number(json, &format!("/scores/{rows}/overall/{name}"));
+        close(get(&b, "rmse"), 50.0 * get(&a, "rmse"), 1e-4);
+        close(get(&b, "nlpd"), get(&a, "nlpd") + shift, 1e-4);
+        close(get(&b, "msll"), get(&a, "msll"), 1e-4);
+    }
+    // kernel.variance, kernel.lengthscales, likelihood.variance
+    for (i, factor) in [(0, 2500.0), (1, 1000.0), (2, 2500.0)] {
+        let at = |unit| format!("/model/parameters/{i}/{unit}/0");
+        close(number(&b, &at("value")), number(&a, &at("value")), 1e-3);
+        close(number(&b, &at("data_units")), factor * number(&a, &at("data_units")), 1e-3);
+    }
+}
+
+#[test]
+fn several_targets() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(80));
+    let fit = folder.ok(
+        "fit p.csv --target y --target z --ignore key --split 0.25 -o m.safetensors --plot p.svg",
+    );
+    assert!(fit.out.contains("  y ") && fit.out.contains("  z "), "{}", fit.out);
+    assert!(folder.read("p.svg").contains("predicted = observed"));
+    let score = folder.json("score m.safetensors p.csv");
+    assert!(
+        number(&score, "/scores/targets/z/rmse") > 2.0 * number(&score, "/scores/targets/y/rmse")
+    );
+    let predicted = folder.ok("predict m.safetensors p.csv --id key --quantiles 0.9");
+    let header = predicted.out.lines().next().unwrap();
+    assert_eq!(header, "key,y_mean,y_sd,y_q0.9,z_mean,z_sd,z_q0.9");
+    assert_eq!(texts(&predicted.out, "key"), texts(&plane(80), "key"));
+}
+
+#[test]
+fn inspect_shows_what_fit_showed() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let fit = folder.json("fit s.csv --target y --inducing 9 --freeze likelihood -o m.safetensors");
+    let inspected = folder.json("inspect m.safetensors");
+    assert_eq!(fit["model"], inspected);
+    let text = folder.ok("inspect m.safetensors").out;
+    for part in ["titsias2025", "kernel.lengthscales", "frozen", "9×1", "objective", "--full"] {
+        assert!(text.contains(part), "{text}\nlacks {part}");
+    }
+    let full = folder.ok("inspect m.safetensors --full").out;
+    assert!(full.lines().count() > text.lines().count() + 8, "{full}");
+}
+
+#[test]
+fn methods_and_kernels_list_the_registries() {
+    let folder = Folder::new();
+    let methods = folder.ok("methods").out;
+    for entry in sparsegp::methods::REGISTRY {
+        assert!(methods.contains(entry.name));
+    }
+    let kernels = folder.ok("kernels").out;
+    for entry in sparsegp::kernels::REGISTRY {
+        assert!(kernels.contains(entry.name));
+    }
+    assert!(kernels.contains("matern32 + linear"));
+    let count = |command| folder.json(command).as_array().unwrap().len();
+    assert_eq!(count("methods"), sparsegp::methods::REGISTRY.len());
+    assert_eq!(count("kernels"), sparsegp::kernels::REGISTRY.len());
+}
+
+#[test]
+fn every_command_explains_itself_and_quiet_is_quiet() {
+    let folder = Folder::new();
+    for command in ["", "demo", "fit", "predict", "score", "inspect", "methods", "kernels"] {
+        assert!(folder.ok(&format!("{command} --help")).out.contains("Usage: sparsegp"));
+    }
+    assert!(folder.ok("--help").out.contains("130"));
+    for command in ["fit", "predict", "score", "inspect"] {
+        assert!(folder.ok(&format!("{command} --help")).out.contains("Examples:"));
+    }
+    folder.write("s.csv", snelson());
+    let run = folder.ok("fit s.csv --target y --inducing 5 -o m.safetensors --quiet");
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""));
+    assert!(folder.ok("score m.safetensors s.csv --quiet").out.contains("RMSE"));
+    let run = folder.ok("predict m.safetensors s.csv --quiet");
+    assert_eq!((run.out.lines().count(), run.err.as_str()), (201, ""));
+}
+
+#[test]
+fn who_reads_only_the_beginning_is_no_failure() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(3000));
+    folder.ok("fit p.csv --target y --features a --inducing 5 --max-iterations 3 -o m.safetensors");
+    let mut child = folder
+        .command("predict m.safetensors p.csv --threads 1")
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}

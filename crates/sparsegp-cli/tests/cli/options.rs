@@ -1,0 +1,154 @@
+//! Options of `fit`.
+
+use crate::support::{Folder, bundled, close, column, number, plane, snelson, tensors};
+
+#[test]
+fn streaming_changes_nothing_but_memory() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(700));
+    let fit = |name: &str, more: &str| {
+        folder.json(&format!(
+            "fit p.csv --target y --features a,b --inducing 15 --max-iterations 15 --split 0.2 \
+             -o {name} {more}"
+        ))
+    };
+    let (memory, stream) = (fit("a.safetensors", ""), fit("b.safetensors", "--stream"));
+    close(number(&memory, "/model/objective"), number(&stream, "/model/objective"), 1e-10);
+    let predict = |name| folder.ok(&format!("predict {name} p.csv")).out;
+    let (a, b) = (predict("a.safetensors"), predict("b.safetensors"));
+    for name in ["mean", "sd"] {
+        column(&a, name).into_iter().zip(column(&b, name)).for_each(|(a, b)| close(a, b, 1e-7));
+    }
+    let rmse = |json| number(json, "/scores/test/overall/rmse");
+    close(rmse(&memory), rmse(&stream), 1e-7);
+}
+
+#[test]
+fn threads_and_repetition_change_no_bit() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(600));
+    for (name, threads) in [("a", 1), ("b", 2), ("c", 2)] {
+        folder.ok(&format!(
+            "fit p.csv --target y --features a,b --inducing 20 --max-iterations 12 \
+             --threads {threads} -o {name}"
+        ));
+    }
+    let all = ["a", "b", "c"].map(|name| tensors(&folder.bytes(name)));
+    assert!(all[0].iter().any(|(name, _)| name == "inducing.points"));
+    assert_eq!(all[0], all[1]);
+    assert_eq!(all[1], all[2]);
+    let predict = |threads| folder.ok(&format!("predict a p.csv --threads {threads}")).out;
+    assert_eq!(predict(1), predict(2));
+}
+
+#[test]
+fn the_seed_decides_the_split() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let rmse = |seed| {
+        let fit = format!("fit s.csv --target y --max-iterations 5 --split 0.3 --seed {seed}");
+        number(&folder.json(&fit), "/scores/test/overall/rmse")
+    };
+    assert_eq!(rmse(1), rmse(1));
+    assert_ne!(rmse(1), rmse(2));
+}
+
+#[test]
+fn a_mask_from_a_file() {
+    let folder = Folder::new();
+    folder.write("d.csv", bundled("airfoil.csv.gz"));
+    folder.write("masks.csv", bundled("airfoil.test-masks.csv.gz"));
+    let fit = folder.json(
+        "fit d.csv --target y --inducing 20 --max-iterations 5 --test-mask masks.csv:split3 -o m",
+    );
+    let mask = column(&folder.read("masks.csv"), "split3");
+    let tests: f64 = mask.iter().sum();
+    for (side, rows) in [("train", mask.len() as f64 - tests), ("test", tests)] {
+        let score = folder.json(&format!("score m d.csv --test-mask masks.csv:split3 --on {side}"));
+        assert_eq!(score["scores"], fit["scores"][side]);
+        assert_eq!(number(&score, "/rows"), rows);
+    }
+}
+
+#[test]
+fn methods_selections_kernels_and_means() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let fit = |more: &str| folder.json(&format!("fit s.csv --target y --max-iterations 4 {more}"));
+    for (asked, found) in [("exact", "exact"), ("sgpr", "titsias2009"), ("Spherical", "spherical")]
+    {
+        let json = fit(&format!("--method {asked} --inducing 6"));
+        assert_eq!(json["model"]["method"], found);
+    }
+    assert_eq!(fit("")["model"]["method"], "exact");
+    assert!(fit("")["model"]["reason"].as_str().unwrap().contains("200 rows"));
+    assert_eq!(fit("--inducing 6")["model"]["method"], "titsias2025");
+    for selection in ["random", "kmeans", "greedy-variance"] {
+        let json = fit(&format!("--inducing 6 --inducing-from {selection}"));
+        assert_eq!(number(&json, "/model/inducing_points"), 6.0);
+    }
+    let json = fit("--kernel 'matern52 + linear' --mean constant");
+    assert_eq!(json["model"]["kernel"]["type"], "sum");
+    assert_eq!(json["model"]["mean"], "constant");
+    let json = fit("--kernel '{\"type\": \"rbf\", \"variance\": 2.5}' --freeze kernel.variance");
+    assert_eq!(number(&json, "/model/parameters/0/value/0"), 2.5);
+    let json = fit("--optimiser adam --learning-rate 0.05 --jitter absolute:1e-6 --inducing 5");
+    assert_eq!(number(&json, "/model/training/diagnostics/jitter"), 1e-6);
+    assert_eq!(number(&json, "/model/training/iterations"), 4.0);
+}
+
+#[test]
+fn inducing_points_from_a_file_are_in_the_data_s_units() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    folder.write("z.csv", "other,x0\n9,1.5\n9,2.25\n9,4\n");
+    folder.ok("fit s.csv --target y --inducing-from z.csv --freeze inducing -o m");
+    let json = folder.json("inspect m");
+    let points = json["parameters"].as_array().unwrap().last().unwrap();
+    assert_eq!(points["path"], "inducing.points");
+    assert_eq!(points["frozen"], true);
+    for (i, z) in [1.5, 2.25, 4.0].into_iter().enumerate() {
+        close(number(points, &format!("/data_units/{i}")), z, 1e-12);
+    }
+}
+
+#[test]
+fn set_and_freeze_are_on_the_model_s_scale() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(100));
+    let json = folder.json(
+        "fit p.csv --target y --features a,b --set kernel.lengthscales=0.5,2 --freeze kernel \
+         --set likelihood.variance=0.03 --freeze likelihood.variance",
+    );
+    let lengthscales = &json["model"]["parameters"][1];
+    assert_eq!(lengthscales["value"], serde_json::json!([0.5, 2.0]));
+    let scale = number(&json, "/model/scaler/x_scale/1");
+    close(number(lengthscales, "/data_units/1"), 2.0 * scale, 1e-12);
+    let noise = &json["model"]["parameters"][2];
+    assert_eq!((number(noise, "/value/0"), &noise["frozen"]), (0.03, &true.into()));
+    let y = number(&json, "/model/scaler/y_scale/0");
+    close(number(noise, "/data_units/0"), 0.03 * y * y, 1e-12);
+}
+
+#[test]
+fn without_standardising_both_scales_are_one() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let json = folder.json("fit s.csv --target y --no-standardise --max-iterations 20");
+    assert_eq!(json["model"]["mean"], "constant");
+    for parameter in json["model"]["parameters"].as_array().unwrap() {
+        assert_eq!(parameter["value"], parameter["data_units"]);
+    }
+}
+
+#[test]
+fn a_trace_as_json() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    folder.ok("fit s.csv --target y --max-iterations 6 --trace t.json");
+    let trace: serde_json::Value = serde_json::from_str(&folder.read("t.json")).unwrap();
+    let points = trace.as_array().unwrap();
+    assert_eq!(points.len(), 6);
+    assert!(number(&points[5], "/objective") > number(&points[0], "/objective"));
+    assert!(number(&points[5], "/parameters/kernel.lengthscales") > 0.0);
+}
