@@ -159,7 +159,7 @@ impl Cholesky {
     pub fn adjoint(&self, l_bar: MatRef<'_, f64>) -> Mat<f64> {
         let n = self.size();
         let lower = Mat::from_fn(n, n, |i, j| if i >= j { l_bar[(i, j)] } else { 0.0 });
-        let mut p = self.l.transpose() * lower;
+        let mut p = super::product(self.l.transpose(), lower.as_ref());
         for j in 0..n {
             p[(j, j)] *= 0.5;
             for i in 0..j {

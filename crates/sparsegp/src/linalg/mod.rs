@@ -32,6 +32,12 @@ pub fn column_mut(a: MatMut<'_, f64>, j: usize) -> &mut [f64] {
     a.try_as_col_major_mut().expect("matrices here are column-major").col_mut(j).as_slice_mut()
 }
 
+/// The same parallelism unless the result is one column or row: products of a matrix with a vector
+/// are split by threads along their sums, which would make the result depend on how many there are.
+fn unless_vector(rows: usize, columns: usize, par: Par) -> Par {
+    if rows == 1 || columns == 1 { Par::Seq } else { par }
+}
+
 /// `dst = alpha·a·b` (or `dst += …`).
 pub fn gemm(
     dst: MatMut<'_, f64>,
@@ -41,7 +47,15 @@ pub fn gemm(
     alpha: f64,
     par: Par,
 ) {
+    let par = unless_vector(dst.nrows(), dst.ncols(), par);
     matmul::matmul(dst, accum, a, b, alpha, par);
+}
+
+/// a·b, on the threads of the current pool.
+pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    let mut product = Mat::zeros(a.nrows(), b.ncols());
+    gemm(product.as_mut(), Accum::Replace, a, b, 1.0, par_for(a.nrows()));
+    product
 }
 
 /// Lower triangle of `dst = alpha·aᵀ·b` (or `dst += …`) where the product is known to be symmetric;
@@ -69,11 +83,13 @@ pub fn gram_lower(
 
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+    let par = unless_vector(b.nrows(), b.ncols(), par);
     triangular_solve::solve_lower_triangular_in_place(l, b, par);
 }
 
 /// Solves `Lᵀ X = B` in place.
 pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+    let par = unless_vector(b.nrows(), b.ncols(), par);
     triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
 }
 

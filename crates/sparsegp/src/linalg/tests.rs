@@ -233,3 +233,33 @@ fn factorisations_give_the_same_bits_on_any_number_of_threads() {
         assert_eq!(one, bits(threads), "{threads} threads");
     }
 }
+
+/// One column or row included: those go another way.
+#[test]
+fn threads_do_not_change_the_bits() {
+    let n = 800;
+    let l = Mat::from_fn(n, n, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 0.0,
+        std::cmp::Ordering::Equal => 2.5 + (i as f64).sin(),
+        std::cmp::Ordering::Greater => 0.1 * ((i * 7 + j * 3) as f64).sin(),
+    });
+    for columns in [1, 2, 3, n] {
+        let b = Mat::from_fn(n, columns, |i, j| ((i * (j + 1)) as f64 * 0.3).sin());
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.expect("a pool of threads").install(|| {
+                let par = Par::rayon(0);
+                let (mut lower, mut upper) = (b.clone(), b.clone());
+                solve_lower(l.as_ref(), lower.as_mut(), par);
+                solve_lower_transpose(l.as_ref(), upper.as_mut(), par);
+                let right = product(l.as_ref(), b.as_ref());
+                let left = product(b.transpose(), l.as_ref()).transpose().to_owned();
+                [lower, upper, right, left]
+            })
+        };
+        let one = on(1);
+        for threads in [2, 3] {
+            assert!(one == on(threads), "{columns} columns on {threads} threads");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, column_mut, dot};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, product};
 use crate::model::{Model, Posterior};
 use crate::terms::{Pooling, Term};
 use faer::reborrow::ReborrowMut;
@@ -366,7 +366,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let value = finite(value, "the upper bound")?;
     // ‖y − m − Φᵀẽ‖² = ‖y − m‖² − 2ẽᵀΦ(y − m) + ẽᵀΦΦᵀẽ
     let e = &quadratic.mean;
-    let gram_e = &pass.folded.gram * e;
+    let gram_e = product(pass.folded.gram.as_ref(), e.as_ref());
     let squares = pass.squares - 2.0 * dot(e.as_ref(), pass.phi_y.as_ref())
         + dot(e.as_ref(), gram_e.as_ref());
     let c = 0.5 * squares / (wide * wide);

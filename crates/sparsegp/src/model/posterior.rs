@@ -6,7 +6,7 @@ use crate::kernels::{Kernel, Tape};
 use crate::likelihoods::Gaussian;
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, add_row_dots, column_mut, gemm, mirror_lower,
-    par_for, solve_lower, solve_lower_transpose,
+    par_for, product, solve_lower, solve_lower_transpose,
 };
 use crate::means::Mean;
 
@@ -84,8 +84,9 @@ impl Posterior {
     /// q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): mean M×P and covariance
     /// M×M. None for exact inference.
     pub fn q_u(&self) -> Option<(Mat<f64>, Mat<f64>)> {
-        let root = self.factor.l.as_ref() * self.q_sqrt.as_ref()?;
-        Some((self.factor.l.as_ref() * &self.q_mu, &root * root.transpose()))
+        let l = self.factor.l.as_ref();
+        let root = product(l, self.q_sqrt()?);
+        Some((product(l, self.q_mu()), product(root.as_ref(), root.transpose())))
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
@@ -165,7 +166,7 @@ impl Posterior {
         self.kernel.evaluate(x, None, covariance.as_mut(), &mut Tape::off());
         gemm(covariance.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
         if let Some(root) = &self.q_sqrt {
-            let s = &phi * root;
+            let s = product(phi.as_ref(), root.as_ref());
             gemm(covariance.as_mut(), Accum::Add, s.as_ref(), s.transpose(), 1.0, par);
         }
         mirror_lower(covariance.as_mut());

@@ -2,6 +2,7 @@
 
 use crate::support::{Parts, fitted, options, refusal, take_apart};
 use serde_json::{Value, json};
+use sparsegp::fit::Of;
 use sparsegp::io::{load, save};
 use sparsegp::rng::{below, stream, uniform};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -162,9 +163,8 @@ fn no_header_makes_it_panic() {
                 Err(error) => assert!(matches!(error, sparsegp::Error::File { .. }), "{error:?}"),
                 Ok(fitted) => {
                     let x = crate::support::places();
-                    let (mean, variance) = fitted
-                        .predict(x.as_ref(), sparsegp::fit::Of::Observations)
-                        .expect("three inputs");
+                    let (mean, variance) =
+                        fitted.predict(x.as_ref(), Of::Observations).expect("three inputs");
                     assert_eq!((mean.ncols(), variance.ncols()), (2, 2));
                     assert!(!fitted.parameters().is_empty());
                     assert_eq!((fitted.target_mean.len(), fitted.target_variance.len()), (2, 2));

@@ -132,3 +132,38 @@ fn a_failure_leaves_what_was_there() {
     left.sort();
     assert_eq!(left, ["a folder", "older.safetensors"]);
 }
+
+/// Others may read a model whom the umask lets read files; and a socket is not replaced by a file.
+#[cfg(unix)]
+#[test]
+fn permissions_and_special_files_are_respected() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let own = fitted(1, &options("exact", "rbf"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (ordinary, model) = (folder.path().join("ordinary"), folder.path().join("model"));
+    std::fs::write(&ordinary, "text").expect("room for a file");
+    save(&own, &model).expect("room for a file");
+    let mode = |path: &std::path::Path| {
+        std::fs::metadata(path).expect("a file").permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&model), mode(&ordinary));
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+    assert!(matches!(save(&own, &socket), Err(sparsegp::Error::File { .. })));
+    let kind = std::fs::metadata(&socket).expect("the socket").file_type();
+    assert!(kind.is_socket(), "it is still there");
+}
+
+/// A disk without room is an error; by a link, so that no mistake can harm the device.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_device_is_an_error() {
+    use std::os::unix::fs::FileTypeExt;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let link = folder.path().join("full");
+    std::os::unix::fs::symlink("/dev/full", &link).expect("a link");
+    let outcome = save(&fitted(1, &options("exact", "rbf")), &link);
+    assert!(matches!(outcome, Err(sparsegp::Error::File { ref path, .. }) if *path == link));
+    let kind = std::fs::metadata(&link).expect("the device").file_type();
+    assert!(kind.is_char_device(), "it is still there");
+}

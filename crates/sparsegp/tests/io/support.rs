@@ -37,9 +37,11 @@ pub fn fitted(p: usize, options: &FitOptions) -> Fitted {
     fit(&dataset(p), options, &Cpu::default(), &mut ()).expect("a fit")
 }
 
-/// Inputs to predict at, on the model's scale.
+/// Inputs to predict at.
 pub fn places() -> Mat<f64> {
-    Mat::from_fn(23, 3, |i, q| ((i + 5 * q) as f64 * 0.71).cos() * 1.7)
+    Mat::from_fn(23, 3, |i, q| {
+        ((i + 5 * q) as f64 * 0.71).cos() * [4.0, 0.03, 700.0][q] + [10.0, 0.0, -4e3][q]
+    })
 }
 
 /// A safetensors file: the header as JSON, and the bytes that the tensors' offsets count in.

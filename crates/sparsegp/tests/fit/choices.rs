@@ -1,0 +1,171 @@
+//! What options ask for is what happens.
+
+use crate::support::{arrays, bits, fit, options, prepare, table, value};
+use sparsegp::Error;
+use sparsegp::fit::{AUTO_EXACT, Dataset, FitOptions};
+
+#[test]
+fn auto_is_exact_while_that_is_affordable() {
+    assert_eq!(AUTO_EXACT, 2000);
+    for (n, inducing, method, count) in [
+        (1999, None, "exact", 0),
+        (2000, None, "exact", 0),
+        (2001, None, "titsias2025", 512),
+        (2001, Some(7), "titsias2025", 7),
+        (300, Some(7), "titsias2025", 7),
+    ] {
+        let options = FitOptions { inducing, pilot: 0, ..options("auto", 0) };
+        let (model, reason, warnings) = prepare(&table(n, 1), &options).expect("a model");
+        assert_eq!(model.method.name(), method, "{n}: {reason}");
+        assert_eq!(model.inducing_points().map_or(0, |z| z.nrows()), count, "{n}");
+        assert!(reason.contains(&count.to_string()) || count == 0, "{reason}");
+        assert!(reason.contains(&n.to_string()) || n == 300, "{reason}");
+        assert!(warnings.is_empty(), "{warnings:?}");
+    }
+}
+
+#[test]
+fn exact_inference_on_too_many_rows_is_refused() {
+    let n = 32_769;
+    let error = fit(&table(n, 1), &options("exact", 1)).expect_err("8 GiB for one matrix");
+    let text = error.to_string();
+    assert!(matches!(error, Error::Invalid(_)), "{text}");
+    assert!(text.contains("32769") && text.contains("titsias2025"), "{text}");
+}
+
+#[test]
+fn values_that_are_set_and_frozen_stay() {
+    let dataset = table(60, 2);
+    for method in ["exact", "titsias2025"] {
+        let mut own = options(method, 15);
+        own.kernel = "rbf + linear".into();
+        own.set = vec![
+            ("kernel.kernels[0].lengthscales".into(), vec![0.83, 2.7]),
+            ("likelihood.variance".into(), vec![0.037]),
+            ("kernel.kernels[1].variance".into(), vec![0.61]),
+        ];
+        own.freeze = vec!["kernel.kernels[0].lengthscales".into(), "likelihood".into()];
+        let fitted = fit(&dataset, &own).expect("a fit");
+        let at = |path: &str| value(&fitted.model, path);
+        assert_eq!(at("kernel.kernels[0].lengthscales"), [0.83, 2.7], "{method}");
+        assert_eq!(at("likelihood.variance"), [0.037], "{method}");
+        // not frozen: where it starts, and not where it ends
+        assert_ne!(at("kernel.kernels[1].variance"), [0.61], "{method}");
+        let (start, ..) = prepare(&dataset, &own).expect("a model");
+        assert_eq!(value(&start, "kernel.kernels[1].variance"), [0.61], "{method}");
+        let frozen = |path: &str| fitted.parameters().iter().any(|r| r.path == path && r.frozen);
+        assert!(frozen("likelihood.variance") && !frozen("kernel.kernels[0].variance"));
+        // a whole group, at its starting values
+        let own = FitOptions { freeze: vec!["kernel".into()], ..options(method, 15) };
+        let (start, ..) = prepare(&dataset, &own).expect("a model");
+        let fitted = fit(&dataset, &own).expect("a fit");
+        for path in ["kernel.variance", "kernel.lengthscales"] {
+            assert_eq!(value(&fitted.model, path), value(&start, path), "{method}");
+        }
+        assert_ne!(value(&fitted.model, "likelihood.variance"), [0.1], "{method}");
+    }
+    // one number for all of a vector, and inducing points too
+    let mut own = options("titsias2009", 10);
+    let points: Vec<f64> = (0..24).map(|i| (i as f64 * 0.9).sin()).collect();
+    own.set = vec![
+        ("kernel.lengthscales".into(), vec![1.25]),
+        ("inducing.points".into(), points.clone()),
+    ];
+    own.freeze = vec!["inducing.points".into(), "kernel.lengthscales".into()];
+    let fitted = fit(&dataset, &own).expect("a fit");
+    assert_eq!(value(&fitted.model, "inducing.points"), points);
+    assert_eq!(value(&fitted.model, "kernel.lengthscales"), [1.25, 1.25]);
+}
+
+#[test]
+fn paths_that_do_not_exist_name_the_nearest() {
+    let dataset = table(30, 2);
+    let asks = |method: &str, set: &[(&str, &[f64])], freeze: &[&str]| {
+        let mut own = options(method, 1);
+        own.set = set.iter().map(|(path, v)| (path.to_string(), v.to_vec())).collect();
+        own.freeze = freeze.iter().map(|path| path.to_string()).collect();
+        fit(&dataset, &own).expect_err("a mistake")
+    };
+    for method in ["exact", "titsias2025"] {
+        for (error, asked, wanted) in [
+            (
+                asks(method, &[("kernel.lengthscale", &[1.0])], &[]),
+                "kernel.lengthscale",
+                "kernel.lengthscales",
+            ),
+            (asks(method, &[], &["kernel.varience"]), "kernel.varience", "kernel.variance"),
+            (asks(method, &[], &["likelihod"]), "likelihod", "likelihood.variance"),
+        ] {
+            let text = error.to_string();
+            let Error::UnknownParameter { path, nearest } = error else { panic!("{text}") };
+            assert_eq!((path.as_str(), nearest[0].as_str()), (asked, wanted));
+            assert!(text.contains(&format!("nearest: `{wanted}`")), "{text}");
+        }
+    }
+    let error = asks("titsias2009", &[("inducing.point", &[1.0])], &[]);
+    assert!(error.to_string().contains("`inducing.points`"), "{error}");
+    let error = asks("exact", &[("inducing.points", &[1.0])], &[]);
+    assert!(matches!(error, Error::UnknownParameter { .. }), "{error}");
+    let many: &[f64] = &[1.0, 2.0, 3.0];
+    for (path, values) in [("kernel.lengthscales", many), ("kernel.variance", &[-0.5])] {
+        let error = asks("exact", &[(path, values)], &[]);
+        assert!(matches!(&error, Error::InvalidParameter { path: own, .. } if own == path));
+    }
+}
+
+#[test]
+fn the_pilot_leaves_given_values_alone() {
+    let dataset = table(300, 2);
+    let mut own = options("titsias2025", 0);
+    own.kernel = "rbf(lengthscales=[0.41, 0.9]) + matern32".into();
+    own.set = vec![("kernel.kernels[1].variance".into(), vec![0.27])];
+    own.freeze = vec!["kernel.kernels[0].variance".into()];
+    let at =
+        |pilot: usize| prepare(&dataset, &FitOptions { pilot, ..own.clone() }).expect("a model");
+    let ((with, ..), (without, ..)) = (at(80), at(0));
+    for path in [
+        "kernel.kernels[0].lengthscales",
+        "kernel.kernels[1].variance",
+        "kernel.kernels[0].variance",
+    ] {
+        assert_eq!(value(&with, path), value(&without, path), "{path}");
+    }
+    assert_eq!(value(&with, "kernel.kernels[0].lengthscales"), [0.41, 0.9]);
+    assert_eq!(value(&with, "kernel.kernels[1].variance"), [0.27]);
+    for path in ["likelihood.variance", "kernel.kernels[1].lengthscales"] {
+        assert_ne!(value(&with, path), value(&without, path), "{path}");
+    }
+    // given is not frozen: the model's own training may move them
+    let frozen = |path: &str| with.params().iter().any(|(own, p)| own == path && p.frozen);
+    assert!(!frozen("kernel.kernels[1].variance") && frozen("kernel.kernels[0].variance"));
+    let trained = fit(&dataset, &FitOptions { pilot: 80, train: options("exact", 5).train, ..own });
+    let trained = trained.expect("a fit").model;
+    assert_ne!(value(&trained, "kernel.kernels[1].variance"), [0.27]);
+    // no more rows than the pilot's: there is none
+    let model = |pilot| prepare(&dataset, &FitOptions { pilot, ..options("titsias2025", 0) });
+    assert_eq!(bits(&model(300).expect("a model").0), bits(&model(0).expect("a model").0));
+}
+
+#[test]
+fn what_cannot_be_learnt_from_is_refused() {
+    let (x, y) = arrays(4, 2);
+    let rows = |n: usize, d: usize| {
+        let (x, y) = (x.as_ref().subrows(0, n), y.as_ref().subrows(0, n));
+        Dataset::from_arrays(x.subcols(0, d).to_owned(), y.to_owned(), true)
+    };
+    assert!(rows(0, 1).is_err() && rows(1, 1).is_err());
+    assert!(fit(&rows(4, 0).expect("a table"), &options("exact", 1)).is_err());
+    let dataset = rows(4, 2).expect("a table");
+    let none = FitOptions { inducing: Some(0), ..options("titsias2009", 1) };
+    assert!(fit(&dataset, &none).expect_err("no points").to_string().contains("at least one"));
+    for change in [
+        |o: &mut FitOptions| o.kernel = "rbg".into(),
+        |o: &mut FitOptions| o.mean = Some("quadratic".into()),
+        |o: &mut FitOptions| o.method = "titsias2024".into(),
+    ] {
+        let mut own = options("exact", 1);
+        change(&mut own);
+        let text = fit(&dataset, &own).expect_err("a name that is not known").to_string();
+        assert!(text.contains("nearest"), "{text}");
+    }
+}
