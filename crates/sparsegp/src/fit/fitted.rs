@@ -50,7 +50,7 @@ pub struct Fitted {
 
 impl Fitted {
     /// Log evidence or bound of the training data in their own units: the model's objective plus the
-    /// Jacobian of standardisation.
+    /// Jacobian of standardisation. Log priors, where there are any, are part of it.
     pub fn objective(&self) -> Option<f64> {
         let report = self.report.as_ref()?;
         Some(report.objective + self.rows as f64 * self.scaler.log_jacobian())

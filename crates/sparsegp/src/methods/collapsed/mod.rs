@@ -1,0 +1,110 @@
+//! The collapsed family: q(u) at its optimum for Gaussian noise, in closed form.
+//!
+//! With Φ = L⁻¹Kuf, B = I + ΦΦᵀ/σ² = L_B L_Bᵀ, e = B⁻¹Φ(Y − m)/σ²:
+//! F = −½{PN log 2πσ² + P log|B| + ‖Y − m‖²/σ² − ‖L_B⁻¹Φ(Y − m)/σ²‖²} − P ρ,
+//! q(v) = N(e, B⁻¹) over the whitened inducing variables (Titsias 2009; ρ in [`crate::terms`]).
+//! The gradient is the adjoint of the uncollapsed bound at this q (envelope): slopes
+//! a = (y − m − φᵀe)/σ², b = −P/2σ², c = −P ∂ρ/∂r, and Φa = e there.
+
+mod parts;
+mod upper;
+
+pub use upper::upper_bound;
+
+use super::{Diagnostics, Evaluation, Method};
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::kernels::Tape;
+use crate::linalg::Cholesky;
+use crate::model::{Model, Posterior};
+use crate::terms::Term;
+use parts::{
+    GaussianRows, Inducing, PullBack, RowSlopes, core, finite, first_pass, scaled, sum, trace,
+};
+
+/// A bound of the collapsed family.
+pub struct Collapsed {
+    /// What tells it from the others.
+    pub term: &'static dyn Term,
+}
+
+impl std::fmt::Debug for Collapsed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Collapsed({})", self.term.name())
+    }
+}
+
+impl Method for Collapsed {
+    fn name(&self) -> &'static str {
+        self.term.name()
+    }
+
+    fn is_sparse(&self) -> bool {
+        true
+    }
+
+    fn evaluate(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Evaluation> {
+        let inducing = Inducing::new(model, Tape::recording())?;
+        let mut pass = first_pass(model, &inducing, self.term, engine, data)?;
+        let (p, n, noise) = (pass.outputs, pass.rows, pass.noise);
+        let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
+        let value = -0.5
+            * (p * n * (2.0 * std::f64::consts::PI * noise).ln()
+                + p * core.factor.log_det()
+                + pass.squares / noise
+                - core.explained)
+            - p * pass.penalty;
+        let value = finite(value, "the bound")?;
+        let covariance = core.factor.inverse();
+        let (c, gram_c) = match (pass.penalty_by_r, pass.folded.gram_c.take()) {
+            (None, Some(gram_c)) => (RowSlopes::Term(self.term, noise), gram_c),
+            (by_r, _) => {
+                let c = -p * by_r.unwrap_or(0.0);
+                (RowSlopes::Constant(c), scaled(&pass.folded.gram, c))
+            }
+        };
+        let diagnostics = Diagnostics {
+            jitter: inducing.basis.factor.jitter,
+            unexplained: pass.folded.sums[sum::UNEXPLAINED],
+            prior_variance: pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram),
+            negative: pass.folded.sums[sum::NEGATIVE] as usize,
+        };
+        let rounding = inducing.rounding();
+        let local = GaussianRows { variance: noise, b: -0.5 * p / noise, c, outputs: p, rounding };
+        let pull = PullBack {
+            model,
+            engine,
+            data,
+            mean: &core.mean,
+            covariance: &covariance,
+            local,
+            gram_c,
+        };
+        let (mut gradient, squares) = pull.run(inducing)?;
+        // ∂F/∂σ² = ½‖a‖² − P(N − M + tr B⁻¹)/2σ² − P ∂ρ/∂σ²
+        let m = covariance.nrows() as f64;
+        gradient.noise = 0.5 * squares
+            - 0.5 * p * (n - m + trace(&covariance)) / noise
+            - p * pass.penalty_by_noise;
+        Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
+    }
+
+    fn posterior(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Posterior> {
+        let inducing = Inducing::new(model, Tape::off())?;
+        let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
+        let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
+        let root = Cholesky::inverse_root(core.b.as_ref(), "B = I + ΦΦᵀ/σ²")?;
+        Ok(Posterior::new(model, inducing.z, inducing.basis.factor, core.mean, Some(root)))
+    }
+}

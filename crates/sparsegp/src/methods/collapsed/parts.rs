@@ -1,0 +1,243 @@
+//! What the collapsed bounds and the upper bound share: the two passes over the rows and the M×M work
+//! between them.
+
+use crate::data::Source;
+use crate::engine::{
+    Block, CholeskyBasis, Engine, Folded, Local, Plan, Prepared, Slope, Slopes, Whitened,
+};
+use crate::error::{Error, Result};
+use crate::kernels::{Cotangents, Tape};
+use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, par_for};
+use crate::model::{Gradient, Model};
+use crate::terms::{Pooling, Term};
+use faer::reborrow::ReborrowMut;
+
+/// Gaussian rows: a = (y − μ)/`variance`, constant b, and c from the term or constant.
+pub(super) struct GaussianRows<'a> {
+    pub(super) variance: f64,
+    pub(super) b: f64,
+    pub(super) c: RowSlopes<'a>,
+    pub(super) outputs: f64,
+    /// rᵢ below minus this counts as negative.
+    pub(super) rounding: f64,
+}
+
+pub(super) enum RowSlopes<'a> {
+    /// One number.
+    Constant(f64),
+    /// −P ∂ρ/∂r of a term that charges row by row, at this noise.
+    Term(&'a dyn Term, f64),
+}
+
+/// Positions among the sums over rows.
+pub(super) mod sum {
+    pub const SQUARES: usize = 0;
+    pub const UNEXPLAINED: usize = 1;
+    pub const PENALTY: usize = 2;
+    pub const PENALTY_BY_NOISE: usize = 3;
+    pub const NEGATIVE: usize = 4;
+    pub const ROWS: usize = 5;
+    pub const COUNT: usize = 6;
+}
+
+impl Local for GaussianRows<'_> {
+    fn plan(&self) -> Plan {
+        let c = match self.c {
+            RowSlopes::Constant(c) => Slope::Constant(c),
+            RowSlopes::Term(..) => Slope::Rows,
+        };
+        Plan { variances: false, b: Slope::Constant(self.b), c, sums: sum::COUNT }
+    }
+
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        let precision = 1.0 / self.variance;
+        for p in 0..block.y.ncols() {
+            let a = column_mut(out.a.rb_mut(), p);
+            for ((a, y), mu) in a.iter_mut().zip(column(block.y, p)).zip(column(block.mu, p)) {
+                *a = (y - mu) * precision;
+                out.sums[sum::SQUARES] += *a * *a;
+            }
+        }
+        out.sums[sum::ROWS] += block.y.nrows() as f64;
+        for (i, r) in block.r.iter().enumerate() {
+            out.sums[sum::UNEXPLAINED] += r;
+            if *r < -self.rounding {
+                out.sums[sum::NEGATIVE] += 1.0;
+            }
+            if let RowSlopes::Term(term, noise) = self.c {
+                let penalty = term.penalty(*r, 1.0, noise);
+                out.c[i] = -self.outputs * penalty.by_r;
+                out.sums[sum::PENALTY] += penalty.value;
+                out.sums[sum::PENALTY_BY_NOISE] += penalty.by_noise;
+            }
+        }
+    }
+}
+
+/// Kuu and its factor at the model's inducing points.
+pub(super) struct Inducing {
+    pub(super) z: Mat<f64>,
+    pub(super) kuu: Mat<f64>,
+    pub(super) tape: Tape,
+    pub(super) basis: CholeskyBasis,
+}
+
+impl Inducing {
+    pub(super) fn new(model: &Model, tape: Tape) -> Result<Self> {
+        let z = model.inducing_points()?;
+        let m = z.nrows();
+        let mut tape = tape;
+        let mut kuu = Mat::zeros(m, m);
+        model.kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
+        let basis = CholeskyBasis::new(kuu.as_ref(), model.jitter)?;
+        Ok(Self { z, kuu, tape, basis })
+    }
+
+    /// What a variance that should be 0 may come out as: 1e-8 of the mean prior variance.
+    pub(super) fn rounding(&self) -> f64 {
+        1e-8 * trace(&self.kuu) / self.kuu.nrows().max(1) as f64
+    }
+
+    pub(super) fn prepared<'a>(&'a self, model: &'a Model) -> Prepared<'a> {
+        Prepared {
+            kernel: &*model.kernel,
+            mean: &*model.mean,
+            z: self.z.as_ref(),
+            basis: &self.basis,
+        }
+    }
+}
+
+/// B and what it solves, at some noise variance.
+pub(super) struct Core {
+    pub(super) b: Mat<f64>,
+    pub(super) factor: Cholesky,
+    /// e = B⁻¹ Φy/σ², M×P.
+    pub(super) mean: Mat<f64>,
+    /// ‖L_B⁻¹ Φy/σ²‖².
+    pub(super) explained: f64,
+}
+
+/// B = I + ΦΦᵀ/σ² and e, from ΦΦᵀ and Φy.
+pub(super) fn core(gram: MatRef<f64>, phi_y: MatRef<f64>, noise: f64) -> Result<Core> {
+    let m = gram.nrows();
+    let b = Mat::from_fn(m, m, |i, j| gram[(i, j)] / noise + if i == j { 1.0 } else { 0.0 });
+    let factor = Cholesky::new(b.as_ref(), Jitter::Relative(0.0), "B = I + ΦΦᵀ/σ²")?;
+    let scaled = Mat::from_fn(m, phi_y.ncols(), |i, p| phi_y[(i, p)] / noise);
+    let mean = factor.solve(scaled.as_ref());
+    // ‖L_B⁻¹ r‖² = rᵀB⁻¹r = rᵀe
+    let explained = dot(scaled.as_ref(), mean.as_ref());
+    Ok(Core { b, factor, mean, explained })
+}
+
+/// The first pass: ΦΦᵀ, Φ(y − m), and what the term needs.
+pub(super) struct Pass {
+    pub(super) folded: Folded,
+    pub(super) rows: f64,
+    pub(super) outputs: f64,
+    pub(super) noise: f64,
+    pub(super) squares: f64,
+    pub(super) phi_y: Mat<f64>,
+    pub(super) penalty: f64,
+    pub(super) penalty_by_noise: f64,
+    /// ∂ρ/∂r, where it is one number for all rows.
+    pub(super) penalty_by_r: Option<f64>,
+}
+
+pub(super) fn first_pass(
+    model: &Model,
+    inducing: &Inducing,
+    term: &dyn Term,
+    engine: &dyn Engine,
+    data: &dyn Source,
+) -> Result<Pass> {
+    let noise = model.likelihood.variance.scalar();
+    let outputs = data.outputs() as f64;
+    let c = match term.pooling() {
+        Pooling::Total => RowSlopes::Constant(0.0),
+        Pooling::Rows => RowSlopes::Term(term, noise),
+    };
+    // at μ = m(x): a is the residual itself with variance 1
+    let rounding = inducing.rounding();
+    let local = GaussianRows { variance: 1.0, b: 1.0, c, outputs, rounding };
+    let mut folded = engine.fold(inducing.prepared(model), None, &local, data, 1.0)?;
+    let rows = folded.sums[sum::ROWS];
+    let (penalty, penalty_by_noise, penalty_by_r) = match term.pooling() {
+        Pooling::Total => {
+            let p = term.penalty(folded.sums[sum::UNEXPLAINED], rows, noise);
+            (p.value, p.by_noise, Some(p.by_r))
+        }
+        Pooling::Rows => (folded.sums[sum::PENALTY], folded.sums[sum::PENALTY_BY_NOISE], None),
+    };
+    let phi_y = std::mem::replace(&mut folded.phi_a, Mat::new());
+    let squares = folded.sums[sum::SQUARES];
+    Ok(Pass {
+        folded,
+        rows,
+        outputs,
+        noise,
+        squares,
+        phi_y,
+        penalty,
+        penalty_by_noise,
+        penalty_by_r,
+    })
+}
+
+/// The gradient from the pass back, given q = N(mean, covariance) with Φa = mean there.
+pub(super) struct PullBack<'a> {
+    pub(super) model: &'a Model,
+    pub(super) engine: &'a dyn Engine,
+    pub(super) data: &'a dyn Source,
+    pub(super) mean: &'a Mat<f64>,
+    /// S, of which 2bS is the weight of Φ in Φ̄.
+    pub(super) covariance: &'a Mat<f64>,
+    pub(super) local: GaussianRows<'a>,
+    /// Φ diag(c) Φᵀ.
+    pub(super) gram_c: Mat<f64>,
+}
+
+impl PullBack<'_> {
+    /// The gradient but for the noise, and Σ‖a‖².
+    pub(super) fn run(self, mut inducing: Inducing) -> Result<(Gradient, f64)> {
+        let Self { model, engine, data, mean, covariance, local, gram_c } = self;
+        let outputs = local.outputs;
+        let q = Whitened { mean: mean.as_ref(), covariance: covariance.as_ref() };
+        let unfolded = engine.unfold(inducing.prepared(model), q, &local, data, 1.0)?;
+        // Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2bS ΦΦᵀ − 2Φ diag(c) Φᵀ with Φa = m and 2bSΦΦᵀ = −P(I − S)
+        let m = mean.nrows();
+        let mut psi = Mat::from_fn(m, m, |i, j| {
+            outputs * (covariance[(i, j)] - if i == j { 1.0 } else { 0.0 }) - 2.0 * gram_c[(i, j)]
+        });
+        gemm(psi.as_mut(), Accum::Add, mean.as_ref(), mean.transpose(), 1.0, par_for(m));
+        let mut kuu_bar = inducing.basis.kuu_bar(psi);
+        let mut gradient = model.gradient_slots();
+        gradient.kernel = unfolded.kernel;
+        gradient.mean = unfolded.mean;
+        let mut z_bar = unfolded.z;
+        let mut sinks =
+            Cotangents { params: &mut gradient.kernel, x: Some(z_bar.as_mut()), z: None };
+        model.kernel.vjp(
+            inducing.z.as_ref(),
+            None,
+            inducing.kuu.as_ref(),
+            kuu_bar.as_mut(),
+            &mut inducing.tape,
+            &mut sinks,
+        );
+        gradient.set_inducing(z_bar.as_ref());
+        Ok((gradient, unfolded.sums[sum::SQUARES]))
+    }
+}
+
+pub(super) fn scaled(a: &Mat<f64>, factor: f64) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| factor * a[(i, j)])
+}
+
+pub(super) fn trace(a: &Mat<f64>) -> f64 {
+    (0..a.nrows()).map(|i| a[(i, i)]).sum()
+}
+
+pub(super) fn finite(value: f64, what: &str) -> Result<f64> {
+    if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
+}

@@ -1,0 +1,69 @@
+//! A bound on the log evidence from above.
+
+use super::parts::{
+    GaussianRows, Inducing, PullBack, RowSlopes, core, finite, first_pass, scaled, sum, trace,
+};
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::kernels::Tape;
+use crate::linalg::{dot, product};
+use crate::methods::{Diagnostics, Evaluation};
+use crate::model::Model;
+
+/// Upper bound on the log evidence with its gradient (Titsias 2014; Burt, Rasmussen & van der Wilk
+/// 2020, Lemma 3): −½{PN log 2π + P log|Q + σ²I| + tr (Y − m)ᵀ(Q + (σ² + t)I)⁻¹(Y − m)}, t = Σ rᵢ.
+/// O(NM²).
+///
+/// With σ̃² = σ² + t and ẽ = B̃⁻¹Φ(y − m)/σ̃², a = (y − m − φᵀẽ)/σ̃²: the slope of the quadratic
+/// form in σ̃² is g = ½‖a‖², which is c, and the log-determinant has the slopes of the lower bounds.
+///
+/// # Errors
+/// As for [`Method::evaluate`].
+pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
+    let inducing = Inducing::new(model, Tape::recording())?;
+    let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
+    let (p, n, noise) = (pass.outputs, pass.rows, pass.noise);
+    let t = pass.folded.sums[sum::UNEXPLAINED];
+    let wide = noise + t;
+    let determinant = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
+    let quadratic = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), wide)?;
+    let value = -0.5
+        * (p * n * (2.0 * std::f64::consts::PI * noise).ln()
+            + p * determinant.factor.log_det()
+            + pass.squares / wide
+            - quadratic.explained);
+    let value = finite(value, "the upper bound")?;
+    // ‖y − m − Φᵀẽ‖² = ‖y − m‖² − 2ẽᵀΦ(y − m) + ẽᵀΦΦᵀẽ
+    let e = &quadratic.mean;
+    let gram_e = product(pass.folded.gram.as_ref(), e.as_ref());
+    let squares = pass.squares - 2.0 * dot(e.as_ref(), pass.phi_y.as_ref())
+        + dot(e.as_ref(), gram_e.as_ref());
+    let c = 0.5 * squares / (wide * wide);
+    let covariance = determinant.factor.inverse();
+    let diagnostics = Diagnostics {
+        jitter: inducing.basis.factor.jitter,
+        unexplained: t,
+        prior_variance: t + trace(&pass.folded.gram),
+        negative: pass.folded.sums[sum::NEGATIVE] as usize,
+    };
+    let pull = PullBack {
+        model,
+        engine,
+        data,
+        mean: e,
+        covariance: &covariance,
+        local: GaussianRows {
+            variance: wide,
+            b: -0.5 * p / noise,
+            c: RowSlopes::Constant(c),
+            outputs: p,
+            rounding: inducing.rounding(),
+        },
+        gram_c: scaled(&pass.folded.gram, c),
+    };
+    let (mut gradient, _) = pull.run(inducing)?;
+    let m = covariance.nrows() as f64;
+    gradient.noise = c - 0.5 * p * (n - m + trace(&covariance)) / noise;
+    Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
+}
