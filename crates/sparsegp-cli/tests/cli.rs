@@ -14,5 +14,7 @@ mod handled;
 mod interrupt;
 #[path = "cli/options.rs"]
 mod options;
+#[path = "cli/picture.rs"]
+mod picture;
 #[path = "cli/refusals.rs"]
 mod refusals;
