@@ -21,7 +21,7 @@ pub use registry::{Args, Entry, REGISTRY, build};
 pub use spec::Inputs;
 pub use tape::Tape;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::{MatMut, MatRef};
 use crate::params::{Named, NamedMut};
 use serde_json::Value;
@@ -143,7 +143,15 @@ impl Clone for Box<dyn Kernel> {
 /// [`crate::Error::InvalidParameter`] for values out of range.
 pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
     let json = spec::read(spec)?;
-    build(&json, inputs)
+    build(&json, inputs).map_err(|error| match error {
+        // in the words that were given, at the first of them that the reason names
+        Error::Spec { reason, .. } => Error::Spec {
+            spec: spec.to_owned(),
+            position: reason.split('`').skip(1).find_map(|word| spec.find(word)).unwrap_or(0),
+            reason,
+        },
+        other => other,
+    })
 }
 
 use faer::reborrow::ReborrowMut;

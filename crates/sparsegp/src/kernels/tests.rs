@@ -293,6 +293,7 @@ fn mistakes_are_named_with_what_would_be_right() {
     let refuse = |s: &str| parse(s, Inputs::named(&names)).unwrap_err().to_string();
     for (spec, expected) in [
         ("mattern52", "nearest: matern52"),
+        ("rbf + mattern52", "specification `rbf + mattern52` at position 6: unknown kernel"),
         ("rbf + ", "position 6"),
         ("rbf(lengthscale=1)", "unknown entry `lengthscale`; known: variance, lengthscales"),
         ("rbf(variance=-1)", "-1 is outside the positive numbers"),
