@@ -5,7 +5,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
 use crate::model::Model;
-use crate::optim::{AdamOptions, AnyOptimiser, LbfgsOptions, Objective, Optimiser, Status};
+use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -162,6 +162,11 @@ impl Objective for Negated<'_> {
     }
 }
 
+/// Largest move of a variable of L-BFGS in one iteration, in units of [`Model::typical_steps`]. A
+/// longer one may end where a lengthscale is below every distance: all looks like noise there, and no
+/// gradient leads back.
+const LARGEST_MOVE: f64 = 1.0;
+
 /// Hyperparameters of a model but its inducing points.
 fn hyperparameters(model: &Model) -> Vec<f64> {
     let params = model.params();
@@ -192,7 +197,10 @@ pub fn train(
     };
     let x0: Vec<f64> = free.iter().zip(&steps).map(|(free, step)| free / step).collect();
     let mut optimiser = match &options.optimiser {
-        OptimiserKind::Lbfgs(o) => AnyOptimiser::Lbfgs(crate::optim::Lbfgs::new(x0, o.clone())),
+        OptimiserKind::Lbfgs(o) => {
+            let largest_move = o.largest_move.or(Some(LARGEST_MOVE));
+            AnyOptimiser::Lbfgs(Lbfgs::new(x0, LbfgsOptions { largest_move, ..o.clone() }))
+        }
         OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
     };
     let mut objective = Negated {

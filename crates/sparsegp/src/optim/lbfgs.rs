@@ -181,14 +181,19 @@ impl Lbfgs {
             self.state.status = Status::Converged(reason);
             self.state.known = Some(known);
         } else {
-            let wolfe = Wolfe {
-                decrease: DECREASE,
-                curvature: self.options.curvature,
-                evaluations: self.options.line_search_evaluations,
-            };
             let mut direction = quasi_newton(&self.state.pairs, &known.gradient)
                 .unwrap_or_else(|| downhill(&known.gradient, self.state.last_move));
             let found = loop {
+                let reach = direction.iter().fold(0.0, |largest: f64, d| largest.max(d.abs()));
+                let wolfe = Wolfe {
+                    decrease: DECREASE,
+                    curvature: self.options.curvature,
+                    evaluations: self.options.line_search_evaluations,
+                    longest: match self.options.largest_move {
+                        Some(most) if reach > 0.0 => most / reach,
+                        _ => f64::INFINITY,
+                    },
+                };
                 let ray = Ray {
                     x: &self.state.x,
                     value: known.value,

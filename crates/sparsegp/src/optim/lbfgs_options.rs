@@ -25,6 +25,8 @@ pub struct LbfgsOptions {
     pub curvature: f64,
     /// Most evaluations in one line search; 25 by default.
     pub line_search_evaluations: usize,
+    /// No component moves further than this in one iteration; unlimited by default.
+    pub largest_move: Option<f64>,
 }
 
 impl Default for LbfgsOptions {
@@ -36,6 +38,7 @@ impl Default for LbfgsOptions {
             patience: 3,
             curvature: 0.9,
             line_search_evaluations: 25,
+            largest_move: None,
         }
     }
 }
@@ -51,6 +54,11 @@ impl LbfgsOptions {
                     "L-BFGS: {name} must be a number ≥ 0, found {value}"
                 )));
             }
+        }
+        if let Some(most) = self.largest_move.filter(|most| !(*most > 0.0)) {
+            return Err(Error::Invalid(format!(
+                "L-BFGS: largest_move must be a positive number, found {most}"
+            )));
         }
         if !(self.curvature > DECREASE && self.curvature < 1.0) {
             return Err(Error::Invalid(format!(

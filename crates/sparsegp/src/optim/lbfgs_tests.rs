@@ -361,3 +361,35 @@ fn the_two_loop_recursion_is_the_inverse_hessian_of_bfgs() {
 fn the_recoverable_error_is_recoverable() {
     assert!(no_value().is_recoverable());
 }
+
+#[test]
+fn no_component_moves_further_than_allowed() {
+    // 100 apart from the minimum in one component, 1 in the other
+    struct Bowl;
+    impl Objective for Bowl {
+        fn dim(&self) -> usize {
+            2
+        }
+        fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+            gradient[0] = 2.0 * (x[0] - 100.0);
+            gradient[1] = 6.0 * (x[1] + 1.0);
+            Ok((x[0] - 100.0).powi(2) + 3.0 * (x[1] + 1.0).powi(2))
+        }
+    }
+    let options = LbfgsOptions { largest_move: Some(7.0), ..LbfgsOptions::default() };
+    let mut lbfgs = Lbfgs::new(vec![0.0, 0.0], options);
+    let mut at = lbfgs.x().to_vec();
+    let mut longest: f64 = 0.0;
+    while !lbfgs.step(&mut Bowl).unwrap().status.is_final() {
+        for (before, after) in at.iter().zip(lbfgs.x()) {
+            assert!((after - before).abs() <= 7.0 * (1.0 + 1e-12), "{before} to {after}");
+            longest = longest.max((after - before).abs());
+        }
+        at = lbfgs.x().to_vec();
+    }
+    assert!(longest > 6.9, "the limit was never reached: {longest}");
+    assert!((lbfgs.x()[0] - 100.0).abs() < 1e-4 && (lbfgs.x()[1] + 1.0).abs() < 1e-4);
+    let options = LbfgsOptions { largest_move: Some(0.0), ..LbfgsOptions::default() };
+    let error = Lbfgs::new(vec![0.0, 0.0], options).step(&mut Bowl).unwrap_err().to_string();
+    assert!(error.contains("largest_move"), "{error}");
+}

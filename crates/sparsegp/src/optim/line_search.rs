@@ -14,6 +14,8 @@ pub(super) struct Wolfe {
     pub curvature: f64,
     /// Most evaluations in one search.
     pub evaluations: usize,
+    /// Longest step; one that still goes down there is taken.
+    pub longest: f64,
 }
 
 /// Where the search starts: x, value, gradient there, and the direction.
@@ -171,7 +173,7 @@ pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe)
     let slope = dot(ray.gradient, ray.direction);
     let mut search = Search { ray, slope, wolfe, evaluations: 0 };
     let mut previous: Option<Point> = None;
-    let mut alpha = 1.0;
+    let mut alpha = wolfe.longest.min(1.0);
     let mut endless = false;
     let point = loop {
         if search.exhausted() {
@@ -192,13 +194,17 @@ pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe)
         if search.is_flat_enough(&point) {
             break Some(point);
         }
+        if point.alpha >= wolfe.longest {
+            break Some(point);
+        }
         if point.slope >= 0.0 {
             let start = End { alpha: 0.0, finite: Some((ray.value, slope)) };
             let high = previous.as_ref().map_or(start, End::of);
             break search.zoom(objective, Some(point), high)?;
         }
         let start = End { alpha: 0.0, finite: Some((ray.value, slope)) };
-        alpha = beyond(previous.as_ref().map_or(start, End::of), End::of(&point));
+        alpha =
+            beyond(previous.as_ref().map_or(start, End::of), End::of(&point)).min(wolfe.longest);
         previous = Some(point);
     };
     Ok(Found { point, evaluations: search.evaluations, endless })
@@ -249,7 +255,8 @@ mod tests {
     use super::*;
     use crate::optim::test_functions::Scalar;
 
-    const WOLFE: Wolfe = Wolfe { decrease: 1e-4, curvature: 0.1, evaluations: 30 };
+    const WOLFE: Wolfe =
+        Wolfe { decrease: 1e-4, curvature: 0.1, evaluations: 30, longest: f64::INFINITY };
 
     /// Searches from 0 along `direction`.
     fn raw(f: impl Fn(f64) -> Option<(f64, f64)>, direction: f64) -> Found {

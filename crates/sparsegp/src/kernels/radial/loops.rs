@@ -4,9 +4,10 @@ use super::Profile;
 use crate::linalg::exp::Vectorised;
 use crate::linalg::{MatRef, column};
 
-/// Correlations below this are 0. They are far below the rounding of any sum they enter, and products
-/// of them would be subnormal numbers, on which processors are a hundred times slower.
-const NEGLIGIBLE: f64 = 1e-30;
+/// No correlation is below this. It is far below the rounding of any sum it enters, and it anchors
+/// what triangular solves make of it: without a floor, products of tiny correlations die away into
+/// subnormal numbers, on which processors are a hundred times slower.
+const FLOOR: f64 = 1e-30;
 
 pub(super) fn squared_norms(x: MatRef<f64>) -> Vec<f64> {
     let mut norms = vec![0.0; x.nrows()];
@@ -58,14 +59,14 @@ impl<P: Profile> Vectorised for Column<'_, P> {
             None => {
                 for o in out.iter_mut() {
                     let (value, _) = P::value_and_slope::<FMA>(*o);
-                    *o = if value < NEGLIGIBLE { 0.0 } else { variance * value };
+                    *o = variance * if value < FLOOR { FLOOR } else { value };
                 }
             }
             Some(slopes) => {
                 for (o, s) in out.iter_mut().zip(slopes) {
                     let (value, slope) = P::value_and_slope::<FMA>(*o);
-                    *o = if value < NEGLIGIBLE { 0.0 } else { variance * value };
-                    *s = if value < NEGLIGIBLE { 0.0 } else { variance * slope };
+                    *o = variance * if value < FLOOR { FLOOR } else { value };
+                    *s = if value < FLOOR { 0.0 } else { variance * slope };
                 }
             }
         }
