@@ -4,6 +4,8 @@
 mod choices;
 #[path = "fit/inducing.rs"]
 mod inducing;
+#[path = "fit/noiseless.rs"]
+mod noiseless;
 #[path = "fit/odd.rs"]
 mod odd;
 #[path = "fit/recorder.rs"]
