@@ -55,7 +55,7 @@ impl LbfgsOptions {
                 )));
             }
         }
-        if let Some(most) = self.largest_move.filter(|most| !(*most > 0.0)) {
+        if let Some(most) = self.largest_move.filter(|most| most.is_nan() || *most <= 0.0) {
             return Err(Error::Invalid(format!(
                 "L-BFGS: largest_move must be a positive number, found {most}"
             )));

@@ -19,7 +19,7 @@ use crate::model::Model;
 /// form in σ̃² is g = ½‖a‖², which is c, and the log-determinant has the slopes of the lower bounds.
 ///
 /// # Errors
-/// As for [`Method::evaluate`].
+/// As for [`crate::methods::Method::evaluate`].
 pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
     let inducing = Inducing::new(model, Tape::recording())?;
     let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
