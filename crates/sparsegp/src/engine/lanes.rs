@@ -1,6 +1,7 @@
 //! Blocks of rows on threads, with sums that do not depend on the number of threads.
 //!
-//! Rows are cut into blocks of a fixed size. Block b belongs to lane b mod (number of lanes); a lane
+//! Rows are cut into blocks of a fixed size. Block b belongs to lane b mod (number of lanes), counted in
+//! bit-reversed order, so that any half or quarter of the lanes has its share of the blocks. A lane
 //! adds its blocks in order into its own accumulator, and the accumulators are added in the order of
 //! the lanes. Which thread works on a lane does not matter.
 
@@ -12,11 +13,17 @@ use rayon::prelude::*;
 /// of 1024 features to stay in cache.
 pub const BLOCK: usize = 512;
 
-/// Number of lanes for M features: as many as keep the accumulators (M×M each) below 64 MiB, between
-/// 8 and 16. It depends on M alone: the sums must not depend on the machine.
+/// Number of lanes for M features, a power of two: 16 if that keeps the accumulators (M×M each) within
+/// 64 MiB, else 8. It depends on M alone: the sums must not depend on the machine.
 pub fn count(features: usize) -> usize {
     const BUDGET: usize = (64 << 20) / 8;
-    (BUDGET / (features * features).max(1)).clamp(8, 16)
+    if features * features * 16 <= BUDGET { 16 } else { 8 }
+}
+
+/// The index with its bits in opposite order, among `count` (a power of two) indices.
+fn bit_reversed(index: usize, count: usize) -> usize {
+    debug_assert!(count.is_power_of_two() && count > 1);
+    index.reverse_bits() >> (usize::BITS - count.trailing_zeros())
 }
 
 /// Calls `work` with every block of rows and the lane it belongs to.
@@ -41,9 +48,10 @@ pub fn sweep<L: Send>(
             // one block: no thread hand-off
             return if n == 0 { Ok(()) } else { work(&mut lanes[0], block(0)) };
         }
-        let step = BLOCK * lanes.len();
+        let lane_count = lanes.len();
+        let step = BLOCK * lane_count;
         lanes.par_iter_mut().enumerate().try_for_each(|(index, lane)| {
-            let mut start = index * BLOCK;
+            let mut start = bit_reversed(index, lane_count) * BLOCK;
             while start < n {
                 work(lane, block(start))?;
                 start += step;
