@@ -8,7 +8,7 @@ use sparsegp::engine::Cpu;
 use sparsegp::linalg::Mat;
 use std::path::Path;
 
-/// Values are compared to this (the family's brief); gradients to the file's `rtol`.
+/// Values are compared to this (so the files' convention); gradients to the file's `rtol`.
 const VALUE: f64 = 1e-6;
 
 /// The number that follows `words` in the file's description, where the file states its jitter and
