@@ -12,6 +12,7 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use std::collections::HashMap;
 
 /// The generator of the stream `name` under `seed`.
 ///
@@ -60,19 +61,34 @@ pub fn below(generator: &mut impl Rng, bound: usize) -> usize {
 /// The first `count` entries of a uniformly random permutation of 0, 1, …, `n` − 1 (Fisher–Yates).
 /// At most `n` indices are returned.
 pub fn permutation(generator: &mut impl Rng, n: usize, count: usize) -> Vec<usize> {
-    let mut indices: Vec<usize> = (0..n).collect();
     let count = count.min(n);
-    for i in 0..count {
-        let j = i + below(generator, n - i);
-        indices.swap(i, j);
-    }
-    indices.truncate(count);
-    indices
+    // only the entries that are not at home are kept: memory grows with `count`, not with `n`
+    let mut moved: HashMap<usize, usize> = HashMap::with_capacity(count);
+    (0..count)
+        .map(|i| {
+            let j = i + below(generator, n - i);
+            let home = moved.get(&i).copied().unwrap_or(i);
+            moved.insert(j, home).filter(|_| j != i).unwrap_or(if j == i { home } else { j })
+        })
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_of_a_permutation_is_that_of_the_whole_shuffle() {
+        for (n, count) in [(1, 1), (7, 7), (50, 13), (1000, 999)] {
+            let mut whole: Vec<usize> = (0..n).collect();
+            let mut generator = stream(9, "shuffle");
+            for i in 0..count {
+                let j = i + below(&mut generator, n - i);
+                whole.swap(i, j);
+            }
+            assert_eq!(permutation(&mut stream(9, "shuffle"), n, count), whole[..count]);
+        }
+    }
 
     #[test]
     fn fnv1a_agrees_with_the_published_vectors() {
