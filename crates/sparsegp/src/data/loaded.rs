@@ -69,7 +69,7 @@ impl Loaded {
 
     /// Inputs and targets as a [`Source`](super::Source).
     pub fn into_source(self) -> InMemory {
-        InMemory { x: self.x, y: self.y }
+        InMemory { x: self.x, y: self.y, weights: Vec::new(), extra: Vec::new() }
     }
 }
 

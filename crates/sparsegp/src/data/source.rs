@@ -12,6 +12,32 @@ pub struct Rows<'a> {
     pub x: MatRef<'a, f64>,
     /// Targets, B×P.
     pub y: MatRef<'a, f64>,
+    /// Weights of the rows, B; empty where all are 1.
+    pub weights: &'a [f64],
+    /// The further number of every row (exposure, trials, known noise variance), B; empty where there
+    /// is none.
+    pub extra: &'a [f64],
+}
+
+impl<'a> Rows<'a> {
+    /// Rows with nothing but inputs and targets.
+    pub fn plain(start: usize, x: MatRef<'a, f64>, y: MatRef<'a, f64>) -> Self {
+        Self { start, x, y, weights: &[], extra: &[] }
+    }
+
+    /// `len` of these rows from the row `first`.
+    pub fn part(&self, first: usize, len: usize) -> Self {
+        let part = |values: &'a [f64]| {
+            if values.is_empty() { values } else { &values[first..first + len] }
+        };
+        Self {
+            start: self.start + first,
+            x: self.x.subrows(first, len),
+            y: self.y.subrows(first, len),
+            weights: part(self.weights),
+            extra: part(self.extra),
+        }
+    }
 }
 
 /// A data set that can be read again and again, in order, in chunks.
@@ -22,6 +48,10 @@ pub trait Source: Send + Sync {
     fn inputs(&self) -> usize;
     /// Number of target columns P.
     fn outputs(&self) -> usize;
+    /// Number of rows that these stand for: more than [`Source::rows`] for a minibatch.
+    fn population(&self) -> usize {
+        self.rows()
+    }
     /// Whether all rows are in memory, so that a chunk of any size costs nothing.
     fn is_resident(&self) -> bool {
         false
@@ -42,6 +72,10 @@ pub struct InMemory {
     pub x: Mat<f64>,
     /// Targets, N×P.
     pub y: Mat<f64>,
+    /// Weights of the rows, N; empty where all are 1.
+    pub weights: Vec<f64>,
+    /// The further number of every row, N; empty where there is none.
+    pub extra: Vec<f64>,
 }
 
 impl InMemory {
@@ -57,7 +91,7 @@ impl InMemory {
                 found: format!("{} rows", y.nrows()),
             });
         }
-        Ok(Self { x, y })
+        Ok(Self { x, y, weights: Vec::new(), extra: Vec::new() })
     }
 }
 
@@ -80,14 +114,17 @@ impl Source for InMemory {
         f: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let n = self.rows();
+        let all = Rows {
+            start: 0,
+            x: self.x.as_ref(),
+            y: self.y.as_ref(),
+            weights: &self.weights,
+            extra: &self.extra,
+        };
         let mut start = 0;
         while start < n {
             let rows = chunk_rows.max(1).min(n - start);
-            f(Rows {
-                start,
-                x: self.x.as_ref().subrows(start, rows),
-                y: self.y.as_ref().subrows(start, rows),
-            })?;
+            f(all.part(start, rows))?;
             start += rows;
         }
         Ok(())

@@ -131,7 +131,7 @@ impl Source for TableSource {
             for chunk in receiver {
                 let (x, y) = chunk?;
                 if x.nrows() > 0 {
-                    f(Rows { start, x: x.as_ref(), y: y.as_ref() })?;
+                    f(Rows::plain(start, x.as_ref(), y.as_ref()))?;
                 }
                 start += x.nrows();
             }

@@ -36,14 +36,7 @@ pub fn sweep<L: Send>(
     let chunk = if data.is_resident() { data.rows().next_multiple_of(round) } else { round };
     data.for_each_chunk(chunk, &mut |rows: Rows<'_>| {
         let n = rows.x.nrows();
-        let block = |start: usize| {
-            let len = BLOCK.min(n - start);
-            Rows {
-                start: rows.start + start,
-                x: rows.x.subrows(start, len),
-                y: rows.y.subrows(start, len),
-            }
-        };
+        let block = |start: usize| rows.part(start, BLOCK.min(n - start));
         if n <= BLOCK {
             // one block: no thread hand-off
             return if n == 0 { Ok(()) } else { work(&mut lanes[0], block(0)) };

@@ -1,8 +1,13 @@
-//! Gaussian noise: y = f + ε, ε ~ N(0, σ²).
+//! Gaussian noise: y = f + ε, ε ~ N(0, σ²), or N(0, σ² + τᵢ) with variances τᵢ that come with the rows.
 
-use crate::params::{Param, Shape, Transform};
+use super::{Extra, Likelihood, Slopes, Target};
+use crate::metrics::standard_normal_quantile;
+use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use serde_json::{Value, json};
+use std::f64::consts::TAU;
 
-/// Gaussian noise with one variance for all rows and target columns.
+/// Gaussian noise with one variance for all rows and target columns, to which a known variance of the
+/// row may be added.
 #[derive(Clone, Debug)]
 pub struct Gaussian {
     /// σ², above [`Gaussian::SMALLEST`].
@@ -21,10 +26,111 @@ impl Gaussian {
         Self { variance: Param::with(vec![value], Shape::Scalar, Self::TRANSFORM) }
     }
 
-    /// log N(y; mean, variance + σ²), the density of an observation whose latent value is Gaussian.
-    pub fn predict_log_density(&self, y: f64, mean: f64, variance: f64) -> f64 {
-        let total = variance + self.variance.scalar();
-        let residual = y - mean;
-        -0.5 * ((2.0 * std::f64::consts::PI * total).ln() + residual * residual / total)
+    fn total(&self, extra: f64) -> f64 {
+        self.variance.scalar() + extra
+    }
+}
+
+/// log N(y; mean, variance).
+fn log_normal(y: f64, mean: f64, variance: f64) -> f64 {
+    let residual = y - mean;
+    -0.5 * ((TAU * variance).ln() + residual * residual / variance)
+}
+
+impl Likelihood for Gaussian {
+    fn name(&self) -> &'static str {
+        "gaussian"
+    }
+
+    fn standardises(&self) -> bool {
+        true
+    }
+
+    fn extra(&self) -> Option<Extra> {
+        Some(Extra { name: "variance", default: Some(0.0) })
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        vec![("variance".into(), &self.variance)]
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        vec![("variance".into(), &mut self.variance)]
+    }
+
+    fn units(&self) -> Vec<i32> {
+        vec![2]
+    }
+
+    fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
+        let known: Vec<f64> = targets.iter().map(|t| t.y).filter(|y| y.is_finite()).collect();
+        let n = known.len().max(1) as f64;
+        let mean = known.iter().sum::<f64>() / n;
+        let variance = known.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n;
+        if !self.variance.given {
+            let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
+            let frozen = self.variance.frozen;
+            self.variance = Self::new(0.1 * variance).variance;
+            self.variance.frozen = frozen;
+        }
+        vec![mean]
+    }
+
+    fn check(&self, target: Target) -> Result<(), String> {
+        match (target.y.is_finite(), target.extra >= 0.0 && target.extra.is_finite()) {
+            (true, true) => Ok(()),
+            (false, _) => Err("is not a finite number".into()),
+            (_, false) => {
+                Err(format!("has the noise variance {}, which must be ≥ 0", target.extra))
+            }
+        }
+    }
+
+    fn log_prob(&self, target: Target, f: &[f64]) -> f64 {
+        log_normal(target.y, f[0], self.total(target.extra))
+    }
+
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
+        let precision = 1.0 / self.total(target.extra);
+        let residual = target.y - mean[0];
+        let square = residual * residual + variance[0];
+        out.mean[0] = residual * precision;
+        out.variance[0] = -0.5 * precision;
+        out.params[0] = 0.5 * precision * (square * precision - 1.0);
+        0.5 * (precision.ln() - TAU.ln() - square * precision)
+    }
+
+    fn predict(&self, extra: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
+        (mean[0], variance[0] + self.total(extra))
+    }
+
+    fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        log_normal(target.y, mean[0], variance[0] + self.total(target.extra))
+    }
+
+    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
+        let (mean, variance) = self.predict(extra, mean, variance);
+        mean + variance.sqrt() * standard_normal_quantile(level)
+    }
+
+    fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
+        let normal: f64 = rand_distr::Distribution::sample(&rand_distr::StandardNormal, rng);
+        f[0] + self.total(extra).sqrt() * normal
+    }
+
+    fn as_gaussian(&self) -> Option<&Gaussian> {
+        Some(self)
+    }
+
+    fn as_gaussian_mut(&mut self) -> Option<&mut Gaussian> {
+        Some(self)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({ "type": "gaussian", "variance": self.variance.to_json(Self::TRANSFORM) })
+    }
+
+    fn clone_box(&self) -> Box<dyn Likelihood> {
+        Box::new(self.clone())
     }
 }

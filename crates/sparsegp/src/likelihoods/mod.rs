@@ -1,5 +1,148 @@
 //! Observation models p(y | f).
+//!
+//! A [`Likelihood`] looks at one observation at a time: a [`Target`] y and the K latent values that it
+//! depends on (one for most; two where the noise is a function of the input; one per class for
+//! several classes). What inference asks of it is E[log p(y | f)] under independent Gaussians, with
+//! slopes ([`Likelihood::expect`]); what prediction asks are moments, densities and draws of y.
+//! Weights, missing targets, minibatches and several target columns are not its concern: whoever sums
+//! over rows sees to them.
+//!
+//! To add one: one file and one line in the registry.
 
 mod gaussian;
+pub mod quadrature;
 
 pub use gaussian::Gaussian;
+
+use crate::params::{Named, NamedMut};
+use serde_json::Value;
+
+/// One observation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Target {
+    /// The target. Classes are 0, 1, …; two classes are 0 and 1.
+    pub y: f64,
+    /// What else is known of the row, see [`Likelihood::extra`]; that default where there is none.
+    pub extra: f64,
+}
+
+/// A further number that may come with every row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Extra {
+    /// Its name: `exposure`, `trials`, `variance`.
+    pub name: &'static str,
+    /// What is assumed where the data have no such column; none if there must be one.
+    pub default: Option<f64>,
+}
+
+/// Where [`Likelihood::expect`] writes the slopes of its value. All are overwritten.
+#[derive(Debug)]
+pub struct Slopes<'a> {
+    /// ∂/∂mean, K numbers.
+    pub mean: &'a mut [f64],
+    /// ∂/∂variance, K numbers.
+    pub variance: &'a mut [f64],
+    /// With respect to the constrained parameters, in the order of [`Likelihood::params`].
+    pub params: &'a mut [f64],
+}
+
+/// An observation model. Slices of latent values, means and variances hold K numbers
+/// ([`Likelihood::latents`]); variances are ≥ 0.
+pub trait Likelihood: Send + Sync + std::fmt::Debug {
+    /// Name in specifications, model files and messages.
+    fn name(&self) -> &'static str;
+
+    /// Number of latent functions K that one target depends on.
+    fn latents(&self) -> usize {
+        1
+    }
+
+    /// Number of classes, if targets are classes.
+    fn classes(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether targets may be shifted and scaled to mean 0 and variance 1: the family of densities is
+    /// the same afterwards.
+    fn standardises(&self) -> bool {
+        false
+    }
+
+    /// The further number that a row may bring.
+    fn extra(&self) -> Option<Extra> {
+        None
+    }
+
+    /// Parameters with their paths, in a fixed order.
+    fn params(&self) -> Vec<Named<'_>> {
+        Vec::new()
+    }
+
+    /// The same, to change them.
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        Vec::new()
+    }
+
+    /// Power of the target's unit for every number among the parameters (2 for a variance).
+    fn units(&self) -> Vec<i32> {
+        vec![0; self.params().iter().map(|(_, p)| p.len()).sum()]
+    }
+
+    /// Gives the parameters starting values from targets (NaN where missing) with their further
+    /// numbers; what the specification gave stays. Returns where the K latent functions should
+    /// start: constants under which the targets are not surprising.
+    fn initialise(&mut self, targets: &[Target]) -> Vec<f64>;
+
+    /// What is wrong with a target, as the end of a sentence that begins with its value, such as
+    /// `is no count (0, 1, 2, …)`.
+    ///
+    /// # Errors
+    /// That text.
+    fn check(&self, target: Target) -> std::result::Result<(), String>;
+
+    /// log p(y | f).
+    fn log_prob(&self, target: Target, f: &[f64]) -> f64;
+
+    /// E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), independent, with slopes.
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
+
+    /// Mean and variance of y (for classes: of the class index as it stands, which has little meaning;
+    /// ask for [`Likelihood::probabilities`]). `extra` as in [`Target`].
+    fn predict(&self, extra: f64, mean: &[f64], variance: &[f64]) -> (f64, f64);
+
+    /// log E[p(y | f)].
+    fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64;
+
+    /// The `level` quantile of y, 0 < level < 1.
+    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64;
+
+    /// Probabilities of the classes into `out` ([`Likelihood::classes`] numbers, of sum 1).
+    fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
+        let _ = (mean, variance, out);
+    }
+
+    /// A draw of y given the latent values.
+    fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64;
+
+    /// This likelihood if it is Gaussian noise, for the methods that need that.
+    fn as_gaussian(&self) -> Option<&Gaussian> {
+        None
+    }
+
+    /// The same, to change it.
+    fn as_gaussian_mut(&mut self) -> Option<&mut Gaussian> {
+        None
+    }
+
+    /// JSON that the registry reads.
+    fn to_json(&self) -> Value;
+
+    /// A copy.
+    fn clone_box(&self) -> Box<dyn Likelihood>;
+}
+
+impl Clone for Box<dyn Likelihood> {
+    fn clone(&self) -> Self {
+        self.clone_box()
+    }
+}

@@ -3,7 +3,7 @@
 use super::Model;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
-use crate::likelihoods::Gaussian;
+use crate::likelihoods::{Gaussian, Likelihood, Target};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, add_row_dots, column_mut, gemm, mirror_lower,
     par_for, product, solve_lower, solve_lower_transpose,
@@ -201,7 +201,8 @@ impl Posterior {
         for p in 0..self.outputs() {
             for (i, d) in density.iter_mut().enumerate() {
                 let (y, mean) = (y[(i, p)], mean[(i, p)]);
-                *d += self.likelihood.predict_log_density(y, mean, variance[i]);
+                let target = Target { y, extra: 0.0 };
+                *d += self.likelihood.predict_log_density(target, &[mean], &[variance[i]]);
             }
         }
         Ok(density)

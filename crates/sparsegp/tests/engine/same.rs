@@ -29,7 +29,7 @@ impl Source for Chunks {
             let n = chunk_rows.min(self.rows() - start);
             let x = self.0.x.as_ref().subrows(start, n).to_owned();
             let y = self.0.y.as_ref().subrows(start, n).to_owned();
-            f(Rows { start, x: x.as_ref(), y: y.as_ref() })?;
+            f(Rows::plain(start, x.as_ref(), y.as_ref()))?;
             start += n;
         }
         Ok(())

@@ -70,7 +70,7 @@ impl Source for Pieces {
             held += piece;
             if held == capacity || start + held == n {
                 let rows =
-                    Rows { start, x: x.as_ref().subrows(0, held), y: y.as_ref().subrows(0, held) };
+                    Rows::plain(start, x.as_ref().subrows(0, held), y.as_ref().subrows(0, held));
                 f(rows)?;
                 (start, held) = (start + held, 0);
             }
