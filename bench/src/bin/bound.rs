@@ -77,10 +77,11 @@ fn case(n: usize, d: usize, m: usize, threads: usize) {
     let engine = Cpu::default();
     for (name, floor) in [("titsias2009", 4.0), ("titsias2025", 7.0)] {
         let model = Model {
-            kernel: kernel.clone(),
+            kernels: vec![kernel.clone()],
             mean: sparsegp::means::by_name("zero", d, 1).expect("a mean"),
-            likelihood: Gaussian::new(0.1),
-            inducing: Some(inducing_param(z.as_ref())),
+            likelihood: Box::new(Gaussian::new(0.1)),
+            inducing: vec![inducing_param(z.as_ref())],
+            q: None,
             method: methods::find(name).expect("a method").method,
             jitter: Jitter::default(),
         };

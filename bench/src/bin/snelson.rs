@@ -57,13 +57,19 @@ fn panel(
     let entry = methods::find(method)?;
     let start = Mat::from_fn(7, 1, |i, _| START[i]);
     let mut model = Model {
-        kernel: parse(
+        kernels: vec![parse(
             &format!("rbf(variance={}, lengthscales=1.0)", 0.69 * 0.69),
             Inputs::unnamed(1),
-        )?,
+        )?],
         mean: means::by_name("zero", 1, 1)?,
-        likelihood: Gaussian::new(0.51 * 0.51),
-        inducing: entry.method.is_sparse().then(|| inducing_param(start.as_ref())),
+        likelihood: Box::new(Gaussian::new(0.51 * 0.51)),
+        inducing: entry
+            .method
+            .is_sparse()
+            .then(|| inducing_param(start.as_ref()))
+            .into_iter()
+            .collect(),
+        q: None,
         method: entry.method,
         jitter: Jitter::Absolute(1e-8),
     };
@@ -84,8 +90,9 @@ fn panel(
     let posterior = model.posterior(&engine, data)?;
     let (low, high, count) = (-0.6, 6.6, 361);
     let grid = Mat::from_fn(count, 1, |i, _| low + (high - low) * i as f64 / (count - 1) as f64);
-    let (mean, variance) = posterior.predict_y(grid.as_ref())?;
-    let point = |i: usize, factor: f64| (grid[(i, 0)], mean[(i, 0)] + factor * variance[i].sqrt());
+    let (mean, variance) = posterior.predict_y(grid.as_ref(), &[])?;
+    let point =
+        |i: usize, factor: f64| (grid[(i, 0)], mean[(i, 0)] + factor * variance[(i, 0)].sqrt());
     let curve = |factor: f64| (0..count).map(move |i| (i, factor));
 
     let mut chart = ChartBuilder::on(area)

@@ -49,7 +49,7 @@ fn run(name: &str, split: usize, method: &str, inducing: usize, iterations: usiz
         let mut block = block.expect("test rows");
         fitted.scaler.scale_y(block.y.as_mut()).expect("one target");
         let (x, y) = (block.x.as_ref(), block.y.as_ref());
-        density.extend(fitted.posterior.predict_log_density(x, y).expect("densities"));
+        density.extend(fitted.posterior.predict_log_density(x, y, &[]).expect("densities"));
         let means = fitted.posterior.predict_mean(x).expect("means");
         squares += (0..y.nrows()).map(|i| (y[(i, 0)] - means[(i, 0)]).powi(2)).sum::<f64>();
     }
@@ -57,7 +57,7 @@ fn run(name: &str, split: usize, method: &str, inducing: usize, iterations: usiz
     Outcome {
         rmse: (squares / density.len() as f64).sqrt(),
         density,
-        noise: fitted.model.likelihood.variance.scalar().sqrt(),
+        noise: fitted.model.noise().sqrt(),
         objective: report.objective,
         iterations: report.iterations,
         seconds: report.seconds,

@@ -12,7 +12,7 @@ const LINES: usize = 12;
 
 /// What each number of a parameter belongs to: an input or target column.
 fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
-    let mut units = fitted.model.kernel.units().into_iter();
+    let mut units = fitted.model.kernel().units().into_iter();
     let owner = |path: &str, i: usize| match path {
         "mean.constant" => fitted.target_names.get(i).cloned(),
         _ => None,
@@ -135,7 +135,7 @@ pub fn summary(fitted: &Fitted) -> String {
         false => &fitted.reason,
     };
     let mut lines = vec![("method", format!("{name}, {reason}"))];
-    lines.push(("kernel", kernel_name(&model.kernel.to_json())));
+    lines.push(("kernel", kernel_name(&model.kernel().to_json())));
     lines.push(("mean", model.mean.name().to_owned()));
     lines.push(("inputs", fitted.input_names.join(", ")));
     lines.push(("targets", fitted.target_names.join(", ")));
@@ -161,7 +161,7 @@ pub fn summary(fitted: &Fitted) -> String {
             ),
         ));
     }
-    let noise = model.likelihood.variance.scalar().sqrt();
+    let noise = model.noise().sqrt();
     let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
     lines.push((
         "noise",
@@ -253,7 +253,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
     json!({
         "method": fitted.model.method.name(),
         "reason": fitted.reason,
-        "kernel": fitted.model.kernel.to_json(),
+        "kernel": fitted.model.kernel().to_json(),
         "mean": fitted.model.mean.name(),
         "inputs": fitted.input_names,
         "targets": fitted.target_names,

@@ -4,9 +4,10 @@
 //! | tensor | shape | what |
 //! | --- | --- | --- |
 //! | `kernel.…`, `mean.…`, `likelihood.variance` | of the parameter | constrained values |
-//! | `inducing.points` | M×D | inducing inputs on the model's scale |
-//! | `q.mu` | M×P | whitened posterior mean |
-//! | `q.sqrt` | M×M | lower root of the whitened posterior covariance |
+//! | `inducing.points` (`inducing.points[l]`) | M×D | inducing inputs on the model's scale |
+//! | `q.mu` | M×L | mean of q, whitened unless the header says otherwise |
+//! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
+//! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for exact inference only |
 
 use crate::atomic::write_atomically;
@@ -14,13 +15,14 @@ use crate::data::Scaler;
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::kernels::{self, Inputs, Tape};
-use crate::likelihoods::Gaussian;
+use crate::likelihoods;
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef};
 use crate::means;
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
 use crate::params::{Param, Prior, Shape};
 use crate::train::TrainReport;
+use crate::variational::Variational;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -34,12 +36,15 @@ const KEY: &str = "sparsegp";
 struct Header {
     version: u32,
     written_by: String,
+    /// A list where every latent function has its own.
     kernel: serde_json::Value,
     mean: serde_json::Value,
     likelihood: serde_json::Value,
-    inducing_frozen: bool,
+    /// One for each set of inducing points.
+    inducing: Vec<Kept>,
+    /// For methods that train q.
     #[serde(default)]
-    inducing_prior: Option<Prior>,
+    q: Option<QHeader>,
     method: String,
     reason: String,
     jitter: Jitter,
@@ -56,11 +61,41 @@ struct Header {
     warnings: Vec<String>,
 }
 
+/// What a tensor does not say about its parameter.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    frozen: bool,
+    #[serde(default)]
+    prior: Option<Prior>,
+}
+
+impl Kept {
+    fn of(param: &Param) -> Self {
+        Self { frozen: param.frozen, prior: param.prior }
+    }
+
+    fn apply(self, param: &mut Param) {
+        param.frozen = self.frozen;
+        param.prior = self.prior;
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct QHeader {
+    whitened: bool,
+    diagonal: bool,
+    /// Whether there are factors v.
+    factors: bool,
+    /// In the order of the parameters.
+    params: Vec<Kept>,
+}
+
 fn shape_of(param: &Param) -> Vec<usize> {
     match param.shape() {
         Shape::Scalar => vec![],
         Shape::Vector(n) => vec![n],
         Shape::Matrix(n, m) => vec![n, m],
+        Shape::Lower(count, size) => vec![count, size, size],
     }
 }
 
@@ -75,6 +110,16 @@ fn matrix_bytes(a: MatRef<f64>) -> Vec<u8> {
 
 fn param_bytes(param: &Param) -> Vec<u8> {
     match param.shape() {
+        Shape::Lower(count, size) => {
+            let mut full = vec![0.0; count * size * size];
+            let mut values = param.value().iter();
+            for matrix in full.chunks_exact_mut((size * size).max(1)) {
+                for j in 0..size {
+                    (j..size).zip(values.by_ref()).for_each(|(i, v)| matrix[i * size + j] = *v);
+                }
+            }
+            bytes(full.into_iter())
+        }
         Shape::Matrix(n, m) => {
             let value = param.value();
             bytes((0..n).flat_map(|i| (0..m).map(move |j| value[j * n + i])))
@@ -97,14 +142,19 @@ fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
     let header = Header {
         version: VERSION,
         written_by: format!("sparsegp {}", env!("CARGO_PKG_VERSION")),
-        kernel: model.kernel.to_json(),
+        kernel: match &model.kernels[..] {
+            [one] => one.to_json(),
+            several => several.iter().map(|k| k.to_json()).collect(),
+        },
         mean: means::to_json(&*model.mean),
-        likelihood: serde_json::json!({
-            "type": "gaussian",
-            "variance": model.likelihood.variance.to_json(Gaussian::TRANSFORM),
+        likelihood: model.likelihood.to_json(),
+        inducing: model.inducing.iter().map(Kept::of).collect(),
+        q: model.q.as_ref().map(|q| QHeader {
+            whitened: q.whitened,
+            diagonal: q.is_diagonal(),
+            factors: q.v.is_some(),
+            params: q.params().into_iter().map(|(_, param)| Kept::of(param)).collect(),
         }),
-        inducing_frozen: model.inducing.as_ref().is_some_and(|z| z.frozen),
-        inducing_prior: model.inducing.as_ref().and_then(|z| z.prior),
         method: model.method.name().into(),
         reason: fitted.reason.clone(),
         jitter: model.jitter,
@@ -128,10 +178,12 @@ fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
     let mut matrix = |name: &str, a: MatRef<f64>| {
         tensors.push((name.into(), vec![a.nrows(), a.ncols()], matrix_bytes(a)));
     };
-    matrix("q.mu", fitted.posterior.q_mu());
-    match fitted.posterior.q_sqrt() {
-        Some(root) => matrix("q.sqrt", root),
-        None => matrix("posterior.inputs", fitted.posterior.points()),
+    if model.q.is_none() {
+        matrix("q.mu", fitted.posterior.q_mu());
+        match fitted.posterior.q_sqrt().first() {
+            Some(root) => matrix("q.sqrt", *root),
+            None => matrix("posterior.inputs", fitted.posterior.points()),
+        }
     }
     let views = tensors
         .iter()
@@ -200,6 +252,10 @@ impl Reader<'_> {
                 .flat_map(|j| (0..n).map(move |i| (i, j)))
                 .map(|(i, j)| values[i * m + j])
                 .collect(),
+            Shape::Lower(count, size) => (0..count)
+                .flat_map(|l| (0..size).flat_map(move |j| (j..size).map(move |i| (l, i, j))))
+                .map(|(l, i, j)| values[(l * size + i) * size + j])
+                .collect(),
             _ => values,
         };
         param.set(path, &by_columns)
@@ -224,24 +280,47 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let tensors = Reader(SafeTensors::deserialize(content).map_err(foreign)?);
     let (d, p) = (header.inputs.len(), header.targets.len());
     check(&header)?;
-    let mut likelihood = Gaussian::new(1.0);
-    if let Some(json) = header.likelihood.get("variance") {
-        likelihood.variance.read_json("likelihood.variance", json)?;
-    }
+    let likelihood = likelihoods::build(&header.likelihood)?;
     let method = methods::find(&header.method)?.method;
-    let inducing = if method.is_sparse() {
-        let mut param = inducing_param(tensors.matrix("inducing.points")?.as_ref());
-        param.frozen = header.inducing_frozen;
-        param.prior = header.inducing_prior;
-        Some(param)
-    } else {
-        None
+    let sets = header.inducing.len();
+    if method.is_sparse() == header.inducing.is_empty() {
+        return Err(foreign(format!("its header lists {sets} sets of inducing points")));
+    }
+    let read_set = |(l, kept): (usize, Kept)| {
+        let name =
+            if sets == 1 { "inducing.points".into() } else { format!("inducing.points[{l}]") };
+        let mut param = inducing_param(tensors.matrix(&name)?.as_ref());
+        kept.apply(&mut param);
+        Ok(param)
     };
+    let inducing: Vec<Param> =
+        header.inducing.into_iter().enumerate().map(read_set).collect::<Result<_>>()?;
+    let q = header.q.map(|q| read_q(q, &tensors)).transpose()?;
+    if method.uncollapsed().is_some() != q.is_some() {
+        return Err(foreign("its header and its method do not agree on q"));
+    }
+    let inputs = Inputs::named(&header.inputs);
+    let kernels = match &header.kernel {
+        serde_json::Value::Array(several) => {
+            several.iter().map(|json| kernels::build(json, inputs)).collect::<Result<Vec<_>>>()?
+        }
+        one => vec![kernels::build(one, inputs)?],
+    };
+    let latents = likelihood.latents() * p;
+    let fits = |count: usize| count == 1 || count == latents;
+    if !fits(kernels.len()) || !(fits(sets) || sets == 0) {
+        return Err(foreign(format!(
+            "its header has {} kernels and {sets} sets of inducing points for {latents} latent \
+             functions",
+            kernels.len()
+        )));
+    }
     let mut model = Model {
-        kernel: kernels::build(&header.kernel, Inputs::named(&header.inputs))?,
-        mean: means::from_json(&header.mean, d, p)?,
+        kernels,
+        mean: means::from_json(&header.mean, d, latents)?,
         likelihood,
         inducing,
+        q,
         method,
         jitter: header.jitter,
     };
@@ -282,6 +361,22 @@ fn check(header: &Header) -> Result<()> {
     Ok(())
 }
 
+/// A q of the shape that the tensors have; its values are read with the other parameters.
+fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
+    let mu = tensors.matrix("q.mu")?;
+    let mut q = Variational::prior(mu.nrows(), mu.ncols(), header.diagonal);
+    q.whitened = header.whitened;
+    if header.factors {
+        q = q.with_factors();
+    }
+    let params = q.params_mut();
+    if params.len() != header.params.len() {
+        return Err(foreign("its header does not describe every parameter of q"));
+    }
+    params.into_iter().zip(header.params).for_each(|((_, param), kept)| kept.apply(param));
+    Ok(q)
+}
+
 /// The posterior from its tensors; the factor is computed again with the jitter that was used.
 fn posterior(
     model: &Model,
@@ -290,6 +385,15 @@ fn posterior(
     inputs: usize,
     outputs: usize,
 ) -> Result<Posterior> {
+    if let Some(q) = &model.q {
+        let set = model.inducing_points()?;
+        let fits = set.ncols() == inputs && q.points() == set.nrows();
+        if !fits || q.latents() != model.latents(outputs) {
+            return Err(foreign("tensors of the posterior do not fit together"));
+        }
+        let used = Model { jitter: Jitter::Absolute(jitter), ..model.clone() };
+        return Posterior::of_q(&used);
+    }
     let q_mu = tensors.matrix("q.mu")?;
     let sparse = model.method.is_sparse();
     let points =
@@ -299,7 +403,7 @@ fn posterior(
         return Err(foreign("tensors of the posterior do not fit together"));
     }
     let mut k = Mat::zeros(m, m);
-    model.kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+    model.kernel().evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
     let root = if sparse {
         let root = tensors.matrix("q.sqrt")?;
         if root.nrows() != m || root.ncols() != m {
@@ -308,7 +412,7 @@ fn posterior(
         Some(root)
     } else {
         for i in 0..m {
-            k[(i, i)] += model.likelihood.variance.scalar();
+            k[(i, i)] += model.gaussian()?.variance.scalar();
         }
         None
     };

@@ -83,5 +83,6 @@ pub mod params;
 pub mod rng;
 pub mod terms;
 pub mod train;
+pub mod variational;
 
 pub use error::{Error, Result};

@@ -25,14 +25,18 @@ fn matrix(json: &Value) -> Mat<f64> {
 fn model(result: &Value) -> Model {
     let method = methods::find(result["kind"].as_str().expect("a kind")).expect("a method");
     Model {
-        kernel: parse(
-            &format!("rbf(variance={}, lengthscales=1.0)", 0.69 * 0.69),
-            Inputs::unnamed(1),
-        )
-        .expect("a kernel"),
+        kernels: vec![
+            parse(&format!("rbf(variance={}, lengthscales=1.0)", 0.69 * 0.69), Inputs::unnamed(1))
+                .expect("a kernel"),
+        ],
         mean: means::by_name("zero", 1, 1).expect("a mean"),
-        likelihood: Gaussian::new(0.51 * 0.51),
-        inducing: result.get("Z_init").map(|z| inducing_param(matrix(z).as_ref())),
+        likelihood: Box::new(Gaussian::new(0.51 * 0.51)),
+        inducing: result
+            .get("Z_init")
+            .map(|z| inducing_param(matrix(z).as_ref()))
+            .into_iter()
+            .collect(),
+        q: None,
         method: method.method,
         jitter: Jitter::Absolute(1e-8),
     }

@@ -40,7 +40,7 @@ pub fn label(value: &f64) -> String {
 }
 
 pub fn caption(fitted: &Fitted, p: usize, what: &str) -> String {
-    let kernel = kernel_name(&fitted.model.kernel.to_json());
+    let kernel = kernel_name(&fitted.model.kernel().to_json());
     let points = match fitted.model.inducing_points() {
         Ok(z) => format!(", {}", count(z.nrows(), "inducing point")),
         Err(_) => String::new(),

@@ -13,11 +13,22 @@ use rayon::prelude::*;
 /// of 1024 features to stay in cache.
 pub const BLOCK: usize = 512;
 
-/// Number of lanes for M features, a power of two: 16 if that keeps the accumulators (M×M each) within
-/// 64 MiB, else 8. It depends on M alone: the sums must not depend on the machine.
-pub fn count(features: usize) -> usize {
+/// Number of lanes for accumulators of M×M and so many of them, a power of two: 16 if that keeps them
+/// within 64 MiB, else 8; for several of them fewer, down to 2, to stay within 256 MiB. It depends on
+/// these numbers alone: the sums must not depend on the machine.
+pub fn count(features: usize, accumulators: usize) -> usize {
     const BUDGET: usize = (64 << 20) / 8;
-    if features * features * 16 <= BUDGET { 16 } else { 8 }
+    let each = features * features * accumulators;
+    match accumulators {
+        0 | 1 => {
+            if each * 16 <= BUDGET {
+                16
+            } else {
+                8
+            }
+        }
+        _ => [16, 8, 4].into_iter().find(|lanes| each * lanes <= 4 * BUDGET).unwrap_or(2),
+    }
 }
 
 /// The index with its bits in opposite order, among `count` (a power of two) indices.

@@ -20,7 +20,7 @@ mod lanes;
 pub use basis::{Basis, CholeskyBasis};
 pub use cpu::{Cpu, Timings};
 
-use crate::data::Source;
+use crate::data::{Rows, Source};
 use crate::error::Result;
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatMut, MatRef};
@@ -139,6 +139,96 @@ pub struct Unfolded {
     pub z: Mat<f64>,
 }
 
+/// Latent functions that share covariance function and inducing inputs, with their q, at fixed
+/// parameters.
+#[derive(Clone, Copy)]
+pub struct Process<'a> {
+    /// Covariance function.
+    pub kernel: &'a dyn Kernel,
+    /// Inducing inputs, M×D.
+    pub z: MatRef<'a, f64>,
+    /// From inducing covariances to features.
+    pub basis: &'a dyn Basis,
+    /// Whitened means, M×l.
+    pub mean: MatRef<'a, f64>,
+    /// Lower roots of the whitened covariances, M×M each; none for q at a point.
+    pub roots: &'a [Mat<f64>],
+}
+
+/// A block of rows as a [`Pointwise`] sees it: every latent function for itself.
+#[derive(Debug)]
+pub struct LatentBlock<'a> {
+    /// The rows.
+    pub rows: Rows<'a>,
+    /// Posterior means μ with the mean function, B×L.
+    pub mu: MatRef<'a, f64>,
+    /// Variances s that come from q, B×L.
+    pub s: MatRef<'a, f64>,
+    /// Variances r that the inducing points leave unexplained, B×L.
+    pub r: MatRef<'a, f64>,
+}
+
+/// Where a [`Pointwise`] writes its slopes, B×L each; all entries must be written.
+#[derive(Debug)]
+pub struct LatentSlopes<'a> {
+    /// ∂ℓ/∂μ.
+    pub a: MatMut<'a, f64>,
+    /// ∂ℓ/∂s.
+    pub b: MatMut<'a, f64>,
+    /// ∂ℓ/∂r; not read where [`Pointwise::equal_slopes`].
+    pub c: MatMut<'a, f64>,
+    /// Sums over rows, to add to.
+    pub sums: &'a mut [f64],
+}
+
+/// What single rows contribute to an objective at a given q, by any number of latent functions.
+pub trait Pointwise: Sync {
+    /// How many sums over rows it gives.
+    fn sums(&self) -> usize;
+    /// Whether ∂ℓ/∂r = ∂ℓ/∂s always.
+    fn equal_slopes(&self) -> bool;
+    /// Slopes and sums of a block of rows.
+    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>);
+}
+
+/// What one pass at a given q tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// The sums alone.
+    Value,
+    /// And what a step of q needs: Φa and Φ diag(b) Φᵀ.
+    Statistics,
+    /// And the gradients that the rows contribute.
+    Gradients,
+}
+
+/// What the rows contribute to one [`Process`].
+#[derive(Clone, Debug)]
+pub struct ProcessSums {
+    /// Φa, M×l.
+    pub phi_a: Mat<f64>,
+    /// Φ diag(b) Φᵀ of every latent function, both triangles.
+    pub grams: Vec<Mat<f64>>,
+    /// Φ diag(Σ c) Φᵀ, c summed over the latent functions; both triangles. None where all slopes are
+    /// equal (then it is the sum of `grams`), and without gradients.
+    pub gram_c: Option<Mat<f64>>,
+    /// Gradient with respect to the kernel's hyperparameters, without the part through Kuu.
+    pub kernel: Vec<f64>,
+    /// Gradient with respect to the inducing inputs, without the part through Kuu, M×D.
+    pub z: Mat<f64>,
+}
+
+/// What one pass gives. Everything has the scale.
+#[derive(Clone, Debug)]
+pub struct Passed {
+    /// The [`Pointwise`]'s sums.
+    pub sums: Vec<f64>,
+    /// Gradient with respect to the mean function's parameters.
+    pub mean: Vec<f64>,
+    /// One for each process; empty for [`Want::Value`].
+    pub processes: Vec<ProcessSums>,
+}
+
 /// Does the sums. The one here is [`Cpu`]; another device or another machine is another engine.
 pub trait Engine: Send + Sync {
     /// One pass over the rows. `q` gives means and variances to the [`Local`]; without it μ is the
@@ -167,4 +257,20 @@ pub trait Engine: Send + Sync {
         data: &dyn Source,
         scale: f64,
     ) -> Result<Unfolded>;
+
+    /// One pass at a q that is known before: [`Engine::fold`] and [`Engine::unfold`] at once, for any
+    /// number of latent functions. The latent functions of the processes, in order, are those that
+    /// `mean` and `pointwise` see.
+    ///
+    /// # Errors
+    /// What reading the rows gives.
+    fn pass(
+        &self,
+        processes: &[Process<'_>],
+        mean: &dyn Mean,
+        pointwise: &dyn Pointwise,
+        data: &dyn Source,
+        scale: f64,
+        want: Want,
+    ) -> Result<Passed>;
 }

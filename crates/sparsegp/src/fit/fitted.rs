@@ -1,7 +1,7 @@
 //! A model that can be used.
 
 use crate::data::{Block, Scaler};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
 use crate::model::{Model, Posterior};
@@ -77,39 +77,159 @@ pub struct ParameterRow {
     pub frozen: bool,
 }
 
+/// Rows that are predicted for at once. They are worked on in parts of a fixed size, so that the result
+/// does not depend on the number of threads.
+const PART: usize = 256;
+
+/// `parts`, one under the other.
+fn stacked(parts: &[Mat<f64>], rows: usize) -> Mat<f64> {
+    let mut all = Mat::zeros(rows, parts.first().map_or(0, Mat::ncols));
+    for (part, values) in parts.iter().enumerate() {
+        all.as_mut().subrows_mut(part * PART, values.nrows()).copy_from(values);
+    }
+    all
+}
+
 impl Fitted {
-    /// Predictive means and variances, both B×P, from inputs B×D, all in the data's own units; on all
-    /// threads. Rows are worked on in parts of a fixed size, so that the result does not depend on the
-    /// number of threads.
-    ///
-    /// # Errors
-    /// [`crate::Error::Shape`] if the number of columns differs.
-    pub fn predict(&self, x: MatRef<'_, f64>, of: Of) -> Result<(Mat<f64>, Mat<f64>)> {
-        const PART: usize = 256;
-        let (n, p) = (x.nrows(), self.target_names.len());
-        let parts: Vec<(Mat<f64>, Vec<f64>)> = (0..n.div_ceil(PART))
+    /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.
+    fn in_parts<T: Send>(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        predict: impl Fn(usize, MatRef<'_, f64>, &[f64]) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let n = x.nrows();
+        if !extra.is_empty() && extra.len() != n {
+            return Err(Error::Shape {
+                what: "further numbers of the rows".into(),
+                expected: format!("{n}, one per row, or none"),
+                found: format!("{}", extra.len()),
+            });
+        }
+        let extra = self.scaled_extra(extra);
+        (0..n.div_ceil(PART))
             .into_par_iter()
             .map(|part| {
-                let start = part * PART;
-                let mut rows = x.subrows(start, PART.min(n - start)).to_owned();
+                let (start, len) = (part * PART, PART.min(n - part * PART));
+                let mut rows = x.subrows(start, len).to_owned();
                 self.scaler.scale_x(rows.as_mut())?;
-                match of {
-                    Of::Observations => self.posterior.predict_y(rows.as_ref()),
-                    Of::Latent => self.posterior.predict_f(rows.as_ref()),
-                }
+                let own = if extra.is_empty() { &[] } else { &extra[start..start + len] };
+                predict(start, rows.as_ref(), own)
             })
-            .collect::<Result<_>>()?;
-        let mut mean = Mat::zeros(n, p);
-        let mut spread = Mat::zeros(n, p);
-        for (part, (m, v)) in parts.iter().enumerate() {
-            mean.as_mut().subrows_mut(part * PART, m.nrows()).copy_from(m);
-            for j in 0..p {
-                spread.col_as_slice_mut(j)[part * PART..][..v.len()].copy_from_slice(v);
-            }
+            .collect()
+    }
+
+    /// Further numbers on the model's scale: known noise variances are in squared units of the
+    /// (single) target.
+    fn scaled_extra(&self, extra: &[f64]) -> Vec<f64> {
+        let is_variance = self.model.likelihood.extra().is_some_and(|e| e.name == "variance");
+        let unit = if is_variance { self.scaler.y_scale[0].powi(2) } else { 1.0 };
+        extra.iter().map(|e| e / unit).collect()
+    }
+
+    /// Predictive means and variances from inputs B×D, in the data's own units; on all threads. Of
+    /// observations they are B×P. Of latent functions they are B×L, and where a target column has
+    /// several latent functions they are on the model's scale.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn predict(&self, x: MatRef<'_, f64>, of: Of) -> Result<(Mat<f64>, Mat<f64>)> {
+        self.predict_with(x, &[], of)
+    }
+
+    /// [`Fitted::predict`] with the further number of every row (exposure, trials, known noise
+    /// variance).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ.
+    pub fn predict_with(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        of: Of,
+    ) -> Result<(Mat<f64>, Mat<f64>)> {
+        let parts = self.in_parts(x, extra, |_, x, extra| match of {
+            Of::Observations => self.posterior.predict_y(x, extra),
+            Of::Latent => self.posterior.predict_f(x),
+        })?;
+        let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        let (mut mean, mut spread) = (stacked(&means, x.nrows()), stacked(&variances, x.nrows()));
+        let columns =
+            if of == Of::Observations { self.target_names.len() } else { self.posterior.latents() };
+        if x.nrows() == 0 {
+            (mean, spread) = (Mat::zeros(0, columns), Mat::zeros(0, columns));
         }
-        self.scaler.unscale_mean(mean.as_mut())?;
-        self.scaler.unscale_variance(spread.as_mut())?;
+        if of == Of::Observations || self.model.likelihood.latents() == 1 {
+            self.scaler.unscale_mean(mean.as_mut())?;
+            self.scaler.unscale_variance(spread.as_mut())?;
+        }
         Ok((mean, spread))
+    }
+
+    /// Probabilities of the classes, B×C, from inputs B×D in the data's own units.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if targets are no classes, [`Error::Shape`] if the number of columns
+    /// differs.
+    pub fn predict_proba(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_proba(x))?;
+        Ok(stacked(&parts, x.nrows()))
+    }
+
+    /// Quantiles of observations at these levels, one B×P matrix for each, in the data's own units.
+    /// `extra` as for [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ.
+    pub fn quantiles(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        levels: &[f64],
+    ) -> Result<Vec<Mat<f64>>> {
+        levels
+            .iter()
+            .map(|level| {
+                let parts = self.in_parts(x, extra, |_, x, extra| {
+                    self.posterior.predict_quantile(x, extra, *level)
+                })?;
+                let mut all = stacked(&parts, x.nrows());
+                self.scaler.unscale_mean(all.as_mut())?;
+                Ok(all)
+            })
+            .collect()
+    }
+
+    /// log p(yᵢ | data) of every row of targets B×P, in the data's own units, summed over the target
+    /// columns; NaN targets are left out. `extra` as for [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ.
+    pub fn log_density(
+        &self,
+        x: MatRef<'_, f64>,
+        y: MatRef<'_, f64>,
+        extra: &[f64],
+    ) -> Result<Vec<f64>> {
+        if y.nrows() != x.nrows() || y.ncols() != self.target_names.len() {
+            return Err(Error::Shape {
+                what: "targets to score".into(),
+                expected: format!("{}×{}", x.nrows(), self.target_names.len()),
+                found: format!("{}×{}", y.nrows(), y.ncols()),
+            });
+        }
+        let mut scaled = y.to_owned();
+        self.scaler.scale_y(scaled.as_mut())?;
+        let parts = self.in_parts(x, extra, |start, x, extra| {
+            let y = scaled.as_ref().subrows(start, x.nrows());
+            self.posterior.predict_log_density(x, y, extra)
+        })?;
+        let mut density = parts.concat();
+        for (i, d) in density.iter_mut().enumerate() {
+            let known = (0..y.ncols()).filter(|p| !y[(i, *p)].is_nan());
+            *d -= known.map(|p| self.scaler.y_scale[p].ln()).sum::<f64>();
+        }
+        Ok(density)
     }
 
     /// Scores of the predictions for these blocks (in the data's own units, see
@@ -133,7 +253,7 @@ impl Fitted {
     /// # Errors
     /// None that a fitted model can cause.
     pub fn inducing_points(&self) -> Result<Option<Mat<f64>>> {
-        if self.model.inducing.is_none() {
+        if self.model.inducing.is_empty() {
             return Ok(None);
         }
         let mut z = self.model.inducing_points()?;
@@ -145,15 +265,16 @@ impl Fitted {
     pub fn parameters(&self) -> Vec<ParameterRow> {
         let y_scale = self.scaler.y_scale[0];
         let one_scale = self.scaler.y_scale.iter().all(|s| *s == y_scale);
-        let mut kernel_units = self.model.kernel.units().into_iter();
-        let (m, d) = match self.model.inducing.as_ref().map(|z| z.shape()) {
+        let mut kernel_units = self.model.kernels.iter().flat_map(|k| k.units());
+        let mut likelihood_units = self.model.likelihood.units().into_iter();
+        let (m, d) = match self.model.inducing.first().map(|z| z.shape()) {
             Some(Shape::Matrix(m, d)) => (m, d),
             _ => (0, 0),
         };
         let mut rows = Vec::new();
         for (path, param) in self.model.params() {
             let value = param.value().to_vec();
-            let data_units = if path.starts_with("kernel.") {
+            let data_units = if path.starts_with("kernel") {
                 let units: Vec<_> = kernel_units.by_ref().take(value.len()).collect();
                 let units: Option<Vec<_>> = units.into_iter().collect();
                 units.and_then(|units| {
@@ -167,13 +288,19 @@ impl Fitted {
                         })
                         .collect()
                 })
-            } else if path == "likelihood.variance" {
-                one_scale.then(|| value.iter().map(|v| v * y_scale * y_scale).collect())
-            } else if path == "inducing.points" {
+            } else if path.starts_with("likelihood.") {
+                let units: Vec<i32> = likelihood_units.by_ref().take(value.len()).collect();
+                let unitless = units.iter().all(|u| *u == 0);
+                (one_scale || unitless)
+                    .then(|| value.iter().zip(units).map(|(v, u)| v * y_scale.powi(u)).collect())
+            } else if path.starts_with("inducing.points") {
                 let unscaled = (0..d).flat_map(|q| (0..m).map(move |i| (q, i)));
                 let s = &self.scaler;
                 Some(unscaled.map(|(q, i)| value[q * m + i] * s.x_scale[q] + s.x_mean[q]).collect())
-            } else if path == "mean.constant" && self.model.mean.name() == "constant" {
+            } else if path == "mean.constant"
+                && self.model.mean.name() == "constant"
+                && self.model.likelihood.latents() == 1
+            {
                 let s = &self.scaler;
                 Some(
                     value.iter().enumerate().map(|(p, v)| v * s.y_scale[p] + s.y_mean[p]).collect(),

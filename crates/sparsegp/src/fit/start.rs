@@ -151,10 +151,11 @@ pub fn prepare(
     let mut kernel = kernels::parse(&options.kernel, inputs)?;
     kernel.initialise(&spreads(x.as_ref()), variance);
     let mut model = Model {
-        kernel,
+        kernels: vec![kernel],
         mean,
-        likelihood: Gaussian::new(0.1 * variance),
-        inducing: None,
+        likelihood: Box::new(Gaussian::new(0.1 * variance)),
+        inducing: Vec::new(),
+        q: None,
         method: entry.method,
         jitter: options.jitter,
     };
@@ -179,8 +180,8 @@ pub fn prepare(
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
         let selected = select_inducing(&model, x.as_ref(), wanted.min(n), options)?;
         warnings.extend(selected.note.clone());
-        model.inducing = Some(inducing_param(selected.points.as_ref()));
-        if flown && !model.likelihood.variance.given && !model.likelihood.variance.frozen {
+        model.inducing = vec![inducing_param(selected.points.as_ref())];
+        if flown && free_noise(&model) {
             widen_noise(&mut model, x, y, engine)?;
         }
     }
@@ -230,10 +231,12 @@ fn pilot(
         param.frozen |= param.given;
     }
     // a thousand rows without noise would make K + σ²I singular and tell nothing about lengthscales
-    let noise = &mut trial.likelihood.variance;
-    if !noise.frozen {
-        let (start, lower) = (noise.scalar(), PILOT_NOISE * noise.scalar());
-        *noise = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
+    if let Some(gaussian) = trial.likelihood.as_gaussian_mut()
+        && !gaussian.variance.frozen
+    {
+        let start = gaussian.variance.scalar();
+        let lower = PILOT_NOISE * start;
+        gaussian.variance = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
     }
     let train_options =
         TrainOptions { max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
@@ -260,6 +263,11 @@ fn pilot(
     Ok(None)
 }
 
+/// Whether the noise is Gaussian and neither given nor frozen.
+fn free_noise(model: &Model) -> bool {
+    model.likelihood.as_gaussian().is_some_and(|g| !g.variance.given && !g.variance.frozen)
+}
+
 /// Adds to the noise variance what the inducing points leave unexplained in the mean of the rows:
 /// the pilot knew nothing of them, and a bound that starts with noise far below falls off a cliff.
 fn widen_noise(model: &mut Model, x: Mat<f64>, y: Mat<f64>, engine: &dyn Engine) -> Result<()> {
@@ -269,8 +277,8 @@ fn widen_noise(model: &mut Model, x: Mat<f64>, y: Mat<f64>, engine: &dyn Engine)
         Err(error) if error.is_recoverable() => 0.0,
         Err(error) => return Err(error),
     };
-    let noise = model.likelihood.variance.scalar() + unexplained.max(0.0);
-    model.likelihood.variance.set("likelihood.variance", &[noise])
+    let noise = model.noise() + unexplained.max(0.0);
+    model.set("likelihood.variance", &[noise])
 }
 
 /// Inducing points as the options say, chosen from the rows `x`.
@@ -283,7 +291,7 @@ fn select_inducing(
     if options.selection == Selection::KMeans {
         // distances as the kernel sees them: an input that hardly matters should not spread points
         let mut relevance = vec![0.0; x.ncols()];
-        model.kernel.relevance(&mut relevance);
+        model.kernel().relevance(&mut relevance);
         if relevance.iter().any(|r| *r > 0.0) {
             let seen = Mat::from_fn(x.nrows(), x.ncols(), |i, q| x[(i, q)] * relevance[q]);
             let mut selected =
@@ -304,12 +312,12 @@ fn select_inducing(
         return options.selection.choose(x, count, options.seed, None);
     }
     let mut diag = vec![0.0; x.nrows()];
-    model.kernel.diag(x, &mut diag);
+    model.kernel().diag(x, &mut diag);
     let mut column = |index: usize| {
         let mut column = Mat::zeros(x.nrows(), 1);
         let row = Mat::from_fn(1, x.ncols(), |_, q| x[(index, q)]);
         let mut tape = kernels::Tape::off();
-        model.kernel.evaluate(x, Some(row.as_ref()), column.as_mut(), &mut tape);
+        model.kernel().evaluate(x, Some(row.as_ref()), column.as_mut(), &mut tape);
         Ok(column.col_as_slice(0).to_vec())
     };
     let prior = select::Prior { diag: &diag, column: &mut column };

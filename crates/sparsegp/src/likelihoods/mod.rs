@@ -141,6 +141,18 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     fn clone_box(&self) -> Box<dyn Likelihood>;
 }
 
+/// A likelihood from its JSON.
+///
+/// # Errors
+/// [`crate::Error::Invalid`] for an unknown one.
+pub fn build(json: &Value) -> crate::error::Result<Box<dyn Likelihood>> {
+    let mut likelihood = Gaussian::new(1.0);
+    if let Some(value) = json.get("variance") {
+        likelihood.variance.read_json("likelihood.variance", value)?;
+    }
+    Ok(Box::new(likelihood))
+}
+
 impl Clone for Box<dyn Likelihood> {
     fn clone(&self) -> Self {
         self.clone_box()

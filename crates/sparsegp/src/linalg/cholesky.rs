@@ -142,13 +142,17 @@ impl Cholesky {
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] as for [`Cholesky::new`].
-    pub fn inverse_root(a: MatRef<'_, f64>, matrix: &'static str) -> Result<Mat<f64>> {
+    pub fn inverse_root(
+        a: MatRef<'_, f64>,
+        jitter: Jitter,
+        matrix: &'static str,
+    ) -> Result<Mat<f64>> {
         let n = a.nrows();
         let flipped = Mat::from_fn(n, n, |i, j| {
             let (i, j) = (n - 1 - i, n - 1 - j);
             if i >= j { a[(i, j)] } else { a[(j, i)] }
         });
-        let factor = Self::new(flipped.as_ref(), Jitter::Relative(0.0), matrix)?;
+        let factor = Self::new(flipped.as_ref(), jitter, matrix)?;
         let inverse = invert_lower(factor.l.as_ref(), par_for(n));
         // U⁻¹ = J L̃⁻¹ J is upper triangular; its transpose is R
         Ok(Mat::from_fn(n, n, |i, j| inverse[(n - 1 - j, n - 1 - i)]))

@@ -81,6 +81,24 @@ pub fn gram_lower(
     );
 }
 
+/// `dst = a·L` (or `dst += …`) for a lower-triangular L, or `a·Lᵀ` where `transposed`.
+pub fn times_triangular(
+    dst: MatMut<'_, f64>,
+    accum: Accum,
+    a: MatRef<'_, f64>,
+    l: MatRef<'_, f64>,
+    transposed: bool,
+    par: Par,
+) {
+    let (b, structure) = match transposed {
+        false => (l, BlockStructure::TriangularLower),
+        true => (l.transpose(), BlockStructure::TriangularUpper),
+    };
+    let whole = BlockStructure::Rectangular;
+    let par = unless_vector(dst.nrows(), dst.ncols(), par);
+    triangular::matmul(dst, whole, accum, a, whole, b, structure, 1.0, par);
+}
+
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     let par = unless_vector(b.nrows(), b.ncols(), par);

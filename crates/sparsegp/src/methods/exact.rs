@@ -35,14 +35,15 @@ fn factor(model: &Model, data: &dyn Source, tape: Tape) -> Result<Factored> {
             (data.rows() as f64).powi(2) * 8.0 / (1u64 << 30) as f64
         )));
     }
+    let noise = model.gaussian()?.variance.scalar();
     let (x, y) = collect(data)?;
     let n = x.nrows();
     let mut tape = tape;
     let mut k = Mat::zeros(n, n);
-    model.kernel.evaluate(x.as_ref(), None, k.as_mut(), &mut tape);
+    model.kernel().evaluate(x.as_ref(), None, k.as_mut(), &mut tape);
     let mut g = k.clone();
     for i in 0..n {
-        g[(i, i)] += model.likelihood.variance.scalar();
+        g[(i, i)] += noise;
     }
     // K + σ²I rarely needs help: the ladder starts at nothing
     let factor = Cholesky::new(g.as_ref(), Jitter::Relative(0.0), "K + σ²I")?;
@@ -59,6 +60,10 @@ impl Method for Exact {
 
     fn is_sparse(&self) -> bool {
         false
+    }
+
+    fn check(&self, model: &Model) -> Result<()> {
+        model.gaussian().map(|_| ())
     }
 
     fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
@@ -78,9 +83,9 @@ impl Method for Exact {
         let noise: f64 = (0..n).map(|i| k_bar[(i, i)]).sum();
         let mut gradient = model.gradient_slots();
         let mut sinks = Cotangents { params: &mut gradient.kernel, x: None, z: None };
-        model.kernel.vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), &mut tape, &mut sinks);
+        model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), &mut tape, &mut sinks);
         model.mean.vjp(x.as_ref(), alpha.as_ref(), &mut gradient.mean);
-        gradient.noise = noise;
+        gradient.likelihood[0] = noise;
         let diagnostics = Diagnostics { jitter: factor.jitter, ..Diagnostics::default() };
         Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
     }

@@ -4,9 +4,11 @@
 
 mod collapsed;
 mod exact;
+pub mod uncollapsed;
 
 pub use collapsed::{Collapsed, upper_bound};
 pub use exact::Exact;
+pub use uncollapsed::{Step, Uncollapsed};
 
 use crate::data::Source;
 use crate::engine::Engine;
@@ -47,6 +49,18 @@ pub trait Method: Send + Sync + std::fmt::Debug {
 
     /// Whether there are inducing points.
     fn is_sparse(&self) -> bool;
+
+    /// Whether there is something about a model that it cannot do.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that says what, and what can.
+    fn check(&self, model: &Model) -> Result<()>;
+
+    /// This method if it trains q(u) as a parameter, so that minibatches and natural gradients are
+    /// possible.
+    fn uncollapsed(&self) -> Option<&Uncollapsed> {
+        None
+    }
 
     /// The objective at the model's parameters, with its gradient.
     ///
@@ -114,6 +128,30 @@ pub const REGISTRY: &[Entry] = &[
         source: "Titsias 2025, Eq. 16",
         method: &Collapsed { term: &terms::Titsias2025 },
     },
+    Entry {
+        name: "svgp",
+        aliases: &["hensman"],
+        about: "uncollapsed bound: any likelihood, minibatches",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Hensman et al. 2013, 2015",
+        method: &Uncollapsed { bound: &uncollapsed::Hensman },
+    },
+    Entry {
+        name: "svgp2025",
+        aliases: &["svgp-new"],
+        about: "uncollapsed bound for Gaussian noise with one factor per row: tighter",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Titsias 2025, Eq. 18-19",
+        method: &Uncollapsed { bound: &uncollapsed::Titsias2025 },
+    },
+    Entry {
+        name: "svgp-spherical",
+        aliases: &["svgp-v"],
+        about: "uncollapsed bound with one factor per latent function: tighter, any likelihood",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Titsias 2025, Eq. 22-23",
+        method: &Uncollapsed { bound: &uncollapsed::Spherical },
+    },
 ];
 
 /// The entry of a method's name or alias, in any capitals.
@@ -131,6 +169,11 @@ pub fn find(name: &str) -> Result<&'static Entry> {
             ))
         },
     )
+}
+
+/// The value if it is finite.
+pub(crate) fn finite(value: f64, what: &str) -> Result<f64> {
+    if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
 }
 
 /// All rows of a data set in memory.

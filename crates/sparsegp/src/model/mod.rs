@@ -9,7 +9,7 @@ use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
-use crate::likelihoods::Gaussian;
+use crate::likelihoods::{Gaussian, Likelihood};
 use crate::linalg::{Jitter, Mat, MatRef, column};
 use crate::means::Mean;
 use crate::methods::{Evaluation, Method};
@@ -17,18 +17,24 @@ use crate::params::{
     Named, NamedMut, Param, Shape, Transform, free_gradient, free_values, in_group, log_prior,
     prefixed, set_free_values, unknown,
 };
+use crate::variational::Variational;
 
-/// A model of P target columns, which share everything, as functions of D input columns.
+/// A model of P target columns as functions of D input columns, through L latent functions: K for
+/// each target column, where K is what the likelihood asks for ([`Likelihood::latents`]). Those of
+/// target column p are p·K, …, p·K + K − 1.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Covariance function.
-    pub kernel: Box<dyn Kernel>,
-    /// Mean function.
+    /// Covariance functions: one that all latent functions share, or one for each.
+    pub kernels: Vec<Box<dyn Kernel>>,
+    /// Mean function, with L outputs.
     pub mean: Box<dyn Mean>,
-    /// Observation noise.
-    pub likelihood: Gaussian,
-    /// Inducing inputs, M×D, for sparse methods.
-    pub inducing: Option<Param>,
+    /// Observation model.
+    pub likelihood: Box<dyn Likelihood>,
+    /// Inducing inputs, M×D: none for methods without, one set that all latent functions share, or
+    /// one for each.
+    pub inducing: Vec<Param>,
+    /// q(u), for the methods that train it.
+    pub q: Option<Variational>,
     /// How it is trained and conditioned.
     pub method: &'static dyn Method,
     /// Jitter of Kuu.
@@ -36,30 +42,33 @@ pub struct Model {
 }
 
 /// Gradients of a model's parts, in the order of [`Model::params`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Gradient {
-    /// Kernel.
+    /// Kernels, one after the other.
     pub kernel: Vec<f64>,
     /// Mean function.
     pub mean: Vec<f64>,
-    /// Noise variance.
-    pub noise: f64,
-    /// Inducing points, column by column.
+    /// Likelihood.
+    pub likelihood: Vec<f64>,
+    /// Inducing points, column by column, one set after the other.
     pub inducing: Vec<f64>,
+    /// q(u).
+    pub q: Vec<f64>,
 }
 
 impl Gradient {
-    /// Sets the part of the inducing points.
+    /// Sets the part of the inducing points, where there is one set.
     pub fn set_inducing(&mut self, z: MatRef<f64>) {
         self.inducing = (0..z.ncols()).flat_map(|q| column(z, q)).copied().collect();
     }
 
     /// One vector.
     pub fn concat(self) -> Vec<f64> {
-        let Self { mut kernel, mean, noise, inducing } = self;
+        let Self { mut kernel, mean, likelihood, inducing, q } = self;
         kernel.extend(mean);
-        kernel.push(noise);
+        kernel.extend(likelihood);
         kernel.extend(inducing);
+        kernel.extend(q);
         kernel
     }
 }
@@ -70,45 +79,115 @@ pub fn inducing_param(z: MatRef<f64>) -> Param {
     Param::with(values, Shape::Matrix(z.nrows(), z.ncols()), Transform::Identity)
 }
 
+/// The points in a parameter, M×D.
+fn points(param: &Param) -> Mat<f64> {
+    let (m, d) = match param.shape() {
+        Shape::Matrix(m, d) => (m, d),
+        _ => (param.len(), 1),
+    };
+    Mat::from_fn(m, d, |i, q| param.value()[q * m + i])
+}
+
+/// `name` where there is one, `name[index]` where there are several.
+fn numbered(name: &str, index: usize, of: usize) -> String {
+    if of == 1 { name.to_owned() } else { format!("{name}[{index}]") }
+}
+
+/// The path that a kernel's parameters begin with.
+fn kernel_prefix(index: usize, of: usize) -> String {
+    if of == 1 { "kernel".into() } else { format!("kernels[{index}]") }
+}
+
 impl Model {
-    /// Parameters with their paths: `kernel.…`, `mean.…`, `likelihood.variance`, `inducing.points`.
+    /// The covariance function that all latent functions share; the first of several.
+    pub fn kernel(&self) -> &dyn Kernel {
+        &*self.kernels[0]
+    }
+
+    /// The variance of Gaussian noise; NaN for another likelihood.
+    pub fn noise(&self) -> f64 {
+        self.likelihood.as_gaussian().map_or(f64::NAN, |g| g.variance.scalar())
+    }
+
+    /// The Gaussian likelihood that a method needs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names a method for other likelihoods.
+    pub fn gaussian(&self) -> Result<&Gaussian> {
+        self.likelihood.as_gaussian().ok_or_else(|| {
+            Error::Invalid(format!(
+                "method `{}` is for Gaussian noise, and the likelihood is `{}`; use `svgp`",
+                self.method.name(),
+                self.likelihood.name()
+            ))
+        })
+    }
+
+    /// Number of latent functions L for so many target columns.
+    pub fn latents(&self, outputs: usize) -> usize {
+        self.likelihood.latents() * outputs
+    }
+
+    /// Parameters with their paths: `kernel.…` (`kernels[l].…` where there are several), `mean.…`,
+    /// `likelihood.…`, `inducing.points` (`inducing.points[l]`), `q.…`.
     pub fn params(&self) -> Vec<Named<'_>> {
-        let mut all: Vec<Named<'_>> = prefixed("kernel", self.kernel.params()).collect();
+        let mut all: Vec<Named<'_>> = Vec::new();
+        for (l, kernel) in self.kernels.iter().enumerate() {
+            all.extend(prefixed(&kernel_prefix(l, self.kernels.len()), kernel.params()));
+        }
         all.extend(prefixed("mean", self.mean.params()));
-        all.push(("likelihood.variance".into(), &self.likelihood.variance));
-        all.extend(self.inducing.iter().map(|z| ("inducing.points".to_owned(), z)));
+        all.extend(prefixed("likelihood", self.likelihood.params()));
+        let sets = self.inducing.len();
+        let path = |l| numbered("inducing.points", l, sets);
+        all.extend(self.inducing.iter().enumerate().map(|(l, z)| (path(l), z)));
+        all.extend(self.q.iter().flat_map(|q| prefixed("q", q.params())));
         all
     }
 
     /// The same, to change them.
     pub fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        let mut all: Vec<NamedMut<'_>> = prefixed("kernel", self.kernel.params_mut()).collect();
+        let mut all: Vec<NamedMut<'_>> = Vec::new();
+        let (kernels, sets) = (self.kernels.len(), self.inducing.len());
+        for (l, kernel) in self.kernels.iter_mut().enumerate() {
+            all.extend(prefixed(&kernel_prefix(l, kernels), kernel.params_mut()));
+        }
         all.extend(prefixed("mean", self.mean.params_mut()));
-        all.push(("likelihood.variance".into(), &mut self.likelihood.variance));
-        all.extend(self.inducing.iter_mut().map(|z| ("inducing.points".to_owned(), z)));
+        all.extend(prefixed("likelihood", self.likelihood.params_mut()));
+        let path = |l| numbered("inducing.points", l, sets);
+        all.extend(self.inducing.iter_mut().enumerate().map(|(l, z)| (path(l), z)));
+        all.extend(self.q.iter_mut().flat_map(|q| prefixed("q", q.params_mut())));
         all
     }
 
     /// A zero gradient of the right lengths.
     pub fn gradient_slots(&self) -> Gradient {
+        let zeros = |params: Vec<Named<'_>>| vec![0.0; params.iter().map(|(_, p)| p.len()).sum()];
         Gradient {
-            kernel: vec![0.0; self.kernel.num_params()],
-            mean: vec![0.0; self.mean.params().iter().map(|(_, p)| p.len()).sum()],
-            noise: 0.0,
-            inducing: vec![0.0; self.inducing.as_ref().map_or(0, Param::len)],
+            kernel: vec![0.0; self.kernels.iter().map(|k| k.num_params()).sum()],
+            mean: zeros(self.mean.params()),
+            likelihood: zeros(self.likelihood.params()),
+            inducing: vec![0.0; self.inducing.iter().map(Param::len).sum()],
+            q: self.q.as_ref().map_or_else(Vec::new, |q| zeros(q.params())),
         }
     }
 
-    /// The inducing points, M×D.
+    /// The inducing points, M×D; the first set of several.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the model has none.
     pub fn inducing_points(&self) -> Result<Mat<f64>> {
+        self.inducing_set(0)
+    }
+
+    /// The inducing points of a latent function, M×D.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the model has none.
+    pub fn inducing_set(&self, latent: usize) -> Result<Mat<f64>> {
         let none =
             || Error::Invalid(format!("method `{}` needs inducing points", self.method.name()));
-        let param = self.inducing.as_ref().ok_or_else(none)?;
-        let Shape::Matrix(m, d) = param.shape() else { return Err(none()) };
-        Ok(Mat::from_fn(m, d, |i, q| param.value()[q * m + i]))
+        let index = if self.inducing.len() == 1 { 0 } else { latent };
+        self.inducing.get(index).map(points).ok_or_else(none)
     }
 
     /// Sets the parameter at `path`; one number is spread over all of its values.
@@ -162,17 +241,17 @@ impl Model {
     /// objective is the flatter in each point the more of them there are. (The factor 1/100 between
     /// the two is an empirical optimum: with it 120 iterations go further than 300 without.)
     pub fn typical_steps(&self) -> Vec<f64> {
-        let d = self.inducing.as_ref().map_or(0, |z| match z.shape() {
-            Shape::Matrix(_, d) => d,
+        let d = match self.inducing.first().map(Param::shape) {
+            Some(Shape::Matrix(_, d)) => d,
             _ => 0,
-        });
+        };
         let mut relevance = vec![0.0; d];
         if d > 0 {
-            self.kernel.relevance(&mut relevance);
+            self.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
         }
         let mut steps = Vec::new();
         for (path, param) in self.params().into_iter().filter(|(_, p)| !p.frozen) {
-            if path == "inducing.points" {
+            if path.starts_with("inducing.points") {
                 let m = (param.len() / d.max(1)).max(1);
                 for r in &relevance {
                     let length = if *r > 0.0 { 1.0 / r } else { 1.0 };

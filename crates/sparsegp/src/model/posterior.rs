@@ -3,32 +3,62 @@
 use super::Model;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
-use crate::likelihoods::{Gaussian, Likelihood, Target};
+use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatRef, Par, add_row_dots, column_mut, gemm, mirror_lower,
-    par_for, product, solve_lower, solve_lower_transpose,
+    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
+    mirror_lower, par_for, product, solve_lower, solve_lower_transpose, times_triangular,
 };
 use crate::means::Mean;
+use std::ops::Range;
 
-/// A conditioned Gaussian process: q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖² + ‖Rᵀφ‖²) with
-/// φ = L⁻¹k(P, x). For sparse methods P are the inducing points, L the factor of Kuu and
+/// A conditioned Gaussian process: for every latent function q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖² +
+/// ‖Rᵀφ‖²) with φ = L⁻¹k(P, x). For sparse methods P are the inducing points, L the factor of Kuu and
 /// q(v) = N(m, RRᵀ); for exact inference P are the training inputs, L the factor of K + σ²I, and
 /// there is no R.
 #[derive(Clone, Debug)]
 pub struct Posterior {
-    kernel: Box<dyn Kernel>,
     mean: Box<dyn Mean>,
-    likelihood: Gaussian,
+    likelihood: Box<dyn Likelihood>,
+    processes: Vec<Process>,
+    /// Whitened means, M×L.
+    q_mu: Mat<f64>,
+}
+
+/// Latent functions that share covariance function and points.
+#[derive(Clone, Debug)]
+struct Process {
+    latents: Range<usize>,
+    kernel: Box<dyn Kernel>,
     points: Mat<f64>,
     factor: Cholesky,
-    q_mu: Mat<f64>,
-    q_sqrt: Option<Mat<f64>>,
+    /// None, one that all share, or one for each.
+    roots: Vec<Mat<f64>>,
+    /// L⁻ᵀm.
     weights: Mat<f64>,
 }
 
+impl Process {
+    fn root(&self, at: usize) -> Option<&Mat<f64>> {
+        self.roots.get(if self.roots.len() == 1 { 0 } else { at })
+    }
+
+    fn covariances(&self, x: MatRef<f64>) -> Mat<f64> {
+        let mut k = Mat::zeros(x.nrows(), self.points.nrows());
+        let points = Some(self.points.as_ref());
+        self.kernel.evaluate(x, points, k.as_mut(), &mut Tape::off());
+        k
+    }
+
+    /// Adds the mean of its latent functions, given covariances with the points.
+    fn add_mean(&self, k: MatRef<f64>, mean: MatMut<f64>) {
+        gemm(mean, Accum::Add, k, self.weights.as_ref(), 1.0, Par::Seq);
+    }
+}
+
 impl Posterior {
-    /// From its parts: points (M×D), factor of their covariance, whitened mean (M×P) and lower
-    /// root of the whitened covariance (M×M).
+    /// Where all latent functions share everything, from its parts: points (M×D), factor of their
+    /// covariance, whitened mean (M×L) and, but for exact inference, lower root of the whitened
+    /// covariance (M×M).
     pub fn new(
         model: &Model,
         points: Mat<f64>,
@@ -36,57 +66,112 @@ impl Posterior {
         q_mu: Mat<f64>,
         q_sqrt: Option<Mat<f64>>,
     ) -> Self {
-        let mut weights = q_mu.clone();
-        let par = par_for(weights.nrows());
-        solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par);
-        Self {
-            kernel: model.kernel.clone(),
-            mean: model.mean.clone(),
-            likelihood: model.likelihood.clone(),
-            points,
-            factor,
-            q_mu,
-            q_sqrt,
-            weights,
+        let roots = q_sqrt.into_iter().collect();
+        let process = (0, points, factor, roots);
+        Self::assemble(model, q_mu, vec![process])
+    }
+
+    /// From a model whose q(u) is a parameter.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it has none, [`Error::NotPositiveDefinite`].
+    pub fn of_q(model: &Model) -> Result<Self> {
+        let q = model.q.as_ref().ok_or_else(|| Error::Invalid("the model has no q".into()))?;
+        let latents = q.latents();
+        let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
+        let mut q_mu = Mat::zeros(q.points(), latents);
+        let mut processes = Vec::new();
+        let count = if shared { 1 } else { latents };
+        for l in 0..count {
+            let points = model.inducing_set(l)?;
+            let kernel = if model.kernels.len() == 1 { 0 } else { l };
+            let mut k = Mat::zeros(points.nrows(), points.nrows());
+            model.kernels[kernel].evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+            let factor = Cholesky::new(k.as_ref(), model.jitter, "Kuu")?;
+            let own = if shared { 0..latents } else { l..l + 1 };
+            let parts = q.whitened(own.clone(), &factor);
+            q_mu.as_mut().subcols_mut(own.start, own.len()).copy_from(&parts.mean);
+            processes.push((kernel, points, factor, parts.roots));
         }
+        Ok(Self::assemble(model, q_mu, processes))
+    }
+
+    /// From processes: index of the kernel, points, factor, roots.
+    fn assemble(
+        model: &Model,
+        q_mu: Mat<f64>,
+        parts: Vec<(usize, Mat<f64>, Cholesky, Vec<Mat<f64>>)>,
+    ) -> Self {
+        let each = q_mu.ncols() / parts.len();
+        let build = |(at, (kernel, points, factor, roots)): (usize, (usize, _, Cholesky, _))| {
+            let latents = at * each..(at + 1) * each;
+            let mut weights = q_mu.as_ref().subcols(latents.start, each).to_owned();
+            let par = par_for(weights.nrows());
+            solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par);
+            let kernel = model.kernels[kernel].clone();
+            Process { latents, kernel, points, factor, roots, weights }
+        };
+        let processes = parts.into_iter().enumerate().map(build).collect();
+        Self { mean: model.mean.clone(), likelihood: model.likelihood.clone(), processes, q_mu }
+    }
+
+    /// Number of latent functions L.
+    pub fn latents(&self) -> usize {
+        self.q_mu.ncols()
     }
 
     /// Number of target columns P.
     pub fn outputs(&self) -> usize {
-        self.q_mu.ncols()
+        self.latents() / self.likelihood.latents()
     }
 
     /// Number of input columns D.
     pub fn inputs(&self) -> usize {
-        self.points.ncols()
+        self.processes[0].points.ncols()
     }
 
-    /// Inducing points, or training inputs for exact inference.
+    /// The observation model.
+    pub fn likelihood(&self) -> &dyn Likelihood {
+        &*self.likelihood
+    }
+
+    /// Inducing points, or training inputs for exact inference; the first set of several.
     pub fn points(&self) -> MatRef<'_, f64> {
-        self.points.as_ref()
+        self.processes[0].points.as_ref()
     }
 
-    /// Whitened mean of q, M×P.
+    /// Whitened mean of q, M×L.
     pub fn q_mu(&self) -> MatRef<'_, f64> {
         self.q_mu.as_ref()
     }
 
-    /// Lower root of the whitened covariance of q, M×M; none for exact inference.
-    pub fn q_sqrt(&self) -> Option<MatRef<'_, f64>> {
-        self.q_sqrt.as_ref().map(|r| r.as_ref())
+    /// Lower roots of the whitened covariances of q, M×M each: one that all latent functions share or
+    /// one for each; none for exact inference.
+    pub fn q_sqrt(&self) -> Vec<MatRef<'_, f64>> {
+        self.processes.iter().flat_map(|p| p.roots.iter().map(|r| r.as_ref())).collect()
     }
 
-    /// The factor of Kuu (of K + σ²I for exact inference).
+    /// The factor of Kuu (of K + σ²I for exact inference); the first of several.
     pub fn factor(&self) -> &Cholesky {
-        &self.factor
+        &self.processes[0].factor
     }
 
-    /// q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): mean M×P and covariance
-    /// M×M. None for exact inference.
-    pub fn q_u(&self) -> Option<(Mat<f64>, Mat<f64>)> {
-        let l = self.factor.l.as_ref();
-        let root = product(l, self.q_sqrt()?);
-        Some((product(l, self.q_mu()), product(root.as_ref(), root.transpose())))
+    /// q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): means M×L and the
+    /// covariance of every latent function, M×M. None for exact inference.
+    pub fn q_u(&self) -> Option<(Mat<f64>, Vec<Mat<f64>>)> {
+        let mut mean = Mat::zeros(self.q_mu.nrows(), self.latents());
+        let mut covariances = Vec::new();
+        for process in &self.processes {
+            let l = process.factor.l.as_ref();
+            let own = self.q_mu.as_ref().subcols(process.latents.start, process.latents.len());
+            let target = mean.as_mut().subcols_mut(process.latents.start, process.latents.len());
+            gemm(target, Accum::Replace, l, own, 1.0, par_for(l.nrows()));
+            for at in 0..process.latents.len() {
+                let root = product(l, process.root(at)?.as_ref());
+                covariances.push(product(root.as_ref(), root.transpose()));
+            }
+        }
+        Some((mean, covariances))
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
@@ -100,95 +185,184 @@ impl Posterior {
         })
     }
 
-    fn covariances(&self, x: MatRef<f64>) -> Mat<f64> {
-        let mut k = Mat::zeros(x.nrows(), self.points.nrows());
-        let points = Some(self.points.as_ref());
-        self.kernel.evaluate(x, points, k.as_mut(), &mut Tape::off());
-        k
-    }
-
-    fn mean_of(&self, x: MatRef<f64>, k: MatRef<f64>) -> Mat<f64> {
-        let mut mean = Mat::zeros(x.nrows(), self.outputs());
-        self.mean.evaluate(x, mean.as_mut());
-        gemm(mean.as_mut(), Accum::Add, k, self.weights.as_ref(), 1.0, Par::Seq);
-        mean
-    }
-
-    /// Mean of the latent function alone, B×P. 2M multiply-adds per row.
+    /// Means of the latent functions alone, B×L. 2M multiply-adds per row and function.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_mean(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         self.check(x)?;
-        Ok(self.mean_of(x, self.covariances(x).as_ref()))
+        let mut mean = Mat::zeros(x.nrows(), self.latents());
+        self.mean.evaluate(x, mean.as_mut());
+        for p in &self.processes {
+            let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
+            p.add_mean(p.covariances(x).as_ref(), own);
+        }
+        Ok(mean)
     }
 
-    /// Mean (B×P) and variance (B, shared by the target columns) of the latent function. Variances
-    /// below 0 by rounding are returned as 0.
+    /// Means and variances of the latent functions, B×L each. Variances below 0 by rounding are
+    /// returned as 0.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
-    pub fn predict_f(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
+    pub fn predict_f(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         self.check(x)?;
-        let mut k = self.covariances(x);
-        let mean = self.mean_of(x, k.as_ref());
-        solve_lower(self.factor.l.as_ref(), k.as_mut().transpose_mut(), Par::Seq);
-        let mut explained = vec![0.0; x.nrows()];
-        add_row_dots(k.as_ref(), k.as_ref(), &mut explained);
-        let mut variance = vec![0.0; x.nrows()];
-        self.kernel.diag(x, &mut variance);
-        for (v, e) in variance.iter_mut().zip(&explained) {
-            *v -= e;
-        }
-        if let Some(root) = &self.q_sqrt {
-            let mut s = Mat::zeros(x.nrows(), root.ncols());
-            gemm(s.as_mut(), Accum::Replace, k.as_ref(), root.as_ref(), 1.0, Par::Seq);
-            add_row_dots(s.as_ref(), s.as_ref(), &mut variance);
-        }
-        for v in &mut variance {
-            *v = if *v < 0.0 { 0.0 } else { *v };
+        let n = x.nrows();
+        let mut mean = Mat::zeros(n, self.latents());
+        let mut variance = Mat::zeros(n, self.latents());
+        self.mean.evaluate(x, mean.as_mut());
+        for p in &self.processes {
+            let mut k = p.covariances(x);
+            let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
+            p.add_mean(k.as_ref(), own);
+            solve_lower(p.factor.l.as_ref(), k.as_mut().transpose_mut(), Par::Seq);
+            let mut explained = vec![0.0; n];
+            add_row_dots(k.as_ref(), k.as_ref(), &mut explained);
+            let mut prior = vec![0.0; n];
+            p.kernel.diag(x, &mut prior);
+            prior.iter_mut().zip(&explained).for_each(|(v, e)| *v -= e);
+            let mut last: Option<usize> = None;
+            for (at, l) in p.latents.clone().enumerate() {
+                if let (Some(from), true) = (last, p.roots.len() < 2) {
+                    let copy = column(variance.as_ref(), from).to_vec();
+                    column_mut(variance.as_mut(), l).copy_from_slice(&copy);
+                    continue;
+                }
+                let out = column_mut(variance.as_mut(), l);
+                out.copy_from_slice(&prior);
+                if let Some(root) = p.root(at) {
+                    let mut s = Mat::zeros(n, root.ncols());
+                    let (phi, root) = (k.as_ref(), root.as_ref());
+                    times_triangular(s.as_mut(), Accum::Replace, phi, root, false, Par::Seq);
+                    add_row_dots(s.as_ref(), s.as_ref(), out);
+                }
+                out.iter_mut().for_each(|v| *v = if *v < 0.0 { 0.0 } else { *v });
+                last = Some(l);
+            }
         }
         Ok((mean, variance))
     }
 
-    /// Mean (B×P) and full covariance (B×B, shared by the target columns) of the latent function.
+    /// Means (B×L) and the full covariance (B×B) of every latent function.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
-    pub fn predict_f_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
+    pub fn predict_f_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
         self.check(x)?;
         let n = x.nrows();
         let par = par_for(n);
-        let mut phi = self.covariances(x);
-        let mean = self.mean_of(x, phi.as_ref());
-        solve_lower(self.factor.l.as_ref(), phi.as_mut().transpose_mut(), par);
-        let mut covariance = Mat::zeros(n, n);
-        self.kernel.evaluate(x, None, covariance.as_mut(), &mut Tape::off());
-        gemm(covariance.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
-        if let Some(root) = &self.q_sqrt {
-            let s = product(phi.as_ref(), root.as_ref());
-            gemm(covariance.as_mut(), Accum::Add, s.as_ref(), s.transpose(), 1.0, par);
+        let mut mean = Mat::zeros(n, self.latents());
+        self.mean.evaluate(x, mean.as_mut());
+        let mut covariances = Vec::with_capacity(self.latents());
+        for p in &self.processes {
+            let mut phi = p.covariances(x);
+            let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
+            p.add_mean(phi.as_ref(), own);
+            solve_lower(p.factor.l.as_ref(), phi.as_mut().transpose_mut(), par);
+            let mut prior = Mat::zeros(n, n);
+            p.kernel.evaluate(x, None, prior.as_mut(), &mut Tape::off());
+            gemm(prior.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
+            for at in 0..p.latents.len() {
+                let mut covariance = prior.clone();
+                if let Some(root) = p.root(at) {
+                    let s = product(phi.as_ref(), root.as_ref());
+                    gemm(covariance.as_mut(), Accum::Add, s.as_ref(), s.transpose(), 1.0, par);
+                }
+                mirror_lower(covariance.as_mut());
+                covariances.push(covariance);
+            }
         }
-        mirror_lower(covariance.as_mut());
-        Ok((mean, covariance))
+        Ok((mean, covariances))
     }
 
-    /// Mean (B×P) and variance (B) of observations: the latent ones plus the noise.
+    /// The further number of row i.
+    fn extra(&self, extra: &[f64], i: usize) -> f64 {
+        let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        extra.get(i).copied().unwrap_or(default)
+    }
+
+    /// Calls `f` with every row, target column and the latent means and variances there.
+    fn observations(
+        &self,
+        mean: MatRef<f64>,
+        variance: MatRef<f64>,
+        mut f: impl FnMut(usize, usize, &[f64], &[f64]),
+    ) {
+        let k = self.likelihood.latents();
+        let (mut own_mean, mut own_variance) = (vec![0.0; k], vec![0.0; k]);
+        for p in 0..self.outputs() {
+            for i in 0..mean.nrows() {
+                for l in 0..k {
+                    own_mean[l] = mean[(i, p * k + l)];
+                    own_variance[l] = variance[(i, p * k + l)];
+                }
+                f(i, p, &own_mean, &own_variance);
+            }
+        }
+    }
+
+    /// Means and variances of observations, B×P each. `extra` holds the further number of every row
+    /// (exposure, trials, known noise variance); empty for its default.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
-    pub fn predict_y(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
-        let (mean, mut variance) = self.predict_f(x)?;
-        let noise = self.likelihood.variance.scalar();
-        variance.iter_mut().for_each(|v| *v += noise);
-        Ok((mean, variance))
+    pub fn predict_y(&self, x: MatRef<f64>, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
+        let (mean, variance) = self.predict_f(x)?;
+        let mut y_mean = Mat::zeros(x.nrows(), self.outputs());
+        let mut y_variance = Mat::zeros(x.nrows(), self.outputs());
+        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+            let extra = self.extra(extra, i);
+            (y_mean[(i, p)], y_variance[(i, p)]) = self.likelihood.predict(extra, mean, variance);
+        });
+        Ok((y_mean, y_variance))
     }
 
-    /// log p(yᵢ | data) of every row, summed over the target columns (which are independent).
+    /// Probabilities of the classes, B×C, for one target column of classes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if targets are no classes, [`Error::Shape`] if the number of columns
+    /// differs.
+    pub fn predict_proba(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
+        let (Some(classes), 1) = (self.likelihood.classes(), self.outputs()) else {
+            return Err(Error::Invalid(format!(
+                "the likelihood `{}` has no class probabilities",
+                self.likelihood.name()
+            )));
+        };
+        let (mean, variance) = self.predict_f(x)?;
+        let mut all = Mat::zeros(x.nrows(), classes);
+        let mut own = vec![0.0; classes];
+        self.observations(mean.as_ref(), variance.as_ref(), |i, _, mean, variance| {
+            self.likelihood.probabilities(mean, variance, &mut own);
+            own.iter().enumerate().for_each(|(c, p)| all[(i, c)] = *p);
+        });
+        Ok(all)
+    }
+
+    /// The `level` quantile of observations, B×P. `extra` as for [`Posterior::predict_y`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn predict_quantile(&self, x: MatRef<f64>, extra: &[f64], level: f64) -> Result<Mat<f64>> {
+        let (mean, variance) = self.predict_f(x)?;
+        let mut all = Mat::zeros(x.nrows(), self.outputs());
+        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+            all[(i, p)] = self.likelihood.quantile(self.extra(extra, i), mean, variance, level);
+        });
+        Ok(all)
+    }
+
+    /// log p(yᵢ | data) of every row, summed over the target columns that are not missing (which are
+    /// independent). `extra` as for [`Posterior::predict_y`].
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes do not fit.
-    pub fn predict_log_density(&self, x: MatRef<f64>, y: MatRef<f64>) -> Result<Vec<f64>> {
+    pub fn predict_log_density(
+        &self,
+        x: MatRef<f64>,
+        y: MatRef<f64>,
+        extra: &[f64],
+    ) -> Result<Vec<f64>> {
         if y.nrows() != x.nrows() || y.ncols() != self.outputs() {
             return Err(Error::Shape {
                 what: "targets to score".into(),
@@ -198,17 +372,16 @@ impl Posterior {
         }
         let (mean, variance) = self.predict_f(x)?;
         let mut density = vec![0.0; x.nrows()];
-        for p in 0..self.outputs() {
-            for (i, d) in density.iter_mut().enumerate() {
-                let (y, mean) = (y[(i, p)], mean[(i, p)]);
-                let target = Target { y, extra: 0.0 };
-                *d += self.likelihood.predict_log_density(target, &[mean], &[variance[i]]);
+        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+            let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
+            if !target.y.is_nan() {
+                density[i] += self.likelihood.predict_log_density(target, mean, variance);
             }
-        }
+        });
         Ok(density)
     }
 
-    /// Joint samples of the latent function: one B×P matrix per sample.
+    /// Joint samples of the latent functions: one B×L matrix per sample.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs, [`Error::NotPositiveDefinite`] if the
@@ -219,25 +392,49 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        let (mean, covariance) = self.predict_f_full(x)?;
-        let factor = Cholesky::new(
-            covariance.as_ref(),
-            Jitter::Relative(1e-10),
-            "the posterior covariance",
-        )?;
+        let (mean, covariances) = self.predict_f_full(x)?;
+        let factors: Vec<Cholesky> = covariances
+            .iter()
+            .map(|c| Cholesky::new(c.as_ref(), Jitter::Relative(1e-10), "the posterior covariance"))
+            .collect::<Result<_>>()?;
         let normal = rand_distr::StandardNormal;
         Ok((0..samples)
             .map(|_| {
                 let mut draw = mean.clone();
-                let mut noise = Mat::zeros(x.nrows(), self.outputs());
-                for p in 0..self.outputs() {
-                    for v in column_mut(noise.as_mut(), p) {
+                for (l, factor) in factors.iter().enumerate() {
+                    let mut noise = Mat::zeros(x.nrows(), 1);
+                    for v in column_mut(noise.as_mut(), 0) {
                         *v = rand_distr::Distribution::<f64>::sample(&normal, rng);
                     }
+                    let own = draw.as_mut().subcols_mut(l, 1);
+                    gemm(own, Accum::Add, factor.l.as_ref(), noise.as_ref(), 1.0, Par::Seq);
                 }
-                let l = factor.l.as_ref();
-                gemm(draw.as_mut(), Accum::Add, l, noise.as_ref(), 1.0, par_for(x.nrows()));
                 draw
+            })
+            .collect())
+    }
+
+    /// Draws of observations, B×P each: the latent functions jointly over the rows
+    /// ([`Posterior::sample_f`]), then y given them. `extra` as for [`Posterior::predict_y`].
+    ///
+    /// # Errors
+    /// As for [`Posterior::sample_f`].
+    pub fn sample_y(
+        &self,
+        x: MatRef<f64>,
+        extra: &[f64],
+        samples: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Vec<Mat<f64>>> {
+        let k = self.likelihood.latents();
+        let latent = self.sample_f(x, samples, rng)?;
+        Ok(latent
+            .into_iter()
+            .map(|f| {
+                Mat::from_fn(x.nrows(), self.outputs(), |i, p| {
+                    let own: Vec<f64> = (0..k).map(|l| f[(i, p * k + l)]).collect();
+                    self.likelihood.sample(self.extra(extra, i), &own, rng)
+                })
             })
             .collect())
     }

@@ -24,6 +24,9 @@ pub enum Shape {
     Vector(usize),
     /// Rows × columns, stored column by column.
     Matrix(usize, usize),
+    /// So many lower-triangular matrices of this size, one after the other, each column by column
+    /// from the diagonal down.
+    Lower(usize, usize),
 }
 
 impl std::fmt::Display for Shape {
@@ -32,6 +35,7 @@ impl std::fmt::Display for Shape {
             Shape::Scalar => write!(f, "scalar"),
             Shape::Vector(n) => write!(f, "{n}"),
             Shape::Matrix(n, m) => write!(f, "{n}×{m}"),
+            Shape::Lower(count, size) => write!(f, "{count}×{size}×{size}, lower triangles"),
         }
     }
 }

@@ -40,7 +40,7 @@ fn duplicate_rows_are_repeated_observations() {
     }
     let (model, ..) = prepare(&dataset, &options("exact", 0)).expect("a model");
     let mut once = model.clone();
-    let noise = model.likelihood.variance.scalar();
+    let noise = model.noise();
     once.set("likelihood.variance", &[noise / 3.0]).expect("in range");
     let mean_of = |i: usize| (y[(i, 0)] + y[(i + 20, 0)] + y[(i + 40, 0)]) / 3.0;
     let (mut distinct, mut means) =
@@ -57,7 +57,7 @@ fn duplicate_rows_are_repeated_observations() {
     // K + σ²I has a condition below 60/0.1: rounding of 10⁻¹³
     for i in 0..9 {
         assert!((mean_a[(i, 0)] - mean_b[(i, 0)]).abs() < 1e-11);
-        assert!((variance_a[i] - variance_b[i]).abs() < 1e-11);
+        assert!((variance_a[(i, 0)] - variance_b[(i, 0)]).abs() < 1e-11);
     }
 }
 

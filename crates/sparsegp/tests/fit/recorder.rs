@@ -45,6 +45,10 @@ impl Recorder {
 }
 
 impl Method for Recorder {
+    fn check(&self, _: &Model) -> Result<()> {
+        Ok(())
+    }
+
     fn name(&self) -> &'static str {
         self.inner.name()
     }

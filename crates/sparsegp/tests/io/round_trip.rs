@@ -38,7 +38,8 @@ fn same(a: &Fitted, b: &Fitted) {
         assert_eq!(bits(&mean), bits(&other_mean));
         assert_eq!(bits(&variance), bits(&other_variance));
     }
-    let full = |f: &Fitted| f.posterior.predict_f_full(x.as_ref()).expect("inputs that fit").1;
+    let full =
+        |f: &Fitted| f.posterior.predict_f_full(x.as_ref()).expect("inputs that fit").1[0].clone();
     assert_eq!(bits(&full(a)), bits(&full(b)));
     assert_eq!(a.scaler, b.scaler);
     assert_eq!((&a.input_names, &a.target_names), (&b.input_names, &b.target_names));

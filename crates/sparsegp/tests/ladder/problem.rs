@@ -108,10 +108,11 @@ pub fn problem(draw: &Draw) -> Problem {
         (1.3 * t + phase + p as f64).sin() + 0.7 + 2.0 * noise.sqrt() * rng.random_range(-1.0..1.0)
     });
     let mut model = Model {
-        kernel: parse(draw.kernel, Inputs::unnamed(draw.d)).expect("a kernel of the list"),
+        kernels: vec![parse(draw.kernel, Inputs::unnamed(draw.d)).expect("a kernel of the list")],
         mean: by_name(draw.mean, draw.d, draw.p).expect("a mean of the list"),
-        likelihood: Gaussian::new(noise),
-        inducing: Some(inducing_param(z.as_ref())),
+        likelihood: Box::new(Gaussian::new(noise)),
+        inducing: vec![inducing_param(z.as_ref())],
+        q: None,
         method: find("titsias2009").expect("registered").method,
         // relative, from the default to the largest of the ladder
         jitter: Jitter::Relative(10_f64.powf(rng.random_range(-6.0..-2.0))),
@@ -137,7 +138,7 @@ impl Problem {
         let mut model = self.model.clone();
         model.method = method;
         if !method.is_sparse() {
-            model.inducing = None;
+            model.inducing = Vec::new();
         }
         model
     }
@@ -167,7 +168,7 @@ pub fn objective(name: &str, model: &Model, data: &dyn sparsegp::data::Source) -
 /// where they are tight: 2b and 2c cancel). The upper bound has c = g + P(N − M + tr B⁻¹)/2σ² with its
 /// gradient g in the noise, hence ‖A‖ ≤ 2|g| + P(N + 1)/σ².
 pub fn rounding(name: &str, problem: &Problem, evaluation: &Evaluation) -> f64 {
-    let noise = problem.model.likelihood.variance.scalar();
+    let noise = problem.model.noise();
     let (n, p) = (problem.data.x.nrows() as f64, problem.data.y.ncols() as f64);
     let m = problem.model.inducing_points().map_or(0, |z| z.nrows()) as f64;
     let weight = match name {

@@ -19,11 +19,11 @@ pub const KINDS_NOT_BUILT: &[&str] = &["dtc", "fitc", "pep"];
 fn unexplained(model: &Model, data: &InMemory) -> Outcome<Vec<f64>> {
     let z = own(model.inducing_points())?;
     let mut kuu = Mat::zeros(z.nrows(), z.nrows());
-    model.kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
+    model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
     let prepared =
-        Prepared { kernel: &*model.kernel, mean: &*model.mean, z: z.as_ref(), basis: &basis };
-    let rows = Rows::new(model.likelihood.variance.scalar(), data.y.ncols(), SlopeInR::PerRow);
+        Prepared { kernel: model.kernel(), mean: &*model.mean, z: z.as_ref(), basis: &basis };
+    let rows = Rows::new(model.noise(), data.y.ncols(), SlopeInR::PerRow);
     own(Cpu::default().fold(prepared, None, &rows, data, 1.0))?;
     let r = rows.unexplained.into_inner().map_err(|e| e.to_string())?;
     if r.len() != data.x.nrows() {
@@ -75,10 +75,10 @@ pub fn hyper(
 fn kind(case: &Value, result: &Value, r: &[f64], report: &mut Report) -> Outcome {
     let name = text(get(result, "kind")?)?;
     let (mut model, data) = problem::bounds(case, name)?;
-    let spy = Spy::new(model.kernel.clone());
+    let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
-    model.kernel = Box::new(spy);
-    let noise = model.likelihood.variance.scalar();
+    model.kernels = vec![Box::new(spy)];
+    let noise = model.noise();
     let evaluation = own(model.evaluate(&Cpu::default(), &data))?;
     let log = log.lock().map_err(|e| e.to_string())?;
     let gradients = gradient_by_path(&model, &evaluation.gradient);
@@ -102,7 +102,7 @@ fn kind(case: &Value, result: &Value, r: &[f64], report: &mut Report) -> Outcome
                 noise.ok_or("no gradient of the noise")?.1.clone()
             }
             "qu_mean" => by_rows(q.as_ref().ok_or("no q(u)")?.0.as_ref()),
-            "qu_cov" => by_rows(q.as_ref().ok_or("no q(u)")?.1.as_ref()),
+            "qu_cov" => by_rows(q.as_ref().ok_or("no q(u)")?.1[0].as_ref()),
             _ => {
                 report.fail(field, "an output that the check does not know");
                 continue;
@@ -119,7 +119,7 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     for (index, case) in items(get(json, "cases")?)?.iter().enumerate() {
         report.case = format!("case {index}");
         let (model, data) = problem::bounds(case, "titsias2009")?;
-        let noise = model.likelihood.variance.scalar();
+        let noise = model.noise();
         let r = unexplained(&model, &data)?;
         let mean = r.iter().sum::<f64>() / r.len() as f64;
         report.close("d", &r, &numbers(get(case, "d")?)?);

@@ -73,26 +73,21 @@ fn gradient(
     Ok(())
 }
 
-/// Numbers of every target column: variances are shared by the columns.
-fn spread(variance: &[f64], outputs: usize) -> Vec<f64> {
-    variance.iter().flat_map(|v| std::iter::repeat_n(*v, outputs)).collect()
-}
-
 /// A prediction at `Xnew`, or `None` if `field` is none.
 fn prediction(field: &str, posterior: &Posterior, inputs: &Value) -> Outcome<Option<Vec<f64>>> {
     let at = || matrix(get(inputs, "Xnew")?);
-    let p = posterior.outputs();
     Ok(Some(match field {
         "predict_f_mean" => by_rows(own(posterior.predict_f(at()?.as_ref()))?.0.as_ref()),
-        "predict_f_var" => spread(&own(posterior.predict_f(at()?.as_ref()))?.1, p),
-        "predict_y_mean" => by_rows(own(posterior.predict_y(at()?.as_ref()))?.0.as_ref()),
-        "predict_y_var" => spread(&own(posterior.predict_y(at()?.as_ref()))?.1, p),
+        "predict_f_var" => by_rows(own(posterior.predict_f(at()?.as_ref()))?.1.as_ref()),
+        "predict_y_mean" => by_rows(own(posterior.predict_y(at()?.as_ref(), &[]))?.0.as_ref()),
+        "predict_y_var" => by_rows(own(posterior.predict_y(at()?.as_ref(), &[]))?.1.as_ref()),
         "predict_f_full_cov" => {
-            by_rows(own(posterior.predict_f_full(at()?.as_ref()))?.1.as_ref()).repeat(p)
+            let full = own(posterior.predict_f_full(at()?.as_ref()))?.1;
+            full.iter().flat_map(|c| by_rows(c.as_ref())).collect()
         }
         "predict_log_density" => {
             let y = matrix(get(inputs, "Ynew")?)?;
-            own(posterior.predict_log_density(at()?.as_ref(), y.as_ref()))?
+            own(posterior.predict_log_density(at()?.as_ref(), y.as_ref(), &[]))?
         }
         _ => return Ok(None),
     }))
@@ -190,7 +185,7 @@ pub fn sparse(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
                 vec![evaluate(&model, &data)?.value]
             }
             "compute_qu_mean" => by_rows(mean.as_ref()),
-            "compute_qu_cov" => per_output(covariance.as_ref(), reference, data.y.ncols())?,
+            "compute_qu_cov" => per_output(covariance[0].as_ref(), reference, data.y.ncols())?,
             "grad_elbo" => {
                 gradient(field, &model, &evaluation.gradient, reference, report)?;
                 continue;

@@ -52,10 +52,15 @@ pub fn plain(
 ) -> Outcome<Model> {
     let method = method(method_name)?;
     Ok(Model {
-        kernel,
+        kernels: vec![kernel],
         mean: own(means::by_name("zero", 1, 1))?,
-        likelihood: Gaussian::new(noise),
-        inducing: if method.is_sparse() { z.map(inducing_param) } else { None },
+        likelihood: Box::new(Gaussian::new(noise)),
+        inducing: if method.is_sparse() {
+            z.map(inducing_param).into_iter().collect()
+        } else {
+            Vec::new()
+        },
+        q: None,
         method,
         jitter: Jitter::Absolute(jitter),
     })

@@ -84,16 +84,16 @@ fn statistics(
 fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcome {
     let engine = Cpu::default();
     let (model, data) = problem::bounds(json, name)?;
-    let (noise, p) = (model.likelihood.variance.scalar(), data.y.ncols());
+    let (noise, p) = (model.noise(), data.y.ncols());
     let outputs = p as f64;
     let z = own(model.inducing_points())?;
     let m = z.nrows();
     let mut tape = Tape::recording();
     let mut kuu = Mat::zeros(m, m);
-    model.kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
+    model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
     let prepared =
-        Prepared { kernel: &*model.kernel, mean: &*model.mean, z: z.as_ref(), basis: &basis };
+        Prepared { kernel: model.kernel(), mean: &*model.mean, z: z.as_ref(), basis: &basis };
     let parts = chunks(&data, &numbers(get(json, "cuts")?)?)?;
 
     // pass 1: at μ = m(x) the slopes in r, where they differ, are known already
@@ -142,7 +142,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     // pass 2
     let q = Whitened { mean: e.as_ref(), covariance: covariance.as_ref() };
     let c = if per_row { SlopeInR::PerRow } else { SlopeInR::Constant(c) };
-    let mut kernel = vec![0.0; model.kernel.num_params()];
+    let mut kernel = vec![0.0; model.kernel().num_params()];
     let mut z_bar = Mat::zeros(m, z.ncols());
     let mut squares = 0.0;
     for (index, (part, reference)) in
@@ -173,7 +173,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     let mut own_z = Mat::zeros(m, z.ncols());
     let mut sinks = Cotangents { params: &mut own_kernel, x: Some(own_z.as_mut()), z: None };
     let kuu = kuu.as_ref();
-    model.kernel.vjp(z.as_ref(), None, kuu, kuu_bar.as_mut(), &mut tape, &mut sinks);
+    model.kernel().vjp(z.as_ref(), None, kuu, kuu_bar.as_mut(), &mut tape, &mut sinks);
     hyper("Kuu_hyper", &named(&model, &own_kernel, &own_z), get(result, "Kuu_hyper")?, report)?;
     kernel.iter_mut().zip(&own_kernel).for_each(|(t, v)| *t += v);
     z_bar += &own_z;

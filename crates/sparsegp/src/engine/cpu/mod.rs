@@ -2,14 +2,19 @@
 
 mod blocks;
 mod buffers;
+mod pass;
 mod timings;
 
 pub use timings::Timings;
 
-use super::{Engine, Folded, Local, Prepared, Slope, Unfolded, Whitened, lanes};
+use super::{
+    Engine, Folded, Local, Passed, Pointwise, Prepared, Process, Slope, Unfolded, Want, Whitened,
+    lanes,
+};
 use crate::data::Source;
 use crate::error::Result;
 use crate::linalg::{Mat, mirror_lower};
+use crate::means::Mean;
 use blocks::{Back, Pull, fold_block};
 use buffers::{Lane, Scratch, add, multiply, sized, sum_lower, zeroed};
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +25,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct Cpu {
     scratch: Mutex<Vec<Scratch>>,
     lanes: Mutex<Vec<Lane>>,
+    pass_scratch: Mutex<Vec<pass::Scratch>>,
+    pass_lanes: Mutex<Vec<pass::Lane>>,
 }
 
 impl Cpu {
@@ -50,7 +57,7 @@ impl Cpu {
     fn take_lanes(&self, features: usize) -> Vec<Lane> {
         let mut lanes =
             std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner));
-        lanes.resize_with(lanes::count(features), Lane::default);
+        lanes.resize_with(lanes::count(features, 1), Lane::default);
         lanes.iter_mut().for_each(|lane| lane.used = false);
         lanes
     }
@@ -165,5 +172,17 @@ impl Engine for Cpu {
         });
         self.give_lanes(lanes);
         unfolded
+    }
+
+    fn pass(
+        &self,
+        processes: &[Process<'_>],
+        mean: &dyn Mean,
+        pointwise: &dyn Pointwise,
+        data: &dyn Source,
+        scale: f64,
+        want: Want,
+    ) -> Result<Passed> {
+        pass::run(self, &pass::Job { processes, mean, pointwise, want }, data, scale)
     }
 }

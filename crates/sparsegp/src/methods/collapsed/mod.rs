@@ -11,17 +11,15 @@ mod upper;
 
 pub use upper::upper_bound;
 
-use super::{Diagnostics, Evaluation, Method};
+use super::{Diagnostics, Evaluation, Method, finite};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernels::Tape;
-use crate::linalg::Cholesky;
+use crate::linalg::{Cholesky, Jitter};
 use crate::model::{Model, Posterior};
 use crate::terms::Term;
-use parts::{
-    GaussianRows, Inducing, PullBack, RowSlopes, core, finite, first_pass, scaled, sum, trace,
-};
+use parts::{GaussianRows, Inducing, PullBack, RowSlopes, core, first_pass, scaled, sum, trace};
 
 /// A bound of the collapsed family.
 pub struct Collapsed {
@@ -42,6 +40,10 @@ impl Method for Collapsed {
 
     fn is_sparse(&self) -> bool {
         true
+    }
+
+    fn check(&self, model: &Model) -> Result<()> {
+        model.gaussian().map(|_| ())
     }
 
     fn evaluate(
@@ -89,7 +91,7 @@ impl Method for Collapsed {
         let (mut gradient, squares) = pull.run(inducing)?;
         // ∂F/∂σ² = ½‖a‖² − P(N − M + tr B⁻¹)/2σ² − P ∂ρ/∂σ²
         let m = covariance.nrows() as f64;
-        gradient.noise = 0.5 * squares
+        gradient.likelihood[0] = 0.5 * squares
             - 0.5 * p * (n - m + trace(&covariance)) / noise
             - p * pass.penalty_by_noise;
         Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
@@ -104,7 +106,8 @@ impl Method for Collapsed {
         let inducing = Inducing::new(model, Tape::off())?;
         let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
         let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
-        let root = Cholesky::inverse_root(core.b.as_ref(), "B = I + ΦΦᵀ/σ²")?;
+        let root =
+            Cholesky::inverse_root(core.b.as_ref(), Jitter::Relative(0.0), "B = I + ΦΦᵀ/σ²")?;
         Ok(Posterior::new(model, inducing.z, inducing.basis.factor, core.mean, Some(root)))
     }
 }

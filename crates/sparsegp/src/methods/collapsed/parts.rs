@@ -5,7 +5,7 @@ use crate::data::Source;
 use crate::engine::{
     Block, CholeskyBasis, Engine, Folded, Local, Plan, Prepared, Slope, Slopes, Whitened,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, par_for};
 use crate::model::{Gradient, Model};
@@ -88,7 +88,7 @@ impl Inducing {
         let m = z.nrows();
         let mut tape = tape;
         let mut kuu = Mat::zeros(m, m);
-        model.kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
+        model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
         let basis = CholeskyBasis::new(kuu.as_ref(), model.jitter)?;
         Ok(Self { z, kuu, tape, basis })
     }
@@ -100,7 +100,7 @@ impl Inducing {
 
     pub(super) fn prepared<'a>(&'a self, model: &'a Model) -> Prepared<'a> {
         Prepared {
-            kernel: &*model.kernel,
+            kernel: model.kernel(),
             mean: &*model.mean,
             z: self.z.as_ref(),
             basis: &self.basis,
@@ -151,7 +151,7 @@ pub(super) fn first_pass(
     engine: &dyn Engine,
     data: &dyn Source,
 ) -> Result<Pass> {
-    let noise = model.likelihood.variance.scalar();
+    let noise = model.gaussian()?.variance.scalar();
     let outputs = data.outputs() as f64;
     let c = match term.pooling() {
         Pooling::Total => RowSlopes::Constant(0.0),
@@ -217,7 +217,7 @@ impl PullBack<'_> {
         let mut z_bar = unfolded.z;
         let mut sinks =
             Cotangents { params: &mut gradient.kernel, x: Some(z_bar.as_mut()), z: None };
-        model.kernel.vjp(
+        model.kernel().vjp(
             inducing.z.as_ref(),
             None,
             inducing.kuu.as_ref(),
@@ -236,8 +236,4 @@ pub(super) fn scaled(a: &Mat<f64>, factor: f64) -> Mat<f64> {
 
 pub(super) fn trace(a: &Mat<f64>) -> f64 {
     (0..a.nrows()).map(|i| a[(i, i)]).sum()
-}
-
-pub(super) fn finite(value: f64, what: &str) -> Result<f64> {
-    if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
 }

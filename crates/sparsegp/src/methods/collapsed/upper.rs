@@ -1,14 +1,14 @@
 //! A bound on the log evidence from above.
 
 use super::parts::{
-    GaussianRows, Inducing, PullBack, RowSlopes, core, finite, first_pass, scaled, sum, trace,
+    GaussianRows, Inducing, PullBack, RowSlopes, core, first_pass, scaled, sum, trace,
 };
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernels::Tape;
 use crate::linalg::{dot, product};
-use crate::methods::{Diagnostics, Evaluation};
+use crate::methods::{Diagnostics, Evaluation, finite};
 use crate::model::Model;
 
 /// Upper bound on the log evidence with its gradient (Titsias 2014; Burt, Rasmussen & van der Wilk
@@ -64,6 +64,6 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     };
     let (mut gradient, _) = pull.run(inducing)?;
     let m = covariance.nrows() as f64;
-    gradient.noise = c - 0.5 * p * (n - m + trace(&covariance)) / noise;
+    gradient.likelihood[0] = c - 0.5 * p * (n - m + trace(&covariance)) / noise;
     Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
 }

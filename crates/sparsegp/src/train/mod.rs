@@ -47,9 +47,12 @@ pub struct TracePoint {
     pub gradient_norm: f64,
     /// Seconds since the start.
     pub seconds: f64,
-    /// The best hyperparameters so far (all but inducing points), constrained, in the order of the
-    /// paths.
+    /// The best hyperparameters so far (all but inducing points and q), constrained, in the order of
+    /// the paths; for minibatches the present ones.
     pub parameters: Vec<f64>,
+    /// Mean log density of held-out rows on the model's scale, where there are some.
+    #[serde(default)]
+    pub held_out: Option<f64>,
 }
 
 /// How training went.
@@ -88,8 +91,21 @@ pub enum Event<'a> {
         /// How many.
         count: usize,
     },
-    /// An iteration has been made.
+    /// An iteration has been made; for minibatches an epoch.
     Iteration(&'a TracePoint),
+    /// A minibatch has been learnt from.
+    Batch {
+        /// Epoch, from 0.
+        epoch: usize,
+        /// Batch in the epoch, from 0.
+        batch: usize,
+        /// Batches in an epoch.
+        per_epoch: usize,
+        /// Mean of this epoch's estimates of the bound, on the model's scale.
+        objective: f64,
+        /// Seconds since the start.
+        seconds: f64,
+    },
 }
 
 /// Somebody who watches the training and may end it. `()` watches nothing.
@@ -167,10 +183,15 @@ impl Objective for Negated<'_> {
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
 
-/// Hyperparameters of a model but its inducing points.
+/// Whether a parameter is none of the few that describe a model: inducing points and q.
+pub fn is_bulky(path: &str) -> bool {
+    path.starts_with("inducing.points") || path.starts_with("q.")
+}
+
+/// Hyperparameters of a model but its inducing points and q.
 fn hyperparameters(model: &Model) -> Vec<f64> {
     let params = model.params();
-    let own = params.iter().filter(|(path, _)| path != "inducing.points");
+    let own = params.iter().filter(|(path, _)| !is_bulky(path));
     own.flat_map(|(_, p)| p.value().iter().copied()).collect()
 }
 
@@ -249,6 +270,7 @@ pub fn train(
             }),
             seconds: start.elapsed().as_secs_f64(),
             parameters: hyperparameters(objective.model),
+            held_out: None,
         };
         let flow = objective.observer.event(Event::Iteration(&point));
         trace.push(point);

@@ -1,0 +1,200 @@
+//! What a row contributes to each uncollapsed bound, given the marginal N(μ, s + r) of its latent
+//! functions: s comes from q(u), r is what the inducing points leave unexplained.
+//!
+//! | bound | ℓ | source |
+//! | --- | --- | --- |
+//! | [`HENSMAN`] | E[log p(y ∣ f)], f ~ N(μ, s + r) | Hensman, Matthews & Ghahramani 2015 |
+//! | [`TITSIAS2025`] | Gaussian noise: log N(y; μ, σ²) − s/2σ² − ½ log(1 + r/σ²) | Titsias 2025, Eq. 18–19 |
+//! | [`SPHERICAL`] | E[log p(y ∣ f)], f ~ N(μ, s + v r), less ½(v − log v − 1) per row | Titsias 2025, Eq. 22–23 |
+//!
+//! Hensman's is the smallest of a family with a factor on r; the other two are at their best factor for
+//! each row, or have one factor v for each latent function as a parameter.
+
+use crate::error::{Error, Result};
+use crate::likelihoods::{Likelihood, Slopes, Target};
+
+/// One row and target column: its target, and K latent functions.
+#[derive(Debug)]
+pub struct Row<'a> {
+    /// The target.
+    pub target: Target,
+    /// Weight of its term.
+    pub weight: f64,
+    /// Means.
+    pub mu: &'a [f64],
+    /// Variances from q.
+    pub s: &'a [f64],
+    /// Unexplained variances.
+    pub r: &'a [f64],
+    /// Factors of r.
+    pub v: &'a [f64],
+}
+
+/// Slopes of a row's contribution, weight included: K numbers each, and one for every parameter of the
+/// likelihood.
+#[derive(Debug)]
+pub struct RowSlopes<'a> {
+    /// ∂/∂μ.
+    pub a: &'a mut [f64],
+    /// ∂/∂s.
+    pub b: &'a mut [f64],
+    /// ∂/∂r.
+    pub c: &'a mut [f64],
+    /// ∂/∂v, without the penalty.
+    pub v: &'a mut [f64],
+    /// With respect to the likelihood's parameters.
+    pub params: &'a mut [f64],
+}
+
+/// An uncollapsed bound.
+pub trait Bound: Send + Sync {
+    /// Name of the method that uses it.
+    fn name(&self) -> &'static str;
+
+    /// Whether ∂ℓ/∂r = ∂ℓ/∂s.
+    fn equal_slopes(&self) -> bool;
+
+    /// Whether it has factors v.
+    fn has_factors(&self) -> bool {
+        false
+    }
+
+    /// Refuses a likelihood that it is not for.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that says what is.
+    fn check(&self, likelihood: &dyn Likelihood) -> Result<()> {
+        let _ = likelihood;
+        Ok(())
+    }
+
+    /// ℓ with its slopes; `variance` is scratch of K numbers.
+    fn row(
+        &self,
+        likelihood: &dyn Likelihood,
+        row: &Row<'_>,
+        out: RowSlopes<'_>,
+        variance: &mut [f64],
+    ) -> f64;
+}
+
+/// Multiplies what the likelihood gave by the row's weight.
+fn weigh(weight: f64, values: [&mut [f64]; 3]) {
+    if weight != 1.0 {
+        values.into_iter().flatten().for_each(|v| *v *= weight);
+    }
+}
+
+/// Hensman's bound.
+#[derive(Debug)]
+pub struct Hensman;
+
+impl Bound for Hensman {
+    fn name(&self) -> &'static str {
+        "svgp"
+    }
+
+    fn equal_slopes(&self) -> bool {
+        true
+    }
+
+    fn row(
+        &self,
+        likelihood: &dyn Likelihood,
+        row: &Row<'_>,
+        out: RowSlopes<'_>,
+        variance: &mut [f64],
+    ) -> f64 {
+        // r is no less than 0 but by rounding, which must not reach a square root
+        variance.iter_mut().zip(row.s).zip(row.r).for_each(|((v, s), r)| *v = (s + r).max(0.0));
+        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
+        let value = likelihood.expect(row.target, row.mu, variance, slopes);
+        weigh(row.weight, [out.a, out.b, out.params]);
+        out.c.copy_from_slice(out.b);
+        out.v.fill(0.0);
+        row.weight * value
+    }
+}
+
+/// The tighter bound for Gaussian noise. A row of weight w has the best factor 1/(1 + w r/σ²) and
+/// contributes −½ log(1 + w r/σ²) through r.
+#[derive(Debug)]
+pub struct Titsias2025;
+
+impl Bound for Titsias2025 {
+    fn name(&self) -> &'static str {
+        "svgp2025"
+    }
+
+    fn equal_slopes(&self) -> bool {
+        false
+    }
+
+    fn check(&self, likelihood: &dyn Likelihood) -> Result<()> {
+        if likelihood.as_gaussian().is_some() {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "method `svgp2025` is for Gaussian noise, and the likelihood is `{}`; \
+             `svgp-spherical` is the tighter bound for any likelihood",
+            likelihood.name()
+        )))
+    }
+
+    fn row(
+        &self,
+        likelihood: &dyn Likelihood,
+        row: &Row<'_>,
+        out: RowSlopes<'_>,
+        _: &mut [f64],
+    ) -> f64 {
+        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
+        let value = likelihood.expect(row.target, row.mu, row.s, slopes);
+        weigh(row.weight, [out.a, out.b, out.params]);
+        // with weight: b = −w/2σ², of which w/σ² is −2b
+        let precision = -2.0 * out.b[0];
+        let share = row.r[0] * precision;
+        out.c[0] = -0.5 * precision / (1.0 + share);
+        // ∂/∂σ² of −½ log(1 + w r/σ²); σ² = w/precision
+        out.params[0] += 0.5 * share * precision / (row.weight * (1.0 + share));
+        out.v.fill(0.0);
+        row.weight * value - 0.5 * share.ln_1p()
+    }
+}
+
+/// One factor v per latent function, for any likelihood.
+#[derive(Debug)]
+pub struct Spherical;
+
+impl Bound for Spherical {
+    fn name(&self) -> &'static str {
+        "svgp-spherical"
+    }
+
+    fn equal_slopes(&self) -> bool {
+        false
+    }
+
+    fn has_factors(&self) -> bool {
+        true
+    }
+
+    fn row(
+        &self,
+        likelihood: &dyn Likelihood,
+        row: &Row<'_>,
+        out: RowSlopes<'_>,
+        variance: &mut [f64],
+    ) -> f64 {
+        let parts = row.s.iter().zip(row.r).zip(row.v);
+        variance.iter_mut().zip(parts).for_each(|(t, ((s, r), v))| *t = (s + v * r).max(0.0));
+        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
+        let value = likelihood.expect(row.target, row.mu, variance, slopes);
+        weigh(row.weight, [out.a, out.b, out.params]);
+        for k in 0..out.b.len() {
+            out.c[k] = row.v[k] * out.b[k];
+            out.v[k] = row.r[k] * out.b[k];
+        }
+        row.weight * value
+    }
+}

@@ -1,0 +1,107 @@
+//! The rows of an uncollapsed bound: targets, weights and latent functions brought together.
+
+use super::bounds::{Bound, Row, RowSlopes};
+use crate::engine::{LatentBlock, LatentSlopes, Pointwise};
+use crate::likelihoods::{Likelihood, Target};
+use crate::linalg::column;
+
+/// A likelihood with a bound, for any number of target columns.
+pub(super) struct LikelihoodRows<'a> {
+    pub(super) likelihood: &'a dyn Likelihood,
+    pub(super) bound: &'a dyn Bound,
+    /// Factors of r, one for each latent function.
+    pub(super) v: &'a [f64],
+    /// Numbers among the likelihood's parameters.
+    pub(super) params: usize,
+    /// r below minus this counts as negative.
+    pub(super) rounding: f64,
+}
+
+/// Positions among the sums; then the slopes of the likelihood's parameters, then for every latent
+/// function the slope of v and the number of observed targets.
+pub(super) mod sum {
+    pub const VALUE: usize = 0;
+    pub const UNEXPLAINED: usize = 1;
+    pub const NEGATIVE: usize = 2;
+    pub const PARAMS: usize = 3;
+}
+
+impl LikelihoodRows<'_> {
+    /// Where the slopes of v begin.
+    pub(super) fn factors(&self) -> usize {
+        sum::PARAMS + self.params
+    }
+
+    /// Where the numbers of observed targets begin.
+    pub(super) fn counts(&self) -> usize {
+        self.factors() + self.v.len()
+    }
+}
+
+impl Pointwise for LikelihoodRows<'_> {
+    fn sums(&self) -> usize {
+        self.counts() + self.v.len()
+    }
+
+    fn equal_slopes(&self) -> bool {
+        self.bound.equal_slopes()
+    }
+
+    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+        let k = self.likelihood.latents();
+        let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let (factors, counts) = (self.factors(), self.counts());
+        let mut numbers = vec![0.0; 8 * k + self.params];
+        let (params, numbers) = numbers.split_at_mut(self.params);
+        let [mu, s, r, a, b, c, by_v, variance] =
+            numbers.chunks_exact_mut(k).collect::<Vec<_>>().try_into().expect("eight parts");
+        for p in 0..block.rows.y.ncols() {
+            let first = p * k;
+            let y = column(block.rows.y, p);
+            let v = &self.v[first..first + k];
+            for (i, y) in y.iter().enumerate() {
+                let weight = block.rows.weights.get(i).copied().unwrap_or(1.0);
+                for l in 0..k {
+                    let unexplained = block.r[(i, first + l)];
+                    out.sums[sum::UNEXPLAINED] += unexplained;
+                    if unexplained < -self.rounding {
+                        out.sums[sum::NEGATIVE] += 1.0;
+                    }
+                }
+                if y.is_nan() || weight == 0.0 {
+                    for l in first..first + k {
+                        out.a[(i, l)] = 0.0;
+                        out.b[(i, l)] = 0.0;
+                        out.c[(i, l)] = 0.0;
+                    }
+                    continue;
+                }
+                for l in 0..k {
+                    mu[l] = block.mu[(i, first + l)];
+                    s[l] = block.s[(i, first + l)];
+                    r[l] = block.r[(i, first + l)];
+                }
+                let extra = block.rows.extra.get(i).copied().unwrap_or(default);
+                let row = Row { target: Target { y: *y, extra }, weight, mu, s, r, v };
+                let slopes = RowSlopes {
+                    a: &mut *a,
+                    b: &mut *b,
+                    c: &mut *c,
+                    v: &mut *by_v,
+                    params: &mut *params,
+                };
+                out.sums[sum::VALUE] += self.bound.row(self.likelihood, &row, slopes, variance);
+                for l in 0..k {
+                    out.a[(i, first + l)] = a[l];
+                    out.b[(i, first + l)] = b[l];
+                    out.c[(i, first + l)] = c[l];
+                    out.sums[factors + first + l] += by_v[l];
+                    out.sums[counts + first + l] += 1.0;
+                }
+                for (sum, slope) in out.sums[sum::PARAMS..].iter_mut().zip(params.iter()) {
+                    *sum += slope;
+                }
+            }
+        }
+    }
+}

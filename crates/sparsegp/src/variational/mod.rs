@@ -1,0 +1,292 @@
+//! The Gaussian q(u) over inducing variables, as parameters that are trained.
+//!
+//! Every latent function l has u_l = f_l(Z) − m_l(Z) at M inducing points, and q(u_l) = N(m_l, R_l R_lᵀ).
+//! It is stored *whitened* (of v = L⁻¹u, with Kuu = L Lᵀ; the prior is N(0, I)) or *marginal* (of u
+//! itself), with a full lower-triangular root or with standard deviations alone. Whatever is stored,
+//! inference sees the whitened form: m_v = L⁻¹m, R_v = L⁻¹R ([`Variational::whitened`]), and its
+//! adjoints come back the same way ([`Variational::pull`]).
+
+mod natural;
+
+pub use natural::{Statistics, natural_step};
+
+use crate::error::{Error, Result};
+use crate::linalg::{
+    Accum, Cholesky, Mat, MatRef, Par, column, gemm, par_for, solve_lower, solve_lower_transpose,
+};
+use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use std::ops::Range;
+
+/// q(u) of all latent functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variational {
+    /// Means, M×L.
+    pub mu: Param,
+    /// Lower roots of the covariances ([`Shape::Lower`]), or standard deviations, M×L.
+    pub sqrt: Param,
+    /// Factors of the conditional variance of f given u, one per latent function, where the bound has
+    /// them (Titsias 2025, Eq. 22).
+    pub v: Option<Param>,
+    /// Whether `mu` and `sqrt` are of v = L⁻¹u rather than of u.
+    pub whitened: bool,
+}
+
+/// What inference sees of some latent functions that share their inducing points: whitened means
+/// (M×l) and lower roots (M×M each).
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// Means.
+    pub mean: Mat<f64>,
+    /// Roots.
+    pub roots: Vec<Mat<f64>>,
+}
+
+impl Variational {
+    /// The prior in whitened form: means 0, roots I.
+    pub fn prior(points: usize, latents: usize, diagonal: bool) -> Self {
+        let mu = vec![0.0; points * latents];
+        let shape = Shape::Matrix(points, latents);
+        let sqrt = if diagonal {
+            Param::with(vec![1.0; points * latents], shape, Transform::Identity)
+        } else {
+            let identity = Mat::<f64>::identity(points, points);
+            let one = packed(identity.as_ref());
+            Param::with(one.repeat(latents), Shape::Lower(latents, points), Transform::Identity)
+        };
+        Self { mu: Param::with(mu, shape, Transform::Identity), sqrt, v: None, whitened: true }
+    }
+
+    /// From means (M×L) and roots: L lower-triangular matrices, or one M×L matrix of standard
+    /// deviations.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if they do not fit together.
+    pub fn new(
+        mu: MatRef<f64>,
+        roots: &[Mat<f64>],
+        diagonal: bool,
+        whitened: bool,
+    ) -> Result<Self> {
+        let (m, l) = (mu.nrows(), mu.ncols());
+        let (count, rows, cols) = if diagonal { (1, m, l) } else { (l, m, m) };
+        let fits = |r: &Mat<f64>| r.nrows() == rows && r.ncols() == cols;
+        if roots.len() != count || !roots.iter().all(fits) {
+            return Err(Error::Shape {
+                what: "q.sqrt".into(),
+                expected: format!("{count} of {rows}×{cols}"),
+                found: roots
+                    .iter()
+                    .map(|r| format!("{}×{}", r.nrows(), r.ncols()))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            });
+        }
+        let by_columns = |a: MatRef<f64>| -> Vec<f64> {
+            (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)])).collect()
+        };
+        let shape = Shape::Matrix(m, l);
+        let sqrt = if diagonal {
+            Param::with(by_columns(roots[0].as_ref()), shape, Transform::Identity)
+        } else {
+            let values = roots.iter().flat_map(|r| packed(r.as_ref())).collect();
+            Param::with(values, Shape::Lower(l, m), Transform::Identity)
+        };
+        let mu = Param::with(by_columns(mu), shape, Transform::Identity);
+        Ok(Self { mu, sqrt, v: None, whitened })
+    }
+
+    /// Adds factors v, one for each latent function, that start at 1.
+    #[must_use]
+    pub fn with_factors(mut self) -> Self {
+        let shape = Shape::Vector(self.latents());
+        let ones = vec![1.0; self.latents()];
+        self.v = Some(Param::with(ones, shape, Transform::Exp { lower: 0.0 }));
+        self
+    }
+
+    /// Parameters with their paths: `mu`, `sqrt` and, if it has them, `v`.
+    pub fn params(&self) -> Vec<Named<'_>> {
+        let mut all = vec![("mu".into(), &self.mu), ("sqrt".into(), &self.sqrt)];
+        all.extend(self.v.iter().map(|v| ("v".into(), v)));
+        all
+    }
+
+    /// The same, to change them.
+    pub fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        let mut all = vec![("mu".into(), &mut self.mu), ("sqrt".into(), &mut self.sqrt)];
+        all.extend(self.v.iter_mut().map(|v| ("v".into(), v)));
+        all
+    }
+
+    /// Number of inducing points M.
+    pub fn points(&self) -> usize {
+        match self.mu.shape() {
+            Shape::Matrix(m, _) => m,
+            _ => self.mu.len(),
+        }
+    }
+
+    /// Number of latent functions L.
+    pub fn latents(&self) -> usize {
+        self.mu.len() / self.points().max(1)
+    }
+
+    /// Whether the covariances are diagonal (in the stored form).
+    pub fn is_diagonal(&self) -> bool {
+        !matches!(self.sqrt.shape(), Shape::Lower(..))
+    }
+
+    /// The factor v of a latent function; 1 where there is none.
+    pub fn factor_of(&self, latent: usize) -> f64 {
+        self.v.as_ref().map_or(1.0, |v| v.value()[latent])
+    }
+
+    /// The means as stored, M×L.
+    pub fn mean(&self) -> Mat<f64> {
+        let m = self.points();
+        Mat::from_fn(m, self.latents(), |i, l| self.mu.value()[l * m + i])
+    }
+
+    /// The root of a latent function as stored, lower triangular (diagonal if only standard
+    /// deviations are stored).
+    pub fn root(&self, latent: usize) -> Mat<f64> {
+        let m = self.points();
+        let mut root = Mat::zeros(m, m);
+        if self.is_diagonal() {
+            for i in 0..m {
+                root[(i, i)] = self.sqrt.value()[latent * m + i];
+            }
+            return root;
+        }
+        let size = m * (m + 1) / 2;
+        let mut rest = &self.sqrt.value()[latent * size..(latent + 1) * size];
+        for j in 0..m {
+            let (column, tail) = rest.split_at(m - j);
+            root.col_as_slice_mut(j)[j..].copy_from_slice(column);
+            rest = tail;
+        }
+        root
+    }
+
+    /// Whitened means and roots of some latent functions that share Kuu with this factor.
+    pub fn whitened(&self, latents: Range<usize>, factor: &Cholesky) -> Parts {
+        let m = self.points();
+        let mut mean =
+            Mat::from_fn(m, latents.len(), |i, l| self.mu.value()[(latents.start + l) * m + i]);
+        let mut roots: Vec<Mat<f64>> = latents.map(|l| self.root(l)).collect();
+        if !self.whitened {
+            let (l, par) = (factor.l.as_ref(), par_for(m));
+            solve_lower(l, mean.as_mut(), par);
+            for root in &mut roots {
+                solve_lower(l, root.as_mut(), par);
+                clear_upper(root);
+            }
+        }
+        Parts { mean, roots }
+    }
+
+    /// Writes whitened means and roots of some latent functions back into what is stored.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the covariances are diagonal.
+    pub fn set_whitened(
+        &mut self,
+        latents: Range<usize>,
+        factor: &Cholesky,
+        parts: &Parts,
+    ) -> Result<()> {
+        if self.is_diagonal() {
+            return Err(Error::Invalid(
+                "q has diagonal covariances, which cannot hold a full one".into(),
+            ));
+        }
+        let m = self.points();
+        let size = m * (m + 1) / 2;
+        let (mut mu, mut sqrt) = (self.mu.value().to_vec(), self.sqrt.value().to_vec());
+        let stored = |a: MatRef<f64>| {
+            if self.whitened { a.to_owned() } else { crate::linalg::product(factor.l.as_ref(), a) }
+        };
+        let mean = stored(parts.mean.as_ref());
+        for (at, latent) in latents.enumerate() {
+            mu[latent * m..(latent + 1) * m].copy_from_slice(column(mean.as_ref(), at));
+            let root = stored(parts.roots[at].as_ref());
+            sqrt[latent * size..(latent + 1) * size].copy_from_slice(&packed(root.as_ref()));
+        }
+        self.mu.set("q.mu", &mu)?;
+        self.sqrt.set("q.sqrt", &sqrt)
+    }
+
+    /// Pulls adjoints of the whitened means and roots (of which the lower triangles are read) back to
+    /// what is stored, into `gradient` (in the order of [`Variational::params`]). In the marginal form
+    /// m_v = L⁻¹m, R_v = L⁻¹R depend on Kuu too: L̄ = −tril(L⁻ᵀ(m̄_v m_vᵀ + R̄_v R_vᵀ)), so these
+    /// products are added to `psi` ([`crate::engine::CholeskyBasis::kuu_bar`]).
+    pub fn pull(
+        &self,
+        latents: Range<usize>,
+        factor: &Cholesky,
+        parts: &Parts,
+        mut bars: Parts,
+        psi: &mut Mat<f64>,
+        gradient: &mut [f64],
+    ) {
+        let m = self.points();
+        let par = par_for(m);
+        bars.roots.iter_mut().for_each(clear_upper);
+        if !self.whitened {
+            let add = |psi: &mut Mat<f64>, a: &Mat<f64>, b: &Mat<f64>| {
+                gemm(psi.as_mut(), Accum::Add, a.as_ref(), b.transpose(), 1.0, par);
+            };
+            add(psi, &bars.mean, &parts.mean);
+            let l = factor.l.as_ref();
+            solve_lower_transpose(l, bars.mean.as_mut(), par);
+            for (bar, root) in bars.roots.iter_mut().zip(&parts.roots) {
+                add(psi, bar, root);
+                solve_lower_transpose(l, bar.as_mut(), par);
+            }
+        }
+        let (mu, sqrt) = gradient.split_at_mut(self.mu.len());
+        let size = m * (m + 1) / 2;
+        for (at, latent) in latents.enumerate() {
+            mu[latent * m..(latent + 1) * m].copy_from_slice(column(bars.mean.as_ref(), at));
+            let bar = bars.roots[at].as_ref();
+            if self.is_diagonal() {
+                (0..m).for_each(|i| sqrt[latent * m + i] = bar[(i, i)]);
+                continue;
+            }
+            let mut rest = &mut sqrt[latent * size..(latent + 1) * size];
+            for j in 0..m {
+                let (target, tail) = rest.split_at_mut(m - j);
+                target.copy_from_slice(&column(bar, j)[j..]);
+                rest = tail;
+            }
+        }
+    }
+}
+
+/// KL(q‖p) of whitened q = N(m, RRᵀ) against N(0, I): ½(‖R‖² + ‖m‖² − M) − Σ log|Rⱼⱼ|, of one latent
+/// function.
+pub fn kl(mean: &[f64], root: MatRef<f64>) -> f64 {
+    let m = mean.len();
+    let squares = mean.iter().map(|v| v * v).sum::<f64>()
+        + (0..m).map(|j| column(root, j)[j..].iter().map(|v| v * v).sum::<f64>()).sum::<f64>();
+    let log_det: f64 = (0..m).map(|j| root[(j, j)].abs().ln()).sum();
+    0.5 * (squares - m as f64) - log_det
+}
+
+/// A lower triangle column by column, from the diagonal down.
+fn packed(a: MatRef<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)])).collect()
+}
+
+pub(crate) fn clear_upper(a: &mut Mat<f64>) {
+    for j in 1..a.ncols() {
+        a.col_as_slice_mut(j)[..j].fill(0.0);
+    }
+}
+
+/// a·b for lower-triangular b.
+pub(crate) fn times_lower(a: MatRef<f64>, b: MatRef<f64>, par: Par) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows(), b.ncols());
+    crate::linalg::times_triangular(out.as_mut(), Accum::Replace, a, b, false, par);
+    out
+}

@@ -1,0 +1,12 @@
+//! Uncollapsed bounds at random problems: their place on the ladder of methods, gradients against
+//! differences, natural gradients.
+
+#[path = "uncollapsed/gradients.rs"]
+mod gradients;
+#[path = "uncollapsed/ladder.rs"]
+mod ladder;
+#[path = "ladder/problem.rs"]
+#[allow(dead_code)]
+mod problem;
+#[path = "uncollapsed/support.rs"]
+mod support;
