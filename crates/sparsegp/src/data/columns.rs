@@ -15,13 +15,18 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Input columns in this order, or `None` for every named column that is neither a target nor an
-    /// identifier nor ignored. (An index written by pandas, which has no name in a CSV and
+    /// identifier nor a weight nor the further number nor ignored. (An index written by pandas, which has no name in a CSV and
     /// `__index_level_0__` in Parquet, is an input only if it is asked for.)
     pub inputs: Option<Vec<String>>,
     /// Target columns in this order; may be empty, for prediction.
     pub targets: Vec<String>,
     /// Columns to pass through as text.
     pub ids: Vec<String>,
+    /// The column of the rows' weights.
+    pub weight: Option<String>,
+    /// The column of the further number that the observation model takes: an exposure, a number of
+    /// trials, a known noise variance.
+    pub extra: Option<String>,
     /// Columns that are no inputs when `inputs` is `None`.
     pub ignored: Vec<String>,
     /// Whether a file without the targets is fine (then all of them are left out).
@@ -47,6 +52,20 @@ impl Selection {
     #[must_use]
     pub fn inputs(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.inputs = Some(owned(names));
+        self
+    }
+
+    /// Weighs the rows by this column: numbers ≥ 0.
+    #[must_use]
+    pub fn weight(mut self, name: impl Into<String>) -> Self {
+        self.weight = Some(name.into());
+        self
+    }
+
+    /// Reads this column as the further number of every row.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>) -> Self {
+        self.extra = Some(name.into());
         self
     }
 
@@ -81,6 +100,8 @@ impl Selection {
             names => distinct(path, names, find, "target")?,
         };
         let ids = distinct(path, &self.ids, find, "identifier")?;
+        let weight = self.weight.as_ref().map(find).transpose()?;
+        let extra = self.extra.as_ref().map(find).transpose()?;
         let ignored = distinct(path, &self.ignored, find, "ignored column")?;
         let inputs = match &self.inputs {
             Some(names) => distinct(path, names, find, "input")?,
@@ -88,6 +109,7 @@ impl Selection {
                 // An absent optional target is absent; a present one is never an input.
                 .filter(|i| !self.targets.contains(&header[*i]))
                 .filter(|i| !ids.contains(i) && !ignored.contains(i) && !is_index(&header[*i]))
+                .filter(|&i| weight != Some(i) && extra != Some(i))
                 .collect(),
         };
         if inputs.is_empty() {
@@ -108,7 +130,14 @@ impl Selection {
                 "is both an input and a target; choose one of the two",
             ));
         }
-        Ok(Roles { inputs, targets, ids })
+        for (side, role) in [(weight, "the weight"), (extra, "the further number")] {
+            // By name: an optional target may be left out.
+            if let Some(i) = side.filter(|&i| self.targets.contains(&header[i])) {
+                let reason = format!("is both a target and {role} of a row; choose one of the two");
+                return Err(column(path, &header[i], reason));
+            }
+        }
+        Ok(Roles { inputs, targets, weight, extra, ids })
     }
 }
 
@@ -121,6 +150,8 @@ fn is_index(name: &str) -> bool {
 pub(super) struct Roles {
     pub inputs: Vec<usize>,
     pub targets: Vec<usize>,
+    pub weight: Option<usize>,
+    pub extra: Option<usize>,
     pub ids: Vec<usize>,
 }
 
@@ -197,7 +228,13 @@ mod tests {
     #[test]
     fn all_but_targets_ids_ignored_and_unnamed() {
         let roles = resolve(&Selection::targets(["y"]).ids(["id"]).ignore(["note"])).unwrap();
-        assert_eq!(roles, Roles { inputs: vec![1, 2], targets: vec![3], ids: vec![0] });
+        assert_eq!(roles, Roles {
+                inputs: vec![1, 2],
+                targets: vec![3],
+                weight: None,
+                extra: None,
+                ids: vec![0]
+            });
     }
 
     #[test]

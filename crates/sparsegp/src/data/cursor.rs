@@ -1,11 +1,13 @@
 //! One pass over the chosen columns of a file, whatever its format: rows that a mask leaves out are
 //! skipped, rows with missing cells are refused or dropped, and an empty result is an error.
 
+use super::source::InMemory;
 use super::split::Mask;
 use super::table::Missing;
 use super::{csv, parquet};
 use crate::error::{Error, Result};
 use faer::Mat;
+use rand_chacha::ChaCha8Rng;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,10 +18,16 @@ pub(super) struct Plan {
     pub format: Format,
     /// Number of columns in the file.
     pub width: usize,
-    /// The numeric columns: inputs, then targets.
+    /// The numeric columns: inputs, targets, weight, further number.
     pub numbers: Vec<Field>,
     /// How many of them are inputs.
     pub inputs: usize,
+    /// How many of them are targets.
+    pub outputs: usize,
+    /// Whether a column of weights follows the targets.
+    pub weight: bool,
+    /// Whether a column of further numbers is the last.
+    pub extra: bool,
     /// The text columns.
     pub texts: Vec<Field>,
     pub missing: Missing,
@@ -51,25 +59,40 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    fn new(plan: &Plan) -> Self {
+    /// Of no rows yet, for about this many.
+    fn new(plan: &Plan, rows: usize) -> Self {
+        // "All rows" is no number to prepare for.
+        const MOST: usize = 1 << 20;
+        let room = if rows > MOST { 0 } else { rows };
         Self {
-            numbers: vec![Vec::new(); plan.numbers.len()],
+            numbers: plan.numbers.iter().map(|_| Vec::with_capacity(room)).collect(),
             texts: vec![Vec::new(); plan.texts.len()],
-            rows: Vec::new(),
+            rows: Vec::with_capacity(room),
         }
     }
 
     /// Inputs and targets as column-major matrices. Columns are freed as they are copied.
-    pub fn into_mats(self, inputs: usize) -> (Mat<f64>, Mat<f64>, Vec<Vec<String>>, Vec<usize>) {
-        let rows = self.rows.len();
-        let mut x = Mat::zeros(rows, inputs);
-        let mut y = Mat::zeros(rows, self.numbers.len() - inputs);
-        for (j, values) in self.numbers.into_iter().enumerate() {
+    pub fn into_parts(self, plan: &Plan) -> Parts {
+        let (n, inputs) = (self.rows.len(), plan.inputs);
+        let mut x = Mat::zeros(n, inputs);
+        let mut y = Mat::zeros(n, plan.outputs);
+        let mut columns = self.numbers.into_iter();
+        for j in 0..inputs + plan.outputs {
             let (mat, j) = if j < inputs { (&mut x, j) } else { (&mut y, j - inputs) };
-            mat.col_as_slice_mut(j).copy_from_slice(&values);
+            mat.col_as_slice_mut(j).copy_from_slice(&columns.next().unwrap_or_default());
         }
-        (x, y, self.texts, self.rows)
+        let mut side = |there| if there { columns.next() } else { None }.unwrap_or_default();
+        let (weights, extra) = (side(plan.weight), side(plan.extra));
+        Parts { data: InMemory { x, y, weights, extra }, texts: self.texts, rows: self.rows }
     }
+}
+
+/// Parsed rows by the role of their columns.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub data: InMemory,
+    pub texts: Vec<Vec<String>>,
+    pub rows: Vec<usize>,
 }
 
 /// How far a pass has come.
@@ -93,9 +116,30 @@ pub(super) trait Reader: Send {
         room: usize,
         out: &mut Raw,
     ) -> Result<bool>;
+
+    /// Draws the order of the parts of the file that can be read in any order.
+    fn shuffle(&mut self, _generator: &mut ChaCha8Rng) {}
 }
 
 impl Plan {
+    /// Which of the numeric columns holds weights.
+    pub fn weight_index(&self) -> Option<usize> {
+        self.weight.then_some(self.inputs + self.outputs)
+    }
+
+    /// Refuses weights that are none; `from`: the first row of `raw` to look at.
+    fn check_weights(&self, raw: &Raw, from: usize) -> Result<()> {
+        let Some(j) = self.weight_index() else { return Ok(()) };
+        match (from..raw.rows.len()).find(|&i| raw.numbers[j][i] < 0.0) {
+            None => Ok(()),
+            Some(i) => Err(self.cell_error(
+                raw.rows[i],
+                &self.numbers[j].name,
+                format!("the weight `{}` is negative; a weight must be 0 or more", raw.numbers[j][i]),
+            )),
+        }
+    }
+
     /// Whether the mask (if any) keeps this row.
     pub fn keeps(&self, row: usize) -> Result<bool> {
         let Some((mask, flag)) = &self.keep else { return Ok(true) };
@@ -146,16 +190,23 @@ impl Cursor {
 
     /// The next `rows` rows that are kept; fewer at the end of the file, none after it.
     pub fn read(&mut self, rows: usize) -> Result<Raw> {
-        let mut out = Raw::new(&self.plan);
+        let mut out = Raw::new(&self.plan, rows);
         while self.more && out.rows.len() < rows {
             let room = rows - out.rows.len();
+            let from = out.rows.len();
             self.more = self.reader.fill(&self.plan, &mut self.progress, room, &mut out)?;
+            self.plan.check_weights(&out, from)?;
         }
         self.progress.kept += out.rows.len();
         if !self.more {
             self.check_end()?;
         }
         Ok(out)
+    }
+
+    /// Reads what can be read in any order in a random one. Before the first row.
+    pub fn shuffle(&mut self, generator: &mut ChaCha8Rng) {
+        self.reader.shuffle(generator);
     }
 
     pub fn progress(&self) -> &Progress {

@@ -13,6 +13,10 @@ pub struct Loaded {
     pub x: Mat<f64>,
     /// Targets, N×P, as they stand in the file; P may be 0.
     pub y: Mat<f64>,
+    /// Weights of the rows, N; empty if no column of weights was chosen.
+    pub weights: Vec<f64>,
+    /// The further number of every row, N; empty if no such column was chosen.
+    pub extra: Vec<f64>,
     /// Text columns: one vector of N texts for each.
     pub ids: Vec<Vec<String>>,
     /// Names of the inputs.
@@ -51,9 +55,15 @@ impl Loaded {
         let kept: Vec<usize> =
             (0..self.rows.len()).filter(|&i| mask.get(self.rows[i]) == Some(flag)).collect();
         let pick = |mat: &Mat<f64>| Mat::from_fn(kept.len(), mat.ncols(), |i, j| mat[(kept[i], j)]);
+        let part = |values: &[f64]| match values {
+            [] => Vec::new(),
+            _ => kept.iter().map(|&i| values[i]).collect(),
+        };
         Ok(Loaded {
             x: pick(&self.x),
             y: pick(&self.y),
+            weights: part(&self.weights),
+            extra: part(&self.extra),
             ids: self
                 .ids
                 .iter()
@@ -67,9 +77,9 @@ impl Loaded {
         })
     }
 
-    /// Inputs and targets as a [`Source`](super::Source).
+    /// The numbers as a [`Source`](super::Source).
     pub fn into_source(self) -> InMemory {
-        InMemory { x: self.x, y: self.y, weights: Vec::new(), extra: Vec::new() }
+        InMemory { x: self.x, y: self.y, weights: self.weights, extra: self.extra }
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! [`Table::open`] reads a header, [`Table::select`] chooses columns by name, and [`Selected`] reads
 //! them: into memory ([`Loaded`]), as a [`Source`] that streams the file to a model ([`TableSource`]),
-//! or in blocks to predict for ([`Blocks`]). Every error names the file, and the row, column and value
+//! or in blocks to predict for ([`Blocks`]). [`Batches`] are random
+//! parts of either for stochastic training. Every error names the file, and the row, column and value
 //! where there is one.
 
+pub mod batches;
 mod columns;
 mod csv;
 mod cursor;
@@ -19,6 +21,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledTable};
 pub use columns::Selection;
 pub use loaded::{Loaded, duplicate_rows};
 pub use scaler::{Scaler, Statistics};

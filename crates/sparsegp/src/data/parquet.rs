@@ -3,6 +3,7 @@
 
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
 use super::table::Missing;
+use rand_chacha::ChaCha8Rng;
 use crate::error::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -80,7 +81,12 @@ pub(super) fn schema(path: &Path) -> Result<(Vec<Column>, usize)> {
         };
         Column { name: field.name().to_owned(), leaf: leaf.unwrap_or(0), kind }
     });
-    Ok((columns.collect(), usize::try_from(metadata.num_rows()).unwrap_or(0)))
+    Ok((columns.collect(), rows_of(metadata.num_rows())))
+}
+
+/// A number of rows; a negative one (in damaged metadata) is none.
+fn rows_of(count: i64) -> usize {
+    usize::try_from(count).unwrap_or(0)
 }
 
 fn kind(column: &ColumnDescriptor) -> Kind {
@@ -121,8 +127,10 @@ fn kind(column: &ColumnDescriptor) -> Kind {
 pub(super) struct ParquetReader {
     file: SerializedFileReader<File>,
     columns: Arc<Vec<Column>>,
-    /// The next row group, and how many rows of the present one are left.
-    group: usize,
+    /// The row groups yet to be read, the next one last: index and first row.
+    groups: Vec<(usize, usize)>,
+    /// The next row, and how many rows of its row group are left.
+    row: usize,
     left: usize,
     numbers: Vec<ColumnReader>,
     texts: Vec<ColumnReader>,
@@ -139,15 +147,20 @@ impl ParquetReader {
         {
             return Err(plan.file_error("the file has changed since its schema was read".into()));
         }
-        Ok(Self { file, columns, group: 0, left: 0, numbers: Vec::new(), texts: Vec::new() })
+        let mut first = 0;
+        let mut groups = Vec::with_capacity(file.num_row_groups());
+        for (group, metadata) in file.metadata().row_groups().iter().enumerate() {
+            groups.push((group, first));
+            first += rows_of(metadata.num_rows());
+        }
+        groups.reverse();
+        Ok(Self { file, columns, groups, row: 0, left: 0, numbers: Vec::new(), texts: Vec::new() })
     }
 
     /// Moves to the next row group; `false` after the last.
     fn next_group(&mut self, plan: &Plan) -> Result<bool> {
-        if self.group == self.file.num_row_groups() {
-            return Ok(false);
-        }
-        let group = guard(&plan.path, || self.file.get_row_group(self.group))?;
+        let Some((group, first)) = self.groups.pop() else { return Ok(false) };
+        let group = guard(&plan.path, || self.file.get_row_group(group))?;
         let readers = |fields: &[Field]| -> Result<Vec<_>> {
             let reader = |field: &Field| {
                 let leaf = self.columns[field.index].leaf;
@@ -156,8 +169,7 @@ impl ParquetReader {
             fields.iter().map(reader).collect()
         };
         (self.numbers, self.texts) = (readers(&plan.numbers)?, readers(&plan.texts)?);
-        self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        self.group += 1;
+        (self.row, self.left) = (first, rows_of(group.metadata().num_rows()));
         Ok(true)
     }
 }
@@ -179,7 +191,7 @@ impl Reader for ParquetReader {
         for (field, reader) in plan.numbers.iter().zip(&mut self.numbers) {
             batches.push(read_numbers(plan, field, &self.columns[field.index].kind, reader, n)?);
         }
-        let kept = choose_rows(plan, progress, n, &batches)?;
+        let kept = choose_rows(plan, progress, self.row, n, &batches)?;
         for ((_, values), column) in batches.iter().zip(&mut out.numbers) {
             match &kept {
                 None => column.extend_from_slice(values),
@@ -189,19 +201,25 @@ impl Reader for ParquetReader {
         for ((field, reader), column) in plan.texts.iter().zip(&mut self.texts).zip(&mut out.texts)
         {
             let kind = &self.columns[field.index].kind;
-            let texts = read_texts(plan, field, kind, reader, progress.read, n)?;
+            let texts = read_texts(plan, field, kind, reader, self.row, n)?;
             match &kept {
                 None => column.extend(texts),
                 Some(kept) => column.extend(kept.iter().map(|&i| texts[i].clone())),
             }
         }
         match kept {
-            None => out.rows.extend(progress.read..progress.read + n),
-            Some(kept) => out.rows.extend(kept.into_iter().map(|i| progress.read + i)),
+            None => out.rows.extend(self.row..self.row + n),
+            Some(kept) => out.rows.extend(kept.into_iter().map(|i| self.row + i)),
         }
         progress.read += n;
+        self.row += n;
         self.left -= n;
         Ok(true)
+    }
+
+    fn shuffle(&mut self, generator: &mut ChaCha8Rng) {
+        let order = crate::rng::permutation(generator, self.groups.len(), self.groups.len());
+        self.groups = order.into_iter().map(|i| self.groups[i]).collect();
     }
 }
 
@@ -209,6 +227,7 @@ impl Reader for ParquetReader {
 fn choose_rows(
     plan: &Plan,
     progress: &mut Progress,
+    first_row: usize,
     n: usize,
     batches: &[Batch<f64>],
 ) -> Result<Option<Vec<usize>>> {
@@ -218,7 +237,7 @@ fn choose_rows(
     }
     let mut kept = Vec::with_capacity(n);
     for i in 0..n {
-        let row = progress.read + i;
+        let row = first_row + i;
         if !plan.keeps(row)? {
             continue;
         }

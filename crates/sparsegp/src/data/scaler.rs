@@ -55,6 +55,15 @@ impl Scaler {
         Ok(())
     }
 
+    /// Columns as a model sees them, in place: inputs, then targets; others stay as they are.
+    pub(super) fn scale_columns(&self, columns: &mut [Vec<f64>]) {
+        let means = self.x_mean.iter().chain(&self.y_mean);
+        let scales = self.x_scale.iter().chain(&self.y_scale);
+        for (column, (mean, scale)) in columns.iter_mut().zip(means.zip(scales)) {
+            column.iter_mut().for_each(|value| *value = (*value - mean) / scale);
+        }
+    }
+
     /// Inputs (N×D) as a model sees them, in place.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The seam between models and data: rows arrive in chunks, from memory or from a file.
 
+use super::batches::{Batches, ShuffledInMemory};
 use crate::error::{Error, Result};
 use faer::{Mat, MatRef};
 
@@ -56,6 +57,14 @@ pub trait Source: Send + Sync {
     fn is_resident(&self) -> bool {
         false
     }
+    /// Shuffled minibatches of at most `size` rows: see [`Batches`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are no rows, if `size` is 0, or if the source has no minibatches.
+    fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
+        let _ = (size, seed);
+        Err(Error::Invalid("these rows cannot be had in minibatches".into()))
+    }
     /// Calls `f` with consecutive chunks of exactly `chunk_rows` rows (the last may be shorter), in
     /// order. Stops at the first error and returns it.
     fn for_each_chunk(
@@ -93,6 +102,17 @@ impl InMemory {
         }
         Ok(Self { x, y, weights: Vec::new(), extra: Vec::new() })
     }
+
+    /// All rows.
+    pub fn all(&self) -> Rows<'_> {
+        Rows {
+            start: 0,
+            x: self.x.as_ref(),
+            y: self.y.as_ref(),
+            weights: &self.weights,
+            extra: &self.extra,
+        }
+    }
 }
 
 impl Source for InMemory {
@@ -108,23 +128,19 @@ impl Source for InMemory {
     fn is_resident(&self) -> bool {
         true
     }
+    fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
+        Ok(Box::new(ShuffledInMemory::new(self, size, seed)?))
+    }
     fn for_each_chunk(
         &self,
         chunk_rows: usize,
         f: &mut dyn FnMut(Rows<'_>) -> Result<()>,
     ) -> Result<()> {
         let n = self.rows();
-        let all = Rows {
-            start: 0,
-            x: self.x.as_ref(),
-            y: self.y.as_ref(),
-            weights: &self.weights,
-            extra: &self.extra,
-        };
         let mut start = 0;
         while start < n {
             let rows = chunk_rows.max(1).min(n - start);
-            f(all.part(start, rows))?;
+            f(self.all().part(start, rows))?;
             start += rows;
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! Tables that are never in memory as a whole: a [`Source`] for training, blocks for prediction.
 
-use super::cursor::{Cursor, Plan};
+use super::batches::{Batches, ShuffledTable};
+use super::cursor::{Cursor, Parts, Plan};
 use super::scaler::{Scaler, Statistics};
-use super::source::{Rows, Source};
+use super::source::{InMemory, Rows, Source};
 use super::table::Selected;
 use crate::error::{Error, Result};
 use faer::Mat;
@@ -28,8 +29,7 @@ pub struct TableSource {
 impl TableSource {
     pub(super) fn open(selected: &Selected) -> Result<Self> {
         let plan = Arc::new(selected.plan.clone());
-        let outputs = plan.numbers.len() - plan.inputs;
-        let mut statistics = Statistics::new(plan.inputs, outputs);
+        let mut statistics = Statistics::new(plan.inputs, plan.outputs);
         // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
         let mut cursor = Cursor::open(plan.clone())?;
         loop {
@@ -41,7 +41,7 @@ impl TableSource {
         }
         Ok(Self {
             selected: selected.clone(),
-            scaler: Scaler::identity(plan.inputs, outputs),
+            scaler: Scaler::identity(plan.inputs, plan.outputs),
             dropped: cursor.progress().dropped,
             // Later passes have no use for the texts.
             plan: Arc::new(Plan { texts: Vec::new(), ..selected.plan.clone() }),
@@ -87,11 +87,24 @@ impl TableSource {
     }
 
     /// The next chunk, standardised; no rows at the end.
-    fn chunk(&self, cursor: &mut Cursor, rows: usize) -> Result<(Mat<f64>, Mat<f64>)> {
-        let (mut x, mut y, _, _) = cursor.read(rows)?.into_mats(self.plan.inputs);
-        self.scaler.scale_x(x.as_mut())?;
-        self.scaler.scale_y(y.as_mut())?;
-        Ok((x, y))
+    fn chunk(&self, cursor: &mut Cursor, rows: usize) -> Result<InMemory> {
+        let mut raw = cursor.read(rows)?;
+        self.scaler.scale_columns(&mut raw.numbers);
+        Ok(raw.into_parts(&self.plan).data)
+    }
+
+    /// What is read, without texts.
+    pub(super) fn plan(&self) -> &Arc<Plan> {
+        &self.plan
+    }
+
+    /// The error of a later pass that finds another number of rows.
+    pub(super) fn changed(&self, rows: usize) -> Error {
+        self.plan.file_error(format!(
+            "has {rows} usable rows now and had {} when it was first read; leave the file alone \
+             while a model learns from it",
+            self.rows()
+        ))
     }
 }
 
@@ -103,7 +116,11 @@ impl Source for TableSource {
         self.plan.inputs
     }
     fn outputs(&self) -> usize {
-        self.plan.numbers.len() - self.plan.inputs
+        self.plan.outputs
+    }
+
+    fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
+        Ok(Box::new(ShuffledTable::new(self.clone(), size, seed)?))
     }
 
     /// A thread reads the next chunk while `f` works on the present one.
@@ -120,7 +137,7 @@ impl Source for TableSource {
             scope.spawn(move || {
                 loop {
                     let chunk = self.chunk(&mut cursor, chunk_rows);
-                    let last = !matches!(&chunk, Ok((x, _)) if x.nrows() > 0);
+                    let last = !matches!(&chunk, Ok(data) if data.rows() > 0);
                     // A closed channel: `f` has failed, nobody wants the rest.
                     if sender.send(chunk).is_err() || last {
                         break;
@@ -129,20 +146,16 @@ impl Source for TableSource {
             });
             let mut start = 0;
             for chunk in receiver {
-                let (x, y) = chunk?;
-                if x.nrows() > 0 {
-                    f(Rows::plain(start, x.as_ref(), y.as_ref()))?;
+                let data = chunk?;
+                if data.rows() > 0 {
+                    f(Rows { start, ..data.all() })?;
                 }
-                start += x.nrows();
+                start += data.rows();
             }
             Ok(start)
         })?;
         if start != self.rows() {
-            return Err(self.plan.file_error(format!(
-                "has {start} usable rows now and had {} when it was first read; leave the file \
-                 alone while a model learns from it",
-                self.rows()
-            )));
+            return Err(self.changed(start));
         }
         Ok(())
     }
@@ -159,6 +172,10 @@ pub struct Block {
     pub x: Mat<f64>,
     /// Targets, B×P, as they stand in the file.
     pub y: Mat<f64>,
+    /// Weights of the rows, B; empty if no column of weights was chosen.
+    pub weights: Vec<f64>,
+    /// The further number of every row, B; empty if no such column was chosen.
+    pub extra: Vec<f64>,
     /// Text columns: one vector of B texts for each.
     pub ids: Vec<Vec<String>>,
 }
@@ -166,7 +183,7 @@ pub struct Block {
 /// Iterator over the [`Block`]s of a file; see [`Selected::blocks`]. Ends after the first error.
 pub struct Blocks {
     cursor: Option<Cursor>,
-    inputs: usize,
+    plan: Arc<Plan>,
     rows: usize,
     start: usize,
     dropped: usize,
@@ -175,13 +192,13 @@ pub struct Blocks {
 
 impl Blocks {
     pub(super) fn open(selected: &Selected, rows: usize, scaler: Option<&Scaler>) -> Result<Self> {
-        let inputs = selected.plan.inputs;
+        let plan = Arc::new(selected.plan.clone());
         if let Some(scaler) = scaler {
-            scaler.check(inputs, scaler.y_mean.len())?;
+            scaler.check(plan.inputs, scaler.y_mean.len())?;
         }
         Ok(Self {
-            cursor: Some(Cursor::open(Arc::new(selected.plan.clone()))?),
-            inputs,
+            cursor: Some(Cursor::open(plan.clone())?),
+            plan,
             rows: rows.max(1),
             start: 0,
             dropped: 0,
@@ -201,13 +218,14 @@ impl Blocks {
         if raw.rows.is_empty() {
             return Ok(None);
         }
-        let (mut x, y, ids, rows) = raw.into_mats(self.inputs);
+        let Parts { data, texts, rows } = raw.into_parts(&self.plan);
+        let InMemory { mut x, y, weights, extra } = data;
         if let Some(scaler) = &self.scaler {
             scaler.scale_x(x.as_mut())?;
         }
         let start = self.start;
         self.start += rows.len();
-        Ok(Some(Block { start, rows, x, y, ids }))
+        Ok(Some(Block { start, rows, x, y, weights, extra, ids: texts }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::columns::{Selection, check_header, column};
 use super::csv::{self, Dialect};
-use super::cursor::{Cursor, Field, Format, Plan};
+use super::cursor::{Cursor, Field, Format, Parts, Plan};
 use super::loaded::Loaded;
 use super::parquet::{self, Kind};
 use super::scaler::Scaler;
@@ -85,12 +85,11 @@ impl Table {
     /// input and a target, or not of numbers; [`Error::File`] if no input column is left.
     pub fn select(&self, selection: &Selection) -> Result<Selected> {
         let roles = selection.resolve(&self.path, &self.columns)?;
-        let fields = |indices: &[usize]| -> Vec<Field> {
-            let field = |&index: &usize| Field { index, name: self.columns[index].clone() };
-            indices.iter().map(field).collect()
-        };
+        let field = |&index: &usize| Field { index, name: self.columns[index].clone() };
+        let fields = |indices: &[usize]| -> Vec<Field> { indices.iter().map(field).collect() };
         let mut numbers = fields(&roles.inputs);
         numbers.extend(fields(&roles.targets));
+        numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
         let texts = fields(&roles.ids);
         if let Format::Parquet(columns) = &self.format {
             let kind = |field: &Field| &columns[field.index].kind;
@@ -113,6 +112,9 @@ impl Table {
                 width: self.columns.len(),
                 numbers,
                 inputs: roles.inputs.len(),
+                outputs: roles.targets.len(),
+                weight: roles.weight.is_some(),
+                extra: roles.extra.is_some(),
                 texts,
                 missing: Missing::default(),
                 keep: None,
@@ -150,12 +152,22 @@ impl Selected {
 
     /// Names of the targets; empty if there are none, also where optional ones are not in the file.
     pub fn target_names(&self) -> Vec<String> {
-        self.names(self.plan.inputs, self.plan.numbers.len())
+        self.names(self.plan.inputs, self.plan.inputs + self.plan.outputs)
     }
 
     /// Names of the columns that pass through as text.
     pub fn id_names(&self) -> Vec<String> {
         self.plan.texts.iter().map(|field| field.name.clone()).collect()
+    }
+
+    /// Name of the column of weights.
+    pub fn weight_name(&self) -> Option<String> {
+        self.names(0, self.plan.numbers.len()).into_iter().nth(self.plan.weight_index()?)
+    }
+
+    /// Name of the column of further numbers.
+    pub fn extra_name(&self) -> Option<String> {
+        self.plan.extra.then(|| self.plan.numbers.last().map(|field| field.name.clone()))?
     }
 
     fn names(&self, from: usize, to: usize) -> Vec<String> {
@@ -170,11 +182,13 @@ impl Selected {
     pub fn read_all(&self) -> Result<Loaded> {
         let mut cursor = Cursor::open(Arc::new(self.plan.clone()))?;
         let raw = cursor.read(usize::MAX)?;
-        let (x, y, ids, rows) = raw.into_mats(self.plan.inputs);
+        let Parts { data, texts, rows } = raw.into_parts(&self.plan);
         Ok(Loaded {
-            x,
-            y,
-            ids,
+            x: data.x,
+            y: data.y,
+            weights: data.weights,
+            extra: data.extra,
+            ids: texts,
             input_names: self.input_names(),
             target_names: self.target_names(),
             id_names: self.id_names(),
@@ -214,6 +228,9 @@ impl Selected {
         let plan = Plan {
             numbers: Vec::new(),
             inputs: 0,
+            outputs: 0,
+            weight: false,
+            extra: false,
             texts: Vec::new(),
             keep: None,
             ..self.plan.clone()

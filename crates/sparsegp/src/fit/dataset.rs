@@ -73,6 +73,8 @@ impl Dataset {
         let loaded = Loaded {
             input_names: names("x", data.x.ncols()),
             target_names: names("y", data.y.ncols()),
+            weights: data.weights,
+            extra: data.extra,
             id_names: Vec::new(),
             ids: Vec::new(),
             rows: (0..data.x.nrows()).collect(),

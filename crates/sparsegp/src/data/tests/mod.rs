@@ -1,5 +1,6 @@
 //! Tests of the readers on files that are written here.
 
+mod batches;
 mod csv;
 mod malformed;
 mod parquet;

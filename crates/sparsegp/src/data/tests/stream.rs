@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The same 1000 rows as CSV and as Parquet with row groups of awkward sizes. Every 97th `b` is missing.
-fn files(folder: &Folder) -> [PathBuf; 2] {
+pub(super) fn files(folder: &Folder) -> [PathBuf; 2] {
     let a = |i: usize| (i as f64 * 0.37).sin() * 4.0 + 1e6;
     let b = |i: usize| (i as f64 * 0.11).cos() * 1e-7;
     let y = |i: usize| (i as f64 * 0.05).sin() - 3.0;
@@ -42,7 +42,7 @@ fn files(folder: &Folder) -> [PathBuf; 2] {
     [csv, parquet]
 }
 
-fn select(path: &Path) -> Selected {
+pub(super) fn select(path: &Path) -> Selected {
     let selection = Selection::targets(["y"]).inputs(["b", "a"]).ids(["name"]);
     Table::open(path).unwrap().select(&selection).unwrap().missing(Missing::Drop)
 }

@@ -1,0 +1,278 @@
+//! Minibatches of a file that is not in memory.
+
+use super::{Batches, Minibatch, Position, Schedule, Shape, gather, shuffle, stream_name};
+use crate::data::cursor::{Cursor, Plan};
+use crate::data::{Scaler, Source, TableSource};
+use crate::error::{Error, Result};
+use crate::rng;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// Minibatches of a CSV or Parquet file in bounded memory.
+///
+/// A thread reads stretches of rows; the rows of a stretch are shuffled, and batches are cut from the
+/// sequence of all stretches. Two stretches are in memory at most: one that batches are cut from, and
+/// the next. The row groups of a Parquet file are read in a random order in every epoch. Where a
+/// stretch is drawn to begin differs from epoch to epoch.
+///
+/// This is less random than [`ShuffledInMemory`](super::ShuffledInMemory): each row comes once in every
+/// epoch, but rows that are far apart in a row group, or anywhere in a CSV, never meet in a batch, and
+/// a CSV is always read from its beginning. If the rows of a file are sorted (by time, by target), its
+/// order should be shuffled once, or it should be a Parquet file of row groups that are small against
+/// [`ShuffledTable::buffer_rows`].
+///
+/// [`Batches::seek`] reads the epoch again from its beginning, up to the batch.
+pub struct ShuffledTable {
+    source: TableSource,
+    seed: u64,
+    schedule: Schedule,
+    buffer: usize,
+    reader: Option<Stretches>,
+    held: Arc<Held>,
+}
+
+/// The stretches that come from the reading thread.
+struct Stretches {
+    receiver: Receiver<Result<Stretch>>,
+    current: Option<Stretch>,
+    /// Rows of the current one that are used up.
+    used: usize,
+}
+
+/// Rows in memory: a matter of tests and of curiosity.
+#[derive(Debug, Default)]
+struct Held {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// Shuffled rows that follow one another in the file.
+struct Stretch {
+    columns: Vec<Vec<f64>>,
+    order: Vec<usize>,
+    room: usize,
+    held: Arc<Held>,
+}
+
+impl Stretch {
+    fn new(room: usize, held: Arc<Held>) -> Self {
+        let now = held.now.fetch_add(room, Ordering::Relaxed) + room;
+        held.most.fetch_max(now, Ordering::Relaxed);
+        Self { columns: Vec::new(), order: Vec::new(), room, held }
+    }
+}
+
+impl Drop for Stretch {
+    fn drop(&mut self) {
+        self.held.now.fetch_sub(self.room, Ordering::Relaxed);
+    }
+}
+
+impl ShuffledTable {
+    /// Most rows that are held unless said otherwise: 2¹⁸, or fewer so as not to exceed 256 MiB.
+    pub const BUFFER_ROWS: usize = 1 << 18;
+    const BUFFER_BYTES: usize = 1 << 28;
+
+    /// Batches of at most `size` rows, standardised as those of `source` are.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if `size` is 0.
+    pub fn new(source: TableSource, size: usize, seed: u64) -> Result<Self> {
+        let schedule = Schedule::new(source.rows(), size)?;
+        let bytes_of_row = size_of::<f64>() * source.plan().numbers.len() + size_of::<usize>();
+        let buffer = Self::BUFFER_ROWS.min(Self::BUFFER_BYTES / bytes_of_row);
+        let this = Self { source, seed, schedule, buffer, reader: None, held: Arc::default() };
+        Ok(this.buffer_rows(buffer))
+    }
+
+    /// Holds at most this many rows (at least 2) besides the batch. More rows: better shuffled. Batches
+    /// depend on it.
+    #[must_use]
+    pub fn buffer_rows(mut self, rows: usize) -> Self {
+        self.buffer = rows.max(2);
+        self.reader = None;
+        self
+    }
+
+    /// The most rows that were held at a time.
+    pub fn most_rows_held(&self) -> usize {
+        self.held.most.load(Ordering::Relaxed)
+    }
+
+    /// Starts to read at the next position.
+    fn start(&self) -> Result<Stretches> {
+        let Position { epoch, batch } = self.schedule.next;
+        // Of no capacity: the thread holds one stretch ready while another is used.
+        let (sender, receiver) = sync_channel(0);
+        let task = Reading {
+            plan: self.source.plan().clone(),
+            scaler: self.source.scaler().clone(),
+            source: self.source.clone(),
+            seed: self.seed,
+            room: self.buffer / 2,
+            held: self.held.clone(),
+        };
+        std::thread::Builder::new()
+            .name("sparsegp-batches".into())
+            .spawn(move || task.run(epoch, &sender))
+            .map_err(|error| Error::Invalid(format!("cannot start a thread to read: {error}")))?;
+        let mut stretches = Stretches { receiver, current: None, used: 0 };
+        stretches.take(self.schedule.places(batch).start, &mut |_, _, _| {})?;
+        Ok(stretches)
+    }
+}
+
+impl Stretches {
+    /// Calls `f` with the next `rows` rows: stretch, indices of rows in it, place of the first one.
+    fn take(
+        &mut self,
+        rows: usize,
+        f: &mut dyn FnMut(&Stretch, &[usize], usize),
+    ) -> Result<()> {
+        let mut place = 0;
+        while place < rows {
+            let Some(stretch) = &self.current else {
+                let stretch = self.receiver.recv().unwrap_or_else(|_| {
+                    Err(Error::Invalid("the thread that reads batches has ended".into()))
+                });
+                (self.current, self.used) = (Some(stretch?), 0);
+                continue;
+            };
+            let n = (rows - place).min(stretch.order.len() - self.used);
+            f(stretch, &stretch.order[self.used..self.used + n], place);
+            (place, self.used) = (place + n, self.used + n);
+            if self.used == stretch.order.len() {
+                self.current = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Batches for ShuffledTable {
+    fn population(&self) -> usize {
+        self.schedule.rows
+    }
+    fn inputs(&self) -> usize {
+        self.source.inputs()
+    }
+    fn outputs(&self) -> usize {
+        self.source.outputs()
+    }
+    fn per_epoch(&self) -> usize {
+        self.schedule.per_epoch
+    }
+
+    fn next(&mut self, out: &mut Minibatch) -> Result<()> {
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => self.start()?,
+        };
+        let plan = self.source.plan();
+        let rows = self.schedule.places(self.schedule.next.batch).len();
+        let (inputs, outputs) = (plan.inputs, plan.outputs);
+        out.resize(rows, Shape { inputs, outputs, weights: plan.weight, extra: plan.extra });
+        out.population = self.schedule.rows;
+        // After a failure there is no reader: the next call starts anew.
+        reader.take(rows, &mut |stretch, order, place| {
+            let places = place..place + order.len();
+            for (j, from) in stretch.columns.iter().enumerate() {
+                let to = if j < inputs {
+                    out.rows.x.col_as_slice_mut(j)
+                } else if j < inputs + outputs {
+                    out.rows.y.col_as_slice_mut(j - inputs)
+                } else if j == inputs + outputs && plan.weight {
+                    &mut out.rows.weights
+                } else {
+                    &mut out.rows.extra
+                };
+                gather(from, order, &mut to[places.clone()]);
+            }
+        })?;
+        self.reader = Some(reader);
+        self.schedule.advance();
+        Ok(())
+    }
+
+    fn position(&self) -> Position {
+        self.schedule.next
+    }
+
+    fn seek(&mut self, to: Position) -> Result<()> {
+        if to != self.schedule.next {
+            self.schedule.seek(to)?;
+            self.reader = None;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for ShuffledTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ShuffledTable")
+            .field("source", &self.source)
+            .field("seed", &self.seed)
+            .field("schedule", &self.schedule)
+            .field("buffer", &self.buffer)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the reading thread does.
+struct Reading {
+    plan: Arc<Plan>,
+    scaler: Scaler,
+    source: TableSource,
+    seed: u64,
+    room: usize,
+    held: Arc<Held>,
+}
+
+impl Reading {
+    /// Sends stretches, epoch after epoch, until nobody wants them or there is an error.
+    fn run(&self, mut epoch: u64, sender: &SyncSender<Result<Stretch>>) {
+        loop {
+            match self.epoch(epoch, sender) {
+                Ok(true) => epoch += 1,
+                Ok(false) => break,
+                Err(error) => {
+                    // Nobody may be there any more to be told.
+                    let _ = sender.send(Err(error));
+                    break;
+                }
+            }
+        }
+    }
+
+    /// One epoch; `false` if nobody wants more.
+    fn epoch(&self, epoch: u64, sender: &SyncSender<Result<Stretch>>) -> Result<bool> {
+        let mut generator = rng::stream(self.seed, stream_name(&mut String::new(), epoch));
+        let mut cursor = Cursor::open(self.plan.clone())?;
+        cursor.shuffle(&mut generator);
+        // The first stretch is cut short, so that other rows come together in another epoch.
+        let mut room = 1 + rng::below(&mut generator, self.room);
+        let mut rows = 0;
+        loop {
+            let mut stretch = Stretch::new(room, self.held.clone());
+            stretch.columns = cursor.read(room)?.numbers;
+            let n = stretch.columns.first().map_or(0, Vec::len);
+            rows += n;
+            if n == 0 {
+                break;
+            }
+            if rows > self.source.rows() {
+                continue;
+            }
+            self.scaler.scale_columns(&mut stretch.columns);
+            stretch.order.resize(n, 0);
+            shuffle(&mut generator, &mut stretch.order);
+            if sender.send(Ok(stretch)).is_err() {
+                return Ok(false);
+            }
+            room = self.room;
+        }
+        // Counted to the end, to be able to say what has changed.
+        if rows == self.source.rows() { Ok(true) } else { Err(self.source.changed(rows)) }
+    }
+}
