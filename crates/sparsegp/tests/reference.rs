@@ -14,6 +14,8 @@ mod collapsed;
 mod gpflow;
 #[path = "reference/kernel.rs"]
 mod kernel;
+#[path = "reference/likelihood.rs"]
+mod likelihood;
 #[path = "reference/probe.rs"]
 mod probe;
 #[path = "reference/problem.rs"]
@@ -57,6 +59,15 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("gpflow/cross_gpytorch_gpr_matern12", gpflow::exact, NOISY),
     ("gpflow/cross_sklearn_gpr_*", gpflow::exact, PLAIN),
     ("gpflow/cross_gpjax_sgpr_*", gpflow::sparse, PLAIN),
+    ("gpflow/likelihood_bernoulli_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_beta_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_exponential_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_gamma_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_gaussian", likelihood::check, PLAIN),
+    ("gpflow/likelihood_ordinal", likelihood::check, PLAIN),
+    ("gpflow/likelihood_poisson_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_studentt", likelihood::check, PLAIN),
+    ("inverse_free/likelihoods", likelihood::expectations, PLAIN),
     ("bounds/collapsed", collapsed::check, PLAIN),
     ("bounds/identities", bounds::identities, PLAIN),
     ("bounds/predict", bounds::predict, PLAIN),
@@ -85,14 +96,30 @@ const NOT_BUILT: &[&str] = &[
     "gpflow/kernel_periodic_*",
     "gpflow/kernel_polynomial*",
     "gpflow/kernel_rationalquadratic*",
-    "gpflow/likelihood_*",
+    "gpflow/likelihood_hetero_*",
+    "gpflow/likelihood_multiclass",
+    "gpflow/likelihood_softmax_*",
     "gpflow/multioutput_*",
     "gpflow/natgrad_*",
     "gpflow/relaxed_svgp_*",
     "gpflow/svgp_*",
     "gpflow/tsvgp_*",
     "gpflow/vgp_*",
-    "inverse_free/*",
+    "inverse_free/bounds_*",
+    "inverse_free/conv_kernel",
+    "inverse_free/deep_gp",
+    "inverse_free/exact_gp_identity",
+    "inverse_free/hutchinson",
+    "inverse_free/implied_covariance",
+    "inverse_free/index",
+    "inverse_free/kernel_se_ard",
+    "inverse_free/multiclass_robustmax",
+    "inverse_free/natural_gradient",
+    "inverse_free/ordering",
+    "inverse_free/schedules",
+    "inverse_free/stopping_criteria",
+    "inverse_free/trajectory_l_vs_r",
+    "inverse_free/w_type",
     "particle_flow/*",
     "streaming/*",
 ];
