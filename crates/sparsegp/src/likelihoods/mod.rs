@@ -7,12 +7,29 @@
 //! Weights, missing targets, minibatches and several target columns are not its concern: whoever sums
 //! over rows sees to them.
 //!
-//! To add one: one file and one line in the registry.
+//! To add one: one file and one line in the registry. One of a single latent value implements
+//! `single::Scalar`, which is log p(y | f) with its derivatives, and has the rest by quadrature.
 
+mod beta;
+mod binomial;
+mod functions;
+mod gamma;
 mod gaussian;
+mod laplace;
+mod links;
+mod log_normal;
+mod negative_binomial;
+mod ordinal;
+mod poisson;
+mod predict;
 pub mod quadrature;
+mod registry;
+mod single;
+mod student_t;
+mod zero_inflated_poisson;
 
 pub use gaussian::Gaussian;
+pub use registry::{Args, Entry, REGISTRY, build, find, parse};
 
 use crate::params::{Named, NamedMut};
 use serde_json::Value;
@@ -158,3 +175,6 @@ impl Clone for Box<dyn Likelihood> {
         self.clone_box()
     }
 }
+
+#[cfg(test)]
+mod tests;
