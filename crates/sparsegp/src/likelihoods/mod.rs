@@ -12,19 +12,31 @@
 
 mod beta;
 mod binomial;
+pub mod custom;
+mod custom_law;
+pub mod dual;
 mod functions;
 mod gamma;
 mod gaussian;
+pub mod hetero_noise;
+pub mod heteroscedastic;
 mod laplace;
 mod links;
 mod log_normal;
+pub mod logistic_softmax;
+pub mod multi;
+pub mod multi_laplace;
+pub mod multi_points;
+pub mod multi_scores;
 mod negative_binomial;
 mod ordinal;
 mod poisson;
 mod predict;
 pub mod quadrature;
 mod registry;
+pub mod robust_max;
 mod single;
+pub mod softmax;
 mod student_t;
 mod zero_inflated_poisson;
 
@@ -176,5 +188,7 @@ impl Clone for Box<dyn Likelihood> {
     }
 }
 
+#[cfg(test)]
+mod multi_tests;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,9 @@
 use super::links::{Positive, Probability};
 use super::quadrature::{Rule, Slope};
 use super::{
-    Likelihood, beta, binomial, gamma, gaussian, laplace, log_normal, negative_binomial, ordinal,
-    poisson, student_t, zero_inflated_poisson,
+    Likelihood, beta, binomial, gamma, gaussian, heteroscedastic, laplace, log_normal,
+    logistic_softmax, negative_binomial, ordinal, poisson, robust_max, softmax, student_t,
+    zero_inflated_poisson,
 };
 use crate::error::{Error, Result, nearest};
 use crate::kernels::spec;
@@ -42,6 +43,11 @@ pub const REGISTRY: &[Entry] = &[
     gamma::EXPONENTIAL,
     beta::ENTRY,
     ordinal::ENTRY,
+    heteroscedastic::GAUSSIAN,
+    heteroscedastic::STUDENT_T,
+    softmax::ENTRY,
+    logistic_softmax::ENTRY,
+    robust_max::ENTRY,
 ];
 
 /// The entry of a registered name or alias, in any capitals.
@@ -140,6 +146,11 @@ impl Args<'_> {
                 all.join(", ")
             ))),
         }
+    }
+
+    /// All of them, for likelihoods that read themselves.
+    pub fn json(&self) -> Value {
+        Value::Object(self.entries.clone())
     }
 
     /// An entry as it stands.

@@ -7,13 +7,15 @@ use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
 use std::path::Path;
 
 /// Points of the rule behind the files' expectations.
-const POINTS: usize = 20;
+pub const POINTS: usize = 20;
 /// How far a rule of that many points may be from the integral, for predictions that the library
 /// integrates to the end.
-const RULE: f64 = 2e-2;
+pub const RULE: f64 = 2e-2;
+/// Sum of the squashed probabilities by which an ordinal file has its moments.
+pub const ORDINAL_MASS: f64 = 1.0 - 2e-3;
 
 /// A likelihood from the other program's description of it, with the exposure of its rows.
-fn read(description: &Value) -> Outcome<(Box<dyn Likelihood>, f64)> {
+pub fn read(description: &Value, squashed: bool) -> Outcome<(Box<dyn Likelihood>, f64)> {
     let (mut spec, mut extra) = (json!({}), 1.0);
     let kind = text(get(description, "type")?)?;
     let link = description.get("link").map(text).transpose()?;
@@ -35,7 +37,7 @@ fn read(description: &Value) -> Outcome<(Box<dyn Likelihood>, f64)> {
         }
     }
     // the squashing of probits
-    if link == Some("probit") || kind == "Ordinal" {
+    if squashed && (link == Some("probit") || kind == "Ordinal") {
         spec["floor"] = json!(1e-3);
     }
     if kind == "Gaussian" {
@@ -99,7 +101,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     let description = get(inputs, "likelihood")?;
     let kind = text(get(description, "type")?)?;
     let link = description.get("link").map(text).transpose()?;
-    let (likelihood, extra) = read(description)?;
+    let (likelihood, extra) = read(description, true)?;
     let l = &*likelihood;
     let row = |key: &str| numbers(get(inputs, key)?);
     let targets: Vec<Target> = row("Y")?.into_iter().map(|y| Target { y, extra }).collect();
@@ -109,7 +111,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     }
     let nodes = Nodes::gauss_hermite(POINTS);
     // an ordinal file squashes the moments too, which then are those of a sum of 1 − 2·10⁻³
-    let mass = if kind == "Ordinal" { 1.0 - 2e-3 } else { 1.0 };
+    let mass = if kind == "Ordinal" { ORDINAL_MASS } else { 1.0 };
     let moments = |f: f64| {
         let (mean, variance) = l.predict(extra, &[f], &[0.0]);
         let square = mass * (variance + mean * mean);

@@ -291,7 +291,7 @@ impl Observed {
 
 /// A likelihood of the family `bounds`: `name` with its numbers, and so many points of Gauss–Hermite.
 pub fn bounds(json: &Value, points: usize) -> Outcome<Box<dyn Likelihood>> {
-    let mut spec = serde_json::json!({ "quadrature": points });
+    let mut spec = serde_json::json!({ "rule": points });
     for (key, value) in entries(json)? {
         match (text(get(json, "name")?)?, key.as_str()) {
             ("poisson", "name") => spec["type"] = "poisson".into(),

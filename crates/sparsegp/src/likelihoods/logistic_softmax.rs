@@ -1,0 +1,36 @@
+//! Logistic-softmax: p(y = k | f) = σ(f_k) / Σⱼ σ(fⱼ) with the logistic function σ (Galy-Fajou,
+//! Wenzel, Donner & Opper 2020, Eq. 4).
+
+use super::multi::{sigmoid, softplus};
+use super::multi_scores::{Normalised, Score};
+use super::registry::Entry;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: Logistic::NAME,
+    aliases: &[],
+    about: "classes by logistic-softmax: like softmax, with bounded scores",
+    targets: "classes 0, 1, …",
+    latents: "one per class",
+    build: |args| Ok(Box::new(LogisticSoftmax::from_json(&args.json())?)),
+};
+
+/// s(f) = σ(f).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Logistic;
+
+/// Classes by logistic-softmax.
+pub type LogisticSoftmax = Normalised<Logistic>;
+
+impl Score for Logistic {
+    const NAME: &'static str = "logistic-softmax";
+
+    fn log_score(f: f64) -> (f64, f64, f64) {
+        let (up, down) = (sigmoid(f), sigmoid(-f));
+        (-softplus(-f), down, -up * down)
+    }
+
+    fn inverse(p: f64) -> f64 {
+        p.ln() - (-p).ln_1p()
+    }
+}
