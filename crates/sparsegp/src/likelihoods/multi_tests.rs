@@ -569,7 +569,9 @@ fn json_is_read_back() {
         let json: Value = serde_json::from_str(&own.to_json().to_string()).unwrap();
         let read = match own.name() {
             "cauchy" => boxed(Custom::from_json(Cauchy, &json).unwrap()),
-            "log-normal" if own.latents() == 2 => boxed(Custom::from_json(LogNormal, &json).unwrap()),
+            "log-normal" if own.latents() == 2 => {
+                boxed(Custom::from_json(LogNormal, &json).unwrap())
+            }
             "counts" => boxed(Custom::from_json(Counts, &json).unwrap()),
             "three" => boxed(Custom::from_json(Three, &json).unwrap()),
             _ => super::build(&json).unwrap(),

@@ -98,8 +98,9 @@ enum Integral {
     Closed,
     /// By Gauss–Hermite from what holds given f, of which `mass` is the sum over all classes.
     Rule { nodes: Nodes, mass: f64 },
-    /// As the likelihood here does, with the options it was given.
-    Same,
+    /// As the likelihood here does, with the options it was given. The probabilities of all classes,
+    /// which here are made to have the sum 1, may differ by so much.
+    Same { probabilities: f64 },
     /// By the draws of the rows, which class probabilities here do not know.
     Draws,
 }
@@ -130,7 +131,10 @@ impl Observed {
             return Ok(match likelihood_multi::model(inputs)? {
                 likelihood_multi::Model::Plain(likelihood)
                 | likelihood_multi::Model::Classes(likelihood) => {
-                    Self { likelihood, integral: Integral::Same, further: Further::None }
+                    let by_class = kind == "MultiClass";
+                    let probabilities = if by_class { likelihood::RULE } else { 1e-8 };
+                    let integral = Integral::Same { probabilities };
+                    Self { likelihood, integral, further: Further::None }
                 }
                 likelihood_multi::Model::Draws(softmax, _) => Self {
                     likelihood: Box::new(ByRow::new(softmax, get(inputs, "eps")?)?),
@@ -278,7 +282,8 @@ impl Observed {
             }
         };
         let tolerance = match &self.integral {
-            Integral::Closed | Integral::Same => report.tolerance,
+            Integral::Same { probabilities } if !density && self.indicators() => *probabilities,
+            Integral::Closed | Integral::Same { .. } => report.tolerance,
             Integral::Rule { .. } => likelihood::RULE,
             // the probabilities are by other draws
             Integral::Draws if !density => return Ok(true),

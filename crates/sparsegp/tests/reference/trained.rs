@@ -71,7 +71,12 @@ fn q(inputs: &Value) -> Outcome<Variational> {
 }
 
 /// Rows of a problem that stand for `population`; side columns as for rows that come first.
-pub fn batch(data: &InMemory, picked: &[usize], population: usize, observed: &Observed) -> Minibatch {
+pub fn batch(
+    data: &InMemory,
+    picked: &[usize],
+    population: usize,
+    observed: &Observed,
+) -> Minibatch {
     let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
     let rows = InMemory {
         x: pick(&data.x),

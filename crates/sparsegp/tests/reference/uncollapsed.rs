@@ -150,8 +150,7 @@ pub fn gaussian(json: &Value, _: &Path, report: &mut Report) -> Outcome {
             other => return Err(format!("the unknown kind {other}")),
         };
         let (mut model, data) = problem::bounds(case, method)?;
-        let rows =
-            batch(&data, &indices(get(case, "idx")?)?, number(get(case, "scale")?)?);
+        let rows = batch(&data, &indices(get(case, "idx")?)?, number(get(case, "scale")?)?);
         let (mean, root) = (matrix(get(case, "m")?)?, matrix(get(case, "S_chol")?)?);
         for (form, whitened) in [("unwhitened", false), ("whitened", true)] {
             report.case = format!("case {index} {kind} {form}");
@@ -177,8 +176,7 @@ fn with_factors(
     model.likelihood = likelihood;
     model.inducing = vec![inducing_param(matrix(get(case, "Z")?)?.as_ref())];
     let root = |s: &Mat<f64>| own(Cholesky::new(s.as_ref(), Jitter::Absolute(0.0), "S"));
-    let roots =
-        covariances.iter().map(|s| Ok(root(s)?.l)).collect::<Outcome<Vec<Mat<f64>>>>()?;
+    let roots = covariances.iter().map(|s| Ok(root(s)?.l)).collect::<Outcome<Vec<Mat<f64>>>>()?;
     let q = own(Variational::new(means.as_ref(), &roots, false, false))?;
     model.q = Some(q.with_factors());
     Ok((model, data))
@@ -238,9 +236,8 @@ pub fn spherical(json: &Value, _: &Path, report: &mut Report) -> Outcome {
 /// The slope in v is that of the value by the draws, or by draws of second derivatives (Price 1958).
 pub fn several(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     report.read_tolerance(json)?;
-    const INPUTS: &[&str] = &[
-        "case", "name", "about", "rtol", "atol", "kernel", "X", "Z", "y", "eps", "m", "S", "v",
-    ];
+    const INPUTS: &[&str] =
+        &["case", "name", "about", "rtol", "atol", "kernel", "X", "Z", "y", "eps", "m", "S", "v"];
     let covariances: Vec<Mat<f64>> =
         items(get(json, "S")?)?.iter().map(matrix).collect::<Outcome<_>>()?;
     let means = matrix(get(json, "m")?)?.transpose().to_owned();

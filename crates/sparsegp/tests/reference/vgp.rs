@@ -123,8 +123,7 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     };
     let process = Process { kernel, z: z.as_ref(), basis: &basis, mean: v.as_ref(), roots: &[] };
     let (mean, data) = (&*model.mean, &problem.data);
-    let mut passed =
-        own(Cpu::default().pass(&[process], mean, &rows, data, 1.0, Want::Gradients))?;
+    let mut passed = own(Cpu::default().pass(&[process], mean, &rows, data, 1.0, Want::Gradients))?;
     let sums = passed.processes.pop().ok_or("one process")?;
     // Φ̄Φᵀ = V(Φa)ᵀ − 2Φ diag(c) Φᵀ
     let gram_c = sums.gram_c.ok_or("no Gram matrix of the slopes in r")?;

@@ -43,21 +43,9 @@ const OBSERVATIONS: &[Observations] = &[
     },
     Observations { spec: "poisson", targets: Targets::Counts, extra: (0.4, 2.5) },
     Observations { spec: "gamma(shape=1.7)", targets: Targets::Positive, extra: (0.0, 0.0) },
-    Observations {
-        spec: "bernoulli(link=logit)",
-        targets: Targets::Classes(2),
-        extra: (0.0, 0.0),
-    },
-    Observations {
-        spec: "heteroscedastic",
-        targets: Targets::Real,
-        extra: (0.0, 0.0),
-    },
-    Observations {
-        spec: "softmax(classes=3)",
-        targets: Targets::Classes(3),
-        extra: (0.0, 0.0),
-    },
+    Observations { spec: "bernoulli(link=logit)", targets: Targets::Classes(2), extra: (0.0, 0.0) },
+    Observations { spec: "heteroscedastic", targets: Targets::Real, extra: (0.0, 0.0) },
+    Observations { spec: "softmax(classes=3)", targets: Targets::Classes(3), extra: (0.0, 0.0) },
     Observations {
         spec: "robust-max(classes=3, epsilon=0.03)",
         targets: Targets::Classes(3),
@@ -131,7 +119,9 @@ fn model(
         let values = match path.as_str() {
             "q.v" => draw(0.1, 0.95),
             path if path.starts_with("mean") => draw(-0.8, 0.8),
-            path if path.starts_with("kernels[") => draw(-1.2, 1.1).iter().map(|v| v.exp()).collect(),
+            path if path.starts_with("kernels[") => {
+                draw(-1.2, 1.1).iter().map(|v| v.exp()).collect()
+            }
             _ => continue,
         };
         param.set(&path, &values).unwrap();
@@ -236,8 +226,7 @@ fn natural_steps_recover_from_bad_starts() {
                 observations.suit(&mut data, &mut problem.rng);
                 let m = draw.m;
                 let mean = Mat::from_fn(m, 1, |i, _| if i % 2 == 0 { far } else { -far });
-                let root =
-                    Mat::from_fn(m, m, |i, j| if i == j { deviation } else { 0.0 });
+                let root = Mat::from_fn(m, m, |i, j| if i == j { deviation } else { 0.0 });
                 let q = Variational::new(mean.as_ref(), &[root], false, whitened);
                 model.q = Some(q.unwrap());
                 let values = climb(&mut model, &data, 150);
