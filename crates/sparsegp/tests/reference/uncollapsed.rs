@@ -171,7 +171,7 @@ fn with_factors(
 ) -> Outcome<(Model, InMemory)> {
     let mut with_noise = case.clone();
     // the builder of the family is for Gaussian noise; what it makes of it is replaced
-    with_noise["noise_variance"] = 1.0.into();
+    with_noise["noise_variance"] = Value::from(1.0);
     let (mut model, data) = problem::bounds(&with_noise, "svgp-spherical")?;
     model.likelihood = likelihood;
     model.inducing = vec![inducing_param(matrix(get(case, "Z")?)?.as_ref())];

@@ -2,7 +2,7 @@
 //! steps from bad starts.
 
 use crate::gradients::check;
-use crate::problem::{KERNELS, Problem, draws, points, problem};
+use crate::problem::{Problem, draws, points, problem};
 use crate::support::{part, random_q};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -16,6 +16,10 @@ use sparsegp::means::by_name;
 use sparsegp::methods::find;
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::Variational;
+
+/// Kernels whose variance does not grow with the inputs: E exp(−2f) = exp(−2μ + 2v) does not forgive it.
+const BOUNDED: &[&str] =
+    &["rbf", "rbf(ard=false)", "matern32", "matern52(active_dims=[0])", "rbf + constant"];
 
 /// A likelihood with the targets that it is for.
 #[derive(Clone, Copy, Debug)]
@@ -119,9 +123,7 @@ fn model(
         let values = match path.as_str() {
             "q.v" => draw(0.1, 0.95),
             path if path.starts_with("mean") => draw(-0.8, 0.8),
-            path if path.starts_with("kernels[") => {
-                draw(-1.2, 1.1).iter().map(|v| v.exp()).collect()
-            }
+            path if path.starts_with("kernel") => draw(-1.2, 0.4).iter().map(|v| v.exp()).collect(),
             _ => continue,
         };
         param.set(&path, &values).unwrap();
@@ -135,7 +137,7 @@ proptest! {
     /// All of it at once: a minibatch with weights and missing targets.
     #[test]
     fn gradients_for_any_likelihood(
-        draw in draws(KERNELS)
+        draw in draws(BOUNDED)
             .prop_filter("small enough", |d| d.m <= 4 && d.n <= 24 && d.p <= 2 && d.d <= 3),
         observations in proptest::sample::select(OBSERVATIONS),
         spherical in any::<bool>(),
