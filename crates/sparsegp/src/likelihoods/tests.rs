@@ -56,7 +56,7 @@ fn zoo() -> Vec<Case> {
         case("exponential", Positive, 0.0, &[0.02, 3.1, 40.0], true),
         case("exponential(link=softplus)", Positive, 0.0, &[0.02, 3.1, 40.0], false),
         case("beta(scale=5.3)", Unit, 0.0, &[0.02, 0.6, 0.97], false),
-        case("beta(link=probit, scale=3.9)", Unit, 0.0, &[0.02, 0.6, 0.97], false),
+        case("beta(link=probit, scale=13.9)", Unit, 0.0, &[0.02, 0.6, 0.97], false),
         case("beta(link=probit, scale=6.9, floor=0.1)", Unit, 0.0, &[0.1, 0.6], false),
         case(edges, Counts, 0.0, &[0.0, 1.0, 2.0, 4.0], true),
         case("ordinal(classes=2, first_edge=0.4, sigma=1.7)", Counts, 0.0, &[0.0, 1.0], true),
