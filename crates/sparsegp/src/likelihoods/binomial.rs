@@ -40,8 +40,7 @@ pub struct Binomial {
 
 fn build(args: &Args<'_>, bernoulli: bool) -> Result<Box<dyn Likelihood>> {
     args.allow(&["link", "floor"], &OPTIONS)?;
-    let default =
-        if bernoulli { Probability::Probit { floor: 0.0 } } else { Probability::Logit };
+    let default = if bernoulli { Probability::Probit { floor: 0.0 } } else { Probability::Logit };
     // a floor says which link it belongs to
     let default = match args.get("floor") {
         Some(_) => Probability::Probit { floor: 0.0 },
@@ -122,11 +121,8 @@ impl Scalar for Binomial {
         }
         if n > y {
             let [value, first, second] = self.link.log(-f);
-            sums = [
-                sums[0] + (n - y) * value,
-                sums[1] - (n - y) * first,
-                sums[2] + (n - y) * second,
-            ];
+            sums =
+                [sums[0] + (n - y) * value, sums[1] - (n - y) * first, sums[2] + (n - y) * second];
         }
         sums
     }

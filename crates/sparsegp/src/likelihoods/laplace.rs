@@ -5,7 +5,9 @@
 //! T± = exp(v/2b² ∓ d/b) Φ(±d/s − s/b), the density (T₊ + T₋)/2b and the distribution function
 //! Φ(d/s) − ½T₊ + ½T₋.
 
-use super::functions::{HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density};
+use super::functions::{
+    HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density,
+};
 use super::registry::{Args, Entry};
 use super::single::{Scalar, Single, Support, finite, robust_spread, start};
 use super::student_t::SCALE;

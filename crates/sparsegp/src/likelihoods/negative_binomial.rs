@@ -91,8 +91,8 @@ impl Scalar for NegativeBinomial {
         let log_rate = poisson::log_rate(targets);
         // var(y/e) = μ/e + αμ², of which the inputs will explain a part
         let (mean, variance) = spread(targets.iter().map(|t| t.y / t.extra));
-        let excess = variance - targets.iter().map(|t| mean / t.extra).sum::<f64>()
-            / targets.len() as f64;
+        let excess =
+            variance - targets.iter().map(|t| mean / t.extra).sum::<f64>() / targets.len() as f64;
         start(&mut self.dispersion, (0.5 * excess / (mean * mean)).clamp(0.05, 5.0));
         log_rate
     }
@@ -119,11 +119,7 @@ impl Scalar for NegativeBinomial {
         let t = self.log_odds(target.extra, f);
         let total = target.y + 1.0 / self.alpha();
         let share = sigmoid(t);
-        [
-            target.y * f - total * softplus(t),
-            target.y - total * share,
-            -total * share * sigmoid(-t),
-        ]
+        [target.y * f - total * softplus(t), target.y - total * share, -total * share * sigmoid(-t)]
     }
 
     fn constant_slopes(&self, target: Target, out: &mut [f64]) {

@@ -71,12 +71,7 @@ pub fn expectation<const N: usize>(
 }
 
 /// log E[exp g(f)], f ~ N(mean, variance), for g with its first derivative in place 1.
-pub fn log_expectation(
-    mean: f64,
-    variance: f64,
-    pole: f64,
-    g: impl Fn(f64) -> [f64; 3],
-) -> f64 {
+pub fn log_expectation(mean: f64, variance: f64, pole: f64, g: impl Fn(f64) -> [f64; 3]) -> f64 {
     if variance == 0.0 {
         return g(mean)[0];
     }
