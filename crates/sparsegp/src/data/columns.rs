@@ -228,13 +228,10 @@ mod tests {
     #[test]
     fn all_but_targets_ids_ignored_and_unnamed() {
         let roles = resolve(&Selection::targets(["y"]).ids(["id"]).ignore(["note"])).unwrap();
-        assert_eq!(roles, Roles {
-                inputs: vec![1, 2],
-                targets: vec![3],
-                weight: None,
-                extra: None,
-                ids: vec![0]
-            });
+        assert_eq!(
+            roles,
+            Roles { inputs: vec![1, 2], targets: vec![3], weight: None, extra: None, ids: vec![0] }
+        );
     }
 
     #[test]

@@ -135,7 +135,10 @@ impl Plan {
             Some(i) => Err(self.cell_error(
                 raw.rows[i],
                 &self.numbers[j].name,
-                format!("the weight `{}` is negative; a weight must be 0 or more", raw.numbers[j][i]),
+                format!(
+                    "the weight `{}` is negative; a weight must be 0 or more",
+                    raw.numbers[j][i]
+                ),
             )),
         }
     }

@@ -3,7 +3,6 @@
 
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
 use super::table::Missing;
-use rand_chacha::ChaCha8Rng;
 use crate::error::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -11,6 +10,7 @@ use parquet::data_type::{ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
+use rand_chacha::ChaCha8Rng;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;

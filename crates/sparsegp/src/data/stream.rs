@@ -118,6 +118,9 @@ impl Source for TableSource {
     fn outputs(&self) -> usize {
         self.plan.outputs
     }
+    fn is_plain(&self) -> bool {
+        !self.plan.weight && !self.plan.extra
+    }
 
     fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
         Ok(Box::new(ShuffledTable::new(self.clone(), size, seed)?))

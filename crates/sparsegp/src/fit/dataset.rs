@@ -18,6 +18,9 @@ pub struct Dataset {
     pub target_mean: Vec<f64>,
     /// Variances of the targets in their own units.
     pub target_variance: Vec<f64>,
+    /// Rows held out of training, on the same scale: their density decides when training by
+    /// minibatches stops.
+    pub held_out: Option<Box<dyn Source>>,
     /// What was odd about the data and handled.
     pub warnings: Vec<String>,
 }
@@ -119,6 +122,7 @@ impl Dataset {
             target_names,
             target_mean,
             target_variance,
+            held_out: None,
             warnings,
         })
     }

@@ -2,23 +2,32 @@
 
 mod dataset;
 mod fitted;
+mod pilot;
+mod select;
 mod start;
 
 pub use dataset::Dataset;
 pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, prepare, sample_rows};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Want};
 use crate::error::Result;
 use crate::inducing::select::Selection;
 use crate::linalg::Jitter;
-use crate::train::{Observer, TrainOptions, train};
+use crate::model::Model;
+use crate::train::{
+    Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, train, train_batches,
+};
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
-    /// Kernel specification, such as `rbf` or `matern52 + linear`.
+    /// Kernel specification, such as `rbf` or `matern52 + linear`; separated by `;` one for each latent
+    /// function.
     pub kernel: String,
+    /// Likelihood specification, such as `poisson` or `bernoulli(link=logit)`; by default what fits
+    /// the targets: `bernoulli` for two classes, `softmax` for more, else `gaussian`.
+    pub likelihood: Option<String>,
     /// Mean function by name or as JSON; by default `zero` for standardised targets, else `constant`.
     pub mean: Option<String>,
     /// Method by name, or `auto`.
@@ -40,14 +49,34 @@ pub struct FitOptions {
     /// inference on so many random rows, and inducing points are chosen on the lengthscales found.
     /// 0 for no pilot.
     pub pilot: usize,
-    /// Optimiser and budget.
+    /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
+    /// Minibatches, for the methods that can have them; none to see all rows at once.
+    pub batches: Option<BatchOptions>,
+    /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
+    pub diagonal: bool,
+}
+
+/// Training by minibatches.
+#[derive(Clone, Debug)]
+pub struct BatchOptions {
+    /// Rows of a minibatch; all if there are fewer.
+    pub size: usize,
+    /// The rest.
+    pub training: StochasticOptions,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self { size: 1024, training: StochasticOptions::default() }
+    }
 }
 
 impl Default for FitOptions {
     fn default() -> Self {
         Self {
             kernel: "rbf".into(),
+            likelihood: None,
             mean: None,
             method: "auto".into(),
             inducing: None,
@@ -58,6 +87,8 @@ impl Default for FitOptions {
             freeze: Vec::new(),
             pilot: 1000,
             train: TrainOptions::default(),
+            batches: Some(BatchOptions::default()),
+            diagonal: false,
         }
     }
 }
@@ -79,7 +110,18 @@ pub fn fit(
 ) -> Result<Fitted> {
     let Start { mut model, reason, mut warnings } = prepare(dataset, options, engine, observer)?;
     let data = &*dataset.source;
-    let report = train(&mut model, engine, data, &options.train, observer)?;
+    let report = match (model.method.uncollapsed(), &options.batches) {
+        (Some(method), Some(batches)) => {
+            let mut report =
+                in_batches(&mut model, dataset, batches, options.seed, engine, observer)?;
+            if !observer.interrupted() {
+                // the estimates of an epoch are of a q that moved; this is the bound at the end
+                report.objective = method.step(&model, engine, data, Want::Value)?.value;
+            }
+            report
+        }
+        _ => train(&mut model, engine, data, &options.train, observer)?,
+    };
     if report.failures > 0 {
         warnings.push(format!(
             "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
@@ -118,4 +160,20 @@ pub fn fit(
         report: Some(report),
         warnings,
     })
+}
+
+/// Trains by minibatches.
+fn in_batches(
+    model: &mut Model,
+    dataset: &Dataset,
+    options: &BatchOptions,
+    seed: u64,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    let size = options.size.min(dataset.source.rows());
+    let mut batches = dataset.source.batches(size, seed)?;
+    let held_out = dataset.held_out.as_deref();
+    let surroundings = Surroundings { held_out, ..Surroundings::default() };
+    train_batches(model, engine, &mut *batches, &options.training, surroundings, observer)
 }
