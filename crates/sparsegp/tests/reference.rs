@@ -14,6 +14,8 @@ mod collapsed;
 mod gpflow;
 #[path = "reference/kernel.rs"]
 mod kernel;
+#[path = "reference/likelihood_multi.rs"]
+mod likelihood_multi;
 #[path = "reference/probe.rs"]
 mod probe;
 #[path = "reference/problem.rs"]
@@ -57,6 +59,9 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("gpflow/cross_gpytorch_gpr_matern12", gpflow::exact, NOISY),
     ("gpflow/cross_sklearn_gpr_*", gpflow::exact, PLAIN),
     ("gpflow/cross_gpjax_sgpr_*", gpflow::sparse, PLAIN),
+    ("gpflow/likelihood_hetero_*", likelihood_multi::check, PLAIN),
+    ("gpflow/likelihood_softmax_*", likelihood_multi::check, PLAIN),
+    ("gpflow/likelihood_multiclass", likelihood_multi::check, PLAIN),
     ("bounds/collapsed", collapsed::check, PLAIN),
     ("bounds/identities", bounds::identities, PLAIN),
     ("bounds/predict", bounds::predict, PLAIN),
@@ -85,7 +90,14 @@ const NOT_BUILT: &[&str] = &[
     "gpflow/kernel_periodic_*",
     "gpflow/kernel_polynomial*",
     "gpflow/kernel_rationalquadratic*",
-    "gpflow/likelihood_*",
+    "gpflow/likelihood_bernoulli_*",
+    "gpflow/likelihood_beta_*",
+    "gpflow/likelihood_exponential_*",
+    "gpflow/likelihood_gamma_*",
+    "gpflow/likelihood_gaussian",
+    "gpflow/likelihood_ordinal",
+    "gpflow/likelihood_poisson_*",
+    "gpflow/likelihood_studentt",
     "gpflow/multioutput_*",
     "gpflow/natgrad_*",
     "gpflow/relaxed_svgp_*",

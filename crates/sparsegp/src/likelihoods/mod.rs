@@ -9,8 +9,20 @@
 //!
 //! To add one: one file and one line in the registry.
 
+pub mod custom;
+mod custom_law;
+pub mod dual;
 mod gaussian;
+pub mod hetero_noise;
+pub mod heteroscedastic;
+pub mod logistic_softmax;
+pub mod multi;
+pub mod multi_laplace;
+pub mod multi_points;
+pub mod multi_scores;
 pub mod quadrature;
+pub mod robust_max;
+pub mod softmax;
 
 pub use gaussian::Gaussian;
 
@@ -158,3 +170,6 @@ impl Clone for Box<dyn Likelihood> {
         self.clone_box()
     }
 }
+
+#[cfg(test)]
+mod multi_tests;

@@ -1,0 +1,308 @@
+//! Noise whose standard deviation is a function of the input: y = f₀ + σ(f₁) ε with ε standard
+//! normal (Goldberg, Williams & Bishop 1998) or Student's t, and σ = exp or softplus.
+//!
+//! The density of the residual is integrated over f₀ in closed form or by the trapezoidal rule, and
+//! over f₁ by Gauss–Hermite, or in closed form too.
+
+use super::hetero_noise::{Inner, Noise, Normal, StudentT};
+use super::multi::{
+    LogSum, SMALL_VARIANCE, Spec, check_points, inverse_softplus, invert, sigmoid, softplus,
+};
+use super::quadrature::{Nodes, Rule, Slope};
+use super::{Likelihood, Slopes, Target};
+use crate::error::Result;
+use crate::params::{Named, NamedMut};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+/// How the second latent function becomes a standard deviation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// σ = e^{f₁}.
+    #[default]
+    Exp,
+    /// σ = log(1 + e^{f₁}).
+    Softplus,
+}
+
+impl Scale {
+    /// σ, σ′ and σ″ at f₁. Not below e⁻¹⁵⁰, whatever f₁.
+    pub fn at(self, f: f64) -> (f64, f64, f64) {
+        match self {
+            Scale::Exp => {
+                // fourth powers of residuals over σ are to be finite
+                let s = f.clamp(-150.0, 150.0).exp();
+                (s, s, s)
+            }
+            Scale::Softplus => {
+                let f = f.max(-150.0);
+                let (up, down) = (sigmoid(f), sigmoid(-f));
+                (softplus(f), up, up * down)
+            }
+        }
+    }
+
+    /// The f₁ of a standard deviation.
+    pub fn inverse(self, deviation: f64) -> f64 {
+        match self {
+            Scale::Exp => deviation.ln(),
+            Scale::Softplus => inverse_softplus(deviation),
+        }
+    }
+}
+
+/// Options of the integrals.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// σ(f₁).
+    pub scale: Scale,
+    /// Points of Gauss–Hermite for f₁.
+    pub points: usize,
+    /// Gauss–Hermite with as many points for f₀ too, everywhere: points² nodes and no closed forms.
+    /// Bad for Student's t; there to agree with programs that do this.
+    pub tensor: bool,
+    /// The slopes in the variances.
+    pub slope: Slope,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { scale: Scale::Exp, points: 20, tensor: false, slope: Slope::Rule }
+    }
+}
+
+/// Heteroscedastic noise of some shape.
+#[derive(Clone, Debug)]
+pub struct Heteroscedastic<N> {
+    /// The shape.
+    pub noise: N,
+    options: Options,
+    nodes: Arc<Nodes>,
+}
+
+/// Normal noise of changing standard deviation.
+pub type HeteroscedasticGaussian = Heteroscedastic<Normal>;
+/// Student's t of changing scale.
+pub type HeteroscedasticStudentT = Heteroscedastic<StudentT>;
+
+impl HeteroscedasticGaussian {
+    /// With σ = e^{f₁} and closed forms.
+    pub fn new() -> Self {
+        Self::of(Normal, Options::default()).expect("the default number of points is possible")
+    }
+
+    /// With options.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for a bad number of points.
+    pub fn with(options: Options) -> Result<Self> {
+        Self::of(Normal, options)
+    }
+}
+
+impl Default for HeteroscedasticGaussian {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HeteroscedasticStudentT {
+    /// With `df` degrees of freedom to start from (raised to the lower bound).
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for a bad number of points.
+    pub fn new(df: f64, options: Options) -> Result<Self> {
+        Self::of(StudentT::new(df), options)
+    }
+}
+
+impl<N: Noise> Heteroscedastic<N> {
+    fn of(noise: N, options: Options) -> Result<Self> {
+        check_points(N::NAME, options.points, Rule::MOST)?;
+        let nodes = Arc::new(Nodes::gauss_hermite(options.points));
+        Ok(Self { noise, options, nodes })
+    }
+
+    /// Reads `{"type": …, "scale": "exp" | "softplus", "points": n, "tensor": bool, "slope": …}`, for
+    /// Student's t with `df`; all may be absent.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`], [`crate::Error::InvalidParameter`].
+    pub fn from_json(json: &Value) -> Result<Self> {
+        let mut noise = N::default();
+        let mut known = vec!["scale", "points", "tensor", "slope"];
+        known.extend(N::PARAMS);
+        let spec = Spec::new(json, N::NAME, &known)?;
+        for (path, param) in noise.params_mut() {
+            spec.param(&path, param)?;
+        }
+        let default = Options::default();
+        let options = Options {
+            scale: spec.option("scale")?.unwrap_or(default.scale),
+            points: spec.option("points")?.unwrap_or(default.points),
+            tensor: spec.option("tensor")?.unwrap_or(default.tensor),
+            slope: spec.option("slope")?.unwrap_or(default.slope),
+        };
+        Self::of(noise, options)
+    }
+
+    /// Calls `work` with σ, σ′, σ″ at every node of f₁, the node and its weight.
+    fn each_scale(
+        &self,
+        mean: f64,
+        variance: f64,
+        mut work: impl FnMut((f64, f64, f64), f64, f64),
+    ) {
+        if variance <= 0.0 {
+            return work(self.options.scale.at(mean), 0.0, 1.0);
+        }
+        let sd = variance.sqrt();
+        for (x, w) in self.nodes.x.iter().zip(&self.nodes.w) {
+            work(self.options.scale.at(mean + sd * x), *x, *w);
+        }
+    }
+
+    fn tensor(&self) -> Option<&Nodes> {
+        self.options.tensor.then_some(&*self.nodes)
+    }
+
+    /// E log N(y; f₀, e^{2f₁}): all in closed form, as E e^{−2f₁} = e^{−2μ₁ + 2v₁}.
+    fn closed(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
+        let residual = target.y - mean[0];
+        let precision = (-2.0 * mean[1] + 2.0 * variance[1]).exp();
+        let square = (residual * residual + variance[0]) * precision;
+        (out.mean[0], out.mean[1]) = (residual * precision, square - 1.0);
+        (out.variance[0], out.variance[1]) = (-0.5 * precision, -square);
+        -0.5 * (TAU.ln() + square) - mean[1]
+    }
+}
+
+impl<N: Noise> Likelihood for Heteroscedastic<N> {
+    fn name(&self) -> &'static str {
+        N::NAME
+    }
+
+    fn latents(&self) -> usize {
+        2
+    }
+
+    fn standardises(&self) -> bool {
+        true
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        self.noise.params()
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        self.noise.params_mut()
+    }
+
+    /// The mean, and the scale at which the noise alone would have the variance of the targets.
+    fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
+        let known: Vec<f64> = targets.iter().map(|t| t.y).filter(|y| y.is_finite()).collect();
+        let n = known.len().max(1) as f64;
+        let mean = known.iter().sum::<f64>() / n;
+        let variance = known.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n;
+        let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
+        let factor = self.noise.variance_factor();
+        let factor = if factor.is_finite() { factor } else { 1.0 };
+        vec![mean, self.options.scale.inverse((variance / factor).sqrt())]
+    }
+
+    fn check(&self, target: Target) -> std::result::Result<(), String> {
+        if target.y.is_finite() { Ok(()) } else { Err("is not a finite number".into()) }
+    }
+
+    fn log_prob(&self, target: Target, f: &[f64]) -> f64 {
+        let scale = self.options.scale.at(f[1]).0;
+        self.noise.constant().0 + self.noise.point(target.y - f[0], scale).value
+    }
+
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
+        let options = &self.options;
+        if N::IS_NORMAL && options.scale == Scale::Exp && !options.tensor {
+            return self.closed(target, mean, variance, out);
+        }
+        let (constant, constant_by_df) = self.noise.constant();
+        let price = options.slope == Slope::Price;
+        let mut total = Inner::default();
+        let (mut by_mean, mut by_variance) = (0.0, 0.0);
+        let residual = target.y - mean[0];
+        self.each_scale(mean[1], variance[1], |(s, s1, s2), x, w| {
+            let inner = self.noise.inner(residual, variance[0], s, w, self.tensor(), price);
+            total.value += w * inner.value;
+            total.by_mean += w * inner.by_mean;
+            total.by_variance += w * inner.by_variance;
+            total.by_df += w * inner.by_df;
+            by_mean += w * inner.by_scale * s1;
+            by_variance += if price || variance[1] < SMALL_VARIANCE {
+                0.5 * w * (inner.by_scale_twice * s1 * s1 + inner.by_scale * s2)
+            } else {
+                0.5 * w * inner.by_scale * s1 * x / variance[1].sqrt()
+            };
+        });
+        (out.mean[0], out.mean[1]) = (total.by_mean, by_mean);
+        (out.variance[0], out.variance[1]) = (total.by_variance, by_variance);
+        if let Some(df) = out.params.first_mut() {
+            *df = total.by_df + constant_by_df;
+        }
+        total.value + constant
+    }
+
+    /// The variance is infinite where that of the noise is (Student's t with df ≤ 2).
+    fn predict(&self, _: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
+        let mut square = 0.0;
+        if self.options.scale == Scale::Exp && !self.options.tensor {
+            square = (2.0 * (mean[1] + variance[1])).exp();
+        } else {
+            self.each_scale(mean[1], variance[1], |(s, ..), _, w| square += w * s * s);
+        }
+        (mean[0], variance[0] + square * self.noise.variance_factor())
+    }
+
+    fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let mut total = LogSum::EMPTY;
+        let residual = target.y - mean[0];
+        self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
+            total.add(self.noise.log_density(residual, variance[0], s, w, self.tensor()), w);
+        });
+        self.noise.constant().0 + total.ln()
+    }
+
+    fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
+        let step = variance[0].max(0.0).sqrt() + self.options.scale.at(mean[1]).0;
+        // near 1 the upper tail is what has digits
+        let upper = level > 0.5;
+        let side = if upper { 1.0 - level } else { level };
+        let tail = |distance: f64| {
+            let mut total = 0.0;
+            self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
+                total += w * self.noise.cdf(distance, variance[0], s, w, self.tensor());
+            });
+            total
+        };
+        let distance = invert(0.0, step, side, tail);
+        if upper { mean[0] - distance } else { mean[0] + distance }
+    }
+
+    fn sample(&self, _: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
+        f[0] + self.options.scale.at(f[1]).0 * self.noise.sample(rng)
+    }
+
+    fn to_json(&self) -> Value {
+        let mut object = json!(self.options);
+        object["type"] = json!(N::NAME);
+        for (path, param) in self.noise.params() {
+            object[path] = param.to_json(StudentT::TRANSFORM);
+        }
+        object
+    }
+
+    fn clone_box(&self) -> Box<dyn Likelihood> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,241 @@
+//! What likelihoods of several latent functions share: functions of the normal distribution, classes
+//! as targets, reading specifications, working memory.
+
+use super::Target;
+use crate::error::{Error, Result, nearest};
+use crate::params::Param;
+use serde_json::Value;
+use statrs::function::erf::erfc;
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2, TAU};
+
+/// Below this variance the slope of the rule, which divides by √v, is left for ½ E[g″]: there both
+/// agree, and the division would magnify rounding.
+pub(super) const SMALL_VARIANCE: f64 = 1e-10;
+
+/// φ(z)/Φ(z), the hazard of a standard normal at −z.
+pub fn hazard(z: f64) -> f64 {
+    if z > -5.0 {
+        return (-0.5 * z * z).exp() / TAU.sqrt() / (0.5 * erfc(-z * FRAC_1_SQRT_2));
+    }
+    // Laplace's continued fraction of Mills' ratio, x + 1/(x + 2/(x + …)), from its tail: at x ≥ 5
+    // eighty levels leave nothing to see
+    let x = -z;
+    (1..=80).rev().fold(x, |tail, k| x + f64::from(k) / tail)
+}
+
+/// log Φ(z), Φ the distribution function of a standard normal.
+pub fn ln_cdf(z: f64) -> f64 {
+    if z > 0.0 {
+        (-0.5 * erfc(z * FRAC_1_SQRT_2)).ln_1p()
+    } else if z > -5.0 {
+        (0.5 * erfc(-z * FRAC_1_SQRT_2)).ln()
+    } else {
+        -0.5 * (z * z + TAU.ln()) - hazard(z).ln()
+    }
+}
+
+/// Φ(z).
+pub fn cdf(z: f64) -> f64 {
+    0.5 * erfc(-z * FRAC_1_SQRT_2)
+}
+
+/// log(1 + eˣ).
+pub fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+/// 1/(1 + e⁻ˣ).
+pub fn sigmoid(x: f64) -> f64 {
+    let e = (-x.abs()).exp();
+    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
+}
+
+/// log(eˣ − 1), for x > 0.
+pub fn inverse_softplus(x: f64) -> f64 {
+    if x > LN_2 { x + (-(-x).exp()).ln_1p() } else { x.exp_m1().ln() }
+}
+
+/// A sum of positive terms that are given by their logarithms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LogSum {
+    largest: f64,
+    sum: f64,
+}
+
+impl LogSum {
+    pub(super) const EMPTY: LogSum = LogSum { largest: f64::NEG_INFINITY, sum: 0.0 };
+
+    /// Adds w eˣ.
+    pub(super) fn add(&mut self, x: f64, w: f64) {
+        if x == f64::NEG_INFINITY {
+            return;
+        }
+        if x <= self.largest {
+            self.sum += w * (x - self.largest).exp();
+        } else {
+            self.sum = self.sum * (self.largest - x).exp() + w;
+            self.largest = x;
+        }
+    }
+
+    /// Logarithm of the sum.
+    pub(super) fn ln(self) -> f64 {
+        self.largest + self.sum.ln()
+    }
+}
+
+/// Lends `n` zeros: from the stack up to 256, so that an expectation does not allocate.
+pub(super) fn scratch<R>(n: usize, work: impl FnOnce(&mut [f64]) -> R) -> R {
+    if n <= 256 { work(&mut [0.0; 256][..n]) } else { work(&mut vec![0.0; n]) }
+}
+
+/// What is wrong with a class as a target.
+pub(super) fn check_class(target: Target, classes: usize) -> std::result::Result<(), String> {
+    let y = target.y;
+    if y >= 0.0 && y < classes as f64 && y.fract() == 0.0 {
+        return Ok(());
+    }
+    Err(format!("is no class: there are {classes} classes, 0, …, {}", classes - 1))
+}
+
+/// Refuses numbers of classes that make no choice.
+pub(super) fn check_classes(name: &str, classes: usize) -> Result<()> {
+    match classes {
+        2..=10_000 => Ok(()),
+        _ => Err(Error::Invalid(format!(
+            "{name}: {classes} classes; give a number of classes between 2 and 10000"
+        ))),
+    }
+}
+
+/// Mean and variance of the class index.
+pub(super) fn index_moments(p: &[f64]) -> (f64, f64) {
+    let mean: f64 = p.iter().enumerate().map(|(k, p)| k as f64 * p).sum();
+    (mean, p.iter().enumerate().map(|(k, p)| (k as f64 - mean).powi(2) * p).sum())
+}
+
+/// The first class at which the cumulative probability reaches `level`.
+pub(super) fn index_quantile(p: &[f64], level: f64) -> f64 {
+    let mut rest = level;
+    for (k, p) in p.iter().enumerate() {
+        rest -= p;
+        if rest <= 0.0 {
+            return k as f64;
+        }
+    }
+    (p.len() - 1) as f64
+}
+
+/// Frequencies of the classes among the targets, each with half an observation more.
+pub(super) fn frequencies(targets: &[Target], classes: usize) -> Vec<f64> {
+    let mut counts = vec![0.5; classes];
+    for t in targets.iter().filter(|t| check_class(**t, classes).is_ok()) {
+        counts[t.y as usize] += 1.0;
+    }
+    let total: f64 = counts.iter().sum();
+    counts.iter().map(|c| c / total).collect()
+}
+
+/// Uniform on [0, 1).
+pub(super) fn uniform(rng: &mut dyn rand::Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
+}
+
+/// The point where an increasing function reaches `level`: doubling steps away from `start`, then
+/// regula falsi (Illinois), or halving where that is slow, down to rounding.
+pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64) -> f64 {
+    let mut width = step.max(f64::MIN_POSITIVE);
+    let first = cdf(start) - level;
+    let (mut low, mut high) = ((start, first), (start, first));
+    while low.1 > 0.0 && width < 1e300 {
+        high = low;
+        low = (low.0 - width, cdf(low.0 - width) - level);
+        width *= 2.0;
+    }
+    while high.1 < 0.0 && width < 1e300 {
+        low = high;
+        high = (high.0 + width, cdf(high.0 + width) - level);
+        width *= 2.0;
+    }
+    // the values that regula falsi uses; those of an end that stays are halved
+    let (mut at_low, mut at_high) = (low.1, high.1);
+    let mut last = f64::INFINITY;
+    for _ in 0..2000 {
+        let gap = high.0 - low.0;
+        if gap <= 1e-14 * step + 4.0 * f64::EPSILON * low.0.abs().max(high.0.abs()) {
+            break;
+        }
+        let halve = gap > 0.5 * last || !(at_low < 0.0 && at_high > 0.0);
+        last = if halve { f64::INFINITY } else { gap };
+        let secant = (low.0 * at_high - high.0 * at_low) / (at_high - at_low);
+        let point = if halve { 0.5 * (low.0 + high.0) } else { secant };
+        if !(point > low.0 && point < high.0) {
+            if halve {
+                break;
+            }
+            last = 0.0;
+            continue;
+        }
+        let value = cdf(point) - level;
+        if value < 0.0 {
+            low = (point, value);
+            (at_low, at_high) = (value, 0.5 * at_high);
+        } else if value > 0.0 {
+            high = (point, value);
+            (at_low, at_high) = (0.5 * at_low, value);
+        } else {
+            return point;
+        }
+    }
+    0.5 * (low.0 + high.0)
+}
+
+/// A specification of the form `{"type": …, option: …, …}` that knows its entries.
+pub(super) struct Spec<'a> {
+    name: &'static str,
+    object: &'a serde_json::Map<String, Value>,
+}
+
+impl<'a> Spec<'a> {
+    /// Refuses entries other than `type` and `known`.
+    pub(super) fn new(json: &'a Value, name: &'static str, known: &[&str]) -> Result<Self> {
+        let Some(object) = json.as_object() else {
+            return Err(Error::Invalid(format!("likelihood {name}: {json} is not an object")));
+        };
+        if let Some(key) = object.keys().find(|k| *k != "type" && !known.contains(&k.as_str())) {
+            return Err(Error::Invalid(format!(
+                "likelihood {name}: unknown entry `{key}`; nearest: {}",
+                nearest(key, known.iter().copied()).join(", ")
+            )));
+        }
+        Ok(Self { name, object })
+    }
+
+    /// An option that serde can read; none if it is absent.
+    pub(super) fn option<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        self.object
+            .get(key)
+            .map(|entry| serde_json::from_value(entry.clone()))
+            .transpose()
+            .map_err(|e| Error::Invalid(format!("likelihood {}: {key}: {e}", self.name)))
+    }
+
+    /// Reads a parameter, if it is there.
+    pub(super) fn param(&self, key: &str, param: &mut Param) -> Result<()> {
+        let Some(entry) = self.object.get(key) else { return Ok(()) };
+        let gives = !entry.is_object() || entry.get("value").is_some();
+        param.read_json(&format!("likelihood.{key}"), entry)?;
+        param.given |= gives;
+        Ok(())
+    }
+}
+
+/// Refuses sizes of Gauss–Hermite rules that cannot be built.
+pub(super) fn check_points(name: &str, points: usize, most: usize) -> Result<()> {
+    match points >= 1 && points <= most {
+        true => Ok(()),
+        false => Err(Error::Invalid(format!(
+            "likelihood {name}: Gauss–Hermite with {points} points; give between 1 and {most}"
+        ))),
+    }
+}

@@ -1,0 +1,22 @@
+//! Softmax: p(y = k | f) = e^{f_k} / Σⱼ e^{fⱼ} (Williams & Barber 1998).
+
+use super::multi_scores::{Normalised, Score};
+
+/// s(f) = eᶠ.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exponential;
+
+/// Classes by softmax.
+pub type Softmax = Normalised<Exponential>;
+
+impl Score for Exponential {
+    const NAME: &'static str = "softmax";
+
+    fn log_score(f: f64) -> (f64, f64, f64) {
+        (f, 1.0, 0.0)
+    }
+
+    fn inverse(p: f64) -> f64 {
+        p.ln()
+    }
+}
