@@ -135,11 +135,10 @@ pub struct Start {
 
 /// The likelihood that was asked for, or the one that fits the targets.
 fn likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn Likelihood>> {
-    match (&options.likelihood, &dataset.classes) {
-        (Some(spec), _) => likelihoods::parse(spec),
-        (None, None) => likelihoods::parse("gaussian"),
-        (None, Some(classes)) if classes.len() == 2 => likelihoods::parse("bernoulli"),
-        (None, Some(classes)) => likelihoods::parse(&format!("softmax(classes={})", classes.len())),
+    let _ = dataset;
+    match &options.likelihood {
+        Some(spec) => likelihoods::parse(spec),
+        None => likelihoods::parse("gaussian"),
     }
 }
 

@@ -43,6 +43,15 @@ impl<'a> Inputs<'a> {
 /// # Errors
 /// [`Error::Spec`] with the position of the problem.
 pub fn read(spec: &str) -> Result<Value> {
+    read_as(spec, "the name of a kernel, such as `rbf` or `matern52`")
+}
+
+/// [`read`] for other things than kernels, in the same language; `what` is said to be expected where
+/// a name is missing.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_as(spec: &str, what: &'static str) -> Result<Value> {
     if spec.trim_start().starts_with('{') {
         return serde_json::from_str(spec).map_err(|e| Error::Spec {
             spec: spec.to_owned(),
@@ -50,7 +59,7 @@ pub fn read(spec: &str) -> Result<Value> {
             reason: format!("not valid JSON: {e}"),
         });
     }
-    let mut parser = Parser { spec, position: 0 };
+    let mut parser = Parser { spec, position: 0, what };
     let value = parser.sum()?;
     parser.skip_space();
     if parser.position < spec.len() {
@@ -62,6 +71,7 @@ pub fn read(spec: &str) -> Result<Value> {
 struct Parser<'a> {
     spec: &'a str,
     position: usize,
+    what: &'static str,
 }
 
 impl Parser<'_> {
@@ -132,7 +142,7 @@ impl Parser<'_> {
         }
         let name = self.word();
         if name.is_empty() {
-            return Err(self.wrong("expected the name of a kernel, such as `rbf` or `matern52`"));
+            return Err(self.wrong(format!("expected {}", self.what)));
         }
         let mut entries = Map::new();
         entries.insert("type".into(), json!(name));

@@ -1,10 +1,29 @@
 //! Gaussian noise: y = f + ε, ε ~ N(0, σ²), or N(0, σ² + τᵢ) with variances τᵢ that come with the rows.
 
+use super::registry::{Args, Entry};
 use super::{Extra, Likelihood, Slopes, Target};
+use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
 use crate::params::{Named, NamedMut, Param, Shape, Transform};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "gaussian",
+    aliases: &["normal"],
+    about: "Gaussian noise; a row may bring a known variance that is added",
+    targets: "numbers",
+    latents: "1",
+    build,
+};
+
+fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
+    args.allow(&["variance"], &[])?;
+    let mut gaussian = Gaussian::new(1.0);
+    args.read("variance", &mut gaussian.variance)?;
+    Ok(Box::new(gaussian))
+}
 
 /// Gaussian noise with one variance for all rows and target columns, to which a known variance of the
 /// row may be added.
@@ -76,7 +95,7 @@ impl Likelihood for Gaussian {
         vec![mean]
     }
 
-    fn check(&self, target: Target) -> Result<(), String> {
+    fn check(&self, target: Target) -> std::result::Result<(), String> {
         match (target.y.is_finite(), target.extra >= 0.0 && target.extra.is_finite()) {
             (true, true) => Ok(()),
             (false, _) => Err("is not a finite number".into()),

@@ -9,6 +9,7 @@ use super::multi::{
     LogSum, SMALL_VARIANCE, Spec, check_points, inverse_softplus, invert, sigmoid, softplus,
 };
 use super::quadrature::{Nodes, Rule, Slope};
+use super::registry::Entry;
 use super::{Likelihood, Slopes, Target};
 use crate::error::Result;
 use crate::params::{Named, NamedMut};
@@ -185,6 +186,10 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         N::NAME
     }
 
+    fn separate_kernels(&self) -> bool {
+        true
+    }
+
     fn latents(&self) -> usize {
         2
     }
@@ -306,3 +311,22 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         Box::new(self.clone())
     }
 }
+/// Registry entry.
+pub const GAUSSIAN: Entry = Entry {
+    name: Normal::NAME,
+    aliases: &["heteroscedastic", "hetero"],
+    about: "normal noise whose standard deviation is a function of the inputs",
+    targets: "numbers",
+    latents: "2: mean, log standard deviation",
+    build: |args| Ok(Box::new(HeteroscedasticGaussian::from_json(&args.json())?)),
+};
+
+/// Registry entry.
+pub const STUDENT_T: Entry = Entry {
+    name: StudentT::NAME,
+    aliases: &["hetero-student-t"],
+    about: "Student's t noise whose scale is a function of the inputs",
+    targets: "numbers",
+    latents: "2: location, log scale",
+    build: |args| Ok(Box::new(HeteroscedasticStudentT::from_json(&args.json())?)),
+};

@@ -3,6 +3,7 @@
 
 use super::multi::{sigmoid, softplus};
 use super::multi_scores::{Normalised, Score};
+use super::registry::Entry;
 
 /// s(f) = σ(f).
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,3 +24,12 @@ impl Score for Logistic {
         p.ln() - (-p).ln_1p()
     }
 }
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: Logistic::NAME,
+    aliases: &["logisticsoftmax"],
+    about: "classes with probabilities in proportion to sigmoid(f)",
+    targets: "classes",
+    latents: "one per class",
+    build: |args| Ok(Box::new(LogisticSoftmax::from_json(&args.json())?)),
+};

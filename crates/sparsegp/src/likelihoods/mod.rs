@@ -7,24 +7,41 @@
 //! Weights, missing targets, minibatches and several target columns are not its concern: whoever sums
 //! over rows sees to them.
 //!
-//! To add one: one file and one line in the registry.
+//! To add one: one file and one line in the registry. One of a single latent value implements
+//! `single::Scalar`, which is log p(y | f) with its derivatives, and has the rest by quadrature.
 
+mod beta;
+mod binomial;
 pub mod custom;
 mod custom_law;
 pub mod dual;
+mod functions;
+mod gamma;
 mod gaussian;
 pub mod hetero_noise;
 pub mod heteroscedastic;
+mod laplace;
+mod links;
+mod log_normal;
 pub mod logistic_softmax;
 pub mod multi;
 pub mod multi_laplace;
 pub mod multi_points;
 pub mod multi_scores;
+mod negative_binomial;
+mod ordinal;
+mod poisson;
+mod predict;
 pub mod quadrature;
+mod registry;
 pub mod robust_max;
+mod single;
 pub mod softmax;
+mod student_t;
+mod zero_inflated_poisson;
 
 pub use gaussian::Gaussian;
+pub use registry::{Args, Entry, REGISTRY, build, find, parse};
 
 use crate::params::{Named, NamedMut};
 use serde_json::Value;
@@ -67,6 +84,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// Number of latent functions K that one target depends on.
     fn latents(&self) -> usize {
         1
+    }
+
+    /// Whether the latent functions of a target differ in kind, so that each should have a kernel of
+    /// its own.
+    fn separate_kernels(&self) -> bool {
+        false
     }
 
     /// Number of classes, if targets are classes.
@@ -153,18 +176,6 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     fn clone_box(&self) -> Box<dyn Likelihood>;
 }
 
-/// A likelihood from its JSON.
-///
-/// # Errors
-/// [`crate::Error::Invalid`] for an unknown one.
-pub fn build(json: &Value) -> crate::error::Result<Box<dyn Likelihood>> {
-    let mut likelihood = Gaussian::new(1.0);
-    if let Some(value) = json.get("variance") {
-        likelihood.variance.read_json("likelihood.variance", value)?;
-    }
-    Ok(Box::new(likelihood))
-}
-
 impl Clone for Box<dyn Likelihood> {
     fn clone(&self) -> Self {
         self.clone_box()
@@ -173,3 +184,5 @@ impl Clone for Box<dyn Likelihood> {
 
 #[cfg(test)]
 mod multi_tests;
+#[cfg(test)]
+mod tests;

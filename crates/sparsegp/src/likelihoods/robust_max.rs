@@ -10,6 +10,7 @@ use super::multi::{
     index_quantile, scratch, uniform,
 };
 use super::quadrature::{Nodes, Rule, Slope};
+use super::registry::Entry;
 use super::{Likelihood, Slopes, Target};
 use crate::error::{Error, Result};
 use crate::params::{Named, NamedMut, Param, Shape, Transform};
@@ -319,3 +320,12 @@ impl Likelihood for RobustMax {
         Box::new(self.clone())
     }
 }
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "robust-max",
+    aliases: &["robustmax"],
+    about: "the class of the largest latent value, with a small chance of any other",
+    targets: "classes",
+    latents: "one per class",
+    build: |args| Ok(Box::new(RobustMax::from_json(&args.json())?)),
+};

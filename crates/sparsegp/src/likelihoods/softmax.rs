@@ -1,6 +1,7 @@
 //! Softmax: p(y = k | f) = e^{f_k} / Σⱼ e^{fⱼ} (Williams & Barber 1998).
 
 use super::multi_scores::{Normalised, Score};
+use super::registry::Entry;
 
 /// s(f) = eᶠ.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,3 +21,12 @@ impl Score for Exponential {
         p.ln()
     }
 }
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: Exponential::NAME,
+    aliases: &["categorical", "multiclass"],
+    about: "classes with probabilities in proportion to e^f",
+    targets: "classes",
+    latents: "one per class",
+    build: |args| Ok(Box::new(Softmax::from_json(&args.json())?)),
+};

@@ -1,0 +1,221 @@
+//! Special functions that keep their digits in the tails.
+
+use statrs::function::erf::erfc;
+use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+
+/// log √2π.
+pub const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8;
+
+/// 1/(1 + e⁻ˣ).
+pub fn sigmoid(x: f64) -> f64 {
+    if x >= 0.0 {
+        1.0 / (1.0 + (-x).exp())
+    } else {
+        let e = x.exp();
+        e / (1.0 + e)
+    }
+}
+
+/// log(1 + eˣ).
+pub fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+/// log(eᵃ + eᵇ).
+pub fn log_add_exp(a: f64, b: f64) -> f64 {
+    let top = a.max(b);
+    if top == f64::NEG_INFINITY { top } else { top + (-(a - b).abs()).exp().ln_1p() }
+}
+
+/// Density of the standard normal.
+pub fn normal_density(x: f64) -> f64 {
+    (-0.5 * x * x).exp() / TAU.sqrt()
+}
+
+/// Φ(x).
+pub fn normal_cdf(x: f64) -> f64 {
+    0.5 * erfc(-x * FRAC_1_SQRT_2)
+}
+
+/// From here on the continued fraction of Mills' ratio serves.
+const TAIL: f64 = 4.0;
+
+/// 1/R(t) − t for Mills' ratio R(t) = (1 − Φ(t))/φ(t) and t ≥ [`TAIL`], by Laplace's continued
+/// fraction R = 1/(t + 1/(t + 2/(t + 3/(t + …)))) (Abramowitz & Stegun 26.2.14).
+fn tail_excess(t: f64) -> f64 {
+    let mut rest = t;
+    for k in (2..=24).rev() {
+        rest = t + f64::from(k) / rest;
+    }
+    1.0 / rest
+}
+
+/// log R(t), Mills' ratio, for t ≥ −30 or so: log Φ(−t) = log R(t) − t²/2 − log √2π.
+pub fn log_mills(t: f64) -> f64 {
+    if t >= TAIL {
+        -(t + tail_excess(t)).ln()
+    } else {
+        normal_cdf(-t).ln() + 0.5 * t * t + HALF_LOG_TAU
+    }
+}
+
+/// log Φ(z).
+pub fn log_normal_cdf(z: f64) -> f64 {
+    if z <= -TAIL {
+        -0.5 * z * z - HALF_LOG_TAU + log_mills(-z)
+    } else if z > 1.0 {
+        (-normal_cdf(-z)).ln_1p()
+    } else {
+        normal_cdf(z).ln()
+    }
+}
+
+/// log Φ(z) with its first and second derivative ρ = φ/Φ and −ρ(ρ + z).
+pub fn log_normal_cdf_slopes(z: f64) -> [f64; 3] {
+    if z <= -TAIL {
+        let excess = tail_excess(-z);
+        let rho = excess - z;
+        [-0.5 * z * z - HALF_LOG_TAU - rho.ln(), rho, -rho * excess]
+    } else {
+        let rho = normal_density(z) / normal_cdf(z);
+        [log_normal_cdf(z), rho, -rho * (rho + z)]
+    }
+}
+
+/// log(Φ(b) − Φ(a)) for a < b with φ(a) and φ(b), each over Φ(b) − Φ(a). The ends may be infinite.
+pub fn log_normal_interval(a: f64, b: f64) -> [f64; 3] {
+    if a + b > 0.0 {
+        // by symmetry in the lower tail, where differences keep their digits
+        let [log, at_b, at_a] = log_normal_interval(-b, -a);
+        return [log, at_a, at_b];
+    }
+    if a == f64::NEG_INFINITY {
+        let [log, rho, _] = log_normal_cdf_slopes(b);
+        return [log, 0.0, rho];
+    }
+    if b > -1.0 {
+        let mass = normal_cdf(b) - normal_cdf(a);
+        // without cancellation where it matters: a narrow interval
+        let mass = if b - a < 1e-5 {
+            let middle = 0.5 * (a + b);
+            let square = (b - a) * (b - a);
+            (b - a) * normal_density(middle) * (1.0 + (middle * middle - 1.0) * square / 24.0)
+        } else {
+            mass
+        };
+        return [mass.ln(), normal_density(a) / mass, normal_density(b) / mass];
+    }
+    // Φ(−t) − Φ(−s) = φ(t) R(t) (1 − e^{−δ}) with s = −a > t = −b
+    let (s, t) = (-a, -b);
+    let drop = 0.5 * (s - t) * (s + t);
+    let (log_r, log_s) = (log_mills(t), log_mills(s));
+    let delta = drop + log_r - log_s;
+    let log_scale = log_r + (-(-delta).exp_m1()).ln();
+    let at_b = (-log_scale).exp();
+    [log_scale - 0.5 * t * t - HALF_LOG_TAU, at_b * (-drop).exp(), at_b]
+}
+
+/// ψ′(x) for x > 0: the recurrence up to 12, then the asymptotic series (Abramowitz & Stegun 6.4.6,
+/// 6.4.12).
+pub fn trigamma(mut x: f64) -> f64 {
+    let mut sum = 0.0;
+    while x < 12.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let r = 1.0 / (x * x);
+    // Bernoulli numbers 1/6, −1/30, 1/42, −1/30, 5/66, −691/2730, 7/6
+    let series = r
+        * (1.0 / 6.0
+            - r * (1.0 / 30.0
+                - r * (1.0 / 42.0
+                    - r * (1.0 / 30.0
+                        - r * (5.0 / 66.0 - r * (691.0 / 2730.0 - r * (7.0 / 6.0)))))));
+    sum + 1.0 / x + 0.5 * r + series / x
+}
+
+/// log y!.
+pub fn log_factorial(y: f64) -> f64 {
+    statrs::function::gamma::ln_gamma(y + 1.0)
+}
+
+/// Whether a number is 0, 1, 2, ….
+pub fn is_count(y: f64) -> bool {
+    y >= 0.0 && y.is_finite() && y.fract() == 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f64, b: f64, tolerance: f64, what: &str) {
+        assert!((a - b).abs() <= tolerance * b.abs().max(1e-300), "{what}: {a:e} for {b:e}");
+    }
+
+    #[test]
+    fn tails_of_the_normal_keep_their_digits() {
+        // log Φ from an arbitrary-precision program
+        for (z, expected) in [
+            (-40.0, -804.608_442_013_753_8),
+            (-10.0, -53.231_285_051_512_47),
+            (-4.0, -10.360_101_486_527_292),
+            (-3.9, -9.942_304_391_691_356),
+            (0.7, -0.277_023_942_277_131_26),
+            (6.0, -9.865_876_455_243_757e-10),
+        ] {
+            close(log_normal_cdf(z), expected, 1e-13, &format!("log Φ({z})"));
+        }
+        // both branches where they meet
+        let below = log_normal_cdf_slopes(-TAIL);
+        let above = log_normal_cdf_slopes((-TAIL).next_up());
+        for (b, a) in below.iter().zip(above) {
+            close(*b, a, 1e-12, "at the seam");
+        }
+        // ρ(ρ + z) → 1 − 3/z² for z → −∞, ρ → |z| + 1/|z|
+        let [value, rho, second] = log_normal_cdf_slopes(-700.0);
+        close(value, -245_000.0 - HALF_LOG_TAU - 700f64.ln() - 1.0 / 490_000.0, 1e-14, "value");
+        close(rho, 700.0 + 1.0 / 700.0 - 2.0 / 343e6, 1e-14, "ρ");
+        close(second, -1.0 + 1.0 / 490_000.0, 1e-10, "second");
+    }
+
+    #[test]
+    fn intervals_of_the_normal() {
+        for (a, b) in [(-0.3, 1.2), (0.4, 0.9), (-6.0, -5.0), (5.0, 5.3), (-2.0, 7.0)] {
+            let [log, at_a, at_b] = log_normal_interval(a, b);
+            // Simpson's rule
+            let n = 2000;
+            let h = (b - a) / f64::from(n);
+            let sum: f64 = (0..=n)
+                .map(|i| {
+                    let weight = match i {
+                        0 => 1.0,
+                        _ if i == n => 1.0,
+                        _ if i % 2 == 1 => 4.0,
+                        _ => 2.0,
+                    };
+                    weight * normal_density(a + f64::from(i) * h)
+                })
+                .sum();
+            let mass = sum * h / 3.0;
+            close(log, mass.ln(), 1e-10, "log");
+            close(at_a, normal_density(a) / mass, 1e-9, "a");
+            close(at_b, normal_density(b) / mass, 1e-9, "b");
+        }
+        let [log, at_a, at_b] = log_normal_interval(-2000.0, -1999.0);
+        close(log, log_normal_cdf(-1999.0), 1e-14, "far");
+        assert!(at_a == 0.0 && (at_b - 1999.0).abs() < 1e-3);
+        let [narrow, ..] = log_normal_interval(0.3, 0.3 + 1e-9);
+        close(narrow, (1e-9 * normal_density(0.3)).ln(), 1e-8, "narrow");
+        assert_eq!(log_normal_interval(f64::NEG_INFINITY, f64::INFINITY)[0], 0.0);
+    }
+
+    #[test]
+    fn trigamma_is_known_at_one_and_recurs() {
+        let pi = std::f64::consts::PI;
+        close(trigamma(1.0), pi * pi / 6.0, 1e-14, "1");
+        close(trigamma(0.5), pi * pi / 2.0, 1e-14, "1/2");
+        for x in [0.01, 3.7, 11.5, 80.0] {
+            close(trigamma(x), trigamma(x + 1.0) + 1.0 / (x * x), 1e-13, "recurrence");
+        }
+    }
+}

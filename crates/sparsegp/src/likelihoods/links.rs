@@ -1,0 +1,159 @@
+//! From a latent value to a probability or to a positive number.
+
+use super::functions::{log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+
+/// A probability p of a latent value, with 1 − p(f) = p(−f).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Probability {
+    /// p = 1/(1 + e⁻ᶠ).
+    Logit,
+    /// p = (1 − 2·floor) Φ(f) + floor.
+    Probit {
+        /// What stays for either outcome however large |f|; 0 for the probit itself.
+        floor: f64,
+    },
+}
+
+impl Probability {
+    /// Name in specifications.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Logit => "logit",
+            Self::Probit { .. } => "probit",
+        }
+    }
+
+    /// log p with its first and second derivative.
+    pub fn log(self, f: f64) -> [f64; 3] {
+        match self {
+            Self::Logit => {
+                let other = sigmoid(-f);
+                [-softplus(-f), other, -other * sigmoid(f)]
+            }
+            Self::Probit { floor: 0.0 } => log_normal_cdf_slopes(f),
+            Self::Probit { floor } => {
+                let p = self.value(f);
+                let q = (1.0 - 2.0 * floor) * super::functions::normal_density(f) / p;
+                // without 0·∞ for infinite f
+                let fq = if q == 0.0 { 0.0 } else { f * q };
+                [p.ln(), q, -fq - q * q]
+            }
+        }
+    }
+
+    /// p.
+    pub fn value(self, f: f64) -> f64 {
+        match self {
+            Self::Logit => sigmoid(f),
+            Self::Probit { floor } => (1.0 - 2.0 * floor) * normal_cdf(f) + floor,
+        }
+    }
+
+    /// E[p] for f ~ N(mean, variance) if there is a closed form: for the probit the link of
+    /// mean/√(1 + variance) (Rasmussen & Williams 2006, Eq. 3.82), in logarithms.
+    pub fn log_expected(self, mean: f64, variance: f64) -> Option<f64> {
+        match self {
+            Self::Logit => None,
+            Self::Probit { floor } => {
+                let z = mean / (1.0 + variance).sqrt();
+                Some(if floor == 0.0 { log_normal_cdf(z) } else { self.value(z).ln() })
+            }
+        }
+    }
+
+    /// f of a probability; near the exact value where there is a floor.
+    pub fn inverse(self, p: f64) -> f64 {
+        match self {
+            Self::Logit => (p / (1.0 - p)).ln(),
+            Self::Probit { .. } => crate::metrics::standard_normal_quantile(p),
+        }
+    }
+
+    /// Distance from the real line of the nearest singularity of log p: of the zeros of 1 + e⁻ᶠ, of
+    /// Φ, or of the sum with a floor.
+    pub fn pole(self) -> f64 {
+        match self {
+            Self::Logit => PI,
+            Self::Probit { floor: 0.0 } => 2.8,
+            Self::Probit { .. } => 0.8,
+        }
+    }
+}
+
+/// A positive number of a latent value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Positive {
+    /// eᶠ.
+    #[default]
+    Exp,
+    /// log(1 + eᶠ).
+    Softplus,
+}
+
+impl Positive {
+    /// Name in specifications.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exp => "exp",
+            Self::Softplus => "softplus",
+        }
+    }
+
+    /// The number r with its first and second derivative.
+    pub fn value(self, f: f64) -> [f64; 3] {
+        match self {
+            Self::Exp => [f.exp(); 3],
+            Self::Softplus => {
+                let slope = sigmoid(f);
+                [softplus(f), slope, slope * sigmoid(-f)]
+            }
+        }
+    }
+
+    /// log r with its first and second derivative.
+    pub fn log(self, f: f64) -> [f64; 3] {
+        match self {
+            Self::Exp => [f, 1.0, 0.0],
+            // log(1 + eᶠ) = eᶠ(1 − eᶠ/2 + …)
+            Self::Softplus if f < -18.0 => {
+                let e = f.exp();
+                [f - 0.5 * e, 1.0 - 0.5 * e, -0.5 * e]
+            }
+            Self::Softplus => {
+                let r = softplus(f);
+                let slope = sigmoid(f) / r;
+                [r.ln(), slope, slope * (sigmoid(-f) - slope)]
+            }
+        }
+    }
+
+    /// f of a positive number.
+    pub fn inverse(self, r: f64) -> f64 {
+        match self {
+            Self::Exp => r.ln(),
+            Self::Softplus => r + (-(-r).exp_m1()).ln(),
+        }
+    }
+
+    /// Mean and variance of r for f ~ N(mean, variance) if there is a closed form.
+    pub fn moments(self, mean: f64, variance: f64) -> Option<(f64, f64)> {
+        match self {
+            Self::Exp => {
+                let expected = (mean + 0.5 * variance).exp();
+                Some((expected, expected * expected * variance.exp_m1()))
+            }
+            Self::Softplus => None,
+        }
+    }
+
+    /// Distance from the real line of the nearest singularity.
+    pub fn pole(self) -> f64 {
+        match self {
+            Self::Exp => f64::INFINITY,
+            Self::Softplus => PI,
+        }
+    }
+}

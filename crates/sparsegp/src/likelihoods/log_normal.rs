@@ -1,0 +1,98 @@
+//! Log-normal: log y = f + ε, ε ~ N(0, σ²): Gaussian noise on the logarithm, in closed form.
+
+use super::registry::{Args, Entry};
+use super::single::positive;
+use super::{Gaussian, Likelihood, Slopes, Target};
+use crate::error::Result;
+use crate::params::{Named, NamedMut};
+use serde_json::{Value, json};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "log-normal",
+    aliases: &["lognormal", "log_normal"],
+    about: "positive numbers whose logarithm has Gaussian noise",
+    targets: "positive numbers",
+    latents: "1",
+    build,
+};
+
+/// Gaussian noise on log y.
+#[derive(Clone, Debug)]
+pub struct LogNormal {
+    /// The noise of log y.
+    pub log: Gaussian,
+}
+
+fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
+    args.allow(&["variance"], &[])?;
+    let mut log = Gaussian::new(1.0);
+    args.read("variance", &mut log.variance)?;
+    Ok(Box::new(LogNormal { log }))
+}
+
+/// The logarithm of a target.
+fn logarithm(target: Target) -> Target {
+    Target { y: target.y.ln(), extra: 0.0 }
+}
+
+impl Likelihood for LogNormal {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        self.log.params()
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        self.log.params_mut()
+    }
+
+    fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
+        let logarithms: Vec<Target> =
+            targets.iter().filter(|t| positive(**t).is_ok()).map(|t| logarithm(*t)).collect();
+        self.log.initialise(&logarithms)
+    }
+
+    fn check(&self, target: Target) -> std::result::Result<(), String> {
+        positive(target)
+    }
+
+    fn log_prob(&self, target: Target, f: &[f64]) -> f64 {
+        self.log.log_prob(logarithm(target), f) - target.y.ln()
+    }
+
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
+        self.log.expect(logarithm(target), mean, variance, out) - target.y.ln()
+    }
+
+    fn predict(&self, _: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
+        let (mean, variance) = self.log.predict(0.0, mean, variance);
+        let expected = (mean + 0.5 * variance).exp();
+        (expected, expected * expected * variance.exp_m1())
+    }
+
+    fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        self.log.predict_log_density(logarithm(target), mean, variance) - target.y.ln()
+    }
+
+    fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
+        self.log.quantile(0.0, mean, variance, level).exp()
+    }
+
+    fn sample(&self, _: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
+        self.log.sample(0.0, f, rng).exp()
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "type": ENTRY.name,
+            "variance": self.log.variance.to_json(Gaussian::TRANSFORM),
+        })
+    }
+
+    fn clone_box(&self) -> Box<dyn Likelihood> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,184 @@
+//! Negative binomial (type 2 of Cameron & Trivedi): counts of mean μ = exposure·eᶠ and variance
+//! μ + αμ²,
+//!
+//! ```text
+//! log p(y | f) = Σ_{j<y} log(1 + αj) − log y! + y log μ − (y + 1/α) log(1 + αμ)
+//! ```
+//! which is lnΓ(y + 1/α) − lnΓ(1/α) − … without its cancellation, and Poisson for α → 0.
+
+use super::functions::{log_factorial, sigmoid, softplus};
+use super::registry::{Args, Entry};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, spread, start};
+use super::{Extra, Likelihood, Target, poisson};
+use crate::error::Result;
+use crate::params::{Named, NamedMut, Param, Transform};
+use rand_distr::Distribution;
+use serde_json::Value;
+use statrs::function::gamma::{digamma, ln_gamma};
+use std::f64::consts::PI;
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "negative-binomial",
+    aliases: &["negative_binomial", "negativebinomial", "negbin"],
+    about: "counts of variance μ + dispersion·μ², μ = exposure·exp(f)",
+    targets: "counts (0, 1, 2, …)",
+    latents: "1",
+    build,
+};
+
+/// α has its lower bound where the counts cannot be told from Poisson's.
+const TRANSFORM: Transform = Transform::Softplus { lower: 1e-6 };
+/// Counts up to here are summed one by one.
+const SUMMED: f64 = 256.0;
+
+/// Counts with a dispersion.
+#[derive(Clone, Debug)]
+pub struct NegativeBinomial {
+    /// α, above 10⁻⁶.
+    pub dispersion: Param,
+}
+
+fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
+    args.allow(&["dispersion"], &OPTIONS)?;
+    let dispersion = args.scalar("dispersion", 1.0, TRANSFORM)?;
+    Single::boxed(NegativeBinomial { dispersion }, &args)
+}
+
+impl NegativeBinomial {
+    fn alpha(&self) -> f64 {
+        self.dispersion.scalar()
+    }
+
+    /// log αμ.
+    fn log_odds(&self, exposure: f64, f: f64) -> f64 {
+        f + (self.alpha() * exposure).ln()
+    }
+}
+
+/// (log(1 + u) − u/(1 + u))/u² for u = eᵗ, without cancellation for small u.
+fn curvature(t: f64) -> f64 {
+    if t < -6.0 {
+        // Σ (−1)ᵏ (k+1)/(k+2) uᵏ
+        let u = t.exp();
+        (0..8).rev().fold(0.0, |sum, k| {
+            let k = f64::from(k);
+            (k + 1.0) / (k + 2.0) - u * sum
+        })
+    } else {
+        (softplus(t) - sigmoid(t)) * (-2.0 * t).exp()
+    }
+}
+
+impl Scalar for NegativeBinomial {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn extra(&self) -> Option<Extra> {
+        Some(EXPOSURE)
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        vec![("dispersion".into(), &self.dispersion)]
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        vec![("dispersion".into(), &mut self.dispersion)]
+    }
+
+    fn initialise(&mut self, targets: &[Target]) -> f64 {
+        let log_rate = poisson::log_rate(targets);
+        // var(y/e) = μ/e + αμ², of which the inputs will explain a part
+        let (mean, variance) = spread(targets.iter().map(|t| t.y / t.extra));
+        let excess =
+            variance - targets.iter().map(|t| mean / t.extra).sum::<f64>() / targets.len() as f64;
+        start(&mut self.dispersion, (0.5 * excess / (mean * mean)).clamp(0.05, 5.0));
+        log_rate
+    }
+
+    fn check(&self, target: Target) -> std::result::Result<(), String> {
+        count(target)
+    }
+
+    fn write(&self, json: &mut Value) {
+        json["dispersion"] = self.dispersion.to_json(TRANSFORM);
+    }
+
+    fn constant(&self, target: Target) -> f64 {
+        let (y, alpha) = (target.y, self.alpha());
+        let rising = if y <= SUMMED {
+            (1..y as u64).map(|j| (alpha * j as f64).ln_1p()).sum()
+        } else {
+            ln_gamma(y + 1.0 / alpha) - ln_gamma(1.0 / alpha) + y * alpha.ln()
+        };
+        rising - log_factorial(y) + y * target.extra.ln()
+    }
+
+    fn at(&self, target: Target, f: f64) -> [f64; 3] {
+        let t = self.log_odds(target.extra, f);
+        let total = target.y + 1.0 / self.alpha();
+        let share = sigmoid(t);
+        [target.y * f - total * softplus(t), target.y - total * share, -total * share * sigmoid(-t)]
+    }
+
+    fn constant_slopes(&self, target: Target, out: &mut [f64]) {
+        let (y, alpha) = (target.y, self.alpha());
+        out[0] = if y <= SUMMED {
+            (1..y as u64).map(|j| j as f64 / (1.0 + alpha * j as f64)).sum()
+        } else {
+            let r = 1.0 / alpha;
+            (y - r * (digamma(y + r) - digamma(r))) / alpha
+        };
+    }
+
+    fn add_slopes(&self, target: Target, f: f64, weight: f64, out: &mut [f64]) {
+        // log(1 + αμ)/α² − (y + 1/α) μ/(1 + αμ) = μ² (log(1 + u) − u/(1 + u))/u² − yμ/(1 + u)
+        let t = self.log_odds(target.extra, f);
+        let alpha = self.alpha();
+        let first = if t < -6.0 {
+            let rate = target.extra * f.exp();
+            rate * rate * curvature(t)
+        } else {
+            (softplus(t) - sigmoid(t)) / (alpha * alpha)
+        };
+        out[0] += weight * (first - target.y * sigmoid(t) / alpha);
+    }
+
+    fn pole(&self) -> f64 {
+        PI
+    }
+
+    fn moments(&self, extra: f64, f: f64) -> (f64, f64) {
+        let rate = extra * f.exp();
+        (rate, rate + self.alpha() * rate * rate)
+    }
+
+    fn closed_moments(&self, extra: f64, mean: f64, variance: f64) -> Option<(f64, f64)> {
+        let rate = extra * (mean + 0.5 * variance).exp();
+        let spread = variance.exp_m1() + self.alpha() * variance.exp();
+        Some((rate, rate + rate * rate * spread))
+    }
+
+    fn cdf(&self, extra: f64, y: f64, f: f64) -> f64 {
+        let t = self.log_odds(extra, f);
+        match sigmoid(-t) {
+            _ if y < 0.0 => 0.0,
+            p if p >= 1.0 => 1.0,
+            p if p <= 0.0 => 0.0,
+            p => statrs::function::beta::beta_reg(1.0 / self.alpha(), y.floor() + 1.0, p),
+        }
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Counts(f64::INFINITY)
+    }
+
+    fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
+        // Poisson of a rate that is gamma distributed with mean μ and shape 1/α
+        let alpha = self.alpha();
+        let rate = rand_distr::Gamma::new(1.0 / alpha, alpha * extra * f.exp())
+            .map_or(0.0, |gamma| gamma.sample(rng));
+        poisson::draw(rate, rng)
+    }
+}

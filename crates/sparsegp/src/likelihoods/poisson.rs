@@ -1,0 +1,138 @@
+//! Poisson: counts of the rate λ = exposure·link(f), p(y | f) = λʸ e^{−λ}/y!.
+
+use super::functions::log_factorial;
+use super::links::Positive;
+use super::registry::{Args, Entry};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count};
+use super::{Extra, Likelihood, Slopes, Target};
+use crate::error::Result;
+use rand_distr::Distribution;
+use serde_json::{Value, json};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "poisson",
+    aliases: &["counts"],
+    about: "counts; link exp or softplus, a row may bring its exposure",
+    targets: "counts (0, 1, 2, …)",
+    latents: "1",
+    build,
+};
+
+/// Poisson counts.
+#[derive(Clone, Debug)]
+pub struct Poisson {
+    /// Link from f to the rate per exposure.
+    pub link: Positive,
+}
+
+fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
+    args.allow(&["link"], &OPTIONS)?;
+    Single::boxed(Poisson { link: args.positive_link()? }, &args)
+}
+
+/// log mean(y/exposure), the pooled rate, half a count where there is none.
+pub fn log_rate(targets: &[Target]) -> f64 {
+    let counts: f64 = targets.iter().map(|t| t.y).sum();
+    let exposures: f64 = targets.iter().map(|t| t.extra).sum();
+    (counts.max(0.5) / exposures).ln()
+}
+
+/// P(Y ≤ y) of a Poisson count.
+pub fn cdf(y: f64, rate: f64) -> f64 {
+    if y < 0.0 {
+        0.0
+    } else if rate <= 0.0 {
+        1.0
+    } else if rate > 1e300 {
+        0.0
+    } else {
+        statrs::function::gamma::gamma_ur(y.floor() + 1.0, rate)
+    }
+}
+
+/// A Poisson count; the normal approximation where counts are not exact in floating point.
+pub fn draw(rate: f64, rng: &mut dyn rand::Rng) -> f64 {
+    if rate <= 0.0 {
+        return 0.0;
+    }
+    match rand_distr::Poisson::new(rate) {
+        Ok(poisson) if rate < 1e15 => poisson.sample(rng),
+        _ => {
+            let normal: f64 = rand_distr::StandardNormal.sample(rng);
+            (rate + rate.sqrt() * normal).round()
+        }
+    }
+}
+
+impl Scalar for Poisson {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn extra(&self) -> Option<Extra> {
+        Some(EXPOSURE)
+    }
+
+    fn initialise(&mut self, targets: &[Target]) -> f64 {
+        self.link.inverse(log_rate(targets).exp())
+    }
+
+    fn check(&self, target: Target) -> std::result::Result<(), String> {
+        count(target)
+    }
+
+    fn write(&self, json: &mut Value) {
+        if self.link != Positive::default() {
+            json["link"] = json!(self.link.name());
+        }
+    }
+
+    fn constant(&self, target: Target) -> f64 {
+        target.y * target.extra.ln() - log_factorial(target.y)
+    }
+
+    fn at(&self, target: Target, f: f64) -> [f64; 3] {
+        let (log, rate) = (self.link.log(f), self.link.value(f));
+        std::array::from_fn(|i| target.y * log[i] - target.extra * rate[i])
+    }
+
+    fn closed(
+        &self,
+        target: Target,
+        mean: f64,
+        variance: f64,
+        out: &mut Slopes<'_>,
+    ) -> Option<f64> {
+        let rate = target.extra * self.link.moments(mean, variance)?.0;
+        out.mean[0] = target.y - rate;
+        out.variance[0] = -0.5 * rate;
+        Some(self.constant(target) + target.y * mean - rate)
+    }
+
+    fn pole(&self) -> f64 {
+        self.link.pole()
+    }
+
+    fn moments(&self, extra: f64, f: f64) -> (f64, f64) {
+        let rate = extra * self.link.value(f)[0];
+        (rate, rate)
+    }
+
+    fn closed_moments(&self, extra: f64, mean: f64, variance: f64) -> Option<(f64, f64)> {
+        let (rate, spread) = self.link.moments(mean, variance)?;
+        Some((extra * rate, extra * rate + extra * extra * spread))
+    }
+
+    fn cdf(&self, extra: f64, y: f64, f: f64) -> f64 {
+        cdf(y, extra * self.link.value(f)[0])
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Counts(f64::INFINITY)
+    }
+
+    fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
+        draw(extra * self.link.value(f)[0], rng)
+    }
+}

@@ -1,0 +1,376 @@
+//! Likelihoods of one latent value: what each has to tell, and the rest by quadrature.
+
+use super::predict;
+use super::quadrature::{Nodes, Rule, Slope};
+use super::registry::Args;
+use super::{Extra, Likelihood, Slopes, Target};
+use crate::error::Result;
+use crate::params::{Named, NamedMut, Param};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Where y can lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Support {
+    /// 0, 1, …, up to a largest number, which may be infinite.
+    Counts(f64),
+    /// All numbers.
+    Real,
+    /// The positive numbers.
+    Positive,
+    /// The interval (0, 1).
+    Unit,
+}
+
+/// p(y | f) of one latent value f, with log p(y | f) = [`Scalar::constant`] + [`Scalar::at`].
+pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
+    /// See [`Likelihood::name`].
+    fn name(&self) -> &'static str;
+
+    /// See [`Likelihood::standardises`].
+    fn standardises(&self) -> bool {
+        false
+    }
+
+    /// See [`Likelihood::extra`].
+    fn extra(&self) -> Option<Extra> {
+        None
+    }
+
+    /// See [`Likelihood::params`].
+    fn params(&self) -> Vec<Named<'_>> {
+        Vec::new()
+    }
+
+    /// See [`Likelihood::params_mut`].
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        Vec::new()
+    }
+
+    /// See [`Likelihood::units`].
+    fn units(&self) -> Vec<i32> {
+        vec![0; self.params().iter().map(|(_, p)| p.len()).sum()]
+    }
+
+    /// See [`Likelihood::initialise`]; `targets` are known and have passed [`Scalar::check`], and
+    /// there is at least one.
+    fn initialise(&mut self, targets: &[Target]) -> f64;
+
+    /// See [`Likelihood::check`].
+    ///
+    /// # Errors
+    /// The end of a sentence.
+    fn check(&self, target: Target) -> std::result::Result<(), String>;
+
+    /// Writes the entries of the specification.
+    fn write(&self, json: &mut Value);
+
+    /// The part of log p(y | f) that f has no part in.
+    fn constant(&self, _: Target) -> f64 {
+        0.0
+    }
+
+    /// The rest with its first and second derivative by f.
+    fn at(&self, target: Target, f: f64) -> [f64; 3];
+
+    /// Its slopes with respect to the parameters: overwrites `out`.
+    fn constant_slopes(&self, _: Target, out: &mut [f64]) {
+        out.fill(0.0);
+    }
+
+    /// Adds `weight` times the slopes of [`Scalar::at`]'s value with respect to the parameters.
+    fn add_slopes(&self, _: Target, _f: f64, _weight: f64, _out: &mut [f64]) {}
+
+    /// [`Likelihood::expect`] if there is a closed form.
+    fn closed(&self, _: Target, _mean: f64, _variance: f64, _: &mut Slopes<'_>) -> Option<f64> {
+        None
+    }
+
+    /// The rule where the specification names none.
+    fn rule(&self) -> Rule {
+        Rule::default()
+    }
+
+    /// Distance from the real line of the nearest singularity of log p(y | f) in f.
+    fn pole(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    /// Mean and variance of y given f.
+    fn moments(&self, extra: f64, f: f64) -> (f64, f64);
+
+    /// [`Likelihood::predict`] if there is a closed form.
+    fn closed_moments(&self, _extra: f64, _mean: f64, _variance: f64) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// [`Likelihood::predict_log_density`] if there is a closed form.
+    fn closed_log_density(&self, _: Target, _mean: f64, _variance: f64) -> Option<f64> {
+        None
+    }
+
+    /// P(Y ≤ y | f).
+    fn cdf(&self, extra: f64, y: f64, f: f64) -> f64;
+
+    /// P(Y ≤ y) for f ~ N(mean, variance) if there is a closed form.
+    fn closed_cdf(&self, _extra: f64, _y: f64, _mean: f64, _variance: f64) -> Option<f64> {
+        None
+    }
+
+    /// Where y can lie.
+    fn support(&self, extra: f64) -> Support;
+
+    /// Number of classes, if targets are classes.
+    fn classes(&self) -> Option<usize> {
+        None
+    }
+
+    /// A draw of y given f.
+    fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64;
+}
+
+/// A [`Scalar`] with its quadrature: the full likelihood.
+#[derive(Clone, Debug)]
+pub struct Single<S> {
+    /// The model of y given f.
+    pub model: S,
+    /// The rule that was asked for; none leaves closed forms and defaults.
+    rule: Option<Rule>,
+    slope: Slope,
+    /// Of Gauss–Hermite, shared among copies.
+    nodes: Arc<Nodes>,
+}
+
+/// What the specification of every [`Single`] may hold.
+pub const OPTIONS: [&str; 2] = ["quadrature", "slope"];
+
+impl<S: Scalar> Single<S> {
+    /// With a rule (none: closed form if there is one, else the likelihood's default rule) and a form
+    /// of the derivative by the variance.
+    pub fn with(model: S, rule: Option<Rule>, slope: Slope) -> Self {
+        let nodes = match rule.unwrap_or(model.rule()) {
+            Rule::GaussHermite(n) => Nodes::gauss_hermite(n),
+            Rule::Trapezoid => Nodes { x: Vec::new(), w: Vec::new() },
+        };
+        Self { model, rule, slope, nodes: Arc::new(nodes) }
+    }
+
+    /// The likelihood with the options of its specification.
+    ///
+    /// # Errors
+    /// [`crate::Error::Spec`] for options that cannot be read.
+    pub fn boxed(model: S, args: &Args<'_>) -> Result<Box<dyn Likelihood>> {
+        Ok(Box::new(Self::with(model, args.quadrature()?, args.slope()?)))
+    }
+
+    /// Σ wⱼ {g, g′, xⱼg′, g″} at f = mean + √variance xⱼ, adding the slopes with respect to the
+    /// parameters.
+    fn sums(&self, target: Target, mean: f64, variance: f64, params: &mut [f64]) -> [f64; 4] {
+        let deviation = variance.sqrt();
+        let mut sums = [0.0; 4];
+        let mut add = |x: f64, w: f64| {
+            let f = mean + deviation * x;
+            let [g, first, second] = self.model.at(target, f);
+            sums[0] += w * g;
+            sums[1] += w * first;
+            sums[2] += w * x * first;
+            sums[3] += w * second;
+            if !params.is_empty() {
+                self.model.add_slopes(target, f, w, params);
+            }
+        };
+        if variance == 0.0 {
+            add(0.0, 1.0);
+        } else if self.nodes.x.is_empty() {
+            predict::trapezoid(deviation, self.model.pole(), add);
+        } else {
+            self.nodes.x.iter().zip(&self.nodes.w).for_each(|(x, w)| add(*x, *w));
+        }
+        sums
+    }
+}
+
+impl<S: Scalar> Likelihood for Single<S> {
+    fn name(&self) -> &'static str {
+        self.model.name()
+    }
+
+    fn classes(&self) -> Option<usize> {
+        self.model.classes()
+    }
+
+    fn standardises(&self) -> bool {
+        self.model.standardises()
+    }
+
+    fn extra(&self) -> Option<Extra> {
+        self.model.extra()
+    }
+
+    fn params(&self) -> Vec<Named<'_>> {
+        self.model.params()
+    }
+
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        self.model.params_mut()
+    }
+
+    fn units(&self) -> Vec<i32> {
+        self.model.units()
+    }
+
+    fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
+        let known: Vec<Target> =
+            targets.iter().copied().filter(|t| self.model.check(*t).is_ok()).collect();
+        vec![if known.is_empty() { 0.0 } else { self.model.initialise(&known) }]
+    }
+
+    fn check(&self, target: Target) -> std::result::Result<(), String> {
+        self.model.check(target)
+    }
+
+    fn log_prob(&self, target: Target, f: &[f64]) -> f64 {
+        self.model.constant(target) + self.model.at(target, f[0])[0]
+    }
+
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], mut out: Slopes<'_>) -> f64 {
+        let (mean, variance) = (mean[0], variance[0]);
+        if self.rule.is_none()
+            && let Some(value) = self.model.closed(target, mean, variance, &mut out)
+        {
+            return value;
+        }
+        self.model.constant_slopes(target, out.params);
+        let [value, first, moment, second] = self.sums(target, mean, variance, out.params);
+        out.mean[0] = first;
+        // E[x g′(μ + √v x)]/2√v loses its digits as v → 0, where both forms agree
+        out.variance[0] = match self.slope {
+            Slope::Rule if variance > 1e-10 => 0.5 * moment / variance.sqrt(),
+            _ => 0.5 * second,
+        };
+        self.model.constant(target) + value
+    }
+
+    fn predict(&self, extra: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
+        let (mean, variance) = (mean[0], variance[0]);
+        if let Some(moments) = self.model.closed_moments(extra, mean, variance) {
+            return moments;
+        }
+        // total variance, about the mean at the centre so that no digits cancel
+        let (centre, _) = self.model.moments(extra, mean);
+        let at = |f: f64| {
+            let (own, within) = self.model.moments(extra, f);
+            let shift = own - centre;
+            [shift, within + shift * shift]
+        };
+        let [shift, square] = predict::expectation(mean, variance, self.model.pole(), at);
+        (centre + shift, (square - shift * shift).max(0.0))
+    }
+
+    fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let (mean, variance) = (mean[0], variance[0]);
+        self.model.closed_log_density(target, mean, variance).unwrap_or_else(|| {
+            let at = |f: f64| self.model.at(target, f);
+            self.model.constant(target)
+                + predict::log_expectation(mean, variance, self.model.pole(), at)
+        })
+    }
+
+    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
+        let (mean, variance) = (mean[0], variance[0]);
+        let cdf = |y: f64| {
+            self.model.closed_cdf(extra, y, mean, variance).unwrap_or_else(|| {
+                let at = |f: f64| [self.model.cdf(extra, y, f)];
+                predict::expectation(mean, variance, self.model.pole(), at)[0]
+            })
+        };
+        predict::quantile(cdf, self.model.support(extra), level)
+    }
+
+    fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
+        if self.model.classes().is_some() {
+            for (class, p) in out.iter_mut().enumerate() {
+                let target = Target { y: class as f64, extra: f64::NAN };
+                *p = self.predict_log_density(target, mean, variance).exp();
+            }
+            let sum: f64 = out.iter().sum();
+            out.iter_mut().for_each(|p| *p /= sum);
+        }
+    }
+
+    fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
+        self.model.sample(extra, f[0], rng)
+    }
+
+    fn to_json(&self) -> Value {
+        let mut json = json!({ "type": self.model.name() });
+        self.model.write(&mut json);
+        match self.rule {
+            None => {}
+            Some(Rule::GaussHermite(n)) => json["quadrature"] = json!(n),
+            Some(Rule::Trapezoid) => json["quadrature"] = json!("trapezoid"),
+        }
+        if self.slope != Slope::default() {
+            json["slope"] = json!(self.slope);
+        }
+        json
+    }
+
+    fn clone_box(&self) -> Box<dyn Likelihood> {
+        Box::new(self.clone())
+    }
+}
+
+/// A starting value from the data, unless the specification gave one or it is out of range.
+pub fn start(param: &mut Param, value: f64) {
+    if !param.given && param.transform().contains(value) {
+        // in range and of the right length
+        let set = param.set("", &[value]);
+        debug_assert!(set.is_ok());
+    }
+}
+
+/// Mean and variance of numbers.
+pub fn spread(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let n = numbers.clone().count().max(1) as f64;
+    let mean = numbers.clone().sum::<f64>() / n;
+    (mean, numbers.map(|y| (y - mean) * (y - mean)).sum::<f64>() / n)
+}
+
+/// Median and median distance from it.
+pub fn robust_spread(targets: &[Target]) -> (f64, f64) {
+    let median = |mut numbers: Vec<f64>| {
+        let middle = numbers.len() / 2;
+        *numbers.select_nth_unstable_by(middle, f64::total_cmp).1
+    };
+    let centre = median(targets.iter().map(|t| t.y).collect());
+    (centre, median(targets.iter().map(|t| (t.y - centre).abs()).collect()))
+}
+
+/// The check of a real number.
+pub fn finite(target: Target) -> std::result::Result<(), String> {
+    if target.y.is_finite() { Ok(()) } else { Err("is not a finite number".into()) }
+}
+
+/// The check of a positive number.
+pub fn positive(target: Target) -> std::result::Result<(), String> {
+    if target.y > 0.0 && target.y.is_finite() {
+        Ok(())
+    } else {
+        Err("is not a positive finite number".into())
+    }
+}
+
+/// The check of a count with an exposure.
+pub fn count(target: Target) -> std::result::Result<(), String> {
+    if !super::functions::is_count(target.y) {
+        Err("is no count (0, 1, 2, …)".into())
+    } else if !(target.extra > 0.0 && target.extra.is_finite()) {
+        Err(format!("has the exposure {}, which must be positive and finite", target.extra))
+    } else {
+        Ok(())
+    }
+}
+
+/// The exposure that a row may bring.
+pub const EXPOSURE: Extra = Extra { name: "exposure", default: Some(1.0) };
