@@ -1,8 +1,15 @@
 //! Pictures as SVG: the fit over its one input, or predictions against observations.
 
+mod contour;
+mod counts;
 mod curve;
+mod marker;
+mod reliability;
 mod scatter;
 mod style;
+mod surface;
+#[cfg(test)]
+mod tests;
 
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
