@@ -7,11 +7,11 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use sparsegp::metrics::classes::ReliabilityBin;
 
-/// Draws the bins that have rows: a bar as high as the accuracy with the number of rows above it, the
-/// darker the more there are, and the gap between accuracy and mean confidence.
+/// Draws the bins that have rows: a bar as high as the accuracy with the number of rows at its foot,
+/// the darker the more there are, and the gap between accuracy and mean confidence.
 pub fn panel(panel: &Panel, caption: &str, bins: &[ReliabilityBin], ece: f64) -> Drawn {
     let keys = [
-        Key { text: "accuracy, with number of rows (darker: more)", mark: Mark::Area(0.5) },
+        Key { text: "accuracy, with the number of rows (darker: more)", mark: Mark::Area(0.5) },
         Key { text: "gap to the mean confidence", mark: Mark::Line(ORANGE) },
         Key { text: "as certain as right", mark: Mark::Thin(INK) },
     ];
@@ -40,12 +40,11 @@ pub fn panel(panel: &Panel, caption: &str, bins: &[ReliabilityBin], ece: f64) ->
     let style = ("sans-serif", 13).into_font().color(&INK);
     let style = style.pos(Pos::new(HPos::Center, VPos::Bottom));
     let width = (chart.plotting_area().dim_in_pixel().0 as f64) / (1.0 - left);
-    chart.draw_series(filled().filter_map(|(bin, confidence, accuracy)| {
+    chart.draw_series(filled().filter_map(|(bin, ..)| {
+        // At the foot, clear of the gap; left out where it would touch its neighbours.
         let text = bin.rows.to_string();
-        // Above the bar and what is drawn of the gap; left out where it would touch its neighbours.
         let fits = 7.0 * text.chars().count() as f64 <= width * (bin.high - bin.low);
-        let above = if accuracy > confidence - 0.04 { accuracy.max(confidence) } else { accuracy };
-        let at = (0.5 * (bin.low + bin.high), above);
+        let at = (0.5 * (bin.low + bin.high), 0.0);
         fits.then(|| EmptyElement::at(at) + Text::new(text, (0, -5), style.clone()))
     }))?;
     Ok(())

@@ -31,13 +31,25 @@ pub fn range(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
     (middle - half, middle + half)
 }
 
-/// A label on an axis.
-pub fn label(value: &f64) -> String {
-    let text = number(if value.abs() < 1e-300 { 0.0 } else { *value }, 4);
+/// A label on an axis of this span.
+pub fn label(value: f64, span: f64) -> String {
+    // Sums of steps miss 0 by rounding.
+    let text = number(if value.abs() <= 1e-9 * span { 0.0 } else { value }, 4);
     match text.split_once('e') {
         None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         _ => text,
     }
+}
+
+/// Multiples of 1, 2, 2.5 or 5 times a power of ten from `low` to `high`, two to six of them.
+pub fn round_values((low, high): (f64, f64)) -> Vec<f64> {
+    let least = (high - low) / 4.5;
+    let power = 10f64.powf(least.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power);
+    let step = steps.into_iter().find(|s| *s >= least).unwrap_or(10.0 * power);
+    // The ends belong to it, whatever their rounding.
+    let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
+    (0..=6).map(|k| first + f64::from(k)).take_while(|k| *k <= last).map(|k| k * step).collect()
 }
 
 pub fn caption(fitted: &Fitted, p: usize, what: &str) -> String {
@@ -192,8 +204,8 @@ pub fn axes<'a, 'b>(
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
         .x_desc(names.0)
         .y_desc(names.1)
-        .x_label_formatter(&label)
-        .y_label_formatter(&label)
+        .x_label_formatter(&|value| label(*value, x.1 - x.0))
+        .y_label_formatter(&|value| label(*value, y.1 - y.0))
         .draw()?;
     Ok(chart)
 }

@@ -3,7 +3,7 @@
 use super::contour::Grid;
 use super::marker::Marker;
 use super::style::{
-    Chart, GREY, INK, Key, Mark, axes, blend, class_colour, header, label, pale, range,
+    Chart, GREY, INK, Key, Mark, axes, blend, class_colour, header, label, pale, round_values,
 };
 use super::{Drawn, Panel};
 use plotters::prelude::*;
@@ -111,10 +111,7 @@ pub fn classes(panel: &Panel, scene: &Scene<'_>, of: &Classes<'_>) -> Drawn {
 
 /// Draws a mean as colours, its standard deviation as lines.
 pub fn values(panel: &Panel, scene: &Scene<'_>, of: &Values<'_>) -> Drawn {
-    let finite = of.mean.iter().chain(of.targets).copied().filter(|v| v.is_finite());
-    let (low, high) =
-        finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)));
-    let (low, high) = if low < high { (low, high) } else { range(of.mean.iter().copied(), 0.5) };
+    let (low, high) = extent(of);
     let colour = |value: f64| sequential((value - low) / (high - low));
     let mut keys = vec![Key { text: "standard deviation", mark: Mark::Thin(INK) }];
     if !scene.points.is_empty() {
@@ -136,7 +133,7 @@ pub fn values(panel: &Panel, scene: &Scene<'_>, of: &Values<'_>) -> Drawn {
     for level in levels(of.deviation) {
         let lines = contours(&mut chart, scene.grid, of.deviation, level, 1)?;
         if let Some(longest) = lines.iter().max_by_key(|line| line.len()).filter(|l| l.len() > 8) {
-            texts.push((longest[longest.len() / 2], label(&level)));
+            texts.push((longest[longest.len() / 2], label(level, level)));
         }
     }
     let rows = scene.points.iter().zip(of.targets);
@@ -208,19 +205,31 @@ fn contours(
     Ok(lines)
 }
 
-/// Up to about four round levels between the least and the largest value.
+/// What the colours of a mean span: its values and nine tenths of the targets, so that one of these far
+/// away does not take the contrast from all else.
+fn extent(of: &Values<'_>) -> (f64, f64) {
+    let mut targets: Vec<f64> = of.targets.iter().copied().filter(|y| y.is_finite()).collect();
+    targets.sort_unstable_by(f64::total_cmp);
+    let aside = targets.len().div_ceil(20);
+    let most = targets.get(aside..targets.len().saturating_sub(aside)).unwrap_or(&[]);
+    let finite = of.mean.iter().chain(most).copied().filter(|v| v.is_finite());
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    let (low, high) = finite.fold(ends, |(low, high), v| (low.min(v), high.max(v)));
+    let size = low.abs().max(high.abs());
+    match high - low {
+        span if span > 1e-9 * size => (low, high),
+        _ if size.is_finite() && size > 0.0 => (low - 0.5 * size, high + 0.5 * size),
+        _ => (-0.5, 0.5),
+    }
+}
+
+/// Round levels between the least and the largest value.
 fn levels(values: &[f64]) -> Vec<f64> {
     let finite = || values.iter().copied().filter(|v| v.is_finite());
-    let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(0.0, f64::max));
+    let low = finite().fold(f64::INFINITY, f64::min);
+    let high = finite().fold(f64::NEG_INFINITY, f64::max);
     // Less than a thousandth of variation is rounding.
-    if !(high - low > 1e-3 * high) {
-        return Vec::new();
-    }
-    let power = 10f64.powf(((high - low) / 4.0).log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * power);
-    let step = steps.into_iter().find(|s| *s >= (high - low) / 4.5).unwrap_or(10.0 * power);
-    let first = (low / step).floor() as i64 + 1;
-    (first..first + 10).map(|k| k as f64 * step).take_while(|level| *level < high).collect()
+    if high - low > 1e-3 * high { round_values((low, high)) } else { Vec::new() }
 }
 
 /// A scale from dark blue to pale yellow (viridis, van der Walt & Smith 2015, CC0, at ten places):
@@ -267,12 +276,11 @@ fn scale(
         area.draw(&Rectangle::new(corners, colour(middle).filled()))?;
     }
     area.draw(&Rectangle::new([(0, top), (WIDTH, bottom)], GREY.stroke_width(1)))?;
-    for k in 0..=4 {
-        let share = f64::from(k) / 4.0;
-        let tick = [(WIDTH, y(share)), (WIDTH + 4, y(share))];
-        area.draw(&PathElement::new(tick, GREY.stroke_width(1)))?;
-        let text = label(&(low + (high - low) * share));
-        area.draw(&Text::new(text, (WIDTH + 7, y(share)), left.clone()))?;
+    for value in round_values((low, high)) {
+        let y = y((value - low) / (high - low));
+        area.draw(&PathElement::new([(WIDTH, y), (WIDTH + 4, y)], GREY.stroke_width(1)))?;
+        let text = label(value, high - low);
+        area.draw(&Text::new(text, (WIDTH + 7, y), left.clone()))?;
     }
     Ok(())
 }

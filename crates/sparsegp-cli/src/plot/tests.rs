@@ -3,7 +3,7 @@
 use super::contour::Grid;
 use super::counts::{self, Counts};
 use super::reliability;
-use super::style::class_colour;
+use super::style::{class_colour, label, round_values};
 use super::surface::{self, Classes, Scene, Values};
 use super::*;
 use sparsegp::metrics::classes::{ClassMetrics, ClassOptions};
@@ -328,5 +328,31 @@ fn counts_with_their_intervals() {
     for i in [0, 40, 175, 399] {
         assert!((ends(&bands[0], i) - unit * (d[i] - c[i] + 1.0)).abs() <= 1.5);
         assert!((ends(&bands[1], i) - unit * (b[i] - a[i] + 1.0)).abs() <= 1.5);
+    }
+}
+
+#[test]
+fn axes_have_readable_numbers() {
+    for (value, span, text) in [
+        (-2.22e-16, 2.0, "0"),
+        (2e-16, 4e-16, "2.000e-16"),
+        (0.25, 1.0, "0.25"),
+        (-1500.0, 1e4, "-1500"),
+        (1e-12, 0.0, "1.000e-12"),
+    ] {
+        assert_eq!(label(value, span), text);
+    }
+    assert_eq!(round_values((0.0, 1.0)), [0.0, 0.25, 0.5, 0.75, 1.0]);
+    assert_eq!(round_values((207.6, 291.0)), [220.0, 240.0, 260.0, 280.0]);
+    assert_eq!(
+        round_values((-3e-7, 1e-7)),
+        [-3e-7, -2e-7, -1e-7, 0.0, 1e-7].map(|v: f64| { (v / 1e-7).round() * 1e-7 })
+    );
+    for k in 1..200 {
+        let (low, span) = (f64::from(k * k) * 0.37 - 900.0, 1.07f64.powi(k - 100));
+        let values = round_values((low, low + span));
+        assert!((2..=6).contains(&values.len()), "{low} + {span}: {values:?}");
+        let slack = 1e-8 * span + 1e-12;
+        assert!(values.iter().all(|v| *v >= low - slack && *v <= low + span + slack));
     }
 }
