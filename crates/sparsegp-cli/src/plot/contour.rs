@@ -3,6 +3,9 @@
 use super::style::range;
 use std::collections::BTreeMap;
 
+/// Points in the order in which a line joins them.
+pub type Line = Vec<(f64, f64)>;
+
 /// Nodes of a rectangle, the outer ones on its border.
 #[derive(Clone, Debug)]
 pub struct Grid {
@@ -39,7 +42,7 @@ impl Grid {
 
     /// The lines on which `values` are `level`, linear between nodes; closed ones end where they begin.
     /// There are none where values are not finite.
-    pub fn contours(&self, values: &[f64], level: f64) -> Vec<Vec<(f64, f64)>> {
+    pub fn contours(&self, values: &[f64], level: f64) -> Vec<Line> {
         let mut crossings = Crossings { grid: self, values, level, beside: BTreeMap::new() };
         for j in 0..self.rows - 1 {
             for i in 0..self.columns - 1 {
@@ -106,7 +109,7 @@ impl Crossings<'_> {
     }
 
     /// Follows lines until all are used up, those with ends first.
-    fn lines(mut self) -> Vec<Vec<(f64, f64)>> {
+    fn lines(mut self) -> Vec<Line> {
         let mut lines = Vec::new();
         while let Some(start) = {
             let end = self.beside.iter().find(|(_, beside)| beside.len() == 1);

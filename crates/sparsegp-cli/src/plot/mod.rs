@@ -30,7 +30,7 @@ const SIZE: (u32, u32) = (900, 520);
 /// Most points in a panel, up to a factor of two.
 const POINTS: usize = 3000;
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+type Drawn<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Rows of a picture: inputs (B×D) and targets (B×P) in their own units.
 struct Sampled {

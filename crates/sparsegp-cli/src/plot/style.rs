@@ -120,11 +120,7 @@ const LINE: u32 = 20;
 const LEFT: i32 = 84;
 
 /// Draws caption and legend at the top of a panel, and gives what is left of it.
-pub fn header<'a>(
-    panel: &Panel<'a>,
-    caption: &str,
-    keys: &[Key<'_>],
-) -> std::result::Result<Panel<'a>, Box<dyn std::error::Error>> {
+pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<Panel<'a>> {
     let width = panel.dim_in_pixel().0 as i32;
     let (mut places, mut x, mut line) = (Vec::new(), LEFT, 0);
     for key in keys {
@@ -188,7 +184,7 @@ pub fn axes<'a, 'b>(
     x: (f64, f64),
     y: (f64, f64),
     names: (&str, &str),
-) -> std::result::Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+) -> Drawn<Chart<'a, 'b>> {
     let mut chart = ChartBuilder::on(area)
         .margin(14)
         .margin_top(4)

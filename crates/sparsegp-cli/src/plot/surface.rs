@@ -1,6 +1,6 @@
 //! A function of two inputs: probabilities of classes, or a mean with its uncertainty.
 
-use super::contour::Grid;
+use super::contour::{Grid, Line};
 use super::marker::Marker;
 use super::style::{
     Chart, GREY, INK, Key, Mark, axes, blend, class_colour, header, label, pale, round_values,
@@ -156,11 +156,7 @@ impl<'a> Key<'a> {
 }
 
 impl Scene<'_> {
-    fn header<'p>(
-        &self,
-        panel: &Panel<'p>,
-        mut keys: Vec<Key<'_>>,
-    ) -> std::result::Result<Panel<'p>, Box<dyn std::error::Error>> {
+    fn header<'p>(&self, panel: &Panel<'p>, mut keys: Vec<Key<'_>>) -> Drawn<Panel<'p>> {
         if !self.inducing.is_empty() {
             keys.push(Key { text: "inducing points", mark: Mark::On(Marker::Inducing) });
         }
@@ -198,9 +194,9 @@ fn contours(
     values: &[f64],
     level: f64,
     width: u32,
-) -> std::result::Result<Vec<Vec<(f64, f64)>>, Box<dyn std::error::Error>> {
+) -> Drawn<Vec<Line>> {
     let lines = grid.contours(values, level);
-    let path = |line: &Vec<(f64, f64)>| PathElement::new(line.clone(), INK.stroke_width(width));
+    let path = |line: &Line| PathElement::new(line.clone(), INK.stroke_width(width));
     chart.draw_series(lines.iter().map(path))?;
     Ok(lines)
 }

@@ -7,10 +7,10 @@
 //! | score | formula | source |
 //! | --- | --- | --- |
 //! | accuracy, error | `⟨1{ŷ = y}⟩`, 1 minus that | |
-//! | log loss | `−⟨log max(p_y, 2⁻⁵²)⟩` ([`FLOOR`]) | Gneiting & Raftery 2007, §3.1 |
-//! | Brier score | `⟨Σ_c (p_c − 1{y = c})²⟩`, from 0 to 2 | Brier 1950, Mon. Weather Rev. 78:1, eq. 2 |
+//! | log loss | `−⟨log max(p_y, 2⁻⁵²)⟩` ([`FLOOR`]) | Gneiting & Raftery 2007, §3, sign changed |
+//! | Brier score | `⟨Σ_c (p_c − 1{y = c})²⟩`, from 0 to 2 | Brier 1950, Mon. Weather Rev. 78:1 |
 //! | AUC, C = 2 | `P(p₁ > p₁′) + ½P(p₁ = p₁′)`, row of class 1 against row′ of class 0 | Hanley & McNeil 1982, Radiology 143:29 |
-//! | AUC, C > 2 | mean over classes of the AUC of `p_c` for `y = c` against `y ≠ c` | Provost & Domingos 2000, unweighted |
+//! | AUC, C > 2 | mean over classes of the AUC of `p_c` for `y = c` against `y ≠ c` | Fawcett 2006, §9.2, classes alike in weight |
 //! | ECE | `Σ_b (w_b/Σw) \|accuracy_b − confidence_b\|` | Guo et al. 2017, eq. 3 |
 //! | confusion | weight of the rows of class `a` predicted as `b` | |
 //!

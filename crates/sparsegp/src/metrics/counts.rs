@@ -5,7 +5,7 @@
 //!
 //! | score | formula | source |
 //! | --- | --- | --- |
-//! | deviance | `2⟨y log(y/μ) − (y − μ)⟩`, with `0 log 0 = 0` | McCullagh & Nelder 1989, Table 2.1 |
+//! | deviance | `2⟨y log(y/μ) − (y − μ)⟩`, with `0 log 0 = 0` | McCullagh & Nelder 1989, §2.3 |
 //!
 //! It is 0 where every mean is its target, and better the smaller it is. Targets need not be whole.
 
@@ -46,7 +46,7 @@ fn poisson_deviance(y: f64, mean: f64) -> f64 {
     }
     // The two parts nearly cancel. With v = (y − μ)/(y + μ), log(y/μ) = 2 artanh v, and the half of the
     // deviance is (y − μ)v + 2y Σ_{j≥1} v^{2j+1}/(2j + 1): Loader 2000, "Fast and accurate computation
-    // of binomial probabilities", §3. |v| < 0.1: 9 terms reach 1e-20 of the first.
+    // of binomial probabilities". |v| < 0.1: 9 terms reach 1e-20 of the first.
     let v = difference / sum;
     let series: f64 = (1..10).map(|j| v.powi(2 * j + 1) / f64::from(2 * j + 1)).sum();
     2.0 * (difference * v + 2.0 * y * series)
