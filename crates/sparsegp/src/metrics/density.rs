@@ -248,7 +248,3 @@ impl DensityMetrics {
         })
     }
 }
-
-#[cfg(test)]
-#[path = "density_tests.rs"]
-mod tests;

@@ -1,7 +1,7 @@
 //! Tests of the scores under any likelihood.
 
-use super::*;
-use crate::metrics::{Metrics, standard_normal_quantile};
+use super::density::*;
+use super::{Metrics, standard_normal_quantile};
 use faer::Mat;
 use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 

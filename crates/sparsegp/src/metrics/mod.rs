@@ -22,6 +22,8 @@ pub mod classes;
 pub mod counts;
 pub mod density;
 #[cfg(test)]
+mod density_tests;
+#[cfg(test)]
 mod tests;
 
 use crate::data::moments::Moments;
