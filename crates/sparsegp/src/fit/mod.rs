@@ -4,7 +4,7 @@ mod dataset;
 mod fitted;
 mod start;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, Standardise};
 pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, prepare, sample_rows};
 
