@@ -1,6 +1,7 @@
 //! Tables that are never in memory as a whole: a [`Source`] for training, blocks for prediction.
 
 use super::batches::{Batches, ShuffledTable};
+use super::classes::Classes;
 use super::cursor::{Cursor, Parts, Plan};
 use super::scaler::{Scaler, Statistics};
 use super::source::{InMemory, Rows, Source};
@@ -28,6 +29,7 @@ pub struct TableSource {
 
 impl TableSource {
     pub(super) fn open(selected: &Selected) -> Result<Self> {
+        let selected = selected.with_classes_found()?;
         let plan = Arc::new(selected.plan.clone());
         let mut statistics = Statistics::new(plan.inputs, plan.outputs);
         // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
@@ -74,6 +76,11 @@ impl TableSource {
     /// Means and standard deviations of the raw columns.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
+    }
+
+    /// The labels whose codes the target holds, if it is read as a label.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.plan.classes.as_ref()
     }
 
     /// How many rows are left out because of missing cells.
@@ -196,6 +203,13 @@ pub struct Blocks {
 impl Blocks {
     pub(super) fn open(selected: &Selected, rows: usize, scaler: Option<&Scaler>) -> Result<Self> {
         let plan = Arc::new(selected.plan.clone());
+        if plan.label_index().is_some() && plan.classes.is_none() {
+            return Err(Error::Invalid(
+                "the labels of a target can be read in blocks only when the classes are known; say \
+                 which with `Selected::classes`"
+                    .into(),
+            ));
+        }
         if let Some(scaler) = scaler {
             scaler.check(plan.inputs, scaler.y_mean.len())?;
         }

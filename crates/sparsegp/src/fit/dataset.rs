@@ -1,8 +1,40 @@
 //! Rows to learn from.
 
-use crate::data::{InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows};
+use crate::data::{
+    Classes, InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
+};
 use crate::error::{Error, Result};
 use crate::linalg::Mat;
+
+/// Which columns get mean 0 and standard deviation 1. Counts and the like must stay as they are; labels
+/// do in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standardise {
+    /// Inputs.
+    pub inputs: bool,
+    /// Targets.
+    pub targets: bool,
+}
+
+/// Both or none.
+impl From<bool> for Standardise {
+    fn from(both: bool) -> Self {
+        Self { inputs: both, targets: both }
+    }
+}
+
+impl Standardise {
+    fn scaler(self, statistics: &Statistics, classes: Option<&Classes>) -> Scaler {
+        let mut scaler = statistics.scaler();
+        if !self.inputs {
+            scaler = scaler.without_inputs();
+        }
+        if !self.targets || classes.is_some() {
+            scaler = scaler.without_targets();
+        }
+        scaler
+    }
+}
 
 /// Rows to learn from, with the names and scales of their columns.
 pub struct Dataset {
@@ -14,6 +46,12 @@ pub struct Dataset {
     pub input_names: Vec<String>,
     /// Names of the target columns.
     pub target_names: Vec<String>,
+    /// Name of the column of weights.
+    pub weight_name: Option<String>,
+    /// Name of the column of further numbers.
+    pub extra_name: Option<String>,
+    /// The labels whose codes the target holds, if it is a label.
+    pub classes: Option<Classes>,
     /// Means of the targets in their own units.
     pub target_mean: Vec<f64>,
     /// Variances of the targets in their own units.
@@ -25,25 +63,37 @@ pub struct Dataset {
     pub warnings: Vec<String>,
 }
 
+/// Names of the columns by their roles.
+struct Names {
+    inputs: Vec<String>,
+    targets: Vec<String>,
+    weight: Option<String>,
+    extra: Option<String>,
+}
+
 impl Dataset {
     /// From a table in memory.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows or no target.
-    pub fn from_loaded(loaded: Loaded, standardise: bool) -> Result<Self> {
+    pub fn from_loaded(mut loaded: Loaded, standardise: impl Into<Standardise>) -> Result<Self> {
         let statistics = loaded.statistics();
         let duplicates = duplicate_rows(loaded.x.as_ref());
-        let scaler = if standardise {
-            statistics.scaler()
-        } else {
-            Scaler::identity(loaded.x.ncols(), loaded.y.ncols())
+        let scaler = standardise.into().scaler(&statistics, loaded.classes.as_ref());
+        let names = Names {
+            inputs: std::mem::take(&mut loaded.input_names),
+            targets: std::mem::take(&mut loaded.target_names),
+            weight: loaded.weight_name.take(),
+            extra: loaded.extra_name.take(),
         };
-        let (input_names, target_names) = (loaded.input_names.clone(), loaded.target_names.clone());
+        let classes = loaded.classes.take();
+        if !loaded.weights.is_empty() && loaded.weights.iter().all(|&weight| weight == 0.0) {
+            return Err(Error::Invalid("the weights of all rows are 0: nothing counts".into()));
+        }
         let mut data = loaded.into_source();
         scaler.scale_x(data.x.as_mut())?;
         scaler.scale_y(data.y.as_mut())?;
-        let mut dataset =
-            Self::new(Box::new(data), scaler, input_names, target_names, &statistics)?;
+        let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics)?;
         if duplicates > 0 {
             dataset.warnings.push(format!(
                 "{duplicates} rows have the same inputs as an earlier row; they count as repeated \
@@ -57,20 +107,33 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows or no target.
-    pub fn from_table(table: TableSource, standardise: bool) -> Result<Self> {
-        let table = if standardise { table.standardised() } else { table };
-        let scaler = table.scaler().clone();
+    pub fn from_table(table: TableSource, standardise: impl Into<Standardise>) -> Result<Self> {
+        let scaler = match standardise.into() {
+            Standardise { inputs: false, targets: false } => table.scaler().clone(),
+            chosen => chosen.scaler(table.statistics(), table.classes()),
+        };
+        let table = table.with_scaler(scaler.clone())?;
         let statistics = table.statistics().clone();
-        let input_names = table.selected().input_names();
-        let target_names = table.selected().target_names();
-        Self::new(Box::new(table), scaler, input_names, target_names, &statistics)
+        let selected = table.selected();
+        let names = Names {
+            inputs: selected.input_names(),
+            targets: selected.target_names(),
+            weight: selected.weight_name(),
+            extra: selected.extra_name(),
+        };
+        let classes = table.classes().cloned();
+        Self::new(Box::new(table), scaler, names, classes, &statistics)
     }
 
     /// From inputs (N×D) and targets (N×P) without names: columns are called `x0`, …, `y0`, ….
     ///
     /// # Errors
     /// [`Error::Shape`] if the numbers of rows differ; as for [`Dataset::from_loaded`].
-    pub fn from_arrays(x: Mat<f64>, y: Mat<f64>, standardise: bool) -> Result<Self> {
+    pub fn from_arrays(
+        x: Mat<f64>,
+        y: Mat<f64>,
+        standardise: impl Into<Standardise>,
+    ) -> Result<Self> {
         let data = InMemory::new(x, y)?;
         let names = |prefix: &str, count| (0..count).map(|i| format!("{prefix}{i}")).collect();
         let loaded = Loaded {
@@ -78,6 +141,9 @@ impl Dataset {
             target_names: names("y", data.y.ncols()),
             weights: data.weights,
             extra: data.extra,
+            weight_name: None,
+            extra_name: None,
+            classes: None,
             id_names: Vec::new(),
             ids: Vec::new(),
             rows: (0..data.x.nrows()).collect(),
@@ -91,10 +157,11 @@ impl Dataset {
     fn new(
         source: Box<dyn Source>,
         scaler: Scaler,
-        input_names: Vec<String>,
-        target_names: Vec<String>,
+        names: Names,
+        classes: Option<Classes>,
         statistics: &Statistics,
     ) -> Result<Self> {
+        let Names { inputs: input_names, targets: target_names, weight, extra } = names;
         if target_names.is_empty() {
             return Err(Error::Invalid("there is no target column to learn".into()));
         }
@@ -102,6 +169,12 @@ impl Dataset {
             return Err(Error::Invalid(format!(
                 "{} training row(s): at least two are needed to learn anything",
                 source.rows()
+            )));
+        }
+        if let Some(j) = statistics.present_targets().iter().position(|&present| present == 0) {
+            let name = &target_names[j];
+            return Err(Error::Invalid(format!(
+                "target column `{name}` is missing in all rows: there is nothing to learn from"
             )));
         }
         let mut warnings = Vec::new();
@@ -120,6 +193,9 @@ impl Dataset {
             scaler,
             input_names,
             target_names,
+            weight_name: weight,
+            extra_name: extra,
+            classes,
             target_mean,
             target_variance,
             held_out: None,

@@ -6,7 +6,7 @@ mod pilot;
 mod select;
 mod start;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, Standardise};
 pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, prepare, sample_rows};
 
