@@ -14,6 +14,8 @@ mod collapsed;
 mod gpflow;
 #[path = "reference/kernel.rs"]
 mod kernel;
+#[path = "reference/likelihood.rs"]
+mod likelihood;
 #[path = "reference/likelihood_multi.rs"]
 mod likelihood_multi;
 #[path = "reference/probe.rs"]
@@ -59,6 +61,15 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("gpflow/cross_gpytorch_gpr_matern12", gpflow::exact, NOISY),
     ("gpflow/cross_sklearn_gpr_*", gpflow::exact, PLAIN),
     ("gpflow/cross_gpjax_sgpr_*", gpflow::sparse, PLAIN),
+    ("gpflow/likelihood_bernoulli_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_beta_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_exponential_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_gamma_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_gaussian", likelihood::check, PLAIN),
+    ("gpflow/likelihood_ordinal", likelihood::check, PLAIN),
+    ("gpflow/likelihood_poisson_*", likelihood::check, PLAIN),
+    ("gpflow/likelihood_studentt", likelihood::check, PLAIN),
+    ("inverse_free/likelihoods", likelihood::expectations, PLAIN),
     ("gpflow/likelihood_hetero_*", likelihood_multi::check, PLAIN),
     ("gpflow/likelihood_softmax_*", likelihood_multi::check, PLAIN),
     ("gpflow/likelihood_multiclass", likelihood_multi::check, PLAIN),
@@ -90,21 +101,27 @@ const NOT_BUILT: &[&str] = &[
     "gpflow/kernel_periodic_*",
     "gpflow/kernel_polynomial*",
     "gpflow/kernel_rationalquadratic*",
-    "gpflow/likelihood_bernoulli_*",
-    "gpflow/likelihood_beta_*",
-    "gpflow/likelihood_exponential_*",
-    "gpflow/likelihood_gamma_*",
-    "gpflow/likelihood_gaussian",
-    "gpflow/likelihood_ordinal",
-    "gpflow/likelihood_poisson_*",
-    "gpflow/likelihood_studentt",
     "gpflow/multioutput_*",
     "gpflow/natgrad_*",
     "gpflow/relaxed_svgp_*",
     "gpflow/svgp_*",
     "gpflow/tsvgp_*",
     "gpflow/vgp_*",
-    "inverse_free/*",
+    "inverse_free/bounds_*",
+    "inverse_free/conv_kernel",
+    "inverse_free/deep_gp",
+    "inverse_free/exact_gp_identity",
+    "inverse_free/hutchinson",
+    "inverse_free/implied_covariance",
+    "inverse_free/index",
+    "inverse_free/kernel_se_ard",
+    "inverse_free/multiclass_robustmax",
+    "inverse_free/natural_gradient",
+    "inverse_free/ordering",
+    "inverse_free/schedules",
+    "inverse_free/stopping_criteria",
+    "inverse_free/trajectory_l_vs_r",
+    "inverse_free/w_type",
     "particle_flow/*",
     "streaming/*",
 ];

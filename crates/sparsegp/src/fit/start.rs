@@ -135,10 +135,25 @@ pub struct Start {
 
 /// The likelihood that was asked for, or the one that fits the targets.
 fn likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn Likelihood>> {
-    let _ = dataset;
-    match &options.likelihood {
-        Some(spec) => likelihoods::parse(spec),
-        None => likelihoods::parse("gaussian"),
+    match (&options.likelihood, &dataset.classes) {
+        (Some(spec), Some(classes)) => {
+            // a likelihood of classes need not be told how many there are
+            likelihoods::parse(spec).or_else(|error| {
+                likelihoods::parse(&with_classes(spec, classes.count())).map_err(|_| error)
+            })
+        }
+        (Some(spec), None) => likelihoods::parse(spec),
+        (None, None) => likelihoods::parse("gaussian"),
+        (None, Some(classes)) if classes.count() == 2 => likelihoods::parse("bernoulli"),
+        (None, Some(classes)) => likelihoods::parse(&with_classes("softmax", classes.count())),
+    }
+}
+
+/// A specification with the number of classes added.
+fn with_classes(spec: &str, classes: usize) -> String {
+    match spec.trim_end().strip_suffix(')') {
+        Some(open) => format!("{open}, classes={classes})"),
+        None => format!("{}(classes={classes})", spec.trim_end()),
     }
 }
 

@@ -105,7 +105,11 @@ impl Scalar for Binomial {
 
     fn constant(&self, target: Target) -> f64 {
         let (y, n) = (target.y, self.trials(target.extra));
-        if n == 1.0 { 0.0 } else { log_factorial(n) - log_factorial(y) - log_factorial(n - y) }
+        if y == 0.0 || y == n {
+            0.0
+        } else {
+            log_factorial(n) - log_factorial(y) - log_factorial(n - y)
+        }
     }
 
     fn at(&self, target: Target, f: f64) -> [f64; 3] {

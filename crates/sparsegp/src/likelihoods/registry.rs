@@ -239,9 +239,9 @@ impl Args<'_> {
         Ok(self.word("link", &known)?.unwrap_or_default())
     }
 
-    /// The entry `quadrature`: a number of Gauss–Hermite points or `trapezoid`.
+    /// The entry `rule`: a number of Gauss–Hermite points or `trapezoid`.
     pub fn quadrature(&self) -> Result<Option<Rule>> {
-        match self.entries.get("quadrature") {
+        match self.entries.get("rule") {
             None => Ok(None),
             Some(Value::String(word)) if word == "trapezoid" => Ok(Some(Rule::Trapezoid)),
             Some(given) => match given.as_u64() {
@@ -249,7 +249,7 @@ impl Args<'_> {
                     Ok(Some(Rule::GaussHermite(n as usize)))
                 }
                 _ => Err(self.wrong(format!(
-                    "`quadrature` is a number of Gauss–Hermite points from 1 to {} or trapezoid, \
+                    "`rule` is a number of Gauss–Hermite points from 1 to {} or trapezoid, \
                      not {given}",
                     Rule::MOST
                 ))),

@@ -142,7 +142,7 @@ pub struct Single<S> {
 }
 
 /// What the specification of every [`Single`] may hold.
-pub const OPTIONS: [&str; 2] = ["quadrature", "slope"];
+pub const OPTIONS: [&str; 2] = ["rule", "slope"];
 
 impl<S: Scalar> Single<S> {
     /// With a rule (none: closed form if there is one, else the likelihood's default rule) and a form
@@ -307,8 +307,8 @@ impl<S: Scalar> Likelihood for Single<S> {
         self.model.write(&mut json);
         match self.rule {
             None => {}
-            Some(Rule::GaussHermite(n)) => json["quadrature"] = json!(n),
-            Some(Rule::Trapezoid) => json["quadrature"] = json!("trapezoid"),
+            Some(Rule::GaussHermite(n)) => json["rule"] = json!(n),
+            Some(Rule::Trapezoid) => json["rule"] = json!("trapezoid"),
         }
         if self.slope != Slope::default() {
             json["slope"] = json!(self.slope);
