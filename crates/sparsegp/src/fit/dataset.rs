@@ -4,6 +4,7 @@ use crate::data::{
     Classes, InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
+use crate::likelihoods::Likelihood;
 use crate::linalg::Mat;
 
 /// Which columns get mean 0 and standard deviation 1. Counts and the like must stay as they are; labels
@@ -16,20 +17,53 @@ pub struct Standardise {
     pub targets: bool,
 }
 
-/// Both or none.
-impl From<bool> for Standardise {
-    fn from(both: bool) -> Self {
-        Self { inputs: both, targets: both }
+impl Standardise {
+    /// What a likelihood allows: inputs always, targets where that changes nothing about the family of
+    /// densities ([`crate::likelihoods::Likelihood::standardises`]).
+    pub fn all_that(likelihood: &dyn Likelihood) -> Self {
+        Self { inputs: true, targets: likelihood.standardises() }
     }
 }
 
-impl Standardise {
+/// How the columns of a data set are scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scaling {
+    /// By the statistics of the rows themselves.
+    Own(Standardise),
+    /// As for another data set: that of a model which is to go on learning.
+    Given(Scaler),
+}
+
+/// All columns or none.
+impl From<bool> for Scaling {
+    fn from(all: bool) -> Self {
+        Self::Own(Standardise { inputs: all, targets: all })
+    }
+}
+
+impl From<Standardise> for Scaling {
+    fn from(chosen: Standardise) -> Self {
+        Self::Own(chosen)
+    }
+}
+
+impl From<Scaler> for Scaling {
+    fn from(scaler: Scaler) -> Self {
+        Self::Given(scaler)
+    }
+}
+
+impl Scaling {
     fn scaler(self, statistics: &Statistics, classes: Option<&Classes>) -> Scaler {
+        let chosen = match self {
+            Self::Given(scaler) => return scaler,
+            Self::Own(chosen) => chosen,
+        };
         let mut scaler = statistics.scaler();
-        if !self.inputs {
+        if !chosen.inputs {
             scaler = scaler.without_inputs();
         }
-        if !self.targets || classes.is_some() {
+        if !chosen.targets || classes.is_some() {
             scaler = scaler.without_targets();
         }
         scaler
@@ -76,10 +110,10 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows or no target.
-    pub fn from_loaded(mut loaded: Loaded, standardise: impl Into<Standardise>) -> Result<Self> {
+    pub fn from_loaded(mut loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
         let statistics = loaded.statistics();
         let duplicates = duplicate_rows(loaded.x.as_ref());
-        let scaler = standardise.into().scaler(&statistics, loaded.classes.as_ref());
+        let scaler = scaling.into().scaler(&statistics, loaded.classes.as_ref());
         let names = Names {
             inputs: std::mem::take(&mut loaded.input_names),
             targets: std::mem::take(&mut loaded.target_names),
@@ -107,9 +141,9 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows or no target.
-    pub fn from_table(table: TableSource, standardise: impl Into<Standardise>) -> Result<Self> {
-        let scaler = match standardise.into() {
-            Standardise { inputs: false, targets: false } => table.scaler().clone(),
+    pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
+        let scaler = match scaling.into() {
+            Scaling::Own(Standardise { inputs: false, targets: false }) => table.scaler().clone(),
             chosen => chosen.scaler(table.statistics(), table.classes()),
         };
         let table = table.with_scaler(scaler.clone())?;
@@ -129,11 +163,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Shape`] if the numbers of rows differ; as for [`Dataset::from_loaded`].
-    pub fn from_arrays(
-        x: Mat<f64>,
-        y: Mat<f64>,
-        standardise: impl Into<Standardise>,
-    ) -> Result<Self> {
+    pub fn from_arrays(x: Mat<f64>, y: Mat<f64>, scaling: impl Into<Scaling>) -> Result<Self> {
         let data = InMemory::new(x, y)?;
         let names = |prefix: &str, count| (0..count).map(|i| format!("{prefix}{i}")).collect();
         let loaded = Loaded {
@@ -151,7 +181,7 @@ impl Dataset {
             x: data.x,
             y: data.y,
         };
-        Self::from_loaded(loaded, standardise)
+        Self::from_loaded(loaded, scaling)
     }
 
     fn new(

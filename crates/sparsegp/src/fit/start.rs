@@ -265,6 +265,13 @@ pub fn prepare(
     }
     let mut warnings = dataset.warnings.clone();
     let mut likelihood = likelihood(dataset, options)?;
+    if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
+        return Err(Error::Invalid(format!(
+            "the likelihood `{}` needs its targets as they stand, and they are standardised; make \
+             the data set with `Standardise::all_that(&*likelihood)`",
+            likelihood.name()
+        )));
+    }
     check_targets(dataset, &*likelihood)?;
     let plain = likelihood.as_gaussian().is_some() && data.is_plain();
     let (entry, wanted, reason) = choose(options, n, plain)?;

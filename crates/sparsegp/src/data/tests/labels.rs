@@ -2,7 +2,7 @@
 
 use super::parquet::{Group, Values, write};
 use super::*;
-use crate::fit::{Dataset, Standardise};
+use crate::fit::{Dataset, Scaling, Standardise};
 use ::parquet::file::properties::WriterProperties;
 use std::sync::Arc;
 
@@ -129,7 +129,7 @@ fn what_is_no_set_of_classes_is_refused() {
 fn a_data_set_keeps_codes_as_they_are() {
     let folder = Folder::new();
     let path = csv(&folder, "l.csv", &["x", "z", "y", "x", "z"]);
-    for standardise in [true.into(), Standardise { inputs: true, targets: true }] {
+    for standardise in [Scaling::from(true), Standardise { inputs: true, targets: true }.into()] {
         let selected = select(&path);
         for dataset in [
             Dataset::from_loaded(selected.read_all().unwrap(), standardise).unwrap(),
