@@ -132,7 +132,7 @@ fn a_data_set_keeps_codes_as_they_are() {
     for standardise in [Scaling::from(true), Standardise { inputs: true, targets: true }.into()] {
         let selected = select(&path);
         for dataset in [
-            Dataset::from_loaded(selected.read_all().unwrap(), standardise).unwrap(),
+            Dataset::from_loaded(selected.read_all().unwrap(), standardise.clone()).unwrap(),
             Dataset::from_table(selected.stream().unwrap(), standardise).unwrap(),
         ] {
             assert_eq!(dataset.classes.unwrap().labels(), ["x", "y", "z"]);
