@@ -5,7 +5,7 @@ use super::dual::Real;
 use super::heteroscedastic::{HeteroscedasticGaussian, HeteroscedasticStudentT, Options, Scale};
 use super::logistic_softmax::LogisticSoftmax;
 use super::multi_points::{Integration, Points};
-use super::quadrature::{Nodes, Rule, Slope};
+use super::quadrature::{Rule, Slope};
 use super::robust_max::RobustMax;
 use super::softmax::Softmax;
 use super::{Likelihood, Slopes, Target};
@@ -235,10 +235,11 @@ fn slopes_are_those_of_the_computed_value() {
     }
 }
 
-/// E g by the tensor product of 200-point (two latent functions), 60-point rules (more).
+/// E g by the trapezoidal rule with fine steps (two latent functions: narrow densities and poles are
+/// resolved), by the tensor product of 40-point rules (more).
 fn brute(k: usize, m: &[f64], v: &[f64], mut g: impl FnMut(&[f64]) -> f64) -> f64 {
-    let nodes = Nodes::gauss_hermite(if k < 3 { 200 } else { 40 });
-    let points = Points::product(&nodes, k).unwrap();
+    let fine = if k < 3 { Points::trapezoid(0.03, k) } else { Points::tensor(40, k) };
+    let points = fine.unwrap();
     let mut f = vec![0.0; k];
     points
         .iter()
@@ -403,8 +404,9 @@ fn without_variance_expectations_are_log_densities() {
                 close(&name, "value", own.value, log, tolerance);
                 let density = likelihood.predict_log_density(t, &m, &zero);
                 close(&name, "density", density, log, tolerance);
-                // the slope in the variance is the limit from above
-                if name.contains("robust-max") || name.contains("laplace") {
+                // the slope in the variance is the limit from above; with draws, the slope of the
+                // value also sees that draws of different latent functions correlate a little
+                if ["robust-max", "laplace", "draws"].iter().any(|part| name.contains(part)) {
                     continue;
                 }
                 let near = expect(&*likelihood, t, &m, &vec![1e-7; m.len()]);
@@ -651,5 +653,6 @@ fn a_hundred_classes_work() {
     close("100", "Σ ∂mean", exact.mean.iter().sum(), 0.0, 1e-9);
     let robust = RobustMax::with(c, Rule::Trapezoid, Slope::Rule, 0.0).unwrap();
     let sum: f64 = (0..c).map(|k| robust.largest(k, &m, &v)).sum();
-    close("100", "Σ ϖ", sum, 1.0, 1e-12);
+    // a hundred values, each good to 1e-12
+    close("100", "Σ ϖ", sum, 1.0, 1e-10);
 }
