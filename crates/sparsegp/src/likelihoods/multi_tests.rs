@@ -278,6 +278,8 @@ fn expectations_and_densities_agree_with_brute_force() {
                 close(&name, "expect", expect(&*likelihood, t, &m, &v).value, by, tolerance);
                 let by = brute(k, &m, &v, |f| likelihood.log_prob(t, f).exp());
                 let own = likelihood.predict_log_density(t, &m, &v).exp();
+                // Gauss–Hermite in f₀ too, of densities narrower than its nodes are apart
+                let tolerance = if name.contains("log-normal") { 3e-4 } else { tolerance };
                 close(&name, &format!("density {t:?} {m:?} {v:?}"), own, by, tolerance.max(1e-6));
             }
         }
@@ -341,8 +343,13 @@ fn probabilities_sum_to_one_even_at_extremes() {
                 .iter()
                 .map(|t| likelihood.predict_log_density(*t, &m, &v).exp())
                 .sum();
-            // Gauss–Hermite for robust-max: φ is integrated over steps
-            let tolerance = if name.contains("robust-max") { 3e-4 } else { 1e-12 };
+            // robust-max by Gauss–Hermite: an integral over steps, with 20 points
+            let tolerance = match (name.contains("robust-max"), name.contains("trapezoid")) {
+                (true, false) => 1e-3,
+                (true, true) if name.contains("1e-6") => 1e-5,
+                (true, true) => 1e-10,
+                _ => 1e-12,
+            };
             close(&name, "sum of densities", sum, 1.0, tolerance);
             let mean: f64 = p.iter().enumerate().map(|(k, p)| k as f64 * p).sum();
             close(&name, "mean", likelihood.predict(0.0, &m, &v).0, mean, 1e-13);
