@@ -185,8 +185,7 @@ fn difference(x: f64, h: f64, f: impl Fn(f64) -> f64) -> f64 {
     (8.0 * (f(x + h) - f(x - h)) - f(x + 2.0 * h) + f(x - 2.0 * h)) / (12.0 * h)
 }
 
-/// Whether differences of the computed value can be trusted: not where nodes move with parameters
-/// and the rule is not converged.
+/// Relative to the larger of both, absolute below 1.
 fn close(label: &str, what: &str, own: f64, other: f64, tolerance: f64) {
     let size = own.abs().max(other.abs()).max(1.0);
     assert!((own - other).abs() <= tolerance * size, "{label} {what}: {own:e} for {other:e}");
