@@ -89,6 +89,7 @@ impl Observer for Progress<'_> {
                 self.announce(&format!("choosing {count} inducing points"))
             }
             Event::Iteration(point) => self.show(point),
+            Event::Batch { .. } => {}
         }
         if self.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -7,11 +7,12 @@
 //! | `inducing.points` (`inducing.points[l]`) | M×D | inducing inputs on the model's scale |
 //! | `q.mu` | M×L | mean of q, whitened unless the header says otherwise |
 //! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
+//! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for exact inference only |
 
 use crate::atomic::write_atomically;
-use crate::data::Scaler;
+use crate::data::{Classes, Scaler};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::kernels::{self, Inputs, Tape};
@@ -21,7 +22,7 @@ use crate::means;
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
 use crate::params::{Param, Prior, Shape};
-use crate::train::TrainReport;
+use crate::train::{TrainReport, TrainingState};
 use crate::variational::Variational;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,8 @@ use std::path::Path;
 /// Version of the layout; a reader refuses later ones.
 pub const VERSION: u32 = 1;
 const KEY: &str = "sparsegp";
+/// Tensor of bytes that holds a state of training.
+const STATE: &str = "training.state";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -52,6 +55,12 @@ struct Header {
     jitter_used: f64,
     inputs: Vec<String>,
     targets: Vec<String>,
+    #[serde(default)]
+    weight: Option<String>,
+    #[serde(default)]
+    extra: Option<String>,
+    #[serde(default)]
+    classes: Option<Classes>,
     scaler: Scaler,
     target_mean: Vec<f64>,
     target_variance: Vec<f64>,
@@ -133,11 +142,28 @@ fn param_bytes(param: &Param) -> Vec<u8> {
 /// # Errors
 /// [`Error::File`].
 pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
-    let content = to_bytes(fitted).map_err(|reason| Error::File { path: path.into(), reason })?;
+    save_with(fitted, None, path)
+}
+
+/// Writes a model file that also holds a state of training by minibatches, to go on from
+/// ([`load_checkpoint`]); a model file like any other otherwise.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn save_checkpoint(fitted: &Fitted, state: &TrainingState, path: &Path) -> Result<()> {
+    save_with(fitted, Some(state), path)
+}
+
+fn save_with(fitted: &Fitted, state: Option<&TrainingState>, path: &Path) -> Result<()> {
+    let content =
+        to_bytes(fitted, state).map_err(|reason| Error::File { path: path.into(), reason })?;
     write_atomically(path, &content)
 }
 
-fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
+fn to_bytes(
+    fitted: &Fitted,
+    state: Option<&TrainingState>,
+) -> std::result::Result<Vec<u8>, String> {
     let model = &fitted.model;
     let header = Header {
         version: VERSION,
@@ -161,6 +187,9 @@ fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
         jitter_used: fitted.posterior.factor().jitter,
         inputs: fitted.input_names.clone(),
         targets: fitted.target_names.clone(),
+        weight: fitted.weight_name.clone(),
+        extra: fitted.extra_name.clone(),
+        classes: fitted.classes.clone(),
         scaler: fitted.scaler.clone(),
         target_mean: fitted.target_mean.clone(),
         target_variance: fitted.target_variance.clone(),
@@ -185,13 +214,18 @@ fn to_bytes(fitted: &Fitted) -> std::result::Result<Vec<u8>, String> {
             None => matrix("posterior.inputs", fitted.posterior.points()),
         }
     }
-    let views = tensors
+    let mut views = tensors
         .iter()
         .map(|(name, shape, data)| {
             TensorView::new(Dtype::F64, shape.clone(), data).map(|view| (name.as_str(), view))
         })
         .collect::<std::result::Result<Vec<_>, _>>()
         .map_err(|e| e.to_string())?;
+    let state = state.map(postcard::to_stdvec).transpose().map_err(|e| e.to_string())?;
+    if let Some(bytes) = &state {
+        let view = TensorView::new(Dtype::U8, vec![bytes.len()], bytes);
+        views.push((STATE, view.map_err(|e| e.to_string())?));
+    }
     let metadata = HashMap::from([(KEY.to_owned(), header)]);
     safetensors::serialize(views, Some(metadata)).map_err(|e| e.to_string())
 }
@@ -209,6 +243,23 @@ pub fn load(path: &Path) -> Result<Fitted> {
         };
         Error::File { path: path.into(), reason }
     })
+}
+
+/// Reads a model file with the state of training in it, if there is one.
+///
+/// # Errors
+/// [`Error::File`] as for [`load`].
+pub fn load_checkpoint(path: &Path) -> Result<(Fitted, Option<TrainingState>)> {
+    let fitted = load(path)?;
+    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    let damaged = |e: &dyn std::fmt::Display| Error::File {
+        path: path.into(),
+        reason: format!("holds a state of training that cannot be read ({e})"),
+    };
+    let tensors = SafeTensors::deserialize(&content).map_err(|e| damaged(&e))?;
+    let Ok(tensor) = tensors.tensor(STATE) else { return Ok((fitted, None)) };
+    let state = postcard::from_bytes(tensor.data()).map_err(|e| damaged(&e))?;
+    Ok((fitted, Some(state)))
 }
 
 fn foreign(detail: impl std::fmt::Display) -> Error {
@@ -334,6 +385,9 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
         scaler: header.scaler,
         input_names: header.inputs,
         target_names: header.targets,
+        weight_name: header.weight,
+        extra_name: header.extra,
+        classes: header.classes,
         target_mean: header.target_mean,
         target_variance: header.target_variance,
         rows: header.rows,

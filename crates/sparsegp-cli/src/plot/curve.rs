@@ -1,6 +1,6 @@
 //! The fit over its one input.
 
-use super::style::{BLUE, INK, Key, Mark, ORANGE, RED, axes, caption, header, range};
+use super::style::{BLUE, INK, Key, Mark, ORANGE, RED, axes, band, caption, header, range};
 use super::{Drawn, Panel, Sampled};
 use plotters::prelude::*;
 use sparsegp::Result;
@@ -32,7 +32,7 @@ pub fn panel(
     let at = |i: usize| low + (high - low) * i as f64 / (GRID - 1) as f64;
     let grid = Mat::from_fn(GRID, 1, |i, _| at(i));
     let width = standard_normal_quantile(0.975);
-    let band = |of: Of| -> Result<Vec<(f64, f64, f64)>> {
+    let bounds = |of: Of| -> Result<Vec<(f64, f64, f64)>> {
         let (mean, variance) = fitted.predict(grid.as_ref(), of)?;
         let one = |i: usize| {
             let half = width * variance[(i, p)].sqrt();
@@ -40,7 +40,7 @@ pub fn panel(
         };
         Ok((0..GRID).map(one).collect())
     };
-    let (observed, latent) = (band(Of::Observations)?, band(Of::Latent)?);
+    let (observed, latent) = (bounds(Of::Observations)?, bounds(Of::Latent)?);
     let heights = observed.iter().flat_map(|(a, _, b)| [*a, *b]);
     let (bottom, top) = range(heights.chain(train.iter().chain(&test).map(|(_, y)| *y)), 0.06);
 
@@ -59,11 +59,9 @@ pub fn panel(
     let rest = header(panel, &caption(fitted, p, ""), &keys)?;
     let names = (fitted.input_names[0].as_str(), fitted.target_names[p].as_str());
     let mut chart = axes(&rest, (low, high), (bottom, top), names)?;
-    for (band, strength) in [(&observed, 0.14), (&latent, 0.32)] {
-        let edge = band.iter().enumerate().map(|(i, (a, ..))| (at(i), *a));
-        let back = band.iter().enumerate().rev().map(|(i, (.., b))| (at(i), *b));
-        let outline: Vec<(f64, f64)> = edge.chain(back).collect();
-        chart.draw_series([Polygon::new(outline, BLUE.mix(strength))])?;
+    for (of, strength) in [(&observed, 0.14), (&latent, 0.32)] {
+        let edges = of.iter().enumerate().map(|(i, (low, _, high))| (at(i), *low, *high));
+        band(&mut chart, &edges.collect::<Vec<_>>(), strength)?;
     }
     let line = latent.iter().enumerate().map(|(i, (_, mean, _))| (at(i), *mean));
     chart.draw_series(LineSeries::new(line, BLUE.stroke_width(2)))?;

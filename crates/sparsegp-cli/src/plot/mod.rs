@@ -1,8 +1,19 @@
 //! Pictures as SVG: the fit over its one input, or predictions against observations.
 
+#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
+mod contour;
+#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
+mod counts;
 mod curve;
+mod marker;
+#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
+mod reliability;
 mod scatter;
 mod style;
+#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
+mod surface;
+#[cfg(test)]
+mod tests;
 
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
@@ -19,7 +30,7 @@ const SIZE: (u32, u32) = (900, 520);
 /// Most points in a panel, up to a factor of two.
 const POINTS: usize = 3000;
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+type Drawn<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Rows of a picture: inputs (B×D) and targets (B×P) in their own units.
 struct Sampled {

@@ -1,6 +1,7 @@
 //! Colours, ranges, labels, legend: what the pictures have in common.
 
-use super::Panel;
+use super::marker::Marker;
+use super::{Drawn, Panel};
 use crate::format::{count, number};
 use crate::report::kernel_name;
 use plotters::prelude::*;
@@ -30,13 +31,25 @@ pub fn range(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
     (middle - half, middle + half)
 }
 
-/// A label on an axis.
-pub fn label(value: &f64) -> String {
-    let text = number(if value.abs() < 1e-300 { 0.0 } else { *value }, 4);
+/// A label on an axis of this span.
+pub fn label(value: f64, span: f64) -> String {
+    // Sums of steps miss 0 by rounding.
+    let text = number(if value.abs() <= 1e-9 * span { 0.0 } else { value }, 4);
     match text.split_once('e') {
         None if text.contains('.') => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         _ => text,
     }
+}
+
+/// Multiples of 1, 2, 2.5 or 5 times a power of ten from `low` to `high`, two to six of them.
+pub fn round_values((low, high): (f64, f64)) -> Vec<f64> {
+    let least = (high - low) / 4.5;
+    let power = 10f64.powf(least.log10().floor());
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|s| s * power);
+    let step = steps.into_iter().find(|s| *s >= least).unwrap_or(10.0 * power);
+    // The ends belong to it, whatever their rounding.
+    let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
+    (0..=6).map(|k| first + f64::from(k)).take_while(|k| *k <= last).map(|k| k * step).collect()
 }
 
 pub fn caption(fitted: &Fitted, p: usize, what: &str) -> String {
@@ -54,8 +67,8 @@ pub fn caption(fitted: &Fitted, p: usize, what: &str) -> String {
 }
 
 /// An entry of the legend.
-pub struct Key {
-    pub text: &'static str,
+pub struct Key<'a> {
+    pub text: &'a str,
     pub mark: Mark,
 }
 
@@ -63,54 +76,97 @@ pub struct Key {
 pub enum Mark {
     Area(f64),
     Line(RGBColor),
+    Thin(RGBColor),
     Bar,
+    /// From white to grey.
+    Fade,
     Dot(RGBColor),
     Ring(RGBColor),
     Triangle(RGBColor),
+    On(Marker),
 }
 
-/// Pixels of the caption and the legend.
+/// The colour of a class: after Okabe & Ito 2008, "Color universal design", told apart by readers who
+/// do not see red and green alike. They repeat after seven; with the shapes of [`Marker::Class`], after 21.
+pub fn class_colour(class: usize) -> RGBColor {
+    const COLOURS: [RGBColor; 7] = [
+        BLUE,
+        ORANGE,
+        RGBColor(0, 140, 105),
+        RGBColor(186, 96, 150),
+        RGBColor(70, 160, 215),
+        RGBColor(205, 170, 0),
+        RGBColor(110, 85, 70),
+    ];
+    COLOURS[class % COLOURS.len()]
+}
+
+/// A colour with `1 − strength` of white in it: opaque, so that what overlaps does not add up.
+pub fn pale(colour: RGBColor, strength: f64) -> RGBColor {
+    blend(WHITE, colour, strength)
+}
+
+/// From one colour (`share` 0) to another (1).
+pub fn blend(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
+    let mix = |a: u8, b: u8| (f64::from(a) + share * (f64::from(b) - f64::from(a))).round() as u8;
+    RGBColor(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
+}
+
+/// Pixels of the caption and of one line of the legend.
 const HEADER: u32 = 74;
+/// Pixels of every further line of the legend.
+const LINE: u32 = 20;
+/// Where the legend begins.
+const LEFT: i32 = 84;
 
 /// Draws caption and legend at the top of a panel, and gives what is left of it.
-pub fn header<'a>(
-    panel: &Panel<'a>,
-    caption: &str,
-    keys: &[Key],
-) -> std::result::Result<Panel<'a>, Box<dyn std::error::Error>> {
-    let (top, rest) = panel.split_vertically(HEADER);
+pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<Panel<'a>> {
+    let width = panel.dim_in_pixel().0 as i32;
+    let (mut places, mut x, mut line) = (Vec::new(), LEFT, 0);
+    for key in keys {
+        // Letters of this size are about six pixels wide, with room to spare.
+        let wide = 26 + (6.2 * key.text.chars().count() as f64) as i32 + 16;
+        if x > LEFT && x + wide > width {
+            (x, line) = (LEFT, line + 1);
+        }
+        places.push((x, 56 + (line * LINE) as i32));
+        x += wide;
+    }
+    let (top, rest) = panel.split_vertically(HEADER + line * LINE);
     let centred = ("sans-serif", 20).into_font().color(&INK);
     let centred = centred.pos(Pos::new(HPos::Center, VPos::Center));
-    let (width, _) = top.dim_in_pixel();
-    top.draw(&Text::new(caption.to_owned(), (width as i32 / 2, 26), centred))?;
+    top.draw(&Text::new(caption.to_owned(), (width / 2, 26), centred))?;
     let style = ("sans-serif", 14).into_font().color(&INK);
     let style = style.pos(Pos::new(HPos::Left, VPos::Center));
-    let (mut x, y) = (84_i32, 56_i32);
-    for key in keys {
+    for (key, (x, y)) in keys.iter().zip(places) {
+        let middle = (x + 10, y);
+        let line = |style| PathElement::new([(x, y), (x + 20, y)], style);
         match key.mark {
             Mark::Area(strength) => top.draw(&Rectangle::new(
                 [(x, y - 6), (x + 20, y + 6)],
                 BLUE.mix(strength).filled(),
             ))?,
-            Mark::Line(colour) => {
-                let ends = [(x, y), (x + 20, y)];
-                top.draw(&PathElement::new(ends, colour.stroke_width(2)))?;
-            }
+            Mark::Line(colour) => top.draw(&line(colour.stroke_width(2)))?,
+            Mark::Thin(colour) => top.draw(&line(colour.stroke_width(1)))?,
             Mark::Bar => {
                 let ends = [(x + 10, y - 8), (x + 10, y + 8)];
                 top.draw(&PathElement::new(ends, BLUE.mix(0.4)))?;
             }
-            Mark::Dot(colour) => top.draw(&Circle::new((x + 10, y), 3, colour.filled()))?,
-            Mark::Ring(colour) => {
-                top.draw(&Circle::new((x + 10, y), 4, colour.stroke_width(2)))?;
+            Mark::Fade => {
+                for step in 0..5 {
+                    let corners = [(x + 4 * step, y - 6), (x + 4 * step + 4, y + 6)];
+                    let colour = pale(GREY, 0.1 + 0.2 * f64::from(step));
+                    top.draw(&Rectangle::new(corners, colour.filled()))?;
+                }
             }
+            Mark::Dot(colour) => top.draw(&Circle::new(middle, 3, colour.filled()))?,
+            Mark::Ring(colour) => top.draw(&Circle::new(middle, 4, colour.stroke_width(2)))?,
             Mark::Triangle(colour) => {
-                top.draw(&TriangleMarker::new((x + 10, y), 6, colour.filled()))?;
+                top.draw(&TriangleMarker::new(middle, 6, colour.filled()))?;
             }
+            Mark::On(marker) => marker.draw(&top, middle)?,
         }
-        top.draw(&Text::new(key.text, (x + 26, y), style.clone()))?;
-        // Letters of this size are about six pixels wide, with room to spare.
-        x += 26 + (6.2 * key.text.chars().count() as f64) as i32 + 16;
+        top.draw(&Text::new(key.text.to_owned(), (x + 26, y), style.clone()))?;
     }
     Ok(rest)
 }
@@ -128,7 +184,7 @@ pub fn axes<'a, 'b>(
     x: (f64, f64),
     y: (f64, f64),
     names: (&str, &str),
-) -> std::result::Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+) -> Drawn<Chart<'a, 'b>> {
     let mut chart = ChartBuilder::on(area)
         .margin(14)
         .margin_top(4)
@@ -144,8 +200,17 @@ pub fn axes<'a, 'b>(
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
         .x_desc(names.0)
         .y_desc(names.1)
-        .x_label_formatter(&label)
-        .y_label_formatter(&label)
+        .x_label_formatter(&|value| label(*value, x.1 - x.0))
+        .y_label_formatter(&|value| label(*value, y.1 - y.0))
         .draw()?;
     Ok(chart)
+}
+
+/// The area between two lines over the same places, from low to high.
+pub fn band(chart: &mut Chart<'_, '_>, edges: &[(f64, f64, f64)], strength: f64) -> Drawn {
+    let below = edges.iter().map(|(x, low, _)| (*x, *low));
+    let above = edges.iter().rev().map(|(x, _, high)| (*x, *high));
+    let outline: Vec<(f64, f64)> = below.chain(above).collect();
+    chart.draw_series([Polygon::new(outline, BLUE.mix(strength))])?;
+    Ok(())
 }

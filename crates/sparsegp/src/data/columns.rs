@@ -27,6 +27,8 @@ pub struct Selection {
     /// The column of the further number that the observation model takes: an exposure, a number of
     /// trials, a known noise variance.
     pub extra: Option<String>,
+    /// Whether the target is a label: see [`Selection::categorical`].
+    pub labels: bool,
     /// Columns that are no inputs when `inputs` is `None`.
     pub ignored: Vec<String>,
     /// Whether a file without the targets is fine (then all of them are left out).
@@ -69,6 +71,14 @@ impl Selection {
         self
     }
 
+    /// Reads the target, of which there is one at most, as a label (text, whole number, truth value):
+    /// what is read are codes 0, 1, …, see [`Classes`](super::Classes).
+    #[must_use]
+    pub fn categorical(mut self) -> Self {
+        self.labels = true;
+        self
+    }
+
     /// Passes these columns through as text.
     #[must_use]
     pub fn ids(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -99,6 +109,10 @@ impl Selection {
             }
             names => distinct(path, names, find, "target")?,
         };
+        if let (true, [_, second, ..]) = (self.labels, &targets[..]) {
+            let reason = "is a second target; classes can be learnt of one target only";
+            return Err(column(path, &header[*second], reason));
+        }
         let ids = distinct(path, &self.ids, find, "identifier")?;
         let weight = self.weight.as_ref().map(find).transpose()?;
         let extra = self.extra.as_ref().map(find).transpose()?;
@@ -228,13 +242,10 @@ mod tests {
     #[test]
     fn all_but_targets_ids_ignored_and_unnamed() {
         let roles = resolve(&Selection::targets(["y"]).ids(["id"]).ignore(["note"])).unwrap();
-        assert_eq!(roles, Roles {
-                inputs: vec![1, 2],
-                targets: vec![3],
-                weight: None,
-                extra: None,
-                ids: vec![0]
-            });
+        assert_eq!(
+            roles,
+            Roles { inputs: vec![1, 2], targets: vec![3], weight: None, extra: None, ids: vec![0] }
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! CSV, plain or gzip-compressed: one pass over the chosen columns, with errors that name the cell.
 
+use super::classes::Encoder;
 use super::cursor::{Plan, Progress, Raw, Reader};
 use super::table::Missing;
 use crate::error::{Error, Result};
@@ -113,14 +114,19 @@ impl CsvReader {
     }
 
     /// Appends the current record, or drops it; takes back a half-appended one.
-    fn push(&self, plan: &Plan, row: usize, out: &mut Raw) -> Result<bool> {
+    fn push(&self, plan: &Plan, row: usize, labels: &mut Encoder, out: &mut Raw) -> Result<bool> {
         let fields = || plan.numbers.iter().zip(0..);
+        let is_label = |j| plan.label_index() == Some(j);
+        let mut label = None;
         for (field, j) in fields() {
             match cell(&self.record[field.index]) {
+                // Only rows that are kept tell which labels there are.
+                Cell::Number(_) | Cell::Text(_) if is_label(j) => label = Some((field, j)),
+                Cell::Missing(_) if plan.keeps_missing(j) => out.numbers[j].push(f64::NAN),
                 Cell::Number(value) => out.numbers[j].push(value),
                 Cell::Missing(_) if plan.missing == Missing::Drop => {
                     // A text cell further on is refused even in a row that is dropped.
-                    for (field, _) in fields().skip(j + 1) {
+                    for (field, _) in fields().skip(j + 1).filter(|&(_, j)| !is_label(j)) {
                         if let Cell::Text(text) = cell(&self.record[field.index]) {
                             return Err(text_error(plan, row, &field.name, &text));
                         }
@@ -131,6 +137,14 @@ impl CsvReader {
                 Cell::Missing(what) => return Err(plan.missing_error(row, &field.name, &what)),
                 Cell::Text(text) => return Err(text_error(plan, row, &field.name, &text)),
             }
+        }
+        if let Some((field, j)) = label {
+            let code = match std::str::from_utf8(&self.record[field.index]) {
+                Ok(text) => labels.encode(text),
+                Err(_) => Err("is not UTF-8 text; save the file as UTF-8".to_owned()),
+            };
+            let fail = |reason| plan.cell_error(row, &field.name, reason);
+            out.numbers[j].push(code.map_err(fail)?);
         }
         for (field, column) in plan.texts.iter().zip(&mut out.texts) {
             let Ok(text) = std::str::from_utf8(&self.record[field.index]) else {
@@ -176,12 +190,17 @@ impl Reader for CsvReader {
                 return Err(self.ragged(plan, row));
             }
             progress.read += 1;
-            if plan.keeps(row)? && !self.push(plan, row, out)? {
+            if plan.keeps(row)? && !self.push(plan, row, &mut progress.labels, out)? {
                 progress.dropped += 1;
             }
         }
         Ok(true)
     }
+}
+
+/// Whether a label is missing.
+pub(super) fn is_missing(text: &str) -> bool {
+    matches!(cell(text.as_bytes()), Cell::Missing(_))
 }
 
 enum Cell {

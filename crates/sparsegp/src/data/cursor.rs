@@ -1,6 +1,7 @@
 //! One pass over the chosen columns of a file, whatever its format: rows that a mask leaves out are
 //! skipped, rows with missing cells are refused or dropped, and an empty result is an error.
 
+use super::classes::{Classes, Encoder};
 use super::source::InMemory;
 use super::split::Mask;
 use super::table::Missing;
@@ -24,6 +25,10 @@ pub(super) struct Plan {
     pub inputs: usize,
     /// How many of them are targets.
     pub outputs: usize,
+    /// Whether the target (if there is one) is a label.
+    pub labels: bool,
+    /// The classes that labels belong to, once they are known.
+    pub classes: Option<Classes>,
     /// Whether a column of weights follows the targets.
     pub weight: bool,
     /// Whether a column of further numbers is the last.
@@ -104,6 +109,8 @@ pub(super) struct Progress {
     pub kept: usize,
     /// Rows left out because a chosen cell is missing.
     pub dropped: usize,
+    /// The labels and their codes.
+    pub labels: Encoder,
 }
 
 /// A format's reader.
@@ -122,6 +129,16 @@ pub(super) trait Reader: Send {
 }
 
 impl Plan {
+    /// Which of the numeric columns holds labels.
+    pub fn label_index(&self) -> Option<usize> {
+        (self.labels && self.outputs == 1).then_some(self.inputs)
+    }
+
+    /// Whether NaN takes the place of what is missing in this numeric column.
+    pub fn keeps_missing(&self, j: usize) -> bool {
+        self.missing == Missing::Keep && (self.inputs..self.inputs + self.outputs).contains(&j)
+    }
+
     /// Which of the numeric columns holds weights.
     pub fn weight_index(&self) -> Option<usize> {
         self.weight.then_some(self.inputs + self.outputs)
@@ -135,7 +152,10 @@ impl Plan {
             Some(i) => Err(self.cell_error(
                 raw.rows[i],
                 &self.numbers[j].name,
-                format!("the weight `{}` is negative; a weight must be 0 or more", raw.numbers[j][i]),
+                format!(
+                    "the weight `{}` is negative; a weight must be 0 or more",
+                    raw.numbers[j][i]
+                ),
             )),
         }
     }
@@ -185,7 +205,9 @@ impl Cursor {
                 Box::new(parquet::ParquetReader::open(&plan, columns.clone())?)
             }
         };
-        Ok(Self { plan, reader, progress: Progress::default(), more: true })
+        let labels = Encoder::new(plan.classes.as_ref());
+        let progress = Progress { labels, ..Progress::default() };
+        Ok(Self { plan, reader, progress, more: true })
     }
 
     /// The next `rows` rows that are kept; fewer at the end of the file, none after it.
@@ -209,12 +231,16 @@ impl Cursor {
         self.reader.shuffle(generator);
     }
 
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
     fn check_end(&self) -> Result<()> {
-        let Progress { read, kept, dropped } = self.progress;
+        let Progress { read, kept, dropped, .. } = self.progress;
         let fail = |reason: String| Err(self.plan.file_error(reason));
         if read == 0 {
             return fail("has a header but no rows; there is nothing to read".into());

@@ -1,5 +1,6 @@
 //! A table in memory.
 
+use super::classes::Classes;
 use super::scaler::Statistics;
 use super::source::InMemory;
 use super::split::Mask;
@@ -23,6 +24,12 @@ pub struct Loaded {
     pub input_names: Vec<String>,
     /// Names of the targets.
     pub target_names: Vec<String>,
+    /// Name of the column of weights.
+    pub weight_name: Option<String>,
+    /// Name of the column of further numbers.
+    pub extra_name: Option<String>,
+    /// The labels whose codes the target holds, if it was read as a label.
+    pub classes: Option<Classes>,
     /// Names of the text columns.
     pub id_names: Vec<String>,
     /// Index in the file of each row, from 0: increasing, with gaps where rows were left out.
@@ -71,6 +78,9 @@ impl Loaded {
                 .collect(),
             input_names: self.input_names.clone(),
             target_names: self.target_names.clone(),
+            weight_name: self.weight_name.clone(),
+            extra_name: self.extra_name.clone(),
+            classes: self.classes.clone(),
             id_names: self.id_names.clone(),
             rows: kept.iter().map(|&i| self.rows[i]).collect(),
             dropped: self.dropped,

@@ -7,6 +7,7 @@
 //! where there is one.
 
 pub mod batches;
+mod classes;
 mod columns;
 mod csv;
 mod cursor;
@@ -22,6 +23,7 @@ mod table;
 mod tests;
 
 pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledTable};
+pub use classes::Classes;
 pub use columns::Selection;
 pub use loaded::{Loaded, duplicate_rows};
 pub use scaler::{Scaler, Statistics};

@@ -1,9 +1,9 @@
 //! Parquet without Arrow: the chosen columns of flat schemas, read batch by batch with the typed
 //! column readers, so that memory stays at a page per column however large the row groups are.
 
+use super::csv;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
 use super::table::Missing;
-use rand_chacha::ChaCha8Rng;
 use crate::error::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -11,6 +11,7 @@ use parquet::data_type::{ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
+use rand_chacha::ChaCha8Rng;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -188,10 +189,30 @@ impl Reader for ParquetReader {
         }
         let n = self.left.min(room).min(BATCH);
         let mut batches = Vec::with_capacity(self.numbers.len());
-        for (field, reader) in plan.numbers.iter().zip(&mut self.numbers) {
-            batches.push(read_numbers(plan, field, &self.columns[field.index].kind, reader, n)?);
+        let mut labels = Vec::new();
+        for (j, (field, reader)) in plan.numbers.iter().zip(&mut self.numbers).enumerate() {
+            let kind = &self.columns[field.index].kind;
+            if plan.label_index() == Some(j) {
+                labels = read_labels(plan, field, kind, reader, self.row, n)?;
+                let stand_in = |label: &Option<_>| if label.is_some() { 0.0 } else { f64::NAN };
+                batches.push((Vec::new(), labels.iter().map(stand_in).collect()));
+                continue;
+            }
+            let (levels, mut values) = read_numbers(plan, field, kind, reader, n)?;
+            if plan.keeps_missing(j) {
+                values.iter_mut().filter(|v| v.is_infinite()).for_each(|v| *v = f64::NAN);
+            }
+            batches.push((levels, values));
         }
         let kept = choose_rows(plan, progress, self.row, n, &batches)?;
+        if let Some(j) = plan.label_index() {
+            // Only rows that are kept tell which labels there are.
+            for i in kept.clone().unwrap_or_else(|| (0..n).collect()) {
+                let Some(label) = &labels[i] else { continue };
+                let fail = |reason| plan.cell_error(self.row + i, &plan.numbers[j].name, reason);
+                batches[j].1[i] = progress.labels.encode(label).map_err(fail)?;
+            }
+        }
         for ((_, values), column) in batches.iter().zip(&mut out.numbers) {
             match &kept {
                 None => column.extend_from_slice(values),
@@ -231,7 +252,8 @@ fn choose_rows(
     n: usize,
     batches: &[Batch<f64>],
 ) -> Result<Option<Vec<usize>>> {
-    let finite = batches.iter().all(|(_, values)| values.iter().all(|value| value.is_finite()));
+    let needed = || batches.iter().enumerate().filter(|&(j, _)| !plan.keeps_missing(j));
+    let finite = needed().all(|(_, (_, values))| values.iter().all(|value| value.is_finite()));
     if finite && plan.keep.is_none() {
         return Ok(None);
     }
@@ -241,13 +263,13 @@ fn choose_rows(
         if !plan.keeps(row)? {
             continue;
         }
-        match batches.iter().position(|(_, values)| !values[i].is_finite()) {
+        match needed().find(|(_, (_, values))| !values[i].is_finite()) {
             None => kept.push(i),
             Some(_) if plan.missing == Missing::Drop => progress.dropped += 1,
-            Some(j) => {
-                let (levels, values) = &batches[j];
+            Some((j, (levels, values))) => {
                 let what = match levels.get(i) {
                     Some(0) => "the cell is null".to_owned(),
+                    _ if plan.label_index() == Some(j) => "the label is missing".to_owned(),
                     _ if values[i].is_nan() => "`NaN` is not a number".to_owned(),
                     _ => format!("`{}` is not finite", values[i]),
                 };
@@ -347,6 +369,31 @@ fn read_texts(
         })
     };
     values.into_iter().enumerate().map(text).collect()
+}
+
+/// Exactly `n` labels of a column; none where the cell is null or says that it is missing.
+fn read_labels(
+    plan: &Plan,
+    field: &Field,
+    kind: &Kind,
+    reader: &mut ColumnReader,
+    first_row: usize,
+    n: usize,
+) -> Result<Vec<Option<String>>> {
+    if *kind == Kind::Text {
+        let texts = read_texts(plan, field, kind, reader, first_row, n)?;
+        return Ok(texts
+            .into_iter()
+            .map(|text| (!csv::is_missing(&text)).then_some(text))
+            .collect());
+    }
+    let truth = matches!(reader, ColumnReader::BoolColumnReader(_));
+    let (_, values) = read_numbers(plan, field, kind, reader, n)?;
+    let label = |value: f64| match truth {
+        true => (value != 0.0).to_string(),
+        false => value.to_string(),
+    };
+    Ok(values.into_iter().map(|value| value.is_finite().then(|| label(value))).collect())
 }
 
 fn unreadable(plan: &Plan, field: &Field) -> Error {

@@ -30,6 +30,22 @@ impl Scaler {
         }
     }
 
+    /// This scaler, with targets left as they are: mean 0, scale 1.
+    #[must_use]
+    pub fn without_targets(mut self) -> Self {
+        self.y_mean.fill(0.0);
+        self.y_scale.fill(1.0);
+        self
+    }
+
+    /// This scaler, with inputs left as they are.
+    #[must_use]
+    pub fn without_inputs(mut self) -> Self {
+        self.x_mean.fill(0.0);
+        self.x_scale.fill(1.0);
+        self
+    }
+
     /// From the statistics of these rows.
     pub fn fit(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Self {
         let mut statistics = Statistics::new(x.ncols(), y.ncols());
@@ -144,20 +160,21 @@ impl Statistics {
         Self { inputs, columns: vec![Moments::default(); inputs + outputs] }
     }
 
-    /// Adds rows: inputs (N×D) and targets (N×P). Surplus columns are not looked at.
+    /// Adds rows: inputs (N×D) and targets (N×P), NaN where a target is missing. Surplus columns are not
+    /// looked at.
     pub fn add_rows(&mut self, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
         let (inputs, outputs) = self.columns.split_at_mut(self.inputs);
         for (moments, column) in
             inputs.iter_mut().zip(x.col_iter()).chain(outputs.iter_mut().zip(y.col_iter()))
         {
-            column.iter().for_each(|&value| moments.push(value));
+            column.iter().filter(|value| !value.is_nan()).for_each(|&value| moments.push(value));
         }
     }
 
-    /// Adds rows given as columns: inputs, then targets.
+    /// Adds rows given as columns: inputs, then targets. Surplus columns are not looked at.
     pub(super) fn add_columns(&mut self, columns: &[Vec<f64>]) {
         for (moments, column) in self.columns.iter_mut().zip(columns) {
-            column.iter().for_each(|&value| moments.push(value));
+            column.iter().filter(|value| !value.is_nan()).for_each(|&value| moments.push(value));
         }
     }
 
@@ -177,6 +194,11 @@ impl Statistics {
     /// Number of rows seen.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |moments| moments.count() as usize)
+    }
+
+    /// Number of rows in which each target is not missing.
+    pub fn present_targets(&self) -> Vec<usize> {
+        self.columns[self.inputs..].iter().map(|moments| moments.count() as usize).collect()
     }
 
     /// The scaler that gives these rows mean 0 and standard deviation 1.

@@ -49,6 +49,10 @@ pub trait Source: Send + Sync {
     fn inputs(&self) -> usize;
     /// Number of target columns P.
     fn outputs(&self) -> usize;
+    /// Whether rows bring neither weights nor a further number.
+    fn is_plain(&self) -> bool {
+        true
+    }
     /// Number of rows that these stand for: more than [`Source::rows`] for a minibatch.
     fn population(&self) -> usize {
         self.rows()
@@ -127,6 +131,9 @@ impl Source for InMemory {
     }
     fn is_resident(&self) -> bool {
         true
+    }
+    fn is_plain(&self) -> bool {
+        self.weights.is_empty() && self.extra.is_empty()
     }
     fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
         Ok(Box::new(ShuffledInMemory::new(self, size, seed)?))

@@ -1,6 +1,7 @@
 //! Tables that are never in memory as a whole: a [`Source`] for training, blocks for prediction.
 
 use super::batches::{Batches, ShuffledTable};
+use super::classes::Classes;
 use super::cursor::{Cursor, Parts, Plan};
 use super::scaler::{Scaler, Statistics};
 use super::source::{InMemory, Rows, Source};
@@ -28,6 +29,7 @@ pub struct TableSource {
 
 impl TableSource {
     pub(super) fn open(selected: &Selected) -> Result<Self> {
+        let selected = selected.with_classes_found()?;
         let plan = Arc::new(selected.plan.clone());
         let mut statistics = Statistics::new(plan.inputs, plan.outputs);
         // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
@@ -76,6 +78,11 @@ impl TableSource {
         &self.statistics
     }
 
+    /// The labels whose codes the target holds, if it is read as a label.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.plan.classes.as_ref()
+    }
+
     /// How many rows are left out because of missing cells.
     pub fn dropped(&self) -> usize {
         self.dropped
@@ -117,6 +124,9 @@ impl Source for TableSource {
     }
     fn outputs(&self) -> usize {
         self.plan.outputs
+    }
+    fn is_plain(&self) -> bool {
+        !self.plan.weight && !self.plan.extra
     }
 
     fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
@@ -193,6 +203,13 @@ pub struct Blocks {
 impl Blocks {
     pub(super) fn open(selected: &Selected, rows: usize, scaler: Option<&Scaler>) -> Result<Self> {
         let plan = Arc::new(selected.plan.clone());
+        if plan.label_index().is_some() && plan.classes.is_none() {
+            return Err(Error::Invalid(
+                "the labels of a target can be read in blocks only when the classes are known; say \
+                 which with `Selected::classes`"
+                    .into(),
+            ));
+        }
         if let Some(scaler) = scaler {
             scaler.check(plan.inputs, scaler.y_mean.len())?;
         }

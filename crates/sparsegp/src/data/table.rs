@@ -1,5 +1,6 @@
 //! Tables on disk: CSV, gzip-compressed CSV and Parquet behind one door.
 
+use super::classes::Classes;
 use super::columns::{Selection, check_header, column};
 use super::csv::{self, Dialect};
 use super::cursor::{Cursor, Field, Format, Parts, Plan};
@@ -22,6 +23,9 @@ pub enum Missing {
     Refuse,
     /// The row is left out, and counted.
     Drop,
+    /// A target that is missing becomes NaN, and the row is kept; anything else that is missing is an
+    /// error.
+    Keep,
 }
 
 /// A CSV (`.csv`, `.tsv`, either with `.gz`) or Parquet file whose header has been read.
@@ -93,8 +97,13 @@ impl Table {
         let texts = fields(&roles.ids);
         if let Format::Parquet(columns) = &self.format {
             let kind = |field: &Field| &columns[field.index].kind;
-            for (field, number) in
-                numbers.iter().map(|f| (f, true)).chain(texts.iter().map(|f| (f, false)))
+            let labels = selection.labels.then_some(roles.inputs.len());
+            let number_needed = |(j, field)| (field, labels != Some(j) || roles.targets.is_empty());
+            for (field, number) in numbers
+                .iter()
+                .enumerate()
+                .map(number_needed)
+                .chain(texts.iter().map(|f| (f, false)))
             {
                 let problem = match kind(field) {
                     Kind::Other(what) => what,
@@ -113,6 +122,8 @@ impl Table {
                 numbers,
                 inputs: roles.inputs.len(),
                 outputs: roles.targets.len(),
+                labels: selection.labels,
+                classes: None,
                 weight: roles.weight.is_some(),
                 extra: roles.extra.is_some(),
                 texts,
@@ -174,13 +185,37 @@ impl Selected {
         self.plan.numbers[from..to].iter().map(|field| field.name.clone()).collect()
     }
 
+    /// The classes that the labels of a [categorical](Selection::categorical) target belong to, as a
+    /// model knows them; without this, reading a table to learn from finds them in the rows first.
+    #[must_use]
+    pub fn classes(mut self, classes: Classes) -> Self {
+        self.plan.classes = self.plan.labels.then_some(classes);
+        self
+    }
+
+    /// The same with the classes that the chosen rows have, if they are needed and not known yet.
+    pub(super) fn with_classes_found(&self) -> Result<Self> {
+        let mut this = self.clone();
+        let Some(j) = this.plan.label_index().filter(|_| this.plan.classes.is_none()) else {
+            return Ok(this);
+        };
+        let mut cursor = Cursor::open(Arc::new(Plan { texts: Vec::new(), ..this.plan.clone() }))?;
+        while !cursor.read(1 << 13)?.rows.is_empty() {}
+        let classes = Classes::new(cursor.progress().labels.labels()).map_err(|error| {
+            column(&this.plan.path, &this.plan.numbers[j].name, error.to_string())
+        })?;
+        this.plan.classes = Some(classes);
+        Ok(this)
+    }
+
     /// Reads all rows into memory.
     ///
     /// # Errors
     /// [`Error::Cell`] for a cell that cannot be used, [`Error::File`] for a file that cannot be read
     /// or of which no row is left.
     pub fn read_all(&self) -> Result<Loaded> {
-        let mut cursor = Cursor::open(Arc::new(self.plan.clone()))?;
+        let plan = self.with_classes_found()?.plan;
+        let mut cursor = Cursor::open(Arc::new(plan))?;
         let raw = cursor.read(usize::MAX)?;
         let Parts { data, texts, rows } = raw.into_parts(&self.plan);
         Ok(Loaded {
@@ -191,6 +226,9 @@ impl Selected {
             ids: texts,
             input_names: self.input_names(),
             target_names: self.target_names(),
+            weight_name: self.weight_name(),
+            extra_name: self.extra_name(),
+            classes: cursor.plan().classes.clone(),
             id_names: self.id_names(),
             rows,
             dropped: cursor.progress().dropped,
@@ -210,7 +248,8 @@ impl Selected {
     /// what prediction and scoring need.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the scaler is for another number of inputs; the items fail as
+    /// [`Error::Shape`] if the scaler is for another number of inputs; [`Error::Invalid`] for labels whose
+    /// [classes](Selected::classes) were not said; the items fail as
     /// [`Selected::read_all`] does.
     pub fn blocks(&self, rows: usize, scaler: Option<&Scaler>) -> Result<Blocks> {
         Blocks::open(self, rows, scaler)

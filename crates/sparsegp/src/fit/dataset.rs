@@ -1,8 +1,74 @@
 //! Rows to learn from.
 
-use crate::data::{InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows};
+use crate::data::{
+    Classes, InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
+};
 use crate::error::{Error, Result};
+use crate::likelihoods::Likelihood;
 use crate::linalg::Mat;
+
+/// Which columns get mean 0 and standard deviation 1. Counts and the like must stay as they are; labels
+/// do in any case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standardise {
+    /// Inputs.
+    pub inputs: bool,
+    /// Targets.
+    pub targets: bool,
+}
+
+impl Standardise {
+    /// What a likelihood allows: inputs always, targets where that changes nothing about the family of
+    /// densities ([`crate::likelihoods::Likelihood::standardises`]).
+    pub fn all_that(likelihood: &dyn Likelihood) -> Self {
+        Self { inputs: true, targets: likelihood.standardises() }
+    }
+}
+
+/// How the columns of a data set are scaled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Scaling {
+    /// By the statistics of the rows themselves.
+    Own(Standardise),
+    /// As for another data set: that of a model which is to go on learning.
+    Given(Scaler),
+}
+
+/// All columns or none.
+impl From<bool> for Scaling {
+    fn from(all: bool) -> Self {
+        Self::Own(Standardise { inputs: all, targets: all })
+    }
+}
+
+impl From<Standardise> for Scaling {
+    fn from(chosen: Standardise) -> Self {
+        Self::Own(chosen)
+    }
+}
+
+impl From<Scaler> for Scaling {
+    fn from(scaler: Scaler) -> Self {
+        Self::Given(scaler)
+    }
+}
+
+impl Scaling {
+    fn scaler(self, statistics: &Statistics, classes: Option<&Classes>) -> Scaler {
+        let chosen = match self {
+            Self::Given(scaler) => return scaler,
+            Self::Own(chosen) => chosen,
+        };
+        let mut scaler = statistics.scaler();
+        if !chosen.inputs {
+            scaler = scaler.without_inputs();
+        }
+        if !chosen.targets || classes.is_some() {
+            scaler = scaler.without_targets();
+        }
+        scaler
+    }
+}
 
 /// Rows to learn from, with the names and scales of their columns.
 pub struct Dataset {
@@ -14,12 +80,29 @@ pub struct Dataset {
     pub input_names: Vec<String>,
     /// Names of the target columns.
     pub target_names: Vec<String>,
+    /// Name of the column of weights.
+    pub weight_name: Option<String>,
+    /// Name of the column of further numbers.
+    pub extra_name: Option<String>,
+    /// The labels whose codes the target holds, if it is a label.
+    pub classes: Option<Classes>,
     /// Means of the targets in their own units.
     pub target_mean: Vec<f64>,
     /// Variances of the targets in their own units.
     pub target_variance: Vec<f64>,
+    /// Rows held out of training, on the same scale: their density decides when training by
+    /// minibatches stops.
+    pub held_out: Option<Box<dyn Source>>,
     /// What was odd about the data and handled.
     pub warnings: Vec<String>,
+}
+
+/// Names of the columns by their roles.
+struct Names {
+    inputs: Vec<String>,
+    targets: Vec<String>,
+    weight: Option<String>,
+    extra: Option<String>,
 }
 
 impl Dataset {
@@ -27,20 +110,24 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows or no target.
-    pub fn from_loaded(loaded: Loaded, standardise: bool) -> Result<Self> {
+    pub fn from_loaded(mut loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
         let statistics = loaded.statistics();
         let duplicates = duplicate_rows(loaded.x.as_ref());
-        let scaler = if standardise {
-            statistics.scaler()
-        } else {
-            Scaler::identity(loaded.x.ncols(), loaded.y.ncols())
+        let scaler = scaling.into().scaler(&statistics, loaded.classes.as_ref());
+        let names = Names {
+            inputs: std::mem::take(&mut loaded.input_names),
+            targets: std::mem::take(&mut loaded.target_names),
+            weight: loaded.weight_name.take(),
+            extra: loaded.extra_name.take(),
         };
-        let (input_names, target_names) = (loaded.input_names.clone(), loaded.target_names.clone());
+        let classes = loaded.classes.take();
+        if !loaded.weights.is_empty() && loaded.weights.iter().all(|&weight| weight == 0.0) {
+            return Err(Error::Invalid("the weights of all rows are 0: nothing counts".into()));
+        }
         let mut data = loaded.into_source();
         scaler.scale_x(data.x.as_mut())?;
         scaler.scale_y(data.y.as_mut())?;
-        let mut dataset =
-            Self::new(Box::new(data), scaler, input_names, target_names, &statistics)?;
+        let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics)?;
         if duplicates > 0 {
             dataset.warnings.push(format!(
                 "{duplicates} rows have the same inputs as an earlier row; they count as repeated \
@@ -54,20 +141,29 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows or no target.
-    pub fn from_table(table: TableSource, standardise: bool) -> Result<Self> {
-        let table = if standardise { table.standardised() } else { table };
-        let scaler = table.scaler().clone();
+    pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
+        let scaler = match scaling.into() {
+            Scaling::Own(Standardise { inputs: false, targets: false }) => table.scaler().clone(),
+            chosen => chosen.scaler(table.statistics(), table.classes()),
+        };
+        let table = table.with_scaler(scaler.clone())?;
         let statistics = table.statistics().clone();
-        let input_names = table.selected().input_names();
-        let target_names = table.selected().target_names();
-        Self::new(Box::new(table), scaler, input_names, target_names, &statistics)
+        let selected = table.selected();
+        let names = Names {
+            inputs: selected.input_names(),
+            targets: selected.target_names(),
+            weight: selected.weight_name(),
+            extra: selected.extra_name(),
+        };
+        let classes = table.classes().cloned();
+        Self::new(Box::new(table), scaler, names, classes, &statistics)
     }
 
     /// From inputs (N×D) and targets (N×P) without names: columns are called `x0`, …, `y0`, ….
     ///
     /// # Errors
     /// [`Error::Shape`] if the numbers of rows differ; as for [`Dataset::from_loaded`].
-    pub fn from_arrays(x: Mat<f64>, y: Mat<f64>, standardise: bool) -> Result<Self> {
+    pub fn from_arrays(x: Mat<f64>, y: Mat<f64>, scaling: impl Into<Scaling>) -> Result<Self> {
         let data = InMemory::new(x, y)?;
         let names = |prefix: &str, count| (0..count).map(|i| format!("{prefix}{i}")).collect();
         let loaded = Loaded {
@@ -75,6 +171,9 @@ impl Dataset {
             target_names: names("y", data.y.ncols()),
             weights: data.weights,
             extra: data.extra,
+            weight_name: None,
+            extra_name: None,
+            classes: None,
             id_names: Vec::new(),
             ids: Vec::new(),
             rows: (0..data.x.nrows()).collect(),
@@ -82,16 +181,17 @@ impl Dataset {
             x: data.x,
             y: data.y,
         };
-        Self::from_loaded(loaded, standardise)
+        Self::from_loaded(loaded, scaling)
     }
 
     fn new(
         source: Box<dyn Source>,
         scaler: Scaler,
-        input_names: Vec<String>,
-        target_names: Vec<String>,
+        names: Names,
+        classes: Option<Classes>,
         statistics: &Statistics,
     ) -> Result<Self> {
+        let Names { inputs: input_names, targets: target_names, weight, extra } = names;
         if target_names.is_empty() {
             return Err(Error::Invalid("there is no target column to learn".into()));
         }
@@ -99,6 +199,12 @@ impl Dataset {
             return Err(Error::Invalid(format!(
                 "{} training row(s): at least two are needed to learn anything",
                 source.rows()
+            )));
+        }
+        if let Some(j) = statistics.present_targets().iter().position(|&present| present == 0) {
+            let name = &target_names[j];
+            return Err(Error::Invalid(format!(
+                "target column `{name}` is missing in all rows: there is nothing to learn from"
             )));
         }
         let mut warnings = Vec::new();
@@ -117,8 +223,12 @@ impl Dataset {
             scaler,
             input_names,
             target_names,
+            weight_name: weight,
+            extra_name: extra,
+            classes,
             target_mean,
             target_variance,
+            held_out: None,
             warnings,
         })
     }

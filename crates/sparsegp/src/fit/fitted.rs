@@ -1,6 +1,6 @@
 //! A model that can be used.
 
-use crate::data::{Block, Scaler};
+use crate::data::{Block, Classes, Scaler};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
@@ -32,6 +32,12 @@ pub struct Fitted {
     pub input_names: Vec<String>,
     /// Names of the target columns.
     pub target_names: Vec<String>,
+    /// Name of the column of weights that it was trained with.
+    pub weight_name: Option<String>,
+    /// Name of the column of further numbers (exposure, trials, known noise variance).
+    pub extra_name: Option<String>,
+    /// The labels whose codes the target holds, if it is a label.
+    pub classes: Option<Classes>,
     /// Means of the training targets in their own units (for MSLL).
     pub target_mean: Vec<f64>,
     /// Variances of the training targets in their own units.

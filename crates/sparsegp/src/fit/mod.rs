@@ -1,24 +1,37 @@
 //! From data to a model that can be used: defaults, starting values, training, conditioning.
 
+mod checkpoint;
 mod dataset;
 mod fitted;
+mod pilot;
+mod select;
 mod start;
 
-pub use dataset::Dataset;
+pub use dataset::{Dataset, Scaling, Standardise};
 pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, prepare, sample_rows};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Want};
 use crate::error::Result;
 use crate::inducing::select::Selection;
+use crate::io;
 use crate::linalg::Jitter;
-use crate::train::{Observer, TrainOptions, train};
+use crate::model::{Model, Posterior};
+use crate::train::{
+    Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState, train,
+    train_batches,
+};
+use std::path::PathBuf;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
-    /// Kernel specification, such as `rbf` or `matern52 + linear`.
+    /// Kernel specification, such as `rbf` or `matern52 + linear`; separated by `;` one for each latent
+    /// function.
     pub kernel: String,
+    /// Likelihood specification, such as `poisson` or `bernoulli(link=logit)`; by default what fits
+    /// the targets: `bernoulli` for two classes, `softmax` for more, else `gaussian`.
+    pub likelihood: Option<String>,
     /// Mean function by name or as JSON; by default `zero` for standardised targets, else `constant`.
     pub mean: Option<String>,
     /// Method by name, or `auto`.
@@ -40,14 +53,37 @@ pub struct FitOptions {
     /// inference on so many random rows, and inducing points are chosen on the lengthscales found.
     /// 0 for no pilot.
     pub pilot: usize,
-    /// Optimiser and budget.
+    /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
+    /// Minibatches, for the methods that can have them; none to see all rows at once.
+    pub batches: Option<BatchOptions>,
+    /// File to which training by minibatches writes its state now and then, and from which it goes on
+    /// if the file is there: a model file like any other.
+    pub checkpoint: Option<PathBuf>,
+    /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
+    pub diagonal: bool,
+}
+
+/// Training by minibatches.
+#[derive(Clone, Debug)]
+pub struct BatchOptions {
+    /// Rows of a minibatch; all if there are fewer.
+    pub size: usize,
+    /// The rest.
+    pub training: StochasticOptions,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self { size: 1024, training: StochasticOptions::default() }
+    }
 }
 
 impl Default for FitOptions {
     fn default() -> Self {
         Self {
             kernel: "rbf".into(),
+            likelihood: None,
             mean: None,
             method: "auto".into(),
             inducing: None,
@@ -58,6 +94,9 @@ impl Default for FitOptions {
             freeze: Vec::new(),
             pilot: 1000,
             train: TrainOptions::default(),
+            batches: Some(BatchOptions::default()),
+            checkpoint: None,
+            diagonal: false,
         }
     }
 }
@@ -67,19 +106,90 @@ pub const AUTO_EXACT: usize = 2000;
 /// Inducing points unless a number is given.
 pub const DEFAULT_INDUCING: usize = 512;
 
-/// Prepares, trains and conditions a model; `&mut ()` observes nothing.
+/// Prepares, trains and conditions a model; `&mut ()` observes nothing. If
+/// [`FitOptions::checkpoint`] names a file that is there, the training that it holds goes on.
 ///
 /// # Errors
-/// As for [`prepare`] and [`train()`].
+/// As for [`prepare`] and [`train()`]; [`Error::File`] for a checkpoint that cannot be read or is of
+/// another training.
 pub fn fit(
     dataset: &Dataset,
     options: &FitOptions,
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let Start { mut model, reason, mut warnings } = prepare(dataset, options, engine, observer)?;
+    if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
+        let (fitted, state) = checkpoint::load(path, dataset, options)?;
+        return learn(fitted, Some(state), dataset, options, engine, observer);
+    }
+    let Start { model, reason, warnings } = prepare(dataset, options, engine, observer)?;
+    let posterior = match model.method.uncollapsed() {
+        Some(_) => Posterior::of_q(&model)?,
+        // found after training; until then there is nothing to predict with
+        None => Posterior::none(&model),
+    };
+    let fitted = Fitted {
+        model,
+        posterior,
+        scaler: dataset.scaler.clone(),
+        input_names: dataset.input_names.clone(),
+        target_names: dataset.target_names.clone(),
+        weight_name: dataset.weight_name.clone(),
+        extra_name: dataset.extra_name.clone(),
+        classes: dataset.classes.clone(),
+        target_mean: dataset.target_mean.clone(),
+        target_variance: dataset.target_variance.clone(),
+        rows: dataset.source.rows(),
+        seed: options.seed,
+        reason,
+        report: None,
+        warnings,
+    };
+    learn(fitted, None, dataset, options, engine, observer)
+}
+
+/// Trains a fitted model further, on these rows, which must be scaled as the model's were
+/// ([`Scaling::Given`]). Kernel, likelihood, method and inducing points are the model's; of the
+/// options only those of training count.
+///
+/// # Errors
+/// [`Error::Invalid`] if the columns or scales are not the model's; as for [`train()`].
+pub fn go_on(
+    mut fitted: Fitted,
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    checkpoint::same_columns(&fitted, dataset)?;
+    fitted.rows = dataset.source.rows();
+    fitted.warnings = dataset.warnings.clone();
+    learn(fitted, None, dataset, options, engine, observer)
+}
+
+/// Trains and conditions.
+fn learn(
+    mut fitted: Fitted,
+    state: Option<TrainingState>,
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
     let data = &*dataset.source;
-    let report = train(&mut model, engine, data, &options.train, observer)?;
+    let report = match (fitted.model.method.uncollapsed(), &options.batches) {
+        (Some(method), Some(batches)) => {
+            let training = Training { batches, options, dataset, engine };
+            let mut report = training.run(&mut fitted, state, observer)?;
+            if !observer.interrupted() {
+                // the estimates of an epoch are of a q that moved; this is the bound at the end
+                report.objective = method.step(&fitted.model, engine, data, Want::Value)?.value;
+            }
+            report
+        }
+        _ => train(&mut fitted.model, engine, data, &options.train, observer)?,
+    };
+    let warnings = &mut fitted.warnings;
     if report.failures > 0 {
         warnings.push(format!(
             "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
@@ -94,28 +204,54 @@ pub fn fit(
             report.diagnostics.negative
         ));
     }
-    let posterior = model.posterior(engine, data)?;
-    if let Jitter::Relative(fraction) = model.jitter {
-        let used = posterior.factor().relative;
-        if model.method.is_sparse() && used > fraction * 1.5 {
+    fitted.posterior = fitted.model.posterior(engine, data)?;
+    if let Jitter::Relative(fraction) = fitted.model.jitter {
+        let used = fitted.posterior.factor().relative;
+        if fitted.model.method.is_sparse() && used > fraction * 1.5 {
             warnings.push(format!(
                 "the jitter of Kuu was raised from {fraction:e} to {used:e} of its mean diagonal: \
                  inducing points lie very close together, or lengthscales are very long"
             ));
         }
     }
-    Ok(Fitted {
-        model,
-        posterior,
-        scaler: dataset.scaler.clone(),
-        input_names: dataset.input_names.clone(),
-        target_names: dataset.target_names.clone(),
-        target_mean: dataset.target_mean.clone(),
-        target_variance: dataset.target_variance.clone(),
-        rows: data.rows(),
-        seed: options.seed,
-        reason,
-        report: Some(report),
-        warnings,
-    })
+    fitted.report = Some(report);
+    Ok(fitted)
+}
+
+/// Training by minibatches, with checkpoints.
+struct Training<'a> {
+    batches: &'a BatchOptions,
+    options: &'a FitOptions,
+    dataset: &'a Dataset,
+    engine: &'a dyn Engine,
+}
+
+impl Training<'_> {
+    fn run(
+        &self,
+        fitted: &mut Fitted,
+        state: Option<TrainingState>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let source = &*self.dataset.source;
+        let size = self.batches.size.min(source.rows());
+        let mut batches = source.batches(size, self.options.seed)?;
+        let template = fitted.clone();
+        let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
+            None => Ok(()),
+            Some(path) => {
+                let posterior = Posterior::of_q(model)?;
+                let now = Fitted { model: model.clone(), posterior, ..template.clone() };
+                io::save_checkpoint(&now, state, path)
+            }
+        };
+        let surroundings = Surroundings {
+            held_out: self.dataset.held_out.as_deref(),
+            resume: state,
+            checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
+        };
+        let training = &self.batches.training;
+        let batches = &mut *batches;
+        train_batches(&mut fitted.model, self.engine, batches, training, surroundings, observer)
+    }
 }

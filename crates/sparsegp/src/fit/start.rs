@@ -1,25 +1,32 @@
 //! Defaults and starting values from the data.
 
+use super::pilot::{free_noise, pilot, widen_noise};
+use super::select::select_inducing;
 use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions};
 use crate::data::{InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inducing::select::{self, Selection};
-use crate::kernels::{self, Inputs};
-use crate::likelihoods::Gaussian;
+use crate::inducing::select::Selection;
+use crate::kernels::{self, Inputs, Kernel};
+use crate::likelihoods::{self, Gaussian, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
-use crate::means;
+use crate::means::{self, Mean};
 use crate::methods;
 use crate::model::{Model, inducing_param};
-use crate::params::{Param, Shape, Transform};
 use crate::rng;
-use crate::train::{Event, Observer, TrainOptions, train};
+use crate::train::{Event, Observer};
+use crate::variational::Variational;
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
 
 /// Picks the method and the number of inducing points, and says why.
-fn choose(options: &FitOptions, n: usize) -> Result<(&'static methods::Entry, usize, String)> {
+/// `plain` data have Gaussian noise and rows without weights and such.
+fn choose(
+    options: &FitOptions,
+    n: usize,
+    plain: bool,
+) -> Result<(&'static methods::Entry, usize, String)> {
     let given = match &options.selection {
         Selection::Given(points) => Some(points.nrows()),
         _ => None,
@@ -29,6 +36,13 @@ fn choose(options: &FitOptions, n: usize) -> Result<(&'static methods::Entry, us
     if options.method != "auto" {
         let entry = methods::find(&options.method)?;
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
+    }
+    if !plain {
+        let reason = format!(
+            "the likelihood or the weights of the rows call for it, with {} inducing points",
+            wanted.min(n)
+        );
+        return Ok((methods::find("svgp")?, wanted, reason));
     }
     if n <= AUTO_EXACT && asked.is_none() {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
@@ -46,19 +60,21 @@ fn choose(options: &FitOptions, n: usize) -> Result<(&'static methods::Entry, us
     Ok((entry, wanted, reason))
 }
 
-/// A random subset of at most `count` rows, in the order of the data, N×D and N×P.
+/// A random subset of at most `count` rows, in the order of the data.
 ///
 /// # Errors
 /// What reading the data gives.
-pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<(Mat<f64>, Mat<f64>)> {
+pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemory> {
     let n = data.rows();
-    if n <= count {
-        return methods::collect(data);
-    }
-    let mut picked = rng::permutation(&mut rng::stream(seed, "sample of rows"), n, count);
+    let count = count.min(n);
+    let mut picked: Vec<usize> = match n > count {
+        true => rng::permutation(&mut rng::stream(seed, "sample of rows"), n, count),
+        false => (0..n).collect(),
+    };
     picked.sort_unstable();
     let mut x = Mat::zeros(count, data.inputs());
     let mut y = Mat::zeros(count, data.outputs());
+    let (mut weights, mut extra) = (Vec::new(), Vec::new());
     let mut next = 0;
     data.for_each_chunk(1 << 14, &mut |rows| {
         let end = rows.start + rows.x.nrows();
@@ -70,11 +86,27 @@ pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<(Mat<f6
             for p in 0..y.ncols() {
                 y[(next, p)] = rows.y[(i, p)];
             }
+            weights.extend(rows.weights.get(i));
+            extra.extend(rows.extra.get(i));
             next += 1;
         }
         Ok(())
     })?;
-    Ok((x, y))
+    Ok(InMemory { x, y, weights, extra })
+}
+
+/// Mean variance of the columns, leaving out what is missing; 1 where there is none.
+fn spread(y: MatRef<f64>) -> f64 {
+    let variance = (0..y.ncols())
+        .map(|j| {
+            let known: Vec<f64> = column(y, j).iter().copied().filter(|v| !v.is_nan()).collect();
+            let n = known.len().max(1) as f64;
+            let mean = known.iter().sum::<f64>() / n;
+            known.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n
+        })
+        .sum::<f64>()
+        / y.ncols() as f64;
+    if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
 /// Standard deviation of every column; 1 for a constant one.
@@ -101,9 +133,122 @@ pub struct Start {
     pub warnings: Vec<String>,
 }
 
+/// The likelihood that was asked for, or the one that fits the targets.
+fn likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn Likelihood>> {
+    match (&options.likelihood, &dataset.classes) {
+        (Some(spec), Some(classes)) => {
+            // a likelihood of classes need not be told how many there are
+            likelihoods::parse(spec).or_else(|error| {
+                likelihoods::parse(&with_classes(spec, classes.count())).map_err(|_| error)
+            })
+        }
+        (Some(spec), None) => likelihoods::parse(spec),
+        (None, None) => likelihoods::parse("gaussian"),
+        (None, Some(classes)) if classes.count() == 2 => likelihoods::parse("bernoulli"),
+        (None, Some(classes)) => likelihoods::parse(&with_classes("softmax", classes.count())),
+    }
+}
+
+/// A specification with the number of classes added.
+fn with_classes(spec: &str, classes: usize) -> String {
+    match spec.trim_end().strip_suffix(')') {
+        Some(open) => format!("{open}, classes={classes})"),
+        None => format!("{}(classes={classes})", spec.trim_end()),
+    }
+}
+
+/// Refuses a target that the likelihood does not know.
+fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
+    let extra = likelihood.extra();
+    if let Some(extra) = extra.filter(|e| e.default.is_none()) {
+        let mut has = true;
+        dataset
+            .source
+            .for_each_chunk(1, &mut |rows| {
+                has = !rows.extra.is_empty();
+                Err(Error::Interrupted)
+            })
+            .or_else(|e| if matches!(e, Error::Interrupted) { Ok(()) } else { Err(e) })?;
+        if !has {
+            return Err(Error::Invalid(format!(
+                "the likelihood `{}` needs a column of {}",
+                likelihood.name(),
+                extra.name
+            )));
+        }
+    }
+    let default = extra.and_then(|e| e.default).unwrap_or(1.0);
+    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+        for p in 0..rows.y.ncols() {
+            for (i, y) in column(rows.y, p).iter().enumerate().filter(|(_, y)| !y.is_nan()) {
+                let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
+                likelihood.check(target).map_err(|reason| {
+                    let own = dataset.scaler.y_mean[p] + dataset.scaler.y_scale[p] * y;
+                    Error::Invalid(format!(
+                        "row {} of those to learn from: `{}` = {own} {reason} (likelihood `{}`)",
+                        rows.start + i + 1,
+                        dataset.target_names[p],
+                        likelihood.name()
+                    ))
+                })?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The mean function that was asked for, with its constants at the latent functions' starts. Without
+/// a wish it is zero for standardised targets, else constant.
+fn mean(
+    dataset: &Dataset,
+    options: &FitOptions,
+    plain: bool,
+    starts: &[f64],
+) -> Result<Box<dyn Mean>> {
+    let d = dataset.source.inputs();
+    let name = options.mean.as_deref().unwrap_or(if plain { "zero" } else { "constant" });
+    let mut mean = if name.trim_start().starts_with('{') {
+        let json = serde_json::from_str(name)
+            .map_err(|e| Error::Invalid(format!("mean {name}: not valid JSON: {e}")))?;
+        means::from_json(&json, d, starts.len())?
+    } else {
+        means::by_name(name, d, starts.len())?
+    };
+    for (path, param) in mean.params_mut() {
+        if path == "constant" && !param.given {
+            param.set("mean.constant", starts)?;
+        }
+    }
+    Ok(mean)
+}
+
+/// Kernels of a specification: one for all latent functions, or one for each, separated by `;`.
+fn kernels(
+    spec: &str,
+    inputs: Inputs<'_>,
+    likelihood: &dyn Likelihood,
+    latents: usize,
+) -> Result<Vec<Box<dyn Kernel>>> {
+    let mut all = spec
+        .split(';')
+        .map(|part| kernels::parse(part.trim(), inputs))
+        .collect::<Result<Vec<_>>>()?;
+    if all.len() == 1 && likelihood.separate_kernels() {
+        all = vec![all[0].clone(); latents];
+    }
+    if all.len() != 1 && all.len() != latents {
+        return Err(Error::Invalid(format!(
+            "{} kernels were given; {latents} latent functions need one for all or one for each",
+            all.len()
+        )));
+    }
+    Ok(all)
+}
+
 /// Builds a model with starting values from the data: lengthscales √D standard deviations (then two
-/// random rows have a correlation near e⁻¹ whatever D is), the kernel's variance that of the targets,
-/// noise a tenth of it; inducing points as asked for; then the values that were given.
+/// random rows have a correlation near e⁻¹ whatever D is), the kernel's variance that of Gaussian
+/// targets (else 1), what the likelihood makes of the targets, inducing points as asked for, q at the
+/// prior; then the values that were given.
 ///
 /// # Errors
 /// [`Error::Spec`], [`Error::Invalid`] or a parameter error for options that do not fit.
@@ -119,47 +264,55 @@ pub fn prepare(
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
     let mut warnings = dataset.warnings.clone();
-    let (entry, wanted, reason) = choose(options, n)?;
-    let (x, y) = sample_rows(data, SAMPLE, options.seed)?;
-    let standardised = dataset.scaler != Scaler::identity(d, p);
-    let mean_name =
-        options.mean.as_deref().unwrap_or(if standardised { "zero" } else { "constant" });
-    let mut mean = if mean_name.trim_start().starts_with('{') {
-        let json = serde_json::from_str(mean_name)
-            .map_err(|e| Error::Invalid(format!("mean {mean_name}: not valid JSON: {e}")))?;
-        means::from_json(&json, d, p)?
-    } else {
-        means::by_name(mean_name, d, p)?
-    };
-    let target_means: Vec<f64> =
-        (0..p).map(|j| column(y.as_ref(), j).iter().sum::<f64>() / y.nrows() as f64).collect();
-    for (path, param) in mean.params_mut() {
-        if path == "constant" && !param.given {
-            param.set("mean.constant", &target_means)?;
-        }
+    let mut likelihood = likelihood(dataset, options)?;
+    if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
+        return Err(Error::Invalid(format!(
+            "the likelihood `{}` needs its targets as they stand, and they are standardised; make \
+             the data set with `Standardise::all_that(&*likelihood)`",
+            likelihood.name()
+        )));
     }
-    let variance = (0..p)
+    check_targets(dataset, &*likelihood)?;
+    let plain = likelihood.as_gaussian().is_some() && data.is_plain();
+    let (entry, wanted, reason) = choose(options, n, plain)?;
+    let sample = sample_rows(data, SAMPLE, options.seed)?;
+    let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    let targets: Vec<Vec<Target>> = (0..p)
         .map(|j| {
-            let values = column(y.as_ref(), j).iter();
-            values.map(|v| (v - target_means[j]).powi(2)).sum::<f64>() / y.nrows() as f64
+            let values = column(sample.y.as_ref(), j).iter().enumerate();
+            let extra = |i: usize| sample.extra.get(i).copied().unwrap_or(default);
+            values.map(|(i, y)| Target { y: *y, extra: extra(i) }).collect()
         })
-        .sum::<f64>()
-        / p as f64;
-    let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
+        .collect();
+    let starts: Vec<f64> =
+        targets.iter().flat_map(|own| likelihood.clone().initialise(own)).collect();
+    likelihood.initialise(&targets.concat());
+    let latents = starts.len();
+    let standardised = dataset.scaler != Scaler::identity(d, p);
+    let zero = standardised && likelihood.standardises() && likelihood.latents() == 1;
+    let mean = mean(dataset, options, zero, &starts)?;
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
-    let mut kernel = kernels::parse(&options.kernel, inputs)?;
-    kernel.initialise(&spreads(x.as_ref()), variance);
+    let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
+    let variance = if likelihood.standardises() { spread(sample.y.as_ref()) } else { 1.0 };
+    let spreads = spreads(sample.x.as_ref());
+    kernels.iter_mut().for_each(|kernel| kernel.initialise(&spreads, variance));
+    if let Some(gaussian) = likelihood.as_gaussian_mut()
+        && !gaussian.variance.given
+    {
+        gaussian.variance = Gaussian::new(0.1 * variance).variance;
+    }
     let mut model = Model {
-        kernels: vec![kernel],
+        kernels,
         mean,
-        likelihood: Box::new(Gaussian::new(0.1 * variance)),
+        likelihood,
         inducing: Vec::new(),
         q: None,
         method: entry.method,
         jitter: options.jitter,
     };
-    let of_points = |path: &str| path.starts_with("inducing");
+    entry.method.check(&model)?;
+    let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
     apply(&mut model, options, |path| !of_points(path))?;
     if entry.method.is_sparse() {
         if wanted == 0 {
@@ -172,17 +325,24 @@ pub fn prepare(
                  distinct row becomes one"
             ));
         }
-        let flown = options.pilot > 0 && n > options.pilot;
+        let trains_q = entry.method.uncollapsed().is_some();
+        let flown = options.pilot > 0 && (n > options.pilot || trains_q);
         if flown {
-            tell(observer, Event::Pilot { rows: options.pilot })?;
-            warnings.extend(pilot(&mut model, x.as_ref(), y.as_ref(), options, engine, observer)?);
+            tell(observer, Event::Pilot { rows: options.pilot.min(n) })?;
+            warnings.extend(pilot(&mut model, &sample, options, engine, observer)?);
         }
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
-        let selected = select_inducing(&model, x.as_ref(), wanted.min(n), options)?;
+        let x = sample.x.as_ref();
+        let selected = select_inducing(&model, x, wanted.min(n), options)?;
         warnings.extend(selected.note.clone());
+        let points = selected.points.nrows();
         model.inducing = vec![inducing_param(selected.points.as_ref())];
         if flown && free_noise(&model) {
-            widen_noise(&mut model, x, y, engine)?;
+            widen_noise(&mut model, x, engine)?;
+        }
+        if let Some(method) = entry.method.uncollapsed() {
+            let q = Variational::prior(points, latents, options.diagonal);
+            model.q = Some(if method.bound.has_factors() { q.with_factors() } else { q });
         }
     }
     apply(&mut model, options, of_points)?;
@@ -204,122 +364,4 @@ fn apply(model: &mut Model, options: &FitOptions, concerns: impl Fn(&str) -> boo
         model.freeze(pattern, true)?;
     }
     Ok(())
-}
-
-/// Iterations of the pilot: enough for lengthscales that deserve inducing points.
-const PILOT_ITERATIONS: usize = 60;
-
-/// Least noise variance in the pilot, as a part of the starting one (a tenth of the variance).
-const PILOT_NOISE: f64 = 1e-2;
-
-/// Trains the hyperparameters that nobody gave by exact inference on a few rows. A pilot that fails
-/// leaves the starting values as they are and a warning: it is a help, not a condition.
-fn pilot(
-    model: &mut Model,
-    x: MatRef<f64>,
-    y: MatRef<f64>,
-    options: &FitOptions,
-    engine: &dyn Engine,
-    observer: &mut dyn Observer,
-) -> Result<Option<String>> {
-    let mut generator = rng::stream(options.seed, "rows of the pilot");
-    let rows = rng::permutation(&mut generator, x.nrows(), options.pilot.min(x.nrows()));
-    let pick = |a: MatRef<f64>| Mat::from_fn(rows.len(), a.ncols(), |i, j| a[(rows[i], j)]);
-    let data = InMemory::new(pick(x), pick(y))?;
-    let mut trial = Model { method: &methods::Exact, ..model.clone() };
-    for (_, param) in trial.params_mut() {
-        param.frozen |= param.given;
-    }
-    // a thousand rows without noise would make K + σ²I singular and tell nothing about lengthscales
-    if let Some(gaussian) = trial.likelihood.as_gaussian_mut()
-        && !gaussian.variance.frozen
-    {
-        let start = gaussian.variance.scalar();
-        let lower = PILOT_NOISE * start;
-        gaussian.variance = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
-    }
-    let train_options =
-        TrainOptions { max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
-    // iterations of the pilot are nobody's business, an interruption is
-    struct Quiet<'a>(&'a mut dyn Observer);
-    impl Observer for Quiet<'_> {
-        fn interrupted(&self) -> bool {
-            self.0.interrupted()
-        }
-    }
-    match train(&mut trial, engine, &data, &train_options, &mut Quiet(observer)) {
-        Ok(_) => {}
-        Err(error) if error.is_recoverable() => {
-            return Ok(Some(format!(
-                "the pilot on {} rows failed ({error}); training starts from the plain values",
-                rows.len()
-            )));
-        }
-        Err(error) => return Err(error),
-    }
-    for ((path, param), (_, found)) in model.params_mut().into_iter().zip(trial.params()) {
-        param.set(&path, found.value())?;
-    }
-    Ok(None)
-}
-
-/// Whether the noise is Gaussian and neither given nor frozen.
-fn free_noise(model: &Model) -> bool {
-    model.likelihood.as_gaussian().is_some_and(|g| !g.variance.given && !g.variance.frozen)
-}
-
-/// Adds to the noise variance what the inducing points leave unexplained in the mean of the rows:
-/// the pilot knew nothing of them, and a bound that starts with noise far below falls off a cliff.
-fn widen_noise(model: &mut Model, x: Mat<f64>, y: Mat<f64>, engine: &dyn Engine) -> Result<()> {
-    let rows = x.nrows() as f64;
-    let unexplained = match model.evaluate(engine, &InMemory::new(x, y)?) {
-        Ok(evaluation) => evaluation.diagnostics.unexplained / rows,
-        Err(error) if error.is_recoverable() => 0.0,
-        Err(error) => return Err(error),
-    };
-    let noise = model.noise() + unexplained.max(0.0);
-    model.set("likelihood.variance", &[noise])
-}
-
-/// Inducing points as the options say, chosen from the rows `x`.
-fn select_inducing(
-    model: &Model,
-    x: MatRef<f64>,
-    count: usize,
-    options: &FitOptions,
-) -> Result<select::Selected> {
-    if options.selection == Selection::KMeans {
-        // distances as the kernel sees them: an input that hardly matters should not spread points
-        let mut relevance = vec![0.0; x.ncols()];
-        model.kernel().relevance(&mut relevance);
-        if relevance.iter().any(|r| *r > 0.0) {
-            let seen = Mat::from_fn(x.nrows(), x.ncols(), |i, q| x[(i, q)] * relevance[q]);
-            let mut selected =
-                options.selection.choose(seen.as_ref(), count, options.seed, None)?;
-            let centres = &mut selected.points;
-            let means: Vec<f64> = (0..x.ncols())
-                .map(|q| column(x, q).iter().sum::<f64>() / x.nrows() as f64)
-                .collect();
-            for q in 0..x.ncols() {
-                for v in centres.col_as_slice_mut(q) {
-                    *v = if relevance[q] > 0.0 { *v / relevance[q] } else { means[q] };
-                }
-            }
-            return Ok(selected);
-        }
-    }
-    if options.selection != Selection::GreedyVariance {
-        return options.selection.choose(x, count, options.seed, None);
-    }
-    let mut diag = vec![0.0; x.nrows()];
-    model.kernel().diag(x, &mut diag);
-    let mut column = |index: usize| {
-        let mut column = Mat::zeros(x.nrows(), 1);
-        let row = Mat::from_fn(1, x.ncols(), |_, q| x[(index, q)]);
-        let mut tape = kernels::Tape::off();
-        model.kernel().evaluate(x, Some(row.as_ref()), column.as_mut(), &mut tape);
-        Ok(column.col_as_slice(0).to_vec())
-    };
-    let prior = select::Prior { diag: &diag, column: &mut column };
-    options.selection.choose(x, count, options.seed, Some(prior))
 }

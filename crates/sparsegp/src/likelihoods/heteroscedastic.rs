@@ -18,26 +18,6 @@ use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-/// Registry entry.
-pub const GAUSSIAN: Entry = Entry {
-    name: Normal::NAME,
-    aliases: &["heteroscedastic-gaussian", "heteroskedastic"],
-    about: "Gaussian noise whose standard deviation is a function of the input",
-    targets: "numbers",
-    latents: "2",
-    build: |args| Ok(Box::new(HeteroscedasticGaussian::from_json(&args.json())?)),
-};
-
-/// Registry entry.
-pub const STUDENT_T: Entry = Entry {
-    name: StudentT::NAME,
-    aliases: &["heteroskedastic-student-t"],
-    about: "Student's t noise whose scale is a function of the input",
-    targets: "numbers",
-    latents: "2",
-    build: |args| Ok(Box::new(HeteroscedasticStudentT::from_json(&args.json())?)),
-};
-
 /// How the second latent function becomes a standard deviation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -206,6 +186,10 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         N::NAME
     }
 
+    fn separate_kernels(&self) -> bool {
+        true
+    }
+
     fn latents(&self) -> usize {
         2
     }
@@ -327,3 +311,22 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         Box::new(self.clone())
     }
 }
+/// Registry entry.
+pub const GAUSSIAN: Entry = Entry {
+    name: Normal::NAME,
+    aliases: &["heteroscedastic", "hetero"],
+    about: "normal noise whose standard deviation is a function of the inputs",
+    targets: "numbers",
+    latents: "2: mean, log standard deviation",
+    build: |args| Ok(Box::new(HeteroscedasticGaussian::from_json(&args.json())?)),
+};
+
+/// Registry entry.
+pub const STUDENT_T: Entry = Entry {
+    name: StudentT::NAME,
+    aliases: &["hetero-student-t"],
+    about: "Student's t noise whose scale is a function of the inputs",
+    targets: "numbers",
+    latents: "2: location, log scale",
+    build: |args| Ok(Box::new(HeteroscedasticStudentT::from_json(&args.json())?)),
+};

@@ -5,16 +5,6 @@ use super::multi::{sigmoid, softplus};
 use super::multi_scores::{Normalised, Score};
 use super::registry::Entry;
 
-/// Registry entry.
-pub const ENTRY: Entry = Entry {
-    name: Logistic::NAME,
-    aliases: &[],
-    about: "classes by logistic-softmax: like softmax, with bounded scores",
-    targets: "classes 0, 1, …",
-    latents: "one per class",
-    build: |args| Ok(Box::new(LogisticSoftmax::from_json(&args.json())?)),
-};
-
 /// s(f) = σ(f).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Logistic;
@@ -34,3 +24,12 @@ impl Score for Logistic {
         p.ln() - (-p).ln_1p()
     }
 }
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: Logistic::NAME,
+    aliases: &["logisticsoftmax"],
+    about: "classes with probabilities in proportion to sigmoid(f)",
+    targets: "classes",
+    latents: "one per class",
+    build: |args| Ok(Box::new(LogisticSoftmax::from_json(&args.json())?)),
+};

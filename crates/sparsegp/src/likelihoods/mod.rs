@@ -86,6 +86,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         1
     }
 
+    /// Whether the latent functions of a target differ in kind, so that each should have a kernel of
+    /// its own.
+    fn separate_kernels(&self) -> bool {
+        false
+    }
+
     /// Number of classes, if targets are classes.
     fn classes(&self) -> Option<usize> {
         None
@@ -168,18 +174,6 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
 
     /// A copy.
     fn clone_box(&self) -> Box<dyn Likelihood>;
-}
-
-/// A likelihood from its JSON.
-///
-/// # Errors
-/// [`crate::Error::Invalid`] for an unknown one.
-pub fn build(json: &Value) -> crate::error::Result<Box<dyn Likelihood>> {
-    let mut likelihood = Gaussian::new(1.0);
-    if let Some(value) = json.get("variance") {
-        likelihood.variance.read_json("likelihood.variance", value)?;
-    }
-    Ok(Box::new(likelihood))
 }
 
 impl Clone for Box<dyn Likelihood> {

@@ -46,8 +46,8 @@ pub const REGISTRY: &[Entry] = &[
     heteroscedastic::GAUSSIAN,
     heteroscedastic::STUDENT_T,
     softmax::ENTRY,
-    logistic_softmax::ENTRY,
     robust_max::ENTRY,
+    logistic_softmax::ENTRY,
 ];
 
 /// The entry of a registered name or alias, in any capitals.
@@ -123,6 +123,13 @@ pub struct Args<'a> {
 }
 
 impl Args<'_> {
+    /// The whole object, with the name that is written.
+    pub fn json(&self) -> Value {
+        let mut entries = self.entries.clone();
+        entries.insert("type".into(), Value::String(self.name.into()));
+        Value::Object(entries)
+    }
+
     /// An [`Error::Spec`] for these arguments.
     pub fn wrong(&self, reason: String) -> Error {
         Error::Spec {
@@ -146,11 +153,6 @@ impl Args<'_> {
                 all.join(", ")
             ))),
         }
-    }
-
-    /// All of them, for likelihoods that read themselves.
-    pub fn json(&self) -> Value {
-        Value::Object(self.entries.clone())
     }
 
     /// An entry as it stands.

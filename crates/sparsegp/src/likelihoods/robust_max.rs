@@ -18,16 +18,6 @@ use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-/// Registry entry.
-pub const ENTRY: Entry = Entry {
-    name: "robust-max",
-    aliases: &["robustmax"],
-    about: "classes by the largest latent function, with errors: robust-max(classes=3)",
-    targets: "classes 0, 1, …",
-    latents: "one per class",
-    build: |args| Ok(Box::new(RobustMax::from_json(&args.json())?)),
-};
-
 /// Classes by the largest latent function, with errors.
 #[derive(Clone, Debug)]
 pub struct RobustMax {
@@ -330,3 +320,12 @@ impl Likelihood for RobustMax {
         Box::new(self.clone())
     }
 }
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "robust-max",
+    aliases: &["robustmax"],
+    about: "the class of the largest latent value, with a small chance of any other",
+    targets: "classes",
+    latents: "one per class",
+    build: |args| Ok(Box::new(RobustMax::from_json(&args.json())?)),
+};

@@ -3,16 +3,6 @@
 use super::multi_scores::{Normalised, Score};
 use super::registry::Entry;
 
-/// Registry entry.
-pub const ENTRY: Entry = Entry {
-    name: Exponential::NAME,
-    aliases: &["multiclass"],
-    about: "classes by softmax: softmax(classes=3)",
-    targets: "classes 0, 1, …",
-    latents: "one per class",
-    build: |args| Ok(Box::new(Softmax::from_json(&args.json())?)),
-};
-
 /// s(f) = eᶠ.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exponential;
@@ -31,3 +21,12 @@ impl Score for Exponential {
         p.ln()
     }
 }
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: Exponential::NAME,
+    aliases: &["categorical", "multiclass"],
+    about: "classes with probabilities in proportion to e^f",
+    targets: "classes",
+    latents: "one per class",
+    build: |args| Ok(Box::new(Softmax::from_json(&args.json())?)),
+};

@@ -36,6 +36,7 @@ fn factor(model: &Model, data: &dyn Source, tape: Tape) -> Result<Factored> {
         )));
     }
     let noise = model.gaussian()?.variance.scalar();
+    super::plain_rows(model, data)?;
     let (x, y) = collect(data)?;
     let n = x.nrows();
     let mut tape = tape;

@@ -176,6 +176,17 @@ pub(crate) fn finite(value: f64, what: &str) -> Result<f64> {
     if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
 }
 
+/// Refuses rows that bring more than inputs and targets.
+pub(crate) fn plain_rows(model: &Model, data: &dyn Source) -> Result<()> {
+    if data.is_plain() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "method `{}` knows neither weights nor exposures, trials or noise variances of rows; use `svgp`",
+        model.method.name()
+    )))
+}
+
 /// All rows of a data set in memory.
 pub(crate) fn collect(data: &dyn Source) -> Result<(Mat<f64>, Mat<f64>)> {
     let mut x = Mat::zeros(data.rows(), data.inputs());

@@ -1,5 +1,9 @@
 //! The training loop: optimiser steps on a model's objective, watched.
 
+mod stochastic;
+
+pub use stochastic::{Checkpointer, StochasticOptions, Surroundings, TrainingState, train_batches};
+
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};

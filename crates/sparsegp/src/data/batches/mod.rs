@@ -83,7 +83,8 @@ impl Minibatch {
 
     /// Room for `rows` rows, with side columns where there are some. Allocates only to grow.
     fn resize(&mut self, rows: usize, shape: Shape) {
-        for (mat, columns) in [(&mut self.rows.x, shape.inputs), (&mut self.rows.y, shape.outputs)] {
+        for (mat, columns) in [(&mut self.rows.x, shape.inputs), (&mut self.rows.y, shape.outputs)]
+        {
             mat.resize_with(rows, columns, |_, _| 0.0);
         }
         self.rows.weights.resize(if shape.weights { rows } else { 0 }, 1.0);

@@ -125,11 +125,7 @@ impl ShuffledTable {
 
 impl Stretches {
     /// Calls `f` with the next `rows` rows: stretch, indices of rows in it, place of the first one.
-    fn take(
-        &mut self,
-        rows: usize,
-        f: &mut dyn FnMut(&Stretch, &[usize], usize),
-    ) -> Result<()> {
+    fn take(&mut self, rows: usize, f: &mut dyn FnMut(&Stretch, &[usize], usize)) -> Result<()> {
         let mut place = 0;
         while place < rows {
             let Some(stretch) = &self.current else {

@@ -154,7 +154,8 @@ fn the_estimates_of_an_epoch_average_to_the_sum_and_each_has_no_bias() {
     }
     // Sampling b of n without replacement: variance n²/b (1 − b/n) s² with divisor n − 1.
     let n = 10.0;
-    let s2 = data.y.col_as_slice(0).iter().map(|y| (y - total / n).powi(2)).sum::<f64>() / (n - 1.0);
+    let s2 =
+        data.y.col_as_slice(0).iter().map(|y| (y - total / n).powi(2)).sum::<f64>() / (n - 1.0);
     for (t, b) in [4.0, 3.0, 3.0].into_iter().enumerate() {
         let variance = n * n / b * (1.0 - b / n) * s2;
         let error = sums[t] / f64::from(epochs) - total;
@@ -245,8 +246,9 @@ fn row_groups_come_in_another_order_in_every_epoch() {
     };
     assert!(firsts(&csv).iter().all(|&row| row == 0));
     let mut found = firsts(&parquet);
-    // Stretches of one row: the first row of a row group begins the epoch (11 rows are left out).
-    let first_usable = [0, 1, 298, 305, 799];
+    // Stretches of one row: the first row of a row group begins the epoch.
+    let usable_before = |row: usize| (0..row).filter(|i| i % 97 != 5).count();
+    let first_usable = [0, 1, 301, 308, 808].map(usable_before);
     assert!(found.iter().all(|row| first_usable.contains(row)), "{found:?}");
     found.sort_unstable();
     found.dedup();
@@ -295,9 +297,8 @@ fn timing_does_not_matter() {
 #[test]
 fn a_changed_file_is_an_error_and_the_run_goes_on_when_it_is_back() {
     let folder = Folder::new();
-    let text = |n: usize| {
-        (0..n).fold("a,y\n".to_owned(), |text, i| text + &format!("{i},{}\n", i * i))
-    };
+    let text =
+        |n: usize| (0..n).fold("a,y\n".to_owned(), |text, i| text + &format!("{i},{}\n", i * i));
     let path = folder.write("c.csv", text(100));
     let selected = super::Table::open(&path).unwrap().select(&Selection::targets(["y"])).unwrap();
     let source = selected.stream().unwrap();

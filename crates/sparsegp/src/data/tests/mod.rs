@@ -2,8 +2,10 @@
 
 mod batches;
 mod csv;
+mod labels;
 mod malformed;
 mod parquet;
+mod side;
 mod split;
 mod stream;
 

@@ -152,6 +152,7 @@ pub(super) fn first_pass(
     data: &dyn Source,
 ) -> Result<Pass> {
     let noise = model.gaussian()?.variance.scalar();
+    crate::methods::plain_rows(model, data)?;
     let outputs = data.outputs() as f64;
     let c = match term.pooling() {
         Pooling::Total => RowSlopes::Constant(0.0),

@@ -1,0 +1,208 @@
+//! Labels of a class target: texts, numbers or truth values become the codes 0, 1, ….
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// The labels of a class target; the code of a label is its place. They stand in their natural order:
+/// by value if all are numbers, else as texts (so `false` before `true`).
+///
+/// Labels are compared as texts after numbers have been written in one way (`1`, `1.0` and `01` are
+/// `1`), truth values too (`True` is `true`), and blanks around have been cut.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct Classes(Vec<String>);
+
+impl Classes {
+    /// More labels than this are taken for a mistake.
+    pub const MOST: usize = 1000;
+
+    /// From labels in any order; repeated ones count once.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for fewer than two classes or more than [`Classes::MOST`].
+    pub fn new(labels: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
+        let mut labels: Vec<String> =
+            labels.into_iter().map(|label| canonical(label.as_ref())).collect();
+        let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
+        match numbers {
+            Some(numbers) => {
+                let mut both: Vec<(f64, String)> = numbers.into_iter().zip(labels).collect();
+                both.sort_by(|a, b| a.0.total_cmp(&b.0));
+                labels = both.into_iter().map(|(_, label)| label).collect();
+            }
+            None => labels.sort(),
+        }
+        labels.dedup();
+        Self::try_from(labels)
+    }
+
+    /// The labels, in the order of their codes.
+    pub fn labels(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Number of classes C, at least 2.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The label of a code.
+    pub fn label(&self, code: usize) -> Option<&str> {
+        self.0.get(code).map(String::as_str)
+    }
+
+    /// The code of a label.
+    pub fn code(&self, label: &str) -> Option<usize> {
+        let label = canonical(label);
+        self.0.iter().position(|known| *known == label)
+    }
+}
+
+/// Labels in the order of their codes, as in a model file.
+impl TryFrom<Vec<String>> for Classes {
+    type Error = Error;
+
+    fn try_from(labels: Vec<String>) -> Result<Self> {
+        let mut seen = std::collections::HashSet::new();
+        if let Some(twice) = labels.iter().find(|label| !seen.insert(label.as_str())) {
+            return Err(Error::Invalid(format!("the class `{twice}` is given twice")));
+        }
+        match &labels[..] {
+            [] => Err(Error::Invalid("there is no class: no label was found".into())),
+            [one] => Err(Error::Invalid(format!(
+                "there is only one class, `{one}`: a classifier needs at least two"
+            ))),
+            many if many.len() > Self::MOST => Err(Error::Invalid(too_many())),
+            _ => Ok(Self(labels)),
+        }
+    }
+}
+
+impl From<Classes> for Vec<String> {
+    fn from(classes: Classes) -> Self {
+        classes.0
+    }
+}
+
+fn too_many() -> String {
+    format!(
+        "there are more than {} different labels: is it a label, or a number to be predicted, or \
+         an identifier?",
+        Classes::MOST
+    )
+}
+
+/// A label as it is compared.
+fn canonical(label: &str) -> String {
+    let label = label.trim();
+    match label.parse::<f64>() {
+        // Adding 0 turns −0 into 0.
+        Ok(number) if number.is_finite() => (number + 0.0).to_string(),
+        _ if label.eq_ignore_ascii_case("true") => "true".into(),
+        _ if label.eq_ignore_ascii_case("false") => "false".into(),
+        _ => label.into(),
+    }
+}
+
+/// Turns labels into codes during a pass over a file.
+#[derive(Debug, Default)]
+pub(super) struct Encoder {
+    codes: HashMap<String, usize>,
+    /// Whether other labels are refused; else they get the next code, which is provisional.
+    closed: bool,
+}
+
+impl Encoder {
+    pub fn new(known: Option<&Classes>) -> Self {
+        let labels = known.map_or(&[][..], Classes::labels);
+        let codes = labels.iter().zip(0..).map(|(label, code)| (label.clone(), code)).collect();
+        Self { codes, closed: known.is_some() }
+    }
+
+    /// The code of a label.
+    ///
+    /// # Errors
+    /// What is wrong with it, for an error that names the cell.
+    pub fn encode(&mut self, label: &str) -> Result<f64, String> {
+        let label = canonical(label);
+        if let Some(&code) = self.codes.get(&label) {
+            return Ok(code as f64);
+        }
+        if self.closed {
+            return Err(format!(
+                "`{label}` is none of the classes that the model knows: {}",
+                listed(self.classes_by_code())
+            ));
+        }
+        if self.codes.len() == Classes::MOST {
+            return Err(too_many());
+        }
+        let code = self.codes.len();
+        self.codes.insert(label, code);
+        Ok(code as f64)
+    }
+
+    /// The labels seen.
+    pub fn labels(&self) -> impl Iterator<Item = &String> {
+        self.codes.keys()
+    }
+
+    fn classes_by_code(&self) -> Vec<&str> {
+        let mut all: Vec<_> = self.codes.iter().collect();
+        all.sort_by_key(|(_, code)| **code);
+        all.into_iter().map(|(label, _)| label.as_str()).collect()
+    }
+}
+
+/// The first of some labels, for an error.
+fn listed(labels: Vec<&str>) -> String {
+    const MOST: usize = 10;
+    let first: Vec<String> = labels.iter().take(MOST).map(|label| format!("`{label}`")).collect();
+    match labels.len().saturating_sub(MOST) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_in_their_natural_order() {
+        let labels = |given: &[&str]| Classes::new(given).unwrap().labels().join(" ");
+        assert_eq!(labels(&["10", "9", "-1", "2.50"]), "-1 2.5 9 10");
+        assert_eq!(labels(&["b", "10", "9", " a "]), "10 9 a b");
+        assert_eq!(labels(&["True", "false", "TRUE"]), "false true");
+        assert_eq!(labels(&["1.0", "01", "-0", "0"]), "0 1");
+    }
+
+    #[test]
+    fn codes_and_labels_are_inverse_and_survive_a_file() {
+        let classes = Classes::new(["7", "30", "-2"]).unwrap();
+        for code in 0..classes.count() {
+            assert_eq!(classes.code(classes.label(code).unwrap()), Some(code));
+        }
+        assert_eq!(
+            (classes.code("7.0"), classes.code("8"), classes.label(3)),
+            (Some(1), None, None)
+        );
+        let text = serde_json::to_string(&classes).unwrap();
+        assert_eq!(text, r#"["-2","7","30"]"#);
+        assert_eq!(serde_json::from_str::<Classes>(&text).unwrap(), classes);
+        assert!(serde_json::from_str::<Classes>(r#"["a","a"]"#).is_err());
+    }
+
+    #[test]
+    fn too_few_and_too_many_classes_are_refused() {
+        let fails = |labels: Vec<String>, part: &str| {
+            let text = Classes::new(labels).unwrap_err().to_string();
+            assert!(text.contains(part), "{text}");
+        };
+        fails(vec![], "no class");
+        fails(vec!["a".into(), "a ".into()], "only one class, `a`");
+        fails((0..1001).map(|i| i.to_string()).collect(), "more than 1000 different labels: is it");
+        assert_eq!(Classes::new((0..1000).map(|i| i.to_string())).unwrap().count(), 1000);
+    }
+}

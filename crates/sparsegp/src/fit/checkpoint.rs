@@ -1,0 +1,62 @@
+//! Going on with a training: from its checkpoint, or with a model that was saved.
+
+use super::{Dataset, FitOptions, Fitted};
+use crate::error::{Error, Result};
+use crate::io;
+use crate::train::TrainingState;
+use std::path::Path;
+
+/// Refuses a model whose columns or scales are not those of the data.
+pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
+    let lists = [
+        ("inputs", &fitted.input_names, &dataset.input_names),
+        ("targets", &fitted.target_names, &dataset.target_names),
+    ];
+    for (what, own, given) in lists {
+        if own != given {
+            return Err(Error::Invalid(format!(
+                "the model's {what} are {}, those of the data {}",
+                own.join(", "),
+                given.join(", ")
+            )));
+        }
+    }
+    if fitted.classes != dataset.classes {
+        return Err(Error::Invalid("the model knows other classes than the data have".into()));
+    }
+    if fitted.scaler != dataset.scaler {
+        return Err(Error::Invalid(
+            "the data are not scaled as the model's were: other rows, or give the model's scaler"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// The model and the state of a checkpoint, if they are of this training.
+pub(super) fn load(
+    path: &Path,
+    dataset: &Dataset,
+    options: &FitOptions,
+) -> Result<(Fitted, TrainingState)> {
+    let other = |reason: String| Error::File {
+        path: path.into(),
+        reason: format!(
+            "is no checkpoint of this training ({reason}); remove it or name another file"
+        ),
+    };
+    let (fitted, state) = io::load_checkpoint(path)?;
+    let state =
+        state.ok_or_else(|| other("it holds a model without a state of training".into()))?;
+    same_columns(&fitted, dataset).map_err(|e| other(e.to_string()))?;
+    if (fitted.rows, fitted.seed) != (dataset.source.rows(), options.seed) {
+        return Err(other(format!(
+            "it is of {} rows with seed {}, not of {} with {}",
+            fitted.rows,
+            fitted.seed,
+            dataset.source.rows(),
+            options.seed
+        )));
+    }
+    Ok((fitted, state))
+}

@@ -1,0 +1,181 @@
+//! The pilot: hyperparameters to start from, by exact inference on a few rows.
+
+use super::FitOptions;
+use crate::data::InMemory;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::kernels::Unit;
+use crate::likelihoods::{Gaussian, Target};
+use crate::linalg::{Mat, MatRef, column};
+use crate::means;
+use crate::methods;
+use crate::model::Model;
+use crate::params::{Param, Shape, Transform};
+use crate::rng;
+use crate::train::{Observer, TrainOptions, train};
+
+/// Iterations of the pilot: enough for lengthscales that deserve inducing points.
+const PILOT_ITERATIONS: usize = 60;
+
+/// Least noise variance in the pilot, as a part of the starting one (a tenth of the variance).
+const PILOT_NOISE: f64 = 1e-2;
+
+/// Trains the hyperparameters that nobody gave by exact inference on a few rows. A pilot that fails
+/// leaves the starting values as they are and a warning: it is a help, not a condition.
+///
+/// With another likelihood than Gaussian noise the pilot regresses on guesses of the latent function,
+/// row by row what makes the target likely ([`crate::likelihoods::Likelihood::initialise`]), and only
+/// lengthscales are taken from it.
+pub(super) fn pilot(
+    model: &mut Model,
+    sample: &InMemory,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Option<String>> {
+    let known: Vec<usize> = (0..sample.x.nrows())
+        .filter(|i| (0..sample.y.ncols()).all(|p| !sample.y[(*i, p)].is_nan()))
+        .collect();
+    let mut generator = rng::stream(options.seed, "rows of the pilot");
+    let rows = rng::permutation(&mut generator, known.len(), options.pilot.min(known.len()));
+    let rows: Vec<usize> = rows.into_iter().map(|i| known[i]).collect();
+    if rows.len() < 2 {
+        return Ok(None);
+    }
+    let gaussian = model.likelihood.as_gaussian().is_some();
+    let mut trial = if gaussian { model.clone() } else { surrogate(model, &sample.x)? };
+    trial.method = &methods::Exact;
+    trial.q = None;
+    trial.kernels.truncate(1);
+    let x = Mat::from_fn(rows.len(), sample.x.ncols(), |i, j| sample.x[(rows[i], j)]);
+    let y = match gaussian {
+        true => Mat::from_fn(rows.len(), sample.y.ncols(), |i, j| sample.y[(rows[i], j)]),
+        false => guesses(model, sample, &rows),
+    };
+    let data = InMemory::new(x, y)?;
+    for (_, param) in trial.params_mut() {
+        param.frozen |= param.given;
+    }
+    // a thousand rows without noise would make K + σ²I singular and tell nothing about lengthscales
+    if let Some(gaussian) = trial.likelihood.as_gaussian_mut()
+        && !gaussian.variance.frozen
+    {
+        let start = gaussian.variance.scalar();
+        let lower = PILOT_NOISE * start;
+        gaussian.variance = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
+    }
+    let train_options =
+        TrainOptions { max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
+    // iterations of the pilot are nobody's business, an interruption is
+    struct Quiet<'a>(&'a mut dyn Observer);
+    impl Observer for Quiet<'_> {
+        fn interrupted(&self) -> bool {
+            self.0.interrupted()
+        }
+    }
+    match train(&mut trial, engine, &data, &train_options, &mut Quiet(observer)) {
+        Ok(_) => {}
+        Err(error) if error.is_recoverable() => {
+            return Ok(Some(format!(
+                "the pilot on {} rows failed ({error}); training starts from the plain values",
+                rows.len()
+            )));
+        }
+        Err(error) => return Err(error),
+    }
+    if gaussian && model.kernels.len() == 1 {
+        for ((path, param), (_, found)) in model.params_mut().into_iter().zip(trial.params()) {
+            param.set(&path, found.value())?;
+        }
+        return Ok(None);
+    }
+    take_lengthscales(model, &trial)?;
+    Ok(None)
+}
+
+/// A Gaussian model of guesses of the latent function, of about unit variance.
+fn surrogate(model: &Model, x: &Mat<f64>) -> Result<Model> {
+    Ok(Model {
+        mean: means::by_name("zero", x.ncols(), 1)?,
+        likelihood: Box::new(Gaussian::new(0.1)),
+        inducing: Vec::new(),
+        ..model.clone()
+    })
+}
+
+/// Guesses of the latent functions, standardised: one column per target column, or one per class.
+fn guesses(model: &Model, sample: &InMemory, rows: &[usize]) -> Mat<f64> {
+    let k = if model.likelihood.classes().is_some() { model.likelihood.latents() } else { 1 };
+    let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    let outputs = sample.y.ncols();
+    let mut all = Mat::zeros(rows.len(), outputs * k);
+    for (at, i) in rows.iter().enumerate() {
+        let extra = sample.extra.get(*i).copied().unwrap_or(default);
+        for p in 0..outputs {
+            let target = Target { y: sample.y[(*i, p)], extra };
+            let guess = model.likelihood.clone().initialise(&[target]);
+            (0..k).for_each(|l| all[(at, p * k + l)] = guess[l]);
+        }
+    }
+    for j in 0..all.ncols() {
+        let values = column(all.as_ref(), j);
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+        let sd = if sd > 0.0 && sd.is_finite() { sd } else { 1.0 };
+        all.col_as_slice_mut(j).iter_mut().for_each(|v| *v = (*v - mean) / sd);
+    }
+    all
+}
+
+/// Copies what is no variance from the trial's kernel to every kernel of the same structure.
+fn take_lengthscales(model: &mut Model, trial: &Model) -> Result<()> {
+    let is_variance = |unit: &Option<Unit>| unit.is_some_and(|u| u.output != 0);
+    let from = trial.kernel();
+    let units = from.units();
+    for kernel in &mut model.kernels {
+        let paths = |k: &dyn crate::kernels::Kernel| -> Vec<(String, usize)> {
+            k.params().into_iter().map(|(path, p)| (path, p.len())).collect()
+        };
+        if paths(&**kernel) != paths(from) {
+            continue;
+        }
+        let mut units = units.iter();
+        for ((path, param), (_, found)) in kernel.params_mut().into_iter().zip(from.params()) {
+            let own: Vec<_> = units.by_ref().take(param.len()).collect();
+            if !own.into_iter().any(is_variance) && !param.given {
+                param.set(&path, found.value())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the noise is Gaussian and neither given nor frozen.
+pub(super) fn free_noise(model: &Model) -> bool {
+    model.likelihood.as_gaussian().is_some_and(|g| !g.variance.given && !g.variance.frozen)
+}
+
+/// Adds to the noise variance what the inducing points leave unexplained in the mean of the rows:
+/// the pilot knew nothing of them, and a bound that starts with noise far below falls off a cliff.
+pub(super) fn widen_noise(model: &mut Model, x: MatRef<f64>, engine: &dyn Engine) -> Result<()> {
+    let rows = x.nrows() as f64;
+    let collapsed = methods::find("titsias2009")?.method;
+    let trial = Model {
+        method: collapsed,
+        q: None,
+        kernels: model.kernels[..1].to_vec(),
+        inducing: model.inducing[..1].to_vec(),
+        mean: means::by_name("zero", x.ncols(), 1)?,
+        ..model.clone()
+    };
+    // it does not depend on the targets
+    let rest = InMemory::new(x.to_owned(), Mat::zeros(x.nrows(), 1))?;
+    let unexplained = match trial.evaluate(engine, &rest) {
+        Ok(evaluation) => evaluation.diagnostics.unexplained / rows,
+        Err(error) if error.is_recoverable() => 0.0,
+        Err(error) => return Err(error),
+    };
+    let noise = model.noise() + unexplained.max(0.0);
+    model.set("likelihood.variance", &[noise])
+}

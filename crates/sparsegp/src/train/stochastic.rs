@@ -1,0 +1,434 @@
+//! Training by minibatches: Adam on the hyperparameters, and on q by Adam or natural gradients.
+//!
+//! One iteration draws a minibatch, passes over it once at the present parameters, moves q by a
+//! natural-gradient step (or by Adam) and the rest by Adam: both from the same pass. A natural step
+//! is tried with its full rate and, where the likelihood is not Gaussian noise, kept only if the
+//! bound of this minibatch did not fall: else the rate is halved, up to ten times.
+
+use super::{Event, Observer, TracePoint, TrainReport, hyperparameters};
+use crate::data::{Batches, Minibatch, Position, Source};
+use crate::engine::{Engine, Want};
+use crate::error::{Error, Result};
+use crate::methods::{Diagnostics, Step, Uncollapsed};
+use crate::model::{Model, Posterior};
+use crate::optim::{Adam, AdamOptions, Objective, Optimiser};
+use crate::params::{free_gradient, log_prior};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// How to train by minibatches.
+#[derive(Clone, Debug)]
+pub struct StochasticOptions {
+    /// Most epochs.
+    pub epochs: usize,
+    /// Adam; its `multipliers` are for the free numbers and may be empty.
+    pub adam: AdamOptions,
+    /// Factor of the learning rate for inducing points.
+    pub inducing_rate: f64,
+    /// Size of natural-gradient steps of q, 0 < ρ ≤ 1; the schedule of `adam` applies to it too. None
+    /// to train q by Adam.
+    pub natural: Option<f64>,
+    /// Epochs without a better density of held-out rows after which training ends; the best state is
+    /// kept. Without held-out rows it has no effect.
+    pub patience: usize,
+    /// Seconds between checkpoints, if somebody takes them.
+    pub checkpoint_seconds: f64,
+}
+
+impl Default for StochasticOptions {
+    fn default() -> Self {
+        Self {
+            epochs: 100,
+            adam: AdamOptions::default(),
+            inducing_rate: 1.0,
+            natural: Some(0.1),
+            patience: 10,
+            checkpoint_seconds: 60.0,
+        }
+    }
+}
+
+/// Everything that training needs to go on beside the model: what a checkpoint holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainingState {
+    /// The batch that comes next.
+    pub position: Position,
+    /// Adam with its moments.
+    pub adam: Adam,
+    /// Sum of the bound's estimates of this epoch, weighted by rows, and rows.
+    pub epoch: (f64, f64),
+    /// Steps of q that failed or were shortened.
+    pub shortened: usize,
+    /// Evaluations that failed.
+    pub failures: usize,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Seconds spent, earlier runs included.
+    pub seconds: f64,
+    /// One point per epoch.
+    pub trace: Vec<TracePoint>,
+    /// Best mean log density of held-out rows, the epoch after which it was reached, and all
+    /// parameters there.
+    pub best: Option<(f64, usize, Vec<f64>)>,
+    /// What the numerics had to do.
+    pub diagnostics: Diagnostics,
+}
+
+/// Takes a checkpoint of a model in training.
+pub type Checkpointer<'a> = &'a mut dyn FnMut(&Model, &TrainingState) -> Result<()>;
+
+/// What training by minibatches meets beside the model and the batches.
+#[derive(Default)]
+pub struct Surroundings<'a> {
+    /// Rows whose density decides when to stop.
+    pub held_out: Option<&'a dyn Source>,
+    /// A state to go on from, for the model that was saved with it.
+    pub resume: Option<TrainingState>,
+    /// Called now and then, and at the end of the training.
+    pub checkpoint: Option<Checkpointer<'a>>,
+}
+
+/// The bound of one minibatch, negated, as Adam sees it.
+struct OneBatch<'a> {
+    model: &'a mut Model,
+    method: &'a Uncollapsed,
+    engine: &'a dyn Engine,
+    batch: &'a Minibatch,
+    /// The last pass that succeeded.
+    step: Option<Step>,
+    failures: usize,
+}
+
+impl Objective for OneBatch<'_> {
+    fn dim(&self) -> usize {
+        self.model.params().iter().filter(|(_, p)| !p.frozen).map(|(_, p)| p.len()).sum()
+    }
+
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        self.model.set_free_values(x);
+        self.step = None;
+        let pass = self.method.step(self.model, self.engine, self.batch, Want::Gradients);
+        let mut step = pass.inspect_err(|e| self.failures += usize::from(e.is_recoverable()))?;
+        let params = self.model.params();
+        let mut slopes = step.gradient(self.model);
+        let value = step.value + log_prior(&params, &mut slopes);
+        for (target, slope) in gradient.iter_mut().zip(free_gradient(&params, &slopes)) {
+            *target = -slope;
+        }
+        self.step = Some(step);
+        Ok(-value)
+    }
+}
+
+/// Halvings of a natural-gradient step before it is given up.
+const HALVINGS: usize = 10;
+
+/// Moves q by a natural-gradient step from what `step` saw. Returns how often the rate was halved;
+/// `None` if no step was possible.
+fn move_q(
+    model: &mut Model,
+    method: &Uncollapsed,
+    engine: &dyn Engine,
+    batch: &Minibatch,
+    step: &Step,
+    rate: f64,
+) -> Result<Option<usize>> {
+    let before = model.q.clone();
+    // Gaussian noise makes the bound quadratic in q's natural parameters: no step up to 1 overshoots
+    let certain = model.likelihood.as_gaussian().is_some();
+    let mut rate = rate;
+    for halvings in 0..=HALVINGS {
+        match step.natural(model, rate) {
+            Ok(()) if certain => return Ok(Some(halvings)),
+            Ok(()) => match method.step(model, engine, batch, Want::Value) {
+                Ok(moved) if moved.value >= step.value - 1e-10 * step.value.abs() => {
+                    return Ok(Some(halvings));
+                }
+                Ok(_) => {}
+                Err(error) if error.is_recoverable() => {}
+                Err(error) => return Err(error),
+            },
+            Err(error) if error.is_recoverable() => {}
+            Err(error) => return Err(error),
+        }
+        model.q.clone_from(&before);
+        rate *= 0.5;
+    }
+    Ok(None)
+}
+
+/// Mean log density of rows.
+fn density(model: &Model, data: &dyn Source) -> Result<f64> {
+    const PART: usize = 256;
+    let posterior = Posterior::of_q(model)?;
+    let (mut sum, mut rows) = (0.0, 0.0);
+    data.for_each_chunk(1 << 14, &mut |chunk| {
+        let n = chunk.x.nrows();
+        let parts: Vec<Vec<f64>> = (0..n.div_ceil(PART))
+            .into_par_iter()
+            .map(|part| {
+                let own = chunk.part(part * PART, PART.min(n - part * PART));
+                posterior.predict_log_density(own.x, own.y, own.extra)
+            })
+            .collect::<Result<_>>()?;
+        sum += parts.iter().flatten().sum::<f64>();
+        rows += n as f64;
+        Ok(())
+    })?;
+    Ok(sum / rows)
+}
+
+/// Factors of the learning rate for the free numbers.
+fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
+    if inducing_rate == 1.0 {
+        return Vec::new();
+    }
+    let trained = model.params().into_iter().filter(|(_, p)| !p.frozen);
+    trained
+        .flat_map(|(path, p)| {
+            let rate = if path.starts_with("inducing.points") { inducing_rate } else { 1.0 };
+            std::iter::repeat_n(rate, p.len())
+        })
+        .collect()
+}
+
+/// All constrained values, in the order of the parameters.
+fn all_values(model: &Model) -> Vec<f64> {
+    model.params().iter().flat_map(|(_, p)| p.value().iter().copied()).collect()
+}
+
+fn set_all_values(model: &mut Model, values: &[f64]) -> Result<()> {
+    let mut rest = values;
+    for (path, param) in model.params_mut() {
+        let (own, tail) = rest.split_at(param.len());
+        rest = tail;
+        param.set(&path, own)?;
+    }
+    Ok(())
+}
+
+/// Trains a model whose method is uncollapsed ([`crate::methods::Method::uncollapsed`]) by minibatches.
+/// The model is left at the last parameters, or at the best ones for held-out rows.
+///
+/// # Errors
+/// [`Error::Invalid`] for another method; errors that are not recoverable, and those of the
+/// checkpointer. [`Error::Interrupted`] if nothing was done before the interruption.
+pub fn train_batches(
+    model: &mut Model,
+    engine: &dyn Engine,
+    batches: &mut dyn Batches,
+    options: &StochasticOptions,
+    surroundings: Surroundings<'_>,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    let method = model.method.uncollapsed().ok_or_else(|| {
+        Error::Invalid(format!(
+            "method `{}` sees all rows at once; for minibatches use `svgp`",
+            model.method.name()
+        ))
+    })?;
+    let natural = options.natural.filter(|_| model.q.as_ref().is_some_and(|q| !q.mu.frozen));
+    let frozen = model.q.as_ref().map(|q| (q.mu.frozen, q.sqrt.frozen));
+    let freeze = |model: &mut Model, to: Option<(bool, bool)>| {
+        if let (Some(q), Some((mu, sqrt))) = (&mut model.q, to) {
+            (q.mu.frozen, q.sqrt.frozen) = (mu, sqrt);
+        }
+    };
+    if natural.is_some() {
+        freeze(model, Some((true, true)));
+    }
+    let mut run = Run { method, natural, options, engine };
+    let outcome = run.go(model, batches, surroundings, observer);
+    freeze(model, frozen);
+    outcome
+}
+
+struct Run<'a> {
+    method: &'a Uncollapsed,
+    natural: Option<f64>,
+    options: &'a StochasticOptions,
+    engine: &'a dyn Engine,
+}
+
+impl Run<'_> {
+    fn start(&self, model: &Model) -> TrainingState {
+        let adam = AdamOptions {
+            multipliers: match self.options.adam.multipliers.is_empty() {
+                true => multipliers(model, self.options.inducing_rate),
+                false => self.options.adam.multipliers.clone(),
+            },
+            ..self.options.adam.clone()
+        };
+        TrainingState {
+            position: Position::default(),
+            adam: Adam::new(model.free_values(), adam),
+            epoch: (0.0, 0.0),
+            shortened: 0,
+            failures: 0,
+            iterations: 0,
+            seconds: 0.0,
+            trace: Vec::new(),
+            best: None,
+            diagnostics: Diagnostics::default(),
+        }
+    }
+
+    fn go(
+        &mut self,
+        model: &mut Model,
+        batches: &mut dyn Batches,
+        mut surroundings: Surroundings<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let mut state = match surroundings.resume.take() {
+            Some(state) => {
+                batches.seek(state.position)?;
+                state
+            }
+            None => self.start(model),
+        };
+        let (clock, earlier) = (Instant::now(), state.seconds);
+        let mut batch = Minibatch::default();
+        let mut saved = Instant::now();
+        let stopped = loop {
+            if state.position.epoch as usize >= self.options.epochs {
+                break format!("all {} epochs done", self.options.epochs);
+            }
+            if observer.interrupted() {
+                if state.iterations == 0 {
+                    return Err(Error::Interrupted);
+                }
+                break "interrupted; what was learnt so far is kept".into();
+            }
+            batches.next(&mut batch)?;
+            let value = self.iterate(model, &batch, &mut state)?;
+            let rows = batch.rows.rows() as f64;
+            state.epoch.0 += value * rows;
+            state.epoch.1 += rows;
+            state.seconds = earlier + clock.elapsed().as_secs_f64();
+            let at = state.position;
+            state.position = batches.position();
+            let event = Event::Batch {
+                epoch: at.epoch as usize,
+                batch: at.batch,
+                per_epoch: batches.per_epoch(),
+                objective: state.epoch.0 / state.epoch.1,
+                seconds: state.seconds,
+            };
+            let mut flow = observer.event(event);
+            if state.position.epoch > at.epoch {
+                model.set_free_values(state.adam.x());
+                if let Some(stop) = self.end_of_epoch(model, &mut state, surroundings.held_out)? {
+                    break stop;
+                }
+                if let Some(point) = state.trace.last()
+                    && observer.event(Event::Iteration(point)).is_break()
+                {
+                    flow = std::ops::ControlFlow::Break(());
+                }
+            }
+            if flow.is_break() {
+                break "stopped early; what was learnt so far is kept".into();
+            }
+            if let Some(checkpoint) = &mut surroundings.checkpoint
+                && saved.elapsed().as_secs_f64() >= self.options.checkpoint_seconds
+            {
+                model.set_free_values(state.adam.x());
+                checkpoint(model, &state)?;
+                saved = Instant::now();
+            }
+        };
+        model.set_free_values(state.adam.x());
+        if let Some(checkpoint) = &mut surroundings.checkpoint {
+            checkpoint(model, &state)?;
+        }
+        if let Some((_, _, values)) = &state.best {
+            set_all_values(model, values)?;
+        }
+        let last = state.trace.last().map(|point| point.objective);
+        let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
+        Ok(TrainReport {
+            stopped,
+            converged: false,
+            iterations: state.iterations,
+            evaluations: state.adam.evaluations(),
+            failures: state.failures,
+            objective: last.or(so_far).unwrap_or(f64::NAN),
+            seconds: state.seconds,
+            diagnostics: state.diagnostics,
+            trace: state.trace,
+        })
+    }
+
+    /// One minibatch. Returns the bound at the parameters before it.
+    fn iterate(
+        &self,
+        model: &mut Model,
+        batch: &Minibatch,
+        state: &mut TrainingState,
+    ) -> Result<f64> {
+        let mut objective = OneBatch {
+            model,
+            method: self.method,
+            engine: self.engine,
+            batch,
+            step: None,
+            failures: 0,
+        };
+        let outcome = state.adam.step(&mut objective)?;
+        state.failures += objective.failures;
+        state.iterations += 1;
+        let Some(step) = objective.step else { return Ok(-outcome.value) };
+        state.diagnostics = step.diagnostics;
+        if let Some(rate) = self.natural {
+            let rate = rate * self.options.adam.schedule.factor(state.iterations - 1);
+            let halvings = move_q(model, self.method, self.engine, batch, &step, rate)?;
+            state.shortened += usize::from(halvings != Some(0));
+        }
+        Ok(-outcome.value)
+    }
+
+    /// Writes the trace and looks at the held-out rows; a reason to stop, if there is one.
+    fn end_of_epoch(
+        &self,
+        model: &Model,
+        state: &mut TrainingState,
+        held_out: Option<&dyn Source>,
+    ) -> Result<Option<String>> {
+        let epoch = state.trace.len() + 1;
+        let (sum, rows) = std::mem::take(&mut state.epoch);
+        let largest = state
+            .adam
+            .gradient()
+            .map_or(f64::NAN, |gradient| gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs())));
+        let mut point = TracePoint {
+            iteration: epoch,
+            evaluations: state.adam.evaluations(),
+            objective: sum / rows,
+            gradient_norm: largest,
+            seconds: state.seconds,
+            parameters: hyperparameters(model),
+            held_out: None,
+        };
+        let mut stop = None;
+        if let Some(data) = held_out {
+            let now = density(model, data)?;
+            point.held_out = Some(now);
+            match &state.best {
+                Some((best, at, _)) if now <= *best || now.is_nan() => {
+                    if epoch >= at + self.options.patience {
+                        stop = Some(format!(
+                            "held-out rows have been predicted no better for {} epochs; the state \
+                             after epoch {at} is kept",
+                            self.options.patience
+                        ));
+                    }
+                }
+                _ => state.best = Some((now, epoch, all_values(model))),
+            }
+        }
+        state.trace.push(point);
+        Ok(stop)
+    }
+}
