@@ -1,14 +1,18 @@
 //! Likelihoods of the other programs' files, and what these programs predict with them.
 
-use crate::support::{Outcome, Report, entries, get, items, matrix, number, numbers, own, text};
+use crate::support::{
+    Outcome, Report, by_rows, entries, get, items, matrix, number, numbers, own, text,
+};
 use crate::{likelihood, likelihood_multi};
 use serde_json::Value;
 use sparsegp::likelihoods::multi_points::Points;
 use sparsegp::likelihoods::quadrature::Nodes;
 use sparsegp::likelihoods::softmax::Softmax;
 use sparsegp::likelihoods::{Extra, Likelihood, Slopes, Target};
+use sparsegp::linalg::Mat;
 use sparsegp::model::Posterior;
 use sparsegp::params::{Named, NamedMut};
+use std::f64::consts::TAU;
 use std::sync::Arc;
 
 /// Softmax with its own draws for every row: the further number of a row is its place among them.
@@ -92,12 +96,33 @@ impl Likelihood for ByRow {
     }
 }
 
+/// Nodes and weights of the standard normal.
+struct Rule {
+    nodes: Nodes,
+    /// Sum of the probabilities given f.
+    mass: f64,
+}
+
+impl Rule {
+    /// The trapezoidal rule, so fine that no digits are missing.
+    fn fine() -> Self {
+        let step = 0.01;
+        let x: Vec<f64> = (-1200..=1200).map(|i| step * f64::from(i)).collect();
+        let w = x.iter().map(|x| step * (-0.5 * x * x).exp() / TAU.sqrt()).collect();
+        Self { nodes: Nodes { x, w }, mass: 1.0 }
+    }
+
+    fn each(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.nodes.x.iter().copied().zip(self.nodes.w.iter().copied())
+    }
+}
+
 /// How the other program integrates what it predicts.
 enum Integral {
     /// In closed form.
     Closed,
-    /// By Gauss–Hermite from what holds given f, of which `mass` is the sum over all classes.
-    Rule { nodes: Nodes, mass: f64 },
+    /// By few points from what holds given f.
+    Rule(Rule),
     /// As the likelihood here does, with the options it was given. The probabilities of all classes,
     /// which here are made to have the sum 1, may differ by so much.
     Same { probabilities: f64 },
@@ -147,10 +172,10 @@ impl Observed {
         let link = description.get("link").map(text).transpose()?;
         let integral = match (kind, link) {
             ("Gaussian", _) | ("Bernoulli", Some("probit")) => Integral::Closed,
-            _ => Integral::Rule {
+            _ => Integral::Rule(Rule {
                 nodes: Nodes::gauss_hermite(likelihood::POINTS),
                 mass: if kind == "Ordinal" { likelihood::ORDINAL_MASS } else { 1.0 },
-            },
+            }),
         };
         let further = match likelihood.extra() {
             Some(_) => Further::Constant(extra),
@@ -173,9 +198,15 @@ impl Observed {
         self.likelihood.classes().is_some() && self.likelihood.latents() > 1
     }
 
-    /// The other program's means and variances of an observation: of y, or of the indicators of all
-    /// classes.
-    fn moments(&self, extra: f64, mean: &[f64], variance: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    /// Means and variances of an observation: of y, or of the indicators of all classes. By `rule`
+    /// where the other program integrates by one.
+    fn moments(
+        &self,
+        rule: &Rule,
+        extra: f64,
+        mean: &[f64],
+        variance: &[f64],
+    ) -> (Vec<f64>, Vec<f64>) {
         let l = &*self.likelihood;
         if self.indicators() {
             let classes = 0..l.classes().unwrap_or(0);
@@ -186,14 +217,13 @@ impl Observed {
             return (p, variances);
         }
         let (mean, variance) = match &self.integral {
-            Integral::Rule { nodes, mass } => {
+            Integral::Rule(_) => {
                 let at = |f: f64| {
                     let (m, v) = l.predict(extra, &[f], &[0.0]);
-                    (mass * m, mass * (v + m * m))
+                    (rule.mass * m, rule.mass * (v + m * m))
                 };
                 let deviation = variance[0].sqrt();
-                let nodes = nodes.x.iter().zip(&nodes.w);
-                let sum = nodes.fold((0.0, 0.0), |(first, second), (x, w)| {
+                let sum = rule.each().fold((0.0, 0.0), |(first, second), (x, w)| {
                     let (m, square) = at(mean[0] + deviation * x);
                     (first + w * m, second + w * square)
                 });
@@ -204,24 +234,55 @@ impl Observed {
         (vec![mean], vec![variance])
     }
 
-    /// The other program's log E p(y | f).
-    fn log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+    /// log E p(y | f), likewise.
+    fn log_density(&self, rule: &Rule, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
         let l = &*self.likelihood;
         match &self.integral {
-            Integral::Rule { nodes, .. } => {
+            Integral::Rule(_) => {
                 let deviation = variance[0].sqrt();
-                let each = nodes.x.iter().zip(&nodes.w);
-                let terms =
-                    each.map(|(x, w)| w * l.log_prob(target, &[mean[0] + deviation * x]).exp());
-                terms.sum::<f64>().ln()
+                let density = |x| l.log_prob(target, &[mean[0] + deviation * x]).exp();
+                rule.each().map(|(x, w)| w * density(x)).sum::<f64>().ln()
             }
             _ => l.predict_log_density(target, mean, variance),
         }
     }
 
-    /// Compares a prediction of observations at `Xnew`, if `field` is one: what the other program
-    /// makes of the latent means and variances found here, and what the library makes of them, which
-    /// integrates to the end where that program has a rule of a few points.
+    /// `field` of observations at `x`, from latent means and variances there.
+    fn observations(
+        &self,
+        rule: &Rule,
+        (mean, variance): (&Mat<f64>, &Mat<f64>),
+        y: Option<&Mat<f64>>,
+        field: &str,
+    ) -> Vec<f64> {
+        let extra = self.extra(mean.nrows());
+        let k = self.likelihood.latents();
+        let mut all = Vec::new();
+        for i in 0..mean.nrows() {
+            let extra = extra.get(i).copied().unwrap_or(0.0);
+            let mut density = 0.0;
+            for p in 0..mean.ncols() / k {
+                let part =
+                    |a: &Mat<f64>| -> Vec<f64> { (0..k).map(|l| a[(i, p * k + l)]).collect() };
+                let (mean, variance) = (part(mean), part(variance));
+                if let Some(y) = y {
+                    let target = Target { y: y[(i, p)], extra };
+                    density += self.log_density(rule, target, &mean, &variance);
+                    continue;
+                }
+                let (means, variances) = self.moments(rule, extra, &mean, &variance);
+                all.extend(if field == "predict_y_mean" { means } else { variances });
+            }
+            if y.is_some() {
+                all.push(density);
+            }
+        }
+        all
+    }
+
+    /// Compares a prediction of observations at `Xnew`, if `field` is one: what the other program makes
+    /// of the latent means and variances found here, and what the library makes of them. Where that
+    /// program has a rule of a few points, the library is held against a fine one.
     pub fn prediction(
         &self,
         field: &str,
@@ -236,60 +297,35 @@ impl Observed {
         let x = matrix(get(inputs, "Xnew")?)?;
         let x = x.as_ref();
         let (mean, variance) = own(posterior.predict_f(x))?;
-        let extra = self.extra(x.nrows());
-        let of_row = |i: usize| extra.get(i).copied().unwrap_or(0.0);
-        let (k, outputs) = (self.likelihood.latents(), posterior.outputs());
-        let reference = numbers(reference)?;
+        let latent = (&mean, &variance);
         let density = field == "predict_log_density";
         let y = if density { Some(matrix(get(inputs, "Ynew")?)?) } else { None };
-        let mut theirs = Vec::new();
-        for i in 0..x.nrows() {
-            let mut sum = 0.0;
-            for p in 0..outputs {
-                let part = |a: &sparsegp::linalg::Mat<f64>| -> Vec<f64> {
-                    (0..k).map(|l| a[(i, p * k + l)]).collect()
-                };
-                let (mean, variance) = (part(&mean), part(&variance));
-                match &y {
-                    Some(y) => {
-                        let target = Target { y: y[(i, p)], extra: of_row(i) };
-                        sum += self.log_density(target, &mean, &variance);
-                    }
-                    None => {
-                        let (means, variances) = self.moments(of_row(i), &mean, &variance);
-                        theirs.extend(if field == "predict_y_mean" { means } else { variances });
-                    }
-                }
-            }
-            if density {
-                theirs.push(sum);
-            }
-        }
+        let reference = numbers(reference)?;
+        let fine = Rule::fine();
+        let rule = if let Integral::Rule(rule) = &self.integral { rule } else { &fine };
+        let theirs = self.observations(rule, latent, y.as_ref(), field);
         report.close(field, &theirs, &reference);
+        let extra = self.extra(x.nrows());
         let ours = match &y {
             Some(y) => own(posterior.predict_log_density(x, y.as_ref(), &extra))?,
             None if self.indicators() => {
-                let p = crate::support::by_rows(own(posterior.predict_proba(x))?.as_ref());
-                match field {
-                    "predict_y_mean" => p,
-                    _ => p.iter().map(|p| p - p * p).collect(),
-                }
+                let p = by_rows(own(posterior.predict_proba(x))?.as_ref());
+                let variance = |p: &f64| p - p * p;
+                if field == "predict_y_mean" { p } else { p.iter().map(variance).collect() }
             }
             None => {
                 let (means, variances) = own(posterior.predict_y(x, &extra))?;
-                let picked = if field == "predict_y_mean" { means } else { variances };
-                crate::support::by_rows(picked.as_ref())
+                by_rows(if field == "predict_y_mean" { means.as_ref() } else { variances.as_ref() })
             }
         };
         let tolerance = match &self.integral {
             Integral::Same { probabilities } if !density && self.indicators() => *probabilities,
-            Integral::Closed | Integral::Same { .. } => report.tolerance,
-            Integral::Rule { .. } => likelihood::RULE,
             // the probabilities are by other draws
             Integral::Draws if !density => return Ok(true),
-            Integral::Draws => report.tolerance,
+            _ => report.tolerance,
         };
-        report.close_to(&format!("{field}, ours"), &ours, &reference, tolerance);
+        let exact = self.observations(&fine, latent, y.as_ref(), field);
+        report.close_to(&format!("{field}, ours"), &ours, &exact, tolerance);
         Ok(true)
     }
 }
@@ -297,7 +333,7 @@ impl Observed {
 /// A likelihood of the family `bounds`: `name` with its numbers, and so many points of Gauss–Hermite.
 pub fn bounds(json: &Value, points: usize) -> Outcome<Box<dyn Likelihood>> {
     let mut spec = serde_json::json!({ "rule": points });
-    for (key, value) in entries(json)? {
+    for key in entries(json)?.keys() {
         match (text(get(json, "name")?)?, key.as_str()) {
             ("poisson", "name") => spec["type"] = "poisson".into(),
             ("bernoulli_logit", "name") => {

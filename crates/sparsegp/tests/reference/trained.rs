@@ -12,7 +12,6 @@ use sparsegp::kernels::{Kernel, Tape};
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::{Parts, Variational, kl};
-use std::ops::Range;
 use std::sync::Mutex;
 
 /// A model with its data as GPflow's files have them.
@@ -130,8 +129,6 @@ impl Problem {
 
 /// Latent functions that share everything, prepared for the rows.
 pub struct Group {
-    /// Which.
-    pub latents: Range<usize>,
     /// Their kernel.
     pub kernel: usize,
     /// Their points.
@@ -150,14 +147,13 @@ pub fn groups(model: &Model) -> Outcome<Vec<Group>> {
     let starts = (0..q.latents()).step_by(each);
     starts
         .map(|start| {
-            let latents = start..start + each;
             let kernel = if model.kernels.len() == 1 { 0 } else { start };
             let z = own(model.inducing_set(start))?;
             let mut kuu = Mat::zeros(z.nrows(), z.nrows());
             model.kernels[kernel].evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
             let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
-            let parts = q.whitened(latents.clone(), &basis.factor);
-            Ok(Group { latents, kernel, z, basis, parts })
+            let parts = q.whitened(start..start + each, &basis.factor);
+            Ok(Group { kernel, z, basis, parts })
         })
         .collect()
 }

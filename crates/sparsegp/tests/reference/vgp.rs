@@ -9,7 +9,7 @@ use crate::kernel;
 use crate::problem::gradient_by_path;
 use crate::support::{Outcome, Report, entries, get, matrix, number, own};
 use crate::svgp::prediction;
-use crate::trained::{Problem, check_known, groups};
+use crate::trained::{Problem, check_known};
 use serde_json::Value;
 use sparsegp::engine::{
     CholeskyBasis, Cpu, Engine, LatentBlock, LatentSlopes, Pointwise, Process, Want,

@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use sparsegp::data::{InMemory, Source};
-use sparsegp::engine::{Cpu, Want};
-use sparsegp::kernels::{Inputs, parse};
+use sparsegp::engine::{CholeskyBasis, Cpu, Want};
+use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::likelihoods;
-use sparsegp::linalg::Mat;
+use sparsegp::linalg::{Cholesky, Mat};
 use sparsegp::means::by_name;
 use sparsegp::methods::find;
 use sparsegp::model::{Model, inducing_param};
@@ -128,7 +128,37 @@ fn model(
         };
         param.set(&path, &values).unwrap();
     }
+    tame(&mut model);
     model
+}
+
+/// The factor of a latent function's Kuu.
+fn factor(model: &Model, latent: usize) -> Cholesky {
+    let z = model.inducing_set(latent).unwrap();
+    let kernel = &model.kernels[if model.kernels.len() == 1 { 0 } else { latent }];
+    let mut kuu = Mat::zeros(z.nrows(), z.nrows());
+    kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
+    CholeskyBasis::new(kuu.as_ref(), model.jitter).unwrap().factor
+}
+
+/// Shrinks a q that is far from the prior: where Kuu is nearly singular a moderate q(u) is an extreme
+/// q(v), and exponentials of extreme latent functions have no differences that tell anything.
+fn tame(model: &mut Model) {
+    let q = model.q.clone().unwrap();
+    let largest = (0..q.latents()).fold(0.0_f64, |largest, l| {
+        let parts = q.whitened(l..l + 1, &factor(model, l));
+        largest.max(parts.mean.norm_max()).max(parts.roots[0].norm_max())
+    });
+    if largest > 1.0 {
+        for path in ["q.mu", "q.sqrt"] {
+            model
+                .for_group(path, |param| {
+                    let values: Vec<f64> = param.value().iter().map(|v| v / largest).collect();
+                    param.set(path, &values).unwrap();
+                })
+                .unwrap();
+        }
+    }
 }
 
 proptest! {
@@ -226,9 +256,14 @@ fn natural_steps_recover_from_bad_starts() {
                 let mut model = model(&mut problem, "matern52", "zero", observations, form);
                 let mut data = problem.data.clone();
                 observations.suit(&mut data, &mut problem.rng);
+                // of v, and the same of u
                 let m = draw.m;
-                let mean = Mat::from_fn(m, 1, |i, _| if i % 2 == 0 { far } else { -far });
-                let root = Mat::from_fn(m, m, |i, j| if i == j { deviation } else { 0.0 });
+                let mut mean = Mat::from_fn(m, 1, |i, _| if i % 2 == 0 { far } else { -far });
+                let mut root = Mat::from_fn(m, m, |i, j| if i == j { deviation } else { 0.0 });
+                if !whitened {
+                    let l = factor(&model, 0).l;
+                    (mean, root) = (&l * &mean, &l * &root);
+                }
                 let q = Variational::new(mean.as_ref(), &[root], false, whitened);
                 model.q = Some(q.unwrap());
                 let values = climb(&mut model, &data, 150);
