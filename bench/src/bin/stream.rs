@@ -41,9 +41,8 @@ impl Observer for Progress {
 }
 
 fn child(arguments: &[String]) {
-    let number = |name: &str| -> usize {
-        option(arguments, name, "0").parse().expect("a whole number")
-    };
+    let number =
+        |name: &str| -> usize { option(arguments, name, "0").parse().expect("a whole number") };
     let table = Table::open(option(arguments, "--table", "")).expect("the table");
     let source = table
         .select(&Selection::targets(["y"]))
@@ -63,8 +62,8 @@ fn child(arguments: &[String]) {
         batches: Some(BatchOptions { size: number("--batch"), training }),
         ..FitOptions::default()
     };
-    let fitted = fit(&dataset, &options, &Cpu::default(), &mut Progress(Instant::now()))
-        .expect("a fit");
+    let fitted =
+        fit(&dataset, &options, &Cpu::default(), &mut Progress(Instant::now())).expect("a fit");
     io::save(&fitted, Path::new(&option(arguments, "--output", ""))).expect("a file");
     let report = fitted.report.expect("it was trained");
     println!(
@@ -116,7 +115,8 @@ fn main() {
     assert!(spawn("killed").wait().expect("a process").success(), "the resumed training failed");
     if arguments.iter().any(|a| a == "--compare") {
         assert!(spawn("whole").wait().expect("a process").success(), "the training failed");
-        let load = |name: &str| io::load(&folder.join(format!("{name}.safetensors"))).expect("a model");
+        let load =
+            |name: &str| io::load(&folder.join(format!("{name}.safetensors"))).expect("a model");
         let (a, b) = (load("killed"), load("whole"));
         let bits = |fitted: &sparsegp::fit::Fitted| -> Vec<u64> {
             let params = fitted.model.params();

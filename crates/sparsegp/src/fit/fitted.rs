@@ -287,6 +287,27 @@ impl Fitted {
             .collect()
     }
 
+    /// Draws of observations, one B×P matrix each, in the data's own units: latent functions jointly
+    /// over the rows, then y given them. O(B³). `extra` as for [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ; [`Error::NotPositiveDefinite`].
+    pub fn sample_y(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        samples: usize,
+        seed: u64,
+    ) -> Result<Vec<Mat<f64>>> {
+        let mut rows = x.to_owned();
+        self.scaler.scale_x(rows.as_mut())?;
+        let mut rng = crate::rng::stream(seed, "samples of observations");
+        let extra = self.scaled_extra(extra);
+        let mut draws = self.posterior.sample_y(rows.as_ref(), &extra, samples, &mut rng)?;
+        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;
+        Ok(draws)
+    }
+
     /// log p(yᵢ | data) of every row of targets B×P, in the data's own units, summed over the target
     /// columns; NaN targets are left out. `extra` as for [`Fitted::predict_with`].
     ///
