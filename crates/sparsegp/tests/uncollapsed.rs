@@ -10,5 +10,7 @@ mod likelihoods;
 #[path = "ladder/problem.rs"]
 #[allow(dead_code)]
 mod problem;
+#[path = "uncollapsed/same.rs"]
+mod same;
 #[path = "uncollapsed/support.rs"]
 mod support;
