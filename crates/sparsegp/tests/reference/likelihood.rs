@@ -310,7 +310,8 @@ fn robust_max(inputs: &Value, reference: &Value, report: &mut Report) -> Outcome
     let (mean, variance, y) = (rows("mu")?, rows("v")?, numbers(get(inputs, "y")?)?);
     let epsilon = number(get(inputs, "epsilon")?)?;
     let k = mean.first().map_or(0, Vec::len);
-    let spec = json!({ "type": entry.name, "classes": k, "epsilon": epsilon, "rule": POINTS });
+    let spec = json!({ "type": entry.name, "classes": k, "epsilon": epsilon,
+                      "rule": { "gauss-hermite": POINTS } });
     let l = own(likelihoods::build(&spec))?;
     let wrong = (epsilon / (k as f64 - 1.0)).ln();
     let step = (-epsilon).ln_1p() - wrong;

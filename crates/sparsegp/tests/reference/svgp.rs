@@ -53,9 +53,9 @@ fn between_outputs(field: &str, posterior: &Posterior, x: &Mat<f64>) -> Outcome<
         "predict_f_full_cov_full_output_cov" => {
             let full = own(posterior.predict_f_full(x.as_ref()))?.1;
             for i in 0..n {
-                for p in 0..l {
+                for (p, own) in full.iter().enumerate() {
                     for j in 0..n {
-                        all.extend((0..l).map(|q| if p == q { full[p][(i, j)] } else { 0.0 }));
+                        all.extend((0..l).map(|q| if p == q { own[(i, j)] } else { 0.0 }));
                     }
                 }
             }
