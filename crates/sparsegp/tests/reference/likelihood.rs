@@ -1,6 +1,7 @@
 //! Likelihoods: log probabilities, expectations with slopes, predictions.
 
-use crate::support::{Outcome, Report, entries, get, items, number, numbers, own, text};
+use crate::likelihood_multi;
+use crate::support::{Outcome, Report, entries, get, number, numbers, own, text};
 use serde_json::{Value, json};
 use sparsegp::likelihoods::quadrature::Nodes;
 use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
@@ -239,7 +240,7 @@ pub fn expectations(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             "poisson_exp" => json!({ "type": "poisson" }),
             "gaussian" => json!({ "type": "gaussian", "variance": param("variance")? }),
             "robustmax" => {
-                robust_max(given.unwrap_or(&Value::Null), reference, report)?;
+                likelihood_multi::robust_max(given.unwrap_or(&Value::Null), reference, report)?;
                 continue;
             }
             _ => {
@@ -291,55 +292,6 @@ fn compare(
                     continue;
                 }
             },
-        };
-        report.close(field, &found, &numbers(reference)?);
-    }
-    Ok(())
-}
-
-/// The case of several classes. The probability ϖ of the target's latent value being the largest and
-/// its slopes follow from the expectation ϖ log(1 − ε) + (1 − ϖ) log(ε/(K − 1)).
-fn robust_max(inputs: &Value, reference: &Value, report: &mut Report) -> Outcome {
-    let Some(entry) = likelihoods::find("robust-max") else {
-        // not built yet
-        return Ok(());
-    };
-    let rows = |key: &str| -> Outcome<Vec<Vec<f64>>> {
-        items(get(inputs, key)?)?.iter().map(numbers).collect()
-    };
-    let (mean, variance, y) = (rows("mu")?, rows("v")?, numbers(get(inputs, "y")?)?);
-    let epsilon = number(get(inputs, "epsilon")?)?;
-    let k = mean.first().map_or(0, Vec::len);
-    let spec = json!({ "type": entry.name, "classes": k, "epsilon": epsilon,
-                      "rule": { "gauss-hermite": POINTS } });
-    let l = own(likelihoods::build(&spec))?;
-    let wrong = (epsilon / (k as f64 - 1.0)).ln();
-    let step = (-epsilon).ln_1p() - wrong;
-    let (mut value, mut density) = (Vec::new(), Vec::new());
-    let (mut by_mean, mut by_variance) = (Vec::new(), Vec::new());
-    for ((mean, variance), y) in mean.iter().zip(&variance).zip(&y) {
-        let target = Target { y: *y, extra: f64::NAN };
-        let (mut m, mut v) = (vec![0.0; k], vec![0.0; k]);
-        let mut params = vec![0.0; l.units().len()];
-        let out = Slopes { mean: &mut m, variance: &mut v, params: &mut params };
-        value.push(l.expect(target, mean, variance, out));
-        density.push(l.predict_log_density(target, mean, variance).exp());
-        by_mean.extend(m);
-        by_variance.extend(v);
-    }
-    for (field, reference) in entries(reference)? {
-        let found: Vec<f64> = match field.as_str() {
-            "ve" => value.clone(),
-            "prob_is_largest" => value.iter().map(|value| (value - wrong) / step).collect(),
-            "dmu" => by_mean.clone(),
-            "dv" => by_variance.clone(),
-            "dp_dmu" => by_mean.iter().map(|slope| slope / step).collect(),
-            "dp_dv" => by_variance.iter().map(|slope| slope / step).collect(),
-            "predictive_density" => density.clone(),
-            _ => {
-                report.fail(field, "an output that the check does not know");
-                continue;
-            }
         };
         report.close(field, &found, &numbers(reference)?);
     }

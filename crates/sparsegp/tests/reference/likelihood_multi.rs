@@ -319,16 +319,3 @@ pub fn robust_max(inputs: &Value, outputs: &Value, report: &mut Report) -> Outco
     }
     Ok(())
 }
-
-#[test]
-fn robust_max_of_the_inverse_free_family() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata/reference/inverse_free/likelihoods.json");
-    let text = std::fs::read_to_string(path).expect("the file is in the repository");
-    let json: Value = serde_json::from_str(&text).expect("JSON");
-    let mut report = Report::new("inverse_free/likelihoods", 1e-9);
-    let block = |part: &str| &json[part]["robustmax"];
-    robust_max(block("inputs"), block("outputs"), &mut report).expect("the fields are as expected");
-    assert!(report.failures.is_empty(), "{}", report.failures.join("\n"));
-    assert_eq!(report.comparisons, 7);
-}
