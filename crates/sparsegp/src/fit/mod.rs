@@ -9,7 +9,7 @@ mod start;
 
 pub use dataset::{Dataset, Scaling, Standardise};
 pub use fitted::{Fitted, Of, ParameterRow};
-pub use start::{Start, prepare, sample_rows};
+pub use start::{Start, likelihood, prepare, sample_rows};
 
 use crate::engine::{Engine, Want};
 use crate::error::Result;
