@@ -42,6 +42,14 @@
 //! | `spherical` | (N/2) log(1 + Σ rᵢ / Nσ²) | Artemev, Burt & van der Wilk 2021 |
 //! | `titsias2025` | ½ Σ log(1 + rᵢ/σ²) | Titsias 2025, Eq. 16 |
 //!
+//! and for any likelihood, by minibatches, Σ ℓ(yᵢ; μᵢ, sᵢ, rᵢ) − KL(q‖p) over q(u) too:
+//!
+//! | method | ℓ | source |
+//! | --- | --- | --- |
+//! | `svgp` | E[log p(y ∣ f)], f ~ N(μ, s + r) | Hensman et al. 2013, 2015 |
+//! | `svgp2025` | log N(y; μ, σ²) − s/2σ² − ½ log(1 + r/σ²) | Titsias 2025, Eq. 18–19 |
+//! | `svgp-spherical` | f ~ N(μ, s + v r), less ½(v − log v − 1) | Titsias 2025, Eq. 22–23 |
+//!
 //! titsias2009 ≤ spherical ≤ titsias2025 ≤ exact at the same parameters, with equality where the
 //! inducing points are the inputs. Value and gradient of a sparse method take two passes over the rows
 //! and O(NM²) operations; there is no automatic differentiation.
@@ -54,7 +62,8 @@
 //! - [`engine`]: the sums over rows, all that the data ever contribute.
 //! - [`kernels`], [`means`], [`likelihoods`], [`inducing`]: what a model is made of; [`params`]: its
 //!   numbers, with paths, transforms and priors.
-//! - [`mod@train`] and [`optim`]: the loop and the optimisers.
+//! - [`variational`]: q(u) as parameters, natural-gradient steps.
+//! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`data`]: tables in blocks of rows, standardised.
 //! - [`linalg`], [`rng`], [`error`]: what everything stands on.
 //!

@@ -8,5 +8,7 @@ mod ladder;
 #[path = "ladder/problem.rs"]
 #[allow(dead_code)]
 mod problem;
+#[path = "uncollapsed/same.rs"]
+mod same;
 #[path = "uncollapsed/support.rs"]
 mod support;

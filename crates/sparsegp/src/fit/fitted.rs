@@ -1,5 +1,6 @@
 //! A model that can be used.
 
+use super::Dataset;
 use crate::data::{Block, Classes, Scaler};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef};
@@ -54,7 +55,87 @@ pub struct Fitted {
     pub warnings: Vec<String>,
 }
 
+/// What a fitted model knows beside the model: where it comes from.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    scaler: Scaler,
+    input_names: Vec<String>,
+    target_names: Vec<String>,
+    weight_name: Option<String>,
+    extra_name: Option<String>,
+    classes: Option<Classes>,
+    target_mean: Vec<f64>,
+    target_variance: Vec<f64>,
+    pub(super) rows: usize,
+    seed: u64,
+    reason: String,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Origin {
+    pub(super) fn new(dataset: &Dataset, seed: u64, reason: String, warnings: Vec<String>) -> Self {
+        Self {
+            scaler: dataset.scaler.clone(),
+            input_names: dataset.input_names.clone(),
+            target_names: dataset.target_names.clone(),
+            weight_name: dataset.weight_name.clone(),
+            extra_name: dataset.extra_name.clone(),
+            classes: dataset.classes.clone(),
+            target_mean: dataset.target_mean.clone(),
+            target_variance: dataset.target_variance.clone(),
+            rows: dataset.source.rows(),
+            seed,
+            reason,
+            warnings,
+        }
+    }
+
+    pub(super) fn fitted(
+        self,
+        model: Model,
+        posterior: Posterior,
+        report: Option<TrainReport>,
+    ) -> Fitted {
+        Fitted {
+            model,
+            posterior,
+            scaler: self.scaler,
+            input_names: self.input_names,
+            target_names: self.target_names,
+            weight_name: self.weight_name,
+            extra_name: self.extra_name,
+            classes: self.classes,
+            target_mean: self.target_mean,
+            target_variance: self.target_variance,
+            rows: self.rows,
+            seed: self.seed,
+            reason: self.reason,
+            report,
+            warnings: self.warnings,
+        }
+    }
+}
+
 impl Fitted {
+    /// The model, and where it comes from.
+    pub(super) fn into_parts(self) -> (Model, Origin) {
+        let origin = Origin {
+            scaler: self.scaler,
+            input_names: self.input_names,
+            target_names: self.target_names,
+            weight_name: self.weight_name,
+            extra_name: self.extra_name,
+            classes: self.classes,
+            target_mean: self.target_mean,
+            target_variance: self.target_variance,
+            rows: self.rows,
+            seed: self.seed,
+            reason: self.reason,
+            warnings: self.warnings,
+        };
+        (self.model, origin)
+    }
+
     /// Log evidence or bound of the training data in their own units: the model's objective plus the
     /// Jacobian of standardisation. Log priors, where there are any, are part of it.
     pub fn objective(&self) -> Option<f64> {
@@ -204,6 +285,27 @@ impl Fitted {
                 Ok(all)
             })
             .collect()
+    }
+
+    /// Draws of observations, one B×P matrix each, in the data's own units: latent functions jointly
+    /// over the rows, then y given them. O(B³). `extra` as for [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ; [`Error::NotPositiveDefinite`].
+    pub fn sample_y(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        samples: usize,
+        seed: u64,
+    ) -> Result<Vec<Mat<f64>>> {
+        let mut rows = x.to_owned();
+        self.scaler.scale_x(rows.as_mut())?;
+        let mut rng = crate::rng::stream(seed, "samples of observations");
+        let extra = self.scaled_extra(extra);
+        let mut draws = self.posterior.sample_y(rows.as_ref(), &extra, samples, &mut rng)?;
+        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;
+        Ok(draws)
     }
 
     /// log p(yᵢ | data) of every row of targets B×P, in the data's own units, summed over the target

@@ -8,6 +8,7 @@ mod select;
 mod start;
 
 pub use dataset::{Dataset, Scaling, Standardise};
+use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, likelihood, prepare, sample_rows};
 
@@ -118,34 +119,15 @@ pub fn fit(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
+    let learning = Learning { dataset, options, engine };
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         let (fitted, state) = checkpoint::load(path, dataset, options)?;
-        return learn(fitted, Some(state), dataset, options, engine, observer);
+        let (model, origin) = fitted.into_parts();
+        return learning.run(model, origin, Some(state), observer);
     }
     let Start { model, reason, warnings } = prepare(dataset, options, engine, observer)?;
-    let posterior = match model.method.uncollapsed() {
-        Some(_) => Posterior::of_q(&model)?,
-        // found after training; until then there is nothing to predict with
-        None => Posterior::none(&model),
-    };
-    let fitted = Fitted {
-        model,
-        posterior,
-        scaler: dataset.scaler.clone(),
-        input_names: dataset.input_names.clone(),
-        target_names: dataset.target_names.clone(),
-        weight_name: dataset.weight_name.clone(),
-        extra_name: dataset.extra_name.clone(),
-        classes: dataset.classes.clone(),
-        target_mean: dataset.target_mean.clone(),
-        target_variance: dataset.target_variance.clone(),
-        rows: dataset.source.rows(),
-        seed: options.seed,
-        reason,
-        report: None,
-        warnings,
-    };
-    learn(fitted, None, dataset, options, engine, observer)
+    let origin = Origin::new(dataset, options.seed, reason, warnings);
+    learning.run(model, origin, None, observer)
 }
 
 /// Trains a fitted model further, on these rows, which must be scaled as the model's were
@@ -155,93 +137,68 @@ pub fn fit(
 /// # Errors
 /// [`Error::Invalid`] if the columns or scales are not the model's; as for [`train()`].
 pub fn go_on(
-    mut fitted: Fitted,
+    fitted: Fitted,
     dataset: &Dataset,
     options: &FitOptions,
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     checkpoint::same_columns(&fitted, dataset)?;
-    fitted.rows = dataset.source.rows();
-    fitted.warnings = dataset.warnings.clone();
-    learn(fitted, None, dataset, options, engine, observer)
+    let (model, mut origin) = fitted.into_parts();
+    origin.rows = dataset.source.rows();
+    origin.warnings = dataset.warnings.clone();
+    Learning { dataset, options, engine }.run(model, origin, None, observer)
 }
 
-/// Trains and conditions.
-fn learn(
-    mut fitted: Fitted,
-    state: Option<TrainingState>,
-    dataset: &Dataset,
-    options: &FitOptions,
-    engine: &dyn Engine,
-    observer: &mut dyn Observer,
-) -> Result<Fitted> {
-    let data = &*dataset.source;
-    let report = match (fitted.model.method.uncollapsed(), &options.batches) {
-        (Some(method), Some(batches)) => {
-            let training = Training { batches, options, dataset, engine };
-            let mut report = training.run(&mut fitted, state, observer)?;
-            if !observer.interrupted() {
-                // the estimates of an epoch are of a q that moved; this is the bound at the end
-                report.objective = method.step(&fitted.model, engine, data, Want::Value)?.value;
-            }
-            report
-        }
-        _ => train(&mut fitted.model, engine, data, &options.train, observer)?,
-    };
-    let warnings = &mut fitted.warnings;
-    if report.failures > 0 {
-        warnings.push(format!(
-            "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
-             stepped back",
-            report.failures, report.evaluations
-        ));
-    }
-    if report.diagnostics.negative > 0 {
-        warnings.push(format!(
-            "at {} rows the inducing points explain more variance than there is, by rounding: raise \
-             the jitter",
-            report.diagnostics.negative
-        ));
-    }
-    fitted.posterior = fitted.model.posterior(engine, data)?;
-    if let Jitter::Relative(fraction) = fitted.model.jitter {
-        let used = fitted.posterior.factor().relative;
-        if fitted.model.method.is_sparse() && used > fraction * 1.5 {
-            warnings.push(format!(
-                "the jitter of Kuu was raised from {fraction:e} to {used:e} of its mean diagonal: \
-                 inducing points lie very close together, or lengthscales are very long"
-            ));
-        }
-    }
-    fitted.report = Some(report);
-    Ok(fitted)
-}
-
-/// Training by minibatches, with checkpoints.
-struct Training<'a> {
-    batches: &'a BatchOptions,
-    options: &'a FitOptions,
+/// Training and conditioning.
+struct Learning<'a> {
     dataset: &'a Dataset,
+    options: &'a FitOptions,
     engine: &'a dyn Engine,
 }
 
-impl Training<'_> {
+impl Learning<'_> {
     fn run(
         &self,
-        fitted: &mut Fitted,
+        mut model: Model,
+        mut origin: Origin,
+        state: Option<TrainingState>,
+        observer: &mut dyn Observer,
+    ) -> Result<Fitted> {
+        let data = &*self.dataset.source;
+        let report = match (model.method.uncollapsed(), &self.options.batches) {
+            (Some(method), Some(batches)) => {
+                let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;
+                if !observer.interrupted() {
+                    // the estimates of an epoch are of a q that moved; this is the bound at the end
+                    report.objective = method.step(&model, self.engine, data, Want::Value)?.value;
+                }
+                report
+            }
+            _ => train(&mut model, self.engine, data, &self.options.train, observer)?,
+        };
+        let posterior = model.posterior(self.engine, data)?;
+        origin.warnings.extend(remarks(&model, &posterior, &report));
+        Ok(origin.fitted(model, posterior, Some(report)))
+    }
+
+    /// Training by minibatches, with checkpoints.
+    fn in_batches(
+        &self,
+        model: &mut Model,
+        origin: &Origin,
+        batches: &BatchOptions,
         state: Option<TrainingState>,
         observer: &mut dyn Observer,
     ) -> Result<TrainReport> {
         let source = &*self.dataset.source;
-        let size = self.batches.size.min(source.rows());
-        let mut batches = source.batches(size, self.options.seed)?;
-        let template = fitted.clone();
+        let size = batches.size.min(source.rows());
+        let mut rows = source.batches(size, self.options.seed)?;
         let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
             None => Ok(()),
             Some(path) => {
                 let posterior = Posterior::of_q(model)?;
-                let now = Fitted { model: model.clone(), posterior, ..template.clone() };
+                let now = origin.clone().fitted(model.clone(), posterior, None);
                 io::save_checkpoint(&now, state, path)
             }
         };
@@ -250,8 +207,35 @@ impl Training<'_> {
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
         };
-        let training = &self.batches.training;
-        let batches = &mut *batches;
-        train_batches(&mut fitted.model, self.engine, batches, training, surroundings, observer)
+        train_batches(model, self.engine, &mut *rows, &batches.training, surroundings, observer)
     }
+}
+
+/// What a person should know about the numerics of a training.
+fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if report.failures > 0 {
+        remarks.push(format!(
+            "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
+             stepped back",
+            report.failures, report.evaluations
+        ));
+    }
+    if report.diagnostics.negative > 0 {
+        remarks.push(format!(
+            "at {} rows the inducing points explain more variance than there is, by rounding: raise \
+             the jitter",
+            report.diagnostics.negative
+        ));
+    }
+    if let Jitter::Relative(fraction) = model.jitter {
+        let used = posterior.factor().relative;
+        if model.method.is_sparse() && used > fraction * 1.5 {
+            remarks.push(format!(
+                "the jitter of Kuu was raised from {fraction:e} to {used:e} of its mean diagonal: \
+                 inducing points lie very close together, or lengthscales are very long"
+            ));
+        }
+    }
+    remarks
 }

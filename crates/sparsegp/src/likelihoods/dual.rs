@@ -249,6 +249,8 @@ impl<const N: usize> Sub for Dual<N> {
 
 impl<const N: usize> Mul for Dual<N> {
     type Output = Self;
+    // sums: the product rule
+    #[allow(clippy::suspicious_arithmetic_impl)]
     fn mul(self, other: Self) -> Self {
         let (x, y) = (self.value, other.value);
         self.combine(other, x * y, |[a, aa, b, bb]| (a * y + x * b, aa * y + 2.0 * a * b + x * bb))

@@ -14,7 +14,7 @@ use std::f64::consts::{PI, TAU};
 pub struct Point {
     /// The log density.
     pub value: f64,
-    /// By t, twice.
+    /// By t.
     pub by_t: f64,
     /// By t, twice.
     pub by_t_twice: f64,

@@ -17,8 +17,8 @@ use super::multi_scores::Score;
 use super::quadrature::Slope;
 use std::f64::consts::TAU;
 
-/// Step in u and in f: e^{−π²/0.35} = 6e-13.
-const STEP: f64 = 0.35;
+/// Step in u and in f: e^{−π²/0.3} = 5e-15.
+const STEP: f64 = 0.3;
 /// Standard deviations to either side.
 const REACH: f64 = 8.5;
 /// Most nodes to either side: beyond, at standard deviations above 40, accuracy is lost slowly.

@@ -5,7 +5,7 @@ use super::dual::Real;
 use super::heteroscedastic::{HeteroscedasticGaussian, HeteroscedasticStudentT, Options, Scale};
 use super::logistic_softmax::LogisticSoftmax;
 use super::multi_points::{Integration, Points};
-use super::quadrature::{Nodes, Rule, Slope};
+use super::quadrature::{Rule, Slope};
 use super::robust_max::RobustMax;
 use super::softmax::Softmax;
 use super::{Likelihood, Slopes, Target};
@@ -185,8 +185,7 @@ fn difference(x: f64, h: f64, f: impl Fn(f64) -> f64) -> f64 {
     (8.0 * (f(x + h) - f(x - h)) - f(x + 2.0 * h) + f(x - 2.0 * h)) / (12.0 * h)
 }
 
-/// Whether differences of the computed value can be trusted: not where nodes move with parameters
-/// and the rule is not converged.
+/// Relative to the larger of both, absolute below 1.
 fn close(label: &str, what: &str, own: f64, other: f64, tolerance: f64) {
     let size = own.abs().max(other.abs()).max(1.0);
     assert!((own - other).abs() <= tolerance * size, "{label} {what}: {own:e} for {other:e}");
@@ -235,10 +234,11 @@ fn slopes_are_those_of_the_computed_value() {
     }
 }
 
-/// E g by the tensor product of 200-point (two latent functions), 60-point rules (more).
+/// E g by the trapezoidal rule with fine steps (two latent functions: narrow densities and poles are
+/// resolved), by the tensor product of 40-point rules (more).
 fn brute(k: usize, m: &[f64], v: &[f64], mut g: impl FnMut(&[f64]) -> f64) -> f64 {
-    let nodes = Nodes::gauss_hermite(if k < 3 { 200 } else { 40 });
-    let points = Points::product(&nodes, k).unwrap();
+    let fine = if k < 3 { Points::trapezoid(0.03, k) } else { Points::tensor(40, k) };
+    let points = fine.unwrap();
     let mut f = vec![0.0; k];
     points
         .iter()
@@ -277,6 +277,8 @@ fn expectations_and_densities_agree_with_brute_force() {
                 close(&name, "expect", expect(&*likelihood, t, &m, &v).value, by, tolerance);
                 let by = brute(k, &m, &v, |f| likelihood.log_prob(t, f).exp());
                 let own = likelihood.predict_log_density(t, &m, &v).exp();
+                // Gauss–Hermite in f₀ too, of densities narrower than its nodes are apart
+                let tolerance = if name.contains("log-normal") { 3e-4 } else { tolerance };
                 close(&name, &format!("density {t:?} {m:?} {v:?}"), own, by, tolerance.max(1e-6));
             }
         }
@@ -340,8 +342,13 @@ fn probabilities_sum_to_one_even_at_extremes() {
                 .iter()
                 .map(|t| likelihood.predict_log_density(*t, &m, &v).exp())
                 .sum();
-            // Gauss–Hermite for robust-max: φ is integrated over steps
-            let tolerance = if name.contains("robust-max") { 3e-4 } else { 1e-12 };
+            // robust-max by Gauss–Hermite: an integral over steps, with 20 points
+            let tolerance = match (name.contains("robust-max"), name.contains("trapezoid")) {
+                (true, false) => 1e-3,
+                (true, true) if name.contains("1e-6") => 1e-5,
+                (true, true) => 1e-10,
+                _ => 1e-12,
+            };
             close(&name, "sum of densities", sum, 1.0, tolerance);
             let mean: f64 = p.iter().enumerate().map(|(k, p)| k as f64 * p).sum();
             close(&name, "mean", likelihood.predict(0.0, &m, &v).0, mean, 1e-13);
@@ -403,8 +410,9 @@ fn without_variance_expectations_are_log_densities() {
                 close(&name, "value", own.value, log, tolerance);
                 let density = likelihood.predict_log_density(t, &m, &zero);
                 close(&name, "density", density, log, tolerance);
-                // the slope in the variance is the limit from above
-                if name.contains("robust-max") || name.contains("laplace") {
+                // the slope in the variance is the limit from above; with draws, the slope of the
+                // value also sees that draws of different latent functions correlate a little
+                if ["robust-max", "laplace", "draws"].iter().any(|part| name.contains(part)) {
                     continue;
                 }
                 let near = expect(&*likelihood, t, &m, &vec![1e-7; m.len()]);
@@ -651,5 +659,6 @@ fn a_hundred_classes_work() {
     close("100", "Σ ∂mean", exact.mean.iter().sum(), 0.0, 1e-9);
     let robust = RobustMax::with(c, Rule::Trapezoid, Slope::Rule, 0.0).unwrap();
     let sum: f64 = (0..c).map(|k| robust.largest(k, &m, &v)).sum();
-    close("100", "Σ ϖ", sum, 1.0, 1e-12);
+    // a hundred values, each good to 1e-12
+    close("100", "Σ ϖ", sum, 1.0, 1e-10);
 }

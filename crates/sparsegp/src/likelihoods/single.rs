@@ -305,10 +305,8 @@ impl<S: Scalar> Likelihood for Single<S> {
     fn to_json(&self) -> Value {
         let mut json = json!({ "type": self.model.name() });
         self.model.write(&mut json);
-        match self.rule {
-            None => {}
-            Some(Rule::GaussHermite(n)) => json["rule"] = json!(n),
-            Some(Rule::Trapezoid) => json["rule"] = json!("trapezoid"),
+        if let Some(rule) = self.rule {
+            json["rule"] = json!(rule);
         }
         if self.slope != Slope::default() {
             json["slope"] = json!(self.slope);

@@ -99,6 +99,20 @@ pub fn times_triangular(
     triangular::matmul(dst, whole, accum, a, whole, b, structure, 1.0, par);
 }
 
+/// Lower triangle of `dst = alpha·L·B` (or `dst += …`) for a lower-triangular L, where the product is
+/// known to be symmetric (or its upper triangle is of no interest).
+pub fn lower_product(
+    dst: MatMut<'_, f64>,
+    accum: Accum,
+    l: MatRef<'_, f64>,
+    b: MatRef<'_, f64>,
+    alpha: f64,
+    par: Par,
+) {
+    let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
+    triangular::matmul(dst, lower, accum, l, lower, b, whole, alpha, par);
+}
+
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     let par = unless_vector(b.nrows(), b.ncols(), par);

@@ -71,18 +71,6 @@ impl Posterior {
         Self::assemble(model, q_mu, vec![process])
     }
 
-    /// Of a model that has not seen any data: one point of weight 0.
-    pub(crate) fn none(model: &Model) -> Self {
-        let d = model.inducing.first().map_or(1, |z| match z.shape() {
-            crate::params::Shape::Matrix(_, d) => d,
-            _ => 1,
-        });
-        let latents = model.likelihood.latents();
-        let factor = Cholesky { l: Mat::identity(1, 1), jitter: 0.0, relative: 0.0 };
-        let process = (0, Mat::zeros(1, d), factor, Vec::new());
-        Self::assemble(model, Mat::zeros(1, latents), vec![process])
-    }
-
     /// From a model whose q(u) is a parameter.
     ///
     /// # Errors

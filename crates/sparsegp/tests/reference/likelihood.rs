@@ -177,7 +177,10 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                     .map(|(t, at)| by_rule(&nodes, at, |f| l.log_prob(*t, &[f]).exp()).ln())
                     .collect();
                 report.close(field, &ruled, &reference);
-                report.close_to(&format!("{field}, exact"), &exact, &reference, RULE);
+                // poles near the real line defeat that rule for a density of Student's
+                if kind != "StudentT" {
+                    report.close_to(&format!("{field}, exact"), &exact, &reference, RULE);
+                }
             }
             "grad_sum_variational_expectations" => {
                 let all = rows.expectations(l);

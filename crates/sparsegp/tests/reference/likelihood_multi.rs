@@ -157,10 +157,8 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
             return Err(format!("{field} does not have {latents} columns and as many rows as Y"));
         }
     }
-    if let Model::Draws(_, points) = &own {
-        if points.len() < y.nrows() {
-            return Err("eps has fewer rows than Y".into());
-        }
+    if matches!(&own, Model::Draws(_, points) if points.len() < y.nrows()) {
+        return Err("eps has fewer rows than Y".into());
     }
     let n = y.nrows();
     let targets: Vec<Target> = (0..n).map(|i| Target { y: y[(i, 0)], extra: 0.0 }).collect();

@@ -22,7 +22,7 @@ use crate::data::Source;
 use crate::engine::{CholeskyBasis, Engine, Passed, Process, Want};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::linalg::{Accum, Mat, column, gemm, par_for};
+use crate::linalg::{Accum, Mat, column, gemm, lower_product, par_for};
 use crate::model::{Gradient, Model, Posterior};
 use crate::variational::{self, Parts, Statistics, Variational};
 use rows::{LikelihoodRows, sum};
@@ -211,7 +211,7 @@ impl Step {
             for (root, gram) in own.parts.roots.iter().zip(&sums.grams) {
                 let mut bar = variational::times_lower(gram.as_ref(), root.as_ref(), par);
                 // 2 R (GR)ᵀ, of which (2GR)Rᵀ is the transpose
-                gemm(psi.as_mut(), Accum::Add, root.as_ref(), bar.transpose(), 2.0, par);
+                lower_product(psi.as_mut(), Accum::Add, root.as_ref(), bar.transpose(), 2.0, par);
                 for j in 0..m {
                     let entries = bar.col_as_slice_mut(j).iter_mut().zip(root.col_as_slice(j));
                     entries.for_each(|(b, r)| *b = 2.0 * *b - r);

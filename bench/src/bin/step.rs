@@ -1,0 +1,203 @@
+//! A minibatch step of the uncollapsed bounds, value and all gradients, against plain GEMM timed in the
+//! same run: `cargo run --release -p sparsegp-bench --bin step`.
+//!
+//! The count is that of the rows, 5M²B (6 for the 2025 bound; see the engine's `pass`), and of the M×M
+//! work, 5⅓M³: the factor of Kuu (⅓), GR (1), R(GR)ᵀ (1), m and K̄uu = L⁻ᵀ mirror(Ψ) L⁻¹ (2), and for
+//! R's own memory traffic nothing; a multiply-add being two. Rounds alternate with the product
+//! (M×M)·(M×B) in the same panels on the same threads, medians are printed. At M = 100, B = 200, where
+//! products are short, a step is compared with the sum of its parts timed alone.
+
+use rayon::prelude::*;
+use sparsegp::data::InMemory;
+use sparsegp::engine::{Cpu, Want};
+use sparsegp::kernels::{Inputs, Tape, parse};
+use sparsegp::likelihoods::Gaussian;
+use sparsegp::linalg::{
+    Accum, Cholesky, Jitter, Mat, MatRef, Par, gemm, gram_lower, par_for, sandwich_inverse,
+    solve_lower, solve_lower_transpose, times_triangular,
+};
+use sparsegp::methods;
+use sparsegp::model::{Model, inducing_param};
+use sparsegp::variational::Variational;
+use std::time::Instant;
+
+fn noise(rows: usize, cols: usize, mut state: u64) -> Mat<f64> {
+    Mat::from_fn(rows, cols, |_, _| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    })
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn timed(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64()
+}
+
+/// (M×M)·(M×B) in panels of rows, as the engine cuts them.
+fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
+    const PANEL: usize = 512;
+    let n = b.nrows();
+    let mut rest = c.as_mut();
+    let mut parts = Vec::new();
+    for start in (0..n).step_by(PANEL) {
+        let (head, tail) = rest.split_at_row_mut(PANEL.min(n - start));
+        parts.push((start, head));
+        rest = tail;
+    }
+    parts.into_par_iter().for_each(|(start, part)| {
+        let rows = b.as_ref().subrows(start, part.nrows());
+        gemm(part, Accum::Replace, rows, a.as_ref(), 1.0, Par::Seq);
+    });
+}
+
+fn model(m: usize, d: usize, x: MatRef<f64>, method: &str) -> Model {
+    let mut kernel = parse("rbf", Inputs::unnamed(d)).expect("a kernel");
+    kernel.initialise(&vec![(d as f64).sqrt() * 0.7; d], 1.3);
+    let z = Mat::from_fn(m, d, |i, q| x[((i * 7919) % x.nrows(), q)] + 0.01 * (i as f64).sin());
+    let root = Mat::from_fn(m, m, |i, j| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 0.0,
+        std::cmp::Ordering::Equal => 0.5,
+        std::cmp::Ordering::Greater => 0.01 * ((i * 31 + j) as f64).sin(),
+    });
+    let mean = Mat::from_fn(m, 1, |i, _| (i as f64).cos());
+    Model {
+        kernels: vec![kernel],
+        mean: sparsegp::means::by_name("zero", d, 1).expect("a mean"),
+        likelihood: Box::new(Gaussian::new(0.1)),
+        inducing: vec![inducing_param(z.as_ref())],
+        q: Some(Variational::new(mean.as_ref(), &[root], false, true).expect("shapes that fit")),
+        method: methods::find(method).expect("a method").method,
+        jitter: Jitter::default(),
+    }
+}
+
+fn main() {
+    let d = 8;
+    println!("B = 1024, D = {d}, squared exponential with one lengthscale per input");
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        for m in [256, 1024] {
+            for (method, floor) in [("svgp", 5.0), ("svgp2025", 6.0)] {
+                pool.install(|| case(m, 1024, d, method, floor, threads));
+            }
+        }
+        pool.install(|| small(100, 200, d, threads));
+    }
+}
+
+fn case(m: usize, b: usize, d: usize, method: &str, floor: f64, threads: usize) {
+    let x = noise(b, d, 7);
+    let y = Mat::from_fn(b, 1, |i, _| (0..d).map(|q| x[(i, q)]).sum::<f64>().sin());
+    let model = model(m, d, x.as_ref(), method);
+    let data = InMemory::new(x, y).expect("shapes fit");
+    let (left, right) = (noise(m, m, 3), noise(b, m, 5));
+    let mut c = Mat::zeros(b, m);
+    let engine = Cpu::default();
+    let method_of = model.method.uncollapsed().expect("uncollapsed");
+    let (mut product, mut pass, mut whole) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..12 {
+        let one = timed(|| panels(&left, &right, &mut c));
+        let start = Instant::now();
+        let mut step = method_of.step(&model, &engine, &data, Want::Gradients).expect("a step");
+        let two = start.elapsed().as_secs_f64();
+        std::hint::black_box(step.gradient(&model));
+        let three = start.elapsed().as_secs_f64();
+        if round > 1 {
+            product.push(one);
+            pass.push(two);
+            whole.push(three);
+        }
+    }
+    let gemm_rate = 2.0 * (m * m * b) as f64 / median(product);
+    let (pass, whole) = (median(pass), median(whole));
+    let flops = floor * (m * m * b) as f64 + 16.0 / 3.0 * (m * m * m) as f64;
+    let rate = flops / whole;
+    println!(
+        "{threads} thread(s)  M = {m:4}  {method:8}: {:6.1} ms (rows and Kuu {:6.1}), {:5.1} GFLOP/s \
+         of the count = {:3.0} % of GEMM ({:5.1})",
+        whole * 1e3,
+        pass * 1e3,
+        rate / 1e9,
+        100.0 * rate / gemm_rate,
+        gemm_rate / 1e9,
+    );
+}
+
+/// A small step against its parts, each timed alone.
+fn small(m: usize, b: usize, d: usize, threads: usize) {
+    let x = noise(b, d, 7);
+    let y = Mat::from_fn(b, 1, |i, _| x[(i, 0)].sin());
+    let model = model(m, d, x.as_ref(), "svgp");
+    let data = InMemory::new(x.clone(), y).expect("shapes fit");
+    let engine = Cpu::default();
+    let method = model.method.uncollapsed().expect("uncollapsed");
+    let z = model.inducing_points().expect("points");
+    let root = model.q.as_ref().expect("a q").root(0);
+    let (par, mut tape) = (par_for(m), Tape::recording());
+    let (mut k, mut kuf) = (Mat::zeros(m, m), Mat::zeros(b, m));
+    let (mut a, mut g) = (Mat::zeros(b, m), Mat::zeros(m, m));
+    let (mut steps, mut parts) = (Vec::new(), Vec::new());
+    for round in 0..400 {
+        let step = timed(|| {
+            let mut step = method.step(&model, &engine, &data, Want::Gradients).expect("a step");
+            std::hint::black_box(step.gradient(&model));
+        });
+        let sum = timed(|| {
+            let kernel = model.kernel();
+            let (mut params, mut zbar) = (vec![0.0; kernel.num_params()], Mat::zeros(m, d));
+            kernel.evaluate(z.as_ref(), None, k.as_mut(), &mut tape);
+            let factor = Cholesky::new(k.as_ref(), Jitter::default(), "Kuu").expect("a factor");
+            let mut sinks = sparsegp::kernels::Cotangents {
+                params: &mut params,
+                x: Some(zbar.as_mut()),
+                z: None,
+            };
+            kernel.vjp(z.as_ref(), None, k.as_ref(), g.as_mut(), &mut tape, &mut sinks);
+            kernel.evaluate(x.as_ref(), Some(z.as_ref()), kuf.as_mut(), &mut tape);
+            let (xs, zs, l) = (x.as_ref(), Some(z.as_ref()), factor.l.as_ref());
+            a.copy_from(&kuf);
+            solve_lower(l, a.as_mut().transpose_mut(), Par::Seq);
+            let mut r = Mat::zeros(b, m);
+            times_triangular(
+                r.as_mut(),
+                Accum::Replace,
+                a.as_ref(),
+                root.as_ref(),
+                false,
+                Par::Seq,
+            );
+            gram_lower(g.as_mut(), Accum::Replace, a.as_ref(), r.as_ref(), 1.0, Par::Seq);
+            times_triangular(a.as_mut(), Accum::Add, r.as_ref(), root.as_ref(), true, Par::Seq);
+            solve_lower_transpose(l, a.as_mut().transpose_mut(), Par::Seq);
+            let mut sinks = sparsegp::kernels::Cotangents {
+                params: &mut params,
+                x: None,
+                z: Some(zbar.as_mut()),
+            };
+            kernel.vjp(xs, zs, kuf.as_ref(), a.as_mut(), &mut tape, &mut sinks);
+            let mut gr = Mat::zeros(m, m);
+            times_triangular(gr.as_mut(), Accum::Replace, g.as_ref(), root.as_ref(), false, par);
+            gemm(g.as_mut(), Accum::Add, root.as_ref(), gr.transpose(), 2.0, par);
+            std::hint::black_box(sandwich_inverse(l, gr, par));
+        });
+        if round > 20 {
+            steps.push(step);
+            parts.push(sum);
+        }
+    }
+    let (step, parts) = (median(steps), median(parts));
+    println!(
+        "{threads} thread(s)  M = {m}, B = {b}: a step {:.3} ms, its parts alone {:.3} ms: {:.2} times",
+        step * 1e3,
+        parts * 1e3,
+        step / parts
+    );
+}

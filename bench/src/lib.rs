@@ -1,0 +1,62 @@
+//! What the programs share.
+
+use parquet::data_type::DoubleType;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Rows per row group.
+const GROUP: usize = 1 << 17;
+
+/// Writes a Parquet table of uniform inputs `x0`, … (at least three) and a target `y` with a little
+/// noise.
+///
+/// # Panics
+/// If the file cannot be written.
+pub fn write_table(path: &Path, rows: usize, inputs: usize) {
+    let columns: String = (0..inputs).map(|q| format!("required double x{q};")).collect();
+    let schema = format!("message table {{ {columns} required double y; }}");
+    let schema = Arc::new(parse_message_type(&schema).expect("a schema"));
+    let file = std::fs::File::create(path).expect("a temporary file");
+    let properties = Arc::new(WriterProperties::builder().set_dictionary_enabled(false).build());
+    let mut writer = SerializedFileWriter::new(file, schema, properties).expect("a writer");
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut uniform = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    };
+    let mut start = 0;
+    while start < rows {
+        let len = GROUP.min(rows - start);
+        let x: Vec<Vec<f64>> = (0..inputs).map(|_| (0..len).map(|_| uniform()).collect()).collect();
+        let y: Vec<f64> =
+            (0..len).map(|i| (2.0 * x[0][i]).sin() + x[1][i] * x[2][i] + 0.1 * uniform()).collect();
+        let mut group = writer.next_row_group().expect("a row group");
+        for values in x.iter().chain(std::iter::once(&y)) {
+            let mut column = group.next_column().expect("a column").expect("a column");
+            column.typed::<DoubleType>().write_batch(values, None, None).expect("space on disk");
+            column.close().expect("space on disk");
+        }
+        group.close().expect("space on disk");
+        start += len;
+    }
+    writer.close().expect("space on disk");
+}
+
+/// Peak resident memory of this process in KiB, as Linux tells it.
+///
+/// # Panics
+/// On other systems.
+pub fn peak_memory() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux");
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .and_then(|rest| rest.split_whitespace().next())
+        .and_then(|kib| kib.parse::<f64>().ok())
+        .expect("VmHWM")
+}
