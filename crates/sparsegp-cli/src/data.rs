@@ -85,7 +85,12 @@ fn in_file(path: &Path, error: Error) -> Fail {
 }
 
 /// Opens a file and divides its rows.
-pub fn open(table: Table, selection: &Selection, missing: Missing, split: &Split) -> Result<Opened> {
+pub fn open(
+    table: Table,
+    selection: &Selection,
+    missing: Missing,
+    split: &Split,
+) -> Result<Opened> {
     let all = table.select(selection)?.missing(missing);
     let mask = match split {
         Split::None => return Ok(Opened { table, train: all, aside: None, test: None }),

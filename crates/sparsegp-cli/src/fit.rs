@@ -116,14 +116,15 @@ fn open(args: &FitArgs, from: Option<&Fitted>) -> Result<(Opened, Box<dyn Likeli
             .or_else(|_| sparsegp::fit::likelihood(Some(spec), Some(2)))
             .map_err(Fail::of_usage)?,
         (None, None) => {
-            let labels = args.classes
-                || matches!(&args.target[..], [one] if table.holds_labels(one)?);
+            let labels =
+                args.classes || matches!(&args.target[..], [one] if table.holds_labels(one)?);
             sparsegp::fit::likelihood(None, labels.then_some(2)).map_err(Fail::of_usage)?
         }
     };
     let mut selection = match from {
         Some(fitted) => {
-            let mut selection = Selection::targets(&fitted.target_names).inputs(&fitted.input_names);
+            let mut selection =
+                Selection::targets(&fitted.target_names).inputs(&fitted.input_names);
             selection.weight.clone_from(&fitted.weight_name);
             selection.extra.clone_from(&fitted.extra_name);
             selection

@@ -38,7 +38,13 @@ pub struct FitArgs {
     pub data: PathBuf,
 
     /// Target column; repeat it for several targets, which then share kernel and likelihood
-    #[arg(long, short, value_name = "COLUMN", required_unless_present = "from", help_heading = "Data")]
+    #[arg(
+        long,
+        short,
+        value_name = "COLUMN",
+        required_unless_present = "from",
+        help_heading = "Data"
+    )]
     pub target: Vec<String>,
     /// The target is a label, even if it looks like a number
     #[arg(long, help_heading = "Data")]

@@ -37,7 +37,8 @@ pub fn check(args: &FitArgs, likelihood: &dyn Likelihood) -> Result<()> {
     let name = likelihood.name();
     match (args.extra(), likelihood.extra()) {
         (Some((option, what, _)), wanted) if wanted.is_none_or(|w| w.name != what) => {
-            let has = wanted.map_or(String::new(), |w| format!(" (it takes {})", option_of(w.name)));
+            let has =
+                wanted.map_or(String::new(), |w| format!(" (it takes {})", option_of(w.name)));
             usage(format!(
                 "{option} is not for the likelihood `{name}`{has}; for it choose --likelihood {}",
                 takers(what).join(", ")
@@ -60,7 +61,7 @@ pub fn check(args: &FitArgs, likelihood: &dyn Likelihood) -> Result<()> {
 }
 
 /// Likelihoods that take a further number of this name.
-fn takers(extra: &str) -> Vec<&'static str> {
+pub fn takers(extra: &str) -> Vec<&'static str> {
     let takes = |name: &&str| {
         let built = sparsegp::fit::likelihood(Some(name), None);
         built.is_ok_and(|l| l.extra().is_some_and(|own| own.name == extra))
@@ -88,7 +89,8 @@ fn method(
         Some(fitted) => fitted.model.method.name(),
         None => &args.method,
     };
-    let wish = args.batch_option().is_some() || args.full_batch || args.diagonal || args.keeps_missing();
+    let wish =
+        args.batch_option().is_some() || args.full_batch || args.diagonal || args.keeps_missing();
     if asked != "auto" {
         return (asked.into(), asked.into(), None);
     }
@@ -104,7 +106,12 @@ fn method(
 }
 
 /// Options for the library.
-pub fn plan(args: &FitArgs, from: Option<&Fitted>, dataset: &Dataset, gaussian: bool) -> Result<Plan> {
+pub fn plan(
+    args: &FitArgs,
+    from: Option<&Fitted>,
+    dataset: &Dataset,
+    gaussian: bool,
+) -> Result<Plan> {
     let mut notes = Vec::new();
     let (asked, method, reason) = method(args, from, dataset, gaussian);
     let trains_q = match method.as_str() {

@@ -1,6 +1,7 @@
 //! `sparsegp likelihoods`: what targets can be.
 
 use crate::context::Reply;
+use crate::fit_options::takers;
 use crate::format::{Align, Table};
 use crate::kind::option_of;
 use sparsegp::fit::likelihood;
@@ -21,32 +22,25 @@ A specification is a name with what should not be left to the data:
 
 /// Runs the command.
 pub fn run() -> Reply {
-    let mut table = Table::new(&[
-        ("likelihood", Align::Left),
-        ("targets", Align::Left),
-        ("latent functions", Align::Left),
-        ("what", Align::Left),
-        ("column", Align::Left),
-        ("also called", Align::Left),
-    ]);
+    let mut table =
+        Table::new(&[("likelihood", Align::Left), ("targets", Align::Left), ("what", Align::Left)]);
     let mut json = Vec::new();
     for e in REGISTRY {
         let extra = likelihood(Some(e.name), None)
             .or_else(|_| likelihood(Some(e.name), Some(2)))
             .ok()
             .and_then(|built| built.extra());
-        table.row(vec![
-            e.name.into(),
-            e.targets.into(),
-            e.latents.into(),
-            e.about.into(),
-            extra.map_or(String::new(), |extra| option_of(extra.name).into()),
-            e.aliases.join(", "),
-        ]);
+        table.row(vec![e.name.into(), e.targets.into(), e.about.into()]);
         json.push(serde_json::json!({
             "name": e.name, "aliases": e.aliases, "about": e.about, "targets": e.targets,
             "latents": e.latents, "extra": extra.map(|extra| extra.name),
         }));
     }
-    Reply { text: table.render(0) + LANGUAGE, json: json.into(), is_result: true }
+    let takers = |extra: &str| {
+        let names: Vec<&str> = takers(extra);
+        format!("  {:<17} {}\n", option_of(extra), names.join(", "))
+    };
+    let columns: String = ["exposure", "trials", "variance"].map(takers).concat();
+    let text = table.render(0) + LANGUAGE + "\nColumns of further numbers:\n" + &columns;
+    Reply { text, json: json.into(), is_result: true }
 }

@@ -127,9 +127,8 @@ impl Form {
         let of = if args.latent { Of::Latent } else { Of::Observations };
         let names = if args.latent { latent_names(fitted) } else { fitted.target_names.clone() };
         let alone = names.len() == 1;
-        let number = |(i, name)| {
-            Part::Number(i, if alone { String::new() } else { format!("{name}_") })
-        };
+        let number =
+            |(i, name)| Part::Number(i, if alone { String::new() } else { format!("{name}_") });
         let parts = match (args.latent, kind) {
             (false, Kind::Classes) => vec![Part::Classes(labels(fitted))],
             _ => names.into_iter().enumerate().map(number).collect(),

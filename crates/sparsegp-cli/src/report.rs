@@ -215,12 +215,12 @@ pub fn summary(fitted: &Fitted) -> String {
         }
     }
     if gaussian {
-    let noise = model.noise().sqrt();
-    let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
-    lines.push((
-        "noise",
-        format!("standard deviation {} in the target's units", numbers(&noises, false)),
-    ));
+        let noise = model.noise().sqrt();
+        let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
+        lines.push((
+            "noise",
+            format!("standard deviation {} in the target's units", numbers(&noises, false)),
+        ));
     }
     let mut text = String::new();
     let width = lines.iter().map(|(name, _)| name.len()).fold(10, usize::max);
@@ -234,7 +234,8 @@ pub fn summary(fitted: &Fitted) -> String {
 /// Epochs, if it was a training by minibatches: its trace has a point per epoch.
 fn epochs(report: &TrainReport) -> Option<usize> {
     let last = report.trace.last()?;
-    (last.iteration < report.iterations || report.stopped.contains("epoch")).then_some(last.iteration)
+    (last.iteration < report.iterations || report.stopped.contains("epoch"))
+        .then_some(last.iteration)
 }
 
 /// A likelihood's name with what was chosen about it by words, such as its link.

@@ -51,8 +51,11 @@ fn cells(score: &Score) -> Vec<(&'static str, String)> {
 
 fn density_cells(s: &DensityScores) -> Vec<(&'static str, String)> {
     let four = |value: f64| number(value, 4);
-    let mut all =
-        vec![("RMSE", maybe(s.rmse, four)), ("MAE", maybe(s.mae, four)), ("NLPD", maybe(s.nlpd, four))];
+    let mut all = vec![
+        ("RMSE", maybe(s.rmse, four)),
+        ("MAE", maybe(s.mae, four)),
+        ("NLPD", maybe(s.nlpd, four)),
+    ];
     let names = ["in 50 %", "in 90 %", "in 95 %"];
     all.extend(names.into_iter().zip(&s.coverage).map(|(name, c)| (name, percent(c.share))));
     all

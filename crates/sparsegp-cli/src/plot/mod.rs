@@ -152,8 +152,7 @@ fn map(panel: &Panel, fitted: &Fitted, p: usize, train: &Sampled) -> Drawn {
         let probabilities = fitted.predict_proba(nodes.as_ref())?;
         let own: Vec<usize> = rows.iter().map(|i| train.y[(*i, p)] as usize).collect();
         let names = labels(fitted);
-        let of =
-            surface::Classes { names: &names, probabilities: &probabilities, labels: &own };
+        let of = surface::Classes { names: &names, probabilities: &probabilities, labels: &own };
         return surface::classes(panel, &scene, &of);
     }
     let (mean, variance) = fitted.predict(nodes.as_ref(), Of::Observations)?;

@@ -45,7 +45,11 @@ fn a_killed_training_goes_on_to_the_same_bits() {
     let objective = |name| number(&folder.json(&format!("inspect {name}")), "/objective");
     assert_eq!(objective("m"), objective("n"));
     // A checkpoint of other rows is none of this training.
-    folder.refused(1, &fit(epochs, "c", "x").replace("0.1", "0.3"), &["c: is no checkpoint of this"]);
+    folder.refused(
+        1,
+        &fit(epochs, "c", "x").replace("0.1", "0.3"),
+        &["c: is no checkpoint of this"],
+    );
     folder.refused(1, &fit(epochs, "n", "x"), &["n: is no checkpoint of this", "without a state"]);
 }
 
@@ -60,12 +64,12 @@ fn a_model_goes_on_with_new_rows_in_its_own_units() {
     };
     folder.write("old.csv", part(0..300));
     folder.write("new.csv", part(300..800));
-    folder.ok(
-        "fit old.csv --target y --features b,a --method svgp --inducing 25 --epochs 60 -o m \
-         --learning-rate 0.03",
-    );
+    folder
+        .ok("fit old.csv --target y --features b,a --method svgp --inducing 25 --epochs 60 -o m \
+         --learning-rate 0.03");
     let before = folder.json("score m new.csv");
-    let run = folder.ok("fit new.csv --from m --epochs 40 --learning-rate 0.03 -o n --freeze inducing");
+    let run =
+        folder.ok("fit new.csv --from m --epochs 40 --learning-rate 0.03 -o n --freeze inducing");
     assert!(run.out.contains("svgp"), "{}", run.out);
     let after = folder.json("score n new.csv");
     let nlpd = |json| number(json, "/scores/overall/nlpd");
@@ -138,7 +142,10 @@ fn progress_tells_epoch_objective_and_pace() {
     };
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(seen.iter().any(|l| l.contains("epoch 1 of 1000000, batch 1 of 6, objective")), "{seen:?}");
+    assert!(
+        seen.iter().any(|l| l.contains("epoch 1 of 1000000, batch 1 of 6, objective")),
+        "{seen:?}"
+    );
     assert!(pace.contains("ends in"), "{pace}");
 }
 
@@ -162,13 +169,16 @@ fn ways_to_train_q_reach_the_same_bound() {
     assert!(adam <= collapsed + 1e-6 && adam > collapsed - 5.0, "{adam} {collapsed}");
     let diagonal = objective("--method svgp --diagonal --epochs 300 --learning-rate 0.05");
     assert!(diagonal <= adam + 1e-6, "{diagonal} {adam}");
-    assert!(objective("--batch 64 --epochs 30") > collapsed - 20.0);
+    // Nothing is left to Adam; q moves all the same.
+    let batches = objective("--batch 50 --epochs 60 --natural-rate 0.05");
+    assert!(batches > collapsed - 10.0, "{batches} {collapsed}");
 }
 
 #[test]
 fn streaming_gives_a_model_too() {
     let folder = Folder::new();
-    let table: String = bundled("bikes-daily.csv.gz").lines().take(301).map(|l| format!("{l}\n")).collect();
+    let table: String =
+        bundled("bikes-daily.csv.gz").lines().take(301).map(|l| format!("{l}\n")).collect();
     folder.write("b.csv", table);
     let fit = folder.json(
         "fit b.csv --target y --likelihood negative-binomial --stream --batch 64 --epochs 8 \

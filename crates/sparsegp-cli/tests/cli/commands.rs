@@ -165,7 +165,9 @@ fn methods_and_kernels_list_the_registries() {
 #[test]
 fn every_command_explains_itself_and_quiet_is_quiet() {
     let folder = Folder::new();
-    for command in ["", "demo", "fit", "predict", "score", "inspect", "methods", "kernels", "likelihoods"] {
+    for command in
+        ["", "demo", "fit", "predict", "score", "inspect", "methods", "kernels", "likelihoods"]
+    {
         assert!(folder.ok(&format!("{command} --help")).out.contains("Usage: sparsegp"));
     }
     assert!(folder.ok("--help").out.contains("130"));

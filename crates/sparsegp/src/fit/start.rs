@@ -141,9 +141,8 @@ pub struct Start {
 /// As for [`likelihoods::parse`].
 pub fn likelihood(spec: Option<&str>, classes: Option<usize>) -> Result<Box<dyn Likelihood>> {
     match (spec, classes) {
-        (Some(spec), Some(classes)) => likelihoods::parse(spec).or_else(|error| {
-            likelihoods::parse(&with_classes(spec, classes)).map_err(|_| error)
-        }),
+        (Some(spec), Some(classes)) => likelihoods::parse(spec)
+            .or_else(|error| likelihoods::parse(&with_classes(spec, classes)).map_err(|_| error)),
         (Some(spec), None) => likelihoods::parse(spec),
         (None, None) => likelihoods::parse("gaussian"),
         (None, Some(2)) => likelihoods::parse("bernoulli"),
