@@ -84,6 +84,17 @@ fn in_file(path: &Path, error: Error) -> Fail {
     }
 }
 
+/// Says what to do about a held-out row of a class that no row to learn from has.
+fn without_class(fail: Fail, labels: bool) -> Fail {
+    match fail {
+        Fail::Work(text) if labels && text.contains("none of the classes") => Fail::Work(format!(
+            "{text}; no row to learn from has this label: leave such rows out, or divide the rows \
+             with another --seed"
+        )),
+        other => other,
+    }
+}
+
 /// Opens a file and divides its rows.
 pub fn open(
     table: Table,
@@ -182,13 +193,16 @@ impl Opened {
         };
         let (mut dataset, mut dropped) = read(&self.train, scaling)?;
         self.know(dataset.classes.as_ref());
+        let labels = dataset.classes.is_some();
         if let Some(aside) = &self.aside {
-            let (aside, more) = read(aside, dataset.scaler.clone().into())?;
+            let aside = read(aside, dataset.scaler.clone().into());
+            let (aside, more) = aside.map_err(|fail| without_class(fail, labels))?;
             dropped += more;
             dataset.held_out = Some(aside.source);
         }
         if let Some(test) = &self.test {
-            dropped += test.stream()?.dropped();
+            let test = test.stream().map_err(|error| without_class(error.into(), labels))?;
+            dropped += test.dropped();
         }
         Ok((dataset, dropped))
     }
