@@ -169,10 +169,10 @@ impl Opened {
 
     /// All rows of this file take their labels from these classes.
     pub fn know(&mut self, classes: Option<&Classes>) {
-        let known = |rows: &Selected| kind::with_classes(rows.clone(), classes);
-        self.train = known(&self.train);
-        self.aside = self.aside.as_ref().map(known);
-        self.test = self.test.as_ref().map(known);
+        let sets = [Some(&mut self.train), self.aside.as_mut(), self.test.as_mut()];
+        for rows in sets.into_iter().flatten() {
+            *rows = kind::with_classes(rows.clone(), classes);
+        }
     }
 
     /// The training rows, and how many rows of the file were left out. The other rows are checked too:

@@ -27,17 +27,20 @@ fn inducing(fitted: &Fitted) -> Result<Vec<f64>> {
     })
 }
 
+/// Lower and upper ends at every place.
+type Ends = Vec<(f64, f64)>;
+
 /// What is drawn at every place: lower and upper ends of a wide and of a narrow band, and a line.
 struct Bands {
-    wide: Vec<(f64, f64)>,
-    narrow: Vec<(f64, f64)>,
+    wide: Ends,
+    narrow: Ends,
     line: Vec<f64>,
 }
 
 /// Of Gaussian noise: 95 % intervals of observations and of the function.
 fn gaussian(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
     let width = standard_normal_quantile(0.975);
-    let bounds = |of: Of| -> Result<(Vec<(f64, f64)>, Vec<f64>)> {
+    let bounds = |of: Of| -> Result<(Ends, Vec<f64>)> {
         let (mean, variance) = fitted.predict(grid.as_ref(), of)?;
         let one = |i: usize| {
             let half = width * variance[(i, p)].sqrt();
