@@ -1,10 +1,12 @@
 //! Uncollapsed bounds at random problems: their place on the ladder of methods, gradients against
-//! differences, natural gradients.
+//! differences for any likelihood, natural gradients.
 
 #[path = "uncollapsed/gradients.rs"]
 mod gradients;
 #[path = "uncollapsed/ladder.rs"]
 mod ladder;
+#[path = "uncollapsed/likelihoods.rs"]
+mod likelihoods;
 #[path = "ladder/problem.rs"]
 #[allow(dead_code)]
 mod problem;

@@ -14,6 +14,19 @@ pub enum Rule {
 impl Rule {
     /// Most points of Gauss–Hermite.
     pub const MOST: usize = 200;
+
+    /// A rule from JSON: `trapezoid`, or a number of Gauss–Hermite points, plain or as
+    /// `{gauss-hermite: 50}`; none for anything else.
+    pub fn from_json(json: &serde_json::Value) -> Option<Self> {
+        let rule = match json.as_u64() {
+            Some(n) => Some(Rule::GaussHermite(n as usize)),
+            None => serde_json::from_value(json.clone()).ok(),
+        };
+        rule.filter(|rule| match rule {
+            Rule::GaussHermite(n) => (1..=Self::MOST).contains(n),
+            Rule::Trapezoid => true,
+        })
+    }
 }
 
 impl Default for Rule {

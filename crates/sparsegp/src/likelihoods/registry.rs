@@ -239,20 +239,10 @@ impl Args<'_> {
         Ok(self.word("link", &known)?.unwrap_or_default())
     }
 
-    /// The entry `rule`: `trapezoid`, or a number of Gauss–Hermite points, plain or as
-    /// `{gauss-hermite: 50}`.
+    /// The entry `rule`, see [`Rule::from_json`].
     pub fn quadrature(&self) -> Result<Option<Rule>> {
         let Some(given) = self.entries.get("rule") else { return Ok(None) };
-        let rule = match given.as_u64() {
-            Some(n) => Some(Rule::GaussHermite(n as usize)),
-            None => serde_json::from_value(given.clone()).ok(),
-        };
-        match rule {
-            Some(Rule::GaussHermite(n)) if n < 1 || n > Rule::MOST => None,
-            rule => rule,
-        }
-        .map(Some)
-        .ok_or_else(|| {
+        Rule::from_json(given).map(Some).ok_or_else(|| {
             self.wrong(format!(
                 "`rule` is a number of Gauss–Hermite points from 1 to {} or trapezoid, not {given}",
                 Rule::MOST

@@ -92,7 +92,15 @@ impl RobustMax {
                 "likelihood robust-max: the number of `classes` is missing".into(),
             ));
         };
-        let rule = spec.option("rule")?.unwrap_or_default();
+        let rule = match json.get("rule") {
+            None => Rule::default(),
+            Some(given) => Rule::from_json(given).ok_or_else(|| {
+                Error::Invalid(format!(
+                    "likelihood robust-max: `rule` is a number of Gauss–Hermite points or trapezoid, \
+                     not {given}"
+                ))
+            })?,
+        };
         let slope = spec.option("slope")?.unwrap_or_default();
         let squash = spec.option("squash")?.unwrap_or(0.0);
         let mut own = Self::with(classes, rule, slope, squash)?;

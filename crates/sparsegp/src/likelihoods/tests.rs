@@ -93,7 +93,9 @@ impl Case {
                 if self.likelihood.name() == "binomial" { self.extra as usize } else { most };
             return (0..=most).map(|y| (y as f64, 1.0)).collect();
         }
-        let (reach, at): (f64, fn(f64) -> (f64, f64)) = match self.kind {
+        // a substitution by which the integral runs over all numbers, with its slope
+        type Substitution = fn(f64) -> (f64, f64);
+        let (reach, at): (f64, Substitution) = match self.kind {
             Real => (24.0, |t| (t.sinh(), t.cosh())),
             Positive => (45.0, |t| (t.exp(), t.exp())),
             _ => (34.0, |t| (sigmoid(t), sigmoid(t) * sigmoid(-t))),
@@ -238,7 +240,7 @@ fn slopes_agree_with_differences() {
                     let h = 1e-3 * variance;
                     let slope = difference(&|d| c.expect(*target, mean, variance + d).0, h);
                     close(by_variance, slope, 1e-6, &format!("{what} variance"));
-                    for at in 0..by_params.len() {
+                    for (at, by_param) in by_params.iter().enumerate() {
                         let moved = |d: f64| {
                             let mut case = c.with("slope", "rule").unwrap_or_else(|| Case {
                                 likelihood: c.likelihood.clone(),
@@ -258,7 +260,7 @@ fn slopes_agree_with_differences() {
                             case.expect(*target, mean, variance).0
                         };
                         let slope = difference(&moved, 2e-4);
-                        close(by_params[at], slope, 1e-6, &format!("{what} parameter {at}"));
+                        close(*by_param, slope, 1e-6, &format!("{what} parameter {at}"));
                     }
                 }
             }

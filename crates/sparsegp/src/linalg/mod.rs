@@ -113,6 +113,15 @@ pub fn lower_product(
     triangular::matmul(dst, lower, accum, l, lower, b, whole, alpha, par);
 }
 
+/// Lower triangle of LᵀL for a lower-triangular L; zeros above.
+pub fn inner_gram(l: MatRef<'_, f64>, par: Par) -> Mat<f64> {
+    let (lower, upper) = (BlockStructure::TriangularLower, BlockStructure::TriangularUpper);
+    let mut gram = Mat::zeros(l.ncols(), l.ncols());
+    let out = gram.as_mut();
+    triangular::matmul(out, lower, Accum::Replace, l.transpose(), upper, l, lower, 1.0, par);
+    gram
+}
+
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     let par = unless_vector(b.nrows(), b.ncols(), par);

@@ -101,6 +101,47 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Products with triangular factors, which read nothing above the diagonal and leave alone what
+    /// they do not give.
+    #[test]
+    fn triangular_products_agree_with_plain_loops(
+        n in 1usize..130, rows in 1usize..90, threads in 1usize..4, seed: u64,
+    ) {
+        let par = if threads == 1 { Par::Seq } else { Par::rayon(threads) };
+        let full = noise(n, n, seed);
+        let lower = Mat::from_fn(n, n, |i, j| if i >= j { full[(i, j)] } else { 0.0 });
+        let marked = Mat::from_fn(n, n, |i, j| if i >= j { full[(i, j)] } else { f64::NAN });
+        let a = noise(rows, n, !seed);
+        let tolerance = 1e-14 * n as f64;
+        for transposed in [false, true] {
+            let l = if transposed { lower.transpose() } else { lower.as_ref() };
+            let mut out = Mat::full(rows, n, f64::NAN);
+            let own = marked.as_ref();
+            times_triangular(out.as_mut(), Accum::Replace, a.as_ref(), own, transposed, par);
+            prop_assert!(largest_difference(out.as_ref(), naive(a.as_ref(), l).as_ref()) < tolerance);
+        }
+        let b = noise(n, n, seed ^ 7);
+        let expected = naive(lower.as_ref(), b.as_ref());
+        let mut out = Mat::full(n, n, 0.5);
+        lower_product(out.as_mut(), Accum::Add, marked.as_ref(), b.as_ref(), 2.0, par);
+        let gram = inner_gram(marked.as_ref(), par);
+        let expected_gram = naive(lower.transpose(), lower.as_ref());
+        for j in 0..n {
+            for i in 0..n {
+                let (own, gram) = (out[(i, j)], gram[(i, j)]);
+                if i >= j {
+                    prop_assert!((own - 0.5 - 2.0 * expected[(i, j)]).abs() < 2.0 * tolerance);
+                    prop_assert!((gram - expected_gram[(i, j)]).abs() < tolerance);
+                } else {
+                    prop_assert!(own == 0.5 && gram == 0.0);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn inverses_and_roots() {
     for n in [1, 2, 7, 40] {

@@ -38,6 +38,20 @@ struct Process {
 }
 
 impl Process {
+    /// `mean` is the whitened mean of its latent functions.
+    fn new(
+        latents: Range<usize>,
+        kernel: Box<dyn Kernel>,
+        points: Mat<f64>,
+        factor: Cholesky,
+        roots: Vec<Mat<f64>>,
+        mean: MatRef<f64>,
+    ) -> Self {
+        let mut weights = mean.to_owned();
+        solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par_for(mean.nrows()));
+        Self { latents, kernel, points, factor, roots, weights }
+    }
+
     fn root(&self, at: usize) -> Option<&Mat<f64>> {
         self.roots.get(if self.roots.len() == 1 { 0 } else { at })
     }
@@ -66,8 +80,9 @@ impl Posterior {
         q_mu: Mat<f64>,
         q_sqrt: Option<Mat<f64>>,
     ) -> Self {
+        let kernel = model.kernels[0].clone();
         let roots = q_sqrt.into_iter().collect();
-        let process = (0, points, factor, roots);
+        let process = Process::new(0..q_mu.ncols(), kernel, points, factor, roots, q_mu.as_ref());
         Self::assemble(model, q_mu, vec![process])
     }
 
@@ -91,27 +106,14 @@ impl Posterior {
             let own = if shared { 0..latents } else { l..l + 1 };
             let parts = q.whitened(own.clone(), &factor);
             q_mu.as_mut().subcols_mut(own.start, own.len()).copy_from(&parts.mean);
-            processes.push((kernel, points, factor, parts.roots));
+            let kernel = model.kernels[kernel].clone();
+            let mean = parts.mean.as_ref();
+            processes.push(Process::new(own, kernel, points, factor, parts.roots, mean));
         }
         Ok(Self::assemble(model, q_mu, processes))
     }
 
-    /// From processes: index of the kernel, points, factor, roots.
-    fn assemble(
-        model: &Model,
-        q_mu: Mat<f64>,
-        parts: Vec<(usize, Mat<f64>, Cholesky, Vec<Mat<f64>>)>,
-    ) -> Self {
-        let each = q_mu.ncols() / parts.len();
-        let build = |(at, (kernel, points, factor, roots)): (usize, (usize, _, Cholesky, _))| {
-            let latents = at * each..(at + 1) * each;
-            let mut weights = q_mu.as_ref().subcols(latents.start, each).to_owned();
-            let par = par_for(weights.nrows());
-            solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par);
-            let kernel = model.kernels[kernel].clone();
-            Process { latents, kernel, points, factor, roots, weights }
-        };
-        let processes = parts.into_iter().enumerate().map(build).collect();
+    fn assemble(model: &Model, q_mu: Mat<f64>, processes: Vec<Process>) -> Self {
         Self { mean: model.mean.clone(), likelihood: model.likelihood.clone(), processes, q_mu }
     }
 

@@ -12,7 +12,7 @@
 
 use super::Parts;
 use crate::error::Result;
-use crate::linalg::{Cholesky, Jitter, Mat, MatRef, invert_lower, par_for, product};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, inner_gram, invert_lower, par_for, product};
 
 /// What the rows say about q of some latent functions.
 #[derive(Clone, Debug)]
@@ -44,12 +44,11 @@ pub fn natural_step(q: &Parts, rows: &Statistics, rate: f64) -> Result<Parts> {
     Ok(Parts { mean, roots })
 }
 
-/// (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).
+/// Lower triangle of (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).
 fn new_precision(root: MatRef<f64>, gram: MatRef<f64>, rate: f64) -> Mat<f64> {
     let m = root.nrows();
     let mut precision = if rate < 1.0 {
-        let inverse = invert_lower(root, par_for(m));
-        product(inverse.transpose(), inverse.as_ref())
+        inner_gram(invert_lower(root, par_for(m)).as_ref(), par_for(m))
     } else {
         Mat::zeros(m, m)
     };

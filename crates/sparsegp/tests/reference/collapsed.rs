@@ -44,7 +44,7 @@ fn penalty(name: &str, r: &[f64], outputs: usize, noise: f64) -> Outcome<f64> {
 }
 
 /// The only entry of a list of cotangents.
-fn only<T>(list: &[T]) -> Outcome<&T> {
+pub fn only<T>(list: &[T]) -> Outcome<&T> {
     match list {
         [one] => Ok(one),
         _ => Err(format!("{} cotangents where one was expected", list.len())),

@@ -8,9 +8,10 @@ use sparsegp::linalg::{Mat, MatRef, dot};
 use std::path::Path;
 
 /// A weighted sum of covariances with its gradients.
-struct Sum {
+pub struct Sum {
     value: f64,
-    params: Vec<f64>,
+    /// By the kernel's parameters.
+    pub params: Vec<f64>,
     x: Mat<f64>,
     x2: Option<Mat<f64>>,
 }
@@ -27,7 +28,8 @@ fn diagonal(k: &dyn Kernel, x: MatRef<f64>) -> Vec<f64> {
     out
 }
 
-fn weighted(k: &dyn Kernel, x: MatRef<f64>, x2: Option<MatRef<f64>>, w: Mat<f64>) -> Sum {
+/// Σ W ∘ K(x, x2), or K(x), with its gradients.
+pub fn weighted(k: &dyn Kernel, x: MatRef<f64>, x2: Option<MatRef<f64>>, w: Mat<f64>) -> Sum {
     let mut tape = Tape::recording();
     let mut out = Mat::zeros(w.nrows(), w.ncols());
     k.evaluate(x, x2, out.as_mut(), &mut tape);

@@ -1,19 +1,22 @@
 //! Likelihoods: log probabilities, expectations with slopes, predictions.
 
-use crate::support::{Outcome, Report, entries, get, items, number, numbers, own, text};
+use crate::likelihood_multi;
+use crate::support::{Outcome, Report, entries, get, number, numbers, own, text};
 use serde_json::{Value, json};
 use sparsegp::likelihoods::quadrature::Nodes;
 use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
 use std::path::Path;
 
 /// Points of the rule behind the files' expectations.
-const POINTS: usize = 20;
+pub const POINTS: usize = 20;
 /// How far a rule of that many points may be from the integral, for predictions that the library
 /// integrates to the end.
-const RULE: f64 = 2e-2;
+pub const RULE: f64 = 2e-2;
+/// Sum of the squashed probabilities by which an ordinal file has its moments.
+pub const ORDINAL_MASS: f64 = 1.0 - 2e-3;
 
 /// A likelihood from the other program's description of it, with the exposure of its rows.
-fn read(description: &Value) -> Outcome<(Box<dyn Likelihood>, f64)> {
+pub fn read(description: &Value, squashed: bool) -> Outcome<(Box<dyn Likelihood>, f64)> {
     let (mut spec, mut extra) = (json!({}), 1.0);
     let kind = text(get(description, "type")?)?;
     let link = description.get("link").map(text).transpose()?;
@@ -37,7 +40,7 @@ fn read(description: &Value) -> Outcome<(Box<dyn Likelihood>, f64)> {
         }
     }
     // the squashing of probits
-    if link == Some("probit") || kind == "Ordinal" {
+    if squashed && (link == Some("probit") || kind == "Ordinal") {
         spec["floor"] = json!(1e-3);
     }
     if kind == "Gaussian" {
@@ -101,7 +104,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     let description = get(inputs, "likelihood")?;
     let kind = text(get(description, "type")?)?;
     let link = description.get("link").map(text).transpose()?;
-    let (likelihood, extra) = read(description)?;
+    let (likelihood, extra) = read(description, true)?;
     let l = &*likelihood;
     let row = |key: &str| numbers(get(inputs, key)?);
     let targets: Vec<Target> = row("Y")?.into_iter().map(|y| Target { y, extra }).collect();
@@ -111,7 +114,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     }
     let nodes = Nodes::gauss_hermite(POINTS);
     // an ordinal file squashes the moments too, which then are those of a sum of 1 − 2·10⁻³
-    let mass = if kind == "Ordinal" { 1.0 - 2e-3 } else { 1.0 };
+    let mass = if kind == "Ordinal" { ORDINAL_MASS } else { 1.0 };
     let moments = |f: f64| {
         let (mean, variance) = l.predict(extra, &[f], &[0.0]);
         let square = mass * (variance + mean * mean);
@@ -237,7 +240,7 @@ pub fn expectations(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             "poisson_exp" => json!({ "type": "poisson" }),
             "gaussian" => json!({ "type": "gaussian", "variance": param("variance")? }),
             "robustmax" => {
-                robust_max(given.unwrap_or(&Value::Null), reference, report)?;
+                likelihood_multi::robust_max(given.unwrap_or(&Value::Null), reference, report)?;
                 continue;
             }
             _ => {
@@ -289,54 +292,6 @@ fn compare(
                     continue;
                 }
             },
-        };
-        report.close(field, &found, &numbers(reference)?);
-    }
-    Ok(())
-}
-
-/// The case of several classes. The probability ϖ of the target's latent value being the largest and
-/// its slopes follow from the expectation ϖ log(1 − ε) + (1 − ϖ) log(ε/(K − 1)).
-fn robust_max(inputs: &Value, reference: &Value, report: &mut Report) -> Outcome {
-    let Some(entry) = likelihoods::find("robust-max") else {
-        // not built yet
-        return Ok(());
-    };
-    let rows = |key: &str| -> Outcome<Vec<Vec<f64>>> {
-        items(get(inputs, key)?)?.iter().map(numbers).collect()
-    };
-    let (mean, variance, y) = (rows("mu")?, rows("v")?, numbers(get(inputs, "y")?)?);
-    let epsilon = number(get(inputs, "epsilon")?)?;
-    let k = mean.first().map_or(0, Vec::len);
-    let spec = json!({ "type": entry.name, "classes": k, "epsilon": epsilon, "rule": POINTS });
-    let l = own(likelihoods::build(&spec))?;
-    let wrong = (epsilon / (k as f64 - 1.0)).ln();
-    let step = (-epsilon).ln_1p() - wrong;
-    let (mut value, mut density) = (Vec::new(), Vec::new());
-    let (mut by_mean, mut by_variance) = (Vec::new(), Vec::new());
-    for ((mean, variance), y) in mean.iter().zip(&variance).zip(&y) {
-        let target = Target { y: *y, extra: f64::NAN };
-        let (mut m, mut v) = (vec![0.0; k], vec![0.0; k]);
-        let mut params = vec![0.0; l.units().len()];
-        let out = Slopes { mean: &mut m, variance: &mut v, params: &mut params };
-        value.push(l.expect(target, mean, variance, out));
-        density.push(l.predict_log_density(target, mean, variance).exp());
-        by_mean.extend(m);
-        by_variance.extend(v);
-    }
-    for (field, reference) in entries(reference)? {
-        let found: Vec<f64> = match field.as_str() {
-            "ve" => value.clone(),
-            "prob_is_largest" => value.iter().map(|value| (value - wrong) / step).collect(),
-            "dmu" => by_mean.clone(),
-            "dv" => by_variance.clone(),
-            "dp_dmu" => by_mean.iter().map(|slope| slope / step).collect(),
-            "dp_dv" => by_variance.iter().map(|slope| slope / step).collect(),
-            "predictive_density" => density.clone(),
-            _ => {
-                report.fail(field, "an output that the check does not know");
-                continue;
-            }
         };
         report.close(field, &found, &numbers(reference)?);
     }

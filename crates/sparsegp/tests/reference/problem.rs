@@ -23,7 +23,7 @@ pub fn kernel(json: &Value, inputs: usize) -> Outcome<Box<dyn Kernel>> {
 }
 
 /// The mean function of a file in GPflow's words: Zero, Constant (c), Linear (A, b).
-fn mean(json: Option<&Value>, inputs: usize, outputs: usize) -> Outcome<Box<dyn Mean>> {
+pub fn mean(json: Option<&Value>, inputs: usize, outputs: usize) -> Outcome<Box<dyn Mean>> {
     let Some(json) = json else { return own(means::by_name("zero", inputs, outputs)) };
     let mut ours = json!({ "type": text(get(json, "type")?)? });
     for (key, value) in entries(json)?.iter().filter(|(key, _)| *key != "type") {
@@ -96,17 +96,29 @@ pub fn bounds(case: &Value, method_name: &str) -> Outcome<(Model, InMemory)> {
     Ok((plain(kernel, noise, Some(z.as_ref()), method_name, jitter)?, data))
 }
 
-/// The numbers that belong to a parameter, row by row, out of a flat gradient.
+/// The numbers that belong to a parameter, row by row, out of a flat gradient; lower triangles with
+/// zeros above.
 fn part(param: &Param, flat: &[f64]) -> Vec<f64> {
     match param.shape() {
         Shape::Matrix(rows, cols) => {
             by_rows(Mat::from_fn(rows, cols, |i, j| flat[j * rows + i]).as_ref())
         }
+        Shape::Lower(_, size) => {
+            // column j of a triangle begins after j columns of size, size − 1, … numbers
+            let start = |j: usize| j * (2 * size + 1 - j) / 2;
+            let lower = |one: &[f64], i: usize, j: usize| {
+                if i >= j { one[start(j) + i - j] } else { 0.0 }
+            };
+            let each = flat.chunks_exact(size * (size + 1) / 2);
+            each.flat_map(|one| by_rows(Mat::from_fn(size, size, |i, j| lower(one, i, j)).as_ref()))
+                .collect()
+        }
         _ => flat.to_vec(),
     }
 }
 
-/// A model's gradient by path, matrices row by row.
+/// A model's gradient by path, matrices row by row, lower triangles one after the other with zeros
+/// above.
 pub fn gradient_by_path(model: &Model, gradient: &[f64]) -> Vec<(String, Vec<f64>)> {
     let mut rest = gradient;
     let split = model.params().into_iter().map(|(path, param)| {

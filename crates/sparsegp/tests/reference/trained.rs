@@ -1,0 +1,217 @@
+//! Models with a q(u) from the entries of a file.
+
+use crate::observed::Observed;
+use crate::problem;
+use crate::support::{Outcome, entries, get, items, matrix, number, numbers, own, text};
+use serde_json::Value;
+use sparsegp::data::{InMemory, Minibatch, Source};
+use sparsegp::engine::{
+    CholeskyBasis, Cpu, Engine, LatentBlock, LatentSlopes, Pointwise, Process, Want,
+};
+use sparsegp::kernels::{Kernel, Tape};
+use sparsegp::linalg::{Jitter, Mat, column};
+use sparsegp::model::{Model, inducing_param};
+use sparsegp::variational::{Parts, Variational, kl};
+use std::sync::Mutex;
+
+/// A model with its data as GPflow's files have them.
+pub struct Problem {
+    /// The model, of the method `svgp`; without q where the file has none.
+    pub model: Model,
+    /// All rows.
+    pub data: Minibatch,
+    /// The likelihood as the other program uses it.
+    pub observed: Observed,
+}
+
+/// Fails on inputs that are not among `known`.
+pub fn check_known(inputs: &Value, known: &[&str]) -> Outcome {
+    match entries(inputs)?.keys().find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(format!("`{key}` is an input that the check does not know")),
+    }
+}
+
+fn flag(inputs: &Value, key: &str) -> Outcome<bool> {
+    match inputs.get(key) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(format!("`{key}` is true or false, not {other}")),
+    }
+}
+
+/// The kernels of a file: one, or one for each latent function.
+fn kernels(json: &Value, inputs: usize, latents: usize) -> Outcome<Vec<Box<dyn Kernel>>> {
+    match text(get(json, "type")?)? {
+        "SharedIndependent" => {
+            if number(get(json, "output_dim")?)? != latents as f64 {
+                return Err(format!("a kernel of other than {latents} outputs"));
+            }
+            Ok(vec![problem::kernel(get(json, "kernel")?, inputs)?])
+        }
+        "SeparateIndependent" => {
+            let list = items(get(json, "kernels")?)?;
+            list.iter().map(|kernel| problem::kernel(kernel, inputs)).collect()
+        }
+        _ => Ok(vec![problem::kernel(json, inputs)?]),
+    }
+}
+
+/// q(u) from `q_mu`, `q_sqrt`, `whiten` and `q_diag`.
+fn q(inputs: &Value) -> Outcome<Variational> {
+    let (diagonal, whitened) = (flag(inputs, "q_diag")?, flag(inputs, "whiten")?);
+    let mean = matrix(get(inputs, "q_mu")?)?;
+    let sqrt = get(inputs, "q_sqrt")?;
+    let roots = match diagonal {
+        true => vec![matrix(sqrt)?],
+        false => items(sqrt)?.iter().map(matrix).collect::<Outcome<Vec<_>>>()?,
+    };
+    own(Variational::new(mean.as_ref(), &roots, diagonal, whitened))
+}
+
+/// Rows of a problem that stand for `population`; side columns as for rows that come first.
+pub fn batch(
+    data: &InMemory,
+    picked: &[usize],
+    population: usize,
+    observed: &Observed,
+) -> Minibatch {
+    let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
+    let rows = InMemory {
+        x: pick(&data.x),
+        y: pick(&data.y),
+        weights: Vec::new(),
+        extra: observed.extra(picked.len()),
+    };
+    Minibatch { rows, population }
+}
+
+/// A list of row numbers.
+pub fn indices(json: &Value) -> Outcome<Vec<usize>> {
+    Ok(numbers(json)?.into_iter().map(|i| i as usize).collect())
+}
+
+impl Problem {
+    /// From `inputs` in GPflow's words; `squashed` where probits have its floor.
+    pub fn read(inputs: &Value, jitter: f64, squashed: bool) -> Outcome<Self> {
+        let observed = Observed::read(inputs, squashed)?;
+        let data = own(InMemory::new(matrix(get(inputs, "X")?)?, matrix(get(inputs, "Y")?)?))?;
+        let (n, d) = (data.x.nrows(), data.x.ncols());
+        let latents = observed.likelihood.latents() * data.y.ncols();
+        let points = match inputs.get("Zs") {
+            Some(sets) => items(sets)?.iter().map(matrix).collect::<Outcome<Vec<_>>>()?,
+            None => vec![matrix(get(inputs, "Z")?)?],
+        };
+        let model = Model {
+            kernels: kernels(get(inputs, "kernel")?, d, latents)?,
+            mean: problem::mean(inputs.get("mean_function"), d, latents)?,
+            likelihood: observed.likelihood.clone(),
+            inducing: points.iter().map(|z| inducing_param(z.as_ref())).collect(),
+            q: if inputs.get("q_mu").is_some() { Some(q(inputs)?) } else { None },
+            method: problem::method("svgp")?,
+            jitter: Jitter::Absolute(jitter),
+        };
+        let population = match inputs.get("num_data") {
+            Some(count) => number(count)? as usize,
+            None => n,
+        };
+        let all: Vec<usize> = (0..n).collect();
+        let data = batch(&data, &all, population, &observed);
+        Ok(Self { model, data, observed })
+    }
+
+    /// The file's minibatch.
+    pub fn minibatch(&self, inputs: &Value) -> Outcome<Minibatch> {
+        let picked = indices(get(inputs, "minibatch_indices")?)?;
+        Ok(batch(&self.data.rows, &picked, self.data.population, &self.observed))
+    }
+}
+
+/// Latent functions that share everything, prepared for the rows.
+pub struct Group {
+    /// Their kernel.
+    pub kernel: usize,
+    /// Their points.
+    pub z: Mat<f64>,
+    /// From covariances to features.
+    pub basis: CholeskyBasis,
+    /// Whitened q.
+    pub parts: Parts,
+}
+
+/// All of a model's latent functions.
+pub fn groups(model: &Model) -> Outcome<Vec<Group>> {
+    let q = model.q.as_ref().ok_or("no q")?;
+    let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
+    let each = if shared { q.latents() } else { 1 };
+    let starts = (0..q.latents()).step_by(each);
+    starts
+        .map(|start| {
+            let kernel = if model.kernels.len() == 1 { 0 } else { start };
+            let z = own(model.inducing_set(start))?;
+            let mut kuu = Mat::zeros(z.nrows(), z.nrows());
+            model.kernels[kernel].evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
+            let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
+            let parts = q.whitened(start..start + each, &basis.factor);
+            Ok(Group { kernel, z, basis, parts })
+        })
+        .collect()
+}
+
+/// Σ KL(q(u_l)‖p(u_l)).
+pub fn prior_kl(model: &Model) -> Outcome<f64> {
+    let each = |group: Group| -> f64 {
+        let roots = group.parts.roots.iter().enumerate();
+        roots.map(|(l, root)| kl(column(group.parts.mean.as_ref(), l), root.as_ref())).sum()
+    };
+    Ok(groups(model)?.into_iter().map(each).sum())
+}
+
+/// Records what the engine shows of one block.
+#[derive(Default)]
+struct Watch(Mutex<Vec<Marginals>>);
+
+/// Marginals of the latent functions at some rows, B×L each.
+pub struct Marginals {
+    /// Means.
+    pub mu: Mat<f64>,
+    /// Variances that come from q.
+    pub s: Mat<f64>,
+    /// Unexplained variances.
+    pub r: Mat<f64>,
+}
+
+impl Pointwise for Watch {
+    fn sums(&self) -> usize {
+        0
+    }
+    fn equal_slopes(&self) -> bool {
+        true
+    }
+    fn rows(&self, block: LatentBlock<'_>, _: LatentSlopes<'_>) {
+        let (mu, s, r) = (block.mu.to_owned(), block.s.to_owned(), block.r.to_owned());
+        self.0.lock().expect("no panic while it is held").push(Marginals { mu, s, r });
+    }
+}
+
+/// The marginals of a model at rows that fit into one block.
+pub fn marginals(model: &Model, data: &dyn Source) -> Outcome<Marginals> {
+    let groups = groups(model)?;
+    let processes: Vec<Process<'_>> = groups
+        .iter()
+        .map(|group| Process {
+            kernel: &*model.kernels[group.kernel],
+            z: group.z.as_ref(),
+            basis: &group.basis,
+            mean: group.parts.mean.as_ref(),
+            roots: &group.parts.roots,
+        })
+        .collect();
+    let watch = Watch::default();
+    own(Cpu::default().pass(&processes, &*model.mean, &watch, data, 1.0, Want::Value))?;
+    let mut blocks = watch.0.into_inner().map_err(|e| e.to_string())?;
+    match (blocks.pop(), blocks.len()) {
+        (Some(only), 0) => Ok(only),
+        _ => Err("the engine showed other than one block".into()),
+    }
+}
