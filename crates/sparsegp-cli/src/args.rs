@@ -10,6 +10,8 @@ const AFTER: &str = "\
 First steps:
   sparsegp demo
   sparsegp fit data.csv --target y --split 0.1 -o model.safetensors
+  sparsegp fit data.csv --target species --split 0.1     (text: classes)
+  sparsegp fit data.csv --target n --likelihood poisson  (counts; see `sparsegp likelihoods`)
   sparsegp predict model.safetensors new.csv -o predictions.csv
 
 Tables are CSV (plain or .gz, comma, tab or semicolon) or Parquet, with a header; the content decides,
@@ -57,7 +59,8 @@ pub enum Command {
     Demo,
     /// Learn a model from a table
     Fit(Box<FitArgs>),
-    /// Predict mean, standard deviation and quantiles for the rows of a table
+    /// Predict numbers with their uncertainty, or classes with their probabilities, for the rows of a
+    /// table
     Predict(PredictArgs),
     /// Judge a model's predictions on a table whose targets are known
     Score(ScoreArgs),
@@ -67,4 +70,6 @@ pub enum Command {
     Methods,
     /// List the kernels and explain the specification language
     Kernels,
+    /// List the likelihoods: numbers, classes, counts, shares, …
+    Likelihoods,
 }

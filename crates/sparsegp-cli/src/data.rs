@@ -1,10 +1,12 @@
 //! From files to rows: columns, splits, and whether a table is held in memory.
 
 use crate::fail::{Fail, Result};
+use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
-use sparsegp::data::{Mask, Missing, Selected, Selection, Table};
-use sparsegp::fit::Dataset;
+use sparsegp::data::{Block, Classes, Mask, Missing, Selected, Selection, Table};
+use sparsegp::fit::{Dataset, Scaling};
+use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,7 +32,29 @@ impl From<MissingChoice> for Missing {
     }
 }
 
-/// How rows are held out.
+/// The same for learning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MissingInFit {
+    /// Refuse the file, naming the cell
+    #[default]
+    Refuse,
+    /// Leave such rows out, and say how many
+    Drop,
+    /// Keep rows of which a target is missing (svgp methods): with several targets the others count
+    Keep,
+}
+
+impl From<MissingInFit> for Missing {
+    fn from(choice: MissingInFit) -> Self {
+        match choice {
+            MissingInFit::Refuse => Missing::Refuse,
+            MissingInFit::Drop => Missing::Drop,
+            MissingInFit::Keep => Missing::Keep,
+        }
+    }
+}
+
+/// How test rows are held out.
 pub enum Split<'a> {
     /// Not at all.
     None,
@@ -46,7 +70,9 @@ pub struct Opened {
     pub table: Table,
     /// Training rows.
     pub train: Selected,
-    /// Held-out rows.
+    /// Training rows that are kept aside to tell when to stop.
+    pub aside: Option<Selected>,
+    /// Test rows.
     pub test: Option<Selected>,
 }
 
@@ -58,24 +84,69 @@ fn in_file(path: &Path, error: Error) -> Fail {
     }
 }
 
+/// Says what to do about a held-out row of a class that no row to learn from has.
+fn without_class(fail: Fail, labels: bool) -> Fail {
+    match fail {
+        Fail::Work(text) if labels && text.contains("none of the classes") => Fail::Work(format!(
+            "{text}; no row to learn from has this label: leave such rows out, or divide the rows \
+             with another --seed"
+        )),
+        other => other,
+    }
+}
+
 /// Opens a file and divides its rows.
-pub fn open(path: &Path, selection: &Selection, missing: Missing, split: &Split) -> Result<Opened> {
-    let table = Table::open(path)?;
+pub fn open(
+    table: Table,
+    selection: &Selection,
+    missing: Missing,
+    split: &Split,
+) -> Result<Opened> {
     let all = table.select(selection)?.missing(missing);
     let mask = match split {
-        Split::None => return Ok(Opened { table, train: all, test: None }),
+        Split::None => return Ok(Opened { table, train: all, aside: None, test: None }),
         Split::Random(fraction, seed) => {
             let rows = all.count_rows()?;
-            Mask::random(rows, *fraction, *seed).map_err(|e| in_file(path, e))?
+            Mask::random(rows, *fraction, *seed).map_err(|e| in_file(table.path(), e))?
         }
         Split::Mask(spec) => Mask::open(spec)?,
     };
     let mask = Arc::new(mask);
     let test = all.clone().rows_where(mask.clone(), true);
-    Ok(Opened { table, train: all.rows_where(mask, false), test: Some(test) })
+    Ok(Opened { table, train: all.rows_where(mask, false), aside: None, test: Some(test) })
 }
 
 impl Opened {
+    /// Puts a fraction of the training rows aside.
+    pub fn put_aside(&mut self, fraction: f64, split: &Split, seed: u64) -> Result<()> {
+        let path = self.table.path();
+        let rows = self.train.count_rows()?;
+        let test = match split {
+            Split::None => Mask::new("no test rows", vec![false; rows]),
+            Split::Random(fraction, seed) => {
+                Mask::random(rows, *fraction, *seed).map_err(|e| in_file(path, e))?
+            }
+            Split::Mask(spec) => Mask::open(spec)?,
+        };
+        let own = test.indices(false);
+        // another stream than that of the test rows
+        let drawn = Mask::random(own.len(), fraction, seed ^ 0x5eed_0a51_de00)
+            .map_err(|e| in_file(path, e))?;
+        let (mut aside, mut learnt) = (vec![false; test.rows()], vec![false; test.rows()]);
+        for (i, row) in own.into_iter().enumerate() {
+            let flags = if drawn.get(i) == Some(true) { &mut aside } else { &mut learnt };
+            flags[row] = true;
+        }
+        let name = |what: &str| format!("{what} with seed {seed}");
+        let (aside, learnt) = (
+            Mask::new(name("rows kept aside"), aside),
+            Mask::new(name("rows to learn from"), learnt),
+        );
+        self.aside = Some(self.train.clone().rows_where(Arc::new(aside), true));
+        self.train = self.train.clone().rows_where(Arc::new(learnt), true);
+        Ok(())
+    }
+
     /// Whether the numbers are too many to hold: more than 2 GB.
     pub fn is_large(&self) -> Result<bool> {
         const MOST_BYTES: usize = 2_000_000_000;
@@ -96,23 +167,75 @@ impl Opened {
         Ok(rows.saturating_mul(columns) > MOST_BYTES / 8)
     }
 
-    /// The training rows, and how many rows of the file were left out. The test rows are checked too:
+    /// All rows of this file take their labels from these classes.
+    pub fn know(&mut self, classes: Option<&Classes>) {
+        let sets = [Some(&mut self.train), self.aside.as_mut(), self.test.as_mut()];
+        for rows in sets.into_iter().flatten() {
+            *rows = kind::with_classes(rows.clone(), classes);
+        }
+    }
+
+    /// The training rows, and how many rows of the file were left out. The other rows are checked too:
     /// a bad cell should not be found after an hour of training.
-    pub fn dataset(&self, standardise: bool, stream: bool) -> Result<(Dataset, usize)> {
-        let path = self.table.path();
-        let mut dropped = match &self.test {
-            Some(test) => test.stream()?.dropped(),
-            None => 0,
+    pub fn dataset(&mut self, scaling: Scaling, stream: bool) -> Result<(Dataset, usize)> {
+        let path = self.table.path().to_owned();
+        let read = |rows: &Selected, scaling: Scaling| -> Result<(Dataset, usize)> {
+            let (dataset, dropped) = if stream {
+                let source = rows.stream()?;
+                let dropped = source.dropped();
+                (Dataset::from_table(source, scaling), dropped)
+            } else {
+                let loaded = rows.read_all()?;
+                let dropped = loaded.dropped;
+                (Dataset::from_loaded(loaded, scaling), dropped)
+            };
+            Ok((dataset.map_err(|e| in_file(&path, e))?, dropped))
         };
-        let dataset = if stream {
-            let source = self.train.stream()?;
-            dropped += source.dropped();
-            Dataset::from_table(source, standardise)
-        } else {
-            let loaded = self.train.read_all()?;
-            dropped += loaded.dropped;
-            Dataset::from_loaded(loaded, standardise)
-        };
-        Ok((dataset.map_err(|e| in_file(path, e))?, dropped))
+        let (mut dataset, mut dropped) = read(&self.train, scaling)?;
+        self.know(dataset.classes.as_ref());
+        let labels = dataset.classes.is_some();
+        if let Some(aside) = &self.aside {
+            let aside = read(aside, dataset.scaler.clone().into());
+            let (aside, more) = aside.map_err(|fail| without_class(fail, labels))?;
+            dropped += more;
+            dataset.held_out = Some(aside.source);
+        }
+        if let Some(test) = &self.test {
+            let test = test.stream().map_err(|error| without_class(error.into(), labels))?;
+            dropped += test.dropped();
+        }
+        Ok((dataset, dropped))
+    }
+
+    /// Refuses a cell that the likelihood does not know, before anything is learnt.
+    pub fn check(&self, likelihood: &dyn Likelihood) -> Result<()> {
+        let sets = [Some(&self.train), self.aside.as_ref(), self.test.as_ref()];
+        for rows in sets.into_iter().flatten() {
+            for block in rows.blocks(BLOCK, None)? {
+                self.check_block(likelihood, &block?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_block(&self, likelihood: &dyn Likelihood, block: &Block) -> Result<()> {
+        let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let names = self.train.target_names();
+        for (p, name) in names.iter().enumerate() {
+            for i in (0..block.rows.len()).filter(|i| !block.y[(*i, p)].is_nan()) {
+                let y = block.y[(i, p)];
+                let extra = block.extra.get(i).copied().unwrap_or(default);
+                likelihood.check(Target { y, extra }).map_err(|reason| Error::Cell {
+                    path: self.table.path().into(),
+                    row: block.rows[i] + 1,
+                    column: name.clone(),
+                    reason: format!(
+                        "`{y}` {reason}; correct the row, or choose a likelihood for such numbers                          in place of `{}` (see `sparsegp likelihoods`)",
+                        likelihood.name()
+                    ),
+                })?;
+            }
+        }
+        Ok(())
     }
 }

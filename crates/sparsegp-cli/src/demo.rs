@@ -5,12 +5,12 @@ use crate::data::{self, Split};
 use crate::fail::{Fail, Result};
 use crate::fit;
 use crate::format::{Align, Table, number, seconds};
-use crate::score;
-use crate::{plot, report};
+use crate::score::{self, Score};
+use crate::{plot, report, scores};
 use flate2::read::MultiGzDecoder;
 use serde_json::json;
 use sparsegp::atomic::{check_writable, write_atomically};
-use sparsegp::data::{Missing, Selection};
+use sparsegp::data::{Missing, Selection, Table as TableFile};
 use sparsegp::fit::FitOptions;
 use sparsegp::io;
 use std::io::Read;
@@ -51,8 +51,8 @@ pub fn run(context: &Context) -> Result<Reply> {
     write_atomically(data_file, &table)?;
     let selection = Selection::targets(["y"]);
     let split = Split::Random(SPLIT, 0);
-    let opened = data::open(data_file, &selection, Missing::Refuse, &split)?;
-    let (dataset, _) = opened.dataset(true, false)?;
+    let mut opened = data::open(TableFile::open(data_file)?, &selection, Missing::Refuse, &split)?;
+    let (dataset, _) = opened.dataset(true.into(), false)?;
     let mut table = Table::new(&[
         ("method", Align::Left),
         ("points", Align::Right),
@@ -76,29 +76,30 @@ pub fn run(context: &Context) -> Result<Reply> {
             Some(test) => score::score(&fitted, test, context)?,
             None => train.clone(),
         };
+        let Score::Gaussian(overall) = &test.overall else { continue };
         let took = fitted.report.as_ref().map_or(0.0, |r| r.seconds);
         table.row(vec![
             method.into(),
             if sparse { INDUCING.to_string() } else { "all rows".into() },
             fitted.objective().map_or("–".into(), |value| format!("{value:.3}")),
-            number(test.overall.rmse, 4),
-            number(test.overall.nlpd, 4),
-            format!("{:.0} %", 100.0 * test.overall.coverage_95),
+            number(overall.rmse, 4),
+            number(overall.nlpd, 4),
+            format!("{:.0} %", 100.0 * overall.coverage_95),
             seconds(took),
         ]);
-        let of = |s| report::scores_json(s).unwrap_or_default();
+        let of = |s| scores::json(s).unwrap_or_default();
         fits.push(json!({
             "model": report::model_json(&fitted),
             "scores": { "train": of(&train), "test": of(&test) },
         }));
         if method == KEPT {
             io::save(&fitted, model_file)?;
-            plot::draw(plot_file, &fitted, &opened)?;
+            plot::draw(plot_file, &fitted, &opened, &test)?;
             text = format!(
                 "{}\n{}\n{}",
                 report::summary(&fitted),
                 report::parameters_table(&fitted, false),
-                report::scores_table(&[("train", &train), ("test", &test)])
+                scores::table(&[("train", &train), ("test", &test)])
             );
         }
     }

@@ -3,30 +3,42 @@
 use crate::context::{Context, Reply};
 use crate::data::{self, Opened, Split};
 use crate::fail::{Fail, Result};
-use crate::fit_args::{FitArgs, OptimiserChoice, is_about_arguments};
+use crate::fit_args::FitArgs;
+use crate::fit_options::{self, Plan};
 use crate::format::count;
+use crate::kind::{self, Kind};
 use crate::progress::Progress;
 use crate::score::{self, AllScores};
-use crate::{plot, report, trace};
+use crate::values::is_about_arguments;
+use crate::{plot, report, scores, trace};
 use serde_json::json;
-use sparsegp::data::{Selection, Table};
+use sparsegp::data::{Classes, Selection, Table};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted};
-use sparsegp::inducing::select;
-use sparsegp::kernels::{self, Inputs};
-use sparsegp::optim::{AdamOptions, LbfgsOptions};
-use sparsegp::train::{OptimiserKind, TrainOptions};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Scaling, Standardise};
+use sparsegp::likelihoods::Likelihood;
 use sparsegp::{Error, atomic, io};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Runs the command.
 pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     check_outputs(args)?;
-    let opened = open(args)?;
+    let from = args.from.as_deref().map(io::load).transpose()?;
+    let (mut opened, early) = open(args, from.as_ref())?;
     let stream = args.stream || opened.is_large()?;
-    let (dataset, dropped) = opened.dataset(!args.no_standardise, stream)?;
+    let scaling = match &from {
+        Some(fitted) => Scaling::Given(fitted.scaler.clone()),
+        None if args.no_standardise => Scaling::from(false),
+        None => Standardise::all_that(&*early).into(),
+    };
+    let (dataset, dropped) = opened.dataset(scaling, stream)?;
+    let likelihood = likelihood(args, from.as_ref(), &dataset, &opened)?;
+    let gaussian = Kind::of_likelihood(&*likelihood) == Kind::Gaussian;
+    if dataset.classes.is_none() && !(gaussian && dataset.extra_name.is_none()) {
+        opened.check(&*likelihood)?;
+    }
     context.go_on()?;
-    let (options, mut notes) = options(args, &dataset)?;
+    let Plan { options, mut notes, reason } =
+        fit_options::plan(args, from.as_ref(), &dataset, gaussian)?;
     if stream && !args.stream {
         notes.push("the table is large: it is read again for every evaluation (--stream)".into());
     }
@@ -34,7 +46,16 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
         notes.push(format!("{} with missing numbers left out", count(dropped, "row")));
     }
     context.warn(&notes);
-    let mut fitted = learn(&dataset, &options, context)?;
+    if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
+        context.note(&format!("{} is there: the training goes on from it", path.display()));
+    }
+    let mut fitted = match from {
+        Some(fitted) => go_on(fitted, args, &dataset, &options, context)?,
+        None => learn(&dataset, &options, context)?,
+    };
+    if let Some(reason) = reason {
+        fitted.reason = reason;
+    }
     context.warn(&fitted.warnings);
     fitted.warnings.splice(0..0, notes);
     drop(dataset);
@@ -55,7 +76,8 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
         },
     };
     if let Some(path) = &args.plot {
-        plot::draw(path, &fitted, &opened)?;
+        let judged = scores.test.as_ref().unwrap_or(&scores.train);
+        plot::draw(path, &fitted, &opened, judged)?;
     }
     Ok(reply(args, &fitted, dropped, Some(&scores)))
 }
@@ -68,7 +90,7 @@ struct Judged {
 
 /// Refuses, before any work, what could not be written after it.
 fn check_outputs(args: &FitArgs) -> Result<()> {
-    let outputs = [&args.output, &args.plot, &args.trace];
+    let outputs = [&args.output, &args.plot, &args.trace, &args.checkpoint];
     let outputs: Vec<&PathBuf> = outputs.into_iter().flatten().collect();
     for (i, path) in outputs.iter().enumerate() {
         if **path == args.data || outputs[..i].contains(path) {
@@ -77,107 +99,135 @@ fn check_outputs(args: &FitArgs) -> Result<()> {
         }
         atomic::check_writable(path)?;
     }
-    if let Some(path) = &args.plot
-        && !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg"))
-    {
-        let path = path.display();
-        return Err(Fail::usage(format!(
-            "--plot {path}: the picture is SVG; end its name in .svg"
-        )));
+    if let Some(path) = &args.plot {
+        plot::check_name(path)?;
     }
     Ok(())
 }
 
-fn open(args: &FitArgs) -> Result<Opened> {
-    let mut selection = Selection::targets(&args.target).ignore(&args.ignore);
+/// Opens the table, and says under which likelihood its columns are read (of how many classes is not
+/// known yet).
+fn open(args: &FitArgs, from: Option<&Fitted>) -> Result<(Opened, Box<dyn Likelihood>)> {
+    let table = Table::open(&args.data)?;
+    let spec = args.likelihood.as_deref();
+    let early = match (from, spec) {
+        (Some(fitted), _) => fitted.model.likelihood.clone(),
+        (None, Some(spec)) => sparsegp::fit::likelihood(Some(spec), None)
+            .or_else(|_| sparsegp::fit::likelihood(Some(spec), Some(2)))
+            .map_err(Fail::of_usage)?,
+        (None, None) => {
+            let labels =
+                args.classes || matches!(&args.target[..], [one] if table.holds_labels(one)?);
+            sparsegp::fit::likelihood(None, labels.then_some(2)).map_err(Fail::of_usage)?
+        }
+    };
+    let mut selection = match from {
+        Some(fitted) => {
+            let mut selection =
+                Selection::targets(&fitted.target_names).inputs(&fitted.input_names);
+            selection.weight.clone_from(&fitted.weight_name);
+            selection.extra.clone_from(&fitted.extra_name);
+            selection
+        }
+        None => Selection::targets(&args.target).ignore(&args.ignore),
+    };
+    if from.is_none_or(|fitted| fitted.extra_name.is_none()) || args.extra().is_some() {
+        fit_options::check(args, &*early)?;
+    }
     if !args.features.is_empty() {
         selection = selection.inputs(&args.features);
+    }
+    if let Some(column) = &args.weight {
+        selection = selection.weight(column);
+    }
+    if let Some((_, _, column)) = args.extra() {
+        selection = selection.extra(column);
+    }
+    let labels = match from {
+        Some(fitted) => fitted.classes.is_some(),
+        None => early.classes().is_some(),
+    };
+    if labels {
+        selection = selection.categorical();
     }
     let split = match (args.split, &args.test_mask) {
         (Some(fraction), _) => Split::Random(fraction, args.seed),
         (None, Some(spec)) => Split::Mask(spec),
         (None, None) => Split::None,
     };
-    let opened = data::open(&args.data, &selection, args.missing.into(), &split)?;
-    // A mistake in the kernel should not wait for the data.
-    kernels::parse(&args.kernel, Inputs::named(&opened.train.input_names()))
-        .map_err(Fail::of_usage)?;
-    Ok(opened)
+    let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
+    if let Some(fraction) = args.early_stopping {
+        opened.put_aside(fraction, &split, args.seed)?;
+    }
+    opened.know(from.and_then(|fitted| fitted.classes.as_ref()));
+    if from.is_none() {
+        fit_options::check_kernels(args, &opened)?;
+    }
+    Ok((opened, early))
 }
 
-/// Options for the library, and what to tell about them.
-fn options(args: &FitArgs, dataset: &Dataset) -> Result<(FitOptions, Vec<String>)> {
-    let mut notes = Vec::new();
-    let mut options = FitOptions {
-        kernel: args.kernel.clone(),
-        mean: args.mean.clone(),
-        method: args.method.clone(),
-        inducing: args.inducing,
-        seed: args.seed,
-        jitter: args.jitter.unwrap_or_default(),
-        set: args.set.clone(),
-        freeze: args.freeze.clone(),
-        train: TrainOptions {
-            optimiser: match args.optimiser {
-                OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::default()),
-                OptimiserChoice::Adam => OptimiserKind::Adam(AdamOptions {
-                    learning_rate: args.learning_rate.unwrap_or(0.01),
-                    ..AdamOptions::default()
-                }),
-            },
-            max_iterations: args.max_iterations,
-        },
-        ..FitOptions::default()
-    };
-    if args.learning_rate.is_some() && args.optimiser == OptimiserChoice::Lbfgs {
-        return Err(Fail::usage("--learning-rate is for Adam; add --optimiser adam"));
+/// The likelihood, now that the classes are known.
+fn likelihood(
+    args: &FitArgs,
+    from: Option<&Fitted>,
+    dataset: &Dataset,
+    opened: &Opened,
+) -> Result<Box<dyn Likelihood>> {
+    if let Some(fitted) = from {
+        return Ok(fitted.model.likelihood.clone());
     }
-    options.selection = match args.inducing_from.parse() {
-        Ok(selection) => selection,
-        Err(error) if !Path::new(&args.inducing_from).exists() => {
-            return Err(Fail::usage(format!(
-                "{error}, or a file of points (there is none of that name)"
-            )));
+    let classes = dataset.classes.as_ref();
+    let likelihood =
+        sparsegp::fit::likelihood(args.likelihood.as_deref(), classes.map(Classes::count))
+            .map_err(Fail::of_usage)?;
+    kind::check_classes(&*likelihood, classes, &opened.table, &dataset.target_names[0])?;
+    Ok(likelihood)
+}
+
+/// Shows the progress of a training.
+fn watched(
+    dataset: &Dataset,
+    options: &FitOptions,
+    context: &Context,
+    train: impl FnOnce(&mut Progress<'_>) -> sparsegp::Result<Fitted>,
+) -> Result<Fitted> {
+    let rows = dataset.source.rows();
+    let offset = rows as f64 * dataset.scaler.log_jacobian();
+    let mut progress = match &options.batches {
+        Some(batches) => {
+            Progress::of_batches(context, batches.training.epochs, batches.size, rows, offset)
         }
-        Err(_) => given_points(args, dataset)?,
+        None => Progress::new(context, options.train.max_iterations, offset),
     };
-    if let select::Selection::Given(points) = &options.selection {
-        if args.inducing.is_some_and(|m| m != points.nrows()) {
-            return Err(Fail::usage(format!(
-                "--inducing-from {} has {}; leave --inducing out",
-                args.inducing_from,
-                count(points.nrows(), "point")
-            )));
-        }
-        options.inducing = Some(points.nrows());
-    }
-    if args.method == "exact" && options.inducing.is_some() {
-        notes.push(
-            "exact inference has no inducing points: what was said of them has no effect".into(),
-        );
-    }
-    Ok((options, notes))
-}
-
-/// Inducing points from a table, onto the model's scale.
-fn given_points(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {
-    let selection = Selection::all_inputs().inputs(&dataset.input_names);
-    let mut x = Table::open(&args.inducing_from)?.select(&selection)?.read_all()?.x;
-    // The scaler looks at inputs only.
-    dataset.scaler.scale_x(x.as_mut())?;
-    Ok(select::Selection::Given(x))
-}
-
-/// Trains, showing progress.
-pub fn learn(dataset: &Dataset, options: &FitOptions, context: &Context) -> Result<Fitted> {
-    let offset = dataset.source.rows() as f64 * dataset.scaler.log_jacobian();
-    let mut progress = Progress::new(context, options.train.max_iterations, offset);
-    let fitted = sparsegp::fit::fit(dataset, options, &Cpu::default(), &mut progress);
+    let fitted = train(&mut progress);
     drop(progress);
     fitted.map_err(|error| match error {
         Error::Interrupted => Fail::Interrupted,
         error if is_about_arguments(&error) => Fail::of_usage(error),
         error => error.into(),
+    })
+}
+
+/// Trains, showing progress.
+pub fn learn(dataset: &Dataset, options: &FitOptions, context: &Context) -> Result<Fitted> {
+    watched(dataset, options, context, |progress| {
+        sparsegp::fit::fit(dataset, options, &Cpu::default(), progress)
+    })
+}
+
+/// Trains a saved model further.
+fn go_on(
+    mut fitted: Fitted,
+    args: &FitArgs,
+    dataset: &Dataset,
+    options: &FitOptions,
+    context: &Context,
+) -> Result<Fitted> {
+    for path in &args.freeze {
+        fitted.model.freeze(path, true).map_err(Fail::of_usage)?;
+    }
+    watched(dataset, options, context, |progress| {
+        sparsegp::fit::go_on(fitted, dataset, options, &Cpu::default(), progress)
     })
 }
 
@@ -187,11 +237,19 @@ fn reply(args: &FitArgs, fitted: &Fitted, dropped: usize, scores: Option<&Judged
         let mut sets = vec![("train", &scores.train)];
         sets.extend(scores.test.as_ref().map(|test| ("test", test)));
         text += "\n";
-        text += &report::scores_table(&sets);
+        text += &scores::table(&sets);
     } else {
         text += "\ninterrupted: the best parameters found so far are kept; not scored or drawn\n";
+        if args.checkpoint.is_some() {
+            text += "the same command goes on where this one ended\n";
+        }
     }
-    let files = [("model", &args.output), ("plot", &args.plot), ("trace", &args.trace)];
+    let files = [
+        ("model", &args.output),
+        ("plot", &args.plot),
+        ("trace", &args.trace),
+        ("checkpoint", &args.checkpoint),
+    ];
     let written = |name: &str| name != "plot" || scores.is_some();
     let files: Vec<(&str, &PathBuf)> = files
         .iter()
@@ -205,7 +263,7 @@ fn reply(args: &FitArgs, fitted: &Fitted, dropped: usize, scores: Option<&Judged
     if args.output.is_none() {
         text += "the model was not kept: add -o MODEL.safetensors for that\n";
     }
-    let of = |scores: &AllScores| report::scores_json(scores).unwrap_or_default();
+    let of = |scores: &AllScores| scores::json(scores).unwrap_or_default();
     let mut json = json!({ "command": "fit", "data": args.data, "dropped": dropped });
     json["model"] = report::model_json(fitted);
     json["interrupted"] = json!(scores.is_none());

@@ -1,22 +1,32 @@
 //! Options of `sparsegp fit`.
 
-use crate::data::MissingChoice;
+use crate::data::MissingInFit;
+use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::linalg::Jitter;
-use sparsegp::{Error, error, means, methods};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
 Examples:
   sparsegp fit data.csv --target y -o model.safetensors
   sparsegp fit data.parquet --target y --split 0.1 --kernel 'matern52 + linear' --inducing 300
-  sparsegp fit data.csv.gz --target y --features age,mass --plot fit.svg -o model.safetensors
+  sparsegp fit iris.csv --target species --split 0.2 --inducing 50 --plot classes.svg
+  sparsegp fit claims.csv --target claims --likelihood poisson --exposure years -o claims.safetensors
+  sparsegp fit big.parquet --target y --batch 2048 --epochs 20 --checkpoint run.safetensors
+  sparsegp fit new.csv --from model.safetensors --epochs 5 -o model2.safetensors
   sparsegp fit data.csv --target y --set likelihood.variance=0.01 --freeze likelihood
 
-Values given by --set are on the model's scale: inputs and targets are standardised (mean 0, standard
-deviation 1 over the training rows) unless --no-standardise is given, so a lengthscale of 1 is one
-standard deviation of its column. The table that is printed shows both scales. They are starting
-values; --freeze keeps them.
+Columns of text or truth values are classes. Numbers are taken as numbers unless --classes or a
+likelihood of classes says otherwise.
+
+Two ways to train: on all rows at once, by L-BFGS or Adam (`exact`, `titsias2009`, `spherical`,
+`titsias2025`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
+`svgp-spherical`), by Adam with natural-gradient steps for q.
+
+Values given by --set are on the model's scale: inputs, and targets that may be shifted and scaled, are
+standardised (mean 0, standard deviation 1 over the training rows) unless --no-standardise is given,
+so a lengthscale of 1 is one standard deviation of its column. The table that is printed shows both
+scales. They are starting values; --freeze keeps them.
 
 Objective and scores are always in the data's own units.";
 
@@ -27,10 +37,19 @@ pub struct FitArgs {
     /// The table: CSV (plain or .gz) or Parquet
     pub data: PathBuf,
 
-    /// Target column; repeat it for several targets, which then share kernel and noise
-    #[arg(long, short, value_name = "COLUMN", required = true, help_heading = "Data")]
+    /// Target column; repeat it for several targets, which then share kernel and likelihood
+    #[arg(
+        long,
+        short,
+        value_name = "COLUMN",
+        required_unless_present = "from",
+        help_heading = "Data"
+    )]
     pub target: Vec<String>,
-    /// Input columns; by default every column that is neither a target nor ignored
+    /// The target is a label, even if it looks like a number
+    #[arg(long, help_heading = "Data")]
+    pub classes: bool,
+    /// Input columns; by default every column that has no other role and is not ignored
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
     pub features: Vec<String>,
     /// Columns to leave alone
@@ -42,8 +61,20 @@ pub struct FitArgs {
         help_heading = "Data"
     )]
     pub ignore: Vec<String>,
+    /// Column of weights ≥ 0: a row of weight 2 counts as two
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
+    pub weight: Option<String>,
+    /// Column of exposures of counts: the expected count is in proportion to it
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["trials", "noise_variance"], help_heading = "Data")]
+    pub exposure: Option<String>,
+    /// Column of numbers of trials, for --likelihood binomial
+    #[arg(long, value_name = "COLUMN", conflicts_with = "noise_variance", help_heading = "Data")]
+    pub trials: Option<String>,
+    /// Column of known noise variances, in the target's units squared, added to the noise that is learnt
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
+    pub noise_variance: Option<String>,
     /// Hold out this fraction of the rows at random, and score on it
-    #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = fraction, conflicts_with = "test_mask",
+    #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = values::fraction, conflicts_with = "test_mask",
           help_heading = "Data")]
     pub split: Option<f64>,
     /// Hold out the rows that are 1 in this column of this file (0 elsewhere)
@@ -51,53 +82,58 @@ pub struct FitArgs {
     pub test_mask: Option<String>,
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t, help_heading = "Data")]
-    pub missing: MissingChoice,
+    pub missing: MissingInFit,
     /// Use inputs and targets as they stand
     #[arg(long, help_heading = "Data")]
     pub no_standardise: bool,
-    /// Never hold the table in memory: read it again for every evaluation. By default for tables of
-    /// more than 2 GB of numbers
+    /// Never hold the table in memory: read it again for every evaluation or epoch. By default for
+    /// tables of more than 2 GB of numbers
     #[arg(long, help_heading = "Data")]
     pub stream: bool,
 
-    /// Kernel, such as `rbf`, `matern52 + linear` or JSON; see `sparsegp kernels`
-    #[arg(long, short, value_name = "SPEC", default_value = "rbf", help_heading = "Model")]
-    pub kernel: String,
-    /// Mean function: zero, constant or linear; by default zero (constant with --no-standardise)
-    #[arg(long, value_parser = mean, help_heading = "Model")]
+    /// Likelihood, such as `poisson` or `student-t(df=4)`, see `sparsegp likelihoods`; by default
+    /// gaussian for numbers, bernoulli for two classes, softmax for more
+    #[arg(long, short, value_name = "SPEC", value_parser = values::likelihood, help_heading = "Model")]
+    pub likelihood: Option<String>,
+    /// Kernel, such as `rbf`, `matern52 + linear` or JSON, see `sparsegp kernels`; separated by `;` one
+    /// for each latent function [default: rbf]
+    #[arg(long, short, value_name = "SPEC", help_heading = "Model")]
+    pub kernel: Option<String>,
+    /// Mean function: zero, constant or linear; by default zero for one standardised latent function,
+    /// else constant
+    #[arg(long, value_parser = values::mean, help_heading = "Model")]
     pub mean: Option<String>,
-    /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025
-    #[arg(long, short, default_value = "auto", value_parser = method, help_heading = "Model")]
+    /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025, and
+    /// svgp where those cannot be
+    #[arg(long, short, default_value = "auto", value_parser = values::method, help_heading = "Model")]
     pub method: String,
     /// Number of inducing points of the sparse methods; by default 512
-    #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = at_least_one, help_heading = "Model")]
+    #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
     /// Where inducing points start: kmeans, random, greedy-variance, or a table of points with the
-    /// input columns, in the data's units
-    #[arg(long, value_name = "HOW|FILE", default_value = "kmeans", help_heading = "Model")]
-    pub inducing_from: String,
+    /// input columns, in the data's units [default: kmeans]
+    #[arg(long, value_name = "HOW|FILE", help_heading = "Model")]
+    pub inducing_from: Option<String>,
+    /// Let q keep only the diagonals of its covariances (svgp methods; q is then trained by Adam)
+    #[arg(long, help_heading = "Model")]
+    pub diagonal: bool,
     /// Start a parameter at a value (or comma-separated values) on the model's scale; repeatable
-    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment, help_heading = "Model")]
+    #[arg(long, value_name = "PATH=VALUE", value_parser = values::assignment, help_heading = "Model")]
     pub set: Vec<(String, Vec<f64>)>,
     /// Keep a parameter, or all whose path begins so, as it is; repeatable
     #[arg(long, value_name = "PATH", help_heading = "Model")]
     pub freeze: Vec<String>,
+    /// Go on with a model that was saved, on the rows of this table: its columns, scales, kernel,
+    /// likelihood, method and inducing points stay
+    #[arg(long, value_name = "MODEL", conflicts_with_all = [
+        "target", "classes", "features", "ignore", "no_standardise", "likelihood", "kernel", "mean",
+        "method", "inducing", "inducing_from", "diagonal", "set", "jitter", "checkpoint",
+    ], help_heading = "Model")]
+    pub from: Option<PathBuf>,
 
-    /// Optimiser
-    #[arg(long, value_enum, default_value_t, help_heading = "Training")]
-    pub optimiser: OptimiserChoice,
     /// Learning rate of Adam; by default 0.01
-    #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = positive, help_heading = "Training")]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
-    /// Most iterations
-    #[arg(
-        long,
-        allow_negative_numbers = true,
-        value_name = "N",
-        default_value_t = 1000,
-        help_heading = "Training"
-    )]
-    pub max_iterations: usize,
     /// Seed of everything random
     #[arg(
         long,
@@ -109,19 +145,72 @@ pub struct FitArgs {
     pub seed: u64,
     /// Jitter of the covariance matrix: a fraction of its mean diagonal, raised where that fails
     /// [default: 1e-6], or absolute:NUMBER
-    #[arg(long, allow_negative_numbers = true, value_name = "JITTER", value_parser = jitter, help_heading = "Training")]
+    #[arg(long, allow_negative_numbers = true, value_name = "JITTER", value_parser = values::jitter, help_heading = "Training")]
     pub jitter: Option<Jitter>,
+
+    /// Optimiser [default: lbfgs]
+    #[arg(long, value_enum, help_heading = "Training on all rows at once")]
+    pub optimiser: Option<OptimiserChoice>,
+    /// Most iterations [default: 1000]
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "N",
+        help_heading = "Training on all rows at once"
+    )]
+    pub max_iterations: Option<usize>,
+    /// Train svgp methods on all rows at once too
+    #[arg(long, conflicts_with_all = [
+        "batch", "epochs", "natural_rate", "no_natural", "inducing_rate", "early_stopping", "patience",
+        "checkpoint",
+    ], help_heading = "Training on all rows at once")]
+    pub full_batch: bool,
+
+    /// Rows of a minibatch [default: 1024]
+    #[arg(long, allow_negative_numbers = true, value_name = "ROWS", value_parser = values::at_least_one, help_heading = BATCHES)]
+    pub batch: Option<usize>,
+    /// Passes over the rows; by default 100, or more if that were fewer than 500 minibatches
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
+    pub epochs: Option<usize>,
+    /// Size of the natural-gradient steps of q, at most 1 [default: 0.1]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::natural_rate,
+          conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
+    pub natural_rate: Option<f64>,
+    /// Train q by Adam like all else
+    #[arg(long, help_heading = BATCHES)]
+    pub no_natural: bool,
+    /// Learning rate of the inducing points [default: that of Adam]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = BATCHES)]
+    pub inducing_rate: Option<f64>,
+    /// Keep this fraction of the training rows aside, and end when they are predicted no better
+    #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = values::fraction, help_heading = BATCHES)]
+    pub early_stopping: Option<f64>,
+    /// Epochs to wait for a better prediction [default: 10]
+    #[arg(long, allow_negative_numbers = true, value_name = "EPOCHS", value_parser = values::at_least_one,
+          requires = "early_stopping", help_heading = BATCHES)]
+    pub patience: Option<usize>,
+    /// Write the state of the training to this file now and then; if it is there, go on from it
+    #[arg(long, value_name = "FILE", help_heading = BATCHES)]
+    pub checkpoint: Option<PathBuf>,
+    /// Seconds between checkpoints [default: 60]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = values::not_negative,
+          requires = "checkpoint", help_heading = BATCHES)]
+    pub checkpoint_every: Option<f64>,
 
     /// Write the model here
     #[arg(long, short, value_name = "MODEL", help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// Draw the fit (one input) or predictions against observations (more), as SVG
+    /// Draw the fit as SVG: a curve (one input), a map (two), else predictions against observations;
+    /// of classes a map or how reliable their probabilities are
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub plot: Option<PathBuf>,
-    /// Write objective and hyperparameters of every iteration, as CSV or JSON by the name's ending
+    /// Write objective and hyperparameters of every iteration or epoch, as CSV or JSON by the name's
+    /// ending
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub trace: Option<PathBuf>,
 }
+
+const BATCHES: &str = "Training by minibatches";
 
 /// The optimisers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -133,76 +222,45 @@ pub enum OptimiserChoice {
     Adam,
 }
 
-/// A number strictly between 0 and 1.
-pub fn fraction(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(f) if f > 0.0 && f < 1.0 => Ok(f),
-        _ => Err("must be a number between 0 and 1, such as 0.1".into()),
+impl FitArgs {
+    /// Whether rows without a target stay.
+    pub fn keeps_missing(&self) -> bool {
+        self.missing == MissingInFit::Keep
     }
-}
 
-fn positive(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(f) if f > 0.0 && f.is_finite() => Ok(f),
-        _ => Err("must be a positive number".into()),
+    /// The first option given that only training by minibatches has.
+    pub fn batch_option(&self) -> Option<&'static str> {
+        [
+            ("--batch", self.batch.is_some()),
+            ("--epochs", self.epochs.is_some()),
+            ("--natural-rate", self.natural_rate.is_some()),
+            ("--no-natural", self.no_natural),
+            ("--inducing-rate", self.inducing_rate.is_some()),
+            ("--early-stopping", self.early_stopping.is_some()),
+            ("--checkpoint", self.checkpoint.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
     }
-}
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n) if n > 0 => Ok(n),
-        _ => Err("must be a whole number, at least 1".into()),
+    /// The first option given that only training on all rows at once has.
+    pub fn whole_option(&self) -> Option<&'static str> {
+        [
+            ("--optimiser", self.optimiser.is_some()),
+            ("--max-iterations", self.max_iterations.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
     }
-}
 
-fn method(text: &str) -> Result<String, String> {
-    match text {
-        "auto" => Ok(text.into()),
-        name => methods::find(name).map(|e| e.name.to_owned()).map_err(|e| format!("{e}, auto")),
+    /// The column of a further number, with the option that gave it and what likelihoods call it.
+    pub fn extra(&self) -> Option<(&'static str, &'static str, &String)> {
+        [
+            ("--exposure", "exposure", &self.exposure),
+            ("--trials", "trials", &self.trials),
+            ("--noise-variance", "variance", &self.noise_variance),
+        ]
+        .into_iter()
+        .find_map(|(option, name, column)| Some((option, name, column.as_ref()?)))
     }
-}
-
-fn mean(text: &str) -> Result<String, String> {
-    let name = text.to_ascii_lowercase();
-    match means::NAMES.contains(&name.as_str()) {
-        true => Ok(name),
-        false => Err(format!(
-            "nearest: {}; known: {}",
-            error::nearest(&name, means::NAMES).join(", "),
-            means::NAMES.join(", ")
-        )),
-    }
-}
-
-fn assignment(text: &str) -> Result<(String, Vec<f64>), String> {
-    let (path, values) = text
-        .split_once('=')
-        .filter(|(path, _)| !path.is_empty())
-        .ok_or("must be PATH=VALUE, such as likelihood.variance=0.01")?;
-    let value = |text: &str| {
-        text.trim().parse::<f64>().map_err(|_| format!("`{}` is not a number", text.trim()))
-    };
-    Ok((path.trim().into(), values.split(',').map(value).collect::<Result<_, _>>()?))
-}
-
-fn jitter(text: &str) -> Result<Jitter, String> {
-    let wrong = || "must be a number ≥ 0 such as 1e-6, or absolute:1e-6".to_owned();
-    let parse = |text: &str| match text.parse::<f64>() {
-        Ok(f) if f >= 0.0 && f.is_finite() => Ok(f),
-        _ => Err(wrong()),
-    };
-    match text.split_once(':') {
-        Some(("absolute", number)) => parse(number).map(Jitter::Absolute),
-        Some(("relative", number)) => parse(number).map(Jitter::Relative),
-        Some(_) => Err(wrong()),
-        None => parse(text).map(Jitter::Relative),
-    }
-}
-
-/// Whether an error after the arguments were read is still about them.
-pub fn is_about_arguments(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Spec { .. } | Error::UnknownParameter { .. } | Error::InvalidParameter { .. }
-    )
 }

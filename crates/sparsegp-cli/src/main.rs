@@ -7,16 +7,21 @@ mod demo;
 mod fail;
 mod fit;
 mod fit_args;
+mod fit_options;
 mod format;
 mod inspect;
 mod kernels;
+mod kind;
+mod likelihoods;
 mod methods;
 mod plot;
 mod predict;
 mod progress;
 mod report;
 mod score;
+mod scores;
 mod trace;
+mod values;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -34,6 +39,7 @@ fn main() -> ExitCode {
             Command::Inspect(args) => inspect::run(args),
             Command::Methods => Ok(methods::run()),
             Command::Kernels => Ok(kernels::run()),
+            Command::Likelihoods => Ok(likelihoods::run()),
         }?;
         context.print(&reply)
     });

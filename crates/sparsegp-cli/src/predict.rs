@@ -3,8 +3,10 @@
 use crate::context::{Context, Reply};
 use crate::data::{BLOCK, MissingChoice};
 use crate::fail::{Fail, Result};
-use crate::fit_args::fraction;
 use crate::format::count;
+use crate::kind::{self, Kind, labels};
+use crate::report::latent_names;
+use crate::values::fraction;
 use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -25,7 +27,12 @@ Examples:
 
 Writes a row per row of the table: the --id columns as they stand, then mean, sd and the quantiles as
 q0.025 and so on (with the target's name in front where the model has several targets), in the data's
-units. The input columns are found by name. Tables of any length are streamed.";
+units. Of classes: the most probable one as `label`, then the probability of each as p_LABEL. With
+--latent: mean, sd and quantiles of every latent function; where a target has several they are called
+f_… and stand on the model's scale.
+
+The input columns are found by name, and so are exposures, trials and known noise variances; without
+such a column exposures are 1 and known noise variances 0. Tables of any length are streamed.";
 
 /// Options of `sparsegp predict`.
 #[derive(Debug, Args)]
@@ -41,7 +48,7 @@ pub struct PredictArgs {
     /// Pass this column through; repeatable
     #[arg(long, value_name = "COLUMN")]
     pub id: Vec<String>,
-    /// Quantiles of the predictive distribution
+    /// Quantiles of the predictive distribution (not of classes)
     #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
           default_values_t = [0.025, 0.975])]
     pub quantiles: Vec<f64>,
@@ -97,49 +104,117 @@ fn field(text: &str) -> String {
     }
 }
 
-fn header(args: &PredictArgs, fitted: &Fitted) -> Result<String> {
-    let mut names = Vec::new();
-    for target in &fitted.target_names {
-        let prefix = match fitted.target_names.len() {
-            1 => String::new(),
-            _ => format!("{target}_"),
-        };
-        names.extend([format!("{prefix}mean"), format!("{prefix}sd")]);
-        names.extend(args.quantiles.iter().map(|q| format!("{prefix}q{q}")));
-    }
-    if let Some(both) = args.id.iter().find(|id| names.contains(id)) {
-        return Err(Fail::usage(format!(
-            "--id {both}: a column of the predictions has that name too; rename it in the table"
-        )));
-    }
-    let all: Vec<String> = args.id.iter().chain(&names).map(|name| field(name)).collect();
-    Ok(all.join(",") + "\n")
+/// A column of the predictions.
+enum Part {
+    /// Index of the latent function or target; mean and deviation, then quantiles.
+    Number(usize, String),
+    /// Label and probabilities of the classes.
+    Classes(Vec<String>),
 }
 
-/// The lines for a block.
-fn lines(args: &PredictArgs, fitted: &Fitted, widths: &[f64], block: &Block) -> Result<String> {
-    let of = if args.latent { Of::Latent } else { Of::Observations };
-    let (mean, variance) = fitted.predict(block.x.as_ref(), of)?;
-    let mut text = String::new();
-    for i in 0..block.rows.len() {
-        let mut cells: Vec<String> = block.ids.iter().map(|texts| field(&texts[i])).collect();
-        for p in 0..mean.ncols() {
-            let (mean, sd) = (mean[(i, p)], variance[(i, p)].sqrt());
-            if !(mean.is_finite() && sd.is_finite()) {
-                return Err(Fail::Work(format!(
-                    "{}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too \
-                     far from any data",
-                    args.data.display(),
-                    block.rows[i] + 1
-                )));
-            }
-            cells.extend([mean.to_string(), sd.to_string()]);
-            cells.extend(widths.iter().map(|width| (mean + width * sd).to_string()));
-        }
-        text += &cells.join(",");
-        text.push('\n');
+/// How a model predicts.
+struct Form {
+    of: Of,
+    kind: Kind,
+    parts: Vec<Part>,
+    /// Standard deviations of the quantiles from the mean, where all is Gaussian.
+    widths: Vec<f64>,
+}
+
+impl Form {
+    fn new(args: &PredictArgs, fitted: &Fitted) -> Self {
+        let kind = Kind::of(fitted);
+        let of = if args.latent { Of::Latent } else { Of::Observations };
+        let names = if args.latent { latent_names(fitted) } else { fitted.target_names.clone() };
+        let alone = names.len() == 1;
+        let number =
+            |(i, name)| Part::Number(i, if alone { String::new() } else { format!("{name}_") });
+        let parts = match (args.latent, kind) {
+            (false, Kind::Classes) => vec![Part::Classes(labels(fitted))],
+            _ => names.into_iter().enumerate().map(number).collect(),
+        };
+        let widths = args.quantiles.iter().map(|q| standard_normal_quantile(*q)).collect();
+        Self { of, kind, parts, widths }
     }
-    Ok(text)
+
+    fn header(&self, args: &PredictArgs) -> Result<String> {
+        let mut names = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Number(_, prefix) => {
+                    names.extend([format!("{prefix}mean"), format!("{prefix}sd")]);
+                    names.extend(args.quantiles.iter().map(|q| format!("{prefix}q{q}")));
+                }
+                Part::Classes(labels) => {
+                    names.push("label".into());
+                    names.extend(labels.iter().map(|label| format!("p_{label}")));
+                }
+            }
+        }
+        if let Some(both) = args.id.iter().find(|id| names.contains(id)) {
+            return Err(Fail::usage(format!(
+                "--id {both}: a column of the predictions has that name too; rename it in the table"
+            )));
+        }
+        let all: Vec<String> = args.id.iter().chain(&names).map(|name| field(name)).collect();
+        Ok(all.join(",") + "\n")
+    }
+
+    /// The lines for a block.
+    fn lines(&self, args: &PredictArgs, fitted: &Fitted, block: &Block) -> Result<String> {
+        let (x, extra) = (block.x.as_ref(), &block.extra[..]);
+        let mut rows: Vec<Vec<String>> = vec![Vec::new(); block.rows.len()];
+        if let [Part::Classes(labels)] = &self.parts[..] {
+            let probabilities = fitted.predict_proba(x)?;
+            for (i, cells) in rows.iter_mut().enumerate() {
+                let p = |c: usize| probabilities[(i, c)];
+                if let Some(c) = (0..labels.len()).find(|c| !p(*c).is_finite()) {
+                    return Err(not_finite(args, block, i, p(c), f64::NAN));
+                }
+                let larger = |a: usize, b: usize| if p(b) > p(a) { b } else { a };
+                cells.push(field(&labels[(0..labels.len()).fold(0, larger)]));
+                cells.extend((0..labels.len()).map(|c| p(c).to_string()));
+            }
+        } else {
+            let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
+            let gaussian = self.of == Of::Latent || self.kind == Kind::Gaussian;
+            let quantiles = match gaussian {
+                true => Vec::new(),
+                false => fitted.quantiles(x, extra, &args.quantiles)?,
+            };
+            for (i, cells) in rows.iter_mut().enumerate() {
+                for part in &self.parts {
+                    let Part::Number(p, _) = part else { continue };
+                    let (mean, sd) = (mean[(i, *p)], variance[(i, *p)].sqrt());
+                    // heavy tails may have no variance, which is no fault
+                    if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
+                        return Err(not_finite(args, block, i, mean, sd));
+                    }
+                    cells.extend([mean.to_string(), sd.to_string()]);
+                    if gaussian {
+                        cells.extend(self.widths.iter().map(|w| (mean + w * sd).to_string()));
+                    }
+                    cells.extend(quantiles.iter().map(|q| q[(i, *p)].to_string()));
+                }
+            }
+        }
+        let mut text = String::new();
+        for (i, cells) in rows.into_iter().enumerate() {
+            let ids = block.ids.iter().map(|texts| field(&texts[i]));
+            text += &ids.chain(cells).collect::<Vec<_>>().join(",");
+            text.push('\n');
+        }
+        Ok(text)
+    }
+}
+
+fn not_finite(args: &PredictArgs, block: &Block, i: usize, mean: f64, sd: f64) -> Fail {
+    Fail::Work(format!(
+        "{}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too far from any \
+         data",
+        args.data.display(),
+        block.rows[i] + 1
+    ))
 }
 
 /// Runs the command.
@@ -156,10 +231,16 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         ));
     }
     let fitted = io::load(&args.model)?;
+    let table = Table::open(&args.data)?;
     let selection = Selection::all_inputs().inputs(&fitted.input_names).ids(&args.id);
-    let rows = Table::open(&args.data)?.select(&selection)?.missing(args.missing.into());
-    let header = header(args, &fitted)?;
-    let widths: Vec<f64> = args.quantiles.iter().map(|q| standard_normal_quantile(*q)).collect();
+    let (selection, note) = match args.latent {
+        true => (selection, None),
+        false => kind::with_extra(&fitted, &table, selection),
+    };
+    let rows = table.select(&selection)?.missing(args.missing.into());
+    context.warn(note.as_slice());
+    let form = Form::new(args, &fitted);
+    let header = form.header(args)?;
     let mut blocks = rows.blocks(BLOCK, None)?;
     let mut sink = Sink::open(path)?;
     let name = path.map_or("stdout".to_owned(), |path| path.display().to_string());
@@ -171,7 +252,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         if done == 0 {
             sink.write(&header).map_err(failed)?;
         }
-        sink.write(&lines(args, &fitted, &widths, &block)?).map_err(failed)?;
+        sink.write(&form.lines(args, &fitted, &block)?).map_err(failed)?;
         done += block.rows.len();
     }
     sink.finish(&name)?;

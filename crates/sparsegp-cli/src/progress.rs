@@ -1,7 +1,7 @@
 //! How training goes, on stderr: a bar for people who watch, a line now and then for logs.
 
 use crate::context::Context;
-use crate::format::{number, seconds};
+use crate::format::{count, number, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sparsegp::train::{Event, Observer, TracePoint};
 use std::ops::ControlFlow;
@@ -20,6 +20,17 @@ pub struct Progress<'a> {
     most: usize,
     /// What to add to an objective to have it in the data's units.
     offset: f64,
+    batches: Option<Batches>,
+}
+
+/// What is known of training by minibatches.
+struct Batches {
+    epochs: usize,
+    size: usize,
+    rows: usize,
+    /// When the first minibatch was done, and how many were done then: earlier runs included.
+    start: Option<(Instant, usize)>,
+    held_out: Option<f64>,
 }
 
 impl<'a> Progress<'a> {
@@ -35,7 +46,65 @@ impl<'a> Progress<'a> {
             bar.enable_steady_tick(Duration::from_millis(125));
             bar
         });
-        Self { context, bar, last: Instant::now(), most, offset }
+        Self { context, bar, last: Instant::now(), most, offset, batches: None }
+    }
+
+    /// For so many epochs of minibatches.
+    pub fn of_batches(
+        context: &'a Context,
+        epochs: usize,
+        size: usize,
+        rows: usize,
+        offset: f64,
+    ) -> Self {
+        let per_epoch = rows.div_ceil(size.max(1));
+        let mut progress = Self::new(context, epochs * per_epoch, offset);
+        progress.batches = Some(Batches { epochs, size, rows, start: None, held_out: None });
+        progress
+    }
+
+    /// After a minibatch.
+    fn show_batch(&mut self, epoch: usize, batch: usize, per_epoch: usize, objective: f64) {
+        let Some(of) = &mut self.batches else { return };
+        let done = epoch * per_epoch + batch + 1;
+        let (start, before) = *of.start.get_or_insert((Instant::now(), done));
+        let (all, batches) = (of.epochs * per_epoch, done - before);
+        let rate = batches as f64 / start.elapsed().as_secs_f64().max(1e-9);
+        let pace = match batches {
+            0 => String::new(),
+            _ => {
+                let left = all.saturating_sub(done) as f64 / rate;
+                let left = if left < 1.0 { "under 1 s".into() } else { seconds(left) };
+                let rows = count((rate * of.size.min(of.rows) as f64) as usize, "row");
+                format!(", {rows}/s, ends in {left} at the latest")
+            }
+        };
+        let per_row = self.offset / of.rows.max(1) as f64;
+        let held_out = of.held_out.map_or(String::new(), |density| {
+            format!(", log density of rows aside {}", number(density + per_row, 4))
+        });
+        let which = match per_epoch {
+            1 => String::new(),
+            _ => format!(", batch {} of {per_epoch}", batch + 1),
+        };
+        let text = format!(
+            "epoch {} of {}{which}, objective about {}{held_out}{pace}",
+            epoch + 1,
+            of.epochs,
+            number(objective + self.offset, 6),
+        );
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position(done as u64);
+                bar.set_message(text);
+            }
+            None => {
+                if batches == 0 || self.last.elapsed() > PATIENCE {
+                    self.last = Instant::now();
+                    self.context.note(&text);
+                }
+            }
+        }
     }
 
     /// Before the iterations begin.
@@ -88,8 +157,13 @@ impl Observer for Progress<'_> {
             Event::Inducing { count } => {
                 self.announce(&format!("choosing {count} inducing points"))
             }
-            Event::Iteration(point) => self.show(point),
-            Event::Batch { .. } => {}
+            Event::Iteration(point) => match &mut self.batches {
+                Some(batches) => batches.held_out = point.held_out,
+                None => self.show(point),
+            },
+            Event::Batch { epoch, batch, per_epoch, objective, .. } => {
+                self.show_batch(epoch, batch, per_epoch, objective);
+            }
         }
         if self.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

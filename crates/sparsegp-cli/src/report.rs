@@ -1,20 +1,41 @@
 //! What a person reads about a model: parameters, training, scores.
 
 use crate::format::{Align, Table, count, number, numbers, seconds};
-use crate::score::AllScores;
+use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
 use sparsegp::fit::{Fitted, ParameterRow};
-use sparsegp::metrics::Scores;
+use sparsegp::train::{TrainReport, is_bulky};
 use std::fmt::Write;
 
+/// Classes whose labels are listed.
+const CLASSES: usize = 12;
 /// Vectors up to this length get a line per number.
 const LINES: usize = 12;
 
-/// What each number of a parameter belongs to: an input or target column.
+/// Names of the latent functions: the target's where it has one, else with the class or the number.
+pub fn latent_names(fitted: &Fitted) -> Vec<String> {
+    let k = fitted.model.likelihood.latents();
+    if k == 1 {
+        return fitted.target_names.clone();
+    }
+    let labels = labels(fitted);
+    let own = |l: usize| if labels.len() == k { labels[l].clone() } else { l.to_string() };
+    let several = fitted.target_names.len() > 1;
+    let targets = fitted.target_names.iter();
+    targets
+        .flat_map(|target| {
+            let prefix = if several { format!("{target}_") } else { String::new() };
+            (0..k).map(move |l| format!("{prefix}f_{}", own(l))).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// What each number of a parameter belongs to: an input column or a latent function.
 fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
-    let mut units = fitted.model.kernel().units().into_iter();
+    let mut units = fitted.model.kernels.iter().flat_map(|kernel| kernel.units());
+    let latents = latent_names(fitted);
     let owner = |path: &str, i: usize| match path {
-        "mean.constant" => fitted.target_names.get(i).cloned(),
+        "mean.constant" => latents.get(i).cloned(),
         _ => None,
     };
     fitted
@@ -23,7 +44,7 @@ fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
         .iter()
         .map(|(path, param)| {
             (0..param.len())
-                .map(|i| match path.starts_with("kernel.") {
+                .map(|i| match path.starts_with("kernel") {
                     true => units
                         .next()
                         .flatten()
@@ -48,8 +69,9 @@ pub fn parameters_table(fitted: &Fitted, full: bool) -> String {
     ]);
     for (row, owners) in fitted.parameters().iter().zip(owners(fitted)) {
         let notes = notes(row);
-        if row.path == "inducing.points" {
-            let cells = [&row.path, "", &row.shape, &row.shape, &row.transform, &notes];
+        if is_bulky(&row.path) {
+            let in_data = if row.data_units.is_some() { &row.shape } else { "–" };
+            let cells = [&row.path, "", &row.shape, in_data, &row.transform, &notes];
             table.row(cells.map(String::from).to_vec());
             continue;
         }
@@ -135,10 +157,27 @@ pub fn summary(fitted: &Fitted) -> String {
         false => &fitted.reason,
     };
     let mut lines = vec![("method", format!("{name}, {reason}"))];
-    lines.push(("kernel", kernel_name(&model.kernel().to_json())));
+    lines.push(("kernel", kernel_names(fitted)));
     lines.push(("mean", model.mean.name().to_owned()));
+    let gaussian = model.likelihood.as_gaussian().is_some();
+    if !gaussian {
+        lines.push(("likelihood", likelihood_name(&model.likelihood.to_json())));
+    }
     lines.push(("inputs", fitted.input_names.join(", ")));
     lines.push(("targets", fitted.target_names.join(", ")));
+    if fitted.classes.is_some() {
+        let labels = labels(fitted);
+        let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
+        let more = labels.len().saturating_sub(CLASSES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        lines.push(("classes", format!("{}: {shown}{more}", labels.len())));
+    }
+    if let Some(column) = &fitted.weight_name {
+        lines.push(("weights", column.clone()));
+    }
+    if let (Some(column), Some(extra)) = (&fitted.extra_name, model.likelihood.extra()) {
+        lines.push((option_of(extra.name).trim_start_matches("--"), column.clone()));
+    }
     let inducing = model.inducing_points().map(|z| z.nrows()).ok();
     lines.push((
         "rows",
@@ -154,25 +193,70 @@ pub fn summary(fitted: &Fitted) -> String {
             "training",
             format!(
                 "{}, {}, {}; {}",
-                count(report.iterations, "iteration"),
-                count(report.evaluations, "evaluation"),
+                match epochs(report) {
+                    Some(epochs) => count(epochs, "epoch"),
+                    None => count(report.iterations, "iteration"),
+                },
+                match epochs(report) {
+                    Some(_) => match report.iterations {
+                        1 => "1 minibatch".into(),
+                        n => format!("{}es", count(n, "minibatch").trim_end_matches('s')),
+                    },
+                    None => count(report.evaluations, "evaluation"),
+                },
                 seconds(report.seconds),
                 report.stopped
             ),
         ));
+        let aside = report.trace.iter().filter_map(|p| p.held_out).reduce(f64::max);
+        if let Some(best) = aside {
+            let best = number(best + fitted.scaler.log_jacobian(), 5);
+            lines.push(("rows aside", format!("best mean log density {best}")));
+        }
     }
-    let noise = model.noise().sqrt();
-    let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
-    lines.push((
-        "noise",
-        format!("standard deviation {} in the target's units", numbers(&noises, false)),
-    ));
+    if gaussian {
+        let noise = model.noise().sqrt();
+        let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
+        lines.push((
+            "noise",
+            format!("standard deviation {} in the target's units", numbers(&noises, false)),
+        ));
+    }
     let mut text = String::new();
+    let width = lines.iter().map(|(name, _)| name.len()).fold(10, usize::max);
     for (name, value) in lines {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name:<10} {value}");
+        let _ = writeln!(text, "{name:<width$} {value}");
     }
     text
+}
+
+/// Epochs, if it was a training by minibatches: its trace has a point per epoch.
+fn epochs(report: &TrainReport) -> Option<usize> {
+    let last = report.trace.last()?;
+    (last.iteration < report.iterations || report.stopped.contains("epoch"))
+        .then_some(last.iteration)
+}
+
+/// A likelihood's name with what was chosen about it by words, such as its link.
+fn likelihood_name(json: &Value) -> String {
+    let entries = json.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    let chosen = entries.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
+    let chosen = chosen.collect::<Vec<_>>().join(", ");
+    let name = json["type"].as_str().unwrap_or("?");
+    if chosen.is_empty() { name.to_owned() } else { format!("{name}({chosen})") }
+}
+
+/// The kernel of all latent functions, or those of each.
+pub fn kernel_names(fitted: &Fitted) -> String {
+    let kernels = fitted.model.kernels.iter();
+    let names: Vec<String> = kernels.map(|kernel| kernel_name(&kernel.to_json())).collect();
+    match &names[..] {
+        [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|name| name == first) => {
+            format!("{first}, one for each of {} latent functions", names.len())
+        }
+        _ => names.join("; "),
+    }
 }
 
 /// A kernel's structure as a specification without its values.
@@ -199,69 +283,37 @@ pub fn kernel_name(json: &Value) -> String {
     }
 }
 
-/// A table of scores, a line per set of rows and target.
-pub fn scores_table(sets: &[(&str, &AllScores)]) -> String {
-    let names =
-        ["rows", "RMSE", "MAE", "R²", "NLPD", "MSLL", "CRPS", "in 50 %", "in 90 %", "in 95 %"];
-    let mut header = vec![("scores", Align::Left)];
-    header.extend(names.map(|name| (name, Align::Right)));
-    let mut table = Table::new(&header);
-    let mut add = |label: String, s: &Scores| {
-        let maybe = |v: Option<f64>| v.map_or("–".into(), |v| format!("{v:.4}"));
-        let share = |v: f64| format!("{:.1}", 100.0 * v);
-        table.row(vec![
-            label,
-            s.rows.to_string(),
-            number(s.rmse, 4),
-            number(s.mae, 4),
-            maybe(s.r2),
-            number(s.nlpd, 4),
-            maybe(s.msll),
-            number(s.crps, 4),
-            share(s.coverage_50),
-            share(s.coverage_90),
-            share(s.coverage_95),
-        ]);
-    };
-    for (label, scores) in sets {
-        add((*label).to_owned(), &scores.overall);
-        if scores.targets.len() > 1 {
-            scores.targets.iter().for_each(|(name, s)| add(format!("  {name}"), s));
-        }
-    }
-    table.render(2)
-}
-
-/// Scores for machines.
-pub fn scores_json(scores: &AllScores) -> serde_json::Result<Value> {
-    let mut targets = serde_json::Map::new();
-    for (name, s) in &scores.targets {
-        targets.insert(name.clone(), serde_json::to_value(s)?);
-    }
-    Ok(json!({ "overall": scores.overall, "targets": targets }))
-}
-
 /// A model for machines.
 pub fn model_json(fitted: &Fitted) -> Value {
     let training = fitted.report.as_ref().map(|r| {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "diagnostics": r.diagnostics,
+            "diagnostics": r.diagnostics, "epochs": epochs(r),
         })
     });
+    let parameters = fitted.parameters().into_iter().map(|row| match row.path.starts_with("q.") {
+        true => json!({ "path": row.path, "shape": row.shape, "frozen": row.frozen }),
+        false => json!(row),
+    });
+    let kernels = fitted.model.kernels.iter().map(|kernel| kernel.to_json());
     json!({
         "method": fitted.model.method.name(),
         "reason": fitted.reason,
         "kernel": fitted.model.kernel().to_json(),
+        "kernels": kernels.collect::<Vec<_>>(),
         "mean": fitted.model.mean.name(),
+        "likelihood": fitted.model.likelihood.to_json(),
+        "classes": fitted.classes.as_ref().map(|classes| classes.labels()),
+        "weight": fitted.weight_name,
+        "extra": fitted.extra_name,
         "inputs": fitted.input_names,
         "targets": fitted.target_names,
         "rows": fitted.rows,
         "inducing_points": fitted.model.inducing_points().map(|z| z.nrows()).unwrap_or(0),
         "objective": fitted.objective(),
         "objective_is": objective_name(fitted),
-        "parameters": fitted.parameters(),
+        "parameters": parameters.collect::<Vec<_>>(),
         "scaler": fitted.scaler,
         "training": training,
         "seed": fitted.seed,

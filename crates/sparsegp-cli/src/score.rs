@@ -4,24 +4,35 @@ use crate::context::{Context, Reply};
 use crate::data::{self, BLOCK, MissingChoice, Split};
 use crate::fail::{Fail, Result};
 use crate::format::count;
-use crate::report;
+use crate::kind::{self, Kind};
+use crate::{plot, scores};
 use clap::{Args, ValueEnum};
-use sparsegp::data::{Selected, Selection};
-use sparsegp::fit::Fitted;
+use sparsegp::atomic;
+use sparsegp::data::{Block, Selected, Table};
+use sparsegp::fit::{Fitted, Of};
 use sparsegp::io;
-use sparsegp::metrics::Scores;
+use sparsegp::linalg::{Mat, column};
+use sparsegp::metrics::classes::{ClassMetrics, ClassOptions, ClassScores};
+use sparsegp::metrics::counts::{CountMetrics, CountScores};
+use sparsegp::metrics::density::{DensityMetrics, DensityScores, Predictions};
+use sparsegp::metrics::{Metrics, Scores};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
 Examples:
   sparsegp score model.safetensors test.csv
   sparsegp score model.safetensors data.csv.gz --test-mask masks.csv.gz:split0 --on test
+  sparsegp score classifier.safetensors test.csv --plot reliability.svg --json
 
-All scores are in the data's units. RMSE, MAE, NLPD, MSLL and CRPS are better the smaller they are
-(NLPD: mean negative log predictive density; MSLL: the same minus that of a Gaussian with mean and
-variance of the training targets, so below 0 is better than knowing nothing). R² is better the nearer
-to 1. Coverage is the share of the targets within the central 50, 90 and 95 % intervals: it should be
-near those levels.";
+All scores are in the data's units, and every row counts alike. RMSE, MAE, NLPD, MSLL and CRPS are
+better the smaller they are (NLPD: mean negative log predictive density; MSLL: the same minus that of a
+Gaussian with mean and variance of the training targets, so below 0 is better than knowing nothing).
+R² is better the nearer to 1. Coverage is the share of the targets within the central 50, 90 and 95 %
+intervals: it should be near those levels, or above them for counts.
+
+Counts also have the mean Poisson deviance (smaller is better). Classes have accuracy, error, log loss,
+Brier score (from 0 to 2), area under the ROC curve (of more than two classes: the mean of one against
+the rest) and expected calibration error in 15 bins.";
 
 /// Options of `sparsegp score`.
 #[derive(Debug, Args)]
@@ -40,6 +51,9 @@ pub struct ScoreArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// Draw how reliable the probabilities of classes are, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
 }
 
 /// A side of a mask.
@@ -52,29 +66,186 @@ pub enum Side {
     Train,
 }
 
+/// Scores as the kind of likelihood has them.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(untagged)]
+pub enum Score {
+    /// Of Gaussian predictions.
+    Gaussian(Scores),
+    /// Of class probabilities.
+    Classes(ClassScores),
+    /// Of counts.
+    Counts(CountScores),
+    /// Of any other predictions.
+    Density(DensityScores),
+}
+
+impl Score {
+    /// Targets that were scored.
+    pub fn rows(&self) -> u64 {
+        match self {
+            Self::Gaussian(s) => s.rows,
+            Self::Classes(s) => s.rows,
+            Self::Counts(s) => s.general.rows,
+            Self::Density(s) => s.rows,
+        }
+    }
+}
+
 /// Overall scores and those of every target.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct AllScores {
     /// Of all targets together.
-    pub overall: Scores,
+    pub overall: Score,
     /// Of each target.
-    pub targets: Vec<(String, Scores)>,
+    pub targets: Vec<(String, Score)>,
     /// Rows that were left out.
     pub dropped: usize,
 }
 
-/// Scores a model on rows.
+/// Levels of the central intervals.
+const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
+
+/// Running scores.
+enum Running {
+    Gaussian(Metrics),
+    Classes(ClassMetrics),
+    Counts(Vec<CountMetrics>),
+    Density(Vec<DensityMetrics>),
+}
+
+impl Running {
+    fn new(fitted: &Fitted) -> Result<Self> {
+        let targets = fitted.target_names.len();
+        Ok(match Kind::of(fitted) {
+            Kind::Gaussian => Self::Gaussian(Metrics::against_trivial(
+                &fitted.target_mean,
+                &fitted.target_variance,
+            )?),
+            Kind::Classes => {
+                let classes = fitted.model.likelihood.classes().unwrap_or(0);
+                Self::Classes(ClassMetrics::new(classes, ClassOptions::default())?)
+            }
+            Kind::Counts => Self::Counts(vec![CountMetrics::new(&LEVELS)?; targets]),
+            Kind::Other => Self::Density(vec![DensityMetrics::new(&LEVELS)?; targets]),
+        })
+    }
+
+    fn add(&mut self, fitted: &Fitted, block: &Block) -> Result<()> {
+        let (x, extra) = (block.x.as_ref(), &block.extra[..]);
+        match self {
+            Self::Gaussian(metrics) => {
+                let (mean, variance) = fitted.predict_with(x, extra, Of::Observations)?;
+                metrics.add(block.y.as_ref(), mean.as_ref(), variance.as_ref())?;
+            }
+            Self::Classes(metrics) => {
+                let probabilities = fitted.predict_proba(x)?;
+                metrics.add(block.y.col_as_slice(0), probabilities.as_ref(), None)?;
+            }
+            Self::Counts(metrics) => {
+                each(fitted, block, |p, of| Ok(metrics[p].add(of)?))?;
+            }
+            Self::Density(metrics) => {
+                each(fitted, block, |p, of| Ok(metrics[p].add(of)?))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&self) -> Result<(Score, Vec<Score>)> {
+        Ok(match self {
+            Self::Gaussian(metrics) => {
+                let each = metrics.finish_each()?.into_iter().map(Score::Gaussian);
+                (Score::Gaussian(metrics.finish()?), each.collect())
+            }
+            Self::Classes(metrics) => {
+                let score = Score::Classes(metrics.finish()?);
+                (score.clone(), vec![score])
+            }
+            Self::Counts(metrics) => {
+                let mut all = CountMetrics::new(&LEVELS)?;
+                metrics.iter().try_for_each(|own| all.merge(own))?;
+                let each = metrics.iter().map(|m| Ok(Score::Counts(m.finish()?)));
+                (Score::Counts(all.finish()?), each.collect::<Result<_>>()?)
+            }
+            Self::Density(metrics) => {
+                let mut all = DensityMetrics::new(&LEVELS)?;
+                metrics.iter().try_for_each(|own| all.merge(own))?;
+                let each = metrics.iter().map(|m| Ok(Score::Density(m.finish()?)));
+                (Score::Density(all.finish()?), each.collect::<Result<_>>()?)
+            }
+        })
+    }
+}
+
+/// Hands over means, log densities and intervals of every target column.
+fn each(
+    fitted: &Fitted,
+    block: &Block,
+    mut add: impl FnMut(usize, &Predictions<'_>) -> Result<()>,
+) -> Result<()> {
+    let (x, extra) = (block.x.as_ref(), &block.extra[..]);
+    let (mean, _) = fitted.predict_with(x, extra, Of::Observations)?;
+    let ends: Vec<f64> = LEVELS.iter().flat_map(|l| [0.5 - 0.5 * l, 0.5 + 0.5 * l]).collect();
+    let quantiles = fitted.quantiles(x, extra, &ends)?;
+    let targets = fitted.target_names.len();
+    for p in 0..targets {
+        let own = |i: usize, q: usize| if q == p { block.y[(i, q)] } else { f64::NAN };
+        let y = Mat::from_fn(block.rows.len(), targets, own);
+        let density = fitted.log_density(x, y.as_ref(), extra)?;
+        let end = |k: usize| column(quantiles[k].as_ref(), p);
+        let intervals: Vec<_> = (0..LEVELS.len()).map(|l| (end(2 * l), end(2 * l + 1))).collect();
+        let of = Predictions {
+            y: column(block.y.as_ref(), p),
+            mean: Some(column(mean.as_ref(), p)),
+            log_density: Some(&density),
+            intervals: &intervals,
+            weights: None,
+        };
+        add(p, &of)?;
+    }
+    Ok(())
+}
+
+/// The rows of a block that have all their targets.
+fn complete(block: Block) -> Block {
+    let n = block.rows.len();
+    let has = |i: &usize| (0..block.y.ncols()).all(|p| !block.y[(*i, p)].is_nan());
+    let kept: Vec<usize> = (0..n).filter(has).collect();
+    if kept.len() == n {
+        return block;
+    }
+    let pick = |a: &Mat<f64>| Mat::from_fn(kept.len(), a.ncols(), |i, j| a[(kept[i], j)]);
+    let part = |values: &[f64]| match values {
+        [] => Vec::new(),
+        _ => kept.iter().map(|i| values[*i]).collect(),
+    };
+    Block {
+        start: block.start,
+        rows: kept.iter().map(|i| block.rows[*i]).collect(),
+        x: pick(&block.x),
+        y: pick(&block.y),
+        weights: part(&block.weights),
+        extra: part(&block.extra),
+        ids: Vec::new(),
+    }
+}
+
+/// Scores a model on rows, those that have all their targets.
 pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllScores> {
+    let mut running = Running::new(fitted)?;
+    let rows = kind::with_classes(rows.clone(), fitted.classes.as_ref());
     let mut blocks = rows.blocks(BLOCK, None)?;
-    let mut stopped = Ok(());
-    let metrics = fitted.score(std::iter::from_fn(|| {
-        stopped = context.go_on();
-        if stopped.is_ok() { blocks.next() } else { None }
-    }))?;
-    stopped?;
-    let each = metrics.finish_each()?;
+    for block in blocks.by_ref() {
+        context.go_on()?;
+        let block = complete(block?);
+        if !block.rows.is_empty() {
+            running.add(fitted, &block)?;
+        }
+    }
+    let (overall, each) = running.finish()?;
     Ok(AllScores {
-        overall: metrics.finish()?,
+        overall,
         targets: fitted.target_names.iter().cloned().zip(each).collect(),
         dropped: blocks.dropped(),
     })
@@ -82,10 +253,28 @@ pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllS
 
 /// Runs the command.
 pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
+    if let Some(path) = &args.plot {
+        if [&args.model, &args.data].contains(&path) {
+            let path = path.display();
+            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
+        }
+        plot::check_name(path)?;
+        atomic::check_writable(path)?;
+    }
     let fitted = io::load(&args.model)?;
-    let selection = Selection::targets(&fitted.target_names).inputs(&fitted.input_names);
+    if args.plot.is_some() && Kind::of(&fitted) != Kind::Classes {
+        return Err(Fail::usage(format!(
+            "--plot draws how reliable probabilities of classes are, and the likelihood of {} is \
+             `{}`",
+            args.model.display(),
+            fitted.model.likelihood.name()
+        )));
+    }
+    let table = Table::open(&args.data)?;
+    let (selection, note) = kind::judged(&fitted, &table);
+    context.warn(note.as_slice());
     let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
-    let opened = data::open(&args.data, &selection, args.missing.into(), &split)?;
+    let opened = data::open(table, &selection, args.missing.into(), &split)?;
     let rows = match (args.on, opened.test) {
         (Side::Test, Some(test)) => test,
         _ => opened.train,
@@ -100,13 +289,27 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         (Some(_), Side::Test) => "test",
         (Some(_), Side::Train) => "train",
     };
-    let json = serde_json::json!({
+    let mut text = scores::table(&[(label, &scores)]);
+    if let Score::Classes(of) = &scores.overall {
+        text += &scores::confusion(&kind::labels(&fitted), of);
+        if let Some(path) = &args.plot {
+            plot::reliability(path, &fitted, label, of)?;
+            text += &format!("\nplot written to {}\n", path.display());
+        }
+    }
+    let mut json = serde_json::json!({
         "command": "score",
         "model": args.model,
         "data": args.data,
-        "rows": scores.overall.rows,
+        "rows": scores.overall.rows(),
         "dropped": scores.dropped,
-        "scores": report::scores_json(&scores).map_err(|e| Fail::Work(e.to_string()))?,
+        "scores": scores::json(&scores).map_err(|e| Fail::Work(e.to_string()))?,
     });
-    Ok(Reply { text: report::scores_table(&[(label, &scores)]), json, is_result: true })
+    if fitted.classes.is_some() {
+        json["classes"] = serde_json::json!(kind::labels(&fitted));
+    }
+    if let Some(path) = &args.plot {
+        json["files"] = serde_json::json!({ "plot": path });
+    }
+    Ok(Reply { text, json, is_result: true })
 }

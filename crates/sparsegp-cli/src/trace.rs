@@ -3,6 +3,7 @@
 use crate::fail::{Fail, Result};
 use serde_json::json;
 use sparsegp::fit::Fitted;
+use sparsegp::train::is_bulky;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use std::path::Path;
 fn names(fitted: &Fitted) -> Vec<String> {
     let mut names = Vec::new();
     for (path, param) in fitted.model.params() {
-        if path == "inducing.points" {
+        if is_bulky(&path) {
             continue;
         }
         if param.len() == 1 {
@@ -20,6 +21,11 @@ fn names(fitted: &Fitted) -> Vec<String> {
         }
     }
     names
+}
+
+/// Mean log densities of rows kept aside, in the data's units.
+fn held_out(fitted: &Fitted, value: Option<f64>) -> Option<f64> {
+    value.map(|density| density + fitted.scaler.log_jacobian())
 }
 
 /// Writes objective (in the data's units) and hyperparameters (on the model's scale) of every
@@ -40,6 +46,7 @@ pub fn write(path: &Path, fitted: &Fitted) -> Result<()> {
                     "objective": p.objective + offset,
                     "gradient_norm": p.gradient_norm,
                     "seconds": p.seconds,
+                    "held_out": held_out(fitted, p.held_out),
                     "parameters": values.collect::<serde_json::Map<_, _>>(),
                 })
             })
@@ -47,6 +54,10 @@ pub fn write(path: &Path, fitted: &Fitted) -> Result<()> {
         serde_json::to_string_pretty(&points).map_err(|e| Fail::Work(e.to_string()))? + "\n"
     } else {
         let mut text = String::from("iteration,evaluations,objective,gradient_norm,seconds");
+        let aside = points.iter().any(|p| p.held_out.is_some());
+        if aside {
+            text.push_str(",held_out");
+        }
         names.iter().for_each(|name| text.extend([",", name.as_str()]));
         text.push('\n');
         for p in points {
@@ -60,6 +71,10 @@ pub fn write(path: &Path, fitted: &Fitted) -> Result<()> {
                 p.gradient_norm,
                 p.seconds
             );
+            if aside {
+                let density = held_out(fitted, p.held_out);
+                text.push_str(&density.map_or(",".into(), |d| format!(",{d}")));
+            }
             p.parameters.iter().for_each(|v| text.push_str(&format!(",{v}")));
             text.push('\n');
         }

@@ -3,6 +3,10 @@
 #[path = "cli/support.rs"]
 mod support;
 
+#[path = "cli/batches.rs"]
+mod batches;
+#[path = "cli/classes.rs"]
+mod classes;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/formats.rs"]
@@ -12,6 +16,8 @@ mod handled;
 #[cfg(unix)]
 #[path = "cli/interrupt.rs"]
 mod interrupt;
+#[path = "cli/numbers.rs"]
+mod numbers;
 #[path = "cli/options.rs"]
 mod options;
 #[path = "cli/picture.rs"]

@@ -1,16 +1,64 @@
 //! The fit over its one input.
 
+use super::counts::{self, Counts};
 use super::style::{BLUE, INK, Key, Mark, ORANGE, RED, axes, band, caption, header, range};
 use super::{Drawn, Panel, Sampled};
+use crate::kind::Kind;
 use plotters::prelude::*;
 use sparsegp::Result;
 use sparsegp::fit::Fitted;
 use sparsegp::fit::Of;
-use sparsegp::linalg::Mat;
+use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::standard_normal_quantile;
 
 /// Points of the curves.
 const GRID: usize = 400;
+/// Levels at the ends of the central 50 and 95 % intervals.
+const ENDS: [f64; 4] = [0.25, 0.75, 0.025, 0.975];
+
+fn points(of: &Sampled, p: usize) -> Vec<(f64, f64)> {
+    (0..of.x.nrows()).map(|i| (of.x[(i, 0)], of.y[(i, p)])).collect()
+}
+
+fn inducing(fitted: &Fitted) -> Result<Vec<f64>> {
+    Ok(match fitted.inducing_points()? {
+        Some(z) => (0..z.nrows()).map(|i| z[(i, 0)]).collect(),
+        None => Vec::new(),
+    })
+}
+
+/// Lower and upper ends at every place.
+type Ends = Vec<(f64, f64)>;
+
+/// What is drawn at every place: lower and upper ends of a wide and of a narrow band, and a line.
+struct Bands {
+    wide: Ends,
+    narrow: Ends,
+    line: Vec<f64>,
+}
+
+/// Of Gaussian noise: 95 % intervals of observations and of the function.
+fn gaussian(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
+    let width = standard_normal_quantile(0.975);
+    let bounds = |of: Of| -> Result<(Ends, Vec<f64>)> {
+        let (mean, variance) = fitted.predict(grid.as_ref(), of)?;
+        let one = |i: usize| {
+            let half = width * variance[(i, p)].sqrt();
+            (mean[(i, p)] - half, mean[(i, p)] + half)
+        };
+        Ok(((0..GRID).map(one).collect(), column(mean.as_ref(), p).to_vec()))
+    };
+    let ((wide, _), (narrow, line)) = (bounds(Of::Observations)?, bounds(Of::Latent)?);
+    Ok(Bands { wide, narrow, line })
+}
+
+/// Of anything else: 95 and 50 % intervals of observations.
+fn quantiles(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
+    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS)?;
+    let (mean, _) = fitted.predict(grid.as_ref(), Of::Observations)?;
+    let pairs = |a: usize| (0..GRID).map(|i| (ends[a][(i, p)], ends[a + 1][(i, p)])).collect();
+    Ok(Bands { wide: pairs(2), narrow: pairs(0), line: column(mean.as_ref(), p).to_vec() })
+}
 
 /// Draws target `p`.
 pub fn panel(
@@ -20,34 +68,24 @@ pub fn panel(
     train: &Sampled,
     test: Option<&Sampled>,
 ) -> Drawn {
-    let rows = |s: &Sampled| -> Vec<(f64, f64)> {
-        (0..s.x.nrows()).map(|i| (s.x[(i, 0)], s.y[(i, p)])).collect()
-    };
-    let (train, test) = (rows(train), test.map(rows).unwrap_or_default());
-    let inducing: Vec<f64> = match fitted.inducing_points()? {
-        Some(z) => (0..z.nrows()).map(|i| z[(i, 0)]).collect(),
-        None => Vec::new(),
-    };
+    let (train, test) = (points(train, p), test.map(|t| points(t, p)).unwrap_or_default());
+    let inducing = inducing(fitted)?;
     let (low, high) = range(train.iter().chain(&test).map(|(x, _)| *x), 0.06);
     let at = |i: usize| low + (high - low) * i as f64 / (GRID - 1) as f64;
     let grid = Mat::from_fn(GRID, 1, |i, _| at(i));
-    let width = standard_normal_quantile(0.975);
-    let bounds = |of: Of| -> Result<Vec<(f64, f64, f64)>> {
-        let (mean, variance) = fitted.predict(grid.as_ref(), of)?;
-        let one = |i: usize| {
-            let half = width * variance[(i, p)].sqrt();
-            (mean[(i, p)] - half, mean[(i, p)], mean[(i, p)] + half)
-        };
-        Ok((0..GRID).map(one).collect())
-    };
-    let (observed, latent) = (bounds(Of::Observations)?, bounds(Of::Latent)?);
-    let heights = observed.iter().flat_map(|(a, _, b)| [*a, *b]);
+    let plain = Kind::of(fitted) == Kind::Gaussian;
+    let of = if plain { gaussian(fitted, p, &grid) } else { quantiles(fitted, p, &grid) }?;
+    let heights = of.wide.iter().flat_map(|(a, b)| [*a, *b]);
     let (bottom, top) = range(heights.chain(train.iter().chain(&test).map(|(_, y)| *y)), 0.06);
 
+    let (narrow, wide) = match plain {
+        true => ("95 % for the function", "95 % of new observations"),
+        false => ("50 % of new observations", "95 % of new observations"),
+    };
     let mut keys = vec![
         Key { text: "mean", mark: Mark::Line(BLUE) },
-        Key { text: "95 % for the function", mark: Mark::Area(0.42) },
-        Key { text: "95 % of new observations", mark: Mark::Area(0.14) },
+        Key { text: narrow, mark: Mark::Area(0.42) },
+        Key { text: wide, mark: Mark::Area(0.14) },
         Key { text: "training rows", mark: Mark::Dot(INK) },
     ];
     if !test.is_empty() {
@@ -59,11 +97,11 @@ pub fn panel(
     let rest = header(panel, &caption(fitted, p, ""), &keys)?;
     let names = (fitted.input_names[0].as_str(), fitted.target_names[p].as_str());
     let mut chart = axes(&rest, (low, high), (bottom, top), names)?;
-    for (of, strength) in [(&observed, 0.14), (&latent, 0.32)] {
-        let edges = of.iter().enumerate().map(|(i, (low, _, high))| (at(i), *low, *high));
+    for (of, strength) in [(&of.wide, 0.14), (&of.narrow, 0.32)] {
+        let edges = of.iter().enumerate().map(|(i, (low, high))| (at(i), *low, *high));
         band(&mut chart, &edges.collect::<Vec<_>>(), strength)?;
     }
-    let line = latent.iter().enumerate().map(|(i, (_, mean, _))| (at(i), *mean));
+    let line = of.line.iter().enumerate().map(|(i, mean)| (at(i), *mean));
     chart.draw_series(LineSeries::new(line, BLUE.stroke_width(2)))?;
     chart.draw_series(train.iter().map(|at| Circle::new(*at, 2, INK.filled())))?;
     chart.draw_series(test.iter().map(|at| Circle::new(*at, 3, ORANGE.stroke_width(2))))?;
@@ -71,4 +109,43 @@ pub fn panel(
     let height = bottom + 0.025 * (top - bottom);
     chart.draw_series(inside.map(|z| TriangleMarker::new((*z, height), 6, RED.filled())))?;
     Ok(())
+}
+
+/// Draws counts of target `p`: per unit of exposure, where rows have exposures.
+pub fn counts(
+    panel: &Panel,
+    fitted: &Fitted,
+    p: usize,
+    train: &Sampled,
+    test: Option<&Sampled>,
+) -> Drawn {
+    let exposed = !train.extra.is_empty();
+    let rates = |of: &Sampled| -> Vec<(f64, f64)> {
+        let per = |i: usize| of.extra.get(i).copied().unwrap_or(1.0);
+        points(of, p).into_iter().enumerate().map(|(i, (x, y))| (x, y / per(i))).collect()
+    };
+    let (train, test) = (rates(train), test.map(rates).unwrap_or_default());
+    let inducing = inducing(fitted)?;
+    let (low, high) = range(train.iter().chain(&test).map(|(x, _)| *x), 0.06);
+    let x: Vec<f64> =
+        (0..GRID).map(|i| low + (high - low) * i as f64 / (GRID - 1) as f64).collect();
+    let grid = Mat::from_fn(GRID, 1, |i, _| x[i]);
+    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS)?;
+    let (mean, _) = fitted.predict(grid.as_ref(), Of::Observations)?;
+    let end = |k: usize| column(ends[k].as_ref(), p);
+    let caption = caption(fitted, p, if exposed { " for an exposure of 1" } else { "" });
+    counts::panel(
+        panel,
+        &Counts {
+            caption: &caption,
+            names: (&fitted.input_names[0], &fitted.target_names[p]),
+            x: &x,
+            mean: column(mean.as_ref(), p),
+            half: (end(0), end(1)),
+            most: (end(2), end(3)),
+            train: &train,
+            test: &test,
+            inducing: &inducing,
+        },
+    )
 }

@@ -1,28 +1,29 @@
-//! Pictures as SVG: the fit over its one input, or predictions against observations.
+//! Pictures as SVG: a curve over one input, a map over two, predictions against observations over more;
+//! of classes a map, or how reliable their probabilities are.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
 mod contour;
-#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
 mod counts;
 mod curve;
 mod marker;
-#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
 mod reliability;
 mod scatter;
 mod style;
-#[cfg_attr(not(test), expect(dead_code, reason = "wired to the commands in the next change"))]
 mod surface;
 #[cfg(test)]
 mod tests;
 
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
+use crate::kind::{Kind, labels};
+use crate::score::{AllScores, Score};
+use contour::Grid;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use sparsegp::atomic::write_atomically;
 use sparsegp::data::Selected;
-use sparsegp::fit::Fitted;
-use sparsegp::linalg::Mat;
+use sparsegp::fit::{Fitted, Of};
+use sparsegp::linalg::{Mat, column};
+use sparsegp::metrics::classes::ClassScores;
 use std::path::Path;
 
 /// Size of a panel in pixels.
@@ -32,10 +33,15 @@ const POINTS: usize = 3000;
 type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Rows of a picture: inputs (B×D) and targets (B×P) in their own units.
+/// Most rows on a map, where marks are large.
+const MARKS: usize = 1500;
+
+/// Rows of a picture that have all their targets: inputs (B×D) and targets (B×P) in their own units,
+/// and their further numbers, if they have some.
 struct Sampled {
     x: Mat<f64>,
     y: Mat<f64>,
+    extra: Vec<f64>,
 }
 
 /// Evenly spaced rows, at most twice [`POINTS`] of them.
@@ -45,7 +51,10 @@ fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
         let block = block?;
         for i in (0..block.rows.len()).filter(|i| (block.start + i) % stride == 0) {
             let row = |a: &Mat<f64>| (0..a.ncols()).map(|j| a[(i, j)]).collect::<Vec<_>>();
-            kept.push((block.start + i, row(&block.x), row(&block.y)));
+            let (x, y) = (row(&block.x), row(&block.y));
+            if y.iter().all(|y| !y.is_nan()) {
+                kept.push((block.start + i, x, y, block.extra.get(i).copied()));
+            }
         }
         while kept.len() > 2 * POINTS {
             stride *= 2;
@@ -56,25 +65,28 @@ fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
     Ok(Sampled {
         x: Mat::from_fn(kept.len(), d, |i, j| kept[i].1[j]),
         y: Mat::from_fn(kept.len(), p, |i, j| kept[i].2[j]),
+        extra: kept.iter().filter_map(|(.., extra)| *extra).collect(),
     })
 }
 
-/// Draws a model into a file.
-pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened) -> Result<()> {
-    let train = sample(fitted, &opened.train)?;
-    let test = opened.test.as_ref().map(|rows| sample(fitted, rows)).transpose()?;
-    let panels = fitted.target_names.len();
+/// Refuses a name that does not say what the picture is.
+pub fn check_name(path: &Path) -> Result<()> {
+    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Fail::usage(format!("--plot {path}: the picture is SVG; end its name in .svg")))
+}
+
+/// Draws so many panels, one below the other, into a file.
+fn write(path: &Path, panels: usize, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<()> {
     let mut svg = String::new();
     let root =
         SVGBackend::with_string(&mut svg, (SIZE.0, SIZE.1 * panels as u32)).into_drawing_area();
-    let draw_all = || -> Drawn {
+    let mut draw_all = || -> Drawn {
         root.fill(&WHITE)?;
         for (p, panel) in root.split_evenly((panels, 1)).iter().enumerate() {
-            match (fitted.input_names.len(), &test) {
-                (1, _) => curve::panel(panel, fitted, p, &train, test.as_ref())?,
-                (_, Some(test)) => scatter::panel(panel, fitted, p, test, "test rows")?,
-                (_, None) => scatter::panel(panel, fitted, p, &train, "training rows")?,
-            }
+            draw(p, panel)?;
         }
         root.present()?;
         Ok(())
@@ -83,4 +95,75 @@ pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened) -> Result<()> {
     drop(root);
     drawn.map_err(|e| Fail::Work(format!("{}: cannot be drawn: {e}", path.display())))?;
     Ok(write_atomically(path, svg.as_bytes())?)
+}
+
+/// Draws how reliable probabilities of classes are.
+pub fn reliability(path: &Path, fitted: &Fitted, which: &str, of: &ClassScores) -> Result<()> {
+    let caption = style::caption(fitted, 0, &format!(", {which}"));
+    write(path, 1, |_, panel| reliability::panel(panel, &caption, &of.reliability, of.ece))
+}
+
+/// Draws a model into a file; `judged` are its scores on the test rows, or on the training rows where
+/// there are none.
+pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<()> {
+    let inputs = fitted.input_names.len();
+    if let (Score::Classes(of), false) = (&judged.overall, inputs == 2) {
+        let which = if opened.test.is_some() { "test rows" } else { "training rows" };
+        return reliability(path, fitted, which, of);
+    }
+    let train = sample(fitted, &opened.train)?;
+    let test = opened.test.as_ref().map(|rows| sample(fitted, rows)).transpose()?;
+    // without a default there is nothing to draw a curve for
+    let needs = fitted.model.likelihood.extra().is_some_and(|extra| extra.default.is_none());
+    write(path, fitted.target_names.len(), |p, panel| match (inputs, &test) {
+        (1, _) if !needs => match Kind::of(fitted) {
+            Kind::Counts => curve::counts(panel, fitted, p, &train, test.as_ref()),
+            _ => curve::panel(panel, fitted, p, &train, test.as_ref()),
+        },
+        (2, _) if !needs => map(panel, fitted, p, &train),
+        (_, Some(test)) => scatter::panel(panel, fitted, p, test, "test rows"),
+        (_, None) => scatter::panel(panel, fitted, p, &train, "training rows"),
+    })
+}
+
+/// A function of two inputs with the training rows.
+fn map(panel: &Panel, fitted: &Fitted, p: usize, train: &Sampled) -> Drawn {
+    let step = train.x.nrows().div_ceil(MARKS).max(1);
+    let rows: Vec<usize> = (0..train.x.nrows()).step_by(step).collect();
+    let points: Vec<(f64, f64)> =
+        rows.iter().map(|i| (train.x[(*i, 0)], train.x[(*i, 1)])).collect();
+    let inducing: Vec<(f64, f64)> = match fitted.inducing_points()? {
+        Some(z) => (0..z.nrows()).map(|i| (z[(i, 0)], z[(i, 1)])).collect(),
+        None => Vec::new(),
+    };
+    let all = 0..train.x.nrows();
+    let grid = Grid::around(all.map(|i| (train.x[(i, 0)], train.x[(i, 1)])));
+    let at = grid.nodes();
+    let nodes = Mat::from_fn(at.len(), 2, |i, q| if q == 0 { at[i].0 } else { at[i].1 });
+    let caption = style::caption(fitted, p, "");
+    let scene = surface::Scene {
+        caption: &caption,
+        names: (&fitted.input_names[0], &fitted.input_names[1]),
+        grid: &grid,
+        points: &points,
+        inducing: &inducing,
+    };
+    if Kind::of(fitted) == Kind::Classes {
+        let probabilities = fitted.predict_proba(nodes.as_ref())?;
+        let own: Vec<usize> = rows.iter().map(|i| train.y[(*i, p)] as usize).collect();
+        let names = labels(fitted);
+        let of = surface::Classes { names: &names, probabilities: &probabilities, labels: &own };
+        return surface::classes(panel, &scene, &of);
+    }
+    let (mean, variance) = fitted.predict(nodes.as_ref(), Of::Observations)?;
+    let deviation: Vec<f64> =
+        column(variance.as_ref(), p).iter().map(|variance| variance.sqrt()).collect();
+    let targets: Vec<f64> = rows.iter().map(|i| train.y[(*i, p)]).collect();
+    let of = surface::Values {
+        name: &fitted.target_names[p],
+        mean: column(mean.as_ref(), p),
+        deviation: &deviation,
+        targets: &targets,
+    };
+    surface::values(panel, &scene, &of)
 }

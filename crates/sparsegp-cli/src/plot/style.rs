@@ -3,7 +3,7 @@
 use super::marker::Marker;
 use super::{Drawn, Panel};
 use crate::format::{count, number};
-use crate::report::kernel_name;
+use crate::report::kernel_names;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use sparsegp::fit::Fitted;
@@ -53,7 +53,7 @@ pub fn round_values((low, high): (f64, f64)) -> Vec<f64> {
 }
 
 pub fn caption(fitted: &Fitted, p: usize, what: &str) -> String {
-    let kernel = kernel_name(&fitted.model.kernel().to_json());
+    let kernel = kernel_names(fitted);
     let points = match fitted.model.inducing_points() {
         Ok(z) => format!(", {}", count(z.nrows(), "inducing point")),
         Err(_) => String::new(),

@@ -118,7 +118,8 @@ fn several_targets() {
         "fit p.csv --target y --target z --ignore key --split 0.25 -o m.safetensors --plot p.svg",
     );
     assert!(fit.out.contains("  y ") && fit.out.contains("  z "), "{}", fit.out);
-    assert!(folder.read("p.svg").contains("predicted = observed"));
+    // Two inputs: a map of each target.
+    assert_eq!(folder.read("p.svg").matches("rows, in the colour of the target").count(), 2);
     let score = folder.json("score m.safetensors p.csv");
     assert!(
         number(&score, "/scores/targets/z/rmse") > 2.0 * number(&score, "/scores/targets/y/rmse")
@@ -164,7 +165,9 @@ fn methods_and_kernels_list_the_registries() {
 #[test]
 fn every_command_explains_itself_and_quiet_is_quiet() {
     let folder = Folder::new();
-    for command in ["", "demo", "fit", "predict", "score", "inspect", "methods", "kernels"] {
+    for command in
+        ["", "demo", "fit", "predict", "score", "inspect", "methods", "kernels", "likelihoods"]
+    {
         assert!(folder.ok(&format!("{command} --help")).out.contains("Usage: sparsegp"));
     }
     assert!(folder.ok("--help").out.contains("130"));

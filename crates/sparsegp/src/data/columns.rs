@@ -177,7 +177,7 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn position(path: &Path, header: &[String], name: &str) -> Result<usize> {
+pub(super) fn position(path: &Path, header: &[String], name: &str) -> Result<usize> {
     header.iter().position(|candidate| candidate == name).ok_or_else(|| {
         let near = nearest(name, header.iter().map(String::as_str));
         column(path, name, format!("is not in the file; nearest: {}", quoted(&near)))

@@ -1,7 +1,7 @@
 //! Tables on disk: CSV, gzip-compressed CSV and Parquet behind one door.
 
 use super::classes::Classes;
-use super::columns::{Selection, check_header, column};
+use super::columns::{Selection, check_header, column, position};
 use super::csv::{self, Dialect};
 use super::cursor::{Cursor, Field, Format, Parts, Plan};
 use super::loaded::Loaded;
@@ -80,6 +80,34 @@ impl Table {
     /// Number of rows where the format states it (Parquet); a CSV has to be read to know.
     pub fn rows(&self) -> Option<usize> {
         self.rows
+    }
+
+    /// Whether a column holds labels rather than numbers, as its first value that is not missing tells:
+    /// text or a truth value. What else may be wrong with the column, reading it will tell.
+    ///
+    /// # Errors
+    /// [`Error::Column`] for a column that is absent, with the nearest names.
+    pub fn holds_labels(&self, name: &str) -> Result<bool> {
+        let index = position(&self.path, &self.columns, name)?;
+        let plan = Plan {
+            path: self.path.clone(),
+            format: self.format.clone(),
+            width: self.columns.len(),
+            numbers: vec![Field { index, name: name.into() }],
+            inputs: 0,
+            outputs: 1,
+            labels: true,
+            classes: None,
+            weight: false,
+            extra: false,
+            texts: Vec::new(),
+            missing: Missing::Drop,
+            keep: None,
+        };
+        let Ok(mut cursor) = Cursor::open(Arc::new(plan)) else { return Ok(false) };
+        let read = cursor.read(1);
+        let mut labels = cursor.progress().labels.labels();
+        Ok(read.is_ok() && labels.next().is_some_and(|first| first.parse::<f64>().is_err()))
     }
 
     /// Chooses columns by name.

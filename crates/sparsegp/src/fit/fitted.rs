@@ -373,6 +373,8 @@ impl Fitted {
     pub fn parameters(&self) -> Vec<ParameterRow> {
         let y_scale = self.scaler.y_scale[0];
         let one_scale = self.scaler.y_scale.iter().all(|s| *s == y_scale);
+        // latent functions that differ in kind have units of their own
+        let one_unit = one_scale && (y_scale == 1.0 || self.model.likelihood.latents() == 1);
         let mut kernel_units = self.model.kernels.iter().flat_map(|k| k.units());
         let mut likelihood_units = self.model.likelihood.units().into_iter();
         let (m, d) = match self.model.inducing.first().map(|z| z.shape()) {
@@ -391,7 +393,7 @@ impl Fitted {
                         .zip(&value)
                         .map(|(unit, v)| {
                             let x = unit.input.map_or(1.0, |(q, p)| self.scaler.x_scale[q].powi(p));
-                            let usable = unit.output == 0 || one_scale;
+                            let usable = unit.output == 0 || one_unit;
                             usable.then(|| v * x * y_scale.powi(unit.output))
                         })
                         .collect()

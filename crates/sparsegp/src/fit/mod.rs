@@ -10,7 +10,7 @@ mod start;
 pub use dataset::{Dataset, Scaling, Standardise};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
-pub use start::{Start, prepare, sample_rows};
+pub use start::{Start, likelihood, prepare, sample_rows};
 
 use crate::engine::{Engine, Want};
 use crate::error::Result;

@@ -3,7 +3,7 @@
 use super::pilot::{free_noise, pilot, widen_noise};
 use super::select::select_inducing;
 use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions};
-use crate::data::{InMemory, Scaler, Source};
+use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
@@ -133,19 +133,20 @@ pub struct Start {
     pub warnings: Vec<String>,
 }
 
-/// The likelihood that was asked for, or the one that fits the targets.
-fn likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn Likelihood>> {
-    match (&options.likelihood, &dataset.classes) {
-        (Some(spec), Some(classes)) => {
-            // a likelihood of classes need not be told how many there are
-            likelihoods::parse(spec).or_else(|error| {
-                likelihoods::parse(&with_classes(spec, classes.count())).map_err(|_| error)
-            })
-        }
+/// The likelihood of a specification, or without one what fits the targets: `bernoulli` for two
+/// classes, `softmax` for more, else `gaussian`. A likelihood of classes need not be told how many
+/// there are.
+///
+/// # Errors
+/// As for [`likelihoods::parse`].
+pub fn likelihood(spec: Option<&str>, classes: Option<usize>) -> Result<Box<dyn Likelihood>> {
+    match (spec, classes) {
+        (Some(spec), Some(classes)) => likelihoods::parse(spec)
+            .or_else(|error| likelihoods::parse(&with_classes(spec, classes)).map_err(|_| error)),
         (Some(spec), None) => likelihoods::parse(spec),
         (None, None) => likelihoods::parse("gaussian"),
-        (None, Some(classes)) if classes.count() == 2 => likelihoods::parse("bernoulli"),
-        (None, Some(classes)) => likelihoods::parse(&with_classes("softmax", classes.count())),
+        (None, Some(2)) => likelihoods::parse("bernoulli"),
+        (None, Some(classes)) => likelihoods::parse(&with_classes("softmax", classes)),
     }
 }
 
@@ -264,7 +265,8 @@ pub fn prepare(
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
     let mut warnings = dataset.warnings.clone();
-    let mut likelihood = likelihood(dataset, options)?;
+    let classes = dataset.classes.as_ref().map(Classes::count);
+    let mut likelihood = likelihood(options.likelihood.as_deref(), classes)?;
     if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
         return Err(Error::Invalid(format!(
             "the likelihood `{}` needs its targets as they stand, and they are standardised; make \

@@ -376,17 +376,22 @@ impl Run<'_> {
             step: None,
             failures: 0,
         };
-        let outcome = state.adam.step(&mut objective)?;
+        let mut value = state.adam.step(&mut objective)?.value;
+        if objective.step.is_none() && objective.failures == 0 {
+            // without hyperparameters to train Adam has converged and does not look; q has not
+            let x = state.adam.x().to_vec();
+            value = objective.evaluate(&x, &mut vec![0.0; x.len()])?;
+        }
         state.failures += objective.failures;
         state.iterations += 1;
-        let Some(step) = objective.step else { return Ok(-outcome.value) };
+        let Some(step) = objective.step else { return Ok(-value) };
         state.diagnostics = step.diagnostics;
         if let Some(rate) = self.natural {
             let rate = rate * self.options.adam.schedule.factor(state.iterations - 1);
             let halvings = move_q(model, self.method, self.engine, batch, &step, rate)?;
             state.shortened += usize::from(halvings != Some(0));
         }
-        Ok(-outcome.value)
+        Ok(-value)
     }
 
     /// Writes the trace and looks at the held-out rows; a reason to stop, if there is one.

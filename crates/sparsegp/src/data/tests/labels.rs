@@ -67,6 +67,8 @@ fn parquet_labels_are_those_of_csv() {
             let groups: [Group; 2] =
                 [vec![inputs(5), (values.clone(), None)], vec![inputs(5), (values.clone(), None)]];
             write(&path, &format!("required double a; required {schema};"), properties, &groups);
+            let holds = super::Table::open(&path).unwrap().holds_labels("y").unwrap();
+            assert_eq!(holds, order.starts_with(char::is_alphabetic), "{schema}");
             let twice = [expected, expected].concat();
             assert_eq!(
                 codes(&select(&path).read_all().unwrap()),
@@ -74,6 +76,23 @@ fn parquet_labels_are_those_of_csv() {
                 "{schema}"
             );
         }
+    }
+}
+
+#[test]
+fn the_first_value_tells_labels_from_numbers() {
+    let folder = Folder::new();
+    for (labels, holds) in [
+        (["a", "b", "1"], true),
+        (["", "NA", "yes"], true),
+        (["true", "false", "true"], true),
+        (["1", "red", "2"], false),
+        (["", "0.5", "red"], false),
+        (["", "", ""], false),
+    ] {
+        let table = super::Table::open(csv(&folder, "l.csv", &labels)).unwrap();
+        assert_eq!(table.holds_labels("y").unwrap(), holds, "{labels:?}");
+        fails(table.holds_labels("z"), &["l.csv: column `z`", "nearest: `a`, `y`"]);
     }
 }
 

@@ -1,0 +1,249 @@
+//! From options of `sparsegp fit` to options of the library, and the contradictions among them.
+
+use crate::data::Opened;
+use crate::fail::{Fail, Result};
+use crate::fit_args::{FitArgs, OptimiserChoice};
+use crate::format::count;
+use crate::kind::option_of;
+use sparsegp::Error;
+use sparsegp::data::{Selection, Table};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted};
+use sparsegp::inducing::select;
+use sparsegp::kernels::{self, Inputs};
+use sparsegp::likelihoods::{Likelihood, REGISTRY};
+use sparsegp::methods;
+use sparsegp::optim::{AdamOptions, LbfgsOptions};
+use sparsegp::train::{OptimiserKind, StochasticOptions, TrainOptions};
+use std::path::Path;
+
+/// Epochs unless a number is given.
+const EPOCHS: usize = 100;
+/// Minibatches that there should be at least, unless a number of epochs is given.
+const LEAST_BATCHES: usize = 500;
+
+/// How to train, and what to tell about it.
+pub struct Plan {
+    /// For the library.
+    pub options: FitOptions,
+    /// Things worth a warning.
+    pub notes: Vec<String>,
+    /// Why the method, where it is not the library that chose.
+    pub reason: Option<String>,
+}
+
+/// Options that could be refused by their values, before any file is read.
+pub fn check(args: &FitArgs, likelihood: &dyn Likelihood) -> Result<()> {
+    let usage = |text: String| Err(Fail::usage(text));
+    let name = likelihood.name();
+    match (args.extra(), likelihood.extra()) {
+        (Some((option, what, _)), wanted) if wanted.is_none_or(|w| w.name != what) => {
+            let has =
+                wanted.map_or(String::new(), |w| format!(" (it takes {})", option_of(w.name)));
+            usage(format!(
+                "{option} is not for the likelihood `{name}`{has}; for it choose --likelihood {}",
+                takers(what).join(", ")
+            ))
+        }
+        (None, Some(wanted)) if wanted.default.is_none() => usage(format!(
+            "the likelihood `{name}` needs the {} of every row: {} COLUMN",
+            wanted.name,
+            option_of(wanted.name)
+        )),
+        _ => Ok(()),
+    }?;
+    if args.classes && likelihood.classes().is_none() {
+        return usage(format!(
+            "--classes and --likelihood {name} contradict each other: choose a likelihood of \
+             classes, or leave one of the two out"
+        ));
+    }
+    Ok(())
+}
+
+/// Likelihoods that take a further number of this name.
+pub fn takers(extra: &str) -> Vec<&'static str> {
+    let takes = |name: &&str| {
+        let built = sparsegp::fit::likelihood(Some(name), None);
+        built.is_ok_and(|l| l.extra().is_some_and(|own| own.name == extra))
+    };
+    REGISTRY.iter().map(|entry| entry.name).filter(takes).collect()
+}
+
+/// Refuses kernels that cannot be: a mistake should not wait for the data.
+pub fn check_kernels(args: &FitArgs, opened: &Opened) -> Result<()> {
+    let names = opened.train.input_names();
+    for spec in args.kernel.as_deref().unwrap_or("rbf").split(';') {
+        kernels::parse(spec.trim(), Inputs::named(&names)).map_err(Fail::of_usage)?;
+    }
+    Ok(())
+}
+
+/// The method for the library, what it will turn out to be, and why where that is not clear.
+fn method(
+    args: &FitArgs,
+    from: Option<&Fitted>,
+    dataset: &Dataset,
+    gaussian: bool,
+) -> (String, String, Option<String>) {
+    let asked = match from {
+        Some(fitted) => fitted.model.method.name(),
+        None => &args.method,
+    };
+    let wish =
+        args.batch_option().is_some() || args.full_batch || args.diagonal || args.keeps_missing();
+    if asked != "auto" {
+        return (asked.into(), asked.into(), None);
+    }
+    if !gaussian || dataset.extra_name.is_some() {
+        return ("auto".into(), "svgp".into(), None);
+    }
+    if wish {
+        let reason = "the tightest bound that has what was asked for".to_owned();
+        return ("svgp2025".into(), "svgp2025".into(), Some(reason));
+    }
+    let found = if dataset.source.is_plain() { "auto" } else { "svgp" };
+    ("auto".into(), found.into(), None)
+}
+
+/// Options for the library.
+pub fn plan(
+    args: &FitArgs,
+    from: Option<&Fitted>,
+    dataset: &Dataset,
+    gaussian: bool,
+) -> Result<Plan> {
+    let mut notes = Vec::new();
+    let (asked, method, reason) = method(args, from, dataset, gaussian);
+    let trains_q = match method.as_str() {
+        "auto" => false,
+        name => methods::find(name).map_err(Fail::of_usage)?.method.uncollapsed().is_some(),
+    };
+    let batches = trains_q && !args.full_batch;
+    contradictions(args, &method, trains_q, batches)?;
+    let rows = dataset.source.rows();
+    let rate = args.learning_rate.unwrap_or(AdamOptions::default().learning_rate);
+    let adam = AdamOptions { learning_rate: rate, ..AdamOptions::default() };
+    let mut options = FitOptions {
+        kernel: args.kernel.clone().unwrap_or_else(|| "rbf".into()),
+        likelihood: args.likelihood.clone(),
+        mean: args.mean.clone(),
+        method: asked,
+        inducing: args.inducing,
+        seed: args.seed,
+        jitter: args.jitter.unwrap_or_default(),
+        set: args.set.clone(),
+        freeze: args.freeze.clone(),
+        train: TrainOptions {
+            optimiser: match args.optimiser.unwrap_or_default() {
+                OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::default()),
+                OptimiserChoice::Adam => OptimiserKind::Adam(adam.clone()),
+            },
+            max_iterations: args.max_iterations.unwrap_or(1000),
+        },
+        batches: batches.then(|| batch_options(args, rows, adam, from)),
+        checkpoint: args.checkpoint.clone(),
+        diagonal: args.diagonal,
+        ..FitOptions::default()
+    };
+    if from.is_none() {
+        options.selection = selection(args, dataset)?;
+    }
+    if let select::Selection::Given(points) = &options.selection {
+        if args.inducing.is_some_and(|m| m != points.nrows()) {
+            return Err(Fail::usage(format!(
+                "--inducing-from {} has {}; leave --inducing out",
+                args.inducing_from.as_deref().unwrap_or_default(),
+                count(points.nrows(), "point")
+            )));
+        }
+        options.inducing = Some(points.nrows());
+    }
+    if method == "exact" && options.inducing.is_some() {
+        notes.push(
+            "exact inference has no inducing points: what was said of them has no effect".into(),
+        );
+    }
+    Ok(Plan { options, notes, reason })
+}
+
+fn batch_options(
+    args: &FitArgs,
+    rows: usize,
+    adam: AdamOptions,
+    from: Option<&Fitted>,
+) -> BatchOptions {
+    let defaults = StochasticOptions::default();
+    let size = args.batch.unwrap_or(BatchOptions::default().size).min(rows);
+    let enough = LEAST_BATCHES.div_ceil(rows.div_ceil(size).max(1));
+    let diagonal =
+        args.diagonal || from.is_some_and(|f| f.model.q.as_ref().is_some_and(|q| q.is_diagonal()));
+    let training = StochasticOptions {
+        epochs: args.epochs.unwrap_or(EPOCHS.max(enough)),
+        inducing_rate: args.inducing_rate.map_or(1.0, |own| own / adam.learning_rate),
+        adam,
+        natural: match args.no_natural || diagonal {
+            true => None,
+            false => args.natural_rate.or(defaults.natural),
+        },
+        patience: args.patience.unwrap_or(defaults.patience),
+        checkpoint_seconds: args.checkpoint_every.unwrap_or(defaults.checkpoint_seconds),
+    };
+    BatchOptions { size, training }
+}
+
+/// Options that have no sense together.
+fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -> Result<()> {
+    let usage = |text: String| Err(Fail::usage(text));
+    let q_methods = || {
+        let all = methods::REGISTRY.iter().filter(|e| e.method.uncollapsed().is_some());
+        all.map(|e| e.name).collect::<Vec<_>>().join(", ")
+    };
+    if !trains_q {
+        let others = [
+            ("--full-batch", args.full_batch),
+            ("--diagonal", args.diagonal),
+            ("--missing keep", args.keeps_missing()),
+        ];
+        let other = others.into_iter().find_map(|(name, given)| given.then_some(name));
+        if let Some(option) = args.batch_option().or(other) {
+            return usage(format!(
+                "{option} is for the methods that train q ({}), and the method is `{method}`",
+                q_methods()
+            ));
+        }
+    }
+    if let (true, Some(option)) = (batches, args.whole_option()) {
+        return usage(format!(
+            "{option} is for training on all rows at once, and `{method}` is trained by minibatches \
+             (Adam, --epochs): leave it out, or add --full-batch"
+        ));
+    }
+    if args.learning_rate.is_some()
+        && !batches
+        && args.optimiser.unwrap_or_default() == OptimiserChoice::Lbfgs
+    {
+        return usage("--learning-rate is for Adam; add --optimiser adam".into());
+    }
+    Ok(())
+}
+
+fn selection(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {
+    let how = args.inducing_from.as_deref().unwrap_or("kmeans");
+    match how.parse() {
+        Ok(selection) => Ok(selection),
+        Err(error) if !Path::new(how).exists() => {
+            let error: Error = error;
+            Err(Fail::usage(format!("{error}, or a file of points (there is none of that name)")))
+        }
+        Err(_) => given_points(how, dataset),
+    }
+}
+
+/// Inducing points from a table, onto the model's scale.
+fn given_points(file: &str, dataset: &Dataset) -> Result<select::Selection> {
+    let selection = Selection::all_inputs().inputs(&dataset.input_names);
+    let mut x = Table::open(file)?.select(&selection)?.read_all()?.x;
+    // The scaler looks at inputs only.
+    dataset.scaler.scale_x(x.as_mut())?;
+    Ok(select::Selection::Given(x))
+}
