@@ -35,8 +35,8 @@ pub struct Diagnostics {
     pub jitter: f64,
     /// Σ rᵢ: prior variance of the rows that the inducing points do not explain.
     pub unexplained: f64,
-    /// Σ k(xᵢ, xᵢ).
-    pub prior_variance: f64,
+    /// Σ k(xᵢ, xᵢ), by the methods that sum it.
+    pub prior_variance: Option<f64>,
     /// Rows where rᵢ came out below −1e-8 of the mean prior variance: rounding; raise the jitter if
     /// there are any.
     pub negative: usize,

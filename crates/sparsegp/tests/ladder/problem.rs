@@ -179,5 +179,5 @@ pub fn rounding(name: &str, problem: &Problem, evaluation: &Evaluation) -> f64 {
         }
         _ => 2.0 * p / noise,
     };
-    f64::EPSILON * weight * m * evaluation.diagnostics.prior_variance / 1e-6
+    f64::EPSILON * weight * m * evaluation.diagnostics.prior_variance.unwrap_or(0.0) / 1e-6
 }

@@ -74,7 +74,7 @@ impl Method for Collapsed {
         let diagnostics = Diagnostics {
             jitter: inducing.basis.factor.jitter,
             unexplained: pass.folded.sums[sum::UNEXPLAINED],
-            prior_variance: pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram),
+            prior_variance: Some(pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram)),
             negative: pass.folded.sums[sum::NEGATIVE] as usize,
         };
         let rounding = inducing.rounding();

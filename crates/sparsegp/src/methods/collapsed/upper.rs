@@ -44,7 +44,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let diagnostics = Diagnostics {
         jitter: inducing.basis.factor.jitter,
         unexplained: t,
-        prior_variance: t + trace(&pass.folded.gram),
+        prior_variance: Some(t + trace(&pass.folded.gram)),
         negative: pass.folded.sums[sum::NEGATIVE] as usize,
     };
     let pull = PullBack {

@@ -175,7 +175,7 @@ impl Uncollapsed {
         let diagnostics = Diagnostics {
             jitter: processes.iter().map(|p| p.basis.factor.jitter).fold(0.0, f64::max),
             unexplained: passed.sums[sum::UNEXPLAINED],
-            prior_variance: f64::NAN,
+            prior_variance: None,
             negative: passed.sums[sum::NEGATIVE] as usize,
         };
         Ok(Step { value, diagnostics, processes, passed })
