@@ -100,7 +100,7 @@ fn main() {
                     batches: Some(BatchOptions {
                         size: number("--batch", "1024") as usize,
                         training: StochasticOptions {
-                            epochs: number("--epochs", "100") as usize,
+                            epochs: Some(number("--epochs", "100") as usize),
                             adam: AdamOptions {
                                 learning_rate: number("--rate", "0.01"),
                                 ..AdamOptions::default()

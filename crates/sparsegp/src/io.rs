@@ -445,8 +445,8 @@ fn posterior(
         if !fits || q.latents() != model.latents(outputs) {
             return Err(foreign("tensors of the posterior do not fit together"));
         }
-        let used = Model { jitter: Jitter::Absolute(jitter), ..model.clone() };
-        return Posterior::of_q(&used);
+        // by the same ladder: kernels of several latent functions need not have the same jitter
+        return Posterior::of_q(model);
     }
     let q_mu = tensors.matrix("q.mu")?;
     let sparse = model.method.is_sparse();

@@ -10,8 +10,16 @@ mod noiseless;
 mod odd;
 #[path = "fit/recorder.rs"]
 mod recorder;
+#[path = "fit/resume.rs"]
+mod resume;
+#[path = "fit/rows.rs"]
+mod rows;
+#[path = "fit/saved.rs"]
+mod saved;
 #[path = "fit/seeds.rs"]
 mod seeds;
+#[path = "fit/stochastic.rs"]
+mod stochastic;
 #[path = "fit/support.rs"]
 mod support;
 #[path = "fit/training.rs"]

@@ -208,11 +208,22 @@ impl Dataset {
             )));
         }
         let mut warnings = Vec::new();
-        for index in statistics.constant_inputs() {
+        let constant = statistics.constant_inputs();
+        if constant.len() > 3 {
             warnings.push(format!(
-                "input column `{}` is constant: it cannot help and is kept without effect",
-                input_names[index]
+                "{} input columns are constant (`{}`, `{}`, …): they cannot help and are kept without \
+                 effect",
+                constant.len(),
+                input_names[constant[0]],
+                input_names[constant[1]]
             ));
+        } else {
+            warnings.extend(constant.into_iter().map(|index| {
+                format!(
+                    "input column `{}` is constant: it cannot help and is kept without effect",
+                    input_names[index]
+                )
+            }));
         }
         for index in statistics.constant_targets() {
             warnings.push(format!("target column `{}` is constant", target_names[index]));

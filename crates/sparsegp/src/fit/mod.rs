@@ -37,7 +37,8 @@ pub struct FitOptions {
     pub mean: Option<String>,
     /// Method by name, or `auto`.
     pub method: String,
-    /// Number of inducing points; by default 512, or fewer where there are fewer rows.
+    /// Number of inducing points; by default 512, or as many as there are rows, or for the methods that
+    /// train q a quarter of that, but at least 50.
     pub inducing: Option<usize>,
     /// How inducing points are chosen. Given points are on the model's (standardised) scale, and
     /// their number is what counts.

@@ -33,16 +33,19 @@ fn choose(
     };
     let asked = given.or(options.inducing);
     let wanted = asked.unwrap_or(DEFAULT_INDUCING);
+    // many passes over few rows: q of M = N would cost far more than it gives
+    let trained = asked.unwrap_or((n / 4).clamp(50, DEFAULT_INDUCING));
     if options.method != "auto" {
         let entry = methods::find(&options.method)?;
+        let wanted = if entry.method.uncollapsed().is_some() { trained } else { wanted };
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
     }
     if !plain {
         let reason = format!(
             "the likelihood or the weights of the rows call for it, with {} inducing points",
-            wanted.min(n)
+            trained.min(n)
         );
-        return Ok((methods::find("svgp")?, wanted, reason));
+        return Ok((methods::find("svgp")?, trained, reason));
     }
     if n <= AUTO_EXACT && asked.is_none() {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");

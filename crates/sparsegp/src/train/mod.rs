@@ -2,7 +2,10 @@
 
 mod stochastic;
 
-pub use stochastic::{Checkpointer, StochasticOptions, Surroundings, TrainingState, train_batches};
+pub use stochastic::{
+    Checkpointer, EPOCHS, LEAST_ITERATIONS, StochasticOptions, Surroundings, TrainingState,
+    train_batches,
+};
 
 use crate::data::Source;
 use crate::engine::Engine;

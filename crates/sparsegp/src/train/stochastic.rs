@@ -3,7 +3,7 @@
 //! One iteration draws a minibatch, passes over it once at the present parameters, moves q by a
 //! natural-gradient step (or by Adam) and the rest by Adam: both from the same pass. A natural step
 //! is tried with its full rate and, where the likelihood is not Gaussian noise, kept only if the
-//! bound of this minibatch did not fall: else the rate is halved, up to ten times.
+//! bound of this minibatch did not fall: else the rate is halved, up to twenty times.
 
 use super::{Event, Observer, TracePoint, TrainReport, hyperparameters};
 use crate::data::{Batches, Minibatch, Position, Source};
@@ -11,8 +11,8 @@ use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::methods::{Diagnostics, Step, Uncollapsed};
 use crate::model::{Model, Posterior};
-use crate::optim::{Adam, AdamOptions, Objective, Optimiser};
-use crate::params::{free_gradient, log_prior};
+use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Reason, Schedule, Status};
+use crate::params::{Transform, free_gradient, log_prior};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -20,11 +20,16 @@ use std::time::Instant;
 /// How to train by minibatches.
 #[derive(Clone, Debug)]
 pub struct StochasticOptions {
-    /// Most epochs.
-    pub epochs: usize,
-    /// Adam; its `multipliers` are for the free numbers and may be empty.
+    /// Most epochs; by default [`EPOCHS`], or as many as it takes to make [`LEAST_ITERATIONS`]
+    /// iterations.
+    pub epochs: Option<usize>,
+    /// Adam; its `multipliers` are for the free numbers. Where they are empty, hyperparameters move
+    /// on the scale of their logarithm, inducing points by lengthscales.
     pub adam: AdamOptions,
-    /// Factor of the learning rate for inducing points.
+    /// Share of the learning rate that is left at the end: it falls along half a cosine over all
+    /// epochs, unless `adam` has a schedule of its own. 1 for a constant rate.
+    pub last_rate: f64,
+    /// Factor of the learning rate for inducing points, beside what the lengthscales make of it.
     pub inducing_rate: f64,
     /// Size of natural-gradient steps of q, 0 < ρ ≤ 1; the schedule of `adam` applies to it too. None
     /// to train q by Adam.
@@ -36,16 +41,41 @@ pub struct StochasticOptions {
     pub checkpoint_seconds: f64,
 }
 
+/// Epochs, unless a number is given.
+pub const EPOCHS: usize = 100;
+/// Iterations for which there are more epochs than that where data are few.
+pub const LEAST_ITERATIONS: usize = 2000;
+
 impl Default for StochasticOptions {
     fn default() -> Self {
         Self {
-            epochs: 100,
-            adam: AdamOptions::default(),
+            epochs: None,
+            adam: AdamOptions { learning_rate: 0.03, ..AdamOptions::default() },
+            last_rate: 0.02,
             inducing_rate: 1.0,
             natural: Some(0.1),
             patience: 10,
             checkpoint_seconds: 60.0,
         }
+    }
+}
+
+impl StochasticOptions {
+    /// Most epochs where so many minibatches make one.
+    pub fn epochs(&self, per_epoch: usize) -> usize {
+        self.epochs.unwrap_or_else(|| EPOCHS.max(LEAST_ITERATIONS.div_ceil(per_epoch)))
+    }
+
+    /// Adam's options for this model and so many iterations.
+    fn adam(&self, model: &Model, iterations: usize) -> AdamOptions {
+        let mut adam = self.adam.clone();
+        if adam.multipliers.is_empty() {
+            adam.multipliers = multipliers(model, self.inducing_rate);
+        }
+        if adam.schedule == Schedule::Constant && self.last_rate != 1.0 {
+            adam.schedule = Schedule::Cosine { steps: iterations.max(1), last: self.last_rate };
+        }
+        adam
     }
 }
 
@@ -122,7 +152,7 @@ impl Objective for OneBatch<'_> {
 }
 
 /// Halvings of a natural-gradient step before it is given up.
-const HALVINGS: usize = 10;
+const HALVINGS: usize = 20;
 
 /// Moves q by a natural-gradient step from what `step` saw. Returns how often the rate was halved;
 /// `None` if no step was possible.
@@ -179,18 +209,32 @@ fn density(model: &Model, data: &dyn Source) -> Result<f64> {
     Ok(sum / rows)
 }
 
-/// Factors of the learning rate for the free numbers.
+/// Largest factor of the learning rate.
+const LARGEST_FACTOR: f64 = 10.0;
+
+/// Factors of the learning rate for the free numbers. A hyperparameter is to move on the scale of its
+/// logarithm, but a softplus is nearly linear where its value is large: without a factor a
+/// lengthscale of 30 would never become one of 100. Inducing points move by lengthscales where those
+/// are shorter than the spread of the rows.
 fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
-    if inducing_rate == 1.0 {
-        return Vec::new();
+    let mut relevance = vec![0.0; model.inducing_points().map_or(0, |z| z.ncols())];
+    model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+    let mut factors = Vec::new();
+    for (path, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
+        if path.starts_with("inducing.points") {
+            let m = param.len() / relevance.len().max(1);
+            for r in &relevance {
+                factors.extend(std::iter::repeat_n(inducing_rate / r.max(1.0), m));
+            }
+            continue;
+        }
+        let transform = param.transform();
+        factors.extend(param.value().iter().map(|v| match transform {
+            Transform::Identity => 1.0,
+            _ => (v / transform.slope_at(*v)).clamp(1.0, LARGEST_FACTOR),
+        }));
     }
-    let trained = model.params().into_iter().filter(|(_, p)| !p.frozen);
-    trained
-        .flat_map(|(path, p)| {
-            let rate = if path.starts_with("inducing.points") { inducing_rate } else { 1.0 };
-            std::iter::repeat_n(rate, p.len())
-        })
-        .collect()
+    factors
 }
 
 /// All constrained values, in the order of the parameters.
@@ -230,36 +274,50 @@ pub fn train_batches(
     })?;
     let natural = options.natural.filter(|_| model.q.as_ref().is_some_and(|q| !q.mu.frozen));
     let frozen = model.q.as_ref().map(|q| (q.mu.frozen, q.sqrt.frozen));
-    let freeze = |model: &mut Model, to: Option<(bool, bool)>| {
-        if let (Some(q), Some((mu, sqrt))) = (&mut model.q, to) {
-            (q.mu.frozen, q.sqrt.frozen) = (mu, sqrt);
-        }
-    };
+    // what natural gradients move is not for Adam
     if natural.is_some() {
         freeze(model, Some((true, true)));
     }
-    let mut run = Run { method, natural, options, engine };
+    let mut run = Run { method, natural, frozen, options, engine };
     let outcome = run.go(model, batches, surroundings, observer);
     freeze(model, frozen);
     outcome
 }
 
+/// Freezes mean and covariances of q, or frees them.
+fn freeze(model: &mut Model, to: Option<(bool, bool)>) {
+    if let (Some(q), Some((mu, sqrt))) = (&mut model.q, to) {
+        (q.mu.frozen, q.sqrt.frozen) = (mu, sqrt);
+    }
+}
+
 struct Run<'a> {
     method: &'a Uncollapsed,
     natural: Option<f64>,
+    /// Whether mean and covariances of q were frozen before the training.
+    frozen: Option<(bool, bool)>,
     options: &'a StochasticOptions,
     engine: &'a dyn Engine,
 }
 
 impl Run<'_> {
-    fn start(&self, model: &Model) -> TrainingState {
-        let adam = AdamOptions {
-            multipliers: match self.options.adam.multipliers.is_empty() {
-                true => multipliers(model, self.options.inducing_rate),
-                false => self.options.adam.multipliers.clone(),
-            },
-            ..self.options.adam.clone()
-        };
+    /// Takes a checkpoint of the model as it would be if the training ended here.
+    fn keep(
+        &self,
+        model: &mut Model,
+        state: &TrainingState,
+        checkpoint: &mut Checkpointer<'_>,
+    ) -> Result<()> {
+        model.set_free_values(state.adam.x());
+        let meanwhile = model.q.as_ref().map(|q| (q.mu.frozen, q.sqrt.frozen));
+        freeze(model, self.frozen);
+        let outcome = checkpoint(model, state);
+        freeze(model, meanwhile);
+        outcome
+    }
+
+    fn start(&self, model: &Model, iterations: usize) -> TrainingState {
+        let adam = self.options.adam(model, iterations);
         TrainingState {
             position: Position::default(),
             adam: Adam::new(model.free_values(), adam),
@@ -281,19 +339,20 @@ impl Run<'_> {
         mut surroundings: Surroundings<'_>,
         observer: &mut dyn Observer,
     ) -> Result<TrainReport> {
+        let epochs = self.options.epochs(batches.per_epoch());
         let mut state = match surroundings.resume.take() {
             Some(state) => {
                 batches.seek(state.position)?;
                 state
             }
-            None => self.start(model),
+            None => self.start(model, epochs * batches.per_epoch()),
         };
         let (clock, earlier) = (Instant::now(), state.seconds);
         let mut batch = Minibatch::default();
         let mut saved = Instant::now();
         let stopped = loop {
-            if state.position.epoch as usize >= self.options.epochs {
-                break format!("all {} epochs done", self.options.epochs);
+            if state.position.epoch as usize >= epochs {
+                break format!("all {epochs} epochs done");
             }
             if observer.interrupted() {
                 if state.iterations == 0 {
@@ -328,20 +387,27 @@ impl Run<'_> {
                     flow = std::ops::ControlFlow::Break(());
                 }
             }
+            match state.adam.status() {
+                Status::Running => {}
+                Status::Converged(Reason::Gradient { .. } | Reason::NoParameters) => {
+                    // a minibatch may say nothing of the hyperparameters, and q moves all the same
+                    state.adam.restart();
+                }
+                status => break status.to_string(),
+            }
             if flow.is_break() {
                 break "stopped early; what was learnt so far is kept".into();
             }
             if let Some(checkpoint) = &mut surroundings.checkpoint
                 && saved.elapsed().as_secs_f64() >= self.options.checkpoint_seconds
             {
-                model.set_free_values(state.adam.x());
-                checkpoint(model, &state)?;
+                self.keep(model, &state, checkpoint)?;
                 saved = Instant::now();
             }
         };
         model.set_free_values(state.adam.x());
         if let Some(checkpoint) = &mut surroundings.checkpoint {
-            checkpoint(model, &state)?;
+            self.keep(model, &state, checkpoint)?;
         }
         if let Some((_, _, values)) = &state.best {
             set_all_values(model, values)?;
@@ -387,7 +453,7 @@ impl Run<'_> {
         let Some(step) = objective.step else { return Ok(-value) };
         state.diagnostics = step.diagnostics;
         if let Some(rate) = self.natural {
-            let rate = rate * self.options.adam.schedule.factor(state.iterations - 1);
+            let rate = rate * state.adam.options.schedule.factor(state.iterations - 1);
             let halvings = move_q(model, self.method, self.engine, batch, &step, rate)?;
             state.shortened += usize::from(halvings != Some(0));
         }
@@ -406,7 +472,7 @@ impl Run<'_> {
         let largest = state
             .adam
             .gradient()
-            .map_or(f64::NAN, |gradient| gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs())));
+            .map_or(0.0, |gradient| gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs())));
         let mut point = TracePoint {
             iteration: epoch,
             evaluations: state.adam.evaluations(),

@@ -1,0 +1,214 @@
+//! Training by minibatches: where it ends.
+
+use crate::support::{arrays, fit, value};
+use sparsegp::data::InMemory;
+use sparsegp::engine::Cpu;
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of, go_on};
+use sparsegp::likelihoods;
+use sparsegp::linalg::Mat;
+use sparsegp::rng::{stream, uniform};
+use sparsegp::train::{EPOCHS, LEAST_ITERATIONS, StochasticOptions, TrainReport};
+
+pub fn stochastic(likelihood: &str, method: &str, size: usize, epochs: usize) -> FitOptions {
+    let training = StochasticOptions { epochs: Some(epochs), ..StochasticOptions::default() };
+    FitOptions {
+        likelihood: Some(likelihood.into()),
+        method: method.into(),
+        inducing: Some(12),
+        seed: 3,
+        batches: Some(BatchOptions { size, training }),
+        ..FitOptions::default()
+    }
+}
+
+/// Inputs in (−3, 3), and for each a draw of y given f(x) with the further number `extra`.
+pub fn draws(n: usize, likelihood: &str, extra: f64, f: impl Fn(f64) -> Vec<f64>) -> InMemory {
+    let likelihood = likelihoods::parse(likelihood).expect("a likelihood");
+    let mut rng = stream(5, "draws");
+    let x = Mat::from_fn(n, 1, |_, _| 6.0 * uniform(&mut rng) - 3.0);
+    let y = Mat::from_fn(n, 1, |i, _| likelihood.sample(extra, &f(x[(i, 0)]), &mut rng));
+    InMemory::new(x, y).expect("as many targets")
+}
+
+pub fn dataset(rows: InMemory, standardise: bool) -> Dataset {
+    let mut dataset =
+        Dataset::from_arrays(rows.x.clone(), rows.y.clone(), standardise).expect("a table");
+    if !standardise {
+        dataset.weight_name = (!rows.weights.is_empty()).then(|| "w".into());
+        dataset.extra_name = (!rows.extra.is_empty()).then(|| "e".into());
+        dataset.source = Box::new(rows);
+    }
+    dataset
+}
+
+fn grid() -> Mat<f64> {
+    Mat::from_fn(50, 1, |i, _| -2.9 + 5.8 * i as f64 / 49.0)
+}
+
+fn report(fitted: &Fitted) -> &TrainReport {
+    fitted.report.as_ref().expect("it was trained")
+}
+
+#[test]
+fn small_data_have_enough_iterations() {
+    let options = StochasticOptions::default();
+    assert_eq!(options.epochs(1), LEAST_ITERATIONS);
+    assert_eq!(options.epochs(LEAST_ITERATIONS), EPOCHS);
+    assert_eq!(options.epochs(LEAST_ITERATIONS / EPOCHS), EPOCHS);
+    assert_eq!(options.epochs(LEAST_ITERATIONS / EPOCHS - 1), LEAST_ITERATIONS.div_ceil(19));
+    assert_eq!(StochasticOptions { epochs: Some(7), ..options }.epochs(1), 7);
+}
+
+/// By minibatches, by natural gradients or Adam alone, to the bound of the collapsed method.
+#[test]
+fn minibatches_come_close_to_the_collapsed_optimum() {
+    let (x, y) = arrays(400, 1);
+    let data = || Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
+    let collapsed = FitOptions {
+        method: "titsias2009".into(),
+        ..stochastic("gaussian", "titsias2009", 400, 1)
+    };
+    let best = report(&fit(&data(), &collapsed).expect("a fit")).objective;
+    for (size, natural, gap) in [(64, Some(0.1), 2.0), (400, Some(0.1), 0.5), (64, None, 25.0)] {
+        let mut options = stochastic("gaussian", "svgp", size, 1200 / 400_usize.div_ceil(size));
+        options.batches.as_mut().expect("minibatches").training.natural = natural;
+        let own = report(&fit(&data(), &options).expect("a fit")).objective;
+        assert!(own < best + 0.5 && own > best - gap, "{size} {natural:?}: {own} of {best}");
+    }
+}
+
+#[test]
+fn classes_counts_and_outliers_are_learnt() {
+    let f = |x: f64| 2.0 * (1.3 * x).sin();
+    let x = grid();
+    let truth = |i: usize| f(x[(i, 0)]);
+
+    let rows = draws(300, "bernoulli", 1.0, |x| vec![f(x)]);
+    let fitted = fit(&dataset(rows, false), &stochastic("bernoulli", "svgp", 100, 150));
+    let probabilities = fitted.expect("a fit").predict_proba(x.as_ref()).expect("classes");
+    let normal = likelihoods::parse("bernoulli").expect("a likelihood");
+    for i in 0..50 {
+        let mut p = [0.0; 2];
+        normal.probabilities(&[truth(i)], &[0.0], &mut p);
+        let error = (probabilities[(i, 1)] - p[1]).abs();
+        assert!(error < 0.25, "{}: {} and {}", x[(i, 0)], probabilities[(i, 1)], p[1]);
+    }
+
+    let rows = draws(300, "poisson", 1.0, |x| vec![1.5 + 0.5 * f(x)]);
+    let fitted = fit(&dataset(rows, false), &stochastic("poisson", "svgp", 100, 150));
+    let (rates, _) = fitted.expect("a fit").predict(x.as_ref(), Of::Observations).expect("rates");
+    for i in 0..50 {
+        let error = rates[(i, 0)].ln() - (1.5 + 0.5 * truth(i));
+        assert!(error.abs() < 0.5, "{}: {error}", x[(i, 0)]);
+    }
+
+    let mut rows = draws(300, "gaussian(variance=0.04)", 0.0, |x| vec![f(x)]);
+    for i in (0..300).step_by(10) {
+        rows.y[(i, 0)] += if i % 20 == 0 { 30.0 } else { -20.0 };
+    }
+    let data = dataset(rows, true);
+    let errors = ["student-t", "gaussian"].map(|likelihood| {
+        let fitted = fit(&data, &stochastic(likelihood, "svgp", 100, 150)).expect("a fit");
+        let (mean, _) = fitted.predict(x.as_ref(), Of::Latent).expect("means");
+        let squares = (0..50).map(|i| (mean[(i, 0)] - truth(i)).powi(2));
+        (squares.sum::<f64>() / 50.0).sqrt()
+    });
+    assert!(errors[0] < 0.12 && errors[1] > 3.0 * errors[0], "{errors:?}");
+}
+
+#[test]
+fn the_noise_of_a_heteroscedastic_fit_follows_the_inputs() {
+    let rows = draws(400, "heteroscedastic", 1.0, |x| vec![x.sin(), -1.5 + 0.5 * x]);
+    let fitted =
+        fit(&dataset(rows, true), &stochastic("heteroscedastic", "svgp", 100, 150)).expect("a fit");
+    assert_eq!(fitted.model.kernels.len(), 2, "one for the function, one for the noise");
+    let lengthscales = [0, 1].map(|l| value(&fitted.model, &format!("kernels[{l}].lengthscales")));
+    assert!((lengthscales[0][0] / lengthscales[1][0] - 1.0).abs() > 0.05, "{lengthscales:?}");
+    let at = Mat::from_fn(3, 1, |i, _| -2.5 + 2.5 * i as f64);
+    let (_, variance) = fitted.predict(at.as_ref(), Of::Observations).expect("variances");
+    for i in 0..3 {
+        let sd = (-1.5 + 0.5 * at[(i, 0)]).exp();
+        let ratio = variance[(i, 0)].sqrt() / sd;
+        assert!((0.7..1.4).contains(&ratio), "{}: {ratio}", at[(i, 0)]);
+    }
+}
+
+/// A natural-gradient step on what is not quadratic may lead anywhere; it is shortened until it helps.
+#[test]
+fn bad_starts_are_left_behind() {
+    let counts = draws(200, "poisson", 1.0, |x| vec![11.0 + x.sin()]);
+    let far = draws(200, "student-t(df=3, scale=0.1)", 1.0, |x| vec![x.sin()]);
+    let cases = [
+        ("poisson", counts, vec![("mean.constant", 0.0)]),
+        ("student-t", far, vec![("mean.constant", 30.0), ("likelihood.scale", 0.01)]),
+    ];
+    for (likelihood, rows, starts) in cases {
+        for (size, rate) in [(200, 0.1), (200, 1.0), (40, 0.1)] {
+            let mut options = stochastic(likelihood, "svgp", size, 400 / (200 / size));
+            options.pilot = 0;
+            options.set = starts.iter().map(|(path, v)| ((*path).into(), vec![*v])).collect();
+            options.batches.as_mut().expect("minibatches").training.natural = Some(rate);
+            let fitted = fit(&dataset(rows.clone(), false), &options).expect("a fit");
+            let trace = &report(&fitted).trace;
+            assert!(trace.iter().all(|point| point.objective.is_finite()), "{likelihood}");
+            let (first, last) = (trace[0].objective, trace[trace.len() - 1].objective);
+            assert!(last > first + 0.3 * first.abs(), "{likelihood} {size} {rate}: {first} {last}");
+            if likelihood == "poisson" {
+                let zero = Mat::zeros(1, 1);
+                let (mean, _) = fitted.predict(zero.as_ref(), Of::Observations).expect("a rate");
+                let ratio = mean[(0, 0)] / 11_f64.exp();
+                assert!((0.8..1.25).contains(&ratio), "{size} {rate}: {ratio}");
+            }
+        }
+    }
+}
+
+#[test]
+fn held_out_rows_end_the_training_and_the_best_state_is_kept() {
+    let (x, y) = arrays(230, 2);
+    let part = |from: usize, n: usize| {
+        let rows = |a: &Mat<f64>| a.as_ref().subrows(from, n).to_owned();
+        InMemory::new(rows(&x), rows(&y)).expect("as many targets")
+    };
+    let mut data = dataset(part(0, 30), false);
+    data.held_out = Some(Box::new(part(30, 200)));
+    let mut options = stochastic("gaussian", "svgp", 10, 500);
+    let training = &mut options.batches.as_mut().expect("minibatches").training;
+    (training.adam.learning_rate, training.patience) = (0.2, 4);
+    let fitted = fit(&data, &options).expect("a fit");
+    let report = report(&fitted);
+    assert!(report.stopped.contains("held-out"), "{}", report.stopped);
+    let seen: Vec<f64> = report.trace.iter().map(|p| p.held_out.expect("held out")).collect();
+    let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(seen.iter().position(|s| *s == best), Some(seen.len() - 5), "{seen:?}");
+    let held = part(30, 200);
+    let density = fitted.log_density(held.x.as_ref(), held.y.as_ref(), &[]).expect("densities");
+    let own = density.iter().sum::<f64>() / 200.0;
+    assert!((own - best).abs() < 1e-10 * best.abs(), "{own} {best}");
+}
+
+#[test]
+fn going_on_improves_the_bound() {
+    let rows = draws(150, "poisson", 1.0, |x| vec![2.0 + x.sin()]);
+    let data = dataset(rows, false);
+    let short = stochastic("poisson", "svgp", 50, 2);
+    let first = fit(&data, &short).expect("a fit");
+    let before = report(&first).objective;
+    let long = stochastic("poisson", "svgp", 50, 60);
+    let second = go_on(first, &data, &long, &Cpu::default(), &mut ()).expect("further");
+    let after = report(&second).objective;
+    assert!(after > before + 1.0, "{before} {after}");
+}
+
+/// Where nothing but q is trained, natural gradients train it to the end.
+#[test]
+fn frozen_hyperparameters_leave_q_to_be_trained() {
+    let (x, y) = arrays(120, 1);
+    let data = Dataset::from_arrays(x, y, true).expect("a table");
+    let mut options = stochastic("gaussian", "svgp", 120, 200);
+    options.freeze = ["kernel", "likelihood", "inducing"].map(String::from).to_vec();
+    let own = report(&fit(&data, &options).expect("a fit")).objective;
+    options.method = "titsias2009".into();
+    let best = report(&fit(&data, &options).expect("a fit")).objective;
+    assert!((own - best).abs() < 1e-6 * best.abs(), "{own} {best}");
+}
