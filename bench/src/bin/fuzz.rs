@@ -80,7 +80,8 @@ fn model_bytes(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
         let chosen = sparsegp::fit::Standardise { inputs: true, targets };
         Dataset::from_arrays(x.clone(), y.clone(), chosen).expect("usable rows")
     };
-    let training = StochasticOptions { epochs: 2, checkpoint_seconds: 0.0, ..Default::default() };
+    let training =
+        StochasticOptions { epochs: Some(2), checkpoint_seconds: 0.0, ..Default::default() };
     let mut files = Vec::new();
     for (name, method, likelihood, targets) in [
         ("exact", "exact", "gaussian", true),

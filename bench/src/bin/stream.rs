@@ -51,7 +51,7 @@ fn child(arguments: &[String]) {
     let dataset = Dataset::from_table(source, true).expect("usable rows");
     let checkpoint = option(arguments, "--checkpoint", "");
     let training = StochasticOptions {
-        epochs: number("--epochs"),
+        epochs: Some(number("--epochs")),
         checkpoint_seconds: 10.0,
         ..StochasticOptions::default()
     };

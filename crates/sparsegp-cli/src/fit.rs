@@ -195,7 +195,8 @@ fn watched(
     let offset = rows as f64 * dataset.scaler.log_jacobian();
     let mut progress = match &options.batches {
         Some(batches) => {
-            Progress::of_batches(context, batches.training.epochs, batches.size, rows, offset)
+            let epochs = batches.training.epochs(rows.div_ceil(batches.size.min(rows).max(1)));
+            Progress::of_batches(context, epochs, batches.size, rows, offset)
         }
         None => Progress::new(context, options.train.max_iterations, offset),
     };

@@ -131,7 +131,7 @@ pub struct FitArgs {
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
-    /// Learning rate of Adam; by default 0.01
+    /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
     /// Seed of everything random

@@ -16,11 +16,6 @@ use sparsegp::optim::{AdamOptions, LbfgsOptions};
 use sparsegp::train::{OptimiserKind, StochasticOptions, TrainOptions};
 use std::path::Path;
 
-/// Epochs unless a number is given.
-const EPOCHS: usize = 100;
-/// Minibatches that there should be at least, unless a number of epochs is given.
-const LEAST_BATCHES: usize = 500;
-
 /// How to train, and what to tell about it.
 pub struct Plan {
     /// For the library.
@@ -122,7 +117,7 @@ pub fn plan(
     contradictions(args, &method, trains_q, batches)?;
     let rows = dataset.source.rows();
     let rate = args.learning_rate.unwrap_or(AdamOptions::default().learning_rate);
-    let adam = AdamOptions { learning_rate: rate, ..AdamOptions::default() };
+    let adam = || AdamOptions { learning_rate: rate, ..AdamOptions::default() };
     let mut options = FitOptions {
         kernel: args.kernel.clone().unwrap_or_else(|| "rbf".into()),
         likelihood: args.likelihood.clone(),
@@ -136,11 +131,11 @@ pub fn plan(
         train: TrainOptions {
             optimiser: match args.optimiser.unwrap_or_default() {
                 OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::default()),
-                OptimiserChoice::Adam => OptimiserKind::Adam(adam.clone()),
+                OptimiserChoice::Adam => OptimiserKind::Adam(adam()),
             },
             max_iterations: args.max_iterations.unwrap_or(1000),
         },
-        batches: batches.then(|| batch_options(args, rows, adam, from)),
+        batches: batches.then(|| batch_options(args, rows, from)),
         checkpoint: args.checkpoint.clone(),
         diagonal: args.diagonal,
         ..FitOptions::default()
@@ -166,21 +161,17 @@ pub fn plan(
     Ok(Plan { options, notes, reason })
 }
 
-fn batch_options(
-    args: &FitArgs,
-    rows: usize,
-    adam: AdamOptions,
-    from: Option<&Fitted>,
-) -> BatchOptions {
+fn batch_options(args: &FitArgs, rows: usize, from: Option<&Fitted>) -> BatchOptions {
     let defaults = StochasticOptions::default();
+    let rate = args.learning_rate.unwrap_or(defaults.adam.learning_rate);
     let size = args.batch.unwrap_or(BatchOptions::default().size).min(rows);
-    let enough = LEAST_BATCHES.div_ceil(rows.div_ceil(size).max(1));
     let diagonal =
         args.diagonal || from.is_some_and(|f| f.model.q.as_ref().is_some_and(|q| q.is_diagonal()));
     let training = StochasticOptions {
-        epochs: args.epochs.unwrap_or(EPOCHS.max(enough)),
-        inducing_rate: args.inducing_rate.map_or(1.0, |own| own / adam.learning_rate),
-        adam,
+        epochs: args.epochs,
+        inducing_rate: args.inducing_rate.map_or(1.0, |own| own / rate),
+        adam: AdamOptions { learning_rate: rate, ..AdamOptions::default() },
+        last_rate: defaults.last_rate,
         natural: match args.no_natural || diagonal {
             true => None,
             false => args.natural_rate.or(defaults.natural),
