@@ -169,7 +169,7 @@ pub struct FitArgs {
     /// Rows of a minibatch [default: 1024]
     #[arg(long, allow_negative_numbers = true, value_name = "ROWS", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub batch: Option<usize>,
-    /// Passes over the rows; by default 100, or more if that were fewer than 500 minibatches
+    /// Passes over the rows; by default 100, or more if that were fewer than 2000 minibatches
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub epochs: Option<usize>,
     /// Size of the natural-gradient steps of q, at most 1 [default: 0.1]
