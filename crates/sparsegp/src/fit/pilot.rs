@@ -24,8 +24,8 @@ const PILOT_NOISE: f64 = 1e-2;
 /// leaves the starting values as they are and a warning: it is a help, not a condition.
 ///
 /// With another likelihood than Gaussian noise the pilot regresses on guesses of the latent function,
-/// row by row what makes the target likely ([`crate::likelihoods::Likelihood::initialise`]), and only
-/// lengthscales are taken from it.
+/// row by row what makes the target likely ([`crate::likelihoods::Likelihood::initialise`]), of several
+/// classes on their indicators, and only lengthscales are taken from it.
 pub(super) fn pilot(
     model: &mut Model,
     sample: &InMemory,
@@ -103,7 +103,8 @@ fn surrogate(model: &Model, x: &Mat<f64>) -> Result<Model> {
     })
 }
 
-/// Guesses of the latent functions, standardised: one column per target column, or one per class.
+/// Guesses of the latent functions, standardised: one column per target column, or one per class,
+/// 1 where the row is of the class.
 fn guesses(model: &Model, sample: &InMemory, rows: &[usize]) -> Mat<f64> {
     let k = if model.likelihood.classes().is_some() { model.likelihood.latents() } else { 1 };
     let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
@@ -112,9 +113,12 @@ fn guesses(model: &Model, sample: &InMemory, rows: &[usize]) -> Mat<f64> {
     for (at, i) in rows.iter().enumerate() {
         let extra = sample.extra.get(*i).copied().unwrap_or(default);
         for p in 0..outputs {
-            let target = Target { y: sample.y[(*i, p)], extra };
-            let guess = model.likelihood.clone().initialise(&[target]);
-            (0..k).for_each(|l| all[(at, p * k + l)] = guess[l]);
+            let y = sample.y[(*i, p)];
+            if k > 1 {
+                (0..k).for_each(|l| all[(at, p * k + l)] = f64::from(u8::from(y == l as f64)));
+            } else {
+                all[(at, p)] = model.likelihood.clone().initialise(&[Target { y, extra }])[0];
+            }
         }
     }
     for j in 0..all.ncols() {

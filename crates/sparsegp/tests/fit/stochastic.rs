@@ -1,6 +1,6 @@
 //! Training by minibatches: where it ends.
 
-use crate::support::{arrays, fit, value};
+use crate::support::{arrays, fit, prepare, value};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of, go_on};
@@ -114,6 +114,24 @@ fn classes_counts_and_outliers_are_learnt() {
         (squares.sum::<f64>() / 50.0).sqrt()
     });
     assert!(errors[0] < 0.12 && errors[1] > 3.0 * errors[0], "{errors:?}");
+}
+
+/// Of several classes the pilot sees the indicators, whatever the likelihood.
+#[test]
+fn the_pilot_of_classes_does_not_depend_on_the_likelihood() {
+    let rows = draws(150, "softmax(classes=3)", 1.0, |x| {
+        (0..3).map(|l| 4.0 * (x + f64::from(l)).sin()).collect()
+    });
+    let found = ["softmax(classes=3)", "robust-max(classes=3)", "logistic-softmax(classes=3)"].map(
+        |spec| {
+            let (model, ..) =
+                prepare(&dataset(rows.clone(), false), &stochastic(spec, "svgp", 50, 1))
+                    .expect("a model");
+            value(&model, "kernel.lengthscales")[0]
+        },
+    );
+    assert!(found[0] > 0.3 && found[0] < 3.0, "{found:?}");
+    assert_eq!((found[1], found[2]), (found[0], found[0]));
 }
 
 #[test]
