@@ -116,7 +116,8 @@ impl Bound for Hensman {
     }
 }
 
-/// The tighter bound for Gaussian noise. A row of weight w counts as w rows.
+/// The tighter bound for Gaussian noise. A row of weight w has the best factor 1/(1 + w r/σ²) and
+/// contributes −½ log(1 + w r/σ²) through r.
 #[derive(Debug)]
 pub struct Titsias2025;
 
@@ -149,16 +150,15 @@ impl Bound for Titsias2025 {
     ) -> f64 {
         let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
         let value = likelihood.expect(row.target, row.mu, row.s, slopes);
-        // b = −1/2σ²
+        weigh(row.weight, [out.a, out.b, out.params]);
+        // with weight: b = −w/2σ², of which w/σ² is −2b
         let precision = -2.0 * out.b[0];
         let share = row.r[0] * precision;
         out.c[0] = -0.5 * precision / (1.0 + share);
-        // ∂/∂σ² of −½ log(1 + r/σ²)
-        out.params[0] += 0.5 * share * precision / (1.0 + share);
-        weigh(row.weight, [out.a, out.b, out.params]);
-        out.c[0] *= row.weight;
+        // ∂/∂σ² of −½ log(1 + w r/σ²); σ² = w/precision
+        out.params[0] += 0.5 * share * precision / (row.weight * (1.0 + share));
         out.v.fill(0.0);
-        row.weight * (value - 0.5 * share.ln_1p())
+        row.weight * value - 0.5 * share.ln_1p()
     }
 }
 
