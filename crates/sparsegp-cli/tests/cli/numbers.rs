@@ -134,7 +134,8 @@ fn other_likelihoods_have_densities_and_quantile_bands() {
         10.0 * number(&json, "/scores/train/overall/rmse"),
         1e-6,
     );
-    let json = fit("heteroscedastic", "h");
+    let json = folder
+        .json("fit m.csv --target y --likelihood heteroscedastic --inducing 20 --epochs 300 -o h");
     assert_eq!(number(&json, "/scores/train/overall/rows"), 133.0);
     let header = folder.ok("predict h m.csv --latent --quantiles 0.5").out;
     assert!(header.starts_with("f_0_mean,f_0_sd,f_0_q0.5,f_1_mean"), "{header}");
