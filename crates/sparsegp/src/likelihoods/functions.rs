@@ -1,6 +1,6 @@
 //! Special functions that keep their digits in the tails.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{LN_2, TAU};
 
 /// log √2π.
 pub const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8;
@@ -95,6 +95,16 @@ pub fn log_normal_cdf_slopes(z: f64) -> [f64; 3] {
         let rho = normal_density(z) / normal_cdf(z);
         [log_normal_cdf(z), rho, -rho * (rho + z)]
     }
+}
+
+/// φ(z)/Φ(z), the hazard of a standard normal at −z.
+pub fn hazard(z: f64) -> f64 {
+    log_normal_cdf_slopes(z)[1]
+}
+
+/// log(eˣ − 1), for x > 0: the inverse of [`softplus`].
+pub fn inverse_softplus(x: f64) -> f64 {
+    if x > LN_2 { x + (-(-x).exp()).ln_1p() } else { x.exp_m1().ln() }
 }
 
 /// log(Φ(b) − Φ(a)) for a < b with φ(a) and φ(b), each over Φ(b) − Φ(a). The ends may be infinite.

@@ -1,7 +1,8 @@
 //! Shapes of heteroscedastic noise: densities of a residual t at scale σ, and their integrals over
 //! f₀ ~ N(·, v).
 
-use super::multi::{LogSum, SMALL_VARIANCE, cdf};
+use super::functions::normal_cdf;
+use super::multi::{LogSum, SMALL_VARIANCE};
 use super::quadrature::Nodes;
 use crate::params::{Named, NamedMut, Param, Shape, Transform};
 use rand_distr::{Distribution, StandardNormal};
@@ -149,7 +150,14 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     }
 
     /// Expectation of P(residual ≤ t).
-    fn cdf(&self, t: f64, variance: f64, scale: f64, share: f64, tensor: Option<&Nodes>) -> f64 {
+    fn cdf(
+        &self,
+        t: f64,
+        variance: f64,
+        scale: f64,
+        share: f64,
+        tensor: Option<&Nodes>,
+    ) -> f64 {
         let sd = variance.max(0.0).sqrt();
         let mut total = 0.0;
         self.each_node(variance, scale, share, tensor, |x, w| {
@@ -197,7 +205,7 @@ impl Noise for Normal {
     }
 
     fn standard_cdf(&self, x: f64) -> f64 {
-        cdf(x)
+        normal_cdf(x)
     }
 
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64 {
@@ -252,7 +260,7 @@ impl Noise for Normal {
     }
 
     fn cdf(&self, t: f64, variance: f64, scale: f64, _: f64, _: Option<&Nodes>) -> f64 {
-        cdf(t / (variance + scale * scale).sqrt())
+        normal_cdf(t / (variance + scale * scale).sqrt())
     }
 }
 

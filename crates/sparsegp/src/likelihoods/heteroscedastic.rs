@@ -4,10 +4,9 @@
 //! The density of the residual is integrated over f₀ in closed form or by the trapezoidal rule, and
 //! over f₁ by Gauss–Hermite, or in closed form too.
 
+use super::functions::{inverse_softplus, sigmoid, softplus};
 use super::hetero_noise::{Inner, Noise, Normal, StudentT};
-use super::multi::{
-    LogSum, SMALL_VARIANCE, Spec, check_points, inverse_softplus, invert, sigmoid, softplus,
-};
+use super::multi::{LogSum, SMALL_VARIANCE, Spec, check_points, invert};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
 use super::{Likelihood, Slopes, Target};

@@ -1,7 +1,7 @@
 //! Logistic-softmax: p(y = k | f) = σ(f_k) / Σⱼ σ(fⱼ) with the logistic function σ (Galy-Fajou,
 //! Wenzel, Donner & Opper 2020, Eq. 4).
 
-use super::multi::{sigmoid, softplus};
+use super::functions::{sigmoid, softplus};
 use super::multi_scores::{Normalised, Score};
 use super::registry::Entry;
 

@@ -1,59 +1,14 @@
-//! What likelihoods of several latent functions share: functions of the normal distribution, classes
-//! as targets, reading specifications, working memory.
+//! What likelihoods of several latent functions share: classes as targets, reading specifications,
+//! working memory.
 
 use super::Target;
 use crate::error::{Error, Result, nearest};
 use crate::params::Param;
 use serde_json::Value;
-use statrs::function::erf::erfc;
-use std::f64::consts::{FRAC_1_SQRT_2, LN_2, TAU};
 
 /// Below this variance the slope of the rule, which divides by √v, is left for ½ E[g″]: there both
 /// agree, and the division would magnify rounding.
 pub(super) const SMALL_VARIANCE: f64 = 1e-10;
-
-/// φ(z)/Φ(z), the hazard of a standard normal at −z.
-pub fn hazard(z: f64) -> f64 {
-    if z > -5.0 {
-        return (-0.5 * z * z).exp() / TAU.sqrt() / (0.5 * erfc(-z * FRAC_1_SQRT_2));
-    }
-    // Laplace's continued fraction of Mills' ratio, x + 1/(x + 2/(x + …)), from its tail: at x ≥ 5
-    // eighty levels leave nothing to see
-    let x = -z;
-    (1..=80).rev().fold(x, |tail, k| x + f64::from(k) / tail)
-}
-
-/// log Φ(z), Φ the distribution function of a standard normal.
-pub fn ln_cdf(z: f64) -> f64 {
-    if z > 0.0 {
-        (-0.5 * erfc(z * FRAC_1_SQRT_2)).ln_1p()
-    } else if z > -5.0 {
-        (0.5 * erfc(-z * FRAC_1_SQRT_2)).ln()
-    } else {
-        -0.5 * (z * z + TAU.ln()) - hazard(z).ln()
-    }
-}
-
-/// Φ(z).
-pub fn cdf(z: f64) -> f64 {
-    0.5 * erfc(-z * FRAC_1_SQRT_2)
-}
-
-/// log(1 + eˣ).
-pub fn softplus(x: f64) -> f64 {
-    x.max(0.0) + (-x.abs()).exp().ln_1p()
-}
-
-/// 1/(1 + e⁻ˣ).
-pub fn sigmoid(x: f64) -> f64 {
-    let e = (-x.abs()).exp();
-    if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
-}
-
-/// log(eˣ − 1), for x > 0.
-pub fn inverse_softplus(x: f64) -> f64 {
-    if x > LN_2 { x + (-(-x).exp()).ln_1p() } else { x.exp_m1().ln() }
-}
 
 /// A sum of positive terms that are given by their logarithms.
 #[derive(Clone, Copy, Debug)]

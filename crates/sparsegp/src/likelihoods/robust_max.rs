@@ -5,9 +5,10 @@
 //! With ϖ = P(f_y is largest) = E[Π_{k≠y} Φ((f_y − μ_k)/√v_k)] over f_y ~ N(μ_y, v_y),
 //! E log p = ϖ log(1 − ε) + (1 − ϖ) log(ε/(K − 1)).
 
+use super::functions::{hazard, normal_cdf};
 use super::multi::{
-    SMALL_VARIANCE, Spec, cdf, check_class, check_classes, check_points, hazard, index_moments,
-    index_quantile, scratch, uniform,
+    SMALL_VARIANCE, Spec, check_class, check_classes, check_points, index_moments, index_quantile,
+    scratch, uniform,
 };
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
@@ -140,7 +141,7 @@ impl RobustMax {
 
     /// Φ(d) squashed, and φ(d)/Φ(d) accordingly.
     fn step(&self, d: f64) -> (f64, f64) {
-        let value = cdf(d);
+        let value = normal_cdf(d);
         if self.squash == 0.0 {
             return (value, hazard(d));
         }
