@@ -150,14 +150,7 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     }
 
     /// Expectation of P(residual ≤ t).
-    fn cdf(
-        &self,
-        t: f64,
-        variance: f64,
-        scale: f64,
-        share: f64,
-        tensor: Option<&Nodes>,
-    ) -> f64 {
+    fn cdf(&self, t: f64, variance: f64, scale: f64, share: f64, tensor: Option<&Nodes>) -> f64 {
         let sd = variance.max(0.0).sqrt();
         let mut total = 0.0;
         self.each_node(variance, scale, share, tensor, |x, w| {

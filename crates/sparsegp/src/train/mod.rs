@@ -1,11 +1,11 @@
 //! The training loop: optimiser steps on a model's objective, watched.
 
+mod minibatch;
+mod options;
 mod stochastic;
 
-pub use stochastic::{
-    Checkpointer, EPOCHS, LEAST_ITERATIONS, StochasticOptions, Surroundings, TrainingState,
-    train_batches,
-};
+pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
+pub use stochastic::{Checkpointer, Surroundings, TrainingState, train_batches};
 
 use crate::data::Source;
 use crate::engine::Engine;

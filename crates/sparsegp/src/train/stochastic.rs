@@ -5,79 +5,17 @@
 //! is tried with its full rate and, where the likelihood is not Gaussian noise, kept only if the
 //! bound of this minibatch did not fall: else the rate is halved, up to twenty times.
 
-use super::{Event, Observer, TracePoint, TrainReport, hyperparameters};
+use super::minibatch::{OneBatch, move_q};
+use super::{Event, Observer, StochasticOptions, TracePoint, TrainReport, hyperparameters};
 use crate::data::{Batches, Minibatch, Position, Source};
-use crate::engine::{Engine, Want};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::methods::{Diagnostics, Step, Uncollapsed};
+use crate::methods::{Diagnostics, Uncollapsed};
 use crate::model::{Model, Posterior};
-use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Reason, Schedule, Status};
-use crate::params::{Transform, free_gradient, log_prior};
+use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
-
-/// How to train by minibatches.
-#[derive(Clone, Debug)]
-pub struct StochasticOptions {
-    /// Most epochs; by default [`EPOCHS`], or as many as it takes to make [`LEAST_ITERATIONS`]
-    /// iterations.
-    pub epochs: Option<usize>,
-    /// Adam; its `multipliers` are for the free numbers. Where they are empty, hyperparameters move
-    /// on the scale of their logarithm, inducing points by lengthscales.
-    pub adam: AdamOptions,
-    /// Share of the learning rate that is left at the end: it falls along half a cosine over all
-    /// epochs, unless `adam` has a schedule of its own. 1 for a constant rate.
-    pub last_rate: f64,
-    /// Factor of the learning rate for inducing points, beside what the lengthscales make of it.
-    pub inducing_rate: f64,
-    /// Size of natural-gradient steps of q, 0 < ρ ≤ 1; the schedule of `adam` applies to it too. None
-    /// to train q by Adam.
-    pub natural: Option<f64>,
-    /// Epochs without a better density of held-out rows after which training ends; the best state is
-    /// kept. Without held-out rows it has no effect.
-    pub patience: usize,
-    /// Seconds between checkpoints, if somebody takes them.
-    pub checkpoint_seconds: f64,
-}
-
-/// Epochs, unless a number is given.
-pub const EPOCHS: usize = 100;
-/// Iterations for which there are more epochs than that where data are few.
-pub const LEAST_ITERATIONS: usize = 2000;
-
-impl Default for StochasticOptions {
-    fn default() -> Self {
-        Self {
-            epochs: None,
-            adam: AdamOptions { learning_rate: 0.03, ..AdamOptions::default() },
-            last_rate: 0.02,
-            inducing_rate: 1.0,
-            natural: Some(0.1),
-            patience: 10,
-            checkpoint_seconds: 60.0,
-        }
-    }
-}
-
-impl StochasticOptions {
-    /// Most epochs where so many minibatches make one.
-    pub fn epochs(&self, per_epoch: usize) -> usize {
-        self.epochs.unwrap_or_else(|| EPOCHS.max(LEAST_ITERATIONS.div_ceil(per_epoch)))
-    }
-
-    /// Adam's options for this model and so many iterations.
-    fn adam(&self, model: &Model, iterations: usize) -> AdamOptions {
-        let mut adam = self.adam.clone();
-        if adam.multipliers.is_empty() {
-            adam.multipliers = multipliers(model, self.inducing_rate);
-        }
-        if adam.schedule == Schedule::Constant && self.last_rate != 1.0 {
-            adam.schedule = Schedule::Cosine { steps: iterations.max(1), last: self.last_rate };
-        }
-        adam
-    }
-}
 
 /// Everything that training needs to go on beside the model: what a checkpoint holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,75 +57,6 @@ pub struct Surroundings<'a> {
     pub checkpoint: Option<Checkpointer<'a>>,
 }
 
-/// The bound of one minibatch, negated, as Adam sees it.
-struct OneBatch<'a> {
-    model: &'a mut Model,
-    method: &'a Uncollapsed,
-    engine: &'a dyn Engine,
-    batch: &'a Minibatch,
-    /// The last pass that succeeded.
-    step: Option<Step>,
-    failures: usize,
-}
-
-impl Objective for OneBatch<'_> {
-    fn dim(&self) -> usize {
-        self.model.params().iter().filter(|(_, p)| !p.frozen).map(|(_, p)| p.len()).sum()
-    }
-
-    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        self.model.set_free_values(x);
-        self.step = None;
-        let pass = self.method.step(self.model, self.engine, self.batch, Want::Gradients);
-        let mut step = pass.inspect_err(|e| self.failures += usize::from(e.is_recoverable()))?;
-        let params = self.model.params();
-        let mut slopes = step.gradient(self.model);
-        let value = step.value + log_prior(&params, &mut slopes);
-        for (target, slope) in gradient.iter_mut().zip(free_gradient(&params, &slopes)) {
-            *target = -slope;
-        }
-        self.step = Some(step);
-        Ok(-value)
-    }
-}
-
-/// Halvings of a natural-gradient step before it is given up.
-const HALVINGS: usize = 20;
-
-/// Moves q by a natural-gradient step from what `step` saw. Returns how often the rate was halved;
-/// `None` if no step was possible.
-fn move_q(
-    model: &mut Model,
-    method: &Uncollapsed,
-    engine: &dyn Engine,
-    batch: &Minibatch,
-    step: &Step,
-    rate: f64,
-) -> Result<Option<usize>> {
-    let before = model.q.clone();
-    // Gaussian noise makes the bound quadratic in q's natural parameters: no step up to 1 overshoots
-    let certain = model.likelihood.as_gaussian().is_some();
-    let mut rate = rate;
-    for halvings in 0..=HALVINGS {
-        match step.natural(model, rate) {
-            Ok(()) if certain => return Ok(Some(halvings)),
-            Ok(()) => match method.step(model, engine, batch, Want::Value) {
-                Ok(moved) if moved.value >= step.value - 1e-10 * step.value.abs() => {
-                    return Ok(Some(halvings));
-                }
-                Ok(_) => {}
-                Err(error) if error.is_recoverable() => {}
-                Err(error) => return Err(error),
-            },
-            Err(error) if error.is_recoverable() => {}
-            Err(error) => return Err(error),
-        }
-        model.q.clone_from(&before);
-        rate *= 0.5;
-    }
-    Ok(None)
-}
-
 /// Mean log density of rows.
 fn density(model: &Model, data: &dyn Source) -> Result<f64> {
     const PART: usize = 256;
@@ -207,34 +76,6 @@ fn density(model: &Model, data: &dyn Source) -> Result<f64> {
         Ok(())
     })?;
     Ok(sum / rows)
-}
-
-/// Largest factor of the learning rate.
-const LARGEST_FACTOR: f64 = 10.0;
-
-/// Factors of the learning rate for the free numbers. A hyperparameter is to move on the scale of its
-/// logarithm, but a softplus is nearly linear where its value is large: without a factor a
-/// lengthscale of 30 would never become one of 100. Inducing points move by lengthscales where those
-/// are shorter than the spread of the rows.
-fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
-    let mut relevance = vec![0.0; model.inducing_points().map_or(0, |z| z.ncols())];
-    model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
-    let mut factors = Vec::new();
-    for (path, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
-        if path.starts_with("inducing.points") {
-            let m = param.len() / relevance.len().max(1);
-            for r in &relevance {
-                factors.extend(std::iter::repeat_n(inducing_rate / r.max(1.0), m));
-            }
-            continue;
-        }
-        let transform = param.transform();
-        factors.extend(param.value().iter().map(|v| match transform {
-            Transform::Identity => 1.0,
-            _ => (v / transform.slope_at(*v)).clamp(1.0, LARGEST_FACTOR),
-        }));
-    }
-    factors
 }
 
 /// All constrained values, in the order of the parameters.

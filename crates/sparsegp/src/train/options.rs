@@ -1,0 +1,95 @@
+//! Options of training by minibatches.
+
+use crate::model::Model;
+use crate::optim::{AdamOptions, Schedule};
+use crate::params::Transform;
+
+/// How to train by minibatches.
+#[derive(Clone, Debug)]
+pub struct StochasticOptions {
+    /// Most epochs; by default [`EPOCHS`], or as many as it takes to make [`LEAST_ITERATIONS`]
+    /// iterations.
+    pub epochs: Option<usize>,
+    /// Adam; its `multipliers` are for the free numbers. Where they are empty, hyperparameters move
+    /// on the scale of their logarithm, inducing points by lengthscales.
+    pub adam: AdamOptions,
+    /// Share of the learning rate that is left at the end: it falls along half a cosine over all
+    /// epochs, unless `adam` has a schedule of its own. 1 for a constant rate.
+    pub last_rate: f64,
+    /// Factor of the learning rate for inducing points, beside what the lengthscales make of it.
+    pub inducing_rate: f64,
+    /// Size of natural-gradient steps of q, 0 < ρ ≤ 1; the schedule of `adam` applies to it too. None
+    /// to train q by Adam.
+    pub natural: Option<f64>,
+    /// Epochs without a better density of held-out rows after which training ends; the best state is
+    /// kept. Without held-out rows it has no effect.
+    pub patience: usize,
+    /// Seconds between checkpoints, if somebody takes them.
+    pub checkpoint_seconds: f64,
+}
+
+/// Epochs, unless a number is given.
+pub const EPOCHS: usize = 100;
+/// Iterations for which there are more epochs than that where data are few.
+pub const LEAST_ITERATIONS: usize = 2000;
+
+impl Default for StochasticOptions {
+    fn default() -> Self {
+        Self {
+            epochs: None,
+            adam: AdamOptions { learning_rate: 0.03, ..AdamOptions::default() },
+            last_rate: 0.02,
+            inducing_rate: 1.0,
+            natural: Some(0.1),
+            patience: 10,
+            checkpoint_seconds: 60.0,
+        }
+    }
+}
+
+impl StochasticOptions {
+    /// Most epochs where so many minibatches make one.
+    pub fn epochs(&self, per_epoch: usize) -> usize {
+        self.epochs.unwrap_or_else(|| EPOCHS.max(LEAST_ITERATIONS.div_ceil(per_epoch)))
+    }
+
+    /// Adam's options for this model and so many iterations.
+    pub(super) fn adam(&self, model: &Model, iterations: usize) -> AdamOptions {
+        let mut adam = self.adam.clone();
+        if adam.multipliers.is_empty() {
+            adam.multipliers = multipliers(model, self.inducing_rate);
+        }
+        if adam.schedule == Schedule::Constant && self.last_rate != 1.0 {
+            adam.schedule = Schedule::Cosine { steps: iterations.max(1), last: self.last_rate };
+        }
+        adam
+    }
+}
+
+/// Largest factor of the learning rate.
+const LARGEST_FACTOR: f64 = 10.0;
+
+/// Factors of the learning rate for the free numbers. A hyperparameter is to move on the scale of its
+/// logarithm, but a softplus is nearly linear where its value is large: without a factor a
+/// lengthscale of 30 would never become one of 100. Inducing points move by lengthscales where those
+/// are shorter than the spread of the rows.
+fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
+    let mut relevance = vec![0.0; model.inducing_points().map_or(0, |z| z.ncols())];
+    model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+    let mut factors = Vec::new();
+    for (path, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
+        if path.starts_with("inducing.points") {
+            let m = param.len() / relevance.len().max(1);
+            for r in &relevance {
+                factors.extend(std::iter::repeat_n(inducing_rate / r.max(1.0), m));
+            }
+            continue;
+        }
+        let transform = param.transform();
+        factors.extend(param.value().iter().map(|v| match transform {
+            Transform::Identity => 1.0,
+            _ => (v / transform.slope_at(*v)).clamp(1.0, LARGEST_FACTOR),
+        }));
+    }
+    factors
+}
