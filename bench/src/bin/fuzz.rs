@@ -16,7 +16,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A file and how it is read.
@@ -163,6 +163,9 @@ fn damage(bytes: &mut Vec<u8>, other: &[u8], rng: &mut impl Rng) {
     }
 }
 
+/// What the last panic said.
+static LAST: Mutex<String> = Mutex::new(String::new());
+
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let seconds: u64 = arguments.next().map_or(60, |a| a.parse().expect("a number of seconds"));
@@ -179,7 +182,10 @@ fn main() -> ExitCode {
     let mut rng = rng::stream(seed, "fuzz");
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut count = 0_u64;
-    std::panic::set_hook(Box::new(|info| eprintln!("{info}")));
+    // the readers catch the panics of the Parquet library: only what comes through is of interest
+    std::panic::set_hook(Box::new(|info| {
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string();
+    }));
     while Instant::now() < until {
         let sample = &samples[rng.random_range(0..samples.len())];
         let other = &samples[rng.random_range(0..samples.len())].bytes;
@@ -190,7 +196,8 @@ fn main() -> ExitCode {
         let path = folder.join(sample.name);
         std::fs::write(&path, &bytes).expect("a file");
         if catch_unwind(AssertUnwindSafe(|| (sample.read)(&path))).is_err() {
-            println!("a panic (above), after {count} files: {} is kept", path.display());
+            let last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+            println!("a panic after {count} files: {last}; {} is kept", path.display());
             return ExitCode::FAILURE;
         }
         count += 1;

@@ -3,9 +3,9 @@
 //!
 //! | bound | ℓ | source |
 //! | --- | --- | --- |
-//! | [`HENSMAN`] | E[log p(y ∣ f)], f ~ N(μ, s + r) | Hensman, Matthews & Ghahramani 2015 |
-//! | [`TITSIAS2025`] | Gaussian noise: log N(y; μ, σ²) − s/2σ² − ½ log(1 + r/σ²) | Titsias 2025, Eq. 18–19 |
-//! | [`SPHERICAL`] | E[log p(y ∣ f)], f ~ N(μ, s + v r), less ½(v − log v − 1) per row | Titsias 2025, Eq. 22–23 |
+//! | [`Hensman`] | E[log p(y ∣ f)], f ~ N(μ, s + r) | Hensman, Matthews & Ghahramani 2015 |
+//! | [`Titsias2025`] | Gaussian noise: log N(y; μ, σ²) − s/2σ² − ½ log(1 + r/σ²) | Titsias 2025, Eq. 18–19 |
+//! | [`Spherical`] | E[log p(y ∣ f)], f ~ N(μ, s + v r), less ½(v − log v − 1) per row | Titsias 2025, Eq. 22–23 |
 //!
 //! Hensman's is the smallest of a family with a factor on r; the other two are at their best factor for
 //! each row, or have one factor v for each latent function as a parameter.
