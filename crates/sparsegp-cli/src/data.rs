@@ -230,7 +230,8 @@ impl Opened {
                     row: block.rows[i] + 1,
                     column: name.clone(),
                     reason: format!(
-                        "`{y}` {reason}; correct the row, or choose a likelihood for such numbers                          in place of `{}` (see `sparsegp likelihoods`)",
+                        "`{y}` {reason}; correct the row, or choose a likelihood for such numbers \
+                         in place of `{}` (see `sparsegp likelihoods`)",
                         likelihood.name()
                     ),
                 })?;
