@@ -71,8 +71,12 @@ impl Scaler {
         Ok(())
     }
 
-    /// Columns as a model sees them, in place: inputs, then targets; others stay as they are.
-    pub(super) fn scale_columns(&self, columns: &mut [Vec<f64>]) {
+    /// Columns as a model sees them, in place: inputs, then targets, then weights if there are any, then
+    /// the further number if `extra`.
+    pub(super) fn scale_columns(&self, columns: &mut [Vec<f64>], extra: bool) {
+        if let Some(last) = columns.last_mut().filter(|_| extra) {
+            self.scale_extra(last);
+        }
         let means = self.x_mean.iter().chain(&self.y_mean);
         let scales = self.x_scale.iter().chain(&self.y_scale);
         for (column, (mean, scale)) in columns.iter_mut().zip(means.zip(scales)) {
@@ -94,6 +98,13 @@ impl Scaler {
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
     pub fn unscale_x(&self, x: MatMut<'_, f64>) -> Result<()> {
         columns("inputs", x, &self.x_mean, &self.x_scale, |v, mean, scale| v * scale + mean)
+    }
+
+    /// The further numbers of rows as a model sees them, in place. Where targets are scaled they are
+    /// variances in the squared unit of the (first) target; where targets stand as they are, so do they.
+    pub fn scale_extra(&self, extra: &mut [f64]) {
+        let unit = self.y_scale.first().map_or(1.0, |scale| scale * scale);
+        extra.iter_mut().for_each(|value| *value /= unit);
     }
 
     /// Targets (N×P) as a model sees them, in place.

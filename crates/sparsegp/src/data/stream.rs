@@ -96,7 +96,7 @@ impl TableSource {
     /// The next chunk, standardised; no rows at the end.
     fn chunk(&self, cursor: &mut Cursor, rows: usize) -> Result<InMemory> {
         let mut raw = cursor.read(rows)?;
-        self.scaler.scale_columns(&mut raw.numbers);
+        self.scaler.scale_columns(&mut raw.numbers, self.plan.extra);
         Ok(raw.into_parts(&self.plan).data)
     }
 

@@ -58,5 +58,27 @@ pub(super) fn load(
             options.seed
         )));
     }
+    for ((name, own), (_, asked)) in state.settings.iter().zip(settings(options, fitted.rows)) {
+        if *own != asked {
+            return Err(other(format!("its {name}: {own}, not {asked}")));
+        }
+    }
     Ok((fitted, state))
+}
+
+/// What decides where a training goes, by names; the number of epochs may change.
+pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String)> {
+    let word = |given: Option<String>| given.unwrap_or_else(|| "default".into());
+    let size = options.batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
+    [
+        ("kernel", options.kernel.clone()),
+        ("likelihood", word(options.likelihood.clone())),
+        ("mean", word(options.mean.clone())),
+        ("method", options.method.clone()),
+        ("number of inducing points", word(options.inducing.map(|m| m.to_string()))),
+        ("rows of a minibatch", size.to_string()),
+        ("diagonal covariances", options.diagonal.to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .to_vec()
 }

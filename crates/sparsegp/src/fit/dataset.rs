@@ -127,6 +127,7 @@ impl Dataset {
         let mut data = loaded.into_source();
         scaler.scale_x(data.x.as_mut())?;
         scaler.scale_y(data.y.as_mut())?;
+        scaler.scale_extra(&mut data.extra);
         let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics)?;
         if duplicates > 0 {
             dataset.warnings.push(format!(
@@ -164,15 +165,23 @@ impl Dataset {
     /// # Errors
     /// [`Error::Shape`] if the numbers of rows differ; as for [`Dataset::from_loaded`].
     pub fn from_arrays(x: Mat<f64>, y: Mat<f64>, scaling: impl Into<Scaling>) -> Result<Self> {
-        let data = InMemory::new(x, y)?;
+        Self::from_rows(InMemory::new(x, y)?, scaling)
+    }
+
+    /// From rows in memory, with their weights and further numbers. Columns are called `x0`, …, `y0`, …,
+    /// `weight` and `extra`.
+    ///
+    /// # Errors
+    /// As for [`Dataset::from_loaded`].
+    pub fn from_rows(data: InMemory, scaling: impl Into<Scaling>) -> Result<Self> {
         let names = |prefix: &str, count| (0..count).map(|i| format!("{prefix}{i}")).collect();
         let loaded = Loaded {
             input_names: names("x", data.x.ncols()),
             target_names: names("y", data.y.ncols()),
+            weight_name: (!data.weights.is_empty()).then(|| "weight".into()),
+            extra_name: (!data.extra.is_empty()).then(|| "extra".into()),
             weights: data.weights,
             extra: data.extra,
-            weight_name: None,
-            extra_name: None,
             classes: None,
             id_names: Vec::new(),
             ids: Vec::new(),

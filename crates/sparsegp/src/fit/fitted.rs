@@ -206,12 +206,11 @@ impl Fitted {
             .collect()
     }
 
-    /// Further numbers on the model's scale: known noise variances are in squared units of the
-    /// (single) target.
+    /// Further numbers on the model's scale.
     fn scaled_extra(&self, extra: &[f64]) -> Vec<f64> {
-        let is_variance = self.model.likelihood.extra().is_some_and(|e| e.name == "variance");
-        let unit = if is_variance { self.scaler.y_scale[0].powi(2) } else { 1.0 };
-        extra.iter().map(|e| e / unit).collect()
+        let mut scaled = extra.to_vec();
+        self.scaler.scale_extra(&mut scaled);
+        scaled
     }
 
     /// Predictive means and variances from inputs B×D, in the data's own units; on all threads. Of

@@ -204,6 +204,7 @@ impl Learning<'_> {
             }
         };
         let surroundings = Surroundings {
+            settings: checkpoint::settings(self.options, source.rows()),
             held_out: self.dataset.held_out.as_deref(),
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),

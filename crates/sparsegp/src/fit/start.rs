@@ -8,7 +8,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::kernels::{self, Inputs, Kernel};
-use crate::likelihoods::{self, Gaussian, Likelihood, Target};
+use crate::likelihoods::{self, Extra, Gaussian, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
 use crate::methods;
@@ -20,8 +20,8 @@ use crate::variational::Variational;
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
 
-/// Picks the method and the number of inducing points, and says why.
-/// `plain` data have Gaussian noise and rows without weights and such.
+/// Picks the method and the number of inducing points, and says why. `plain` data have Gaussian noise, all
+/// targets, and rows without weights and such.
 fn choose(
     options: &FitOptions,
     n: usize,
@@ -42,7 +42,7 @@ fn choose(
     }
     if !plain {
         let reason = format!(
-            "the likelihood or the weights of the rows call for it, with {} inducing points",
+            "the likelihood, weights or missing targets call for it, with {} inducing points",
             trained.min(n)
         );
         return Ok((methods::find("svgp")?, trained, reason));
@@ -161,30 +161,26 @@ fn with_classes(spec: &str, classes: usize) -> String {
     }
 }
 
-/// Refuses a target that the likelihood does not know.
-fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
+/// Refuses a target that the likelihood does not know, and rows without the further number that it
+/// needs. Returns how many targets are missing.
+fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize> {
     let extra = likelihood.extra();
-    if let Some(extra) = extra.filter(|e| e.default.is_none()) {
-        let mut has = true;
-        dataset
-            .source
-            .for_each_chunk(1, &mut |rows| {
-                has = !rows.extra.is_empty();
-                Err(Error::Interrupted)
-            })
-            .or_else(|e| if matches!(e, Error::Interrupted) { Ok(()) } else { Err(e) })?;
-        if !has {
-            return Err(Error::Invalid(format!(
-                "the likelihood `{}` needs a column of {}",
-                likelihood.name(),
-                extra.name
-            )));
-        }
-    }
-    let default = extra.and_then(|e| e.default).unwrap_or(1.0);
+    let mut missing = 0;
     dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+        let default = match extra {
+            Some(Extra { default: None, name }) if rows.extra.is_empty() => {
+                let name =
+                    format!("the likelihood `{}` needs a column of {name}", likelihood.name());
+                return Err(Error::Invalid(name));
+            }
+            other => other.and_then(|e| e.default).unwrap_or(1.0),
+        };
         for p in 0..rows.y.ncols() {
-            for (i, y) in column(rows.y, p).iter().enumerate().filter(|(_, y)| !y.is_nan()) {
+            for (i, y) in column(rows.y, p).iter().enumerate() {
+                if y.is_nan() {
+                    missing += 1;
+                    continue;
+                }
                 let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
                 likelihood.check(target).map_err(|reason| {
                     let own = dataset.scaler.y_mean[p] + dataset.scaler.y_scale[p] * y;
@@ -198,7 +194,33 @@ fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
             }
         }
         Ok(())
-    })
+    })?;
+    Ok(missing)
+}
+
+/// Refuses rows that bring more or less than the method can do with.
+fn check_rows(
+    dataset: &Dataset,
+    entry: &methods::Entry,
+    missing: usize,
+    sample: &InMemory,
+) -> Result<()> {
+    if missing > 0 && entry.method.uncollapsed().is_none() {
+        return Err(Error::Invalid(format!(
+            "{missing} targets are missing, and method `{}` needs them all; leave such rows out, or use \
+             `svgp`",
+            entry.name
+        )));
+    }
+    let scales = &dataset.scaler.y_scale;
+    if !sample.extra.is_empty() && scales.iter().any(|s| s != &scales[0]) {
+        return Err(Error::Invalid(
+            "one known noise variance per row cannot serve several targets of different scales: fit \
+             them one by one, or leave the targets as they are"
+                .into(),
+        ));
+    }
+    Ok(())
 }
 
 /// The mean function that was asked for, with its constants at the latent functions' starts. Without
@@ -277,10 +299,11 @@ pub fn prepare(
             likelihood.name()
         )));
     }
-    check_targets(dataset, &*likelihood)?;
-    let plain = likelihood.as_gaussian().is_some() && data.is_plain();
+    let missing = check_targets(dataset, &*likelihood)?;
+    let plain = likelihood.as_gaussian().is_some() && data.is_plain() && missing == 0;
     let (entry, wanted, reason) = choose(options, n, plain)?;
     let sample = sample_rows(data, SAMPLE, options.seed)?;
+    check_rows(dataset, entry, missing, &sample)?;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     let targets: Vec<Vec<Target>> = (0..p)
         .map(|j| {

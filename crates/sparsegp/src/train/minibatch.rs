@@ -54,7 +54,8 @@ pub(super) fn move_q(
     rate: f64,
 ) -> Result<Option<usize>> {
     let before = model.q.clone();
-    // Gaussian noise makes the bound quadratic in q's natural parameters: no step up to 1 overshoots
+    // with Gaussian noise the bound is a constant − KL(q‖q*), which falls all along the straight line
+    // to q* in the natural parameters: no step up to 1 overshoots
     let certain = model.likelihood.as_gaussian().is_some();
     let mut rate = rate;
     for halvings in 0..=HALVINGS {

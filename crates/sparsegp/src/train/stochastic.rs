@@ -20,6 +20,8 @@ use std::time::Instant;
 /// Everything that training needs to go on beside the model: what a checkpoint holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingState {
+    /// What the training was asked to be ([`Surroundings::settings`]).
+    pub settings: Vec<(String, String)>,
     /// The batch that comes next.
     pub position: Position,
     /// Adam with its moments.
@@ -49,6 +51,9 @@ pub type Checkpointer<'a> = &'a mut dyn FnMut(&Model, &TrainingState) -> Result<
 /// What training by minibatches meets beside the model and the batches.
 #[derive(Default)]
 pub struct Surroundings<'a> {
+    /// What the training was asked to be, by names: kept in its state, so that nobody goes on with a
+    /// state of another one.
+    pub settings: Vec<(String, String)>,
     /// Rows whose density decides when to stop.
     pub held_out: Option<&'a dyn Source>,
     /// A state to go on from, for the model that was saved with it.
@@ -157,9 +162,15 @@ impl Run<'_> {
         outcome
     }
 
-    fn start(&self, model: &Model, iterations: usize) -> TrainingState {
+    fn start(
+        &self,
+        model: &Model,
+        iterations: usize,
+        settings: Vec<(String, String)>,
+    ) -> TrainingState {
         let adam = self.options.adam(model, iterations);
         TrainingState {
+            settings,
             position: Position::default(),
             adam: Adam::new(model.free_values(), adam),
             epoch: (0.0, 0.0),
@@ -186,7 +197,10 @@ impl Run<'_> {
                 batches.seek(state.position)?;
                 state
             }
-            None => self.start(model, epochs * batches.per_epoch()),
+            None => {
+                let settings = std::mem::take(&mut surroundings.settings);
+                self.start(model, epochs * batches.per_epoch(), settings)
+            }
         };
         let (clock, earlier) = (Instant::now(), state.seconds);
         let mut batch = Minibatch::default();

@@ -124,5 +124,21 @@ fn through_files_from_several_positions() {
     (other.input_names, other.target_names) = (columns.input_names, columns.target_names);
     let error = fit(&other, &kept).expect_err("another training").to_string();
     assert!(error.contains("90 rows") && error.contains("50"), "{error}");
+    // and one with other settings: they would be ignored in silence
+    let own = data(Some(&table));
+    let changes: [(&str, fn(&mut FitOptions)); 5] = [
+        ("kernel", |o| o.kernel = "matern32".into()),
+        ("likelihood", |o| o.likelihood = Some("poisson".into())),
+        ("method", |o| o.method = "svgp-spherical".into()),
+        ("inducing", |o| o.inducing = Some(7)),
+        ("minibatch", |o| o.batches.as_mut().expect("minibatches").size = 19),
+    ];
+    for (what, change) in changes {
+        let mut other = kept.clone();
+        change(&mut other);
+        let error = fit(&own, &other).expect_err("another training").to_string();
+        assert!(error.contains("no checkpoint of this training"), "{what}: {error}");
+        assert!(error.contains(what), "{what}: {error}");
+    }
     let _ = (std::fs::remove_file(&table), std::fs::remove_file(&checkpoint));
 }

@@ -2,9 +2,9 @@
 
 use crate::stochastic::{dataset, draws, stochastic};
 use crate::support::{fit, prepare};
-use sparsegp::data::InMemory;
+use sparsegp::data::{InMemory, Minibatch, Selection, Table};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::Of;
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::Mat;
 use sparsegp::methods::Evaluation;
 use sparsegp::model::Model;
@@ -110,6 +110,73 @@ fn twice_the_exposure_is_half_the_rate() {
             assert!((one / two - 2.0).abs() < 0.05, "{likelihood}: {one} {two}");
             assert!((same / two - 2.0).abs() < 1e-9, "{likelihood}: {same} {two}");
         }
+    }
+}
+
+/// Known noise variances are in the units of the targets, in memory and from a file: targets ten times
+/// as large with variances a hundred times as large are the same rows.
+#[test]
+fn known_noise_variances_have_the_units_of_the_targets() {
+    let rows = draws(120, "gaussian(variance=0.05)", 0.0, |x| vec![3.0 * x.sin()]);
+    let variances: Vec<f64> = (0..120).map(|i| if i % 3 == 0 { 4.0 } else { 0.02 }).collect();
+    let large = InMemory {
+        y: Mat::from_fn(120, 1, |i, _| 10.0 * rows.y[(i, 0)] + 7.0),
+        extra: variances.iter().map(|v| 100.0 * v).collect(),
+        ..rows.clone()
+    };
+    let small = InMemory { extra: variances, ..rows };
+    let options = stochastic("gaussian", "svgp", 40, 12);
+    let path = std::env::temp_dir().join(format!("sparsegp-rows-{}.csv", std::process::id()));
+    let line =
+        |i: usize| format!("{:?},{:?},{:?}\n", large.x[(i, 0)], large.y[(i, 0)], large.extra[i]);
+    let text: String = std::iter::once("x,y,v\n".into()).chain((0..120).map(line)).collect();
+    std::fs::write(&path, text).expect("a file");
+    let selection = Selection::targets(["y"]).extra("v");
+    let selected = Table::open(&path).and_then(|t| t.select(&selection)).expect("its columns");
+    let loaded = Dataset::from_loaded(selected.read_all().expect("rows"), true).expect("usable");
+    let streamed = Dataset::from_table(selected.stream().expect("rows"), true).expect("usable");
+    // the bound of the rows at the same parameters, however they come
+    let model = prepare(&dataset(small.clone(), true), &options).expect("a model").0;
+    let value =
+        |data: &Dataset| model.evaluate(&Cpu::default(), &*data.source).expect("a bound").value;
+    let expected = value(&dataset(small.clone(), true));
+    for data in [&dataset(large.clone(), true), &loaded, &streamed] {
+        assert!((value(data) - expected).abs() < 1e-9 * expected.abs(), "{}", value(data));
+        // and of minibatches
+        let mut batches = data.source.batches(17, 1).expect("minibatches");
+        let mut batch = Minibatch::new();
+        for _ in 0..batches.per_epoch() {
+            batches.next(&mut batch).expect("a minibatch");
+            assert!(batch.rows.extra.iter().all(|v| *v < 1.0), "{:?}", batch.rows.extra);
+        }
+    }
+    let _ = std::fs::remove_file(&path);
+    let fits = [small, large].map(|rows| fit(&dataset(rows, true), &options).expect("a fit"));
+    let x = Mat::from_fn(9, 1, |i, _| -2.0 + 0.5 * i as f64);
+    let at = |fitted: &Fitted, v: f64| {
+        let of = Of::Observations;
+        fitted.predict_with(x.as_ref(), &[v; 9], of).expect("predictions")
+    };
+    let ((mean, spread), (large_mean, large_spread)) = (at(&fits[0], 0.5), at(&fits[1], 50.0));
+    for i in 0..9 {
+        let (m, v) = (10.0 * mean[(i, 0)] + 7.0, 100.0 * spread[(i, 0)]);
+        assert!((large_mean[(i, 0)] - m).abs() < 1e-6, "{} {m}", large_mean[(i, 0)]);
+        assert!((large_spread[(i, 0)] - v).abs() < 1e-6 * v, "{} {v}", large_spread[(i, 0)]);
+    }
+}
+
+/// `auto` chooses what can do without; what cannot says so.
+#[test]
+fn missing_targets_are_for_the_methods_that_train_q() {
+    let mut rows = draws(60, "gaussian(variance=0.1)", 0.0, |x| vec![x.sin()]);
+    rows.y[(11, 0)] = f64::NAN;
+    let data = dataset(rows, false);
+    let auto = prepare(&data, &FitOptions::default()).expect("a model").0;
+    assert!(auto.method.uncollapsed().is_some(), "{}", auto.method.name());
+    for method in ["exact", "titsias2025"] {
+        let options = FitOptions { method: method.into(), ..FitOptions::default() };
+        let text = prepare(&data, &options).expect_err("a target is missing").to_string();
+        assert!(text.contains(method) && text.contains("missing"), "{text}");
     }
 }
 

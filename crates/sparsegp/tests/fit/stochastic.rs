@@ -31,14 +31,7 @@ pub fn draws(n: usize, likelihood: &str, extra: f64, f: impl Fn(f64) -> Vec<f64>
 }
 
 pub fn dataset(rows: InMemory, standardise: bool) -> Dataset {
-    let mut dataset =
-        Dataset::from_arrays(rows.x.clone(), rows.y.clone(), standardise).expect("a table");
-    if !standardise {
-        dataset.weight_name = (!rows.weights.is_empty()).then(|| "w".into());
-        dataset.extra_name = (!rows.extra.is_empty()).then(|| "e".into());
-        dataset.source = Box::new(rows);
-    }
-    dataset
+    Dataset::from_rows(rows, standardise).expect("a table")
 }
 
 fn grid() -> Mat<f64> {

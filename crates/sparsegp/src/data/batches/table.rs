@@ -260,7 +260,7 @@ impl Reading {
             if rows > self.source.rows() {
                 continue;
             }
-            self.scaler.scale_columns(&mut stretch.columns);
+            self.scaler.scale_columns(&mut stretch.columns, self.plan.extra);
             stretch.order.resize(n, 0);
             shuffle(&mut generator, &mut stretch.order);
             if sender.send(Ok(stretch)).is_err() {

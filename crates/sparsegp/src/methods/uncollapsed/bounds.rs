@@ -78,10 +78,22 @@ pub trait Bound: Send + Sync {
     ) -> f64;
 }
 
-/// Multiplies what the likelihood gave by the row's weight.
-fn weigh(weight: f64, values: [&mut [f64]; 3]) {
-    if weight != 1.0 {
-        values.into_iter().flatten().for_each(|v| *v *= weight);
+impl Row<'_> {
+    /// E[log p(y | f)] at these variances, times the row's weight; so are the slopes a, b and those of
+    /// the likelihood's parameters.
+    fn expectation(
+        &self,
+        likelihood: &dyn Likelihood,
+        variance: &[f64],
+        out: &mut RowSlopes<'_>,
+    ) -> f64 {
+        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
+        let value = likelihood.expect(self.target, self.mu, variance, slopes);
+        if self.weight != 1.0 {
+            let all = [&mut *out.a, &mut *out.b, &mut *out.params];
+            all.into_iter().flatten().for_each(|v| *v *= self.weight);
+        }
+        self.weight * value
     }
 }
 
@@ -102,17 +114,15 @@ impl Bound for Hensman {
         &self,
         likelihood: &dyn Likelihood,
         row: &Row<'_>,
-        out: RowSlopes<'_>,
+        mut out: RowSlopes<'_>,
         variance: &mut [f64],
     ) -> f64 {
         // r is no less than 0 but by rounding, which must not reach a square root
         variance.iter_mut().zip(row.s).zip(row.r).for_each(|((v, s), r)| *v = (s + r).max(0.0));
-        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
-        let value = likelihood.expect(row.target, row.mu, variance, slopes);
-        weigh(row.weight, [out.a, out.b, out.params]);
+        let value = row.expectation(likelihood, variance, &mut out);
         out.c.copy_from_slice(out.b);
         out.v.fill(0.0);
-        row.weight * value
+        value
     }
 }
 
@@ -145,12 +155,10 @@ impl Bound for Titsias2025 {
         &self,
         likelihood: &dyn Likelihood,
         row: &Row<'_>,
-        out: RowSlopes<'_>,
+        mut out: RowSlopes<'_>,
         _: &mut [f64],
     ) -> f64 {
-        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
-        let value = likelihood.expect(row.target, row.mu, row.s, slopes);
-        weigh(row.weight, [out.a, out.b, out.params]);
+        let value = row.expectation(likelihood, row.s, &mut out);
         // with weight: b = −w/2σ², of which w/σ² is −2b
         let precision = -2.0 * out.b[0];
         let share = row.r[0] * precision;
@@ -158,7 +166,7 @@ impl Bound for Titsias2025 {
         // ∂/∂σ² of −½ log(1 + w r/σ²); σ² = w/precision
         out.params[0] += 0.5 * share * precision / (row.weight * (1.0 + share));
         out.v.fill(0.0);
-        row.weight * value - 0.5 * share.ln_1p()
+        value - 0.5 * share.ln_1p()
     }
 }
 
@@ -183,18 +191,16 @@ impl Bound for Spherical {
         &self,
         likelihood: &dyn Likelihood,
         row: &Row<'_>,
-        out: RowSlopes<'_>,
+        mut out: RowSlopes<'_>,
         variance: &mut [f64],
     ) -> f64 {
         let parts = row.s.iter().zip(row.r).zip(row.v);
         variance.iter_mut().zip(parts).for_each(|(t, ((s, r), v))| *t = (s + v * r).max(0.0));
-        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
-        let value = likelihood.expect(row.target, row.mu, variance, slopes);
-        weigh(row.weight, [out.a, out.b, out.params]);
+        let value = row.expectation(likelihood, variance, &mut out);
         for k in 0..out.b.len() {
             out.c[k] = row.v[k] * out.b[k];
             out.v[k] = row.r[k] * out.b[k];
         }
-        row.weight * value
+        value
     }
 }
