@@ -4,6 +4,8 @@ use parquet::data_type::DoubleType;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use rayon::prelude::*;
+use sparsegp::linalg::{Accum, Mat, Par, gemm};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -59,4 +61,42 @@ pub fn peak_memory() -> f64 {
         .and_then(|rest| rest.split_whitespace().next())
         .and_then(|kib| kib.parse::<f64>().ok())
         .expect("VmHWM")
+}
+
+/// A matrix of uniform numbers in (−1, 1).
+pub fn noise(rows: usize, cols: usize, mut state: u64) -> Mat<f64> {
+    Mat::from_fn(rows, cols, |_, _| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    })
+}
+
+/// The median.
+///
+/// # Panics
+/// If there are no times.
+pub fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// c = b·a in panels of rows on all threads, as the engine cuts them: the product that benchmarks are
+/// compared with. a is M×M, b and c are N×M.
+pub fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
+    const PANEL: usize = 512;
+    let n = b.nrows();
+    // every panel owns its rows: split the output row-wise
+    let mut rest = c.as_mut();
+    let mut parts = Vec::with_capacity(n.div_ceil(PANEL));
+    for start in (0..n).step_by(PANEL) {
+        let (head, tail) = rest.split_at_row_mut(PANEL.min(n - start));
+        parts.push((start, head));
+        rest = tail;
+    }
+    parts.into_par_iter().for_each(|(start, part)| {
+        let rows = b.as_ref().subrows(start, part.nrows());
+        gemm(part, Accum::Replace, rows, a.as_ref(), 1.0, Par::Seq);
+    });
 }

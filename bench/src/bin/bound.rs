@@ -6,29 +6,15 @@
 //! (M×M)·(M×N) product in the same panels on the same threads. Rounds alternate between the two, and
 //! medians are printed: the machine may be noisy.
 
-use rayon::prelude::*;
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods::Gaussian;
-use sparsegp::linalg::{Accum, Jitter, Mat, Par, gemm};
+use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::methods;
 use sparsegp::model::{Model, inducing_param};
+use sparsegp_bench::{median, noise, panels};
 use std::time::Instant;
-
-fn noise(rows: usize, cols: usize, mut state: u64) -> Mat<f64> {
-    Mat::from_fn(rows, cols, |_, _| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    })
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
 
 fn main() {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|a| a.parse().ok()).collect();
@@ -41,27 +27,6 @@ fn main() {
             pool.install(|| case(n, d, m, threads));
         }
     }
-}
-
-/// (M×M)·(M×N) in panels of rows, as the engine cuts them.
-fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
-    const PANEL: usize = 512;
-    let (n, m) = (b.nrows(), b.ncols());
-    let count = n.div_ceil(PANEL);
-    // every panel owns its rows: split the output row-wise
-    let mut rest = c.as_mut();
-    let mut parts = Vec::with_capacity(count);
-    for p in 0..count {
-        let len = PANEL.min(n - p * PANEL);
-        let (head, tail) = rest.split_at_row_mut(len);
-        parts.push((p, head));
-        rest = tail;
-    }
-    parts.into_par_iter().for_each(|(p, part)| {
-        let rows = b.as_ref().subrows(p * PANEL, part.nrows());
-        debug_assert_eq!(rows.ncols(), m);
-        gemm(part, Accum::Replace, rows, a.as_ref(), 1.0, Par::Seq);
-    });
 }
 
 fn case(n: usize, d: usize, m: usize, threads: usize) {

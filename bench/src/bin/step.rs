@@ -7,7 +7,6 @@
 //! (M×M)·(M×B) in the same panels on the same threads, medians are printed. At M = 100, B = 200, where
 //! products are short, a step is compared with the sum of its parts timed alone.
 
-use rayon::prelude::*;
 use sparsegp::data::InMemory;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::kernels::{Inputs, Tape, parse};
@@ -19,43 +18,13 @@ use sparsegp::linalg::{
 use sparsegp::methods;
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::Variational;
+use sparsegp_bench::{median, noise, panels};
 use std::time::Instant;
-
-fn noise(rows: usize, cols: usize, mut state: u64) -> Mat<f64> {
-    Mat::from_fn(rows, cols, |_, _| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    })
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
 
 fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
     start.elapsed().as_secs_f64()
-}
-
-/// (M×M)·(M×B) in panels of rows, as the engine cuts them.
-fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
-    const PANEL: usize = 512;
-    let n = b.nrows();
-    let mut rest = c.as_mut();
-    let mut parts = Vec::new();
-    for start in (0..n).step_by(PANEL) {
-        let (head, tail) = rest.split_at_row_mut(PANEL.min(n - start));
-        parts.push((start, head));
-        rest = tail;
-    }
-    parts.into_par_iter().for_each(|(start, part)| {
-        let rows = b.as_ref().subrows(start, part.nrows());
-        gemm(part, Accum::Replace, rows, a.as_ref(), 1.0, Par::Seq);
-    });
 }
 
 fn model(m: usize, d: usize, x: MatRef<f64>, method: &str) -> Model {

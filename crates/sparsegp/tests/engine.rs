@@ -10,5 +10,7 @@ mod fold;
 mod rules;
 #[path = "engine/same.rs"]
 mod same;
+#[path = "common/streamed.rs"]
+mod streamed;
 #[path = "engine/unfold.rs"]
 mod unfold;

@@ -11,6 +11,8 @@ mod order;
 mod posterior;
 #[path = "ladder/problem.rs"]
 mod problem;
+#[path = "common/streamed.rs"]
+mod streamed;
 #[path = "ladder/sums.rs"]
 mod sums;
 

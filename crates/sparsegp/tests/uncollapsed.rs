@@ -12,5 +12,7 @@ mod likelihoods;
 mod problem;
 #[path = "uncollapsed/same.rs"]
 mod same;
+#[path = "common/streamed.rs"]
+mod streamed;
 #[path = "uncollapsed/support.rs"]
 mod support;

@@ -191,7 +191,7 @@ fn slopes_without_variance_are_derivatives_of_the_log_probability() {
                 let bend = (16.0 * (g(h) + g(-h)) - g(2.0 * h) - g(-2.0 * h) - 30.0 * g(0.0))
                     / (12.0 * h * h);
                 close(first, slope, 1e-8, &format!("{} {target:?} {f} first", c.spec));
-                close(2.0 * second, bend, 1e-5, &format!("{} {target:?} {f} second", c.spec));
+                close(2.0 * second, bend, 1e-6, &format!("{} {target:?} {f} second", c.spec));
             }
         }
     }
@@ -321,7 +321,9 @@ fn quantiles_invert_the_distribution() {
                     // a coarser grid where densities are smooth and are integrals
                     let grid = c.grid(Some(y), if variance > 0.0 { 800 } else { 8000 });
                     let sum: f64 = grid.iter().map(|(y, w)| w * density(*y)).sum();
-                    close(sum, level, 1e-5, &what);
+                    // the kink lies between two points of the grid
+                    let kink = c.spec.contains("laplace") && variance == 0.0;
+                    close(sum, level, if kink { 1e-5 } else { 1e-6 }, &what);
                 }
             }
         }
@@ -657,5 +659,33 @@ fn mistakes_are_named_with_their_place() {
     {
         let error = parse(spec).unwrap_err().to_string();
         assert!(error.contains("likelihood.") && error.contains("outside"), "{error}");
+    }
+}
+
+/// Beyond 256 the constant of the negative binomial is another branch: p(y + 1)/p(y) = (y + 1/α)/(y + 1)
+/// · αμ/(1 + αμ) leads there from below, and differences in α check its slope.
+#[test]
+fn large_counts_of_the_negative_binomial() {
+    let at = |dispersion: f64, y: f64| {
+        let spec = format!("negative-binomial(dispersion={dispersion})");
+        let l = parse(&spec).expect("a likelihood");
+        let target = Target { y, extra: 2.3 };
+        let (mut a, mut b, mut params) = ([0.0], [0.0], [0.0]);
+        let out = Slopes { mean: &mut a, variance: &mut b, params: &mut params };
+        l.expect(target, &[4.0], &[0.0], out);
+        (l.log_prob(target, &[4.0]), params[0])
+    };
+    for dispersion in [0.7_f64, 0.003] {
+        let mu = 2.3 * 4_f64.exp();
+        let share = (dispersion * mu / (1.0 + dispersion * mu)).ln();
+        let mut expected = at(dispersion, 250.0).0;
+        for y in 250..400 {
+            expected += ((f64::from(y) + 1.0 / dispersion) / f64::from(y + 1)).ln() + share;
+            let own = at(dispersion, f64::from(y + 1)).0;
+            close(own, expected, 1e-11, &format!("{dispersion} {y}"));
+        }
+        let h = 1e-4 * dispersion;
+        let slope = (at(dispersion + h, 400.0).0 - at(dispersion - h, 400.0).0) / (2.0 * h);
+        close(at(dispersion, 400.0).1, slope, 1e-6, "slope in the dispersion");
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::dense::{Problem, problem};
 use crate::rules::{Rule, all};
-use sparsegp::data::{InMemory, Rows, Source};
+use crate::streamed::Streamed;
+use sparsegp::data::{Rows, Source};
 use sparsegp::engine::{Cpu, Engine};
 
-/// Rows that are not resident: they come in chunks of the size asked for, each a copy.
-struct Chunks(InMemory);
+/// Rows of which never all are asked for at once.
+struct Chunks(Streamed);
 
 impl Source for Chunks {
     fn rows(&self) -> usize {
@@ -24,15 +25,7 @@ impl Source for Chunks {
         f: &mut dyn FnMut(Rows<'_>) -> sparsegp::Result<()>,
     ) -> sparsegp::Result<()> {
         assert!(chunk_rows < self.rows(), "{chunk_rows}: a stream is not to be held in memory");
-        let mut start = 0;
-        while start < self.rows() {
-            let n = chunk_rows.min(self.rows() - start);
-            let x = self.0.x.as_ref().subrows(start, n).to_owned();
-            let y = self.0.y.as_ref().subrows(start, n).to_owned();
-            f(Rows::plain(start, x.as_ref(), y.as_ref()))?;
-            start += n;
-        }
-        Ok(())
+        self.0.for_each_chunk(chunk_rows, f)
     }
 }
 
@@ -62,7 +55,7 @@ fn bits(engine: &Cpu, problem: &Problem, rule: &Rule, data: &dyn Source) -> Vec<
 fn neither_threads_nor_chunks_change_a_bit() {
     for n in [8192 + 1300, 8192 + 40] {
         let problem = problem(n, 5, 2);
-        let stream = Chunks(problem.data.clone());
+        let stream = Chunks(Streamed(problem.data.clone()));
         for rule in all(2) {
             let on = |threads: usize, data: &dyn Source| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();

@@ -126,7 +126,8 @@ fn through_files_from_several_positions() {
     assert!(error.contains("90 rows") && error.contains("50"), "{error}");
     // and one with other settings: they would be ignored in silence
     let own = data(Some(&table));
-    let changes: [(&str, fn(&mut FitOptions)); 5] = [
+    type Change = fn(&mut FitOptions);
+    let changes: [(&str, Change); 5] = [
         ("kernel", |o| o.kernel = "matern32".into()),
         ("likelihood", |o| o.likelihood = Some("poisson".into())),
         ("method", |o| o.method = "svgp-spherical".into()),

@@ -1,8 +1,9 @@
 //! Sums over rows: threads, streams and the order of rows.
 
 use crate::problem::{Draw, KERNELS, Problem, draws, objective, problem, rounding};
+use crate::streamed::Streamed;
 use proptest::prelude::*;
-use sparsegp::data::{InMemory, Rows, Source};
+use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::Cpu;
 use sparsegp::linalg::Mat;
 
@@ -40,52 +41,13 @@ fn any_number_of_threads_gives_the_same_bits() {
     }
 }
 
-/// Rows that come from a slow medium in pieces of 7, gathered into the chunks that are asked for.
-struct Pieces(InMemory);
-
-impl Source for Pieces {
-    fn rows(&self) -> usize {
-        self.0.rows()
-    }
-    fn inputs(&self) -> usize {
-        self.0.inputs()
-    }
-    fn outputs(&self) -> usize {
-        self.0.outputs()
-    }
-    fn for_each_chunk(
-        &self,
-        chunk_rows: usize,
-        f: &mut dyn FnMut(Rows<'_>) -> sparsegp::Result<()>,
-    ) -> sparsegp::Result<()> {
-        let (n, d, p) = (self.rows(), self.inputs(), self.outputs());
-        let capacity = chunk_rows.min(n);
-        let (mut x, mut y) = (Mat::zeros(capacity, d), Mat::zeros(capacity, p));
-        let (mut start, mut held) = (0, 0);
-        while start + held < n {
-            let piece = 7.min(capacity - held).min(n - start - held);
-            let from = start + held;
-            x.as_mut().subrows_mut(held, piece).copy_from(self.0.x.as_ref().subrows(from, piece));
-            y.as_mut().subrows_mut(held, piece).copy_from(self.0.y.as_ref().subrows(from, piece));
-            held += piece;
-            if held == capacity || start + held == n {
-                let rows =
-                    Rows::plain(start, x.as_ref().subrows(0, held), y.as_ref().subrows(0, held));
-                f(rows)?;
-                (start, held) = (start + held, 0);
-            }
-        }
-        Ok(())
-    }
-}
-
 #[test]
 fn a_stream_gives_the_same_bits_as_memory() {
     // the rows of 16 lanes of 512 fill one chunk: 1, several and an incomplete last one; and a last
     // one that is a single block
     for n in [300, 9001, 8192 + 100] {
         let problem = large(n, 8, "matern52 + constant");
-        let stream = Pieces(problem.data.clone());
+        let stream = Streamed(problem.data.clone());
         for name in SPARSE {
             let memory = bits(name, &problem, &problem.data);
             assert_eq!(memory, bits(name, &problem, &stream), "{name} {n}");
@@ -97,7 +59,7 @@ fn a_stream_gives_the_same_bits_as_memory() {
         assert_eq!(posterior(&problem.data), posterior(&stream));
     }
     let problem = large(200, 8, "rbf");
-    let stream = Pieces(problem.data.clone());
+    let stream = Streamed(problem.data.clone());
     assert_eq!(bits("exact", &problem, &problem.data), bits("exact", &problem, &stream));
 }
 

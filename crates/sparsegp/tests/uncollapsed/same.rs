@@ -1,32 +1,11 @@
 //! The same bits for any number of threads and however the rows come.
 
 use crate::problem::{Draw, points, problem};
+use crate::streamed::Streamed;
 use crate::support::{random_q, with_q};
-use sparsegp::data::{InMemory, Rows, Source};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::linalg::Mat;
-
-/// Rows that come in chunks of any size that is asked for, as from a file.
-struct Streamed(InMemory);
-
-impl Source for Streamed {
-    fn rows(&self) -> usize {
-        self.0.rows()
-    }
-    fn inputs(&self) -> usize {
-        self.0.inputs()
-    }
-    fn outputs(&self) -> usize {
-        self.0.outputs()
-    }
-    fn for_each_chunk(
-        &self,
-        rows: usize,
-        f: &mut dyn FnMut(Rows<'_>) -> sparsegp::Result<()>,
-    ) -> sparsegp::Result<()> {
-        self.0.for_each_chunk(rows, f)
-    }
-}
 
 #[test]
 fn one_pass_gives_the_same_bits_on_any_number_of_threads() {
