@@ -15,7 +15,7 @@ use sparsegp::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, gemm, gram_lower, par_for, sandwich_inverse,
     solve_lower, solve_lower_transpose, times_triangular,
 };
-use sparsegp::methods;
+use sparsegp::methods::{self, Step};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::Variational;
 use sparsegp_bench::{median, noise, panels};
@@ -71,13 +71,14 @@ fn case(m: usize, b: usize, d: usize, method: &str, floor: f64, threads: usize) 
     let mut c = Mat::zeros(b, m);
     let engine = Cpu::default();
     let method_of = model.method.uncollapsed().expect("uncollapsed");
+    let (mut step, mut gradient) = (Step::default(), vec![0.0; model.num_params()]);
     let (mut product, mut pass, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..12 {
         let one = timed(|| panels(&left, &right, &mut c));
         let start = Instant::now();
-        let mut step = method_of.step(&model, &engine, &data, Want::Gradients).expect("a step");
+        method_of.renew(&mut step, &model, &engine, &data, Want::Gradients).expect("a step");
         let two = start.elapsed().as_secs_f64();
-        std::hint::black_box(step.gradient(&model));
+        step.gradient(&model, std::hint::black_box(&mut gradient));
         let three = start.elapsed().as_secs_f64();
         if round > 1 {
             product.push(one);
@@ -113,11 +114,12 @@ fn small(m: usize, b: usize, d: usize, threads: usize) {
     let (par, mut tape) = (par_for(m), Tape::recording());
     let (mut k, mut kuf) = (Mat::zeros(m, m), Mat::zeros(b, m));
     let (mut a, mut g) = (Mat::zeros(b, m), Mat::zeros(m, m));
+    let (mut memory, mut gradient) = (Step::default(), vec![0.0; model.num_params()]);
     let (mut steps, mut parts) = (Vec::new(), Vec::new());
     for round in 0..400 {
         let step = timed(|| {
-            let mut step = method.step(&model, &engine, &data, Want::Gradients).expect("a step");
-            std::hint::black_box(step.gradient(&model));
+            method.renew(&mut memory, &model, &engine, &data, Want::Gradients).expect("a step");
+            memory.gradient(&model, std::hint::black_box(&mut gradient));
         });
         let sum = timed(|| {
             let kernel = model.kernel();

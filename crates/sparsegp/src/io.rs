@@ -21,7 +21,7 @@ use crate::linalg::{Cholesky, Jitter, Mat, MatRef};
 use crate::means;
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
-use crate::params::{Param, Prior, Shape};
+use crate::params::{Param, Prior, Shape, listed, listed_mut};
 use crate::train::{TrainReport, TrainingState};
 use crate::variational::Variational;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -179,7 +179,7 @@ fn to_bytes(
             whitened: q.whitened,
             diagonal: q.is_diagonal(),
             factors: q.v.is_some(),
-            params: q.params().into_iter().map(|(_, param)| Kept::of(param)).collect(),
+            params: listed(|v| q.visit(v)).into_iter().map(|(_, param)| Kept::of(param)).collect(),
         }),
         method: model.method.name().into(),
         reason: fitted.reason.clone(),
@@ -423,7 +423,7 @@ fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
     if header.factors {
         q = q.with_factors();
     }
-    let params = q.params_mut();
+    let params = listed_mut(|v| q.visit_mut(v));
     if params.len() != header.params.len() {
         return Err(foreign("its header does not describe every parameter of q"));
     }

@@ -1,7 +1,15 @@
 //! What must not allocate does not.
 
 use sparsegp::data::{Batches, InMemory, Minibatch, ShuffledInMemory};
-use sparsegp::linalg::Mat;
+use sparsegp::engine::{Cpu, Want};
+use sparsegp::kernels::{self, Inputs};
+use sparsegp::likelihoods;
+use sparsegp::linalg::{Jitter, Mat};
+use sparsegp::means;
+use sparsegp::methods::{self, Step};
+use sparsegp::model::{Model, inducing_param};
+use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
+use sparsegp::variational::Variational;
 
 #[test]
 fn minibatches_from_memory_allocate_only_at_first() {
@@ -24,4 +32,103 @@ fn minibatches_from_memory_allocate_only_at_first() {
         }
     });
     assert_eq!((later.count_total, batches.position().epoch), (0, 12));
+}
+
+/// A whole iteration of training by hand, as `train_batches` does it: a minibatch is drawn, Adam
+/// evaluates the bound with all gradients on it and moves the hyperparameters, and q moves by a
+/// natural-gradient step.
+struct Iteration<'a> {
+    model: Model,
+    engine: Cpu,
+    batch: &'a Minibatch,
+    step: Step,
+    slopes: Vec<f64>,
+}
+
+impl Objective for Iteration<'_> {
+    fn dim(&self) -> usize {
+        self.model.free_count()
+    }
+
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> sparsegp::Result<f64> {
+        self.model.set_free_values(x);
+        let method = self.model.method.uncollapsed().unwrap();
+        method.renew(&mut self.step, &self.model, &self.engine, self.batch, Want::Gradients)?;
+        self.slopes.resize(self.model.num_params(), 0.0);
+        self.step.gradient(&self.model, &mut self.slopes);
+        let value = self.step.value + self.model.free_gradient(&mut self.slopes, gradient);
+        gradient.iter_mut().for_each(|g| *g = -*g);
+        Ok(-value)
+    }
+}
+
+#[test]
+fn steps_by_minibatches_allocate_only_at_first() {
+    // 600 rows are two blocks; 40 inducing points
+    let (n, d, m, size) = (2400, 3, 40, 600);
+    let x = Mat::from_fn(n, d, |i, j| (0.37 * i as f64 + 1.7 * j as f64).sin());
+    for (kernel, likelihood, method) in [
+        ("rbf", "gaussian", "svgp"),
+        ("matern32", "gaussian", "svgp2025"),
+        ("matern52(ard=false)", "bernoulli", "svgp"),
+        ("matern12", "student-t", "svgp-spherical"),
+        ("rbf", "poisson", "svgp-spherical"),
+        ("rbf", "negative-binomial", "svgp"),
+        ("rbf", "heteroscedastic", "svgp"),
+        ("rbf", "softmax(classes=3)", "svgp"),
+        ("rbf", "logistic-softmax(classes=3)", "svgp"),
+    ] {
+        let what = format!("{kernel} {likelihood} {method}");
+        let likelihood = likelihoods::parse(likelihood).unwrap();
+        let latents = likelihood.latents();
+        let y = Mat::from_fn(n, 1, |i, _| (i % 2) as f64);
+        let data = InMemory::new(x.clone(), y).unwrap();
+        let mut q = Variational::prior(m, latents, false);
+        if method == "svgp-spherical" {
+            q = q.with_factors();
+        }
+        // natural gradients move q
+        (q.mu.frozen, q.sqrt.frozen) = (true, true);
+        let model = Model {
+            kernels: vec![kernels::parse(kernel, Inputs::unnamed(d)).unwrap()],
+            mean: means::by_name("constant", d, latents).unwrap(),
+            likelihood,
+            inducing: vec![inducing_param(x.as_ref().subrows(0, m))],
+            q: Some(q),
+            method: methods::find(method).unwrap().method,
+            jitter: Jitter::default(),
+        };
+        let mut adam = Adam::new(model.free_values(), AdamOptions::default());
+        let mut batches = ShuffledInMemory::new(&data, size, 3).unwrap();
+        let mut batch = Minibatch::new();
+        let mut memory = (Some((model, Cpu::default(), Step::default())), Vec::new());
+        let mut iterate = || {
+            batches.next(&mut batch).unwrap();
+            let ((model, engine, step), slopes) =
+                (memory.0.take().unwrap(), std::mem::take(&mut memory.1));
+            let mut own = Iteration { model, engine, batch: &batch, step, slopes };
+            let value = adam.step(&mut own).unwrap().value;
+            let Iteration { mut model, engine, mut step, slopes, .. } = own;
+            // of likelihoods that are not log-concave a step may be refused
+            assert!(step.natural(&mut model, 0.1).is_ok() || latents > 1, "{what}");
+            memory = (Some((model, engine, step)), slopes);
+            value
+        };
+        // one thread, which rayon is not asked to wake
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        pool.install(|| {
+            let start = iterate();
+            for _ in 0..3 {
+                iterate();
+            }
+            let mut end = start;
+            let later = allocation_counter::measure(|| {
+                for _ in 0..20 {
+                    end = iterate();
+                }
+            });
+            assert!(end.is_finite() && end != start, "{what}: nothing happens");
+            assert_eq!((later.count_total, later.bytes_total), (0, 0), "{what}");
+        });
+    }
 }

@@ -179,6 +179,8 @@ pub struct LatentSlopes<'a> {
     pub c: MatMut<'a, f64>,
     /// Sums over rows, to add to.
     pub sums: &'a mut [f64],
+    /// Memory for whatever the [`Pointwise`] needs.
+    pub scratch: &'a mut Vec<f64>,
 }
 
 /// What single rows contribute to an objective at a given q, by any number of latent functions.
@@ -218,8 +220,20 @@ pub struct ProcessSums {
     pub z: Mat<f64>,
 }
 
-/// What one pass gives. Everything has the scale.
-#[derive(Clone, Debug)]
+impl Default for ProcessSums {
+    fn default() -> Self {
+        Self {
+            phi_a: Mat::new(),
+            grams: Vec::new(),
+            gram_c: None,
+            kernel: Vec::new(),
+            z: Mat::new(),
+        }
+    }
+}
+
+/// What one pass gives. Everything has the scale. A pass writes into the memory of an earlier one.
+#[derive(Clone, Debug, Default)]
 pub struct Passed {
     /// The [`Pointwise`]'s sums.
     pub sums: Vec<f64>,
@@ -261,6 +275,7 @@ pub trait Engine: Send + Sync {
     /// One pass at a q that is known before: [`Engine::fold`] and [`Engine::unfold`] at once, for any
     /// number of latent functions. The latent functions of the processes, in order, are those that
     /// `mean` and `pointwise` see.
+    /// After an error `out` holds nothing of use.
     ///
     /// # Errors
     /// What reading the rows gives.
@@ -272,5 +287,6 @@ pub trait Engine: Send + Sync {
         data: &dyn Source,
         scale: f64,
         want: Want,
-    ) -> Result<Passed>;
+        out: &mut Passed,
+    ) -> Result<()>;
 }

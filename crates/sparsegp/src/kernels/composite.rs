@@ -4,7 +4,7 @@ use super::registry::Args;
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
-use crate::params::{Named, NamedMut, prefixed};
+use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -77,18 +77,16 @@ impl<O: Operation> Kernel for Composite<O> {
         O::NAME
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        let own = self.children.iter().enumerate();
-        own.flat_map(|(i, c)| prefixed(&format!("kernels[{i}]"), c.params()).collect::<Vec<_>>())
-            .collect()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        for (i, child) in self.children.iter().enumerate() {
+            prefixed(&format_args!("kernels[{i}]"), visitor, |v| child.visit(v));
+        }
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        let own = self.children.iter_mut().enumerate();
-        own.flat_map(|(i, c)| {
-            prefixed(&format!("kernels[{i}]"), c.params_mut()).collect::<Vec<_>>()
-        })
-        .collect()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        for (i, child) in self.children.iter_mut().enumerate() {
+            prefixed_mut(&format_args!("kernels[{i}]"), visitor, |v| child.visit_mut(v));
+        }
     }
 
     fn evaluate(

@@ -4,7 +4,7 @@ use super::registry::{Args, Entry, object};
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef, column};
-use crate::params::{Named, NamedMut, Param};
+use crate::params::{Param, Visitor, VisitorMut};
 use serde_json::Value;
 
 /// Registry entry.
@@ -27,12 +27,12 @@ impl Kernel for Constant {
         ENTRY.name
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("variance".into(), &self.variance)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"variance", &self.variance);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("variance".into(), &mut self.variance)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"variance", &mut self.variance);
     }
 
     fn evaluate(&self, _: MatRef<f64>, _: Option<MatRef<f64>>, mut out: MatMut<f64>, _: &mut Tape) {

@@ -4,7 +4,7 @@ use super::registry::{Args, Entry, object};
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
-use crate::params::{Named, NamedMut, Param};
+use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 use serde_json::Value;
 
@@ -65,12 +65,12 @@ impl Kernel for Linear {
         ENTRY.name
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("variance".into(), &self.variance)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"variance", &self.variance);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("variance".into(), &mut self.variance)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"variance", &mut self.variance);
     }
 
     fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, out: MatMut<f64>, _: &mut Tape) {

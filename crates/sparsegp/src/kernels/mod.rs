@@ -23,7 +23,7 @@ pub use tape::Tape;
 
 use crate::error::{Error, Result};
 use crate::linalg::{MatMut, MatRef};
-use crate::params::{Named, NamedMut};
+use crate::params::{Named, NamedMut, Visitor, VisitorMut, count, listed, listed_mut};
 use serde_json::Value;
 
 /// The unit of a hyperparameter, as powers of the units of an input column and of the target: what
@@ -72,15 +72,25 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// Name in the registry.
     fn name(&self) -> &'static str;
 
-    /// Hyperparameters with their paths, in a fixed order.
-    fn params(&self) -> Vec<Named<'_>>;
+    /// Shows the hyperparameters with their paths, in a fixed order.
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
 
     /// The same, to change them.
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>>;
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
 
-    /// Number of hyperparameters (numbers, not paths).
+    /// The list of what [`Kernel::visit`] shows.
+    fn params(&self) -> Vec<Named<'_>> {
+        listed(|v| self.visit(v))
+    }
+
+    /// The same, to change them.
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        listed_mut(|v| self.visit_mut(v))
+    }
+
+    /// Number of numbers among the parameters.
     fn num_params(&self) -> usize {
-        self.params().iter().map(|(_, p)| p.len()).sum()
+        count(|v| self.visit(v))
     }
 
     /// Covariances k(xᵢ, zⱼ) into `out` (B×M; B×B without `z`). Whatever [`Kernel::vjp`] will need

@@ -2,6 +2,9 @@
 
 use crate::linalg::Mat;
 
+/// Buffers that a tape keeps: more than any evaluation has in use at once, in two sizes of blocks.
+const KEPT: usize = 32;
+
 /// A stack of matrices that [`super::Kernel::evaluate`] pushes and [`super::Kernel::vjp`] pops, in
 /// opposite order, and a pool that keeps their memory for the next block.
 #[derive(Debug, Default)]
@@ -22,6 +25,14 @@ impl Tape {
         Self::default()
     }
 
+    /// Forgets what was recorded, and keeps the memory.
+    pub fn restart(&mut self, recording: bool) {
+        self.recording = recording;
+        while let Some(matrix) = self.stack.pop() {
+            self.recycle(matrix);
+        }
+    }
+
     /// Whether a pull-back will follow.
     pub fn is_recording(&self) -> bool {
         self.recording
@@ -29,17 +40,17 @@ impl Tape {
 
     /// A matrix of the given shape with arbitrary contents.
     pub fn buffer(&mut self, rows: usize, cols: usize) -> Mat<f64> {
-        match self.pool.iter().position(|m| m.nrows() == rows && m.ncols() == cols) {
-            Some(index) => self.pool.swap_remove(index),
-            None => {
-                self.pool.clear();
-                Mat::zeros(rows, cols)
-            }
+        match self.pool.iter().rposition(|m| m.nrows() == rows && m.ncols() == cols) {
+            Some(index) => self.pool.remove(index),
+            None => Mat::zeros(rows, cols),
         }
     }
 
-    /// Gives a buffer back.
+    /// Gives a buffer back. The last [`KEPT`] are kept.
     pub fn recycle(&mut self, buffer: Mat<f64>) {
+        if self.pool.len() >= KEPT {
+            self.pool.remove(0);
+        }
         self.pool.push(buffer);
     }
 

@@ -238,9 +238,9 @@ fn specifications_round_trip_through_json() {
         for j in 0..5 {
             assert_eq!(column(a.as_ref(), j), column(b.as_ref(), j));
         }
-        let free = free_values(&k.params());
+        let free = free_values(|v| k.visit(v));
         let mut third = k.clone_box();
-        set_free_values(third.params_mut(), &free);
+        set_free_values(|v| third.visit_mut(v), &free);
         assert_eq!(free.len(), k.num_params());
     }
 }

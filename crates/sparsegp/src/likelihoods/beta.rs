@@ -10,7 +10,7 @@ use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, Support, spread, start};
 use super::{Likelihood, Target, binomial};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param, Transform};
+use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};
@@ -74,12 +74,12 @@ impl Scalar for Beta {
         ENTRY.name
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("scale".into(), &self.scale)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"scale", &self.scale);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("scale".into(), &mut self.scale)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"scale", &mut self.scale);
     }
 
     fn initialise(&mut self, targets: &[Target]) -> f64 {

@@ -45,7 +45,7 @@ use super::multi_points::Points;
 use super::quadrature::{Rule, Slope};
 use super::{Extra, Likelihood, Slopes, Target};
 use crate::error::{Error, Result};
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -315,12 +315,16 @@ impl<M: LogProb> Likelihood for Custom<M> {
         self.model.extra()
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        self.specs.iter().map(|p| p.name.to_owned()).zip(&self.params).collect()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        for (spec, param) in self.specs.iter().zip(&self.params) {
+            visitor(&spec.name, param);
+        }
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        self.specs.iter().map(|p| p.name.to_owned()).zip(&mut self.params).collect()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        for (spec, param) in self.specs.iter().zip(&mut self.params) {
+            visitor(&spec.name, param);
+        }
     }
 
     fn units(&self) -> Vec<i32> {

@@ -1,6 +1,6 @@
 //! Special functions that keep their digits in the tails.
 
-use std::f64::consts::{LN_2, TAU};
+use std::f64::consts::{FRAC_1_SQRT_2, LN_2, TAU};
 
 /// log √2π.
 pub const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8;
@@ -31,35 +31,20 @@ pub fn normal_density(x: f64) -> f64 {
     (-0.5 * x * x).exp() / TAU.sqrt()
 }
 
-/// Φ(x): by the continued fraction in the tails, between by the series
-/// ½ + φ(x) (x + x³/3 + x⁵/(3·5) + …) (Marsaglia 2004). Common programs for erfc are good to 1e-11.
+/// Φ(x).
 pub fn normal_cdf(x: f64) -> f64 {
-    if x <= -TAIL {
-        return normal_density(x) / (tail_excess(-x) - x);
-    }
-    if x >= TAIL {
-        return 1.0 - normal_density(x) / (tail_excess(x) + x);
-    }
-    if x.is_nan() {
-        return x;
-    }
-    let (mut term, mut sum, mut k) = (x, x, 1.0);
-    while term.abs() > 1e-18 * sum.abs() {
-        k += 2.0;
-        term *= x * x / k;
-        sum += term;
-    }
-    0.5 + normal_density(x) * sum
+    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
 
-/// From here on the continued fraction of Mills' ratio serves.
-const TAIL: f64 = 2.0;
+/// From here on Mills' ratio is taken from its continued fraction, which keeps the digits of its
+/// difference to 1/t.
+const TAIL: f64 = 5.0;
 
 /// 1/R(t) − t for Mills' ratio R(t) = (1 − Φ(t))/φ(t) and t ≥ [`TAIL`], by Laplace's continued
 /// fraction R = 1/(t + 1/(t + 2/(t + 3/(t + …)))) (Abramowitz & Stegun 26.2.14).
 fn tail_excess(t: f64) -> f64 {
     let mut rest = t;
-    for k in (2..=80).rev() {
+    for k in (2..=20).rev() {
         rest = t + f64::from(k) / rest;
     }
     1.0 / rest
@@ -92,8 +77,10 @@ pub fn log_normal_cdf_slopes(z: f64) -> [f64; 3] {
         let rho = excess - z;
         [-0.5 * z * z - HALF_LOG_TAU - rho.ln(), rho, -rho * excess]
     } else {
-        let rho = normal_density(z) / normal_cdf(z);
-        [log_normal_cdf(z), rho, -rho * (rho + z)]
+        let cdf = normal_cdf(z);
+        let log = if z > 1.0 { (-normal_cdf(-z)).ln_1p() } else { cdf.ln() };
+        let rho = normal_density(z) / cdf;
+        [log, rho, -rho * (rho + z)]
     }
 }
 

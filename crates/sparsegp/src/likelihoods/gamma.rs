@@ -7,7 +7,7 @@ use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, Support, positive, spread, start};
 use super::{Likelihood, Slopes, Target};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
 use serde_json::{Value, json};
 use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
@@ -64,12 +64,16 @@ impl Scalar for Gamma {
         if self.exponential { EXPONENTIAL.name } else { ENTRY.name }
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        if self.exponential { Vec::new() } else { vec![("shape".into(), &self.shape)] }
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        if !self.exponential {
+            visitor(&"shape", &self.shape);
+        }
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        if self.exponential { Vec::new() } else { vec![("shape".into(), &mut self.shape)] }
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        if !self.exponential {
+            visitor(&"shape", &mut self.shape);
+        }
     }
 
     fn initialise(&mut self, targets: &[Target]) -> f64 {

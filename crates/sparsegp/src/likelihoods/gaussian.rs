@@ -4,7 +4,7 @@ use super::registry::{Args, Entry};
 use super::{Extra, Likelihood, Slopes, Target};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
 
@@ -69,12 +69,12 @@ impl Likelihood for Gaussian {
         Some(Extra { name: "variance", default: Some(0.0) })
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("variance".into(), &self.variance)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"variance", &self.variance);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("variance".into(), &mut self.variance)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"variance", &mut self.variance);
     }
 
     fn units(&self) -> Vec<i32> {

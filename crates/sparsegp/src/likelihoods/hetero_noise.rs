@@ -4,7 +4,7 @@
 use super::functions::normal_cdf;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::quadrature::Nodes;
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand_distr::{Distribution, StandardNormal};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::{digamma, ln_gamma};
@@ -54,9 +54,9 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     const IS_NORMAL: bool;
 
     /// Parameters.
-    fn params(&self) -> Vec<Named<'_>>;
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
     /// The same, to change them.
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>>;
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
     /// The part of the log density that depends neither on t nor on σ, and its slope by the degrees of
     /// freedom.
     fn constant(&self) -> (f64, f64);
@@ -169,13 +169,9 @@ impl Noise for Normal {
     const PARAMS: &'static [&'static str] = &[];
     const IS_NORMAL: bool = true;
 
-    fn params(&self) -> Vec<Named<'_>> {
-        Vec::new()
-    }
+    fn visit<'a>(&'a self, _: Visitor<'a, '_>) {}
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        Vec::new()
-    }
+    fn visit_mut<'a>(&'a mut self, _: VisitorMut<'a, '_>) {}
 
     fn constant(&self) -> (f64, f64) {
         (-0.5 * TAU.ln(), 0.0)
@@ -288,12 +284,12 @@ impl Noise for StudentT {
     const PARAMS: &'static [&'static str] = &["df"];
     const IS_NORMAL: bool = false;
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("df".into(), &self.df)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"df", &self.df);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("df".into(), &mut self.df)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"df", &mut self.df);
     }
 
     fn constant(&self) -> (f64, f64) {

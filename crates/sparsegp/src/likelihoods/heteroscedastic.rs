@@ -11,7 +11,7 @@ use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
 use super::{Likelihood, Slopes, Target};
 use crate::error::Result;
-use crate::params::{Named, NamedMut};
+use crate::params::{Visitor, VisitorMut, listed, listed_mut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
@@ -136,7 +136,7 @@ impl<N: Noise> Heteroscedastic<N> {
         let mut known = vec!["scale", "points", "tensor", "slope"];
         known.extend(N::PARAMS);
         let spec = Spec::new(json, N::NAME, &known)?;
-        for (path, param) in noise.params_mut() {
+        for (path, param) in listed_mut(|v| noise.visit_mut(v)) {
             spec.param(&path, param)?;
         }
         let default = Options::default();
@@ -197,12 +197,12 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         true
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        self.noise.params()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        self.noise.visit(visitor);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        self.noise.params_mut()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        self.noise.visit_mut(visitor);
     }
 
     /// The mean, and the scale at which the noise alone would have the variance of the targets.
@@ -300,7 +300,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
     fn to_json(&self) -> Value {
         let mut object = json!(self.options);
         object["type"] = json!(N::NAME);
-        for (path, param) in self.noise.params() {
+        for (path, param) in listed(|v| self.noise.visit(v)) {
             object[path] = param.to_json(StudentT::TRANSFORM);
         }
         object

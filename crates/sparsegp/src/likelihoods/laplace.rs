@@ -13,7 +13,7 @@ use super::single::{Scalar, Single, Support, finite, robust_spread, start};
 use super::student_t::SCALE;
 use super::{Likelihood, Slopes, Target};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param};
+use crate::params::{Param, Visitor, VisitorMut};
 use rand::RngExt;
 use serde_json::Value;
 use statrs::function::erf::erf;
@@ -67,12 +67,12 @@ impl Scalar for Laplace {
         true
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("scale".into(), &self.scale)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"scale", &self.scale);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("scale".into(), &mut self.scale)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"scale", &mut self.scale);
     }
 
     fn units(&self) -> Vec<i32> {

@@ -4,7 +4,7 @@ use super::registry::{Args, Entry};
 use super::single::positive;
 use super::{Gaussian, Likelihood, Slopes, Target};
 use crate::error::Result;
-use crate::params::{Named, NamedMut};
+use crate::params::{Visitor, VisitorMut};
 use serde_json::{Value, json};
 
 /// Registry entry.
@@ -41,12 +41,12 @@ impl Likelihood for LogNormal {
         ENTRY.name
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        self.log.params()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        self.log.visit(visitor);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        self.log.params_mut()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        self.log.visit_mut(visitor);
     }
 
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {

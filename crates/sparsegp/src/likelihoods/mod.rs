@@ -43,7 +43,7 @@ mod zero_inflated_poisson;
 pub use gaussian::Gaussian;
 pub use registry::{Args, Entry, REGISTRY, build, find, parse};
 
-use crate::params::{Named, NamedMut};
+use crate::params::{Named, NamedMut, Visitor, VisitorMut, count, listed, listed_mut};
 use serde_json::Value;
 
 /// One observation.
@@ -108,19 +108,30 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Parameters with their paths, in a fixed order.
+    /// Shows the parameters with their paths, in a fixed order.
+    fn visit<'a>(&'a self, _: Visitor<'a, '_>) {}
+
+    /// The same, to change them.
+    fn visit_mut<'a>(&'a mut self, _: VisitorMut<'a, '_>) {}
+
+    /// The list of what [`Likelihood::visit`] shows.
     fn params(&self) -> Vec<Named<'_>> {
-        Vec::new()
+        listed(|v| self.visit(v))
     }
 
     /// The same, to change them.
     fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        Vec::new()
+        listed_mut(|v| self.visit_mut(v))
+    }
+
+    /// Number of numbers among the parameters.
+    fn num_params(&self) -> usize {
+        count(|v| self.visit(v))
     }
 
     /// Power of the target's unit for every number among the parameters (2 for a variance).
     fn units(&self) -> Vec<i32> {
-        vec![0; self.params().iter().map(|(_, p)| p.len()).sum()]
+        vec![0; self.num_params()]
     }
 
     /// Gives the parameters starting values from targets (NaN where missing) with their further

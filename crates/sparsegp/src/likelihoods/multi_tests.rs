@@ -174,7 +174,7 @@ struct Expectation {
 fn expect(likelihood: &dyn Likelihood, t: Target, m: &[f64], v: &[f64]) -> Expectation {
     // what is there before must not matter
     let (mut mean, mut variance) = (vec![f64::NAN; m.len()], vec![f64::NAN; m.len()]);
-    let mut params = vec![f64::NAN; likelihood.params().iter().map(|(_, p)| p.len()).sum()];
+    let mut params = vec![f64::NAN; likelihood.num_params()];
     let out = Slopes { mean: &mut mean, variance: &mut variance, params: &mut params };
     let value = likelihood.expect(t, m, v, out);
     Expectation { value, mean, variance, params }

@@ -11,7 +11,7 @@ use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, spread, start};
 use super::{Extra, Likelihood, Target, poisson};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param, Transform};
+use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};
@@ -79,12 +79,12 @@ impl Scalar for NegativeBinomial {
         Some(EXPOSURE)
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("dispersion".into(), &self.dispersion)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"dispersion", &self.dispersion);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("dispersion".into(), &mut self.dispersion)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"dispersion", &mut self.dispersion);
     }
 
     fn initialise(&mut self, targets: &[Target]) -> f64 {

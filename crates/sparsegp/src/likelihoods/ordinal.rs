@@ -8,7 +8,7 @@ use super::single::{OPTIONS, Scalar, Single, Support, start};
 use super::{Likelihood, Target};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand::RngExt;
 use serde_json::{Value, json};
 
@@ -167,22 +167,20 @@ impl Scalar for Ordinal {
         Some(self.count())
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        let mut params = vec![("first_edge".into(), &self.first_edge)];
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"first_edge", &self.first_edge);
         if !self.widths.is_empty() {
-            params.push(("widths".into(), &self.widths));
+            visitor(&"widths", &self.widths);
         }
-        params.push(("sigma".into(), &self.sigma));
-        params
+        visitor(&"sigma", &self.sigma);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        let mut params = vec![("first_edge".into(), &mut self.first_edge)];
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"first_edge", &mut self.first_edge);
         if !self.widths.is_empty() {
-            params.push(("widths".into(), &mut self.widths));
+            visitor(&"widths", &mut self.widths);
         }
-        params.push(("sigma".into(), &mut self.sigma));
-        params
+        visitor(&"sigma", &mut self.sigma);
     }
 
     fn initialise(&mut self, targets: &[Target]) -> f64 {

@@ -14,7 +14,7 @@ use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
 use super::{Likelihood, Slopes, Target};
 use crate::error::{Error, Result};
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -238,12 +238,12 @@ impl Likelihood for RobustMax {
         Some(self.classes)
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("epsilon".into(), &self.epsilon)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"epsilon", &self.epsilon);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("epsilon".into(), &mut self.epsilon)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"epsilon", &mut self.epsilon);
     }
 
     /// All latent functions start at 0: which is largest says nothing about frequencies.

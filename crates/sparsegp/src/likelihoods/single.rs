@@ -5,7 +5,7 @@ use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Args;
 use super::{Extra, Likelihood, Slopes, Target};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param};
+use crate::params::{Param, Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -37,19 +37,15 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// See [`Likelihood::params`].
-    fn params(&self) -> Vec<Named<'_>> {
-        Vec::new()
-    }
+    /// See [`Likelihood::visit`].
+    fn visit<'a>(&'a self, _: Visitor<'a, '_>) {}
 
-    /// See [`Likelihood::params_mut`].
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        Vec::new()
-    }
+    /// See [`Likelihood::visit_mut`].
+    fn visit_mut<'a>(&'a mut self, _: VisitorMut<'a, '_>) {}
 
     /// See [`Likelihood::units`].
     fn units(&self) -> Vec<i32> {
-        vec![0; self.params().iter().map(|(_, p)| p.len()).sum()]
+        vec![0; crate::params::count(|v| self.visit(v))]
     }
 
     /// See [`Likelihood::initialise`]; `targets` are known and have passed [`Scalar::check`], and
@@ -207,12 +203,12 @@ impl<S: Scalar> Likelihood for Single<S> {
         self.model.extra()
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        self.model.params()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        self.model.visit(visitor);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        self.model.params_mut()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        self.model.visit_mut(visitor);
     }
 
     fn units(&self) -> Vec<i32> {

@@ -11,7 +11,7 @@ use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, Support, finite, robust_spread, start};
 use super::{Likelihood, Target};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param, Transform};
+use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};
@@ -71,12 +71,14 @@ impl Scalar for StudentT {
         true
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("df".into(), &self.df), ("scale".into(), &self.scale)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"df", &self.df);
+        visitor(&"scale", &self.scale);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("df".into(), &mut self.df), ("scale".into(), &mut self.scale)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"df", &mut self.df);
+        visitor(&"scale", &mut self.scale);
     }
 
     fn units(&self) -> Vec<i32> {

@@ -6,7 +6,7 @@ use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, start};
 use super::{Extra, Likelihood, Target, poisson};
 use crate::error::Result;
-use crate::params::{Named, NamedMut, Param, Transform};
+use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand::RngExt;
 use serde_json::Value;
 use std::f64::consts::PI;
@@ -57,12 +57,12 @@ impl Scalar for ZeroInflatedPoisson {
         Some(EXPOSURE)
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("zero".into(), &self.zero)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"zero", &self.zero);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("zero".into(), &mut self.zero)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"zero", &mut self.zero);
     }
 
     fn initialise(&mut self, targets: &[Target]) -> f64 {

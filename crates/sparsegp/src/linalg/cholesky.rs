@@ -1,7 +1,8 @@
 //! Cholesky factorisation with a jitter ladder, and its adjoint.
 
 use super::{
-    Mat, MatRef, Par, column_mut, invert_lower, par_for, solve_lower, solve_lower_transpose,
+    Mat, MatMut, MatRef, Par, clear_upper, column_mut, invert_lower, par_for, sized, solve_lower,
+    solve_lower_transpose,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -35,15 +36,60 @@ pub struct Cholesky {
     pub jitter: f64,
     /// The part of the jitter that is a multiple of the mean of the diagonal (0 for an absolute one).
     pub relative: f64,
+    memory: Memory,
+}
+
+/// What the factorisation needs beside the factor.
+struct Memory(MemBuffer, usize);
+
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self::for_size(self.1)
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Memory({})", self.1)
+    }
+}
+
+impl Memory {
+    fn for_size(n: usize) -> Self {
+        let scratch = llt::factor::cholesky_in_place_scratch::<f64>;
+        Self(MemBuffer::new(scratch(n, par_for(n), Default::default())), n)
+    }
 }
 
 impl Cholesky {
+    /// From a lower-triangular factor, of A without jitter.
+    pub fn of_factor(l: Mat<f64>) -> Self {
+        let memory = Memory::for_size(l.nrows());
+        Self { l, jitter: 0.0, relative: 0.0, memory }
+    }
+
     /// Factorises a symmetric matrix, of which only the lower triangle is read.
     ///
     /// # Errors
     /// [`Error::NonFinite`] if the diagonal holds a NaN or an infinity,
     /// [`Error::NotPositiveDefinite`] if it fails at the largest jitter.
     pub fn new(a: MatRef<'_, f64>, jitter: Jitter, matrix: &'static str) -> Result<Self> {
+        let mut factor = Self::of_factor(Mat::new());
+        factor.renew(a, jitter, matrix)?;
+        Ok(factor)
+    }
+
+    /// Factorises another matrix in the same memory, as [`Cholesky::new`] does. After an error the
+    /// factor is of nothing.
+    ///
+    /// # Errors
+    /// As for [`Cholesky::new`].
+    pub fn renew(
+        &mut self,
+        a: MatRef<'_, f64>,
+        jitter: Jitter,
+        matrix: &'static str,
+    ) -> Result<()> {
         let n = a.nrows();
         let mean = (0..n).map(|i| a[(i, i)]).sum::<f64>() / n.max(1) as f64;
         if !mean.is_finite() {
@@ -52,12 +98,10 @@ impl Cholesky {
                 value: mean,
             });
         }
-        let par = par_for(n);
-        let mut memory = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(
-            n,
-            par,
-            Default::default(),
-        ));
+        if self.memory.1 != n {
+            self.memory = Memory::for_size(n);
+        }
+        sized(&mut self.l, n, n);
         let mut relative = match jitter {
             Jitter::Absolute(_) => 0.0,
             Jitter::Relative(fraction) => fraction,
@@ -67,24 +111,26 @@ impl Cholesky {
                 Jitter::Absolute(value) => value,
                 Jitter::Relative(_) => relative * mean.abs(),
             };
-            let mut l = a.to_owned();
-            for i in 0..n {
-                l[(i, i)] += added;
+            for j in 0..n {
+                let target = column_mut(self.l.as_mut(), j);
+                for (i, t) in target.iter_mut().enumerate().skip(j) {
+                    *t = a[(i, j)];
+                }
+                target[j] += added;
             }
             let outcome = llt::factor::cholesky_in_place(
-                l.as_mut(),
+                self.l.as_mut(),
                 Default::default(),
-                par,
-                MemStack::new(&mut memory),
+                par_for(n),
+                MemStack::new(&mut self.memory.0),
                 Default::default(),
             );
             match outcome {
                 Ok(_) => {
                     // the factorisation leaves scratch above the diagonal
-                    for j in 1..n {
-                        column_mut(l.as_mut(), j)[..j].fill(0.0);
-                    }
-                    return Ok(Self { l, jitter: added, relative });
+                    clear_upper(self.l.as_mut());
+                    (self.jitter, self.relative) = (added, relative);
+                    return Ok(());
                 }
                 Err(llt::factor::LltError::NonPositivePivot { index }) => {
                     let next = if relative == 0.0 { 1e-10 } else { relative * 10.0 };
@@ -136,9 +182,7 @@ impl Cholesky {
         x
     }
 
-    /// A lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹, without squaring the condition number:
-    /// with J the reversal, J A J = L̃ L̃ᵀ gives A = U Uᵀ for the upper-triangular U = J L̃ J, and
-    /// R = U⁻ᵀ.
+    /// A lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹ ([`InverseRoot::of`]).
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] as for [`Cholesky::new`].
@@ -147,15 +191,9 @@ impl Cholesky {
         jitter: Jitter,
         matrix: &'static str,
     ) -> Result<Mat<f64>> {
-        let n = a.nrows();
-        let flipped = Mat::from_fn(n, n, |i, j| {
-            let (i, j) = (n - 1 - i, n - 1 - j);
-            if i >= j { a[(i, j)] } else { a[(j, i)] }
-        });
-        let factor = Self::new(flipped.as_ref(), jitter, matrix)?;
-        let inverse = invert_lower(factor.l.as_ref(), par_for(n));
-        // U⁻¹ = J L̃⁻¹ J is upper triangular; its transpose is R
-        Ok(Mat::from_fn(n, n, |i, j| inverse[(n - 1 - j, n - 1 - i)]))
+        let mut root = Mat::new();
+        InverseRoot::default().of(a, jitter, matrix, &mut root)?;
+        Ok(root)
     }
 
     /// Adjoint of the factorisation: Ā from L̄ (lower triangle read), symmetric,
@@ -186,6 +224,62 @@ impl Cholesky {
         let extra = self.relative * trace / n as f64;
         for i in 0..n {
             a_bar[(i, i)] += extra;
+        }
+    }
+}
+
+/// Lower roots of inverses, with the memory it takes.
+#[derive(Clone, Debug)]
+pub struct InverseRoot {
+    flipped: Mat<f64>,
+    factor: Cholesky,
+}
+
+impl Default for InverseRoot {
+    fn default() -> Self {
+        Self { flipped: Mat::new(), factor: Cholesky::of_factor(Mat::new()) }
+    }
+}
+
+impl InverseRoot {
+    /// A lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹, without squaring the condition number, into
+    /// `root`; the lower triangle of A is read. With J the reversal, J A J = L̃ L̃ᵀ gives A = U Uᵀ for
+    /// the upper-triangular U = J L̃ J, and R = U⁻ᵀ.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] as for [`Cholesky::new`].
+    pub fn of(
+        &mut self,
+        a: MatRef<'_, f64>,
+        jitter: Jitter,
+        matrix: &'static str,
+        root: &mut Mat<f64>,
+    ) -> Result<()> {
+        let n = a.nrows();
+        sized(&mut self.flipped, n, n);
+        reverse_transpose(a, self.flipped.as_mut());
+        self.factor.renew(self.flipped.as_ref(), jitter, matrix)?;
+        // U⁻¹ = J L̃⁻¹ J is upper triangular; its transpose is R
+        invert_lower(self.flipped.as_mut(), self.factor.l.as_ref(), par_for(n));
+        sized(root, n, n);
+        reverse_transpose(self.flipped.as_ref(), root.as_mut());
+        clear_upper(root.as_mut());
+        Ok(())
+    }
+}
+
+/// Lower triangle of (J A J)ᵀ with J the reversal, from the lower triangle of A.
+fn reverse_transpose(a: MatRef<'_, f64>, mut out: MatMut<'_, f64>) {
+    let n = a.nrows();
+    // (JAJ)ᵀ has a[n−1−j, n−1−i] at (i, j)
+    const TILE: usize = 32;
+    for j0 in (0..n).step_by(TILE) {
+        for i0 in (j0..n).step_by(TILE) {
+            for j in j0..(j0 + TILE).min(n) {
+                for i in i0.max(j)..(i0 + TILE).min(n) {
+                    out[(i, j)] = a[(n - 1 - j, n - 1 - i)];
+                }
+            }
         }
     }
 }

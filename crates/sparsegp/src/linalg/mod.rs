@@ -11,7 +11,7 @@
 mod cholesky;
 pub mod exp;
 
-pub use cholesky::{Cholesky, Jitter};
+pub use cholesky::{Cholesky, InverseRoot, Jitter};
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
@@ -20,6 +20,11 @@ use faer::linalg::{matmul, triangular_inverse, triangular_solve};
 /// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
 pub fn par_for(n: usize) -> Par {
     if n >= 768 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
+}
+
+/// Gives a matrix a shape: new memory only if what it has is too small. The contents are arbitrary.
+pub fn sized(a: &mut Mat<f64>, rows: usize, cols: usize) {
+    a.resize_with(rows, cols, |_, _| 0.0);
 }
 
 /// Column `j` of a column-major matrix.
@@ -113,13 +118,10 @@ pub fn lower_product(
     triangular::matmul(dst, lower, accum, l, lower, b, whole, alpha, par);
 }
 
-/// Lower triangle of LᵀL for a lower-triangular L; zeros above.
-pub fn inner_gram(l: MatRef<'_, f64>, par: Par) -> Mat<f64> {
+/// Lower triangle of `dst = LᵀL` for a lower-triangular L.
+pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     let (lower, upper) = (BlockStructure::TriangularLower, BlockStructure::TriangularUpper);
-    let mut gram = Mat::zeros(l.ncols(), l.ncols());
-    let out = gram.as_mut();
-    triangular::matmul(out, lower, Accum::Replace, l.transpose(), upper, l, lower, 1.0, par);
-    gram
+    triangular::matmul(dst, lower, Accum::Replace, l.transpose(), upper, l, lower, 1.0, par);
 }
 
 /// Solves `L X = B` in place.
@@ -134,11 +136,17 @@ pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
 }
 
-/// Inverse of a lower-triangular matrix (zeros above the diagonal).
-pub fn invert_lower(l: MatRef<'_, f64>, par: Par) -> Mat<f64> {
-    let mut inverse = Mat::zeros(l.nrows(), l.ncols());
-    triangular_inverse::invert_lower_triangular(inverse.as_mut(), l, par);
-    inverse
+/// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
+pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
+    triangular_inverse::invert_lower_triangular(dst, l, par);
+}
+
+/// Sets what is above the diagonal to zero.
+pub fn clear_upper(mut a: MatMut<'_, f64>) {
+    for j in 1..a.ncols() {
+        let rows = a.nrows().min(j);
+        column_mut(a.rb_mut(), j)[..rows].fill(0.0);
+    }
 }
 
 /// Calls `f` with every (i, j), i > j, in tiles, so that both (i, j) and (j, i) stay in cache.

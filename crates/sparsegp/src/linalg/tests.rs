@@ -126,7 +126,8 @@ proptest! {
         let expected = naive(lower.as_ref(), b.as_ref());
         let mut out = Mat::full(n, n, 0.5);
         lower_product(out.as_mut(), Accum::Add, marked.as_ref(), b.as_ref(), 2.0, par);
-        let gram = inner_gram(marked.as_ref(), par);
+        let mut gram = Mat::zeros(marked.ncols(), marked.ncols());
+        inner_gram(gram.as_mut(), marked.as_ref(), par);
         let expected_gram = naive(lower.transpose(), lower.as_ref());
         for j in 0..n {
             for i in 0..n {

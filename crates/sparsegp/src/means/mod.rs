@@ -3,7 +3,9 @@
 
 use crate::error::{Error, Result, nearest};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{
+    Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, count, listed, listed_mut,
+};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
 
@@ -11,16 +13,31 @@ use serde_json::{Value, json};
 pub trait Mean: Send + Sync + std::fmt::Debug {
     /// Name in specifications.
     fn name(&self) -> &'static str;
-    /// Parameters with their paths, in a fixed order.
-    fn params(&self) -> Vec<Named<'_>>;
+    /// Shows the parameters with their paths, in a fixed order.
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
     /// The same, to change them.
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>>;
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
     /// m(xᵢ) into `out` (B×P).
     fn evaluate(&self, x: MatRef<f64>, out: MatMut<f64>);
     /// Adds the gradient with respect to the parameters, from the cotangent `a` of the values (B×P).
     fn vjp(&self, x: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]);
     /// A copy.
     fn clone_box(&self) -> Box<dyn Mean>;
+
+    /// The list of what [`Mean::visit`] shows.
+    fn params(&self) -> Vec<Named<'_>> {
+        listed(|v| self.visit(v))
+    }
+
+    /// The same, to change them.
+    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
+        listed_mut(|v| self.visit_mut(v))
+    }
+
+    /// Number of numbers among the parameters.
+    fn num_params(&self) -> usize {
+        count(|v| self.visit(v))
+    }
 }
 
 impl Clone for Box<dyn Mean> {
@@ -82,12 +99,8 @@ impl Mean for Zero {
     fn name(&self) -> &'static str {
         "zero"
     }
-    fn params(&self) -> Vec<Named<'_>> {
-        Vec::new()
-    }
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        Vec::new()
-    }
+    fn visit<'a>(&'a self, _: Visitor<'a, '_>) {}
+    fn visit_mut<'a>(&'a mut self, _: VisitorMut<'a, '_>) {}
     fn evaluate(&self, _: MatRef<f64>, mut out: MatMut<f64>) {
         out.fill(0.0);
     }
@@ -121,11 +134,11 @@ impl Mean for Constant {
     fn name(&self) -> &'static str {
         "constant"
     }
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("constant".into(), &self.constant)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"constant", &self.constant);
     }
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("constant".into(), &mut self.constant)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"constant", &mut self.constant);
     }
     fn evaluate(&self, _: MatRef<f64>, mut out: MatMut<f64>) {
         for (p, c) in self.constant.value().iter().enumerate() {
@@ -163,11 +176,13 @@ impl Mean for Linear {
     fn name(&self) -> &'static str {
         "linear"
     }
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("weights".into(), &self.weights), ("constant".into(), &self.constant)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"weights", &self.weights);
+        visitor(&"constant", &self.constant);
     }
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![("weights".into(), &mut self.weights), ("constant".into(), &mut self.constant)]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"weights", &mut self.weights);
+        visitor(&"constant", &mut self.constant);
     }
     fn evaluate(&self, x: MatRef<f64>, mut out: MatMut<f64>) {
         let d = x.ncols();

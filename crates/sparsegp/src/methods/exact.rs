@@ -82,13 +82,14 @@ impl Method for Exact {
         gemm(k_bar.as_mut(), Accum::Add, alpha.as_ref(), alpha.transpose(), 0.5, par);
         factor.pull_jitter(&mut k_bar);
         let noise: f64 = (0..n).map(|i| k_bar[(i, i)]).sum();
-        let mut gradient = model.gradient_slots();
-        let mut sinks = Cotangents { params: &mut gradient.kernel, x: None, z: None };
+        let mut gradient = vec![0.0; model.num_params()];
+        let parts = model.parts_of(&mut gradient);
+        let mut sinks = Cotangents { params: parts.kernel, x: None, z: None };
         model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), &mut tape, &mut sinks);
-        model.mean.vjp(x.as_ref(), alpha.as_ref(), &mut gradient.mean);
-        gradient.likelihood[0] = noise;
+        model.mean.vjp(x.as_ref(), alpha.as_ref(), parts.mean);
+        parts.likelihood[0] = noise;
         let diagnostics = Diagnostics { jitter: factor.jitter, ..Diagnostics::default() };
-        Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
+        Ok(Evaluation { value, gradient, diagnostics })
     }
 
     fn posterior(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Posterior> {

@@ -10,12 +10,13 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::likelihoods::{Gaussian, Likelihood};
-use crate::linalg::{Jitter, Mat, MatRef, column};
+use crate::linalg::{Jitter, Mat, MatRef, column, sized};
 use crate::means::Mean;
 use crate::methods::{Evaluation, Method};
 use crate::params::{
-    Named, NamedMut, Param, Shape, Transform, free_gradient, free_values, in_group, log_prior,
-    prefixed, set_free_values, unknown,
+    Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, count, free_count,
+    free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed, prefixed_mut,
+    set_free_values, unknown,
 };
 use crate::variational::Variational;
 
@@ -42,34 +43,26 @@ pub struct Model {
 }
 
 /// Gradients of a model's parts, in the order of [`Model::params`].
-#[derive(Clone, Debug, Default)]
-pub struct Gradient {
+#[derive(Debug)]
+pub struct Gradient<'a> {
     /// Kernels, one after the other.
-    pub kernel: Vec<f64>,
+    pub kernel: &'a mut [f64],
     /// Mean function.
-    pub mean: Vec<f64>,
+    pub mean: &'a mut [f64],
     /// Likelihood.
-    pub likelihood: Vec<f64>,
+    pub likelihood: &'a mut [f64],
     /// Inducing points, column by column, one set after the other.
-    pub inducing: Vec<f64>,
+    pub inducing: &'a mut [f64],
     /// q(u).
-    pub q: Vec<f64>,
+    pub q: &'a mut [f64],
 }
 
-impl Gradient {
+impl Gradient<'_> {
     /// Sets the part of the inducing points, where there is one set.
     pub fn set_inducing(&mut self, z: MatRef<f64>) {
-        self.inducing = (0..z.ncols()).flat_map(|q| column(z, q)).copied().collect();
-    }
-
-    /// One vector.
-    pub fn concat(self) -> Vec<f64> {
-        let Self { mut kernel, mean, likelihood, inducing, q } = self;
-        kernel.extend(mean);
-        kernel.extend(likelihood);
-        kernel.extend(inducing);
-        kernel.extend(q);
-        kernel
+        for (q, target) in self.inducing.chunks_exact_mut(z.nrows()).enumerate() {
+            target.copy_from_slice(column(z, q));
+        }
     }
 }
 
@@ -79,23 +72,31 @@ pub fn inducing_param(z: MatRef<f64>) -> Param {
     Param::with(values, Shape::Matrix(z.nrows(), z.ncols()), Transform::Identity)
 }
 
-/// The points in a parameter, M×D.
-fn points(param: &Param) -> Mat<f64> {
+/// The points in a parameter (M×D), into `out`.
+fn points(param: &Param, out: &mut Mat<f64>) {
     let (m, d) = match param.shape() {
         Shape::Matrix(m, d) => (m, d),
         _ => (param.len(), 1),
     };
-    Mat::from_fn(m, d, |i, q| param.value()[q * m + i])
+    sized(out, m, d);
+    for (q, values) in param.value().chunks_exact(m.max(1)).enumerate() {
+        out.col_as_slice_mut(q).copy_from_slice(values);
+    }
 }
 
-/// `name` where there is one, `name[index]` where there are several.
-fn numbered(name: &str, index: usize, of: usize) -> String {
-    if of == 1 { name.to_owned() } else { format!("{name}[{index}]") }
-}
+/// The path of a component: its name where there is one, with the index where there are several
+/// (`kernel`, `kernels[2]`, `inducing.points`, `inducing.points[2]`).
+struct Numbered(&'static str, usize, usize);
 
-/// The path that a kernel's parameters begin with.
-fn kernel_prefix(index: usize, of: usize) -> String {
-    if of == 1 { "kernel".into() } else { format!("kernels[{index}]") }
+impl std::fmt::Display for Numbered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self(name, index, of) = self;
+        match (*of, *name) {
+            (1, name) => f.write_str(name),
+            (_, "kernel") => write!(f, "kernels[{index}]"),
+            (_, name) => write!(f, "{name}[{index}]"),
+        }
+    }
 }
 
 impl Model {
@@ -128,47 +129,62 @@ impl Model {
         self.likelihood.latents() * outputs
     }
 
-    /// Parameters with their paths: `kernel.…` (`kernels[l].…` where there are several), `mean.…`,
+    /// Shows the parameters with their paths: `kernel.…` (`kernels[l].…` where there are several), `mean.…`,
     /// `likelihood.…`, `inducing.points` (`inducing.points[l]`), `q.…`.
-    pub fn params(&self) -> Vec<Named<'_>> {
-        let mut all: Vec<Named<'_>> = Vec::new();
+    pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         for (l, kernel) in self.kernels.iter().enumerate() {
-            all.extend(prefixed(&kernel_prefix(l, self.kernels.len()), kernel.params()));
+            prefixed(&Numbered("kernel", l, self.kernels.len()), visitor, |v| kernel.visit(v));
         }
-        all.extend(prefixed("mean", self.mean.params()));
-        all.extend(prefixed("likelihood", self.likelihood.params()));
-        let sets = self.inducing.len();
-        let path = |l| numbered("inducing.points", l, sets);
-        all.extend(self.inducing.iter().enumerate().map(|(l, z)| (path(l), z)));
-        all.extend(self.q.iter().flat_map(|q| prefixed("q", q.params())));
-        all
+        prefixed(&"mean", visitor, |v| self.mean.visit(v));
+        prefixed(&"likelihood", visitor, |v| self.likelihood.visit(v));
+        for (l, z) in self.inducing.iter().enumerate() {
+            visitor(&Numbered("inducing.points", l, self.inducing.len()), z);
+        }
+        if let Some(q) = &self.q {
+            prefixed(&"q", visitor, |v| q.visit(v));
+        }
+    }
+
+    /// The same, to change them.
+    pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        let (kernels, sets) = (self.kernels.len(), self.inducing.len());
+        for (l, kernel) in self.kernels.iter_mut().enumerate() {
+            prefixed_mut(&Numbered("kernel", l, kernels), visitor, |v| kernel.visit_mut(v));
+        }
+        prefixed_mut(&"mean", visitor, |v| self.mean.visit_mut(v));
+        prefixed_mut(&"likelihood", visitor, |v| self.likelihood.visit_mut(v));
+        for (l, z) in self.inducing.iter_mut().enumerate() {
+            visitor(&Numbered("inducing.points", l, sets), z);
+        }
+        if let Some(q) = &mut self.q {
+            prefixed_mut(&"q", visitor, |v| q.visit_mut(v));
+        }
+    }
+
+    /// The list of what [`Model::visit`] shows.
+    pub fn params(&self) -> Vec<Named<'_>> {
+        listed(|v| self.visit(v))
     }
 
     /// The same, to change them.
     pub fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        let mut all: Vec<NamedMut<'_>> = Vec::new();
-        let (kernels, sets) = (self.kernels.len(), self.inducing.len());
-        for (l, kernel) in self.kernels.iter_mut().enumerate() {
-            all.extend(prefixed(&kernel_prefix(l, kernels), kernel.params_mut()));
-        }
-        all.extend(prefixed("mean", self.mean.params_mut()));
-        all.extend(prefixed("likelihood", self.likelihood.params_mut()));
-        let path = |l| numbered("inducing.points", l, sets);
-        all.extend(self.inducing.iter_mut().enumerate().map(|(l, z)| (path(l), z)));
-        all.extend(self.q.iter_mut().flat_map(|q| prefixed("q", q.params_mut())));
-        all
+        listed_mut(|v| self.visit_mut(v))
     }
 
-    /// A zero gradient of the right lengths.
-    pub fn gradient_slots(&self) -> Gradient {
-        let zeros = |params: Vec<Named<'_>>| vec![0.0; params.iter().map(|(_, p)| p.len()).sum()];
-        Gradient {
-            kernel: vec![0.0; self.kernels.iter().map(|k| k.num_params()).sum()],
-            mean: zeros(self.mean.params()),
-            likelihood: zeros(self.likelihood.params()),
-            inducing: vec![0.0; self.inducing.iter().map(Param::len).sum()],
-            q: self.q.as_ref().map_or_else(Vec::new, |q| zeros(q.params())),
-        }
+    /// Number of numbers among the parameters.
+    pub fn num_params(&self) -> usize {
+        count(|v| self.visit(v))
+    }
+
+    /// The parts of a gradient with respect to all constrained parameters, in the order of
+    /// [`Model::params`].
+    pub fn parts_of<'a>(&self, gradient: &'a mut [f64]) -> Gradient<'a> {
+        let kernels = self.kernels.iter().map(|k| k.num_params()).sum();
+        let (kernel, rest) = gradient.split_at_mut(kernels);
+        let (mean, rest) = rest.split_at_mut(self.mean.num_params());
+        let (likelihood, rest) = rest.split_at_mut(self.likelihood.num_params());
+        let (inducing, q) = rest.split_at_mut(self.inducing.iter().map(Param::len).sum());
+        Gradient { kernel, mean, likelihood, inducing, q }
     }
 
     /// The inducing points, M×D; the first set of several.
@@ -184,10 +200,21 @@ impl Model {
     /// # Errors
     /// [`Error::Invalid`] if the model has none.
     pub fn inducing_set(&self, latent: usize) -> Result<Mat<f64>> {
+        let mut set = Mat::new();
+        self.read_inducing_set(latent, &mut set)?;
+        Ok(set)
+    }
+
+    /// The same, into `out`.
+    ///
+    /// # Errors
+    /// As for [`Model::inducing_set`].
+    pub fn read_inducing_set(&self, latent: usize, out: &mut Mat<f64>) -> Result<()> {
         let none =
             || Error::Invalid(format!("method `{}` needs inducing points", self.method.name()));
         let index = if self.inducing.len() == 1 { 0 } else { latent };
-        self.inducing.get(index).map(points).ok_or_else(none)
+        points(self.inducing.get(index).ok_or_else(none)?, out);
+        Ok(())
     }
 
     /// Sets the parameter at `path`; one number is spread over all of its values.
@@ -227,12 +254,17 @@ impl Model {
 
     /// Free numbers of the parameters that are trained.
     pub fn free_values(&self) -> Vec<f64> {
-        free_values(&self.params())
+        free_values(|v| self.visit(v))
+    }
+
+    /// How many there are.
+    pub fn free_count(&self) -> usize {
+        free_count(|v| self.visit(v))
     }
 
     /// Sets the parameters that are trained from free numbers.
     pub fn set_free_values(&mut self, free: &[f64]) {
-        set_free_values(self.params_mut(), free);
+        set_free_values(|v| self.visit_mut(v), free);
     }
 
     /// How far each free number goes for a typical change of the objective, up to a common factor:
@@ -280,6 +312,14 @@ impl Model {
         self.method.evaluate(self, engine, data)
     }
 
+    /// Adds the slopes of the log prior to a gradient with respect to all constrained parameters, and
+    /// writes that with respect to the free numbers into `free`. Returns the log prior.
+    pub fn free_gradient(&self, constrained: &mut [f64], free: &mut [f64]) -> f64 {
+        let prior = log_prior(|v| self.visit(v), constrained);
+        free_gradient(|v| self.visit(v), constrained, free);
+        prior
+    }
+
     /// Objective plus log prior, and the gradient with respect to the free numbers.
     ///
     /// # Errors
@@ -290,9 +330,8 @@ impl Model {
         data: &dyn Source,
     ) -> Result<(Evaluation, Vec<f64>)> {
         let mut evaluation = self.evaluate(engine, data)?;
-        let params = self.params();
-        evaluation.value += log_prior(&params, &mut evaluation.gradient);
-        let gradient = free_gradient(&params, &evaluation.gradient);
+        let mut gradient = vec![0.0; self.free_count()];
+        evaluation.value += self.free_gradient(&mut evaluation.gradient, &mut gradient);
         let value = evaluation.value;
         if !value.is_finite() {
             return Err(Error::NonFinite { what: "the objective".into(), value });

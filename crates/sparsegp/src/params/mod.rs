@@ -14,6 +14,7 @@ pub use transform::Transform;
 
 use crate::error::{Error, Result, nearest};
 use serde_json::{Value, json};
+use std::fmt::Display;
 
 /// Shape of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,11 @@ impl Param {
     /// Constrained values; a matrix column by column.
     pub fn value(&self) -> &[f64] {
         &self.value
+    }
+
+    /// The same, to change them within the transform's range.
+    pub(crate) fn value_mut(&mut self) -> &mut [f64] {
+        &mut self.value
     }
 
     /// The value of a scalar (the first of several).
@@ -210,60 +216,111 @@ pub type Named<'a> = (String, &'a Param);
 /// A path with its parameter, to change it.
 pub type NamedMut<'a> = (String, &'a mut Param);
 
-/// Puts `prefix.` before every path.
-pub fn prefixed<P>(
-    prefix: &str,
-    params: impl IntoIterator<Item = (String, P)>,
-) -> impl Iterator<Item = (String, P)> {
-    params.into_iter().map(move |(path, param)| (format!("{prefix}.{path}"), param))
+/// Is shown every parameter of a component, in order, with its path within the component. Components
+/// list their parameters by visits, because training asks for them at every step and a visit needs no
+/// memory; [`listed`] makes a list of it.
+pub type Visitor<'a, 'v> = &'v mut (dyn FnMut(&dyn Display, &'a Param) + 'v);
+/// The same, to change them.
+pub type VisitorMut<'a, 'v> = &'v mut (dyn FnMut(&dyn Display, &'a mut Param) + 'v);
+
+/// What a component shows its visitor.
+pub fn listed<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<Named<'a>> {
+    let mut all = Vec::new();
+    visit(&mut |path, param| all.push((path.to_string(), param)));
+    all
+}
+
+/// The same, to change them.
+pub fn listed_mut<'a>(visit: impl FnOnce(VisitorMut<'a, '_>)) -> Vec<NamedMut<'a>> {
+    let mut all = Vec::new();
+    visit(&mut |path, param| all.push((path.to_string(), param)));
+    all
+}
+
+/// How many numbers a component shows its visitor.
+pub fn count<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> usize {
+    let mut count = 0;
+    visit(&mut |_, param| count += param.len());
+    count
+}
+
+/// Shows a visitor the parameters of a part, with `prefix.` before every path.
+pub fn prefixed<'a>(
+    prefix: &dyn Display,
+    visitor: Visitor<'a, '_>,
+    visit: impl FnOnce(Visitor<'a, '_>),
+) {
+    visit(&mut |path, param| visitor(&format_args!("{prefix}.{path}"), param));
+}
+
+/// The same, to change them.
+pub fn prefixed_mut<'a>(
+    prefix: &dyn Display,
+    visitor: VisitorMut<'a, '_>,
+    visit: impl FnOnce(VisitorMut<'a, '_>),
+) {
+    visit(&mut |path, param| visitor(&format_args!("{prefix}.{path}"), param));
 }
 
 /// Free numbers of the parameters that are not frozen, in order.
-pub fn free_values(params: &[Named<'_>]) -> Vec<f64> {
-    params
-        .iter()
-        .filter(|(_, p)| !p.frozen)
-        .flat_map(|(_, p)| p.value.iter().map(|v| p.transform.to_free(*v)))
-        .collect()
+pub fn free_values<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<f64> {
+    let mut free = Vec::new();
+    visit(&mut |_, p| {
+        if !p.frozen {
+            free.extend(p.value.iter().map(|v| p.transform.to_free(*v)));
+        }
+    });
+    free
+}
+
+/// How many free numbers there are.
+pub fn free_count<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> usize {
+    let mut count = 0;
+    visit(&mut |_, p| count += if p.frozen { 0 } else { p.len() });
+    count
 }
 
 /// Sets the parameters that are not frozen from free numbers ([`free_values`]' inverse).
-pub fn set_free_values(params: Vec<NamedMut<'_>>, free: &[f64]) {
+pub fn set_free_values<'a>(visit: impl FnOnce(VisitorMut<'a, '_>), free: &[f64]) {
     let mut rest = free;
-    for (_, p) in params {
+    visit(&mut |_, p| {
         if p.frozen {
-            continue;
+            return;
         }
         let (own, tail) = rest.split_at(p.value.len());
         rest = tail;
         for (value, free) in p.value.iter_mut().zip(own) {
             *value = p.transform.to_constrained(*free);
         }
-    }
+    });
     debug_assert!(rest.is_empty());
 }
 
 /// Gradient with respect to the free numbers of the parameters that are not frozen, from the
-/// gradient with respect to every constrained value (same order).
-pub fn free_gradient(params: &[Named<'_>], constrained: &[f64]) -> Vec<f64> {
-    let mut gradient = Vec::with_capacity(constrained.len());
-    let mut rest = constrained;
-    for (_, p) in params {
+/// gradient with respect to every constrained value (same order), into `free`.
+pub fn free_gradient<'a>(
+    visit: impl FnOnce(Visitor<'a, '_>),
+    constrained: &[f64],
+    free: &mut [f64],
+) {
+    let (mut rest, mut at) = (constrained, 0);
+    visit(&mut |_, p| {
         let (own, tail) = rest.split_at(p.value.len());
         rest = tail;
         if !p.frozen {
-            gradient.extend(own.iter().zip(&p.value).map(|(g, v)| g * p.transform.slope_at(*v)));
+            let targets = free[at..].iter_mut().zip(own).zip(&p.value);
+            targets.for_each(|((t, g), v)| *t = g * p.transform.slope_at(*v));
+            at += own.len();
         }
-    }
-    gradient
+    });
+    debug_assert_eq!(at, free.len());
 }
 
 /// Sum of the log prior densities; adds its gradient with respect to the constrained values (frozen
 /// parameters included in the value: they are part of the posterior density).
-pub fn log_prior(params: &[Named<'_>], gradient: &mut [f64]) -> f64 {
-    let mut total = 0.0;
-    let mut offset = 0;
-    for (_, p) in params {
+pub fn log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>), gradient: &mut [f64]) -> f64 {
+    let (mut total, mut offset) = (0.0, 0);
+    visit(&mut |_, p| {
         if let Some(prior) = &p.prior {
             for (value, g) in p.value.iter().zip(&mut gradient[offset..]) {
                 total += prior.log_density(*value);
@@ -271,7 +328,7 @@ pub fn log_prior(params: &[Named<'_>], gradient: &mut [f64]) -> f64 {
             }
         }
         offset += p.value.len();
-    }
+    });
     total
 }
 

@@ -6,7 +6,20 @@ use crate::error::Result;
 use crate::methods::{Step, Uncollapsed};
 use crate::model::Model;
 use crate::optim::Objective;
-use crate::params::{free_gradient, log_prior};
+use crate::variational::Variational;
+
+/// Memory that is kept from iteration to iteration.
+#[derive(Default)]
+pub(super) struct Workspace {
+    /// The last pass with gradients.
+    pub(super) step: Step,
+    /// The last pass that looked whether q had moved too far.
+    probe: Step,
+    /// Slopes of all constrained parameters.
+    slopes: Vec<f64>,
+    /// q before it moved.
+    before: Option<Variational>,
+}
 
 /// The bound of one minibatch, negated, as Adam sees it.
 pub(super) struct OneBatch<'a> {
@@ -14,28 +27,28 @@ pub(super) struct OneBatch<'a> {
     pub(super) method: &'a Uncollapsed,
     pub(super) engine: &'a dyn Engine,
     pub(super) batch: &'a Minibatch,
-    /// The last pass that succeeded.
-    pub(super) step: Option<Step>,
+    pub(super) memory: &'a mut Workspace,
+    /// Whether the last pass succeeded.
+    pub(super) passed: bool,
     pub(super) failures: usize,
 }
 
 impl Objective for OneBatch<'_> {
     fn dim(&self) -> usize {
-        self.model.params().iter().filter(|(_, p)| !p.frozen).map(|(_, p)| p.len()).sum()
+        self.model.free_count()
     }
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
         self.model.set_free_values(x);
-        self.step = None;
-        let pass = self.method.step(self.model, self.engine, self.batch, Want::Gradients);
-        let mut step = pass.inspect_err(|e| self.failures += usize::from(e.is_recoverable()))?;
-        let params = self.model.params();
-        let mut slopes = step.gradient(self.model);
-        let value = step.value + log_prior(&params, &mut slopes);
-        for (target, slope) in gradient.iter_mut().zip(free_gradient(&params, &slopes)) {
-            *target = -slope;
-        }
-        self.step = Some(step);
+        let Workspace { step, slopes, .. } = &mut *self.memory;
+        let want = Want::Gradients;
+        let pass = self.method.renew(step, self.model, self.engine, self.batch, want);
+        self.passed = pass.is_ok();
+        pass.inspect_err(|e| self.failures += usize::from(e.is_recoverable()))?;
+        slopes.resize(self.model.num_params(), 0.0);
+        step.gradient(self.model, slopes);
+        let value = step.value + self.model.free_gradient(slopes, gradient);
+        gradient.iter_mut().for_each(|slope| *slope = -*slope);
         Ok(-value)
     }
 }
@@ -43,36 +56,42 @@ impl Objective for OneBatch<'_> {
 /// Halvings of a natural-gradient step before it is given up.
 const HALVINGS: usize = 20;
 
-/// Moves q by a natural-gradient step from what `step` saw. Returns how often the rate was halved;
-/// `None` if no step was possible.
+/// Moves q by a natural-gradient step from what the last pass saw. Returns how often the rate was
+/// halved; `None` if no step was possible.
 pub(super) fn move_q(
     model: &mut Model,
     method: &Uncollapsed,
     engine: &dyn Engine,
     batch: &Minibatch,
-    step: &Step,
-    rate: f64,
+    memory: &mut Workspace,
+    mut rate: f64,
 ) -> Result<Option<usize>> {
-    let before = model.q.clone();
+    let Workspace { step, probe, before, .. } = memory;
     // with Gaussian noise the bound is a constant − KL(q‖q*), which falls all along the straight line
     // to q* in the natural parameters: no step up to 1 overshoots
     let certain = model.likelihood.as_gaussian().is_some();
-    let mut rate = rate;
+    if !certain && let Some(q) = &model.q {
+        before.get_or_insert_with(|| q.clone()).copy_from(q);
+    }
     for halvings in 0..=HALVINGS {
         match step.natural(model, rate) {
             Ok(()) if certain => return Ok(Some(halvings)),
-            Ok(()) => match method.step(model, engine, batch, Want::Value) {
-                Ok(moved) if moved.value >= step.value - 1e-10 * step.value.abs() => {
-                    return Ok(Some(halvings));
+            Ok(()) => {
+                match method.renew(probe, model, engine, batch, Want::Value) {
+                    Ok(()) if probe.value >= step.value - 1e-10 * step.value.abs() => {
+                        return Ok(Some(halvings));
+                    }
+                    Ok(()) => {}
+                    Err(error) if error.is_recoverable() => {}
+                    Err(error) => return Err(error),
                 }
-                Ok(_) => {}
-                Err(error) if error.is_recoverable() => {}
-                Err(error) => return Err(error),
-            },
+                if let (Some(q), Some(before)) = (&mut model.q, &*before) {
+                    q.copy_from(before);
+                }
+            }
             Err(error) if error.is_recoverable() => {}
             Err(error) => return Err(error),
         }
-        model.q.clone_from(&before);
         rate *= 0.5;
     }
     Ok(None)

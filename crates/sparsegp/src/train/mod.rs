@@ -157,7 +157,7 @@ impl Negated<'_> {
 
 impl Objective for Negated<'_> {
     fn dim(&self) -> usize {
-        self.model.free_values().len()
+        self.model.free_count()
     }
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {

@@ -5,7 +5,7 @@
 //! is tried with its full rate and, where the likelihood is not Gaussian noise, kept only if the
 //! bound of this minibatch did not fall: else the rate is halved, up to twenty times.
 
-use super::minibatch::{OneBatch, move_q};
+use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{Event, Observer, StochasticOptions, TracePoint, TrainReport, hyperparameters};
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::Engine;
@@ -203,7 +203,7 @@ impl Run<'_> {
             }
         };
         let (clock, earlier) = (Instant::now(), state.seconds);
-        let mut batch = Minibatch::default();
+        let (mut batch, mut memory) = (Minibatch::default(), Workspace::default());
         let mut saved = Instant::now();
         let stopped = loop {
             if state.position.epoch as usize >= epochs {
@@ -216,7 +216,7 @@ impl Run<'_> {
                 break "interrupted; what was learnt so far is kept".into();
             }
             batches.next(&mut batch)?;
-            let value = self.iterate(model, &batch, &mut state)?;
+            let value = self.iterate(model, &batch, &mut memory, &mut state)?;
             let rows = batch.rows.rows() as f64;
             state.epoch.0 += value * rows;
             state.epoch.1 += rows;
@@ -287,6 +287,7 @@ impl Run<'_> {
         &self,
         model: &mut Model,
         batch: &Minibatch,
+        memory: &mut Workspace,
         state: &mut TrainingState,
     ) -> Result<f64> {
         let mut objective = OneBatch {
@@ -294,22 +295,25 @@ impl Run<'_> {
             method: self.method,
             engine: self.engine,
             batch,
-            step: None,
+            memory,
+            passed: false,
             failures: 0,
         };
         let mut value = state.adam.step(&mut objective)?.value;
-        if objective.step.is_none() && objective.failures == 0 {
+        if !objective.passed && objective.failures == 0 {
             // without hyperparameters to train Adam has converged and does not look; q has not
             let x = state.adam.x().to_vec();
             value = objective.evaluate(&x, &mut vec![0.0; x.len()])?;
         }
         state.failures += objective.failures;
         state.iterations += 1;
-        let Some(step) = objective.step else { return Ok(-value) };
-        state.diagnostics = step.diagnostics;
+        if !objective.passed {
+            return Ok(-value);
+        }
+        state.diagnostics = memory.step.diagnostics;
         if let Some(rate) = self.natural {
             let rate = rate * state.adam.options.schedule.factor(state.iterations - 1);
-            let halvings = move_q(model, self.method, self.engine, batch, &step, rate)?;
+            let halvings = move_q(model, self.method, self.engine, batch, memory, rate)?;
             state.shortened += usize::from(halvings != Some(0));
         }
         Ok(-value)

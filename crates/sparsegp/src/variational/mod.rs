@@ -8,13 +8,14 @@
 
 mod natural;
 
-pub use natural::{Statistics, natural_step};
+pub use natural::{NaturalStep, Statistics};
 
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Accum, Cholesky, Mat, MatRef, Par, column, gemm, par_for, solve_lower, solve_lower_transpose,
+    Accum, Cholesky, Mat, MatRef, clear_upper, column, gemm, par_for, product, sized, solve_lower,
+    solve_lower_transpose,
 };
-use crate::params::{Named, NamedMut, Param, Shape, Transform};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use std::ops::Range;
 
 /// q(u) of all latent functions.
@@ -39,6 +40,21 @@ pub struct Parts {
     pub mean: Mat<f64>,
     /// Roots.
     pub roots: Vec<Mat<f64>>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self { mean: Mat::new(), roots: Vec::new() }
+    }
+}
+
+impl Parts {
+    /// Gives it a shape; the contents are arbitrary.
+    pub fn sized(&mut self, points: usize, latents: usize) {
+        sized(&mut self.mean, points, latents);
+        self.roots.resize_with(latents, Mat::new);
+        self.roots.iter_mut().for_each(|root| sized(root, points, points));
+    }
 }
 
 impl Variational {
@@ -104,18 +120,18 @@ impl Variational {
         self
     }
 
-    /// Parameters with their paths: `mu`, `sqrt` and, if it has them, `v`.
-    pub fn params(&self) -> Vec<Named<'_>> {
-        let mut all = vec![("mu".into(), &self.mu), ("sqrt".into(), &self.sqrt)];
-        all.extend(self.v.iter().map(|v| ("v".into(), v)));
-        all
+    /// Shows the parameters with their paths: `mu`, `sqrt` and, if it has them, `v`.
+    pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"mu", &self.mu);
+        visitor(&"sqrt", &self.sqrt);
+        self.v.iter().for_each(|v| visitor(&"v", v));
     }
 
     /// The same, to change them.
-    pub fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        let mut all = vec![("mu".into(), &mut self.mu), ("sqrt".into(), &mut self.sqrt)];
-        all.extend(self.v.iter_mut().map(|v| ("v".into(), v)));
-        all
+    pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"mu", &mut self.mu);
+        visitor(&"sqrt", &mut self.sqrt);
+        self.v.iter_mut().for_each(|v| visitor(&"v", v));
     }
 
     /// Number of inducing points M.
@@ -152,40 +168,63 @@ impl Variational {
     pub fn root(&self, latent: usize) -> Mat<f64> {
         let m = self.points();
         let mut root = Mat::zeros(m, m);
-        if self.is_diagonal() {
-            for i in 0..m {
-                root[(i, i)] = self.sqrt.value()[latent * m + i];
-            }
-            return root;
-        }
-        let size = m * (m + 1) / 2;
+        self.read_root(latent, &mut root);
+        root
+    }
+
+    /// The same, into an M×M matrix.
+    fn read_root(&self, latent: usize, root: &mut Mat<f64>) {
+        let m = self.points();
+        let diagonal = self.is_diagonal();
+        let size = if diagonal { m } else { m * (m + 1) / 2 };
         let mut rest = &self.sqrt.value()[latent * size..(latent + 1) * size];
         for j in 0..m {
-            let (column, tail) = rest.split_at(m - j);
-            root.col_as_slice_mut(j)[j..].copy_from_slice(column);
+            let (own, tail) = rest.split_at(if diagonal { 1 } else { m - j });
+            let target = root.col_as_slice_mut(j);
+            target[..j].fill(0.0);
+            target[j..j + own.len()].copy_from_slice(own);
+            target[j + own.len()..].fill(0.0);
             rest = tail;
         }
-        root
     }
 
     /// Whitened means and roots of some latent functions that share Kuu with this factor.
     pub fn whitened(&self, latents: Range<usize>, factor: &Cholesky) -> Parts {
-        let m = self.points();
-        let mut mean =
-            Mat::from_fn(m, latents.len(), |i, l| self.mu.value()[(latents.start + l) * m + i]);
-        let mut roots: Vec<Mat<f64>> = latents.map(|l| self.root(l)).collect();
-        if !self.whitened {
-            let (l, par) = (factor.l.as_ref(), par_for(m));
-            solve_lower(l, mean.as_mut(), par);
-            for root in &mut roots {
-                solve_lower(l, root.as_mut(), par);
-                clear_upper(root);
-            }
-        }
-        Parts { mean, roots }
+        let mut parts = Parts::default();
+        self.read_whitened(latents, factor, &mut parts);
+        parts
     }
 
-    /// Writes whitened means and roots of some latent functions back into what is stored.
+    /// The same, into `out`.
+    pub fn read_whitened(&self, latents: Range<usize>, factor: &Cholesky, out: &mut Parts) {
+        let m = self.points();
+        out.sized(m, latents.len());
+        for (at, latent) in latents.enumerate() {
+            let own = &self.mu.value()[latent * m..(latent + 1) * m];
+            out.mean.col_as_slice_mut(at).copy_from_slice(own);
+            self.read_root(latent, &mut out.roots[at]);
+        }
+        if !self.whitened {
+            let (l, par) = (factor.l.as_ref(), par_for(m));
+            solve_lower(l, out.mean.as_mut(), par);
+            for root in &mut out.roots {
+                solve_lower(l, root.as_mut(), par);
+                clear_upper(root.as_mut());
+            }
+        }
+    }
+
+    /// Takes the values of another q of the same shapes.
+    pub fn copy_from(&mut self, other: &Self) {
+        self.mu.value_mut().copy_from_slice(other.mu.value());
+        self.sqrt.value_mut().copy_from_slice(other.sqrt.value());
+        if let (Some(own), Some(other)) = (&mut self.v, &other.v) {
+            own.value_mut().copy_from_slice(other.value());
+        }
+    }
+
+    /// Writes whitened means and roots of some latent functions back into what is stored. `parts` may
+    /// be changed.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the covariances are diagonal.
@@ -193,7 +232,7 @@ impl Variational {
         &mut self,
         latents: Range<usize>,
         factor: &Cholesky,
-        parts: &Parts,
+        parts: &mut Parts,
     ) -> Result<()> {
         if self.is_diagonal() {
             return Err(Error::Invalid(
@@ -201,19 +240,23 @@ impl Variational {
             ));
         }
         let m = self.points();
-        let size = m * (m + 1) / 2;
-        let (mut mu, mut sqrt) = (self.mu.value().to_vec(), self.sqrt.value().to_vec());
-        let stored = |a: MatRef<f64>| {
-            if self.whitened { a.to_owned() } else { crate::linalg::product(factor.l.as_ref(), a) }
-        };
-        let mean = stored(parts.mean.as_ref());
-        for (at, latent) in latents.enumerate() {
-            mu[latent * m..(latent + 1) * m].copy_from_slice(column(mean.as_ref(), at));
-            let root = stored(parts.roots[at].as_ref());
-            sqrt[latent * size..(latent + 1) * size].copy_from_slice(&packed(root.as_ref()));
+        if !self.whitened {
+            let stored = |a: &Mat<f64>| product(factor.l.as_ref(), a.as_ref());
+            parts.mean = stored(&parts.mean);
+            parts.roots.iter_mut().for_each(|root| *root = stored(root));
         }
-        self.mu.set("q.mu", &mu)?;
-        self.sqrt.set("q.sqrt", &sqrt)
+        let size = m * (m + 1) / 2;
+        for (at, latent) in latents.enumerate() {
+            let mean = column(parts.mean.as_ref(), at);
+            self.mu.value_mut()[latent * m..(latent + 1) * m].copy_from_slice(mean);
+            let mut rest = &mut self.sqrt.value_mut()[latent * size..(latent + 1) * size];
+            for j in 0..m {
+                let (target, tail) = rest.split_at_mut(m - j);
+                target.copy_from_slice(&column(parts.roots[at].as_ref(), j)[j..]);
+                rest = tail;
+            }
+        }
+        Ok(())
     }
 
     /// Pulls adjoints of the whitened means and roots (of which the lower triangles are read) back to
@@ -225,14 +268,14 @@ impl Variational {
         latents: Range<usize>,
         factor: &Cholesky,
         parts: &Parts,
-        mut bars: Parts,
+        bars: &mut Parts,
         psi: &mut Mat<f64>,
         gradient: &mut [f64],
     ) {
         let m = self.points();
         let par = par_for(m);
-        bars.roots.iter_mut().for_each(clear_upper);
         if !self.whitened {
+            bars.roots.iter_mut().for_each(|root| clear_upper(root.as_mut()));
             let add = |psi: &mut Mat<f64>, a: &Mat<f64>, b: &Mat<f64>| {
                 gemm(psi.as_mut(), Accum::Add, a.as_ref(), b.transpose(), 1.0, par);
             };
@@ -276,17 +319,4 @@ pub fn kl(mean: &[f64], root: MatRef<f64>) -> f64 {
 /// A lower triangle column by column, from the diagonal down.
 fn packed(a: MatRef<f64>) -> Vec<f64> {
     (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)])).collect()
-}
-
-pub(crate) fn clear_upper(a: &mut Mat<f64>) {
-    for j in 1..a.ncols() {
-        a.col_as_slice_mut(j)[..j].fill(0.0);
-    }
-}
-
-/// a·b for lower-triangular b.
-pub(crate) fn times_lower(a: MatRef<f64>, b: MatRef<f64>, par: Par) -> Mat<f64> {
-    let mut out = Mat::zeros(a.nrows(), b.ncols());
-    crate::linalg::times_triangular(out.as_mut(), Accum::Replace, a, b, false, par);
-    out
 }

@@ -12,51 +12,93 @@
 
 use super::Parts;
 use crate::error::Result;
-use crate::linalg::{Cholesky, Jitter, Mat, MatRef, inner_gram, invert_lower, par_for, product};
+use crate::linalg::{
+    Accum, InverseRoot, Jitter, Mat, MatRef, gemm, inner_gram, invert_lower, par_for, sized,
+};
 
 /// What the rows say about q of some latent functions.
-#[derive(Clone, Debug)]
-pub struct Statistics {
+#[derive(Clone, Copy, Debug)]
+pub struct Statistics<'a> {
     /// Φa, M×l.
-    pub phi_a: Mat<f64>,
-    /// Φ diag(b) Φᵀ of each, both triangles.
-    pub grams: Vec<Mat<f64>>,
+    pub phi_a: MatRef<'a, f64>,
+    /// Φ diag(b) Φᵀ of each; lower triangles are read.
+    pub grams: &'a [Mat<f64>],
 }
 
-/// The whitened q after a natural-gradient step of size `rate` (0 < ρ ≤ 1).
-///
-/// # Errors
-/// [`crate::Error::NotPositiveDefinite`] if the new precision is none: the rows' curvature is negative
-/// (likelihoods that are not log-concave) and the step too long.
-pub fn natural_step(q: &Parts, rows: &Statistics, rate: f64) -> Result<Parts> {
-    let m = q.mean.nrows();
-    let mut mean = q.mean.clone();
-    let mut roots = Vec::with_capacity(q.roots.len());
-    for (l, (root, gram)) in q.roots.iter().zip(&rows.grams).enumerate() {
-        let precision = new_precision(root.as_ref(), gram.as_ref(), rate);
-        let what = "the precision of q after a natural-gradient step";
-        let root = Cholesky::inverse_root(precision.as_ref(), Jitter::Absolute(0.0), what)?;
-        let pull = Mat::from_fn(m, 1, |i, _| rate * (rows.phi_a[(i, l)] - q.mean[(i, l)]));
-        let shift = product(root.as_ref(), product(root.transpose(), pull.as_ref()).as_ref());
-        (0..m).for_each(|i| mean[(i, l)] += shift[(i, 0)]);
-        roots.push(root);
-    }
-    Ok(Parts { mean, roots })
+/// Makes natural-gradient steps, with the memory they take.
+#[derive(Clone, Debug)]
+pub struct NaturalStep {
+    inverse: Mat<f64>,
+    precision: Mat<f64>,
+    root: InverseRoot,
+    /// M×1.
+    pull: Mat<f64>,
+    rotated: Mat<f64>,
 }
 
-/// Lower triangle of (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).
-fn new_precision(root: MatRef<f64>, gram: MatRef<f64>, rate: f64) -> Mat<f64> {
-    let m = root.nrows();
-    let mut precision = if rate < 1.0 {
-        inner_gram(invert_lower(root, par_for(m)).as_ref(), par_for(m))
-    } else {
-        Mat::zeros(m, m)
-    };
-    for j in 0..m {
-        for (i, p) in precision.col_as_slice_mut(j).iter_mut().enumerate() {
-            *p *= 1.0 - rate;
-            *p += rate * (f64::from(u8::from(i == j)) - 2.0 * gram[(i, j)]);
+impl Default for NaturalStep {
+    fn default() -> Self {
+        Self {
+            inverse: Mat::new(),
+            precision: Mat::new(),
+            root: InverseRoot::default(),
+            pull: Mat::new(),
+            rotated: Mat::new(),
         }
     }
-    precision
+}
+
+impl NaturalStep {
+    /// The whitened q after a step of size `rate` (0 < ρ ≤ 1), into `out`.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] if the new precision is none: the rows' curvature is
+    /// negative (likelihoods that are not log-concave) and the step too long.
+    pub fn make(
+        &mut self,
+        q: &Parts,
+        rows: Statistics<'_>,
+        rate: f64,
+        out: &mut Parts,
+    ) -> Result<()> {
+        let (m, latents) = (q.mean.nrows(), q.mean.ncols());
+        out.sized(m, latents);
+        sized(&mut self.pull, m, 1);
+        sized(&mut self.rotated, m, 1);
+        for l in 0..latents {
+            self.new_precision(q.roots[l].as_ref(), rows.grams[l].as_ref(), rate);
+            let what = "the precision of q after a natural-gradient step";
+            let jitter = Jitter::Absolute(0.0);
+            self.root.of(self.precision.as_ref(), jitter, what, &mut out.roots[l])?;
+            for i in 0..m {
+                self.pull[(i, 0)] = rate * (rows.phi_a[(i, l)] - q.mean[(i, l)]);
+                out.mean[(i, l)] = q.mean[(i, l)];
+            }
+            let (root, par) = (out.roots[l].as_ref(), par_for(m));
+            let (pull, rotated) = (self.pull.as_ref(), self.rotated.as_mut());
+            gemm(rotated, Accum::Replace, root.transpose(), pull, 1.0, par);
+            let mean = out.mean.as_mut().subcols_mut(l, 1);
+            gemm(mean, Accum::Add, root, self.rotated.as_ref(), 1.0, par);
+        }
+        Ok(())
+    }
+
+    /// Lower triangle of (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).
+    fn new_precision(&mut self, root: MatRef<f64>, gram: MatRef<f64>, rate: f64) {
+        let m = root.nrows();
+        sized(&mut self.precision, m, m);
+        if rate < 1.0 {
+            sized(&mut self.inverse, m, m);
+            invert_lower(self.inverse.as_mut(), root, par_for(m));
+            inner_gram(self.precision.as_mut(), self.inverse.as_ref(), par_for(m));
+        } else {
+            self.precision.fill(0.0);
+        }
+        for j in 0..m {
+            for (i, p) in self.precision.col_as_slice_mut(j).iter_mut().enumerate().skip(j) {
+                *p *= 1.0 - rate;
+                *p += rate * (f64::from(u8::from(i == j)) - 2.0 * gram[(i, j)]);
+            }
+        }
+    }
 }

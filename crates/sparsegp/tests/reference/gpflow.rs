@@ -129,7 +129,7 @@ pub fn exact(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
     let evaluation = evaluate(&model, &data)?;
     let posterior = own(model.posterior(&Cpu::default(), &data))?;
     let mut penalised = evaluation.gradient.clone();
-    let prior = log_prior(&model.params(), &mut penalised);
+    let prior = log_prior(|v| model.visit(v), &mut penalised);
     for (field, reference) in entries(get(json, "outputs")?)? {
         if NOT_COMPARED.contains(&field.as_str()) {
             continue;

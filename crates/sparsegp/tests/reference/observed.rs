@@ -11,7 +11,7 @@ use sparsegp::likelihoods::softmax::Softmax;
 use sparsegp::likelihoods::{Extra, Likelihood, Slopes, Target};
 use sparsegp::linalg::Mat;
 use sparsegp::model::Posterior;
-use sparsegp::params::{Named, NamedMut};
+use sparsegp::params::{Visitor, VisitorMut};
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
@@ -55,11 +55,11 @@ impl Likelihood for ByRow {
     fn extra(&self) -> Option<Extra> {
         Some(Extra { name: "row", default: None })
     }
-    fn params(&self) -> Vec<Named<'_>> {
-        self.inner.params()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        self.inner.visit(visitor);
     }
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        self.inner.params_mut()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        self.inner.visit_mut(visitor);
     }
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
         self.inner.initialise(targets)

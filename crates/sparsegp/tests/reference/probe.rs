@@ -5,7 +5,7 @@ use serde_json::Value;
 use sparsegp::engine::{Block, Local, Plan, Slope, Slopes};
 use sparsegp::kernels::{Cotangents, Kernel, Tape};
 use sparsegp::linalg::{Mat, MatMut, MatRef};
-use sparsegp::params::{Named, NamedMut};
+use sparsegp::params::{Visitor, VisitorMut};
 use std::sync::{Arc, Mutex};
 
 /// Cotangents in the order in which they came.
@@ -39,12 +39,12 @@ impl Kernel for Spy {
         self.inner.name()
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        self.inner.params()
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        self.inner.visit(visitor);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        self.inner.params_mut()
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        self.inner.visit_mut(visitor);
     }
 
     fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, out: MatMut<f64>, tape: &mut Tape) {

@@ -15,10 +15,11 @@ use std::path::Path;
 
 /// Names of a kernel's gradients and of Z's, as [`hyper`] wants them.
 fn named(model: &Model, kernel: &[f64], z: &Mat<f64>) -> Vec<(String, Vec<f64>)> {
-    let mut gradient = model.gradient_slots();
-    gradient.kernel.copy_from_slice(kernel);
-    gradient.set_inducing(z.as_ref());
-    gradient_by_path(model, &gradient.concat())
+    let mut gradient = vec![0.0; model.num_params()];
+    let mut parts = model.parts_of(&mut gradient);
+    parts.kernel.copy_from_slice(kernel);
+    parts.set_inducing(z.as_ref());
+    gradient_by_path(model, &gradient)
 }
 
 /// Rows `cuts[k]..cuts[k + 1]`.

@@ -217,7 +217,7 @@ pub fn natural(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         let mut model = problem.model.clone();
         let method = model.method.uncollapsed().ok_or("the method has no q")?;
         for _ in 0..steps {
-            let step = own(method.step(&model, &engine, &rows, Want::Statistics))?;
+            let mut step = own(method.step(&model, &engine, &rows, Want::Statistics))?;
             own(step.natural(&mut model, rate))?;
         }
         let q = model.q.as_ref().ok_or("no q")?;

@@ -99,7 +99,8 @@ impl Seen<'_> {
                 "v_bar" => self.slope("q.v")?,
                 "log_v_bar" => {
                     // v is the last parameter and the exponential of a free number
-                    let free = free_gradient(&self.model.params(), &self.gradient);
+                    let mut free = vec![0.0; self.model.free_count()];
+                    free_gradient(|v| self.model.visit(v), &self.gradient, &mut free);
                     vec![*free.last().ok_or("no free numbers")?]
                 }
                 "Kuu_bar" => by_rows(only(&self.log.own)?.as_ref()),

@@ -12,7 +12,7 @@ use crate::svgp::prediction;
 use crate::trained::{Problem, check_known};
 use serde_json::Value;
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, LatentBlock, LatentSlopes, Pointwise, Process, Want,
+    CholeskyBasis, Cpu, Engine, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
 };
 use sparsegp::kernels::{Cotangents, Tape};
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
@@ -118,12 +118,14 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
     let rows = AtPoint {
         likelihood: &*model.likelihood,
-        params: model.likelihood.params().iter().map(|(_, p)| p.len()).sum(),
+        params: model.likelihood.num_params(),
         conditional,
     };
     let process = Process { kernel, z: z.as_ref(), basis: &basis, mean: v.as_ref(), roots: &[] };
     let (mean, data) = (&*model.mean, &problem.data);
-    let mut passed = own(Cpu::default().pass(&[process], mean, &rows, data, 1.0, Want::Gradients))?;
+    let mut passed = Passed::default();
+    let engine = Cpu::default();
+    own(engine.pass(&[process], mean, &rows, data, 1.0, Want::Gradients, &mut passed))?;
     let sums = passed.processes.pop().ok_or("one process")?;
     // Φ̄Φᵀ = V(Φa)ᵀ − 2Φ diag(c) Φᵀ
     let gram_c = sums.gram_c.ok_or("no Gram matrix of the slopes in r")?;
@@ -133,12 +135,13 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     let (mut by_kernel, mut by_z) = (sums.kernel, sums.z);
     let mut sinks = Cotangents { params: &mut by_kernel, x: Some(by_z.as_mut()), z: None };
     kernel.vjp(z.as_ref(), None, kuu.as_ref(), kuu_bar.as_mut(), &mut tape, &mut sinks);
-    let mut slots = model.gradient_slots();
-    slots.kernel = by_kernel;
-    slots.mean = passed.mean;
-    slots.likelihood = passed.sums[1..].to_vec();
-    slots.set_inducing(by_z.as_ref());
-    let mut gradient = gradient_by_path(model, &slots.concat());
+    let mut slopes = vec![0.0; model.num_params()];
+    let mut parts = model.parts_of(&mut slopes);
+    parts.kernel.copy_from_slice(&by_kernel);
+    parts.mean.copy_from_slice(&passed.mean);
+    parts.likelihood.copy_from_slice(&passed.sums[1..]);
+    parts.set_inducing(by_z.as_ref());
+    let mut gradient = gradient_by_path(model, &slopes);
     let v_bar = Mat::from_fn(m, v.ncols(), |i, j| sums.phi_a[(i, j)] - v[(i, j)]);
     gradient.push(("V".into(), crate::support::by_rows(v_bar.as_ref())));
     let squares = dot(v.as_ref(), v.as_ref());
@@ -281,7 +284,7 @@ pub fn opper_archambeau(json: &Value, _: &Path, report: &mut Report) -> Outcome 
     let mut l_bar = &alpha * mean_bar.transpose();
     for (p, root) in roots.iter().enumerate() {
         let root_bar = Mat::from_fn(n, n, |i, j| by_root[(p * n + i) * n + j]);
-        let own_factor = Cholesky { l: root.clone(), jitter: 0.0, relative: 0.0 };
+        let own_factor = Cholesky::of_factor(root.clone());
         let s_bar = own_factor.adjoint(root_bar.as_ref());
         let s = root * root.transpose();
         let a_bar = -(&s * &s_bar * &s);

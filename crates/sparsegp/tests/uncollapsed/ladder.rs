@@ -48,7 +48,7 @@ proptest! {
         let q = random_q(draw.m, draw.p, false, whitened, &mut problem.rng);
         let mut model = with_q(&problem, "svgp", q);
         let method = model.method.uncollapsed().unwrap();
-        let step = method.step(&model, &engine, &problem.data, Want::Statistics).unwrap();
+        let mut step = method.step(&model, &engine, &problem.data, Want::Statistics).unwrap();
         step.natural(&mut model, 1.0).unwrap();
         let value = model.evaluate(&engine, &problem.data).unwrap().value;
         prop_assert!((value - best).abs() < 1e-8 * (1.0 + best.abs()), "{draw:?}: {value} {best}");

@@ -195,7 +195,7 @@ fn climb(model: &mut Model, data: &dyn Source, steps: usize) -> Vec<f64> {
     let mut values = vec![model.evaluate(&engine, data).unwrap().value];
     let mut rate: f64 = 1.0;
     for _ in 0..steps {
-        let step = method.step(model, &engine, data, Want::Statistics).unwrap();
+        let mut step = method.step(model, &engine, data, Want::Statistics).unwrap();
         let last = step.value;
         loop {
             let mut moved = model.clone();
@@ -223,7 +223,7 @@ fn climb(model: &mut Model, data: &dyn Source, steps: usize) -> Vec<f64> {
 /// Largest slope of the bound in q.
 fn slope_in_q(model: &Model, data: &dyn Source) -> f64 {
     let evaluation = model.evaluate(&Cpu::default(), data).unwrap();
-    let q: usize = model.q.as_ref().unwrap().params().iter().map(|(_, p)| p.len()).sum();
+    let q: usize = sparsegp::params::count(|v| model.q.as_ref().unwrap().visit(v));
     let slopes = &evaluation.gradient[evaluation.gradient.len() - q..];
     slopes.iter().fold(0.0, |m, g| m.max(g.abs()))
 }

@@ -1,22 +1,20 @@
 //! The work on one block of rows, forward and back.
 
-use super::buffers::{Lane, Scratch, multiply, sized, zeroed};
+use super::buffers::{Lane, Scratch, multiply, zeroed};
 use super::timings::lap;
 use crate::data::Rows;
 use crate::engine::{Block, Local, Plan, Prepared, Slope, Slopes, Whitened};
-use crate::kernels::{Cotangents, Tape};
+use crate::kernels::Cotangents;
 use crate::linalg::{
     Accum, Mat, MatRef, Par, add_row_dots, add_scaled_rows, column_mut, gemm, gram_lower,
-    scale_rows,
+    scale_rows, sized,
 };
 use std::time::Instant;
 
 /// Covariances k(xᵢ, Z) and the mean function of a block.
 fn covariances(s: &mut Scratch, prepared: &Prepared<'_>, rows: &Rows<'_>, record: bool) {
     let (n, m, p) = (rows.x.nrows(), prepared.z.nrows(), rows.y.ncols());
-    if s.tape.is_recording() != record {
-        s.tape = if record { Tape::recording() } else { Tape::off() };
-    }
+    s.tape.restart(record);
     sized(&mut s.k, n, m);
     sized(&mut s.y_mean, n, p);
     sized(&mut s.a, n, p);

@@ -2,7 +2,7 @@
 
 use super::timings::Timings;
 use crate::kernels::Tape;
-use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
+use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, mirror_lower};
 use faer::reborrow::ReborrowMut;
 use rayon::prelude::*;
 
@@ -59,30 +59,33 @@ pub(super) struct Lane {
     pub(super) z: Buffer,
 }
 
-pub(super) fn sized(m: &mut Mat<f64>, rows: usize, cols: usize) {
-    if m.nrows() != rows || m.ncols() != cols {
-        *m = Mat::zeros(rows, cols);
-    }
-}
-
 pub(super) fn zeroed(v: &mut Vec<f64>, len: usize) {
     v.clear();
     v.resize(len, 0.0);
 }
 
-/// Adds the lower triangles of the lanes' accumulators, lane by lane, on all threads.
-pub(super) fn sum_lower(mut sink: MatMut<f64>, lanes: &[&Buffer]) {
+/// The scaled sum of the lower triangles of the lanes' accumulators, lane by lane, on all threads;
+/// mirrored. `of` gives a lane's accumulator, if it has been used.
+pub(super) fn sum_lower<L: Sync>(
+    mut sum: MatMut<f64>,
+    lanes: &[L],
+    of: impl Fn(&L) -> Option<&Buffer> + Sync,
+    scale: f64,
+) {
     const COLUMNS: usize = 32;
-    sink.rb_mut().par_col_chunks_mut(COLUMNS).enumerate().for_each(|(chunk, mut part)| {
-        for other in lanes {
-            for j in 0..part.ncols() {
-                let from = chunk * COLUMNS + j;
-                let target = &mut column_mut(part.rb_mut(), j)[from..];
+    sum.rb_mut().par_col_chunks_mut(COLUMNS).enumerate().for_each(|(chunk, mut part)| {
+        for j in 0..part.ncols() {
+            let from = chunk * COLUMNS + j;
+            let target = &mut column_mut(part.rb_mut(), j)[from..];
+            target.fill(0.0);
+            for other in lanes.iter().filter_map(&of) {
                 let source = &column(other.as_ref(), from)[from..];
                 target.iter_mut().zip(source).for_each(|(t, v)| *t += v);
             }
+            target.iter_mut().for_each(|t| *t *= scale);
         }
     });
+    mirror_lower(sum);
 }
 
 pub(super) fn add(mut sink: MatMut<f64>, other: MatRef<f64>) {

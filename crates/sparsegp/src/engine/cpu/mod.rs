@@ -13,10 +13,10 @@ use super::{
 };
 use crate::data::Source;
 use crate::error::Result;
-use crate::linalg::{Mat, mirror_lower};
+use crate::linalg::{Mat, sized};
 use crate::means::Mean;
 use blocks::{Back, Pull, fold_block};
-use buffers::{Lane, Scratch, add, multiply, sized, sum_lower, zeroed};
+use buffers::{Lane, Scratch, add, multiply, sum_lower, zeroed};
 use std::sync::{Mutex, PoisonError};
 
 /// Works on blocks of rows with the threads of the current rayon pool. Keeps its buffers from call
@@ -94,18 +94,12 @@ impl Engine for Cpu {
                 total.sums.iter_mut().zip(&lane.sums).for_each(|(t, v)| *t += v);
                 add(total.phi_a.as_mut(), lane.phi_a.as_ref());
             }
-            let used = || lanes.iter().filter(|lane| lane.used);
-            sum_lower(total.gram.as_mut(), &used().map(|lane| &lane.gram).collect::<Vec<_>>());
-            if let Some(gram_c) = &mut total.gram_c {
-                let lanes: Vec<_> = used().map(|lane| &lane.gram_c).collect();
-                sum_lower(gram_c.as_mut(), &lanes);
+            sum_lower(total.gram.as_mut(), &lanes, |l| l.used.then_some(&l.gram), scale);
+            if let Some(sum) = &mut total.gram_c {
+                sum_lower(sum.as_mut(), &lanes, |l| l.used.then_some(&l.gram_c), scale);
             }
             total.sums.iter_mut().for_each(|v| *v *= scale);
             multiply(total.phi_a.as_mut(), scale);
-            for gram in std::iter::once(&mut total.gram).chain(&mut total.gram_c) {
-                multiply(gram.as_mut(), scale);
-                mirror_lower(gram.as_mut());
-            }
             total
         });
         self.give_lanes(lanes);
@@ -135,7 +129,7 @@ impl Engine for Cpu {
         };
         let weights = prepared.basis.weights(q.mean);
         let num_kernel = prepared.kernel.num_params();
-        let num_mean = prepared.mean.params().iter().map(|(_, param)| param.len()).sum();
+        let num_mean = prepared.mean.num_params();
         let mut lanes = self.take_lanes(m);
         let outcome = lanes::sweep(data, &mut lanes, |lane, rows| {
             if !lane.used {
@@ -182,7 +176,8 @@ impl Engine for Cpu {
         data: &dyn Source,
         scale: f64,
         want: Want,
-    ) -> Result<Passed> {
-        pass::run(self, &pass::Job { processes, mean, pointwise, want }, data, scale)
+        out: &mut Passed,
+    ) -> Result<()> {
+        pass::run(self, &pass::Job { processes, mean, pointwise, want }, data, scale, out)
     }
 }

@@ -4,7 +4,7 @@
 //! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b),
 //! counting a multiply-add as two and triangular factors as half a matrix.
 
-use super::buffers::{Buffer, add, multiply, sized, sum_lower, zeroed};
+use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Mat, Par, add_row_dots, add_scaled_rows, column, column_mut, gemm, gram_lower,
-    mirror_lower, scale_rows, times_triangular,
+    scale_rows, sized, times_triangular,
 };
 use crate::means::Mean;
 use faer::reborrow::{Reborrow, ReborrowMut};
@@ -34,7 +34,7 @@ impl Job<'_> {
     }
 
     fn mean_params(&self) -> usize {
-        self.mean.params().iter().map(|(_, param)| param.len()).sum()
+        self.mean.num_params()
     }
 }
 
@@ -48,6 +48,7 @@ pub(super) struct Scratch {
     b: Buffer,
     c: Buffer,
     weights: Vec<f64>,
+    pointwise: Vec<f64>,
     processes: Vec<ProcessScratch>,
     pub(super) timings: Timings,
 }
@@ -81,7 +82,13 @@ struct ProcessLane {
     z: Buffer,
 }
 
-pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, scale: f64) -> Result<Passed> {
+pub(super) fn run(
+    cpu: &Cpu,
+    job: &Job<'_>,
+    data: &dyn Source,
+    scale: f64,
+    out: &mut Passed,
+) -> Result<()> {
     let features = job.processes.iter().map(|p| p.z.nrows()).max().unwrap_or(0);
     let mut lanes =
         std::mem::take(&mut *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner));
@@ -95,12 +102,19 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, scale: f64) -> Re
         cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         Ok(())
     });
-    let passed = outcome.map(|()| total(job, &lanes, scale));
+    if outcome.is_ok() {
+        total(job, &lanes, scale, out);
+    }
     *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner) = lanes;
-    passed
+    outcome
 }
 
 impl Lane {
+    /// What it holds of a process, if it has been used.
+    fn process(&self, index: usize) -> Option<&ProcessLane> {
+        self.used.then(|| &self.processes[index])
+    }
+
     /// Sizes and empties what the job adds to; matrices are emptied by their first sum.
     fn start(&mut self, job: &Job<'_>) {
         if self.used {
@@ -130,43 +144,43 @@ impl Lane {
 }
 
 /// The sums of the lanes.
-fn total(job: &Job<'_>, lanes: &[Lane], scale: f64) -> Passed {
+fn total(job: &Job<'_>, lanes: &[Lane], scale: f64, out: &mut Passed) {
     let used = || lanes.iter().filter(|lane| lane.used);
     let add_all = |target: &mut [f64], source: &[f64]| {
         target.iter_mut().zip(source).for_each(|(t, v)| *t += v * scale);
     };
-    let mut passed = Passed {
-        sums: vec![0.0; job.pointwise.sums()],
-        mean: vec![0.0; job.mean_params()],
-        processes: Vec::new(),
-    };
+    zeroed(&mut out.sums, job.pointwise.sums());
+    zeroed(&mut out.mean, job.mean_params());
     for lane in used() {
-        add_all(&mut passed.sums, &lane.sums);
-        add_all(&mut passed.mean, &lane.mean);
+        add_all(&mut out.sums, &lane.sums);
+        add_all(&mut out.mean, &lane.mean);
     }
     if job.want == Want::Value {
-        return passed;
+        out.processes.clear();
+        return;
     }
-    let lower = |m: usize, parts: Vec<&Buffer>| {
-        let mut sum = Mat::zeros(m, m);
-        sum_lower(sum.as_mut(), &parts);
-        multiply(sum.as_mut(), scale);
-        mirror_lower(sum.as_mut());
-        sum
-    };
-    for (at, process) in job.processes.iter().enumerate() {
+    out.processes.resize_with(job.processes.len(), ProcessSums::default);
+    for (at, (process, sums)) in job.processes.iter().zip(&mut out.processes).enumerate() {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
-        let own = || used().map(|lane| &lane.processes[at]);
         let gradients = job.want == Want::Gradients;
-        let mut sums = ProcessSums {
-            phi_a: Mat::zeros(m, l),
-            grams: (0..l).map(|j| lower(m, own().map(|p| &p.grams[j]).collect())).collect(),
-            gram_c: (gradients && !job.pointwise.equal_slopes())
-                .then(|| lower(m, own().map(|p| &p.gram_c).collect())),
-            kernel: vec![0.0; if gradients { process.kernel.num_params() } else { 0 }],
-            z: Mat::zeros(m, process.z.ncols()),
-        };
-        for lane in own() {
+        sums.grams.resize_with(l, Mat::new);
+        for (j, gram) in sums.grams.iter_mut().enumerate() {
+            sized(gram, m, m);
+            sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[j]), scale);
+        }
+        if gradients && !job.pointwise.equal_slopes() {
+            let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
+            sized(gram_c, m, m);
+            sum_lower(gram_c.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.gram_c), scale);
+        } else {
+            sums.gram_c = None;
+        }
+        sized(&mut sums.phi_a, m, l);
+        sized(&mut sums.z, m, process.z.ncols());
+        sums.phi_a.fill(0.0);
+        sums.z.fill(0.0);
+        zeroed(&mut sums.kernel, if gradients { process.kernel.num_params() } else { 0 });
+        for lane in lanes.iter().filter_map(|lane| lane.process(at)) {
             add(sums.phi_a.as_mut(), lane.phi_a.as_ref());
             if gradients {
                 add_all(&mut sums.kernel, &lane.kernel);
@@ -175,9 +189,7 @@ fn total(job: &Job<'_>, lanes: &[Lane], scale: f64) -> Passed {
         }
         multiply(sums.phi_a.as_mut(), scale);
         multiply(sums.z.as_mut(), scale);
-        passed.processes.push(sums);
     }
-    passed
 }
 
 /// One block of rows.
@@ -185,8 +197,13 @@ fn block(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>) {
     let mut mark = Instant::now();
     forward(s, job, rows, &mut mark);
     let block = LatentBlock { rows: *rows, mu: s.mu.as_ref(), s: s.s.as_ref(), r: s.r.as_ref() };
-    let out =
-        LatentSlopes { a: s.a.as_mut(), b: s.b.as_mut(), c: s.c.as_mut(), sums: &mut lane.sums };
+    let out = LatentSlopes {
+        a: s.a.as_mut(),
+        b: s.b.as_mut(),
+        c: s.c.as_mut(),
+        sums: &mut lane.sums,
+        scratch: &mut s.pointwise,
+    };
     job.pointwise.rows(block, out);
     lap(&mut mark, &mut s.timings.products);
     if job.want != Want::Value {
@@ -212,9 +229,7 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
     let mut first = 0;
     for (own, process) in s.processes.iter_mut().zip(job.processes) {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
-        if own.tape.is_recording() != record {
-            own.tape = if record { Tape::recording() } else { Tape::off() };
-        }
+        own.tape.restart(record);
         sized(&mut own.k, n, m);
         process.kernel.evaluate(rows.x, Some(process.z), own.k.as_mut(), &mut own.tape);
         lap(mark, &mut s.timings.kernel);

@@ -9,14 +9,13 @@ use crate::linalg::{MatRef, column};
 /// subnormal numbers, on which processors are a hundred times slower.
 const FLOOR: f64 = 1e-30;
 
-pub(super) fn squared_norms(x: MatRef<f64>) -> Vec<f64> {
-    let mut norms = vec![0.0; x.nrows()];
+pub(super) fn squared_norms(x: MatRef<f64>, norms: &mut [f64]) {
+    norms.fill(0.0);
     for q in 0..x.ncols() {
         for (n, v) in norms.iter_mut().zip(column(x, q)) {
             *n += v * v;
         }
     }
-    norms
 }
 
 /// Squared distances of one column in place (`out` holds −2xᵀz unless `direct`), then κ and κ′.

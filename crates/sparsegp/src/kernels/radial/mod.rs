@@ -10,7 +10,7 @@ use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
-use crate::params::{Named, NamedMut, Param};
+use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 use loops::{Column, Weigh, squared_norms};
 use serde_json::Value;
@@ -67,21 +67,26 @@ impl<P: Profile> Radial<P> {
 
     /// Mean of the active columns: distances are computed from there, which keeps the product form
     /// accurate when the data lie far from the origin.
-    fn centre(&self, x: MatRef<f64>) -> Vec<f64> {
-        let n = x.nrows().max(1) as f64;
-        self.dims.iter().map(|&d| column(x, d).iter().sum::<f64>() / n).collect()
+    fn centre(&self, x: MatRef<f64>, q: usize) -> f64 {
+        column(x, self.dims[q]).iter().sum::<f64>() / x.nrows().max(1) as f64
     }
 
-    /// Active columns, centred and divided by their lengthscales.
-    fn scaled(&self, x: MatRef<f64>, centre: &[f64]) -> Mat<f64> {
-        let mut scaled = Mat::zeros(x.nrows(), self.dims.len());
-        for (q, (&d, c)) in self.dims.iter().zip(centre).enumerate() {
-            let factor = self.inverse_lengthscale(q);
+    /// Active columns, less the centre of `around` and divided by their lengthscales.
+    fn scaled(&self, x: MatRef<f64>, around: MatRef<f64>, tape: &mut Tape) -> Mat<f64> {
+        let mut scaled = tape.buffer(x.nrows(), self.dims.len());
+        for (q, &d) in self.dims.iter().enumerate() {
+            let (centre, factor) = (self.centre(around, q), self.inverse_lengthscale(q));
             for (s, v) in column_mut(scaled.as_mut(), q).iter_mut().zip(column(x, d)) {
-                *s = (v - c) * factor;
+                *s = (v - centre) * factor;
             }
         }
         scaled
+    }
+
+    /// Both arguments of a covariance, scaled.
+    fn both(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, tape: &mut Tape) -> [Mat<f64>; 2] {
+        let around = z.unwrap_or(x);
+        [self.scaled(x, around, tape), self.scaled(around, around, tape)]
     }
 
     fn direct(&self) -> bool {
@@ -94,15 +99,14 @@ impl<P: Profile> Kernel for Radial<P> {
         P::NAME
     }
 
-    fn params(&self) -> Vec<Named<'_>> {
-        vec![("variance".into(), &self.variance), ("lengthscales".into(), &self.lengthscales)]
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        visitor(&"variance", &self.variance);
+        visitor(&"lengthscales", &self.lengthscales);
     }
 
-    fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
-        vec![
-            ("variance".into(), &mut self.variance),
-            ("lengthscales".into(), &mut self.lengthscales),
-        ]
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        visitor(&"variance", &mut self.variance);
+        visitor(&"lengthscales", &mut self.lengthscales);
     }
 
     fn evaluate(
@@ -112,20 +116,15 @@ impl<P: Profile> Kernel for Radial<P> {
         mut out: MatMut<f64>,
         tape: &mut Tape,
     ) {
-        let centre = self.centre(z.unwrap_or(x));
-        let xs = self.scaled(x, &centre);
-        let zs = match z {
-            Some(z) => self.scaled(z, &centre),
-            None => xs.clone(),
-        };
-        let (x_norms, z_norms) = if self.direct() {
-            (Vec::new(), vec![0.0; zs.nrows()])
-        } else {
+        let [xs, zs] = self.both(x, z, tape);
+        let (mut x_norms, mut z_norms) = (tape.buffer(x.nrows(), 1), tape.buffer(zs.nrows(), 1));
+        if !self.direct() {
             // one block of rows is one thread's work; a large K(X) uses them all
             let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
             gemm(out.rb_mut(), Accum::Replace, xs.as_ref(), zs.transpose(), -2.0, par);
-            (squared_norms(xs.as_ref()), squared_norms(zs.as_ref()))
-        };
+            squared_norms(xs.as_ref(), x_norms.col_as_slice_mut(0));
+            squared_norms(zs.as_ref(), z_norms.col_as_slice_mut(0));
+        }
         let variance = self.variance.scalar();
         let mut slopes = (tape.is_recording() && P::SLOPE_OVER_VALUE.is_none())
             .then(|| tape.buffer(x.nrows(), zs.nrows()));
@@ -136,8 +135,8 @@ impl<P: Profile> Kernel for Radial<P> {
                 x: xs.as_ref(),
                 z: zs.as_ref(),
                 j,
-                x_norms: &x_norms,
-                z_norm: z_norms[j],
+                x_norms: x_norms.col_as_slice(0),
+                z_norm: z_norms[(j, 0)],
                 direct: self.direct(),
                 variance,
                 profile: std::marker::PhantomData::<P>,
@@ -154,6 +153,7 @@ impl<P: Profile> Kernel for Radial<P> {
         if let Some(slopes) = slopes {
             tape.push(slopes);
         }
+        [xs, zs, x_norms, z_norms].into_iter().for_each(|used| tape.recycle(used));
     }
 
     fn vjp(
@@ -165,24 +165,20 @@ impl<P: Profile> Kernel for Radial<P> {
         tape: &mut Tape,
         sinks: &mut Cotangents<'_>,
     ) {
-        let centre = self.centre(z.unwrap_or(x));
-        let xs = self.scaled(x, &centre);
-        let zs = match z {
-            Some(z) => self.scaled(z, &centre),
-            None => xs.clone(),
-        };
+        let [xs, zs] = self.both(x, z, tape);
         // H = K̄ ∘ σ²κ′, in place; Σ K̄∘K; row and column sums of H
         let slopes = P::SLOPE_OVER_VALUE.is_none().then(|| tape.pop());
-        let mut row_sums = vec![0.0; x.nrows()];
-        let mut column_sums = vec![0.0; zs.nrows()];
+        let (mut row_sums, mut column_sums) =
+            (tape.buffer(x.nrows(), 1), tape.buffer(zs.nrows(), 1));
+        row_sums.fill(0.0);
         let mut weighted = 0.0;
-        for (j, column_sum) in column_sums.iter_mut().enumerate() {
+        for (j, column_sum) in column_sums.col_as_slice_mut(0).iter_mut().enumerate() {
             let (sum, dot) = dispatch(Weigh {
                 k_bar: column_mut(k_bar.rb_mut(), j),
                 k: column(k, j),
                 slopes: slopes.as_ref().map(|s| column(s.as_ref(), j)),
                 factor: P::SLOPE_OVER_VALUE.unwrap_or(1.0),
-                row_sums: &mut row_sums,
+                row_sums: row_sums.col_as_slice_mut(0),
             });
             *column_sum = sum;
             weighted += dot;
@@ -196,17 +192,18 @@ impl<P: Profile> Kernel for Radial<P> {
         let d = self.dims.len();
         // HᵀX̃ (M×d): Σᵢ hᵢⱼ x̃ᵢ, enough for lengthscales and z
         let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
-        let mut htx = Mat::zeros(zs.nrows(), d);
+        let mut htx = tape.buffer(zs.nrows(), d);
         gemm(htx.as_mut(), Accum::Replace, h.transpose(), xs.as_ref(), 1.0, par);
         let single = self.lengthscales.len() == 1;
+        let (by_row, by_column) = (row_sums.col_as_slice(0), column_sums.col_as_slice(0));
         for q in 0..d {
             // Σ h (x̃ − z̃)² = Σ x̃² row sum + Σ z̃² column sum − 2 Σ z̃ (HᵀX̃)
             let mut total = 0.0;
-            for (v, s) in column(xs.as_ref(), q).iter().zip(&row_sums) {
+            for (v, s) in column(xs.as_ref(), q).iter().zip(by_row) {
                 total += v * v * s;
             }
             let cross = column(htx.as_ref(), q);
-            for ((v, s), c) in column(zs.as_ref(), q).iter().zip(&column_sums).zip(cross) {
+            for ((v, s), c) in column(zs.as_ref(), q).iter().zip(by_column).zip(cross) {
                 total += v * v * s - 2.0 * v * c;
             }
             // ∂ϱ²/∂ℓ = −2 (x̃ − z̃)²/ℓ
@@ -220,7 +217,7 @@ impl<P: Profile> Kernel for Radial<P> {
                 let target = column_mut(sink.rb_mut(), self.dims[q]);
                 let zq = column(zs.as_ref(), q);
                 let cross = column(htx.as_ref(), q);
-                for (((t, v), s), c) in target.iter_mut().zip(zq).zip(&column_sums).zip(cross) {
+                for (((t, v), s), c) in target.iter_mut().zip(zq).zip(by_column).zip(cross) {
                     *t += factor * (v * s - c);
                 }
             }
@@ -233,18 +230,20 @@ impl<P: Profile> Kernel for Radial<P> {
             to_z(sink);
         }
         if let Some(sink) = &mut sinks.x {
-            let mut hz = Mat::zeros(x.nrows(), d);
+            let mut hz = tape.buffer(x.nrows(), d);
             gemm(hz.as_mut(), Accum::Replace, h, zs.as_ref(), 1.0, par);
             for q in 0..d {
                 let factor = 2.0 * self.inverse_lengthscale(q);
                 let target = column_mut(sink.rb_mut(), self.dims[q]);
                 let xq = column(xs.as_ref(), q);
                 let cross = column(hz.as_ref(), q);
-                for (((t, v), s), c) in target.iter_mut().zip(xq).zip(&row_sums).zip(cross) {
+                for (((t, v), s), c) in target.iter_mut().zip(xq).zip(by_row).zip(cross) {
                     *t += factor * (v * s - c);
                 }
             }
+            tape.recycle(hz);
         }
+        [xs, zs, row_sums, column_sums, htx].into_iter().for_each(|used| tape.recycle(used));
     }
 
     fn diag(&self, _: MatRef<f64>, out: &mut [f64]) {

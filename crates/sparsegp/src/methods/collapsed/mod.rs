@@ -91,10 +91,10 @@ impl Method for Collapsed {
         let (mut gradient, squares) = pull.run(inducing)?;
         // ∂F/∂σ² = ½‖a‖² − P(N − M + tr B⁻¹)/2σ² − P ∂ρ/∂σ²
         let m = covariance.nrows() as f64;
-        gradient.likelihood[0] = 0.5 * squares
+        model.parts_of(&mut gradient).likelihood[0] = 0.5 * squares
             - 0.5 * p * (n - m + trace(&covariance)) / noise
             - p * pass.penalty_by_noise;
-        Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
+        Ok(Evaluation { value, gradient, diagnostics })
     }
 
     fn posterior(

@@ -8,7 +8,7 @@ use crate::engine::{
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, par_for};
-use crate::model::{Gradient, Model};
+use crate::model::Model;
 use crate::terms::{Pooling, Term};
 use faer::reborrow::ReborrowMut;
 
@@ -200,7 +200,7 @@ pub(super) struct PullBack<'a> {
 
 impl PullBack<'_> {
     /// The gradient but for the noise, and Σ‖a‖².
-    pub(super) fn run(self, mut inducing: Inducing) -> Result<(Gradient, f64)> {
+    pub(super) fn run(self, mut inducing: Inducing) -> Result<(Vec<f64>, f64)> {
         let Self { model, engine, data, mean, covariance, local, gram_c } = self;
         let outputs = local.outputs;
         let q = Whitened { mean: mean.as_ref(), covariance: covariance.as_ref() };
@@ -212,12 +212,12 @@ impl PullBack<'_> {
         });
         gemm(psi.as_mut(), Accum::Add, mean.as_ref(), mean.transpose(), 1.0, par_for(m));
         let mut kuu_bar = inducing.basis.kuu_bar(psi);
-        let mut gradient = model.gradient_slots();
-        gradient.kernel = unfolded.kernel;
-        gradient.mean = unfolded.mean;
+        let mut gradient = vec![0.0; model.num_params()];
+        let mut parts = model.parts_of(&mut gradient);
+        parts.kernel.copy_from_slice(&unfolded.kernel);
+        parts.mean.copy_from_slice(&unfolded.mean);
         let mut z_bar = unfolded.z;
-        let mut sinks =
-            Cotangents { params: &mut gradient.kernel, x: Some(z_bar.as_mut()), z: None };
+        let mut sinks = Cotangents { params: parts.kernel, x: Some(z_bar.as_mut()), z: None };
         model.kernel().vjp(
             inducing.z.as_ref(),
             None,
@@ -226,7 +226,7 @@ impl PullBack<'_> {
             &mut inducing.tape,
             &mut sinks,
         );
-        gradient.set_inducing(z_bar.as_ref());
+        parts.set_inducing(z_bar.as_ref());
         Ok((gradient, unfolded.sums[sum::SQUARES]))
     }
 }

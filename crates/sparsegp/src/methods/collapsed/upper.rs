@@ -64,6 +64,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     };
     let (mut gradient, _) = pull.run(inducing)?;
     let m = covariance.nrows() as f64;
-    gradient.likelihood[0] = c - 0.5 * p * (n - m + trace(&covariance)) / noise;
-    Ok(Evaluation { value, gradient: gradient.concat(), diagnostics })
+    model.parts_of(&mut gradient).likelihood[0] =
+        c - 0.5 * p * (n - m + trace(&covariance)) / noise;
+    Ok(Evaluation { value, gradient, diagnostics })
 }

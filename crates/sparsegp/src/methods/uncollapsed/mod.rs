@@ -22,9 +22,11 @@ use crate::data::Source;
 use crate::engine::{CholeskyBasis, Engine, Passed, Process, Want};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::linalg::{Accum, Mat, column, gemm, lower_product, par_for};
-use crate::model::{Gradient, Model, Posterior};
-use crate::variational::{self, Parts, Statistics, Variational};
+use crate::linalg::{
+    Accum, Cholesky, Mat, column, gram_lower, lower_product, par_for, sized, times_triangular,
+};
+use crate::model::{Model, Posterior};
+use crate::variational::{self, NaturalStep, Parts, Statistics, Variational};
 use rows::{LikelihoodRows, sum};
 use std::ops::Range;
 
@@ -51,16 +53,78 @@ struct Prepared {
     tape: Tape,
     basis: CholeskyBasis,
     parts: Parts,
+    /// Adjoints of `parts`.
+    bars: Parts,
+    /// q after a natural-gradient step.
+    moved: Parts,
+    /// Adjoint of Kuu.
+    kuu_bar: Mat<f64>,
 }
 
-/// A pass over rows at a model's q, with what it takes to make steps of it.
+impl Default for Prepared {
+    fn default() -> Self {
+        Self {
+            latents: 0..0,
+            kernel: 0,
+            set: 0,
+            z: Mat::new(),
+            kuu: Mat::new(),
+            tape: Tape::off(),
+            basis: CholeskyBasis { factor: Cholesky::of_factor(Mat::new()) },
+            parts: Parts::default(),
+            bars: Parts::default(),
+            moved: Parts::default(),
+            kuu_bar: Mat::new(),
+        }
+    }
+}
+
+impl Prepared {
+    /// Kuu, its factor and the whitened q.
+    fn prepare(&mut self, model: &Model, q: &Variational, record: bool) -> Result<()> {
+        model.read_inducing_set(self.set, &mut self.z)?;
+        let m = self.z.nrows();
+        if q.points() != m {
+            return Err(Error::Shape {
+                what: "q.mu".into(),
+                expected: format!("{m} rows, one per inducing point"),
+                found: format!("{}", q.points()),
+            });
+        }
+        self.tape.restart(record);
+        sized(&mut self.kuu, m, m);
+        let kernel = &model.kernels[self.kernel];
+        kernel.evaluate(self.z.as_ref(), None, self.kuu.as_mut(), &mut self.tape);
+        self.basis.factor.renew(self.kuu.as_ref(), model.jitter, "Kuu")?;
+        q.read_whitened(self.latents.clone(), &self.basis.factor, &mut self.parts);
+        Ok(())
+    }
+
+    /// As the engine wants it.
+    fn process<'a>(&'a self, model: &'a Model) -> Process<'a> {
+        Process {
+            kernel: &*model.kernels[self.kernel],
+            z: self.z.as_ref(),
+            basis: &self.basis,
+            mean: self.parts.mean.as_ref(),
+            roots: &self.parts.roots,
+        }
+    }
+}
+
+/// A pass over rows at a model's q, with what it takes to make steps of it. It keeps its memory from
+/// pass to pass ([`Uncollapsed::renew`]).
+#[derive(Default)]
 pub struct Step {
     /// Value of the bound.
     pub value: f64,
     /// What the numerics had to do.
     pub diagnostics: Diagnostics,
     processes: Vec<Prepared>,
+    /// Factors of the unexplained variances, one for each latent function.
+    v: Vec<f64>,
     passed: Passed,
+    natural: NaturalStep,
 }
 
 /// The q of a model.
@@ -71,7 +135,7 @@ fn variational(model: &Model) -> Result<&Variational> {
 }
 
 /// The processes of a model: one where all is shared, else one for each latent function.
-fn prepare(model: &Model, record: bool) -> Result<Vec<Prepared>> {
+fn prepare(model: &Model, record: bool, processes: &mut Vec<Prepared>) -> Result<()> {
     let q = variational(model)?;
     let latents = q.latents();
     let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
@@ -84,32 +148,15 @@ fn prepare(model: &Model, record: bool) -> Result<Vec<Prepared>> {
             model.inducing.len()
         )));
     }
-    let groups: Vec<Range<usize>> = if shared {
-        std::iter::once(0..latents).collect()
-    } else {
-        (0..latents).map(|l| l..l + 1).collect()
-    };
-    groups
-        .into_iter()
-        .map(|latents| {
-            let of = |count: usize| if count == 1 { 0 } else { latents.start };
-            let (kernel, set) = (of(model.kernels.len()), of(model.inducing.len()));
-            let z = model.inducing_set(set)?;
-            let mut tape = if record { Tape::recording() } else { Tape::off() };
-            let mut kuu = Mat::zeros(z.nrows(), z.nrows());
-            model.kernels[kernel].evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
-            let basis = CholeskyBasis::new(kuu.as_ref(), model.jitter)?;
-            if q.points() != z.nrows() {
-                return Err(Error::Shape {
-                    what: "q.mu".into(),
-                    expected: format!("{} rows, one per inducing point", z.nrows()),
-                    found: format!("{}", q.points()),
-                });
-            }
-            let parts = q.whitened(latents.clone(), &basis.factor);
-            Ok(Prepared { latents, kernel, set, z, kuu, tape, basis, parts })
-        })
-        .collect()
+    let (count, each) = if shared { (1, latents) } else { (latents, 1) };
+    processes.resize_with(count, Prepared::default);
+    for (index, process) in processes.iter_mut().enumerate() {
+        process.latents = index * each..(index + 1) * each;
+        let of = |count: usize| if count == 1 { 0 } else { index };
+        (process.kernel, process.set) = (of(model.kernels.len()), of(model.inducing.len()));
+        process.prepare(model, q, record)?;
+    }
+    Ok(())
 }
 
 impl Uncollapsed {
@@ -124,6 +171,23 @@ impl Uncollapsed {
         data: &dyn Source,
         want: Want,
     ) -> Result<Step> {
+        let mut step = Step::default();
+        self.renew(&mut step, model, engine, data, want)?;
+        Ok(step)
+    }
+
+    /// The same in the memory of an earlier step. After an error the step holds nothing of use.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    pub fn renew(
+        &self,
+        step: &mut Step,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+        want: Want,
+    ) -> Result<()> {
         self.bound.check(&*model.likelihood)?;
         let q = variational(model)?;
         let latents = model.latents(data.outputs());
@@ -134,10 +198,10 @@ impl Uncollapsed {
                 found: format!("{}", q.latents()),
             });
         }
-        let processes = prepare(model, want == Want::Gradients)?;
-        let v: Vec<f64> = (0..latents)
-            .map(|l| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 })
-            .collect();
+        let Step { processes, v, passed, .. } = step;
+        prepare(model, want == Want::Gradients, processes)?;
+        v.clear();
+        v.extend((0..latents).map(|l| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 }));
         let trace = |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>();
         let smallest = processes
             .iter()
@@ -146,99 +210,111 @@ impl Uncollapsed {
         let rows = LikelihoodRows {
             likelihood: &*model.likelihood,
             bound: self.bound,
-            v: &v,
-            params: model.likelihood.params().iter().map(|(_, p)| p.len()).sum(),
+            v,
+            params: model.likelihood.num_params(),
             rounding: 1e-8 * smallest,
         };
-        let handed: Vec<Process<'_>> = processes
-            .iter()
-            .map(|p| Process {
-                kernel: &*model.kernels[p.kernel],
-                z: p.z.as_ref(),
-                basis: &p.basis,
-                mean: p.parts.mean.as_ref(),
-                roots: &p.parts.roots,
-            })
-            .collect();
         let scale = data.population() as f64 / data.rows().max(1) as f64;
-        let passed = engine.pass(&handed, &*model.mean, &rows, data, scale, want)?;
+        let mean = &*model.mean;
+        match processes.as_slice() {
+            // the usual case, which needs no list
+            [one] => engine.pass(&[one.process(model)], mean, &rows, data, scale, want, passed),
+            many => {
+                let all: Vec<Process<'_>> = many.iter().map(|p| p.process(model)).collect();
+                engine.pass(&all, mean, &rows, data, scale, want, passed)
+            }
+        }?;
         let mut value = passed.sums[sum::VALUE];
-        for p in &processes {
+        for p in processes.iter() {
             for (at, root) in p.parts.roots.iter().enumerate() {
                 value -= variational::kl(column(p.parts.mean.as_ref(), at), root.as_ref());
             }
         }
-        for (l, v) in v.iter().enumerate() {
+        for (l, v) in rows.v.iter().enumerate() {
             value -= 0.5 * passed.sums[rows.counts() + l] * (v - v.ln() - 1.0);
         }
-        let value = super::finite(value, "the bound")?;
-        let diagnostics = Diagnostics {
+        step.diagnostics = Diagnostics {
             jitter: processes.iter().map(|p| p.basis.factor.jitter).fold(0.0, f64::max),
             unexplained: passed.sums[sum::UNEXPLAINED],
             prior_variance: None,
             negative: passed.sums[sum::NEGATIVE] as usize,
         };
-        Ok(Step { value, diagnostics, processes, passed })
+        step.value = super::finite(value, "the bound")?;
+        Ok(())
     }
 }
 
 impl Step {
-    /// Gradient with respect to every constrained parameter, in the order of [`Model::params`]; the
-    /// step must have been made with [`Want::Gradients`]. To be asked once.
-    pub fn gradient(&mut self, model: &Model) -> Vec<f64> {
+    /// Gradient with respect to every constrained parameter, in the order of [`Model::params`], into
+    /// `out`; the step must have been made with [`Want::Gradients`]. To be asked once.
+    pub fn gradient(&mut self, model: &Model, out: &mut [f64]) {
+        out.fill(0.0);
         let Self { processes, passed, .. } = self;
-        let mut gradient: Gradient = model.gradient_slots();
-        let Some(q) = &model.q else { return gradient.concat() };
+        let gradient = model.parts_of(out);
+        let Some(q) = &model.q else { return };
         gradient.mean.copy_from_slice(&passed.mean);
         let likelihood = gradient.likelihood.len();
         gradient.likelihood.copy_from_slice(&passed.sums[sum::PARAMS..][..likelihood]);
-        let kernel_starts = starts(model.kernels.iter().map(|k| k.num_params()));
-        let set_starts = starts(model.inducing.iter().map(|z| z.len()));
         for (own, sums) in processes.iter_mut().zip(&mut passed.processes) {
             let m = own.z.nrows();
             let par = par_for(m);
-            let mut psi = sums.gram_c.take().unwrap_or_else(|| {
-                let mut total = sums.grams[0].clone();
-                for gram in &sums.grams[1..] {
-                    total += gram;
+            let mut psi = std::mem::replace(&mut own.kuu_bar, Mat::new());
+            sized(&mut psi, m, m);
+            for j in 0..m {
+                let target = &mut psi.col_as_slice_mut(j)[j..];
+                match &sums.gram_c {
+                    Some(gram) => target.copy_from_slice(&column(gram.as_ref(), j)[j..]),
+                    None => {
+                        target.fill(0.0);
+                        for gram in &sums.grams {
+                            let source = &column(gram.as_ref(), j)[j..];
+                            target.iter_mut().zip(source).for_each(|(t, v)| *t += v);
+                        }
+                    }
                 }
-                total
-            });
-            (0..m).for_each(|j| psi.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= -2.0));
-            let (mean, phi_a) = (own.parts.mean.as_ref(), sums.phi_a.as_ref());
-            gemm(psi.as_mut(), Accum::Add, mean, phi_a.transpose(), 1.0, par);
-            let mut roots = Vec::with_capacity(own.parts.roots.len());
-            for (root, gram) in own.parts.roots.iter().zip(&sums.grams) {
-                let mut bar = variational::times_lower(gram.as_ref(), root.as_ref(), par);
+                target.iter_mut().for_each(|t| *t *= -2.0);
+            }
+            let (mean, phi_a) = (own.parts.mean.transpose(), sums.phi_a.transpose());
+            gram_lower(psi.as_mut(), Accum::Add, mean, phi_a, 1.0, par);
+            own.bars.sized(m, own.parts.roots.len());
+            for ((root, gram), bar) in
+                own.parts.roots.iter().zip(&sums.grams).zip(&mut own.bars.roots)
+            {
+                let (target, root) = (bar.as_mut(), root.as_ref());
+                times_triangular(target, Accum::Replace, gram.as_ref(), root, false, par);
                 // 2 R (GR)ᵀ, of which (2GR)Rᵀ is the transpose
-                lower_product(psi.as_mut(), Accum::Add, root.as_ref(), bar.transpose(), 2.0, par);
+                lower_product(psi.as_mut(), Accum::Add, root, bar.transpose(), 2.0, par);
                 for j in 0..m {
-                    let entries = bar.col_as_slice_mut(j).iter_mut().zip(root.col_as_slice(j));
-                    entries.for_each(|(b, r)| *b = 2.0 * *b - r);
+                    let entries = bar.col_as_slice_mut(j)[j..].iter_mut();
+                    entries.zip(&column(root, j)[j..]).for_each(|(b, r)| *b = 2.0 * *b - r);
                     bar[(j, j)] += 1.0 / root[(j, j)];
                 }
-                roots.push(bar);
             }
-            let bars = Parts { mean: &sums.phi_a - &own.parts.mean, roots };
+            for l in 0..own.parts.roots.len() {
+                for i in 0..m {
+                    own.bars.mean[(i, l)] = sums.phi_a[(i, l)] - own.parts.mean[(i, l)];
+                }
+            }
             let factor = &own.basis.factor;
-            q.pull(own.latents.clone(), factor, &own.parts, bars, &mut psi, &mut gradient.q);
-            let mut kuu_bar = own.basis.kuu_bar(psi);
-            let mut kernel = std::mem::take(&mut sums.kernel);
-            let mut z_bar = std::mem::replace(&mut sums.z, Mat::new());
-            let mut sinks = Cotangents { params: &mut kernel, x: Some(z_bar.as_mut()), z: None };
+            q.pull(own.latents.clone(), factor, &own.parts, &mut own.bars, &mut psi, gradient.q);
+            own.kuu_bar = own.basis.kuu_bar(psi);
+            let mut sinks =
+                Cotangents { params: &mut sums.kernel, x: Some(sums.z.as_mut()), z: None };
             model.kernels[own.kernel].vjp(
                 own.z.as_ref(),
                 None,
                 own.kuu.as_ref(),
-                kuu_bar.as_mut(),
+                own.kuu_bar.as_mut(),
                 &mut own.tape,
                 &mut sinks,
             );
-            let target = &mut gradient.kernel[kernel_starts[own.kernel]..];
-            target.iter_mut().zip(&kernel).for_each(|(t, v)| *t += v);
-            for j in 0..z_bar.ncols() {
-                let target = &mut gradient.inducing[set_starts[own.set] + j * m..];
-                target.iter_mut().zip(column(z_bar.as_ref(), j)).for_each(|(t, v)| *t += v);
+            let start = model.kernels[..own.kernel].iter().map(|k| k.num_params()).sum::<usize>();
+            let target = &mut gradient.kernel[start..];
+            target.iter_mut().zip(&sums.kernel).for_each(|(t, v)| *t += v);
+            let start = model.inducing[..own.set].iter().map(|z| z.len()).sum::<usize>();
+            for j in 0..sums.z.ncols() {
+                let target = &mut gradient.inducing[start + j * m..];
+                target.iter_mut().zip(column(sums.z.as_ref(), j)).for_each(|(t, v)| *t += v);
             }
         }
         if let Some(v) = &q.v {
@@ -249,35 +325,30 @@ impl Step {
                 *g = slopes[l] - 0.5 * counts[l] * (1.0 - 1.0 / v.value()[l]);
             }
         }
-        gradient.concat()
     }
 
     /// Moves the model's q by a natural-gradient step of size `rate` from what this pass saw.
     ///
     /// # Errors
-    /// As for [`variational::natural_step`]; [`Error::Invalid`] for diagonal covariances. The model
-    /// is unchanged then.
-    pub fn natural(&self, model: &mut Model, rate: f64) -> Result<()> {
-        let mut moved = variational(model)?.clone();
-        for (own, sums) in self.processes.iter().zip(&self.passed.processes) {
-            let rows = Statistics { phi_a: sums.phi_a.clone(), grams: sums.grams.clone() };
-            let parts = variational::natural_step(&own.parts, &rows, rate)?;
-            moved.set_whitened(own.latents.clone(), &own.basis.factor, &parts)?;
+    /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances. The model is
+    /// unchanged then.
+    pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
+        let Self { processes, passed, natural, .. } = self;
+        for (own, sums) in processes.iter_mut().zip(&passed.processes) {
+            let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
+            natural.make(&own.parts, rows, rate, &mut own.moved)?;
+            let means = &own.moved.mean;
+            let mut all = (0..means.ncols()).flat_map(|l| column(means.as_ref(), l));
+            if let Some(value) = all.find(|v| !v.is_finite()) {
+                return Err(Error::NonFinite { what: "the new mean of q".into(), value: *value });
+            }
         }
-        model.q = Some(moved);
+        let Some(q) = &mut model.q else { return variational(model).map(|_| ()) };
+        for own in processes {
+            q.set_whitened(own.latents.clone(), &own.basis.factor, &mut own.moved)?;
+        }
         Ok(())
     }
-}
-
-/// Where each of consecutive parts of these lengths starts.
-fn starts(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
-    lengths
-        .scan(0, |next, length| {
-            let start = *next;
-            *next += length;
-            Some(start)
-        })
-        .collect()
 }
 
 impl Method for Uncollapsed {
@@ -304,8 +375,9 @@ impl Method for Uncollapsed {
         data: &dyn Source,
     ) -> Result<Evaluation> {
         let mut step = self.step(model, engine, data, Want::Gradients)?;
-        let (value, diagnostics) = (step.value, step.diagnostics);
-        Ok(Evaluation { value, gradient: step.gradient(model), diagnostics })
+        let mut gradient = vec![0.0; model.num_params()];
+        step.gradient(model, &mut gradient);
+        Ok(Evaluation { value: step.value, gradient, diagnostics: step.diagnostics })
     }
 
     fn posterior(&self, model: &Model, _: &dyn Engine, _: &dyn Source) -> Result<Posterior> {

@@ -51,10 +51,12 @@ impl Pointwise for LikelihoodRows<'_> {
         let k = self.likelihood.latents();
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         let (factors, counts) = (self.factors(), self.counts());
-        let mut numbers = vec![0.0; 8 * k + self.params];
-        let (params, numbers) = numbers.split_at_mut(self.params);
+        out.scratch.clear();
+        out.scratch.resize(self.params + 8 * k, 0.0);
+        let (params, numbers) = out.scratch.split_at_mut(self.params);
+        let mut parts = numbers.chunks_exact_mut(k);
         let [mu, s, r, a, b, c, by_v, variance] =
-            numbers.chunks_exact_mut(k).collect::<Vec<_>>().try_into().expect("eight parts");
+            std::array::from_fn(|_| parts.next().expect("eight parts"));
         for p in 0..block.rows.y.ncols() {
             let first = p * k;
             let y = column(block.rows.y, p);
