@@ -2,6 +2,7 @@
 
 use crate::fit_args::FitArgs;
 use crate::inspect::InspectArgs;
+use crate::plot::command::PlotArgs;
 use crate::predict::PredictArgs;
 use crate::score::ScoreArgs;
 use clap::{Args, Parser, Subcommand};
@@ -64,6 +65,8 @@ pub enum Command {
     Predict(PredictArgs),
     /// Judge a model's predictions on a table whose targets are known
     Score(ScoreArgs),
+    /// Draw a saved model with the rows of a table
+    Plot(PlotArgs),
     /// Show what is in a model file
     Inspect(InspectArgs),
     /// List the inference methods

@@ -100,7 +100,7 @@ fn check_outputs(args: &FitArgs) -> Result<()> {
         atomic::check_writable(path)?;
     }
     if let Some(path) = &args.plot {
-        plot::check_name(path)?;
+        plot::check_name("--plot", path)?;
     }
     Ok(())
 }

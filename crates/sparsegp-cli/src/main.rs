@@ -36,6 +36,7 @@ fn main() -> ExitCode {
             Command::Fit(args) => fit::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
             Command::Score(args) => score::run(args, &context),
+            Command::Plot(args) => plot::command::run(args, &context),
             Command::Inspect(args) => inspect::run(args),
             Command::Methods => Ok(methods::run()),
             Command::Kernels => Ok(kernels::run()),

@@ -258,7 +258,7 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
             let path = path.display();
             return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
         }
-        plot::check_name(path)?;
+        plot::check_name("--plot", path)?;
         atomic::check_writable(path)?;
     }
     let fitted = io::load(&args.model)?;

@@ -1,6 +1,7 @@
 //! Pictures as SVG: a curve over one input, a map over two, predictions against observations over more;
 //! of classes a map, or how reliable their probabilities are.
 
+pub mod command;
 mod contour;
 mod counts;
 mod curve;
@@ -70,12 +71,12 @@ fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
 }
 
 /// Refuses a name that does not say what the picture is.
-pub fn check_name(path: &Path) -> Result<()> {
+pub fn check_name(option: &str, path: &Path) -> Result<()> {
     if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) {
         return Ok(());
     }
     let path = path.display();
-    Err(Fail::usage(format!("--plot {path}: the picture is SVG; end its name in .svg")))
+    Err(Fail::usage(format!("{option} {path}: the picture is SVG; end its name in .svg")))
 }
 
 /// Draws so many panels, one below the other, into a file.

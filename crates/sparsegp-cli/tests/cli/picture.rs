@@ -55,3 +55,26 @@ fn rows_without_noise_lie_on_the_curve_of_the_mean() {
     };
     assert!(width(&rows) > 0.8 * width(&mean), "the rows span the picture");
 }
+
+#[test]
+fn a_saved_model_is_drawn_as_it_was_when_it_was_fitted() {
+    let folder = Folder::new();
+    let (mut curve, mut map) = (String::from("x,y,test\n"), String::from("a,b,label\n"));
+    for i in 0..40 {
+        let x = 0.25 * f64::from(i);
+        curve +=
+            &format!("{x},{},{}\n", (1.3 * x).sin() + 0.1 * (7.0 * x).cos(), u8::from(i % 5 == 0));
+        let (a, b) = ((2.1 * x).sin(), (3.7 * x).cos());
+        map += &format!("{a},{b},{}\n", if a + b > 0.1 { "in" } else { "out" });
+    }
+    folder.write("curve.csv", curve);
+    folder.write("map.csv", map);
+    folder.ok("fit curve.csv --target y --ignore test --test-mask curve.csv:test --plot 1.svg -o 1.safetensors");
+    folder.ok("plot 1.safetensors curve.csv --test-mask curve.csv:test --output 2.svg");
+    assert_eq!(folder.read("1.svg"), folder.read("2.svg"));
+    folder.ok("fit map.csv --target label --classes --full-batch --plot 3.svg -o 3.safetensors");
+    folder.ok("plot 3.safetensors map.csv --output 4.svg");
+    assert_eq!(folder.read("3.svg"), folder.read("4.svg"));
+    folder.refused(2, "plot 3.safetensors map.csv --output map.csv", &["overwritten"]);
+    folder.refused(2, "plot 3.safetensors map.csv --output p.png", &["--output p.png", "SVG"]);
+}

@@ -1,0 +1,76 @@
+//! `sparsegp plot`: a picture of a saved model with the rows of a table.
+
+use crate::context::{Context, Reply};
+use crate::data::{self, MissingChoice, Split};
+use crate::fail::{Fail, Result};
+use crate::format::count;
+use crate::{kind, plot, score};
+use clap::Args;
+use sparsegp::atomic;
+use sparsegp::data::Table;
+use sparsegp::io;
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+Examples:
+  sparsegp plot model.safetensors data.csv --output fit.svg
+  sparsegp plot model.safetensors data.csv --test-mask masks.csv:split0 --output fit.svg
+
+One input: the curve with its 95 % band (counts: quantiles), the rows as points. Two inputs: the surface
+of the mean and of its uncertainty, or the decision surface of classes. More inputs: targets against
+predictions, or how reliable the probabilities of classes are.";
+
+/// Options of `sparsegp plot`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct PlotArgs {
+    /// Model file
+    pub model: PathBuf,
+    /// Table with the model's input and target columns
+    pub data: PathBuf,
+    /// Where the picture goes
+    #[arg(long, short, value_name = "FILE.svg")]
+    pub output: PathBuf,
+    /// Rows that this column of this file marks are shown as test rows
+    #[arg(long, value_name = "FILE:COLUMN")]
+    pub test_mask: Option<String>,
+    /// What to do with rows that lack a number
+    #[arg(long, value_enum, default_value_t)]
+    pub missing: MissingChoice,
+}
+
+/// Runs the command.
+pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
+    let path = &args.output;
+    if [&args.model, &args.data].contains(&path) {
+        let path = path.display();
+        return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
+    }
+    plot::check_name("--output", path)?;
+    atomic::check_writable(path)?;
+    let fitted = io::load(&args.model)?;
+    let table = Table::open(&args.data)?;
+    let (selection, note) = kind::judged(&fitted, &table);
+    context.warn(note.as_slice());
+    let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
+    let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
+    opened.know(fitted.classes.as_ref());
+    let judged = score::score(&fitted, opened.test.as_ref().unwrap_or(&opened.train), context)?;
+    if judged.dropped > 0 {
+        let rows = count(judged.dropped, "row");
+        context.warn(&[format!("{rows} with missing numbers left out")]);
+    }
+    plot::draw(path, &fitted, &opened, &judged)?;
+    Ok(Reply {
+        text: format!("plot written to {}\n", path.display()),
+        json: serde_json::json!({
+            "command": "plot",
+            "model": args.model,
+            "data": args.data,
+            "rows": judged.overall.rows(),
+            "dropped": judged.dropped,
+            "files": { "plot": path },
+        }),
+        is_result: false,
+    })
+}
