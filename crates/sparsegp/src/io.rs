@@ -23,7 +23,7 @@ use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
 use crate::params::{Param, Prior, Shape, listed, listed_mut};
 use crate::train::{TrainReport, TrainingState};
-use crate::variational::Variational;
+use crate::variational::{Form, Variational};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -91,7 +91,7 @@ impl Kept {
 
 #[derive(Serialize, Deserialize)]
 struct QHeader {
-    whitened: bool,
+    form: Form,
     diagonal: bool,
     /// Whether there are factors v.
     factors: bool,
@@ -176,7 +176,7 @@ fn to_bytes(
         likelihood: model.likelihood.to_json(),
         inducing: model.inducing.iter().map(Kept::of).collect(),
         q: model.q.as_ref().map(|q| QHeader {
-            whitened: q.whitened,
+            form: q.form,
             diagonal: q.is_diagonal(),
             factors: q.v.is_some(),
             params: listed(|v| q.visit(v)).into_iter().map(|(_, param)| Kept::of(param)).collect(),
@@ -417,9 +417,17 @@ fn check(header: &Header) -> Result<()> {
 
 /// A q of the shape that the tensors have; its values are read with the other parameters.
 fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
-    let mu = tensors.matrix("q.mu")?;
-    let mut q = Variational::prior(mu.nrows(), mu.ncols(), header.diagonal);
-    q.whitened = header.whitened;
+    let mut q = match header.form {
+        Form::Sites(tying) => {
+            let first = tensors.matrix("q.lambda1")?;
+            Variational::sites(first.nrows(), first.ncols(), tying)
+        }
+        form => {
+            let mu = tensors.matrix("q.mu")?;
+            let q = Variational::prior(mu.nrows(), mu.ncols(), header.diagonal);
+            Variational { form, ..q }
+        }
+    };
     if header.factors {
         q = q.with_factors();
     }

@@ -88,7 +88,7 @@ fn steps_by_minibatches_allocate_only_at_first() {
             q = q.with_factors();
         }
         // natural gradients move q
-        (q.mu.frozen, q.sqrt.frozen) = (true, true);
+        (q.first.frozen, q.second.frozen) = (true, true);
         let model = Model {
             kernels: vec![kernels::parse(kernel, Inputs::unnamed(d)).unwrap()],
             mean: means::by_name("constant", d, latents).unwrap(),

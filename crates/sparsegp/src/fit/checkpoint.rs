@@ -78,6 +78,7 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
         ("number of inducing points", word(options.inducing.map(|m| m.to_string()))),
         ("rows of a minibatch", size.to_string()),
         ("diagonal covariances", options.diagonal.to_string()),
+        ("tying of sites", format!("{:?}", options.tying)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

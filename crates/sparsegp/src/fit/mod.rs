@@ -22,6 +22,7 @@ use crate::train::{
     Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState, train,
     train_batches,
 };
+use crate::variational::Tying;
 use std::path::PathBuf;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
@@ -64,6 +65,8 @@ pub struct FitOptions {
     pub checkpoint: Option<PathBuf>,
     /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
     pub diagonal: bool,
+    /// What stays as it is when hyperparameters move, for the methods that keep q as sites.
+    pub tying: Tying,
 }
 
 /// Training by minibatches.
@@ -99,6 +102,7 @@ impl Default for FitOptions {
             batches: Some(BatchOptions::default()),
             checkpoint: None,
             diagonal: false,
+            tying: Tying::Natural,
         }
     }
 }

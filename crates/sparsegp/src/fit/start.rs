@@ -369,7 +369,10 @@ pub fn prepare(
             widen_noise(&mut model, x, engine)?;
         }
         if let Some(method) = entry.method.uncollapsed() {
-            let q = Variational::prior(points, latents, options.diagonal);
+            let q = match method.sites {
+                true => Variational::sites(points, latents, options.tying),
+                false => Variational::prior(points, latents, options.diagonal),
+            };
             model.q = Some(if method.bound.has_factors() { q.with_factors() } else { q });
         }
     }

@@ -134,7 +134,7 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound: any likelihood, minibatches",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Hensman et al. 2013, 2015",
-        method: &Uncollapsed { bound: &uncollapsed::Hensman },
+        method: &Uncollapsed { name: "svgp", bound: &uncollapsed::Hensman, sites: false },
     },
     Entry {
         name: "svgp2025",
@@ -142,7 +142,7 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound for Gaussian noise with one factor per row: tighter",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Titsias 2025, Eq. 18-19",
-        method: &Uncollapsed { bound: &uncollapsed::Titsias2025 },
+        method: &Uncollapsed { name: "svgp2025", bound: &uncollapsed::Titsias2025, sites: false },
     },
     Entry {
         name: "svgp-spherical",
@@ -150,7 +150,19 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound with one factor per latent function: tighter, any likelihood",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Titsias 2025, Eq. 22-23",
-        method: &Uncollapsed { bound: &uncollapsed::Spherical },
+        method: &Uncollapsed {
+            name: "svgp-spherical",
+            bound: &uncollapsed::Spherical,
+            sites: false,
+        },
+    },
+    Entry {
+        name: "tsvgp",
+        aliases: &["t-svgp", "dual"],
+        about: "as svgp, but q is the prior times sites: it moves with the hyperparameters",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Adam, Chang, Khan & Solin 2021",
+        method: &Uncollapsed { name: "tsvgp", bound: &uncollapsed::Hensman, sites: true },
     },
 ];
 

@@ -104,7 +104,7 @@ impl Posterior {
             model.kernels[kernel].evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
             let factor = Cholesky::new(k.as_ref(), model.jitter, "Kuu")?;
             let own = if shared { 0..latents } else { l..l + 1 };
-            let parts = q.whitened(own.clone(), &factor);
+            let parts = q.whitened(own.clone(), &factor)?;
             q_mu.as_mut().subcols_mut(own.start, own.len()).copy_from(&parts.mean);
             let kernel = model.kernels[kernel].clone();
             let mean = parts.mean.as_ref();

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::methods::{Diagnostics, Uncollapsed};
 use crate::model::{Model, Posterior};
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
+use crate::variational::Variational;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -118,8 +119,9 @@ pub fn train_batches(
             model.method.name()
         ))
     })?;
-    let natural = options.natural.filter(|_| model.q.as_ref().is_some_and(|q| !q.mu.frozen));
-    let frozen = model.q.as_ref().map(|q| (q.mu.frozen, q.sqrt.frozen));
+    let moves = |q: &Variational| q.tying().is_some() || !q.first.frozen;
+    let natural = options.natural.filter(|_| model.q.as_ref().is_some_and(moves));
+    let frozen = model.q.as_ref().map(|q| (q.first.frozen, q.second.frozen));
     // what natural gradients move is not for Adam
     if natural.is_some() {
         freeze(model, Some((true, true)));
@@ -133,7 +135,7 @@ pub fn train_batches(
 /// Freezes mean and covariances of q, or frees them.
 fn freeze(model: &mut Model, to: Option<(bool, bool)>) {
     if let (Some(q), Some((mu, sqrt))) = (&mut model.q, to) {
-        (q.mu.frozen, q.sqrt.frozen) = (mu, sqrt);
+        (q.first.frozen, q.second.frozen) = (mu, sqrt);
     }
 }
 
@@ -155,7 +157,7 @@ impl Run<'_> {
         checkpoint: &mut Checkpointer<'_>,
     ) -> Result<()> {
         model.set_free_values(state.adam.x());
-        let meanwhile = model.q.as_ref().map(|q| (q.mu.frozen, q.sqrt.frozen));
+        let meanwhile = model.q.as_ref().map(|q| (q.first.frozen, q.second.frozen));
         freeze(model, self.frozen);
         let outcome = checkpoint(model, state);
         freeze(model, meanwhile);

@@ -7,8 +7,10 @@
 //! adjoints come back the same way ([`Variational::pull`]).
 
 mod natural;
+pub mod sites;
 
 pub use natural::{NaturalStep, Statistics};
+pub use sites::Tying;
 
 use crate::error::{Error, Result};
 use crate::linalg::{
@@ -21,15 +23,40 @@ use std::ops::Range;
 /// q(u) of all latent functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variational {
-    /// Means, M×L.
-    pub mu: Param,
-    /// Lower roots of the covariances ([`Shape::Lower`]), or standard deviations, M×L.
-    pub sqrt: Param,
+    /// Means, M×L; of sites the first statistics (N×L where they are untied).
+    pub first: Param,
+    /// Lower roots of the covariances ([`Shape::Lower`]), or standard deviations, M×L; of sites the lower
+    /// triangles of the second statistics, which are symmetric (N×L where they are untied).
+    pub second: Param,
     /// Factors of the conditional variance of f given u, one per latent function, where the bound has
     /// them (Titsias 2025, Eq. 22).
     pub v: Option<Param>,
-    /// Whether `mu` and `sqrt` are of v = L⁻¹u rather than of u.
-    pub whitened: bool,
+    /// What of.
+    pub form: Form,
+    /// Smallest precision of a row's site in steps that move sites alone (Adam et al. 2021 take 2·10⁻⁸).
+    pub floor: f64,
+}
+
+/// What is stored of q(u).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Moments of v = L⁻¹u.
+    Whitened,
+    /// Moments of u itself.
+    Marginal,
+    /// Sites: what the prior is multiplied with ([`sites`]).
+    Sites(Tying),
+}
+
+impl Form {
+    /// Names of the two parameters.
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Form::Whitened | Form::Marginal => ["mu", "sqrt"],
+            Form::Sites(_) => ["lambda1", "lambda2"],
+        }
+    }
 }
 
 /// What inference sees of some latent functions that share their inducing points: whitened means
@@ -69,7 +96,8 @@ impl Variational {
             let one = packed(identity.as_ref());
             Param::with(one.repeat(latents), Shape::Lower(latents, points), Transform::Identity)
         };
-        Self { mu: Param::with(mu, shape, Transform::Identity), sqrt, v: None, whitened: true }
+        let first = Param::with(mu, shape, Transform::Identity);
+        Self { first, second: sqrt, v: None, form: Form::Whitened, floor: 0.0 }
     }
 
     /// From means (M×L) and roots: L lower-triangular matrices, or one M×L matrix of standard
@@ -108,7 +136,8 @@ impl Variational {
             Param::with(values, Shape::Lower(l, m), Transform::Identity)
         };
         let mu = Param::with(by_columns(mu), shape, Transform::Identity);
-        Ok(Self { mu, sqrt, v: None, whitened })
+        let form = if whitened { Form::Whitened } else { Form::Marginal };
+        Ok(Self { first: mu, second: sqrt, v: None, form, floor: 0.0 })
     }
 
     /// Adds factors v, one for each latent function, that start at 1.
@@ -120,36 +149,39 @@ impl Variational {
         self
     }
 
-    /// Shows the parameters with their paths: `mu`, `sqrt` and, if it has them, `v`.
+    /// Shows the parameters with their paths: `mu` and `sqrt`, or `lambda1` and `lambda2` of sites, and,
+    /// if it has them, `v`.
     pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
-        visitor(&"mu", &self.mu);
-        visitor(&"sqrt", &self.sqrt);
+        let [first, second] = self.form.names();
+        visitor(&first, &self.first);
+        visitor(&second, &self.second);
         self.v.iter().for_each(|v| visitor(&"v", v));
     }
 
     /// The same, to change them.
     pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
-        visitor(&"mu", &mut self.mu);
-        visitor(&"sqrt", &mut self.sqrt);
+        let [first, second] = self.form.names();
+        visitor(&first, &mut self.first);
+        visitor(&second, &mut self.second);
         self.v.iter_mut().for_each(|v| visitor(&"v", v));
     }
 
     /// Number of inducing points M.
     pub fn points(&self) -> usize {
-        match self.mu.shape() {
+        match self.first.shape() {
             Shape::Matrix(m, _) => m,
-            _ => self.mu.len(),
+            _ => self.first.len(),
         }
     }
 
     /// Number of latent functions L.
     pub fn latents(&self) -> usize {
-        self.mu.len() / self.points().max(1)
+        self.first.len() / self.points().max(1)
     }
 
     /// Whether the covariances are diagonal (in the stored form).
     pub fn is_diagonal(&self) -> bool {
-        !matches!(self.sqrt.shape(), Shape::Lower(..))
+        !matches!(self.second.shape(), Shape::Lower(..))
     }
 
     /// The factor v of a latent function; 1 where there is none.
@@ -160,7 +192,7 @@ impl Variational {
     /// The means as stored, M×L.
     pub fn mean(&self) -> Mat<f64> {
         let m = self.points();
-        Mat::from_fn(m, self.latents(), |i, l| self.mu.value()[l * m + i])
+        Mat::from_fn(m, self.latents(), |i, l| self.first.value()[l * m + i])
     }
 
     /// The root of a latent function as stored, lower triangular (diagonal if only standard
@@ -177,7 +209,7 @@ impl Variational {
         let m = self.points();
         let diagonal = self.is_diagonal();
         let size = if diagonal { m } else { m * (m + 1) / 2 };
-        let mut rest = &self.sqrt.value()[latent * size..(latent + 1) * size];
+        let mut rest = &self.second.value()[latent * size..(latent + 1) * size];
         for j in 0..m {
             let (own, tail) = rest.split_at(if diagonal { 1 } else { m - j });
             let target = root.col_as_slice_mut(j);
@@ -189,22 +221,36 @@ impl Variational {
     }
 
     /// Whitened means and roots of some latent functions that share Kuu with this factor.
-    pub fn whitened(&self, latents: Range<usize>, factor: &Cholesky) -> Parts {
+    ///
+    /// # Errors
+    /// As for [`Variational::read_whitened`].
+    pub fn whitened(&self, latents: Range<usize>, factor: &Cholesky) -> Result<Parts> {
         let mut parts = Parts::default();
-        self.read_whitened(latents, factor, &mut parts);
-        parts
+        self.read_whitened(latents, factor, &mut parts)?;
+        Ok(parts)
     }
 
     /// The same, into `out`.
-    pub fn read_whitened(&self, latents: Range<usize>, factor: &Cholesky, out: &mut Parts) {
+    ///
+    /// # Errors
+    /// Sites may be of no normal: see [`sites::SiteWork::posterior`].
+    pub fn read_whitened(
+        &self,
+        latents: Range<usize>,
+        factor: &Cholesky,
+        out: &mut Parts,
+    ) -> Result<()> {
         let m = self.points();
         out.sized(m, latents.len());
+        if let Form::Sites(tying) = self.form {
+            return sites::SiteWork::default().posterior(self, tying, latents, factor, out);
+        }
         for (at, latent) in latents.enumerate() {
-            let own = &self.mu.value()[latent * m..(latent + 1) * m];
+            let own = &self.first.value()[latent * m..(latent + 1) * m];
             out.mean.col_as_slice_mut(at).copy_from_slice(own);
             self.read_root(latent, &mut out.roots[at]);
         }
-        if !self.whitened {
+        if self.form == Form::Marginal {
             let (l, par) = (factor.l.as_ref(), par_for(m));
             solve_lower(l, out.mean.as_mut(), par);
             for root in &mut out.roots {
@@ -212,12 +258,13 @@ impl Variational {
                 clear_upper(root.as_mut());
             }
         }
+        Ok(())
     }
 
     /// Takes the values of another q of the same shapes.
     pub fn copy_from(&mut self, other: &Self) {
-        self.mu.value_mut().copy_from_slice(other.mu.value());
-        self.sqrt.value_mut().copy_from_slice(other.sqrt.value());
+        self.first.value_mut().copy_from_slice(other.first.value());
+        self.second.value_mut().copy_from_slice(other.second.value());
         if let (Some(own), Some(other)) = (&mut self.v, &other.v) {
             own.value_mut().copy_from_slice(other.value());
         }
@@ -240,7 +287,7 @@ impl Variational {
             ));
         }
         let m = self.points();
-        if !self.whitened {
+        if self.form == Form::Marginal {
             let stored = |a: &Mat<f64>| product(factor.l.as_ref(), a.as_ref());
             parts.mean = stored(&parts.mean);
             parts.roots.iter_mut().for_each(|root| *root = stored(root));
@@ -248,8 +295,8 @@ impl Variational {
         let size = m * (m + 1) / 2;
         for (at, latent) in latents.enumerate() {
             let mean = column(parts.mean.as_ref(), at);
-            self.mu.value_mut()[latent * m..(latent + 1) * m].copy_from_slice(mean);
-            let mut rest = &mut self.sqrt.value_mut()[latent * size..(latent + 1) * size];
+            self.first.value_mut()[latent * m..(latent + 1) * m].copy_from_slice(mean);
+            let mut rest = &mut self.second.value_mut()[latent * size..(latent + 1) * size];
             for j in 0..m {
                 let (target, tail) = rest.split_at_mut(m - j);
                 target.copy_from_slice(&column(parts.roots[at].as_ref(), j)[j..]);
@@ -274,7 +321,7 @@ impl Variational {
     ) {
         let m = self.points();
         let par = par_for(m);
-        if !self.whitened {
+        if self.form == Form::Marginal {
             bars.roots.iter_mut().for_each(|root| clear_upper(root.as_mut()));
             let add = |psi: &mut Mat<f64>, a: &Mat<f64>, b: &Mat<f64>| {
                 gemm(psi.as_mut(), Accum::Add, a.as_ref(), b.transpose(), 1.0, par);
@@ -287,7 +334,7 @@ impl Variational {
                 solve_lower_transpose(l, bar.as_mut(), par);
             }
         }
-        let (mu, sqrt) = gradient.split_at_mut(self.mu.len());
+        let (mu, sqrt) = gradient.split_at_mut(self.first.len());
         let size = m * (m + 1) / 2;
         for (at, latent) in latents.enumerate() {
             mu[latent * m..(latent + 1) * m].copy_from_slice(column(bars.mean.as_ref(), at));

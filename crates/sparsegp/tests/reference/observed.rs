@@ -349,6 +349,15 @@ pub fn bounds(json: &Value, points: usize) -> Outcome<Box<dyn Likelihood>> {
                 spec = serde_json::json!({ "type": "gaussian", "variance": variance });
             }
             ("gaussian", "variance") => {}
+            ("student_t", "name") => {
+                let number = |key| -> Outcome<f64> { number(get(json, key)?) };
+                let (df, scale) = (number("df")?, number("scale")?);
+                spec["type"] = "student-t".into();
+                // the curvature itself, which may be negative, is averaged
+                spec["slope"] = "price".into();
+                (spec["df"], spec["scale"]) = (df.into(), scale.into());
+            }
+            ("student_t", "df" | "scale") => {}
             (name, key) => return Err(format!("`{key}` of the likelihood {name} is not known")),
         }
     }

@@ -146,7 +146,7 @@ fn factor(model: &Model, latent: usize) -> Cholesky {
 fn tame(model: &mut Model) {
     let q = model.q.clone().unwrap();
     let largest = (0..q.latents()).fold(0.0_f64, |largest, l| {
-        let parts = q.whitened(l..l + 1, &factor(model, l));
+        let parts = q.whitened(l..l + 1, &factor(model, l)).unwrap();
         largest.max(parts.mean.norm_max()).max(parts.roots[0].norm_max())
     });
     if largest > 1.0 {

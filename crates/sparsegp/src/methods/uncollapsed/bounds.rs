@@ -48,9 +48,6 @@ pub struct RowSlopes<'a> {
 
 /// An uncollapsed bound.
 pub trait Bound: Send + Sync {
-    /// Name of the method that uses it.
-    fn name(&self) -> &'static str;
-
     /// Whether ∂ℓ/∂r = ∂ℓ/∂s.
     fn equal_slopes(&self) -> bool;
 
@@ -102,10 +99,6 @@ impl Row<'_> {
 pub struct Hensman;
 
 impl Bound for Hensman {
-    fn name(&self) -> &'static str {
-        "svgp"
-    }
-
     fn equal_slopes(&self) -> bool {
         true
     }
@@ -132,10 +125,6 @@ impl Bound for Hensman {
 pub struct Titsias2025;
 
 impl Bound for Titsias2025 {
-    fn name(&self) -> &'static str {
-        "svgp2025"
-    }
-
     fn equal_slopes(&self) -> bool {
         false
     }
@@ -175,10 +164,6 @@ impl Bound for Titsias2025 {
 pub struct Spherical;
 
 impl Bound for Spherical {
-    fn name(&self) -> &'static str {
-        "svgp-spherical"
-    }
-
     fn equal_slopes(&self) -> bool {
         false
     }

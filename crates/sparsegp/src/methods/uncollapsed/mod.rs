@@ -14,31 +14,41 @@
 
 pub mod bounds;
 mod rows;
+mod untied;
 
 pub use bounds::{Bound, Hensman, Spherical, Titsias2025};
 
 use super::{Diagnostics, Evaluation, Method};
 use crate::data::Source;
-use crate::engine::{CholeskyBasis, Engine, Passed, Process, Want};
+use crate::engine::{CholeskyBasis, Engine, Passed, Pointwise, Process, Want};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
-    Accum, Cholesky, Mat, column, gram_lower, lower_product, par_for, sized, times_triangular,
+    Accum, Cholesky, Mat, MatMut, column, gram_lower, lower_product, par_for, sized,
+    times_triangular,
 };
 use crate::model::{Model, Posterior};
+use crate::variational::sites::{SiteWork, Tying};
 use crate::variational::{self, NaturalStep, Parts, Statistics, Variational};
+use faer::reborrow::ReborrowMut;
 use rows::{LikelihoodRows, sum};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use untied::{Recording, Seen};
 
 /// A method that trains q(u).
 pub struct Uncollapsed {
-    /// What tells it from the others.
+    /// Its name.
+    pub name: &'static str,
+    /// What a row contributes.
     pub bound: &'static dyn Bound,
+    /// Whether q is kept as sites ([`variational::sites`]), else by its moments.
+    pub sites: bool,
 }
 
 impl std::fmt::Debug for Uncollapsed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Uncollapsed({})", self.bound.name())
+        write!(f, "Uncollapsed({})", self.name)
     }
 }
 
@@ -59,6 +69,7 @@ struct Prepared {
     moved: Parts,
     /// Adjoint of Kuu.
     kuu_bar: Mat<f64>,
+    sites: SiteWork,
 }
 
 impl Default for Prepared {
@@ -75,6 +86,7 @@ impl Default for Prepared {
             bars: Parts::default(),
             moved: Parts::default(),
             kuu_bar: Mat::new(),
+            sites: SiteWork::default(),
         }
     }
 }
@@ -84,7 +96,7 @@ impl Prepared {
     fn prepare(&mut self, model: &Model, q: &Variational, record: bool) -> Result<()> {
         model.read_inducing_set(self.set, &mut self.z)?;
         let m = self.z.nrows();
-        if q.points() != m {
+        if q.points() != m && q.tying() != Some(Tying::Untied) {
             return Err(Error::Shape {
                 what: "q.mu".into(),
                 expected: format!("{m} rows, one per inducing point"),
@@ -96,8 +108,39 @@ impl Prepared {
         let kernel = &model.kernels[self.kernel];
         kernel.evaluate(self.z.as_ref(), None, self.kuu.as_mut(), &mut self.tape);
         self.basis.factor.renew(self.kuu.as_ref(), model.jitter, "Kuu")?;
-        q.read_whitened(self.latents.clone(), &self.basis.factor, &mut self.parts);
-        Ok(())
+        let (latents, factor) = (self.latents.clone(), &self.basis.factor);
+        match q.tying() {
+            // of rows: later
+            Some(Tying::Untied) => Ok(()),
+            Some(tying) => self.sites.posterior(q, tying, latents, factor, &mut self.parts),
+            None => q.read_whitened(latents, factor, &mut self.parts),
+        }
+    }
+
+    /// Adjoints of whitened mean and roots into `bars`; adds to Ψ what it is beyond −2Φ diag(Σc) Φᵀ.
+    fn moments(&mut self, rows: Statistics<'_>, mut psi: MatMut<'_, f64>) {
+        let m = self.z.nrows();
+        let par = par_for(m);
+        let (mean, phi_a) = (self.parts.mean.transpose(), rows.phi_a.transpose());
+        gram_lower(psi.rb_mut(), Accum::Add, mean, phi_a, 1.0, par);
+        self.bars.sized(m, self.parts.roots.len());
+        let roots = self.parts.roots.iter().zip(rows.grams);
+        for ((root, gram), bar) in roots.zip(&mut self.bars.roots) {
+            let (target, root) = (bar.as_mut(), root.as_ref());
+            times_triangular(target, Accum::Replace, gram.as_ref(), root, false, par);
+            // 2 R (GR)ᵀ, of which (2GR)Rᵀ is the transpose
+            lower_product(psi.rb_mut(), Accum::Add, root, bar.transpose(), 2.0, par);
+            for j in 0..m {
+                let entries = bar.col_as_slice_mut(j)[j..].iter_mut();
+                entries.zip(&column(root, j)[j..]).for_each(|(b, r)| *b = 2.0 * *b - r);
+                bar[(j, j)] += 1.0 / root[(j, j)];
+            }
+        }
+        for l in 0..self.parts.roots.len() {
+            for i in 0..m {
+                self.bars.mean[(i, l)] = rows.phi_a[(i, l)] - self.parts.mean[(i, l)];
+            }
+        }
     }
 
     /// As the engine wants it.
@@ -125,6 +168,10 @@ pub struct Step {
     v: Vec<f64>,
     passed: Passed,
     natural: NaturalStep,
+    /// Sums of untied sites.
+    untied: Passed,
+    /// What their step needs of the rows.
+    seen: Mutex<Seen>,
 }
 
 /// The q of a model.
@@ -176,6 +223,19 @@ impl Uncollapsed {
         Ok(step)
     }
 
+    /// Ties the sites of a model, if it has untied ones, by their natural parameters: q(u) stays what
+    /// it is, and stands without the rows.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    pub fn tie(&self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<()> {
+        if let Some(q) = model.q.as_ref().filter(|q| q.tying() == Some(Tying::Untied)) {
+            let step = self.step(model, engine, data, Want::Value)?;
+            model.q = Some(untied::tie(&step, q));
+        }
+        Ok(())
+    }
+
     /// The same in the memory of an earlier step. After an error the step holds nothing of use.
     ///
     /// # Errors
@@ -198,8 +258,13 @@ impl Uncollapsed {
                 found: format!("{}", q.latents()),
             });
         }
-        let Step { processes, v, passed, .. } = step;
+        let Step { processes, v, passed, untied: sites, seen, .. } = step;
         prepare(model, want == Want::Gradients, processes)?;
+        let untied = q.tying() == Some(Tying::Untied);
+        if untied {
+            untied::check(q, data)?;
+            untied::prepare(processes, model, q, engine, data, sites)?;
+        }
         v.clear();
         v.extend((0..latents).map(|l| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 }));
         let trace = |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>();
@@ -213,15 +278,22 @@ impl Uncollapsed {
             v,
             params: model.likelihood.num_params(),
             rounding: 1e-8 * smallest,
+            // what moves sites alone: they stay precisions
+            most: match q.tying().is_some() && want == Want::Statistics {
+                true => -0.5 * q.floor,
+                false => f64::INFINITY,
+            },
         };
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let mean = &*model.mean;
+        let recording = Recording { inner: &rows, mean, rows: data.rows(), seen };
+        let pointwise: &dyn Pointwise = if untied { &recording } else { &rows };
         match processes.as_slice() {
             // the usual case, which needs no list
-            [one] => engine.pass(&[one.process(model)], mean, &rows, data, scale, want, passed),
+            [one] => engine.pass(&[one.process(model)], mean, pointwise, data, scale, want, passed),
             many => {
                 let all: Vec<Process<'_>> = many.iter().map(|p| p.process(model)).collect();
-                engine.pass(&all, mean, &rows, data, scale, want, passed)
+                engine.pass(&all, mean, pointwise, data, scale, want, passed)
             }
         }?;
         let mut value = passed.sums[sum::VALUE];
@@ -240,6 +312,9 @@ impl Uncollapsed {
             negative: passed.sums[sum::NEGATIVE] as usize,
         };
         step.value = super::finite(value, "the bound")?;
+        if untied && want == Want::Gradients {
+            untied::add_gradients(step, model, q, engine, data)?;
+        }
         Ok(())
     }
 }
@@ -257,7 +332,6 @@ impl Step {
         gradient.likelihood.copy_from_slice(&passed.sums[sum::PARAMS..][..likelihood]);
         for (own, sums) in processes.iter_mut().zip(&mut passed.processes) {
             let m = own.z.nrows();
-            let par = par_for(m);
             let mut psi = std::mem::replace(&mut own.kuu_bar, Mat::new());
             sized(&mut psi, m, m);
             for j in 0..m {
@@ -274,29 +348,19 @@ impl Step {
                 }
                 target.iter_mut().for_each(|t| *t *= -2.0);
             }
-            let (mean, phi_a) = (own.parts.mean.transpose(), sums.phi_a.transpose());
-            gram_lower(psi.as_mut(), Accum::Add, mean, phi_a, 1.0, par);
-            own.bars.sized(m, own.parts.roots.len());
-            for ((root, gram), bar) in
-                own.parts.roots.iter().zip(&sums.grams).zip(&mut own.bars.roots)
-            {
-                let (target, root) = (bar.as_mut(), root.as_ref());
-                times_triangular(target, Accum::Replace, gram.as_ref(), root, false, par);
-                // 2 R (GR)ᵀ, of which (2GR)Rᵀ is the transpose
-                lower_product(psi.as_mut(), Accum::Add, root, bar.transpose(), 2.0, par);
-                for j in 0..m {
-                    let entries = bar.col_as_slice_mut(j)[j..].iter_mut();
-                    entries.zip(&column(root, j)[j..]).for_each(|(b, r)| *b = 2.0 * *b - r);
-                    bar[(j, j)] += 1.0 / root[(j, j)];
+            let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
+            match q.tying() {
+                Some(tying) if tying != Tying::Whitened => {
+                    own.sites.add_psi(tying, &own.parts, rows, psi.as_mut());
+                }
+                tying => {
+                    own.moments(rows, psi.as_mut());
+                    if tying.is_none() {
+                        let (latents, factor) = (own.latents.clone(), &own.basis.factor);
+                        q.pull(latents, factor, &own.parts, &mut own.bars, &mut psi, gradient.q);
+                    }
                 }
             }
-            for l in 0..own.parts.roots.len() {
-                for i in 0..m {
-                    own.bars.mean[(i, l)] = sums.phi_a[(i, l)] - own.parts.mean[(i, l)];
-                }
-            }
-            let factor = &own.basis.factor;
-            q.pull(own.latents.clone(), factor, &own.parts, &mut own.bars, &mut psi, gradient.q);
             own.kuu_bar = own.basis.kuu_bar(psi);
             let mut sinks =
                 Cotangents { params: &mut sums.kernel, x: Some(sums.z.as_mut()), z: None };
@@ -327,13 +391,34 @@ impl Step {
         }
     }
 
+    /// How far whitened sums of sites are from their fixed point, for sites: the slopes of the bound
+    /// with respect to γ₁ (M×l, of all latent functions) and Γ₂ (M×M each).
+    pub fn site_slopes(&self) -> Vec<(Mat<f64>, Vec<Mat<f64>>)> {
+        let pairs = self.processes.iter().zip(&self.passed.processes);
+        pairs
+            .map(|(own, sums)| {
+                let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
+                let mut work = own.sites.clone();
+                let mut first = Mat::zeros(own.z.nrows(), own.latents.len());
+                let second = (0..own.latents.len()).map(|at| {
+                    let (w, y) = work.back(&own.parts, rows, at);
+                    first.as_mut().col_mut(at).copy_from(w.col(0));
+                    y
+                });
+                let second = second.collect();
+                (first, second)
+            })
+            .collect()
+    }
+
     /// Moves the model's q by a natural-gradient step of size `rate` from what this pass saw.
     ///
     /// # Errors
     /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances. The model is
     /// unchanged then.
     pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
-        let Self { processes, passed, natural, .. } = self;
+        let Self { processes, passed, natural, seen, .. } = self;
+        let tying = variational(model)?.tying();
         for (own, sums) in processes.iter_mut().zip(&passed.processes) {
             let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
             natural.make(&own.parts, rows, rate, &mut own.moved)?;
@@ -344,8 +429,19 @@ impl Step {
             }
         }
         let Some(q) = &mut model.q else { return variational(model).map(|_| ()) };
-        for own in processes {
-            q.set_whitened(own.latents.clone(), &own.basis.factor, &mut own.moved)?;
+        if tying == Some(Tying::Untied) {
+            seen.lock().unwrap_or_else(PoisonError::into_inner).step(q, rate);
+            return Ok(());
+        }
+        for (own, sums) in processes.iter_mut().zip(&passed.processes) {
+            let (latents, factor) = (own.latents.clone(), &own.basis.factor);
+            match tying {
+                Some(tying) => {
+                    let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
+                    own.sites.step(q, tying, latents, factor, &own.parts, rows, rate);
+                }
+                None => q.set_whitened(latents, factor, &mut own.moved)?,
+            }
         }
         Ok(())
     }
@@ -353,7 +449,7 @@ impl Step {
 
 impl Method for Uncollapsed {
     fn name(&self) -> &'static str {
-        self.bound.name()
+        self.name
     }
 
     fn is_sparse(&self) -> bool {
@@ -380,7 +476,14 @@ impl Method for Uncollapsed {
         Ok(Evaluation { value: step.value, gradient, diagnostics: step.diagnostics })
     }
 
-    fn posterior(&self, model: &Model, _: &dyn Engine, _: &dyn Source) -> Result<Posterior> {
-        Posterior::of_q(model)
+    fn posterior(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Posterior> {
+        let mut tied = model.clone();
+        self.tie(&mut tied, engine, data)?;
+        Posterior::of_q(&tied)
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct LikelihoodRows<'a> {
     pub(super) params: usize,
     /// r below minus this counts as negative.
     pub(super) rounding: f64,
+    /// ∂ℓ/∂s is cut here, so that no site has less than the smallest precision.
+    pub(super) most: f64,
 }
 
 /// Positions among the sums; then the slopes of the likelihood's parameters, then for every latent
@@ -95,7 +97,7 @@ impl Pointwise for LikelihoodRows<'_> {
                 out.sums[sum::VALUE] += self.bound.row(self.likelihood, &row, slopes, variance);
                 for l in 0..k {
                     out.a[(i, first + l)] = a[l];
-                    out.b[(i, first + l)] = b[l];
+                    out.b[(i, first + l)] = b[l].min(weight * self.most);
                     out.c[(i, first + l)] = c[l];
                     out.sums[factors + first + l] += by_v[l];
                     out.sums[counts + first + l] += 1.0;

@@ -1,0 +1,346 @@
+//! q(u) as prior times Gaussian sites (Adam, Chang, Khan & Solin 2021): the dual parameterisation.
+//!
+//! Row i has the site exp(λ₁ᵢ f − ½ λ₂ᵢ f²) on f = aᵢᵀu, aᵢ = Kuu⁻¹kᵢ. With cᵢ = L⁻¹kᵢ and whitened u = Lv,
+//!
+//! ```text
+//! γ₁ = Σ cᵢλ₁ᵢ    Γ₂ = Σ λ₂ᵢ cᵢcᵢᵀ    B = I + Γ₂    q(v) = N(e, B⁻¹),  e = B⁻¹γ₁
+//! ```
+//!
+//! What is stored, and so stays the same when hyperparameters and inducing points move, is one of:
+//!
+//! | [`Tying`] | stored | the M-step it gives |
+//! | --- | --- | --- |
+//! | [`Tying::Natural`] | G₁ = Σ aᵢλ₁ᵢ, G₂ = Σ λ₂ᵢaᵢaᵢᵀ: what q's natural parameters have beyond the prior's | tight |
+//! | [`Tying::Untied`] | λ₁, λ₂ of every row | the tightest, for all rows at once |
+//! | [`Tying::Kernel`] | Σ kᵢλ₁ᵢ, Σ λ₂ᵢkᵢkᵢᵀ: as the paper prints it (Eq. 21–24) | loose |
+//! | [`Tying::Whitened`] | γ₁, Γ₂ | that of q(v) itself |
+//!
+//! All have the same steps of q (natural gradients: λ ← (1 − ρ)λ + ρ(α + βμ, β), with α = ∂ℓ/∂μ and
+//! β = −2 ∂ℓ/∂v) and the same q where the sites were made.
+//!
+//! Adjoints of Kuu at fixed sites, as Ψ with K̄uu = −½ L⁻ᵀ mirror(Ψ) L⁻¹: with S = B⁻¹, p = Φa,
+//! H = Φ diag(∂ℓ/∂s) Φᵀ, H_r = Φ diag(∂ℓ/∂r) Φᵀ, f = Se and Y = S(I − 2H),
+//!
+//! ```text
+//! Natural          Ψ = Y(S − I) − Yᵀ + I + weᵀ + ewᵀ − 2H_r     w = (I − S)p + f − ½e
+//! Kernel, Untied   Ψ = −YS + 2S − I + weᵀ + ewᵀ − 2H_r          w = Sp − f + ½e
+//! ```
+
+use super::{Form, Parts, Statistics, Variational};
+use crate::error::{Error, Result};
+use crate::linalg::{
+    Accum, Cholesky, InverseRoot, Jitter, Mat, MatMut, MatRef, Par, column, gemm, gram_lower,
+    lower_product, mirror_lower, par_for, product, sandwich_inverse, sized, solve_lower,
+    solve_lower_transpose, times_triangular,
+};
+use crate::params::{Param, Shape, Transform};
+use faer::reborrow::ReborrowMut;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What is stored of sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tying {
+    /// Offsets of the natural parameters of q(u).
+    Natural,
+    /// Sums weighted by covariances, as the paper prints them.
+    Kernel,
+    /// Sums of whitened features.
+    Whitened,
+    /// The sites of all rows.
+    Untied,
+}
+
+impl Tying {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Tying); 4] = [
+        ("natural", Tying::Natural),
+        ("untied", Tying::Untied),
+        ("kernel", Tying::Kernel),
+        ("whitened", Tying::Whitened),
+    ];
+}
+
+impl Variational {
+    /// Sites of 0, so that q is the prior: `size` is the number of inducing points, of rows where they
+    /// are untied.
+    pub fn sites(size: usize, latents: usize, tying: Tying) -> Self {
+        let shape = Shape::Matrix(size, latents);
+        let zeros = |shape, len| Param::with(vec![0.0; len], shape, Transform::Identity);
+        let mut first = zeros(shape, size * latents);
+        let mut second = match tying {
+            Tying::Untied => zeros(shape, size * latents),
+            _ => zeros(Shape::Lower(latents, size), latents * size * (size + 1) / 2),
+        };
+        // steps of their own move them
+        (first.frozen, second.frozen) = (true, true);
+        Self { first, second, v: None, form: Form::Sites(tying), floor: 0.0 }
+    }
+
+    /// What sites are tied by; none if it is stored by moments.
+    pub fn tying(&self) -> Option<Tying> {
+        match self.form {
+            Form::Sites(tying) => Some(tying),
+            _ => None,
+        }
+    }
+
+    /// The second statistic of a latent function, M×M with both triangles; sites must be tied.
+    fn read_second(&self, latent: usize, out: &mut Mat<f64>) {
+        self.read_root(latent, out);
+        mirror_lower(out.as_mut());
+    }
+}
+
+/// The work that sites take, with its memory.
+#[derive(Clone, Debug)]
+pub struct SiteWork {
+    /// M×l.
+    first: Mat<f64>,
+    second: Mat<f64>,
+    other: Mat<f64>,
+    precision: Mat<f64>,
+    root: InverseRoot,
+    rotated: Mat<f64>,
+}
+
+impl Default for SiteWork {
+    fn default() -> Self {
+        Self {
+            first: Mat::new(),
+            second: Mat::new(),
+            other: Mat::new(),
+            precision: Mat::new(),
+            root: InverseRoot::default(),
+            rotated: Mat::new(),
+        }
+    }
+}
+
+const PRECISION: &str = "the precision I + Γ₂ of q's sites";
+
+impl SiteWork {
+    /// Whitened mean and root of some latent functions with tied sites.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] if sites of negative precision outweigh the prior,
+    /// [`Error::Invalid`] for untied sites, which only rows can tell ([`SiteWork::posterior_of`]).
+    pub fn posterior(
+        &mut self,
+        q: &Variational,
+        tying: Tying,
+        latents: Range<usize>,
+        factor: &Cholesky,
+        out: &mut Parts,
+    ) -> Result<()> {
+        if tying == Tying::Untied {
+            return Err(Error::Invalid("untied sites are of their own rows alone".into()));
+        }
+        let (m, l) = (q.points(), factor.l.as_ref());
+        let par = par_for(m);
+        out.sized(m, latents.len());
+        sized(&mut self.first, m, latents.len());
+        for (at, latent) in latents.clone().enumerate() {
+            let own = &q.first.value()[latent * m..(latent + 1) * m];
+            self.first.col_as_slice_mut(at).copy_from_slice(own);
+        }
+        match tying {
+            Tying::Natural => {
+                sized(&mut self.rotated, m, latents.len());
+                let first = self.first.as_ref();
+                gemm(self.rotated.as_mut(), Accum::Replace, l.transpose(), first, 1.0, par);
+                std::mem::swap(&mut self.first, &mut self.rotated);
+            }
+            Tying::Kernel => solve_lower(l, self.first.as_mut(), par),
+            _ => {}
+        }
+        for (at, latent) in latents.enumerate() {
+            sized(&mut self.second, m, m);
+            sized(&mut self.precision, m, m);
+            q.read_second(latent, &mut self.second);
+            match tying {
+                Tying::Natural => {
+                    sized(&mut self.other, m, m);
+                    let (second, other) = (self.second.as_ref(), self.other.as_mut());
+                    times_triangular(other, Accum::Replace, second, l, false, par);
+                    let precision = self.precision.as_mut();
+                    gram_lower(precision, Accum::Replace, l, self.other.as_ref(), 1.0, par);
+                }
+                Tying::Kernel => {
+                    solve_lower(l, self.second.as_mut(), par);
+                    solve_lower(l, self.second.as_mut().transpose_mut(), par);
+                    self.precision.copy_from(&self.second);
+                }
+                _ => self.precision.copy_from(&self.second),
+            }
+            self.finish(at, out)?;
+        }
+        Ok(())
+    }
+
+    /// The same from γ₁ (M×l) and Γ₂ of every latent function (lower triangles are read).
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] as for [`SiteWork::posterior`].
+    pub fn posterior_of(&mut self, sums: Statistics<'_>, out: &mut Parts) -> Result<()> {
+        let (m, latents) = (sums.phi_a.nrows(), sums.phi_a.ncols());
+        out.sized(m, latents);
+        sized(&mut self.first, m, latents);
+        self.first.copy_from(sums.phi_a);
+        for at in 0..latents {
+            sized(&mut self.precision, m, m);
+            self.precision.copy_from(&sums.grams[at]);
+            self.finish(at, out)?;
+        }
+        Ok(())
+    }
+
+    /// e and the root of B⁻¹ from γ₁ and Γ₂.
+    fn finish(&mut self, at: usize, out: &mut Parts) -> Result<()> {
+        let m = self.precision.nrows();
+        (0..m).for_each(|j| self.precision[(j, j)] += 1.0);
+        let (precision, jitter) = (self.precision.as_ref(), Jitter::Absolute(0.0));
+        self.root.of(precision, jitter, PRECISION, &mut out.roots[at])?;
+        let root = out.roots[at].as_ref();
+        let mean = out.mean.as_mut().subcols_mut(at, 1);
+        sized(&mut self.rotated, m, 1);
+        let first = self.first.as_ref().subcols(at, 1);
+        gemm(self.rotated.as_mut(), Accum::Replace, root.transpose(), first, 1.0, Par::Seq);
+        gemm(mean, Accum::Replace, root, self.rotated.as_ref(), 1.0, Par::Seq);
+        Ok(())
+    }
+
+    /// Moves tied sites of some latent functions by a step of size `rate` from what rows say at q
+    /// (`parts`): λ ← (1 − ρ)λ + ρ(Φa − 2Ge, −2G), in the coordinates of what is stored.
+    pub fn step(
+        &mut self,
+        q: &mut Variational,
+        tying: Tying,
+        latents: Range<usize>,
+        factor: &Cholesky,
+        parts: &Parts,
+        rows: Statistics<'_>,
+        rate: f64,
+    ) {
+        let (m, l) = (q.points(), factor.l.as_ref());
+        let par = par_for(m);
+        sized(&mut self.first, m, latents.len());
+        self.first.copy_from(rows.phi_a);
+        for (at, gram) in rows.grams.iter().enumerate() {
+            let mean = parts.mean.as_ref().subcols(at, 1);
+            let target = self.first.as_mut().subcols_mut(at, 1);
+            gemm(target, Accum::Add, gram.as_ref(), mean, -2.0, Par::Seq);
+        }
+        match tying {
+            Tying::Natural => solve_lower_transpose(l, self.first.as_mut(), par),
+            Tying::Kernel => self.first = product(l, self.first.as_ref()),
+            _ => {}
+        }
+        let size = m * (m + 1) / 2;
+        for (at, latent) in latents.enumerate() {
+            let mut second = std::mem::replace(&mut self.second, Mat::new());
+            sized(&mut second, m, m);
+            second.copy_from(&rows.grams[at]);
+            match tying {
+                Tying::Natural => second = sandwich_inverse(l, second, par),
+                Tying::Kernel => {
+                    let left = product(l, second.as_ref());
+                    gemm(second.as_mut(), Accum::Replace, left.as_ref(), l.transpose(), 1.0, par);
+                }
+                _ => {}
+            }
+            let first = &mut q.first.value_mut()[latent * m..(latent + 1) * m];
+            let source = column(self.first.as_ref(), at);
+            first.iter_mut().zip(source).for_each(|(t, v)| *t += rate * (v - *t));
+            let mut rest = &mut q.second.value_mut()[latent * size..(latent + 1) * size];
+            for j in 0..m {
+                let (target, tail) = rest.split_at_mut(m - j);
+                let source = &column(second.as_ref(), j)[j..];
+                target.iter_mut().zip(source).for_each(|(t, v)| *t += rate * (-2.0 * v - *t));
+                rest = tail;
+            }
+            self.second = second;
+        }
+    }
+
+    /// Adds to the lower triangle of Ψ what it is beyond −2H_r, of all latent functions.
+    pub fn add_psi(
+        &mut self,
+        tying: Tying,
+        parts: &Parts,
+        rows: Statistics<'_>,
+        mut psi: MatMut<'_, f64>,
+    ) {
+        let m = psi.nrows();
+        let par = par_for(m);
+        let natural = tying == Tying::Natural;
+        for (at, (root, gram)) in parts.roots.iter().zip(rows.grams).enumerate() {
+            // S and Y = S − 2SH
+            covariance(root.as_ref(), &mut self.second);
+            sized(&mut self.other, m, m);
+            self.other.copy_from(&self.second);
+            let (s, y) = (self.second.as_ref(), self.other.as_mut());
+            gemm(y, Accum::Add, s, gram.as_ref(), -2.0, par);
+            let y = self.other.as_ref();
+            let sign = if natural { 1.0 } else { -1.0 };
+            gram_lower(psi.rb_mut(), Accum::Add, y.transpose(), s, sign, par);
+            for j in 0..m {
+                for i in j..m {
+                    let unit = f64::from(u8::from(i == j));
+                    psi[(i, j)] +=
+                        if natural { unit - y[(i, j)] - y[(j, i)] } else { 2.0 * s[(i, j)] - unit };
+                }
+            }
+            let [w, e] = [self.weight(natural, parts, rows.phi_a, at), column_of(&parts.mean, at)];
+            for (a, b) in [(&w, &e), (&e, &w)] {
+                let (a, b) = (a.transpose(), b.transpose());
+                gram_lower(psi.rb_mut(), Accum::Add, a, b, 1.0, par);
+            }
+        }
+    }
+
+    /// Sp − f (with a column of zeros beside it) and Y_u of one latent function: how the sums of untied
+    /// sites move q.
+    pub fn back(&mut self, parts: &Parts, rows: Statistics<'_>, at: usize) -> (Mat<f64>, Mat<f64>) {
+        covariance(parts.roots[at].as_ref(), &mut self.second);
+        let (s, e) = (self.second.as_ref(), column_of(&parts.mean, at));
+        let (sp, f) = (product(s, rows.phi_a.subcols(at, 1)), product(s, e.as_ref()));
+        let mut y = s.to_owned();
+        gemm(y.as_mut(), Accum::Add, s, rows.grams[at].as_ref(), -2.0, par_for(s.nrows()));
+        let mut out = product(y.as_ref(), s);
+        let m = s.nrows();
+        let w = Mat::from_fn(m, 2, |i, j| if j == 0 { sp[(i, 0)] - f[(i, 0)] } else { 0.0 });
+        for j in 0..m {
+            for i in 0..m {
+                let outer = w[(i, 0)] * e[(j, 0)] + e[(i, 0)] * w[(j, 0)];
+                out[(i, j)] = 0.5 * (out[(i, j)] - s[(i, j)] - outer);
+            }
+        }
+        crate::linalg::symmetrise(out.as_mut());
+        (w, out)
+    }
+
+    /// w, with S in `self.second`.
+    fn weight(&self, natural: bool, parts: &Parts, phi_a: MatRef<f64>, at: usize) -> Mat<f64> {
+        let (s, e) = (self.second.as_ref(), column_of(&parts.mean, at));
+        let (sp, f) = (product(s, phi_a.subcols(at, 1)), product(s, e.as_ref()));
+        Mat::from_fn(e.nrows(), 1, |i, _| {
+            let (sp, f, e) = (sp[(i, 0)], f[(i, 0)], e[(i, 0)]);
+            if natural { phi_a[(i, at)] - sp + f - 0.5 * e } else { sp - f + 0.5 * e }
+        })
+    }
+}
+
+fn column_of(a: &Mat<f64>, j: usize) -> Mat<f64> {
+    a.as_ref().subcols(j, 1).to_owned()
+}
+
+/// S = RRᵀ, both triangles.
+fn covariance(root: MatRef<f64>, out: &mut Mat<f64>) {
+    let m = root.nrows();
+    sized(out, m, m);
+    let target = out.as_mut();
+    lower_product(target, Accum::Replace, root, root.transpose(), 1.0, par_for(m));
+    mirror_lower(out.as_mut());
+}
