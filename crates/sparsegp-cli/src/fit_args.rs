@@ -4,6 +4,7 @@ use crate::data::MissingInFit;
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::linalg::Jitter;
+use sparsegp::variational::Tying;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -123,11 +124,14 @@ pub struct FitArgs {
     /// Keep a parameter, or all whose path begins so, as it is; repeatable
     #[arg(long, value_name = "PATH", help_heading = "Model")]
     pub freeze: Vec<String>,
+    /// What stays when hyperparameters move, where q is kept as sites (`tsvgp`) [default: natural]
+    #[arg(long, value_enum, value_name = "TYING", help_heading = "Model")]
+    pub tying: Option<TyingChoice>,
     /// Go on with a model that was saved, on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "target", "classes", "features", "ignore", "no_standardise", "likelihood", "kernel", "mean",
-        "method", "inducing", "inducing_from", "diagonal", "set", "jitter", "checkpoint",
+        "method", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
@@ -161,7 +165,7 @@ pub struct FitArgs {
     pub max_iterations: Option<usize>,
     /// Train svgp methods on all rows at once too
     #[arg(long, conflicts_with_all = [
-        "batch", "epochs", "natural_rate", "no_natural", "inducing_rate", "early_stopping", "patience",
+        "batch", "epochs", "no_natural", "inducing_rate", "early_stopping", "patience",
         "checkpoint",
     ], help_heading = "Training on all rows at once")]
     pub full_batch: bool,
@@ -176,6 +180,15 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::natural_rate,
           conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
     pub natural_rate: Option<f64>,
+    /// Natural-gradient steps of q on every minibatch, each from a pass of its own; for `tsvgp` with
+    /// --full-batch the most in a round [default: one, from the pass that Adam takes; 20]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one,
+          conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
+    pub e_steps: Option<usize>,
+    /// Steps of Adam on every minibatch; for `tsvgp` with --full-batch iterations of the optimiser in a
+    /// round [default: 1; 20]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
+    pub m_steps: Option<usize>,
     /// Train q by Adam like all else
     #[arg(long, help_heading = BATCHES)]
     pub no_natural: bool,
@@ -212,6 +225,30 @@ pub struct FitArgs {
 
 const BATCHES: &str = "Training by minibatches";
 
+/// What sites are tied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TyingChoice {
+    /// Offsets of the natural parameters of q(u)
+    Natural,
+    /// Not at all: two numbers for every row (--full-batch)
+    Untied,
+    /// Sums weighted by covariances, as the paper prints them; for comparison
+    Kernel,
+    /// Sums of whitened features; for comparison
+    Whitened,
+}
+
+impl From<TyingChoice> for Tying {
+    fn from(choice: TyingChoice) -> Self {
+        match choice {
+            TyingChoice::Natural => Tying::Natural,
+            TyingChoice::Untied => Tying::Untied,
+            TyingChoice::Kernel => Tying::Kernel,
+            TyingChoice::Whitened => Tying::Whitened,
+        }
+    }
+}
+
 /// The optimisers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OptimiserChoice {
@@ -234,10 +271,23 @@ impl FitArgs {
             ("--batch", self.batch.is_some()),
             ("--epochs", self.epochs.is_some()),
             ("--natural-rate", self.natural_rate.is_some()),
+            ("--e-steps", self.e_steps.is_some()),
+            ("--m-steps", self.m_steps.is_some()),
             ("--no-natural", self.no_natural),
             ("--inducing-rate", self.inducing_rate.is_some()),
             ("--early-stopping", self.early_stopping.is_some()),
             ("--checkpoint", self.checkpoint.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// The first option given that says how q is stepped.
+    pub fn step_option(&self) -> Option<&'static str> {
+        [
+            ("--natural-rate", self.natural_rate.is_some()),
+            ("--e-steps", self.e_steps.is_some()),
+            ("--m-steps", self.m_steps.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

@@ -2,7 +2,7 @@
 
 use crate::data::Opened;
 use crate::fail::{Fail, Result};
-use crate::fit_args::{FitArgs, OptimiserChoice};
+use crate::fit_args::{FitArgs, OptimiserChoice, TyingChoice};
 use crate::format::count;
 use crate::kind::option_of;
 use sparsegp::Error;
@@ -13,7 +13,8 @@ use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods::{Likelihood, REGISTRY};
 use sparsegp::methods;
 use sparsegp::optim::{AdamOptions, LbfgsOptions};
-use sparsegp::train::{OptimiserKind, StochasticOptions, TrainOptions};
+use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
+use sparsegp::variational::Tying;
 use std::path::Path;
 
 /// How to train, and what to tell about it.
@@ -115,6 +116,7 @@ pub fn plan(
     };
     let batches = trains_q && !args.full_batch;
     contradictions(args, &method, trains_q, batches)?;
+    of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();
     let rate = args.learning_rate.unwrap_or(AdamOptions::default().learning_rate);
     let adam = || AdamOptions { learning_rate: rate, ..AdamOptions::default() };
@@ -134,10 +136,12 @@ pub fn plan(
                 OptimiserChoice::Adam => OptimiserKind::Adam(adam()),
             },
             max_iterations: args.max_iterations.unwrap_or(1000),
+            em: em(args),
         },
         batches: batches.then(|| batch_options(args, rows, from)),
         checkpoint: args.checkpoint.clone(),
         diagonal: args.diagonal,
+        tying: args.tying.map_or(Tying::Natural, Tying::from),
         ..FitOptions::default()
     };
     if from.is_none() {
@@ -161,6 +165,17 @@ pub fn plan(
     Ok(Plan { options, notes, reason })
 }
 
+/// How steps of sites alternate with the optimiser.
+fn em(args: &FitArgs) -> EmOptions {
+    let defaults = EmOptions::default();
+    EmOptions {
+        e_steps: args.e_steps.unwrap_or(defaults.e_steps),
+        rate: args.natural_rate.unwrap_or(defaults.rate),
+        m_steps: args.m_steps.unwrap_or(defaults.m_steps),
+        ..defaults
+    }
+}
+
 fn batch_options(args: &FitArgs, rows: usize, from: Option<&Fitted>) -> BatchOptions {
     let defaults = StochasticOptions::default();
     let rate = args.learning_rate.unwrap_or(defaults.adam.learning_rate);
@@ -175,6 +190,10 @@ fn batch_options(args: &FitArgs, rows: usize, from: Option<&Fitted>) -> BatchOpt
         natural: match args.no_natural || diagonal {
             true => None,
             false => args.natural_rate.or(defaults.natural),
+        },
+        em: match (args.e_steps, args.m_steps) {
+            (None, None) => None,
+            (e, m) => Some((e.unwrap_or(1), m.unwrap_or(1))),
         },
         patience: args.patience.unwrap_or(defaults.patience),
         checkpoint_seconds: args.checkpoint_every.unwrap_or(defaults.checkpoint_seconds),
@@ -216,6 +235,38 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
         return usage("--learning-rate is for Adam; add --optimiser adam".into());
     }
     Ok(())
+}
+
+/// Options that have sense for sites alone, or none for them.
+fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
+    let usage = |text: String| Err(Fail::usage(text));
+    let entry = methods::find(method).ok().and_then(|e| e.method.uncollapsed());
+    if entry.is_some_and(|method| method.sites) {
+        if args.diagonal {
+            return usage(format!(
+                "--diagonal has no sense for `{method}`, whose q is kept as sites"
+            ));
+        }
+        if args.no_natural {
+            return usage(format!("--no-natural: sites (`{method}`) move by natural gradients"));
+        }
+        if batches && args.tying == Some(TyingChoice::Untied) {
+            return usage("--tying untied needs all rows at once: add --full-batch".into());
+        }
+        return Ok(());
+    }
+    if args.tying.is_some() {
+        return usage(format!(
+            "--tying is for sites, and `{method}` keeps q by its moments: add --method tsvgp"
+        ));
+    }
+    match args.step_option() {
+        Some(option) if args.full_batch => usage(format!(
+            "{option}: with --full-batch the optimiser trains the q of `{method}` like all else; leave \
+             it out, or choose --method tsvgp"
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn selection(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {

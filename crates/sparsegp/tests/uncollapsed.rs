@@ -12,6 +12,8 @@ mod likelihoods;
 mod problem;
 #[path = "uncollapsed/same.rs"]
 mod same;
+#[path = "uncollapsed/sites.rs"]
+mod sites;
 #[path = "common/streamed.rs"]
 mod streamed;
 #[path = "uncollapsed/support.rs"]

@@ -216,3 +216,54 @@ fn contradictions_are_refused() {
     }
     folder.refused(1, "fit s.csv --target y -o m --batch 5 --checkpoint no/c", &["no/c", "folder"]);
 }
+
+/// Sites by minibatches with steps of their own, on all rows with every tying, and what is refused.
+#[test]
+fn sites_are_trained_saved_and_used() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(300));
+    let fit = "fit p.csv --target y --features a,b --method tsvgp --inducing 15 --split 0.2";
+    let rmse = |more: &str| {
+        let json = folder.json(&format!("{fit} {more} -o m"));
+        assert_eq!(json["model"]["method"], "tsvgp");
+        let paths: Vec<&str> = json["model"]["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["path"].as_str().unwrap())
+            .collect();
+        assert!(paths.contains(&"q.lambda1") && paths.contains(&"q.lambda2"), "{paths:?}");
+        // what was saved predicts as what was fitted
+        let own = number(&json, "/scores/train/overall/rmse");
+        folder.ok("predict m p.csv -o predictions.csv");
+        assert_eq!(column(&folder.read("predictions.csv"), "mean").len(), 300);
+        own
+    };
+    let spread = {
+        let y = column(&folder.read("p.csv"), "y");
+        let mean = y.iter().sum::<f64>() / y.len() as f64;
+        (y.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / y.len() as f64).sqrt()
+    };
+    for more in [
+        "--batch 60 --epochs 40",
+        "--batch 60 --epochs 40 --e-steps 2 --m-steps 2 --natural-rate 0.3",
+        "--full-batch --max-iterations 60",
+        "--full-batch --max-iterations 60 --tying untied --e-steps 3 --natural-rate 1",
+        "--full-batch --max-iterations 60 --tying whitened",
+    ] {
+        let own = rmse(more);
+        assert!(own < 0.3 * spread, "{more}: {own} of {spread}");
+    }
+    for (more, parts) in [
+        ("--tying untied", &["--tying untied", "--full-batch"][..]),
+        ("--diagonal", &["--diagonal", "tsvgp"]),
+        ("--no-natural", &["--no-natural", "natural gradients"]),
+        ("--method svgp --tying kernel", &["--tying", "svgp", "tsvgp"]),
+        ("--method svgp --full-batch --e-steps 3", &["--e-steps", "tsvgp"]),
+        ("--method titsias2025 --e-steps 3", &["--e-steps", "titsias2025"]),
+    ] {
+        let fit =
+            if more.contains("--method") { fit.replace("--method tsvgp ", "") } else { fit.into() };
+        folder.refused(2, &format!("{fit} {more}"), parts);
+    }
+}

@@ -243,6 +243,21 @@ pub struct Passed {
     pub processes: Vec<ProcessSums>,
 }
 
+/// What a pass is about.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// The latent functions, in the order in which `mean` and `pointwise` see them.
+    pub processes: &'a [Process<'a>],
+    /// Mean function, with as many outputs.
+    pub mean: &'a dyn Mean,
+    /// What a row contributes.
+    pub pointwise: &'a dyn Pointwise,
+    /// Factor of all sums: N/B for a minibatch.
+    pub scale: f64,
+    /// What is asked for.
+    pub want: Want,
+}
+
 /// Does the sums. The one here is [`Cpu`]; another device or another machine is another engine.
 pub trait Engine: Send + Sync {
     /// One pass over the rows. `q` gives means and variances to the [`Local`]; without it μ is the
@@ -273,20 +288,9 @@ pub trait Engine: Send + Sync {
     ) -> Result<Unfolded>;
 
     /// One pass at a q that is known before: [`Engine::fold`] and [`Engine::unfold`] at once, for any
-    /// number of latent functions. The latent functions of the processes, in order, are those that
-    /// `mean` and `pointwise` see.
-    /// After an error `out` holds nothing of use.
+    /// number of latent functions. After an error `out` holds nothing of use.
     ///
     /// # Errors
     /// What reading the rows gives.
-    fn pass(
-        &self,
-        processes: &[Process<'_>],
-        mean: &dyn Mean,
-        pointwise: &dyn Pointwise,
-        data: &dyn Source,
-        scale: f64,
-        want: Want,
-        out: &mut Passed,
-    ) -> Result<()>;
+    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()>;
 }

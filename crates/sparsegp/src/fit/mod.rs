@@ -182,6 +182,9 @@ impl Learning<'_> {
             }
             _ => train(&mut model, self.engine, data, &self.options.train, observer)?,
         };
+        if let Some(method) = model.method.uncollapsed() {
+            method.tie(&mut model, self.engine, data)?;
+        }
         let posterior = model.posterior(self.engine, data)?;
         origin.warnings.extend(remarks(&model, &posterior, &report));
         Ok(origin.fitted(model, posterior, Some(report)))

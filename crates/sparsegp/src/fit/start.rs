@@ -15,7 +15,7 @@ use crate::methods;
 use crate::model::{Model, inducing_param};
 use crate::rng;
 use crate::train::{Event, Observer};
-use crate::variational::Variational;
+use crate::variational::{Tying, Variational};
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
@@ -370,7 +370,10 @@ pub fn prepare(
         }
         if let Some(method) = entry.method.uncollapsed() {
             let q = match method.sites {
-                true => Variational::sites(points, latents, options.tying),
+                true => {
+                    let size = if options.tying == Tying::Untied { n } else { points };
+                    Variational::sites(size, latents, options.tying)
+                }
                 false => Variational::prior(points, latents, options.diagonal),
             };
             model.q = Some(if method.bound.has_factors() { q.with_factors() } else { q });

@@ -1,9 +1,9 @@
 //! One minibatch: its bound as Adam sees it, and the natural-gradient step of q.
 
-use crate::data::Minibatch;
+use crate::data::{Minibatch, Source};
 use crate::engine::{Engine, Want};
 use crate::error::Result;
-use crate::methods::{Step, Uncollapsed};
+use crate::methods::{Diagnostics, Step, Uncollapsed};
 use crate::model::Model;
 use crate::optim::Objective;
 use crate::variational::Variational;
@@ -11,8 +11,10 @@ use crate::variational::Variational;
 /// Memory that is kept from iteration to iteration.
 #[derive(Default)]
 pub(super) struct Workspace {
-    /// The last pass with gradients.
+    /// The last pass.
     pub(super) step: Step,
+    /// What the numerics had to do in it, if it succeeded.
+    pub(super) passed: Option<Diagnostics>,
     /// The last pass that looked whether q had moved too far.
     probe: Step,
     /// Slopes of all constrained parameters.
@@ -28,8 +30,6 @@ pub(super) struct OneBatch<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) batch: &'a Minibatch,
     pub(super) memory: &'a mut Workspace,
-    /// Whether the last pass succeeded.
-    pub(super) passed: bool,
     pub(super) failures: usize,
 }
 
@@ -40,11 +40,12 @@ impl Objective for OneBatch<'_> {
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
         self.model.set_free_values(x);
-        let Workspace { step, slopes, .. } = &mut *self.memory;
         let want = Want::Gradients;
+        let step = &mut self.memory.step;
         let pass = self.method.renew(step, self.model, self.engine, self.batch, want);
-        self.passed = pass.is_ok();
+        self.memory.passed = pass.is_ok().then_some(self.memory.step.diagnostics);
         pass.inspect_err(|e| self.failures += usize::from(e.is_recoverable()))?;
+        let Workspace { step, slopes, .. } = &mut *self.memory;
         slopes.resize(self.model.num_params(), 0.0);
         step.gradient(self.model, slopes);
         let value = step.value + self.model.free_gradient(slopes, gradient);
@@ -62,7 +63,7 @@ pub(super) fn move_q(
     model: &mut Model,
     method: &Uncollapsed,
     engine: &dyn Engine,
-    batch: &Minibatch,
+    data: &dyn Source,
     memory: &mut Workspace,
     mut rate: f64,
 ) -> Result<Option<usize>> {
@@ -77,7 +78,7 @@ pub(super) fn move_q(
         match step.natural(model, rate) {
             Ok(()) if certain => return Ok(Some(halvings)),
             Ok(()) => {
-                match method.renew(probe, model, engine, batch, Want::Value) {
+                match method.renew(probe, model, engine, data, Want::Value) {
                     Ok(()) if probe.value >= step.value - 1e-10 * step.value.abs() => {
                         return Ok(Some(halvings));
                     }

@@ -1,9 +1,11 @@
 //! The training loop: optimiser steps on a model's objective, watched.
 
+mod em;
 mod minibatch;
 mod options;
 mod stochastic;
 
+pub use em::EmOptions;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
 pub use stochastic::{Checkpointer, Surroundings, TrainingState, train_batches};
 
@@ -13,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -24,6 +27,8 @@ pub struct TrainOptions {
     pub optimiser: OptimiserKind,
     /// Most iterations.
     pub max_iterations: usize,
+    /// How steps of sites alternate with the optimiser, for the methods that keep q as sites.
+    pub em: EmOptions,
 }
 
 /// An optimiser with its options.
@@ -37,7 +42,11 @@ pub enum OptimiserKind {
 
 impl Default for TrainOptions {
     fn default() -> Self {
-        Self { optimiser: OptimiserKind::Lbfgs(LbfgsOptions::default()), max_iterations: 1000 }
+        Self {
+            optimiser: OptimiserKind::Lbfgs(LbfgsOptions::default()),
+            max_iterations: 1000,
+            em: EmOptions::default(),
+        }
     }
 }
 
@@ -209,6 +218,20 @@ fn hyperparameters(model: &Model) -> Vec<f64> {
 /// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
 /// there was no evaluation at all; later interruptions end the training with its best state.
 pub fn train(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &TrainOptions,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    match model.q.as_ref().and_then(Variational::tying) {
+        Some(_) => em::train_em(model, engine, data, options, observer),
+        None => ascend(model, engine, data, options, observer),
+    }
+}
+
+/// The same for what the optimiser sees alone: sites stay.
+fn ascend(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,

@@ -21,6 +21,10 @@ pub struct StochasticOptions {
     /// Size of natural-gradient steps of q, 0 < ρ ≤ 1; the schedule of `adam` applies to it too. None
     /// to train q by Adam.
     pub natural: Option<f64>,
+    /// E-steps and M-steps on every minibatch: so many natural-gradient steps of q, then so many of Adam
+    /// on the rest, each from a pass of its own (stochastic partial EM: Adam et al. 2021, Alg. 2). None
+    /// for one of each from one pass. Where q is trained by Adam, only the second number counts.
+    pub em: Option<(usize, usize)>,
     /// Epochs without a better density of held-out rows after which training ends; the best state is
     /// kept. Without held-out rows it has no effect.
     pub patience: usize,
@@ -41,6 +45,7 @@ impl Default for StochasticOptions {
             last_rate: 0.02,
             inducing_rate: 1.0,
             natural: Some(0.1),
+            em: None,
             patience: 10,
             checkpoint_seconds: 60.0,
         }
@@ -53,6 +58,11 @@ impl StochasticOptions {
         self.epochs.unwrap_or_else(|| EPOCHS.max(LEAST_ITERATIONS.div_ceil(per_epoch)))
     }
 
+    /// Steps of Adam on every minibatch.
+    pub(super) fn m_steps(&self) -> usize {
+        self.em.map_or(1, |(_, m)| m)
+    }
+
     /// Adam's options for this model and so many iterations.
     pub(super) fn adam(&self, model: &Model, iterations: usize) -> AdamOptions {
         let mut adam = self.adam.clone();
@@ -60,7 +70,8 @@ impl StochasticOptions {
             adam.multipliers = multipliers(model, self.inducing_rate);
         }
         if adam.schedule == Schedule::Constant && self.last_rate != 1.0 {
-            adam.schedule = Schedule::Cosine { steps: iterations.max(1), last: self.last_rate };
+            let steps = (iterations * self.m_steps()).max(1);
+            adam.schedule = Schedule::Cosine { steps, last: self.last_rate };
         }
         adam
     }

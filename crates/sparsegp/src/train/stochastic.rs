@@ -8,12 +8,12 @@
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{Event, Observer, StochasticOptions, TracePoint, TrainReport, hyperparameters};
 use crate::data::{Batches, Minibatch, Position, Source};
-use crate::engine::Engine;
+use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::methods::{Diagnostics, Uncollapsed};
 use crate::model::{Model, Posterior};
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
-use crate::variational::Variational;
+use crate::variational::{Tying, Variational};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -125,6 +125,12 @@ pub fn train_batches(
     // what natural gradients move is not for Adam
     if natural.is_some() {
         freeze(model, Some((true, true)));
+    }
+    if model.q.as_ref().is_some_and(|q| q.tying() == Some(Tying::Untied)) {
+        return Err(Error::Invalid(
+            "untied sites are trained on all rows at once: without minibatches, or another tying"
+                .into(),
+        ));
     }
     let mut run = Run { method, natural, frozen, options, engine };
     let outcome = run.go(model, batches, surroundings, observer);
@@ -284,7 +290,7 @@ impl Run<'_> {
         })
     }
 
-    /// One minibatch. Returns the bound at the parameters before it.
+    /// One minibatch. Returns the bound at the parameters of the last pass over it.
     fn iterate(
         &self,
         model: &mut Model,
@@ -292,31 +298,72 @@ impl Run<'_> {
         memory: &mut Workspace,
         state: &mut TrainingState,
     ) -> Result<f64> {
-        let mut objective = OneBatch {
-            model,
-            method: self.method,
-            engine: self.engine,
-            batch,
-            memory,
-            passed: false,
-            failures: 0,
+        let m_steps = self.options.m_steps();
+        let factor = state.adam.options.schedule.factor(state.iterations * m_steps);
+        state.iterations += 1;
+        let natural = self.natural.map(|rate| rate * factor);
+        let (Some(rate), Some((e_steps, _))) = (natural, self.options.em) else {
+            let mut value = f64::NAN;
+            for _ in 0..m_steps {
+                value = self.ascend(model, batch, memory, state)?;
+            }
+            if let (Some(rate), Some(_)) = (natural, memory.passed) {
+                self.move_q(model, batch, memory, state, rate)?;
+            }
+            return Ok(value);
         };
+        let mut value = f64::NAN;
+        for _ in 0..e_steps {
+            let want = Want::Statistics;
+            match self.method.renew(&mut memory.step, model, self.engine, batch, want) {
+                // Adam's evaluation fails too, and steps back
+                Err(error) if error.is_recoverable() => break,
+                outcome => outcome?,
+            }
+            value = memory.step.value;
+            self.move_q(model, batch, memory, state, rate)?;
+        }
+        for _ in 0..m_steps {
+            value = self.ascend(model, batch, memory, state)?;
+            model.set_free_values(state.adam.x());
+        }
+        Ok(value)
+    }
+
+    /// A step of q from the last pass.
+    fn move_q(
+        &self,
+        model: &mut Model,
+        batch: &Minibatch,
+        memory: &mut Workspace,
+        state: &mut TrainingState,
+        rate: f64,
+    ) -> Result<()> {
+        let halvings = move_q(model, self.method, self.engine, batch, memory, rate)?;
+        state.shortened += usize::from(halvings != Some(0));
+        Ok(())
+    }
+
+    /// A pass with gradients and a step of Adam. Returns the bound of the pass.
+    fn ascend(
+        &self,
+        model: &mut Model,
+        batch: &Minibatch,
+        memory: &mut Workspace,
+        state: &mut TrainingState,
+    ) -> Result<f64> {
+        let (method, engine) = (self.method, self.engine);
+        memory.passed = None;
+        let mut objective = OneBatch { model, method, engine, batch, memory, failures: 0 };
         let mut value = state.adam.step(&mut objective)?.value;
-        if !objective.passed && objective.failures == 0 {
+        if objective.memory.passed.is_none() && objective.failures == 0 {
             // without hyperparameters to train Adam has converged and does not look; q has not
             let x = state.adam.x().to_vec();
             value = objective.evaluate(&x, &mut vec![0.0; x.len()])?;
         }
         state.failures += objective.failures;
-        state.iterations += 1;
-        if !objective.passed {
-            return Ok(-value);
-        }
-        state.diagnostics = memory.step.diagnostics;
-        if let Some(rate) = self.natural {
-            let rate = rate * state.adam.options.schedule.factor(state.iterations - 1);
-            let halvings = move_q(model, self.method, self.engine, batch, memory, rate)?;
-            state.shortened += usize::from(halvings != Some(0));
+        if let Some(diagnostics) = memory.passed {
+            state.diagnostics = diagnostics;
         }
         Ok(-value)
     }

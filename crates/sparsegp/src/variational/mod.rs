@@ -10,6 +10,7 @@ mod natural;
 pub mod sites;
 
 pub use natural::{NaturalStep, Statistics};
+use sites::At;
 pub use sites::Tying;
 
 use crate::error::{Error, Result};
@@ -243,7 +244,7 @@ impl Variational {
         let m = self.points();
         out.sized(m, latents.len());
         if let Form::Sites(tying) = self.form {
-            return sites::SiteWork::default().posterior(self, tying, latents, factor, out);
+            return sites::SiteWork::default().posterior(self, &At { tying, latents, factor }, out);
         }
         for (at, latent) in latents.enumerate() {
             let own = &self.first.value()[latent * m..(latent + 1) * m];

@@ -93,6 +93,17 @@ impl Variational {
     }
 }
 
+/// Which sites, and where: how they are tied, the latent functions that share Kuu, and its factor.
+#[derive(Clone, Debug)]
+pub struct At<'a> {
+    /// What is stored.
+    pub tying: Tying,
+    /// The latent functions.
+    pub latents: Range<usize>,
+    /// The factor of Kuu.
+    pub factor: &'a Cholesky,
+}
+
 /// The work that sites take, with its memory.
 #[derive(Clone, Debug)]
 pub struct SiteWork {
@@ -126,14 +137,8 @@ impl SiteWork {
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if sites of negative precision outweigh the prior,
     /// [`Error::Invalid`] for untied sites, which only rows can tell ([`SiteWork::posterior_of`]).
-    pub fn posterior(
-        &mut self,
-        q: &Variational,
-        tying: Tying,
-        latents: Range<usize>,
-        factor: &Cholesky,
-        out: &mut Parts,
-    ) -> Result<()> {
+    pub fn posterior(&mut self, q: &Variational, place: &At<'_>, out: &mut Parts) -> Result<()> {
+        let At { tying, latents, factor } = place.clone();
         if tying == Tying::Untied {
             return Err(Error::Invalid("untied sites are of their own rows alone".into()));
         }
@@ -216,13 +221,12 @@ impl SiteWork {
     pub fn step(
         &mut self,
         q: &mut Variational,
-        tying: Tying,
-        latents: Range<usize>,
-        factor: &Cholesky,
+        place: &At<'_>,
         parts: &Parts,
         rows: Statistics<'_>,
         rate: f64,
     ) {
+        let At { tying, latents, factor } = place.clone();
         let (m, l) = (q.points(), factor.l.as_ref());
         let par = par_for(m);
         sized(&mut self.first, m, latents.len());

@@ -8,6 +8,7 @@ use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
 use sparsegp::train::{EPOCHS, LEAST_ITERATIONS, StochasticOptions, TrainReport};
+use sparsegp::variational::Tying;
 
 pub fn stochastic(likelihood: &str, method: &str, size: usize, epochs: usize) -> FitOptions {
     let training = StochasticOptions { epochs: Some(epochs), ..StochasticOptions::default() };
@@ -68,6 +69,39 @@ fn minibatches_come_close_to_the_collapsed_optimum() {
         let own = report(&fit(&data(), &options).expect("a fit")).objective;
         assert!(own < best + 0.5 && own > best - gap, "{size} {natural:?}: {own} of {best}");
     }
+}
+
+/// Sites by minibatches with the pass shared or not, and by EM on all rows with every tying, to the
+/// optimum of the collapsed method.
+#[test]
+fn sites_come_close_to_the_collapsed_optimum() {
+    let (x, y) = arrays(400, 1);
+    let data = || Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
+    let collapsed = FitOptions {
+        method: "titsias2009".into(),
+        ..stochastic("gaussian", "titsias2009", 400, 1)
+    };
+    let best = report(&fit(&data(), &collapsed).expect("a fit")).objective;
+    for em in [None, Some((1, 1)), Some((3, 2))] {
+        let mut options = stochastic("gaussian", "tsvgp", 64, 170);
+        options.batches.as_mut().expect("minibatches").training.em = em;
+        let own = report(&fit(&data(), &options).expect("a fit")).objective;
+        assert!(own < best + 0.5 && own > best - 2.0, "{em:?}: {own} of {best}");
+    }
+    for (name, tying) in Tying::ALL {
+        let options =
+            FitOptions { batches: None, tying, ..stochastic("gaussian", "tsvgp", 400, 1) };
+        let fitted = fit(&data(), &options).expect("a fit");
+        let own = report(&fitted).objective;
+        // the printed tying creeps
+        let gap = if tying == Tying::Kernel { 20.0 } else { 2.0 };
+        assert!(own < best + 0.5 && own > best - gap, "{name}: {own} of {best}");
+        let q = fitted.model.q.as_ref().expect("a q");
+        assert_ne!(q.tying(), Some(Tying::Untied), "what is kept stands without the rows");
+    }
+    let untied = FitOptions { tying: Tying::Untied, ..stochastic("gaussian", "tsvgp", 64, 2) };
+    let error = fit(&data(), &untied).expect_err("minibatches").to_string();
+    assert!(error.contains("untied") && error.contains("all rows"), "{error}");
 }
 
 #[test]

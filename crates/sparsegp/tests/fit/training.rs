@@ -53,7 +53,7 @@ fn run(
     evaluations: usize,
     stop: impl Fn(&TracePoint) -> bool,
 ) -> Result<TrainReport> {
-    let options = TrainOptions { optimiser, max_iterations: iterations };
+    let options = TrainOptions { optimiser, max_iterations: iterations, ..TrainOptions::default() };
     let mut watch = Watch { evaluations, asked: Cell::new(0), stop };
     train(model, &Cpu::default(), &*dataset.source, &options, &mut watch)
 }

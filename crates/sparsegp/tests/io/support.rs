@@ -29,6 +29,7 @@ pub fn options(method: &str, kernel: &str) -> FitOptions {
         inducing: (method != "exact").then_some(9),
         seed: 5,
         train: TrainOptions { max_iterations: 4, ..TrainOptions::default() },
+        batches: None,
         ..FitOptions::default()
     }
 }

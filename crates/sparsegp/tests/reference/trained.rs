@@ -6,7 +6,7 @@ use crate::support::{Outcome, entries, get, items, matrix, number, numbers, own,
 use serde_json::Value;
 use sparsegp::data::{InMemory, Minibatch, Source};
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
+    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
 };
 use sparsegp::kernels::{Kernel, Tape};
 use sparsegp::linalg::{Jitter, Mat, column};
@@ -209,7 +209,9 @@ pub fn marginals(model: &Model, data: &dyn Source) -> Outcome<Marginals> {
         .collect();
     let watch = Watch::default();
     let (engine, mut passed) = (Cpu::default(), Passed::default());
-    own(engine.pass(&processes, &*model.mean, &watch, data, 1.0, Want::Value, &mut passed))?;
+    let (processes, mean, pointwise) = (&processes[..], &*model.mean, &watch);
+    let job = Job { processes, mean, pointwise, scale: 1.0, want: Want::Value };
+    own(engine.pass(&job, data, &mut passed))?;
     let mut blocks = watch.0.into_inner().map_err(|e| e.to_string())?;
     match (blocks.pop(), blocks.len()) {
         (Some(only), 0) => Ok(only),

@@ -12,7 +12,7 @@ use crate::svgp::prediction;
 use crate::trained::{Problem, check_known};
 use serde_json::Value;
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
+    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
 };
 use sparsegp::kernels::{Cotangents, Tape};
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
@@ -125,7 +125,9 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     let (mean, data) = (&*model.mean, &problem.data);
     let mut passed = Passed::default();
     let engine = Cpu::default();
-    own(engine.pass(&[process], mean, &rows, data, 1.0, Want::Gradients, &mut passed))?;
+    let (processes, pointwise) = (&[process], &rows);
+    let job = Job { processes, mean, pointwise, scale: 1.0, want: Want::Gradients };
+    own(engine.pass(&job, data, &mut passed))?;
     let sums = passed.processes.pop().ok_or("one process")?;
     // Φ̄Φᵀ = V(Φa)ᵀ − 2Φ diag(c) Φᵀ
     let gram_c = sums.gram_c.ok_or("no Gram matrix of the slopes in r")?;

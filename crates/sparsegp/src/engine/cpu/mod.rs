@@ -7,14 +7,10 @@ mod timings;
 
 pub use timings::Timings;
 
-use super::{
-    Engine, Folded, Local, Passed, Pointwise, Prepared, Process, Slope, Unfolded, Want, Whitened,
-    lanes,
-};
+use super::{Engine, Folded, Job, Local, Passed, Prepared, Slope, Unfolded, Whitened, lanes};
 use crate::data::Source;
 use crate::error::Result;
 use crate::linalg::{Mat, sized};
-use crate::means::Mean;
 use blocks::{Back, Pull, fold_block};
 use buffers::{Lane, Scratch, add, multiply, sum_lower, zeroed};
 use std::sync::{Mutex, PoisonError};
@@ -168,16 +164,7 @@ impl Engine for Cpu {
         unfolded
     }
 
-    fn pass(
-        &self,
-        processes: &[Process<'_>],
-        mean: &dyn Mean,
-        pointwise: &dyn Pointwise,
-        data: &dyn Source,
-        scale: f64,
-        want: Want,
-        out: &mut Passed,
-    ) -> Result<()> {
-        pass::run(self, &pass::Job { processes, mean, pointwise, want }, data, scale, out)
+    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
+        pass::run(self, job, data, out)
     }
 }

@@ -8,25 +8,16 @@ use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
-use crate::engine::{LatentBlock, LatentSlopes, Passed, Pointwise, Process, ProcessSums, Want};
+use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, ProcessSums, Want};
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Mat, Par, add_row_dots, add_scaled_rows, column, column_mut, gemm, gram_lower,
     scale_rows, sized, times_triangular,
 };
-use crate::means::Mean;
 use faer::reborrow::{Reborrow, ReborrowMut};
 use std::sync::PoisonError;
 use std::time::Instant;
-
-/// What a pass is about.
-pub(super) struct Job<'a> {
-    pub(super) processes: &'a [Process<'a>],
-    pub(super) mean: &'a dyn Mean,
-    pub(super) pointwise: &'a dyn Pointwise,
-    pub(super) want: Want,
-}
 
 impl Job<'_> {
     fn latents(&self) -> usize {
@@ -82,13 +73,7 @@ struct ProcessLane {
     z: Buffer,
 }
 
-pub(super) fn run(
-    cpu: &Cpu,
-    job: &Job<'_>,
-    data: &dyn Source,
-    scale: f64,
-    out: &mut Passed,
-) -> Result<()> {
+pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
     let features = job.processes.iter().map(|p| p.z.nrows()).max().unwrap_or(0);
     let mut lanes =
         std::mem::take(&mut *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner));
@@ -103,7 +88,7 @@ pub(super) fn run(
         Ok(())
     });
     if outcome.is_ok() {
-        total(job, &lanes, scale, out);
+        total(job, &lanes, out);
     }
     *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner) = lanes;
     outcome
@@ -144,7 +129,8 @@ impl Lane {
 }
 
 /// The sums of the lanes.
-fn total(job: &Job<'_>, lanes: &[Lane], scale: f64, out: &mut Passed) {
+fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
+    let scale = job.scale;
     let used = || lanes.iter().filter(|lane| lane.used);
     let add_all = |target: &mut [f64], source: &[f64]| {
         target.iter_mut().zip(source).for_each(|(t, v)| *t += v * scale);

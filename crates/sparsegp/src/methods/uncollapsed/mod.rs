@@ -20,7 +20,7 @@ pub use bounds::{Bound, Hensman, Spherical, Titsias2025};
 
 use super::{Diagnostics, Evaluation, Method};
 use crate::data::Source;
-use crate::engine::{CholeskyBasis, Engine, Passed, Pointwise, Process, Want};
+use crate::engine::{CholeskyBasis, Engine, Job, Passed, Pointwise, Process, Want};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
@@ -28,7 +28,7 @@ use crate::linalg::{
     times_triangular,
 };
 use crate::model::{Model, Posterior};
-use crate::variational::sites::{SiteWork, Tying};
+use crate::variational::sites::{At, SiteWork, Tying};
 use crate::variational::{self, NaturalStep, Parts, Statistics, Variational};
 use faer::reborrow::ReborrowMut;
 use rows::{LikelihoodRows, sum};
@@ -112,7 +112,7 @@ impl Prepared {
         match q.tying() {
             // of rows: later
             Some(Tying::Untied) => Ok(()),
-            Some(tying) => self.sites.posterior(q, tying, latents, factor, &mut self.parts),
+            Some(tying) => self.sites.posterior(q, &At { tying, latents, factor }, &mut self.parts),
             None => q.read_whitened(latents, factor, &mut self.parts),
         }
     }
@@ -290,10 +290,14 @@ impl Uncollapsed {
         let pointwise: &dyn Pointwise = if untied { &recording } else { &rows };
         match processes.as_slice() {
             // the usual case, which needs no list
-            [one] => engine.pass(&[one.process(model)], mean, pointwise, data, scale, want, passed),
+            [one] => {
+                let processes = &[one.process(model)];
+                engine.pass(&Job { processes, mean, pointwise, scale, want }, data, passed)
+            }
             many => {
                 let all: Vec<Process<'_>> = many.iter().map(|p| p.process(model)).collect();
-                engine.pass(&all, mean, pointwise, data, scale, want, passed)
+                let processes = &all[..];
+                engine.pass(&Job { processes, mean, pointwise, scale, want }, data, passed)
             }
         }?;
         let mut value = passed.sums[sum::VALUE];
@@ -430,7 +434,7 @@ impl Step {
         }
         let Some(q) = &mut model.q else { return variational(model).map(|_| ()) };
         if tying == Some(Tying::Untied) {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).step(q, rate);
+            seen.get_mut().unwrap_or_else(PoisonError::into_inner).step(q, rate);
             return Ok(());
         }
         for (own, sums) in processes.iter_mut().zip(&passed.processes) {
@@ -438,7 +442,8 @@ impl Step {
             match tying {
                 Some(tying) => {
                     let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
-                    own.sites.step(q, tying, latents, factor, &own.parts, rows, rate);
+                    let at = At { tying, latents, factor };
+                    own.sites.step(q, &at, &own.parts, rows, rate);
                 }
                 None => q.set_whitened(latents, factor, &mut own.moved)?,
             }

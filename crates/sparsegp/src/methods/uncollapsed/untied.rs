@@ -8,14 +8,14 @@ use super::rows::LikelihoodRows;
 use super::{Prepared, Step};
 use crate::data::{Rows, Source};
 use crate::engine::{
-    Block, Engine, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process, Slope,
+    Block, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process, Slope,
     Slopes, Want, Whitened,
 };
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column};
 use crate::means::{self, Mean};
 use crate::model::Model;
-use crate::variational::sites::Tying;
+use crate::variational::sites::{At, Tying};
 use crate::variational::{Statistics, Variational};
 use std::sync::{Mutex, PoisonError};
 
@@ -75,7 +75,14 @@ pub(super) fn prepare(
     for (p, zero) in processes.iter().zip(&zeros) {
         all.push(Process { mean: zero.as_ref(), roots: &[], ..p.process(model) });
     }
-    engine.pass(&all, &*nothing, &AsSlopes(q), data, 1.0, Want::Statistics, memory)?;
+    let job = Job {
+        processes: &all,
+        mean: &*nothing,
+        pointwise: &AsSlopes(q),
+        scale: 1.0,
+        want: Want::Statistics,
+    };
+    engine.pass(&job, data, memory)?;
     drop(all);
     for (own, sums) in processes.iter_mut().zip(&memory.processes) {
         let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
@@ -244,7 +251,8 @@ pub(super) fn tie(step: &Step, q: &Variational) -> Variational {
         let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &grams };
         let (latents, factor) = (own.latents.clone(), &own.basis.factor);
         let mut work = own.sites.clone();
-        work.step(&mut tied, Tying::Natural, latents, factor, &at_zero, rows, 1.0);
+        let at = At { tying: Tying::Natural, latents, factor };
+        work.step(&mut tied, &at, &at_zero, rows, 1.0);
     }
     tied.v = q.v.clone();
     tied

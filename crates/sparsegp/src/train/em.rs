@@ -1,0 +1,161 @@
+//! Expectation maximisation on all rows: sites move by natural-gradient steps, hyperparameters by L-BFGS
+//! (or Adam) at fixed sites (Adam, Chang, Khan & Solin 2021, Alg. 2).
+
+use super::minibatch::{Workspace, move_q};
+use super::{Event, Observer, TracePoint, TrainOptions, TrainReport, ascend};
+use crate::data::Source;
+use crate::engine::{Engine, Want};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// How to alternate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EmOptions {
+    /// Most steps of q in a round.
+    pub e_steps: usize,
+    /// Their size, 0 < ρ ≤ 1.
+    pub rate: f64,
+    /// Most iterations on hyperparameters and inducing points in a round.
+    pub m_steps: usize,
+    /// A phase ends where a step, and the training where a round, raises the bound by less than this
+    /// fraction of it.
+    pub tolerance: f64,
+}
+
+impl Default for EmOptions {
+    fn default() -> Self {
+        Self { e_steps: 20, rate: 0.8, m_steps: 20, tolerance: 1e-6 }
+    }
+}
+
+/// An observer of one M-step, which counts the iterations of all.
+struct Counting<'a> {
+    inner: &'a mut dyn Observer,
+    iterations: usize,
+    evaluations: usize,
+    seconds: f64,
+    stopped: bool,
+}
+
+impl Counting<'_> {
+    fn count(&self, point: &TracePoint) -> TracePoint {
+        TracePoint {
+            iteration: self.iterations + point.iteration,
+            evaluations: self.evaluations + point.evaluations,
+            seconds: self.seconds + point.seconds,
+            ..point.clone()
+        }
+    }
+}
+
+impl Observer for Counting<'_> {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        let flow = match event {
+            Event::Iteration(point) => {
+                let point = self.count(point);
+                self.inner.event(Event::Iteration(&point))
+            }
+            other => self.inner.event(other),
+        };
+        self.stopped |= flow.is_break();
+        flow
+    }
+
+    fn interrupted(&self) -> bool {
+        self.inner.interrupted()
+    }
+}
+
+/// Steps of q until they raise the bound by little. Returns the bound there and the passes made.
+fn e_steps(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &EmOptions,
+    memory: &mut Workspace,
+) -> Result<(f64, usize)> {
+    let method = model.method.uncollapsed().ok_or_else(|| {
+        Error::Invalid(format!("method `{}` has no q to step", model.method.name()))
+    })?;
+    let (mut last, mut passes) = (f64::NEG_INFINITY, 0);
+    for _ in 0..options.e_steps {
+        method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
+        passes += 1;
+        let value = memory.step.value;
+        if value - last <= options.tolerance * value.abs() {
+            return Ok((value, passes));
+        }
+        last = value;
+        if move_q(model, method, engine, data, memory, options.rate)?.is_none() {
+            return Ok((value, passes));
+        }
+    }
+    method.renew(&mut memory.step, model, engine, data, Want::Value)?;
+    Ok((memory.step.value, passes + 1))
+}
+
+/// Maximises over sites and all else in turn; the last phase is one of sites.
+///
+/// # Errors
+/// As for [`super::train`].
+pub(super) fn train_em(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &TrainOptions,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    let start = Instant::now();
+    let mut memory = Workspace::default();
+    let em = &options.em;
+    if observer.interrupted() {
+        return Err(Error::Interrupted);
+    }
+    let (mut value, mut evaluations) = e_steps(model, engine, data, em, &mut memory)?;
+    let (mut iterations, mut failures, mut trace) = (0, 0, Vec::new());
+    let (stopped, converged) = loop {
+        if iterations >= options.max_iterations {
+            let text = format!(
+                "stopped after {iterations} iterations, the most allowed; it may improve with more"
+            );
+            break (text, false);
+        }
+        if observer.interrupted() {
+            break ("interrupted; the best parameters found are kept".into(), false);
+        }
+        let left = options.max_iterations - iterations;
+        let inner = TrainOptions { max_iterations: em.m_steps.min(left), ..options.clone() };
+        let seconds = start.elapsed().as_secs_f64();
+        let mut counting =
+            Counting { inner: observer, iterations, evaluations, seconds, stopped: false };
+        let report = ascend(model, engine, data, &inner, &mut counting)?;
+        trace.extend(report.trace.iter().map(|point| counting.count(point)));
+        let was_stopped = counting.stopped;
+        iterations += report.iterations.max(1);
+        evaluations += report.evaluations;
+        failures += report.failures;
+        let (now, passes) = e_steps(model, engine, data, em, &mut memory)?;
+        evaluations += passes;
+        let rise = now - value;
+        value = now;
+        if was_stopped {
+            break ("stopped early; the best parameters found are kept".into(), false);
+        }
+        if rise <= em.tolerance * value.abs() {
+            break (format!("converged: a round raised the bound by {rise:.2e}"), true);
+        }
+    };
+    Ok(TrainReport {
+        stopped,
+        converged,
+        iterations,
+        evaluations,
+        failures,
+        objective: value,
+        seconds: start.elapsed().as_secs_f64(),
+        diagnostics: memory.step.diagnostics,
+        trace,
+    })
+}
