@@ -207,7 +207,9 @@ fn to_bytes(
     let mut matrix = |name: &str, a: MatRef<f64>| {
         tensors.push((name.into(), vec![a.nrows(), a.ncols()], matrix_bytes(a)));
     };
-    if model.q.is_none() {
+    if model.method.full_sites().is_some() {
+        matrix("posterior.inputs", fitted.posterior.points());
+    } else if model.q.is_none() {
         matrix("q.mu", fitted.posterior.q_mu());
         match fitted.posterior.q_sqrt().first() {
             Some(root) => matrix("q.sqrt", *root),
@@ -347,7 +349,7 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let inducing: Vec<Param> =
         header.inducing.into_iter().enumerate().map(read_set).collect::<Result<_>>()?;
     let q = header.q.map(|q| read_q(q, &tensors)).transpose()?;
-    if method.uncollapsed().is_some() != q.is_some() {
+    if method.has_q() != q.is_some() {
         return Err(foreign("its header and its method do not agree on q"));
     }
     let inputs = Inputs::named(&header.inputs);
@@ -447,6 +449,14 @@ fn posterior(
     inputs: usize,
     outputs: usize,
 ) -> Result<Posterior> {
+    if let Some(method) = model.method.full_sites() {
+        let points = tensors.matrix("posterior.inputs")?;
+        let latents = model.q.as_ref().map_or(0, |q| q.latents());
+        if points.ncols() != inputs || latents != model.latents(outputs) {
+            return Err(foreign("tensors of the posterior do not fit together"));
+        }
+        return method.posterior_at(model, &points);
+    }
     if let Some(q) = &model.q {
         let set = model.inducing_points()?;
         let fits = set.ncols() == inputs && q.points() == set.nrows();

@@ -205,7 +205,7 @@ fn check_rows(
     missing: usize,
     sample: &InMemory,
 ) -> Result<()> {
-    if missing > 0 && entry.method.uncollapsed().is_none() {
+    if missing > 0 && !entry.method.has_q() {
         return Err(Error::Invalid(format!(
             "{missing} targets are missing, and method `{}` needs them all; leave such rows out, or use \
              `svgp`",
@@ -378,6 +378,9 @@ pub fn prepare(
             };
             model.q = Some(if method.bound.has_factors() { q.with_factors() } else { q });
         }
+    }
+    if entry.method.full_sites().is_some() {
+        model.q = Some(Variational::sites(n, latents, Tying::Untied));
     }
     apply(&mut model, options, of_points)?;
     Ok(Start { model, reason, warnings })

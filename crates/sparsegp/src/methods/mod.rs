@@ -4,10 +4,12 @@
 
 mod collapsed;
 mod exact;
+mod tvgp;
 pub mod uncollapsed;
 
 pub use collapsed::{Collapsed, upper_bound};
 pub use exact::Exact;
+pub use tvgp::Tvgp;
 pub use uncollapsed::{Step, Uncollapsed};
 
 use crate::data::Source;
@@ -60,6 +62,16 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// possible.
     fn uncollapsed(&self) -> Option<&Uncollapsed> {
         None
+    }
+
+    /// This method if it keeps sites of all rows without inducing points.
+    fn full_sites(&self) -> Option<&Tvgp> {
+        None
+    }
+
+    /// Whether a model of this method has a q.
+    fn has_q(&self) -> bool {
+        self.uncollapsed().is_some() || self.full_sites().is_some()
     }
 
     /// The objective at the model's parameters, with its gradient.
@@ -163,6 +175,14 @@ pub const REGISTRY: &[Entry] = &[
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Adam, Chang, Khan & Solin 2021",
         method: &Uncollapsed { name: "tsvgp", bound: &uncollapsed::Hensman, sites: true },
+    },
+    Entry {
+        name: "tvgp",
+        aliases: &["t-vgp"],
+        about: "sites of all rows, without inducing points: any likelihood, few rows",
+        cost: "O(N³), memory O(N²)",
+        source: "Adam, Chang, Khan & Solin 2021; Opper & Archambeau 2009",
+        method: &Tvgp,
     },
 ];
 

@@ -113,6 +113,20 @@ impl Posterior {
         Ok(Self::assemble(model, q_mu, processes))
     }
 
+    /// Without inducing points: at the inputs of all rows, from a factor L and a mean m for every latent
+    /// function, q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖²) with φ = L⁻¹k(X, x).
+    pub(crate) fn of_rows(model: &Model, x: &Mat<f64>, factors: Vec<(Cholesky, Mat<f64>)>) -> Self {
+        let mut q_mu = Mat::zeros(x.nrows(), factors.len());
+        let mut processes = Vec::with_capacity(factors.len());
+        for (l, (factor, mean)) in factors.into_iter().enumerate() {
+            q_mu.as_mut().subcols_mut(l, 1).copy_from(&mean);
+            let kernel = model.kernels[if model.kernels.len() == 1 { 0 } else { l }].clone();
+            let own = l..l + 1;
+            processes.push(Process::new(own, kernel, x.clone(), factor, vec![], mean.as_ref()));
+        }
+        Self::assemble(model, q_mu, processes)
+    }
+
     fn assemble(model: &Model, q_mu: Mat<f64>, processes: Vec<Process>) -> Self {
         Self { mean: model.mean.clone(), likelihood: model.likelihood.clone(), processes, q_mu }
     }

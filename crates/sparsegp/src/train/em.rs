@@ -1,7 +1,7 @@
 //! Expectation maximisation on all rows: sites move by natural-gradient steps, hyperparameters by L-BFGS
 //! (or Adam) at fixed sites (Adam, Chang, Khan & Solin 2021, Alg. 2).
 
-use super::minibatch::{Workspace, move_q};
+use super::minibatch::{HALVINGS, Workspace, move_q};
 use super::{Event, Observer, TracePoint, TrainOptions, TrainReport, ascend};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
@@ -76,24 +76,66 @@ fn e_steps(
     options: &EmOptions,
     memory: &mut Workspace,
 ) -> Result<(f64, usize)> {
-    let method = model.method.uncollapsed().ok_or_else(|| {
-        Error::Invalid(format!("method `{}` has no q to step", model.method.name()))
-    })?;
     let (mut last, mut passes) = (f64::NEG_INFINITY, 0);
     for _ in 0..options.e_steps {
-        method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
+        let (value, moved) = e_step(model, engine, data, options.rate, memory)?;
         passes += 1;
-        let value = memory.step.value;
-        if value - last <= options.tolerance * value.abs() {
+        if !moved || value - last <= options.tolerance * value.abs() {
             return Ok((value, passes));
         }
         last = value;
-        if move_q(model, method, engine, data, memory, options.rate)?.is_none() {
-            return Ok((value, passes));
-        }
     }
+    Ok((look(model, engine, data, memory)?, passes + 1))
+}
+
+fn no_sites(model: &Model) -> Error {
+    Error::Invalid(format!("method `{}` has no q to step", model.method.name()))
+}
+
+/// The bound.
+fn look(
+    model: &Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    memory: &mut Workspace,
+) -> Result<f64> {
+    if let Some(method) = model.method.full_sites() {
+        return method.value(model, data);
+    }
+    let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
     method.renew(&mut memory.step, model, engine, data, Want::Value)?;
-    Ok((memory.step.value, passes + 1))
+    Ok(memory.step.value)
+}
+
+/// One step of q that does not lower the bound. Returns the bound before it and whether there was one.
+fn e_step(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    mut rate: f64,
+    memory: &mut Workspace,
+) -> Result<(f64, bool)> {
+    if let Some(method) = model.method.full_sites() {
+        let before = model.q.clone();
+        let mut value = f64::NAN;
+        for _ in 0..=HALVINGS {
+            value = method.step(model, data, rate)?;
+            match method.value(model, data) {
+                Ok(moved) if moved >= value - 1e-10 * value.abs() => return Ok((value, true)),
+                Ok(_) => {}
+                Err(error) if error.is_recoverable() => {}
+                Err(error) => return Err(error),
+            }
+            model.q.clone_from(&before);
+            rate *= 0.5;
+        }
+        return Ok((value, false));
+    }
+    let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
+    method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
+    let value = memory.step.value;
+    let halvings = move_q(model, method, engine, data, memory, rate)?;
+    Ok((value, halvings.is_some()))
 }
 
 /// Maximises over sites and all else in turn; the last phase is one of sites.

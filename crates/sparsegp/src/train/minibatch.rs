@@ -55,7 +55,7 @@ impl Objective for OneBatch<'_> {
 }
 
 /// Halvings of a natural-gradient step before it is given up.
-const HALVINGS: usize = 20;
+pub(super) const HALVINGS: usize = 20;
 
 /// Moves q by a natural-gradient step from what the last pass saw. Returns how often the rate was
 /// halved; `None` if no step was possible.

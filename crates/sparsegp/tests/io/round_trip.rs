@@ -62,7 +62,7 @@ fn through_file(fitted: &Fitted) -> Fitted {
 
 #[test]
 fn everything_comes_back_to_the_bit() {
-    for method in ["exact", "titsias2009", "spherical", "titsias2025", "tsvgp"] {
+    for method in ["exact", "titsias2009", "spherical", "titsias2025", "tsvgp", "tvgp"] {
         for kernel in KERNELS {
             let own = fitted(2, &options(method, kernel));
             let back = through_file(&own);

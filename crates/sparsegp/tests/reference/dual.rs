@@ -966,3 +966,128 @@ pub fn softmax(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     }
     Ok(())
 }
+
+/// The file `tvgp`: steps of sites without inducing points, with the adjoint of K.
+pub fn full(json: &Value, _: &Path, report: &mut Report) -> Outcome {
+    report.read_tolerance(json)?;
+    let method = problem::method("tvgp")?.full_sites().ok_or("a method with sites of all rows")?;
+    for (index, case) in items(get(json, "cases")?)?.iter().enumerate() {
+        check_known(
+            case,
+            &["likelihood", "n_gh", "kernel", "X", "y", "steps", "converged"],
+            report,
+        )?;
+        let mut with_points = case.clone();
+        with_points["Z"] = get(case, "X")?.clone();
+        let (mut model, data) = read(&with_points)?;
+        let n = data.x.nrows();
+        (model.method, model.inducing) = (problem::method("tvgp")?, Vec::new());
+        model.q = Some(Variational::sites(n, 1, Tying::Untied));
+        let label = format!("case {index} {}", model.likelihood.name());
+        let steps = items(get(case, "steps")?)?.iter().map(|step| (step, false));
+        for (json, converged) in steps.chain([(get(case, "converged")?, true)]) {
+            report.case = format!("{label} {}", if converged { "converged" } else { "step" });
+            let (count, rate) = match converged {
+                true => (300, 0.5),
+                false => (1, number(get(json, "r")?)?),
+            };
+            for _ in 0..count {
+                own(method.step(&mut model, &data, rate))?;
+            }
+            let mut spied = model.clone();
+            let spy = Spy::new(model.kernels[0].clone());
+            let log = spy.log.clone();
+            spied.kernels = vec![Box::new(spy)];
+            let evaluation = own(spied.evaluate(&Cpu::default(), &data))?;
+            let k_bar = sum(&log.lock().map_err(|e| e.to_string())?.own)?;
+            let by_path = gradient_by_path(&model, &evaluation.gradient);
+            let q = model.q.as_ref().ok_or("no q")?;
+            // at the rows themselves, with the jitter that the file gives them
+            let at = own(model.posterior(&Cpu::default(), &data))?;
+            let (mean, _) = own(at.predict_f(data.x.as_ref()))?;
+            for (field, reference) in entries(json)? {
+                let values = match field.as_str() {
+                    "r" => continue,
+                    "hyper" => {
+                        hyper(field, &by_path, reference, report)?;
+                        continue;
+                    }
+                    "l1" => q.first.value().to_vec(),
+                    "l2" => q.second.value().to_vec(),
+                    "elbo" | "exact_log_marginal" => vec![evaluation.value],
+                    "Kff_bar" => by_rows(k_bar.as_ref()),
+                    "m" => {
+                        // predictions see K without the jitter, which mᵢ has times dᵢ
+                        let reference = numbers(reference)?;
+                        let near = 1e-5
+                            * (1.0 + q.first.value().iter().fold(0.0, |m: f64, v| m.max(v.abs())));
+                        report.close_to(field, &by_rows(mean.as_ref()), &reference, near);
+                        continue;
+                    }
+                    "v" | "alpha" | "beta" | "kl" | "logZ" | "c" => {
+                        let told = full_parts(&model, &data)?;
+                        match field.as_str() {
+                            "v" => told.v,
+                            "alpha" => told.alpha,
+                            "beta" => told.beta,
+                            "kl" => vec![told.kl],
+                            "logZ" => vec![told.log_z],
+                            _ => vec![evaluation.value - told.log_z],
+                        }
+                    }
+                    _ => {
+                        report.fail(field, "an output that the check does not know");
+                        continue;
+                    }
+                };
+                report.close(field, &values, &numbers(reference)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the files tell of sites without inducing points, and the library keeps to itself: computed here
+/// from the sites by dense algebra, with the library's expectations.
+struct FullParts {
+    v: Vec<f64>,
+    alpha: Vec<f64>,
+    beta: Vec<f64>,
+    kl: f64,
+    log_z: f64,
+}
+
+fn full_parts(model: &Model, data: &InMemory) -> Outcome<FullParts> {
+    let n = data.x.nrows();
+    let q = model.q.as_ref().ok_or("no q")?;
+    let Jitter::Absolute(jitter) = model.jitter else { return Err("an absolute jitter".into()) };
+    let mut k = Mat::zeros(n, n);
+    let mut tape = sparsegp::kernels::Tape::off();
+    model.kernels[0].evaluate(data.x.as_ref(), None, k.as_mut(), &mut tape);
+    (0..n).for_each(|i| k[(i, i)] += jitter);
+    // S = (K⁻¹ + Λ)⁻¹ with the precisions inverted one after the other
+    let prior = own(Cholesky::new(k.as_ref(), Jitter::Absolute(0.0), "K"))?;
+    let mut precision = prior.inverse();
+    (0..n).for_each(|i| precision[(i, i)] += q.second.value()[i]);
+    let posterior = own(Cholesky::new(precision.as_ref(), Jitter::Absolute(0.0), "S⁻¹"))?;
+    let s = posterior.inverse();
+    let first = Mat::from_fn(n, 1, |i, _| q.first.value()[i]);
+    let m = product(s.as_ref(), first.as_ref());
+    let log_b = prior.log_det() + posterior.log_det();
+    let log_z = 0.5 * dot(first.as_ref(), m.as_ref()) - 0.5 * log_b;
+    let through = prior.solve(m.as_ref());
+    let trace = dot(prior.inverse().as_ref(), s.as_ref());
+    let kl = 0.5 * (trace - n as f64 + dot(m.as_ref(), through.as_ref()) + log_b);
+    let v: Vec<f64> = (0..n).map(|i| s[(i, i)]).collect();
+    let extra = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    let (mut alpha, mut beta) = (Vec::new(), Vec::new());
+    for (i, v) in v.iter().enumerate() {
+        let (mut a, mut b) = ([0.0], [0.0]);
+        let mut params = vec![0.0; model.likelihood.num_params()];
+        let out = Slopes { mean: &mut a, variance: &mut b, params: &mut params };
+        model.likelihood.expect(Target { y: data.y[(i, 0)], extra }, &[m[(i, 0)]], &[*v], out);
+        alpha.push(a[0]);
+        beta.push(-2.0 * b[0]);
+    }
+    Ok(FullParts { v, alpha, beta, kl, log_z })
+}

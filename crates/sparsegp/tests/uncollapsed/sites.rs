@@ -9,9 +9,10 @@ use rand_chacha::ChaCha8Rng;
 use sparsegp::data::Source;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods;
+use sparsegp::linalg::Jitter;
 use sparsegp::linalg::Mat;
-use sparsegp::methods::{Method, Uncollapsed, uncollapsed};
-use sparsegp::model::{Model, Posterior};
+use sparsegp::methods::{Method, Uncollapsed, find, uncollapsed};
+use sparsegp::model::{Model, Posterior, inducing_param};
 use sparsegp::variational::{Tying, Variational};
 
 /// Sites with every bound.
@@ -160,6 +161,99 @@ proptest! {
             }
         }
     }
+}
+
+/// Without inducing points: the gradient at any sites, for one and several latent functions.
+#[test]
+fn sites_of_all_rows_have_their_gradient() {
+    for (seed, (likelihood, kernel)) in [
+        ("gaussian", "rbf"),
+        ("bernoulli(link=logit)", "matern32"),
+        ("poisson", "rbf + constant"),
+        ("student-t(df=4, scale=0.4)", "matern52"),
+        ("heteroscedastic", "rbf(ard=false)"),
+        ("softmax(classes=3)", "matern32 + white"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let seed = seed as u64;
+        let draw = crate::problem::Draw { n: 14, m: 3, d: 2, p: 1, kernel, mean: "zero", seed };
+        let mut problem = problem(&draw);
+        let parsed = likelihoods::parse(likelihood).unwrap();
+        let latents = parsed.latents();
+        for i in 0..14 {
+            let y = problem.data.y[(i, 0)];
+            if parsed.classes().is_some() || likelihood == "poisson" {
+                problem.data.y[(i, 0)] = (1.5 * y.abs()).floor().min(1.0);
+            }
+        }
+        problem.data.weights = (0..14).map(|i| 0.3 + 0.1 * f64::from(i)).collect();
+        problem.data.y[(4, 0)] = f64::NAN;
+        let model = Model {
+            likelihood: parsed,
+            mean: sparsegp::means::by_name("constant", 2, latents).unwrap(),
+            inducing: Vec::new(),
+            q: Some(random_sites(3, 14, latents, Tying::Untied, &mut problem.rng)),
+            method: find("tvgp").unwrap().method,
+            ..problem.model.clone()
+        };
+        check(&model, &problem.data, &format!("{likelihood} {kernel}")).unwrap();
+    }
+}
+
+/// One step of size 1 on Gaussian noise is exact inference, at any hyperparameters of the kernel after
+/// it; inducing points at all inputs give the same.
+#[test]
+fn sites_of_all_rows_are_exact_for_gaussian_noise() {
+    let draw = crate::problem::Draw {
+        n: 30,
+        m: 5,
+        d: 2,
+        p: 2,
+        kernel: "matern12 + linear",
+        mean: "linear",
+        seed: 8,
+    };
+    let problem = problem(&draw);
+    let engine = Cpu::default();
+    let of = |method: &str| Model { method: find(method).unwrap().method, ..problem.model.clone() };
+    let mut full = of("tvgp");
+    full.inducing = Vec::new();
+    full.q = Some(Variational::sites(30, 2, Tying::Untied));
+    let method = full.method.full_sites().unwrap();
+    method.step(&mut full, &problem.data, 1.0).unwrap();
+    let mut exact = of("exact");
+    exact.inducing = Vec::new();
+    let mut sparse = Model { method: &BOUNDS[0], jitter: Jitter::Absolute(0.0), ..of("svgp") };
+    sparse.inducing = vec![inducing_param(problem.data.x.as_ref())];
+    sparse.q = Some(Variational::sites(30, 2, Tying::Untied));
+    advance(&mut sparse, &problem.data, 1.0);
+    for factor in [1.0, 1.4, 0.6] {
+        let values = [&mut full, &mut exact, &mut sparse].map(|model| {
+            for (path, param) in model.kernels[0].params_mut() {
+                let moved: Vec<f64> = param.value().iter().map(|v| factor * v).collect();
+                param.set(&path, &moved).unwrap();
+            }
+            model.evaluate(&engine, &problem.data).unwrap()
+        });
+        let [full_value, exact_value, sparse_value] = values.each_ref().map(|e| e.value);
+        let room = 1e-8 * exact_value.abs();
+        assert!((full_value - exact_value).abs() < room, "{factor}: {full_value} {exact_value}");
+        assert!((sparse_value - exact_value).abs() < 10.0 * room, "{factor}: {sparse_value}");
+        let kernel = exact.kernel().num_params();
+        let largest = values[1].gradient.iter().fold(1.0_f64, |m, g| m.max(g.abs()));
+        for (a, b) in values[0].gradient.iter().zip(&values[1].gradient).take(kernel) {
+            assert!((a - b).abs() < 1e-8 * largest, "{factor}: {a} {b}");
+        }
+    }
+    // and its predictions, at the first hyperparameters' sites made anew
+    method.step(&mut full, &problem.data, 1.0).unwrap();
+    let at = Mat::from_fn(7, 2, |i, j| 0.3 * i as f64 - 0.8 * j as f64);
+    let [own, other] = [&full, &exact].map(|model| {
+        model.posterior(&engine, &problem.data).unwrap().predict_f(at.as_ref()).unwrap()
+    });
+    assert!((&own.0 - &other.0).norm_max() < 1e-7 && (&own.1 - &other.1).norm_max() < 1e-7);
 }
 
 /// At the optimum of q all ties have the slopes of the bound in q's moments; away from it they differ.

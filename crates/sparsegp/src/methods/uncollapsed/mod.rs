@@ -168,6 +168,8 @@ pub struct Step {
     v: Vec<f64>,
     passed: Passed,
     natural: NaturalStep,
+    /// Whether ∂ℓ/∂s was cut so that sites stay precisions.
+    clipped: bool,
     /// Sums of untied sites.
     untied: Passed,
     /// What their step needs of the rows.
@@ -258,7 +260,8 @@ impl Uncollapsed {
                 found: format!("{}", q.latents()),
             });
         }
-        let Step { processes, v, passed, untied: sites, seen, .. } = step;
+        let Step { processes, v, passed, untied: sites, seen, clipped, .. } = step;
+        *clipped = q.tying().is_some() && want == Want::Statistics;
         prepare(model, want == Want::Gradients, processes)?;
         let untied = q.tying() == Some(Tying::Untied);
         if untied {
@@ -279,10 +282,7 @@ impl Uncollapsed {
             params: model.likelihood.num_params(),
             rounding: 1e-8 * smallest,
             // what moves sites alone: they stay precisions
-            most: match q.tying().is_some() && want == Want::Statistics {
-                true => -0.5 * q.floor,
-                false => f64::INFINITY,
-            },
+            most: if *clipped { -0.5 * q.floor } else { f64::INFINITY },
         };
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let mean = &*model.mean;
@@ -421,12 +421,17 @@ impl Step {
     /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances. The model is
     /// unchanged then.
     pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
-        let Self { processes, passed, natural, seen, .. } = self;
+        let Self { processes, passed, natural, seen, clipped, .. } = self;
         let tying = variational(model)?.tying();
         for (own, sums) in processes.iter_mut().zip(&passed.processes) {
             let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
-            natural.make(&own.parts, rows, rate, &mut own.moved)?;
-            let means = &own.moved.mean;
+            // precisions stay precisions: there is no step too long
+            let means = if tying.is_some() && *clipped {
+                &sums.phi_a
+            } else {
+                natural.make(&own.parts, rows, rate, &mut own.moved)?;
+                &own.moved.mean
+            };
             let mut all = (0..means.ncols()).flat_map(|l| column(means.as_ref(), l));
             if let Some(value) = all.find(|v| !v.is_finite()) {
                 return Err(Error::NonFinite { what: "the new mean of q".into(), value: *value });

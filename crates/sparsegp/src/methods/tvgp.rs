@@ -1,0 +1,330 @@
+//! Variational inference without inducing points, by sites of all rows: t-VGP (Adam, Chang, Khan & Solin
+//! 2021, §3; Opper & Archambeau 2009 for the form of q).
+//!
+//! With K = K(X), w = √λ₂ and B = I + diag(w) K diag(w), for every latent function
+//!
+//! ```text
+//! T = diag(w) B⁻¹ diag(w)    d = λ₁ − TKλ₁    m = Kd    v = diag K − diag KTK
+//! KL = ½{tr B⁻¹ − N + dᵀm + log|B|}
+//! K̄ = J diag(∂ℓ/∂v + ½λ₂) Jᵀ − ½T + ½ddᵀ + sym[J(α − d) dᵀ]     J = I − TK, α = ∂ℓ/∂m
+//! ```
+//!
+//! K̄ is that at fixed sites, wherever they are; at their fixed point α = d and λ₂ = −2 ∂ℓ/∂v leave
+//! ½(ddᵀ − T), the gradient of the sites' log-normaliser. For Gaussian noise a step of size 1 gives the
+//! exact posterior, and the bound is the log evidence at any hyperparameters of the kernel.
+
+use super::exact::MOST_ROWS;
+use super::{Diagnostics, Evaluation, Method, finite};
+use crate::data::{InMemory, Source};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::kernels::{Cotangents, Tape};
+use crate::likelihoods::{Slopes, Target};
+use crate::linalg::{
+    Accum, Cholesky, Jitter, Mat, column, gemm, par_for, product, scale_rows, solve_lower,
+    symmetrise,
+};
+use crate::model::{Model, Posterior};
+use crate::variational::{Tying, Variational};
+
+/// Sites of all rows, without inducing points.
+#[derive(Debug)]
+pub struct Tvgp;
+
+/// One latent function at its sites.
+struct Sited {
+    w: Vec<f64>,
+    /// Of B.
+    factor: Cholesky,
+    d: Mat<f64>,
+    m: Mat<f64>,
+    v: Vec<f64>,
+}
+
+/// Multiplies row i by `w[i]`.
+fn weighted(a: &Mat<f64>, w: &[f64]) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows(), a.ncols());
+    scale_rows(out.as_mut(), a.as_ref(), w);
+    out
+}
+
+impl Sited {
+    fn new(k: &Mat<f64>, first: &[f64], second: &[f64]) -> Result<Self> {
+        let n = k.nrows();
+        let w: Vec<f64> = second.iter().map(|s| s.max(0.0).sqrt()).collect();
+        let b = Mat::from_fn(n, n, |i, j| w[i] * k[(i, j)] * w[j] + if i == j { 1.0 } else { 0.0 });
+        let factor = Cholesky::new(b.as_ref(), Jitter::Absolute(0.0), "I + diag(w) K diag(w)")?;
+        let lambda = Mat::from_fn(n, 1, |i, _| first[i]);
+        let k_lambda = product(k.as_ref(), lambda.as_ref());
+        let d = &lambda - times_t(&w, &factor, &k_lambda);
+        let m = product(k.as_ref(), d.as_ref());
+        let mut a = weighted(k, &w);
+        solve_lower(factor.l.as_ref(), a.as_mut(), par_for(n));
+        let v = (0..n)
+            .map(|j| k[(j, j)] - a.col_as_slice(j).iter().map(|x| x * x).sum::<f64>())
+            .collect();
+        Ok(Self { w, factor, d, m, v })
+    }
+
+    fn kl(&self) -> f64 {
+        let n = self.w.len();
+        let inverse = self.factor.inverse();
+        let trace: f64 = (0..n).map(|i| inverse[(i, i)]).sum();
+        let fit: f64 =
+            self.d.col_as_slice(0).iter().zip(self.m.col_as_slice(0)).map(|(a, b)| a * b).sum();
+        0.5 * (trace - n as f64 + fit + self.factor.log_det())
+    }
+
+    /// K̄ from ∂ℓ/∂m and ∂ℓ/∂v.
+    fn adjoint(&self, k: &Mat<f64>, a: &[f64], b: &[f64]) -> Mat<f64> {
+        let n = k.nrows();
+        let par = par_for(n);
+        let inverse = self.factor.inverse();
+        let t = Mat::from_fn(n, n, |i, j| self.w[i] * inverse[(i, j)] * self.w[j]);
+        let mut j = Mat::<f64>::identity(n, n);
+        gemm(j.as_mut(), Accum::Add, t.as_ref(), k.as_ref(), -1.0, par);
+        // J diag(h) Jᵀ with h = ∂ℓ/∂v + ½λ₂
+        let h: Vec<f64> = b.iter().zip(&self.w).map(|(b, w)| b + 0.5 * w * w).collect();
+        let scaled = weighted(&j.transpose().to_owned(), &h);
+        let mut bar = Mat::from_fn(n, n, |p, q| -0.5 * t[(p, q)]);
+        gemm(bar.as_mut(), Accum::Add, j.as_ref(), scaled.as_ref(), 1.0, par);
+        // ½ddᵀ + J(α − d) dᵀ, of which the symmetric part is taken
+        let apart = Mat::from_fn(n, 1, |i, _| a[i] - self.d[(i, 0)]);
+        let through = product(j.as_ref(), apart.as_ref());
+        let left = Mat::from_fn(n, 1, |i, _| 0.5 * self.d[(i, 0)] + through[(i, 0)]);
+        gemm(bar.as_mut(), Accum::Add, left.as_ref(), self.d.transpose(), 1.0, par);
+        symmetrise(bar.as_mut());
+        bar
+    }
+}
+
+/// T·x.
+fn times_t(w: &[f64], factor: &Cholesky, x: &Mat<f64>) -> Mat<f64> {
+    weighted(&factor.solve(weighted(x, w).as_ref()), w)
+}
+
+/// What a pass over the rows gives at the present sites.
+struct Pass {
+    rows: InMemory,
+    /// K of each kernel, with the jitter, and what it recorded.
+    covariances: Vec<(Mat<f64>, Mat<f64>, Tape)>,
+    latents: Vec<Sited>,
+    value: f64,
+    /// ∂ℓ/∂m and ∂ℓ/∂v, N×L.
+    a: Mat<f64>,
+    b: Mat<f64>,
+    params: Vec<f64>,
+}
+
+/// All rows with what they bring.
+fn rows_of(data: &dyn Source) -> Result<InMemory> {
+    if data.rows() > MOST_ROWS {
+        return Err(Error::Invalid(format!(
+            "method `tvgp` with {} rows needs {:.0} GiB for one matrix; choose a sparse method such as \
+             tsvgp",
+            data.rows(),
+            (data.rows() as f64).powi(2) * 8.0 / (1u64 << 30) as f64
+        )));
+    }
+    let (x, y) = super::collect(data)?;
+    let mut rows = InMemory::new(x, y)?;
+    data.for_each_chunk(usize::MAX, &mut |chunk| {
+        rows.weights.extend_from_slice(chunk.weights);
+        rows.extra.extend_from_slice(chunk.extra);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+/// The sites of a model.
+fn sites(model: &Model) -> Result<&Variational> {
+    let found = model.q.as_ref().filter(|q| q.tying() == Some(Tying::Untied));
+    found.ok_or_else(|| Error::Invalid("method `tvgp` needs sites of all rows".into()))
+}
+
+/// K of every kernel at the inputs, with an absolute jitter if the model has one (B needs none).
+fn covariances(model: &Model, x: &Mat<f64>, record: bool) -> Vec<(Mat<f64>, Mat<f64>, Tape)> {
+    let n = x.nrows();
+    let one = |kernel: &dyn crate::kernels::Kernel| {
+        let mut tape = if record { Tape::recording() } else { Tape::off() };
+        let mut plain = Mat::zeros(n, n);
+        kernel.evaluate(x.as_ref(), None, plain.as_mut(), &mut tape);
+        let mut k = plain.clone();
+        if let Jitter::Absolute(jitter) = model.jitter {
+            (0..n).for_each(|i| k[(i, i)] += jitter);
+        }
+        (plain, k, tape)
+    };
+    model.kernels.iter().map(|kernel| one(&**kernel)).collect()
+}
+
+impl Tvgp {
+    fn pass(&self, model: &Model, data: &dyn Source, record: bool) -> Result<Pass> {
+        let q = sites(model)?;
+        let rows = rows_of(data)?;
+        let (n, p) = (rows.x.nrows(), rows.y.ncols());
+        let each = model.likelihood.latents();
+        let latents = each * p;
+        if q.points() != n || q.latents() != latents {
+            return Err(Error::Shape {
+                what: "q.lambda1".into(),
+                expected: format!("{n}×{latents}, rows by latent functions"),
+                found: format!("{}×{}", q.points(), q.latents()),
+            });
+        }
+        let covariances = covariances(model, &rows.x, record);
+        let mut all = Vec::with_capacity(latents);
+        for l in 0..latents {
+            let (_, k, _) = &covariances[if covariances.len() == 1 { 0 } else { l }];
+            let own = |values: &[f64]| values[l * n..(l + 1) * n].to_vec();
+            all.push(Sited::new(k, &own(q.first.value()), &own(q.second.value()))?);
+        }
+        let mut mu = Mat::zeros(n, latents);
+        model.mean.evaluate(rows.x.as_ref(), mu.as_mut());
+        for (l, own) in all.iter().enumerate() {
+            (0..n).for_each(|i| mu[(i, l)] += own.m[(i, 0)]);
+        }
+        let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let (mut a, mut b) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
+        let size = model.likelihood.num_params();
+        let (mut params, mut slopes) = (vec![0.0; size], vec![0.0; size]);
+        let [mut means, mut variances, mut by_mean, mut by_variance] = [const { Vec::new() }; 4]
+            .map(|mut v: Vec<f64>| {
+                v.resize(each, 0.0);
+                v
+            });
+        let mut value = 0.0;
+        for output in 0..p {
+            for i in 0..n {
+                let y = rows.y[(i, output)];
+                let weight = rows.weights.get(i).copied().unwrap_or(1.0);
+                if y.is_nan() || weight == 0.0 {
+                    continue;
+                }
+                for l in 0..each {
+                    means[l] = mu[(i, output * each + l)];
+                    variances[l] = all[output * each + l].v[i].max(0.0);
+                }
+                let extra = rows.extra.get(i).copied().unwrap_or(default);
+                let out =
+                    Slopes { mean: &mut by_mean, variance: &mut by_variance, params: &mut slopes };
+                let target = Target { y, extra };
+                value += weight * model.likelihood.expect(target, &means, &variances, out);
+                for l in 0..each {
+                    a[(i, output * each + l)] = weight * by_mean[l];
+                    b[(i, output * each + l)] = weight * by_variance[l];
+                }
+                params.iter_mut().zip(&slopes).for_each(|(t, s)| *t += weight * s);
+            }
+        }
+        value -= all.iter().map(Sited::kl).sum::<f64>();
+        let value = finite(value, "the bound")?;
+        Ok(Pass { rows, covariances, latents: all, value, a, b, params })
+    }
+
+    /// Moves the sites by a step of size `rate`: λ ← (1 − ρ)λ + ρ(α + βm, β), β = −2 ∂ℓ/∂v cut at the
+    /// smallest precision. Returns the bound before it.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`]; the model is unchanged then.
+    pub fn step(&self, model: &mut Model, data: &dyn Source, rate: f64) -> Result<f64> {
+        let pass = self.pass(model, data, false)?;
+        let Some(q) = &mut model.q else { return sites(model).map(|_| pass.value) };
+        let (n, floor) = (q.points(), q.floor);
+        let pairs = q.first.value_mut().iter_mut().zip(q.second.value_mut());
+        for (at, (first, second)) in pairs.enumerate() {
+            let (l, i) = (at / n, at % n);
+            let beta = (-2.0 * pass.b[(i, l)]).max(floor);
+            let target = pass.a[(i, l)] + beta * pass.latents[l].m[(i, 0)];
+            *first += rate * (target - *first);
+            *second += rate * (beta - *second);
+        }
+        Ok(pass.value)
+    }
+
+    /// The bound.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    pub fn value(&self, model: &Model, data: &dyn Source) -> Result<f64> {
+        self.pass(model, data, false).map(|pass| pass.value)
+    }
+
+    /// The posterior of a model's sites at the inputs that they are of.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are other than as many inputs as sites.
+    pub fn posterior_at(&self, model: &Model, x: &Mat<f64>) -> Result<Posterior> {
+        let q = sites(model)?;
+        let (n, latents) = (x.nrows(), q.latents());
+        if q.points() != n {
+            return Err(Error::Shape {
+                what: "q.lambda1".into(),
+                expected: format!("{n} rows"),
+                found: format!("{}", q.points()),
+            });
+        }
+        let covariances = covariances(model, x, false);
+        let mut factors = Vec::with_capacity(latents);
+        for l in 0..latents {
+            let (_, k, _) = &covariances[if covariances.len() == 1 { 0 } else { l }];
+            let first = &q.first.value()[l * n..(l + 1) * n];
+            // T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B, which rows without precision must not break: they
+            // keep a millionth of the largest w, a part of 10⁻¹² of T
+            let second = &q.second.value()[l * n..(l + 1) * n];
+            let largest = second.iter().fold(1e-12_f64, |m, s| m.max(*s));
+            let raised: Vec<f64> = second.iter().map(|s| s.max(1e-12 * largest)).collect();
+            let own = Sited::new(k, first, &raised)?;
+            let inverse: Vec<f64> = own.w.iter().map(|w| 1.0 / w).collect();
+            let factor = Cholesky::of_factor(weighted(&own.factor.l, &inverse));
+            let mean = product(factor.l.transpose(), own.d.as_ref());
+            factors.push((factor, mean));
+        }
+        Ok(Posterior::of_rows(model, x, factors))
+    }
+}
+
+impl Method for Tvgp {
+    fn name(&self) -> &'static str {
+        "tvgp"
+    }
+
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
+    fn full_sites(&self) -> Option<&Tvgp> {
+        Some(self)
+    }
+
+    fn check(&self, _: &Model) -> Result<()> {
+        Ok(())
+    }
+
+    fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
+        let Pass { rows, mut covariances, latents, value, a, b, params } =
+            self.pass(model, data, true)?;
+        let x = rows.x.as_ref();
+        let mut gradient = vec![0.0; model.num_params()];
+        let parts = model.parts_of(&mut gradient);
+        model.mean.vjp(x, a.as_ref(), parts.mean);
+        parts.likelihood.copy_from_slice(&params);
+        let (count, mut start) = (covariances.len(), 0);
+        for (index, (plain, k, tape)) in covariances.iter_mut().enumerate() {
+            let mut bar = Mat::zeros(k.nrows(), k.ncols());
+            for (l, own) in latents.iter().enumerate().filter(|(l, _)| count == 1 || *l == index) {
+                bar += own.adjoint(k, column(a.as_ref(), l), column(b.as_ref(), l));
+            }
+            let kernel = &model.kernels[index];
+            let end = start + kernel.num_params();
+            let mut sinks = Cotangents { params: &mut parts.kernel[start..end], x: None, z: None };
+            kernel.vjp(x, None, plain.as_ref(), bar.as_mut(), tape, &mut sinks);
+            start = end;
+        }
+        Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
+    }
+
+    fn posterior(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Posterior> {
+        self.posterior_at(model, &super::collect(data)?.0)
+    }
+}
