@@ -7,7 +7,7 @@ use crate::format::count;
 use crate::kind::option_of;
 use sparsegp::Error;
 use sparsegp::data::{Selection, Table};
-use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted};
+use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions, Fitted};
 use sparsegp::inducing::select;
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods::{Likelihood, REGISTRY};
@@ -90,15 +90,19 @@ fn method(
     if asked != "auto" {
         return (asked.into(), asked.into(), None);
     }
-    if !gaussian || dataset.extra_name.is_some() {
-        return ("auto".into(), "svgp".into(), None);
+    if !gaussian || dataset.extra_name.is_some() || (!wish && !dataset.source.is_plain()) {
+        let few = dataset.source.rows() <= AUTO_EXACT;
+        return match args.batch_option().is_some() || args.diagonal {
+            // `auto` may see all rows at once
+            true => ("svgp".into(), "svgp".into(), None),
+            false => ("auto".into(), if few { "tsvgp" } else { "svgp" }.into(), None),
+        };
     }
     if wish {
         let reason = "the tightest bound that has what was asked for".to_owned();
         return ("svgp2025".into(), "svgp2025".into(), Some(reason));
     }
-    let found = if dataset.source.is_plain() { "auto" } else { "svgp" };
-    ("auto".into(), found.into(), None)
+    ("auto".into(), "auto".into(), None)
 }
 
 /// Options for the library.
@@ -114,7 +118,9 @@ pub fn plan(
         "auto" => false,
         name => methods::find(name).map_err(Fail::of_usage)?.method.uncollapsed().is_some(),
     };
-    let batches = trains_q && !args.full_batch;
+    // `auto` means sites where few rows are seen all at once
+    let batches =
+        trains_q && !args.full_batch && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
     contradictions(args, &method, trains_q, batches)?;
     of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();

@@ -58,7 +58,8 @@ pub struct FitOptions {
     pub pilot: usize,
     /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
-    /// Minibatches, for the methods that can have them; none to see all rows at once.
+    /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
+    /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows or a checkpoint.
     pub batches: Option<BatchOptions>,
     /// File to which training by minibatches writes its state now and then, and from which it goes on
     /// if the file is there: a model file like any other.
@@ -171,7 +172,9 @@ impl Learning<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
         let data = &*self.dataset.source;
-        let report = match (model.method.uncollapsed(), &self.options.batches) {
+        let whole = start::whole(self.options, data.rows()) && self.dataset.held_out.is_none();
+        let batches = self.options.batches.as_ref().filter(|_| !whole);
+        let report = match (model.method.uncollapsed(), batches) {
             (Some(method), Some(batches)) => {
                 let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;
                 if !observer.interrupted() {

@@ -40,6 +40,14 @@ fn choose(
         let wanted = if entry.method.uncollapsed().is_some() { trained } else { wanted };
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
     }
+    if !plain && whole(options, n) {
+        let reason = format!(
+            "the likelihood, weights or missing targets call for it, with {} inducing points; {n} rows are \
+             seen all at once (up to {AUTO_EXACT})",
+            trained.min(n)
+        );
+        return Ok((methods::find("tsvgp")?, trained, reason));
+    }
     if !plain {
         let reason = format!(
             "the likelihood, weights or missing targets call for it, with {} inducing points",
@@ -61,6 +69,13 @@ fn choose(
         )
     };
     Ok((entry, wanted, reason))
+}
+
+/// Whether `auto` sees so few rows all at once, where a q is trained: nobody wants what only minibatches
+/// have. (`bench --bin dual -- default` is the evidence.)
+pub(super) fn whole(options: &FitOptions, rows: usize) -> bool {
+    let batches = options.checkpoint.is_some() || options.diagonal;
+    options.method == "auto" && rows <= AUTO_EXACT && !batches
 }
 
 /// A random subset of at most `count` rows, in the order of the data.

@@ -26,7 +26,7 @@ pub struct EmOptions {
 
 impl Default for EmOptions {
     fn default() -> Self {
-        Self { e_steps: 20, rate: 0.8, m_steps: 20, tolerance: 1e-6 }
+        Self { e_steps: 20, rate: 0.8, m_steps: 10, tolerance: 1e-6 }
     }
 }
 

@@ -22,7 +22,7 @@ static BOUNDS: [Uncollapsed; 3] = [
     Uncollapsed { name: "spherical", bound: &uncollapsed::Spherical, sites: true },
 ];
 
-/// Random sites: precisions are those of so many rows. Untied ones may be slightly negative.
+/// Random sites.
 fn random_sites(
     points: usize,
     rows: usize,
@@ -35,7 +35,7 @@ fn random_sites(
     let mut draw = |n: usize| -> Vec<f64> { (0..n).map(|_| rng.random_range(-0.7..0.9)).collect() };
     let first = draw(size * latents);
     let second: Vec<f64> = if tying == Tying::Untied {
-        draw(size * latents).into_iter().map(|v| 0.6 * v.max(-0.05)).collect()
+        draw(size * latents).into_iter().map(|v| 0.6 * v.max(0.0)).collect()
     } else {
         (0..latents)
             .flat_map(|_| {
@@ -63,7 +63,15 @@ fn with_sites(problem: &mut Problem, method: &'static Uncollapsed, tying: Tying)
     if method.bound.has_factors() {
         q = q.with_factors();
     }
-    Model { method, q: Some(q), ..problem.model.clone() }
+    let mut model = Model { method, q: Some(q), ..problem.model.clone() };
+    if tying == Tying::Kernel {
+        // sums weighted by covariances are not any matrices: what a step makes of none
+        let q = Variational::sites(m, p, tying);
+        let v = model.q.take().and_then(|q| q.v);
+        model.q = Some(Variational { v, ..q });
+        advance(&mut model, &problem.data, 0.7);
+    }
+    model
 }
 
 /// Moves sites by a step.
