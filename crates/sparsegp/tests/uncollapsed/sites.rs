@@ -117,7 +117,8 @@ proptest! {
             for (name, tying) in Tying::ALL {
                 // sums by covariances magnify what Kuu is nearly singular in; vectors of another
                 // program are the check there
-                if tying == Tying::Kernel && draw.kernel.starts_with("rbf") {
+                let rough = ["matern12", "white"].iter().any(|name| draw.kernel.contains(name));
+                if tying == Tying::Kernel && !rough {
                     continue;
                 }
                 let model = with_sites(&mut problem, method, tying);
