@@ -10,7 +10,7 @@ use crate::support::{
 };
 use crate::trained::{Problem, check_known as check_trained, groups, indices, marginals, prior_kl};
 use serde_json::{Value, json};
-use sparsegp::data::{InMemory, Minibatch};
+use sparsegp::data::{InMemory, Minibatch, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods::multi_points::Integration;
 use sparsegp::likelihoods::quadrature::Slope;
@@ -19,6 +19,7 @@ use sparsegp::likelihoods::{Likelihood, Slopes, Target};
 use sparsegp::linalg::{
     Cholesky, Jitter, Mat, MatRef, Par, dot, product, sandwich_inverse, solve_lower_transpose,
 };
+use sparsegp::methods::Step;
 use sparsegp::model::Model;
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::variational::{Form, Tying, Variational};
@@ -305,8 +306,8 @@ fn bound(model: &Model, data: &InMemory) -> Outcome<f64> {
     Ok(own(method.step(model, &Cpu::default(), data, Want::Value))?.value)
 }
 
-/// The file `estep`. Sites of single rows (`l1`, `l2`) are moved by all rows alone: in the cases with
-/// minibatches they are left out.
+/// The file `estep`. Sites of single rows (`l1`, `l2`) are visited by minibatches without the scale, which
+/// makes another q than that of tied ones.
 pub fn steps(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     report.read_tolerance(json)?;
     for (index, case) in items(get(json, "cases")?)?.iter().enumerate() {
@@ -347,11 +348,18 @@ pub fn steps(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                     &numbers(get(step, "elbo_full")?)?,
                 );
             }
-            if !batches {
-                advance(&mut single, &whole(&data, 1.0), rate)?;
+            {
+                let method = single.method.uncollapsed().ok_or("an uncollapsed method")?;
+                let places = indices(get(step, "idx")?)?;
+                let (all, engine) = (whole(&data, 1.0), Cpu::default());
+                let rows: (&dyn Source, &dyn Source, &[usize]) = (&all, &picked, &places);
+                let mut memory = Step::default();
+                own(method.visit_rows(&mut memory, &mut single, &engine, rows, rate))?;
                 let q = single.q.as_ref().ok_or("no q")?;
                 report.close("l1", q.first.value(), &numbers(get(step, "l1")?)?);
                 report.close("l2", q.second.value(), &numbers(get(step, "l2")?)?);
+            }
+            if !batches {
                 let value = bound(&single, &data)?;
                 report.close("elbo_full, untied", &[value], &numbers(get(step, "elbo_full")?)?);
             }

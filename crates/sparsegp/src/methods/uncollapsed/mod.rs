@@ -250,6 +250,44 @@ impl Uncollapsed {
         data: &dyn Source,
         want: Want,
     ) -> Result<()> {
+        self.pass(step, model, engine, [data, data], want)
+    }
+
+    /// Moves untied sites of some rows alone by a step of size `rate` (Adam et al. 2021, without the
+    /// factor N/B: a site is visited once in a while, and stays meanwhile). `all` are the rows of the
+    /// sites, `some` those at `places` among them.
+    ///
+    /// # Errors
+    /// As for [`Uncollapsed::renew`]; [`Error::Invalid`] if sites are tied, or for other places.
+    pub fn visit_rows(
+        &self,
+        step: &mut Step,
+        model: &mut Model,
+        engine: &dyn Engine,
+        (all, some, places): (&dyn Source, &dyn Source, &[usize]),
+        rate: f64,
+    ) -> Result<()> {
+        let fits = places.len() == some.rows() && places.iter().all(|place| *place < all.rows());
+        if variational(model)?.tying() != Some(Tying::Untied) || !fits {
+            return Err(Error::Invalid(
+                "rows are visited by their places among untied sites".into(),
+            ));
+        }
+        self.pass(step, model, engine, [all, some], Want::Statistics)?;
+        let Some(q) = &mut model.q else { return variational(model).map(|_| ()) };
+        step.seen.get_mut().unwrap_or_else(PoisonError::into_inner).step_at(q, places, rate);
+        Ok(())
+    }
+
+    /// One pass over rows, at the q of untied sites of others.
+    fn pass(
+        &self,
+        step: &mut Step,
+        model: &Model,
+        engine: &dyn Engine,
+        [of_sites, data]: [&dyn Source; 2],
+        want: Want,
+    ) -> Result<()> {
         self.bound.check(&*model.likelihood)?;
         let q = variational(model)?;
         let latents = model.latents(data.outputs());
@@ -265,8 +303,8 @@ impl Uncollapsed {
         prepare(model, want == Want::Gradients, processes)?;
         let untied = q.tying() == Some(Tying::Untied);
         if untied {
-            untied::check(q, data)?;
-            untied::prepare(processes, model, q, engine, data, sites)?;
+            untied::check(q, of_sites)?;
+            untied::prepare(processes, model, q, engine, of_sites, sites)?;
         }
         v.clear();
         v.extend((0..latents).map(|l| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 }));

@@ -146,14 +146,21 @@ impl Pointwise for Recording<'_> {
 }
 
 impl Seen {
-    /// λ ← (1 − ρ)λ + ρ(a − 2bμ, −2b).
-    pub(super) fn step(&self, q: &mut Variational, rate: f64) {
-        let rows = self.a.iter().zip(&self.b).zip(&self.mu);
-        let sites = q.first.value_mut().iter_mut().zip(q.second.value_mut());
-        for (((a, b), mu), (first, second)) in rows.zip(sites) {
-            *first += rate * (a - 2.0 * b * mu - *first);
-            *second += rate * (-2.0 * b - *second);
+    /// λ ← (1 − ρ)λ + ρ(a − 2bμ, −2b) of the rows at these places among all.
+    pub(super) fn step_at(&self, q: &mut Variational, places: &[usize], rate: f64) {
+        let (all, some) = (q.points(), places.len());
+        let (first, second) = (q.first.value_mut(), q.second.value_mut());
+        for (at, ((a, b), mu)) in self.a.iter().zip(&self.b).zip(&self.mu).enumerate() {
+            let place = at / some * all + places[at % some];
+            first[place] += rate * (a - 2.0 * b * mu - first[place]);
+            second[place] += rate * (-2.0 * b - second[place]);
         }
+    }
+
+    /// The same of all rows.
+    pub(super) fn step(&self, q: &mut Variational, rate: f64) {
+        let places: Vec<usize> = (0..q.points()).collect();
+        self.step_at(q, &places, rate);
     }
 }
 
