@@ -163,10 +163,10 @@ pub fn plan(
         }
         options.inducing = Some(points.nrows());
     }
-    if method == "exact" && options.inducing.is_some() {
-        notes.push(
-            "exact inference has no inducing points: what was said of them has no effect".into(),
-        );
+    if matches!(method.as_str(), "exact" | "tvgp") && options.inducing.is_some() {
+        notes.push(format!(
+            "`{method}` has no inducing points: what was said of them has no effect"
+        ));
     }
     Ok(Plan { options, notes, reason })
 }

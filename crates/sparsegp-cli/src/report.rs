@@ -115,7 +115,9 @@ fn range(values: &[f64]) -> String {
 }
 
 fn notes(row: &ParameterRow) -> String {
-    let frozen = row.frozen.then(|| "frozen".to_owned());
+    // sites are moved by steps of their own, whatever the optimiser sees
+    let frozen = row.frozen && !row.path.starts_with("q.lambda");
+    let frozen = frozen.then(|| "frozen".to_owned());
     let prior = row.prior.map(|prior| {
         let text = serde_json::to_string(&prior).unwrap_or_default();
         format!("prior {text}")
@@ -140,7 +142,8 @@ pub fn inducing_table(fitted: &Fitted) -> Option<String> {
 /// What the objective of a model is.
 pub fn objective_name(fitted: &Fitted) -> &'static str {
     let priors = fitted.model.params().iter().any(|(_, p)| p.prior.is_some());
-    match (fitted.model.method.is_sparse(), priors) {
+    let method = fitted.model.method;
+    match (method.is_sparse() || method.has_q(), priors) {
         (false, false) => "log evidence",
         (false, true) => "log evidence + log prior",
         (true, false) => "lower bound on the log evidence",

@@ -267,3 +267,28 @@ fn sites_are_trained_saved_and_used() {
         folder.refused(2, &format!("{fit} {more}"), parts);
     }
 }
+
+/// Sites of all rows, without inducing points, for one and two latent functions.
+#[test]
+fn sites_without_inducing_points_are_trained_saved_and_used() {
+    let folder = Folder::new();
+    let mut table = String::from("x,y\n");
+    for i in 0..70 {
+        let x = 0.1 * f64::from(i);
+        table += &format!("{x},{}\n", x.sin() + 0.05 * (1.0 + x) * (17.0 * x).cos());
+    }
+    folder.write("t.csv", table);
+    for likelihood in ["student-t", "heteroscedastic"] {
+        let fit = format!(
+            "fit t.csv --target y --likelihood {likelihood} --method tvgp --max-iterations 60 --plot p.svg -o m"
+        );
+        let json = folder.json(&fit);
+        assert!(number(&json, "/scores/train/overall/rmse") < 0.4, "{json}");
+        let before = folder.json("score m t.csv");
+        assert_eq!(before["scores"], json["scores"]["train"]);
+        let text = folder.ok("inspect m").out;
+        assert!(text.contains("lower bound") && !text.contains("frozen"), "{text}");
+        folder.ok("plot m t.csv -o q.svg");
+        assert_eq!(folder.read("p.svg"), folder.read("q.svg"));
+    }
+}

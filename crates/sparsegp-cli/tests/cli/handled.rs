@@ -93,6 +93,6 @@ fn options_without_effect_are_mentioned() {
     let folder = Folder::new();
     folder.write("s.csv", snelson());
     let run = folder.ok("fit s.csv --target y --method exact --inducing 9 --max-iterations 3");
-    assert!(run.err.contains("exact inference has no inducing points"), "{}", run.err);
+    assert!(run.err.contains("`exact` has no inducing points"), "{}", run.err);
     assert!(run.out.contains("add -o MODEL"), "{}", run.out);
 }
