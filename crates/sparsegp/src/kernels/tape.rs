@@ -46,7 +46,7 @@ impl Tape {
         }
     }
 
-    /// Gives a buffer back. The last [`KEPT`] are kept.
+    /// Gives a buffer back. The last few are kept.
     pub fn recycle(&mut self, buffer: Mat<f64>) {
         if self.pool.len() >= KEPT {
             self.pool.remove(0);

@@ -308,7 +308,7 @@ impl Variational {
     }
 
     /// Pulls adjoints of the whitened means and roots (of which the lower triangles are read) back to
-    /// what is stored, into `gradient` (in the order of [`Variational::params`]). In the marginal form
+    /// what is stored, into `gradient` (in the order of [`Variational::visit`]). In the marginal form
     /// m_v = L⁻¹m, R_v = L⁻¹R depend on Kuu too: L̄ = −tril(L⁻ᵀ(m̄_v m_vᵀ + R̄_v R_vᵀ)), so these
     /// products are added to `psi` ([`crate::engine::CholeskyBasis::kuu_bar`]).
     pub fn pull(
