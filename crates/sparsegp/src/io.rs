@@ -7,9 +7,10 @@
 //! | `inducing.points` (`inducing.points[l]`) | M×D | inducing inputs on the model's scale |
 //! | `q.mu` | M×L | mean of q, whitened unless the header says otherwise |
 //! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
+//! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
 //! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
-//! | `posterior.inputs` | N×D | training inputs, for exact inference only |
+//! | `posterior.inputs` | N×D | training inputs, for exact inference and `tvgp` only |
 
 use crate::atomic::write_atomically;
 use crate::data::{Classes, Scaler};

@@ -9,7 +9,7 @@ use sparsegp::means;
 use sparsegp::methods::{self, Step};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
-use sparsegp::variational::Variational;
+use sparsegp::variational::{Tying, Variational};
 
 #[test]
 fn minibatches_from_memory_allocate_only_at_first() {
@@ -73,6 +73,8 @@ fn steps_by_minibatches_allocate_only_at_first() {
         ("matern52(ard=false)", "bernoulli", "svgp"),
         ("matern12", "student-t", "svgp-spherical"),
         ("rbf", "poisson", "svgp-spherical"),
+        ("rbf", "bernoulli", "tsvgp"),
+        ("matern32", "softmax(classes=3)", "tsvgp"),
         ("rbf", "negative-binomial", "svgp"),
         ("rbf", "heteroscedastic", "svgp"),
         ("rbf", "softmax(classes=3)", "svgp"),
@@ -86,6 +88,9 @@ fn steps_by_minibatches_allocate_only_at_first() {
         let mut q = Variational::prior(m, latents, false);
         if method == "svgp-spherical" {
             q = q.with_factors();
+        }
+        if method == "tsvgp" {
+            q = Variational::sites(m, latents, Tying::Natural);
         }
         // natural gradients move q
         (q.first.frozen, q.second.frozen) = (true, true);

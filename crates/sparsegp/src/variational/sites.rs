@@ -114,6 +114,7 @@ pub struct SiteWork {
     precision: Mat<f64>,
     root: InverseRoot,
     rotated: Mat<f64>,
+    w: Mat<f64>,
 }
 
 impl Default for SiteWork {
@@ -125,6 +126,7 @@ impl Default for SiteWork {
             precision: Mat::new(),
             root: InverseRoot::default(),
             rotated: Mat::new(),
+            w: Mat::new(),
         }
     }
 }
@@ -296,9 +298,9 @@ impl SiteWork {
                         if natural { unit - y[(i, j)] - y[(j, i)] } else { 2.0 * s[(i, j)] - unit };
                 }
             }
-            let [w, e] = [self.weight(natural, parts, rows.phi_a, at), column_of(&parts.mean, at)];
-            for (a, b) in [(&w, &e), (&e, &w)] {
-                let (a, b) = (a.transpose(), b.transpose());
+            self.weigh(natural, parts, rows.phi_a, at);
+            let (w, e) = (self.w.transpose(), parts.mean.as_ref().subcols(at, 1).transpose());
+            for (a, b) in [(w, e), (e, w)] {
                 gram_lower(psi.rb_mut(), Accum::Add, a, b, 1.0, par);
             }
         }
@@ -325,14 +327,21 @@ impl SiteWork {
         (w, out)
     }
 
-    /// w, with S in `self.second`.
-    fn weight(&self, natural: bool, parts: &Parts, phi_a: MatRef<f64>, at: usize) -> Mat<f64> {
-        let (s, e) = (self.second.as_ref(), column_of(&parts.mean, at));
-        let (sp, f) = (product(s, phi_a.subcols(at, 1)), product(s, e.as_ref()));
-        Mat::from_fn(e.nrows(), 1, |i, _| {
-            let (sp, f, e) = (sp[(i, 0)], f[(i, 0)], e[(i, 0)]);
-            if natural { phi_a[(i, at)] - sp + f - 0.5 * e } else { sp - f + 0.5 * e }
-        })
+    /// w into `self.w`, with S in `self.second`.
+    fn weigh(&mut self, natural: bool, parts: &Parts, phi_a: MatRef<f64>, at: usize) {
+        let (s, m) = (self.second.as_ref(), self.second.nrows());
+        let (p, e) = (phi_a.subcols(at, 1), parts.mean.as_ref().subcols(at, 1));
+        // Sp and f = Se
+        sized(&mut self.rotated, m, 2);
+        for (column, of) in [(0, p), (1, e)] {
+            let target = self.rotated.as_mut().subcols_mut(column, 1);
+            gemm(target, Accum::Replace, s, of, 1.0, Par::Seq);
+        }
+        sized(&mut self.w, m, 1);
+        for i in 0..m {
+            let (sp, f, e) = (self.rotated[(i, 0)], self.rotated[(i, 1)], e[(i, 0)]);
+            self.w[(i, 0)] = if natural { p[(i, 0)] - sp + f - 0.5 * e } else { sp - f + 0.5 * e };
+        }
     }
 }
 
