@@ -21,8 +21,9 @@ Columns of text or truth values are classes. Numbers are taken as numbers unless
 likelihood of classes says otherwise.
 
 Two ways to train: on all rows at once, by L-BFGS or Adam (`exact`, `titsias2009`, `spherical`,
-`titsias2025`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
-`svgp-spherical`), by Adam with natural-gradient steps for q.
+`titsias2025`, `tvgp`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
+`svgp-spherical`, `tsvgp`), by Adam with natural-gradient steps for q. Where q is kept as sites (`tsvgp`,
+`tvgp`), all rows at once means rounds of steps of q and iterations of the optimiser.
 
 Values given by --set are on the model's scale: inputs, and targets that may be shifted and scaled, are
 standardised (mean 0, standard deviation 1 over the training rows) unless --no-standardise is given,
@@ -105,7 +106,7 @@ pub struct FitArgs {
     #[arg(long, value_parser = values::mean, help_heading = "Model")]
     pub mean: Option<String>,
     /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025, and
-    /// svgp where those cannot be
+    /// where those cannot be tsvgp on all rows, else svgp
     #[arg(long, short, default_value = "auto", value_parser = values::method, help_heading = "Model")]
     pub method: String,
     /// Number of inducing points of the sparse methods; by default 512
@@ -176,17 +177,17 @@ pub struct FitArgs {
     /// Passes over the rows; by default 100, or more if that were fewer than 2000 minibatches
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub epochs: Option<usize>,
-    /// Size of the natural-gradient steps of q, at most 1 [default: 0.1]
+    /// Size of the natural-gradient steps of q, at most 1 [default: 0.1; where sites see all rows 0.8]
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::natural_rate,
           conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
     pub natural_rate: Option<f64>,
     /// Natural-gradient steps of q on every minibatch, each from a pass of its own; for `tsvgp` with
-    /// --full-batch the most in a round [default: one, from the pass that Adam takes; 20]
+    /// --full-batch the most in a round [default: one, from the pass that Adam takes; with --full-batch 20]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one,
           conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
     pub e_steps: Option<usize>,
     /// Steps of Adam on every minibatch; for `tsvgp` with --full-batch iterations of the optimiser in a
-    /// round [default: 1; 20]
+    /// round [default: 1; with --full-batch 10]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub m_steps: Option<usize>,
     /// Train q by Adam like all else
@@ -270,9 +271,6 @@ impl FitArgs {
         [
             ("--batch", self.batch.is_some()),
             ("--epochs", self.epochs.is_some()),
-            ("--natural-rate", self.natural_rate.is_some()),
-            ("--e-steps", self.e_steps.is_some()),
-            ("--m-steps", self.m_steps.is_some()),
             ("--no-natural", self.no_natural),
             ("--inducing-rate", self.inducing_rate.is_some()),
             ("--early-stopping", self.early_stopping.is_some()),

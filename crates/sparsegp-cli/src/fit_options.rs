@@ -85,8 +85,12 @@ fn method(
         Some(fitted) => fitted.model.method.name(),
         None => &args.method,
     };
-    let wish =
-        args.batch_option().is_some() || args.full_batch || args.diagonal || args.keeps_missing();
+    let steps = args.step_option().is_some();
+    let wish = args.batch_option().is_some()
+        || steps
+        || args.full_batch
+        || args.diagonal
+        || args.keeps_missing();
     if asked != "auto" {
         return (asked.into(), asked.into(), None);
     }
@@ -220,8 +224,11 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
             ("--diagonal", args.diagonal),
             ("--missing keep", args.keeps_missing()),
         ];
-        let other = others.into_iter().find_map(|(name, given)| given.then_some(name));
-        if let Some(option) = args.batch_option().or(other) {
+        let sites = methods::find(method).is_ok_and(|e| e.method.full_sites().is_some());
+        let fits = |name: &&str| !(sites && ["--full-batch", "--missing keep"].contains(name));
+        let other = others.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).find(fits);
+        let steps = args.step_option().filter(|_| !sites);
+        if let Some(option) = args.batch_option().or(steps).or(other) {
             return usage(format!(
                 "{option} is for the methods that train q ({}), and the method is `{method}`",
                 q_methods()
@@ -246,8 +253,14 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
 /// Options that have sense for sites alone, or none for them.
 fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
     let usage = |text: String| Err(Fail::usage(text));
-    let entry = methods::find(method).ok().and_then(|e| e.method.uncollapsed());
-    if entry.is_some_and(|method| method.sites) {
+    let entry = methods::find(method).ok().map(|e| e.method);
+    if entry.is_some_and(|method| method.full_sites().is_some()) {
+        return match args.tying {
+            Some(_) => usage(format!("--tying is for `tsvgp`: the sites of `{method}` are untied")),
+            None => Ok(()),
+        };
+    }
+    if entry.and_then(|method| method.uncollapsed()).is_some_and(|method| method.sites) {
         if args.diagonal {
             return usage(format!(
                 "--diagonal has no sense for `{method}`, whose q is kept as sites"

@@ -98,6 +98,8 @@ struct QHeader {
     factors: bool,
     /// In the order of the parameters.
     params: Vec<Kept>,
+    #[serde(default)]
+    floor: f64,
 }
 
 fn shape_of(param: &Param) -> Vec<usize> {
@@ -178,6 +180,7 @@ fn to_bytes(
         inducing: model.inducing.iter().map(Kept::of).collect(),
         q: model.q.as_ref().map(|q| QHeader {
             form: q.form,
+            floor: q.floor,
             diagonal: q.is_diagonal(),
             factors: q.v.is_some(),
             params: listed(|v| q.visit(v)).into_iter().map(|(_, param)| Kept::of(param)).collect(),
@@ -431,6 +434,7 @@ fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
             Variational { form, ..q }
         }
     };
+    q.floor = header.floor;
     if header.factors {
         q = q.with_factors();
     }

@@ -261,10 +261,22 @@ fn sites_are_trained_saved_and_used() {
         ("--method svgp --tying kernel", &["--tying", "svgp", "tsvgp"]),
         ("--method svgp --full-batch --e-steps 3", &["--e-steps", "tsvgp"]),
         ("--method titsias2025 --e-steps 3", &["--e-steps", "titsias2025"]),
+        ("--method tvgp --full-batch --diagonal", &["--diagonal", "tvgp"]),
+        ("--method tvgp --tying natural", &["--tying", "tvgp"]),
+        ("--freeze q", &["steps of their own"]),
     ] {
         let fit =
             if more.contains("--method") { fit.replace("--method tsvgp ", "") } else { fit.into() };
-        folder.refused(2, &format!("{fit} {more}"), parts);
+        let code = if more == "--freeze q" { 1 } else { 2 };
+        folder.refused(code, &format!("{fit} {more}"), parts);
+    }
+    // steps may be asked of `auto` and of `tvgp`
+    let rows: String = (0..60).map(|i| format!("{i},{}\n", i / 7 % 3)).collect();
+    folder.write("c.csv", format!("x,y\n{rows}"));
+    for (more, method) in [("", "tsvgp"), ("--method tvgp --missing keep", "tvgp")] {
+        let steps = "--e-steps 3 --m-steps 5 --natural-rate 0.5 --max-iterations 10";
+        let fit = format!("fit c.csv --target y --likelihood poisson {steps} {more}");
+        assert_eq!(folder.json(&fit)["model"]["method"], method);
     }
 }
 

@@ -212,7 +212,7 @@ pub struct ProcessSums {
     /// Φ diag(b) Φᵀ of every latent function, both triangles.
     pub grams: Vec<Mat<f64>>,
     /// Φ diag(Σ c) Φᵀ, c summed over the latent functions; both triangles. None where all slopes are
-    /// equal (then it is the sum of `grams`), and without gradients.
+    /// equal (then it is the sum of `grams`); of no use without gradients.
     pub gram_c: Option<Mat<f64>>,
     /// Gradient with respect to the kernel's hyperparameters, without the part through Kuu.
     pub kernel: Vec<f64>,

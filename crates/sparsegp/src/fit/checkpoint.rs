@@ -69,6 +69,7 @@ pub(super) fn load(
 /// What decides where a training goes, by names; the number of epochs may change.
 pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String)> {
     let word = |given: Option<String>| given.unwrap_or_else(|| "default".into());
+    let training = options.batches.as_ref().map(|batches| &batches.training);
     let size = options.batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
     [
         ("kernel", options.kernel.clone()),
@@ -79,6 +80,8 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
         ("rows of a minibatch", size.to_string()),
         ("diagonal covariances", options.diagonal.to_string()),
         ("tying of sites", format!("{:?}", options.tying)),
+        ("E- and M-steps on a minibatch", format!("{:?}", training.and_then(|t| t.em))),
+        ("natural-gradient rate", format!("{:?}", training.and_then(|t| t.natural))),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

@@ -22,7 +22,7 @@ use crate::train::{
     Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState, train,
     train_batches,
 };
-use crate::variational::Tying;
+use crate::variational::{Tying, Variational};
 use std::path::PathBuf;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
@@ -125,7 +125,8 @@ pub fn fit(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let learning = Learning { dataset, options, engine };
+    let whole = start::whole(dataset, options);
+    let learning = Learning { dataset, options, engine, whole };
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         let (fitted, state) = checkpoint::load(path, dataset, options)?;
         let (model, origin) = fitted.into_parts();
@@ -150,10 +151,15 @@ pub fn go_on(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     checkpoint::same_columns(&fitted, dataset)?;
-    let (model, mut origin) = fitted.into_parts();
+    let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.source.rows();
     origin.warnings = dataset.warnings.clone();
-    Learning { dataset, options, engine }.run(model, origin, None, observer)
+    if model.method.full_sites().is_some() {
+        // sites are of their rows
+        let (rows, latents) = (dataset.source.rows(), model.latents(dataset.source.outputs()));
+        model.q = Some(Variational::sites(rows, latents, Tying::Untied));
+    }
+    Learning { dataset, options, engine, whole: false }.run(model, origin, None, observer)
 }
 
 /// Training and conditioning.
@@ -161,6 +167,8 @@ struct Learning<'a> {
     dataset: &'a Dataset,
     options: &'a FitOptions,
     engine: &'a dyn Engine,
+    /// Whether `auto` sees all rows at once.
+    whole: bool,
 }
 
 impl Learning<'_> {
@@ -172,14 +180,14 @@ impl Learning<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
         let data = &*self.dataset.source;
-        let whole = start::whole(self.options, data.rows()) && self.dataset.held_out.is_none();
-        let batches = self.options.batches.as_ref().filter(|_| !whole);
+        let batches = self.options.batches.as_ref().filter(|_| !self.whole);
         let report = match (model.method.uncollapsed(), batches) {
             (Some(method), Some(batches)) => {
                 let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;
                 if !observer.interrupted() {
                     // the estimates of an epoch are of a q that moved; this is the bound at the end
-                    report.objective = method.step(&model, self.engine, data, Want::Value)?.value;
+                    let bound = method.step(&model, self.engine, data, Want::Value)?.value;
+                    report.objective = bound + model.log_prior();
                 }
                 report
             }

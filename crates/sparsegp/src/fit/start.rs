@@ -26,6 +26,7 @@ fn choose(
     options: &FitOptions,
     n: usize,
     plain: bool,
+    whole: bool,
 ) -> Result<(&'static methods::Entry, usize, String)> {
     let given = match &options.selection {
         Selection::Given(points) => Some(points.nrows()),
@@ -40,7 +41,7 @@ fn choose(
         let wanted = if entry.method.uncollapsed().is_some() { trained } else { wanted };
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
     }
-    if !plain && whole(options, n) {
+    if !plain && whole {
         let reason = format!(
             "the likelihood, weights or missing targets call for it, with {} inducing points; {n} rows are \
              seen all at once (up to {AUTO_EXACT})",
@@ -73,9 +74,9 @@ fn choose(
 
 /// Whether `auto` sees so few rows all at once, where a q is trained: nobody wants what only minibatches
 /// have. (`bench --bin dual -- default` is the evidence.)
-pub(super) fn whole(options: &FitOptions, rows: usize) -> bool {
-    let batches = options.checkpoint.is_some() || options.diagonal;
-    options.method == "auto" && rows <= AUTO_EXACT && !batches
+pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
+    let batches = options.checkpoint.is_some() || options.diagonal || dataset.held_out.is_some();
+    options.method == "auto" && dataset.source.rows() <= AUTO_EXACT && !batches
 }
 
 /// A random subset of at most `count` rows, in the order of the data.
@@ -316,7 +317,7 @@ pub fn prepare(
     }
     let missing = check_targets(dataset, &*likelihood)?;
     let plain = likelihood.as_gaussian().is_some() && data.is_plain() && missing == 0;
-    let (entry, wanted, reason) = choose(options, n, plain)?;
+    let (entry, wanted, reason) = choose(options, n, plain, whole(dataset, options))?;
     let sample = sample_rows(data, SAMPLE, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);

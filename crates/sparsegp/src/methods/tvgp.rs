@@ -229,12 +229,16 @@ impl Tvgp {
     /// As for [`Method::evaluate`]; the model is unchanged then.
     pub fn step(&self, model: &mut Model, data: &dyn Source, rate: f64) -> Result<f64> {
         let pass = self.pass(model, data, false)?;
+        let each = model.likelihood.latents();
         let Some(q) = &mut model.q else { return sites(model).map(|_| pass.value) };
         let (n, floor) = (q.points(), q.floor);
         let pairs = q.first.value_mut().iter_mut().zip(q.second.value_mut());
         for (at, (first, second)) in pairs.enumerate() {
             let (l, i) = (at / n, at % n);
-            let beta = (-2.0 * pass.b[(i, l)]).max(floor);
+            let seen = !pass.rows.y[(i, l / each)].is_nan();
+            let weight = pass.rows.weights.get(i).copied().unwrap_or(1.0);
+            let least = if seen { weight * floor } else { 0.0 };
+            let beta = (-2.0 * pass.b[(i, l)]).max(least);
             let target = pass.a[(i, l)] + beta * pass.latents[l].m[(i, 0)];
             *first += rate * (target - *first);
             *second += rate * (beta - *second);

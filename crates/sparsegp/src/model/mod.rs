@@ -247,8 +247,15 @@ impl Model {
     /// Keeps a group of parameters as they are (`true`) or trains them (`false`).
     ///
     /// # Errors
-    /// As for [`Model::for_group`].
+    /// As for [`Model::for_group`]; [`Error::Invalid`] for sites.
     pub fn freeze(&mut self, pattern: &str, frozen: bool) -> Result<()> {
+        let sites = self.q.as_ref().is_some_and(|q| q.tying().is_some());
+        if sites && (pattern == "q" || pattern.starts_with("q.lambda")) {
+            return Err(Error::Invalid(format!(
+                "`{pattern}`: sites are moved by steps of their own, whatever is frozen; for a q that can \
+                 be frozen use `svgp`"
+            )));
+        }
         self.for_group(pattern, |param| param.frozen = frozen)
     }
 
@@ -310,6 +317,11 @@ impl Model {
     /// As for [`Method::evaluate`].
     pub fn evaluate(&self, engine: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
         self.method.evaluate(self, engine, data)
+    }
+
+    /// Sum of the log densities of the priors.
+    pub fn log_prior(&self) -> f64 {
+        log_prior(|v| self.visit(v), &mut vec![0.0; self.num_params()])
     }
 
     /// Adds the slopes of the log prior to a gradient with respect to all constrained parameters, and

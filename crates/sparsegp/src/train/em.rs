@@ -68,24 +68,31 @@ impl Observer for Counting<'_> {
     }
 }
 
-/// Steps of q until they raise the bound by little. Returns the bound there and the passes made.
+/// Steps of q until they raise the bound by little, or until somebody interrupts. Returns bound and log
+/// prior there, and the passes made.
 fn e_steps(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
     options: &EmOptions,
     memory: &mut Workspace,
+    observer: &dyn Observer,
 ) -> Result<(f64, usize)> {
+    // sites have no prior: it stays what it is
+    let prior = model.log_prior();
     let (mut last, mut passes) = (f64::NEG_INFINITY, 0);
     for _ in 0..options.e_steps {
+        if passes > 0 && observer.interrupted() {
+            return Ok((last + prior, passes));
+        }
         let (value, moved) = e_step(model, engine, data, options.rate, memory)?;
         passes += 1;
         if !moved || value - last <= options.tolerance * value.abs() {
-            return Ok((value, passes));
+            return Ok((value + prior, passes));
         }
         last = value;
     }
-    Ok((look(model, engine, data, memory)?, passes + 1))
+    Ok((look(model, engine, data, memory)? + prior, passes + 1))
 }
 
 fn no_sites(model: &Model) -> Error {
@@ -155,7 +162,7 @@ pub(super) fn train_em(
     if observer.interrupted() {
         return Err(Error::Interrupted);
     }
-    let (mut value, mut evaluations) = e_steps(model, engine, data, em, &mut memory)?;
+    let (mut value, mut evaluations) = e_steps(model, engine, data, em, &mut memory, observer)?;
     let (mut iterations, mut failures, mut trace) = (0, 0, Vec::new());
     let (stopped, converged) = loop {
         if iterations >= options.max_iterations {
@@ -175,17 +182,23 @@ pub(super) fn train_em(
         let report = ascend(model, engine, data, &inner, &mut counting)?;
         trace.extend(report.trace.iter().map(|point| counting.count(point)));
         let was_stopped = counting.stopped;
-        iterations += report.iterations.max(1);
+        iterations += report.iterations;
         evaluations += report.evaluations;
         failures += report.failures;
-        let (now, passes) = e_steps(model, engine, data, em, &mut memory)?;
+        // a phase without an iteration has converged; q may still gain
+        let stalled = report.iterations == 0;
+        if observer.interrupted() {
+            value = look(model, engine, data, &mut memory)? + model.log_prior();
+            break ("interrupted; the best parameters found are kept".into(), false);
+        }
+        let (now, passes) = e_steps(model, engine, data, em, &mut memory, observer)?;
         evaluations += passes;
         let rise = now - value;
         value = now;
         if was_stopped {
             break ("stopped early; the best parameters found are kept".into(), false);
         }
-        if rise <= em.tolerance * value.abs() {
+        if stalled || rise <= em.tolerance * value.abs() {
             break (format!("converged: a round raised the bound by {rise:.2e}"), true);
         }
     };

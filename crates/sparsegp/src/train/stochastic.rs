@@ -119,6 +119,12 @@ pub fn train_batches(
             model.method.name()
         ))
     })?;
+    let sites = model.q.as_ref().is_some_and(|q| q.tying().is_some());
+    if sites && options.natural.is_none() {
+        return Err(Error::Invalid(
+            "sites move by natural-gradient steps, and these were switched off".into(),
+        ));
+    }
     let moves = |q: &Variational| q.tying().is_some() || !q.first.frozen;
     let natural = options.natural.filter(|_| model.q.as_ref().is_some_and(moves));
     let frozen = model.q.as_ref().map(|q| (q.first.frozen, q.second.frozen));

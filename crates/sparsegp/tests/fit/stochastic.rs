@@ -7,7 +7,7 @@ use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of, go_on};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
-use sparsegp::train::{EPOCHS, LEAST_ITERATIONS, StochasticOptions, TrainReport};
+use sparsegp::train::{EPOCHS, LEAST_ITERATIONS, Observer, StochasticOptions, TrainReport};
 use sparsegp::variational::Tying;
 
 pub fn stochastic(likelihood: &str, method: &str, size: usize, epochs: usize) -> FitOptions {
@@ -102,6 +102,98 @@ fn sites_come_close_to_the_collapsed_optimum() {
     let untied = FitOptions { tying: Tying::Untied, ..stochastic("gaussian", "tsvgp", 64, 2) };
     let error = fit(&data(), &untied).expect_err("minibatches").to_string();
     assert!(error.contains("untied") && error.contains("all rows"), "{error}");
+}
+
+/// EM maximises bound plus log prior, and says so; the prior pulls.
+#[test]
+fn em_sees_priors() {
+    let rows = draws(120, "bernoulli", 1.0, |x| vec![2.0 * (1.3 * x).sin()]);
+    let data = dataset(rows, false);
+    let options = |kernel: &str| FitOptions {
+        kernel: kernel.into(),
+        batches: None,
+        ..stochastic("bernoulli", "tsvgp", 120, 1)
+    };
+    let free = fit(&data, &options("rbf")).expect("a fit");
+    let prior = "rbf(lengthscales={value: 1, prior: {type: lognormal, loc: 1.6, scale: 0.05}})";
+    let pulled = fit(&data, &options(prior)).expect("a fit");
+    let length = |fitted: &Fitted| value(&fitted.model, "kernel.lengthscales")[0];
+    assert!(length(&free) < 2.0, "{}", length(&free));
+    assert!((length(&pulled).ln() - 1.6).abs() < 0.15, "{}", length(&pulled));
+    let bound = pulled.model.evaluate(&Cpu::default(), &*data.source).expect("a bound").value;
+    let expected = bound + pulled.model.log_prior();
+    assert!((report(&pulled).objective - expected).abs() < 1e-6 * expected.abs());
+    let trace = &report(&pulled).trace;
+    for pair in trace.windows(2) {
+        assert!(pair[1].iteration == pair[0].iteration + 1, "{pair:?}");
+        assert!(pair[1].objective >= pair[0].objective - 1e-6 * expected.abs(), "{pair:?}");
+    }
+    assert!(trace.len() > 10 && report(&pulled).converged, "{}", report(&pulled).stopped);
+}
+
+/// Interrupts after so many questions.
+struct Impatient(std::cell::Cell<usize>);
+
+impl Observer for Impatient {
+    fn interrupted(&self) -> bool {
+        self.0.set(self.0.get().saturating_sub(1));
+        self.0.get() == 0
+    }
+}
+
+#[test]
+fn em_ends_soon_when_interrupted() {
+    let rows = draws(120, "poisson", 1.0, |x| vec![1.0 + x.sin()]);
+    let data = dataset(rows, false);
+    let options = FitOptions { batches: None, pilot: 0, ..stochastic("poisson", "tsvgp", 120, 1) };
+    for questions in [2, 5, 20, 60] {
+        let mut impatient = Impatient(std::cell::Cell::new(questions));
+        let fitted = sparsegp::fit::fit(&data, &options, &Cpu::default(), &mut impatient);
+        let fitted = fitted.expect("what was learnt so far");
+        let report = report(&fitted);
+        assert!(report.stopped.starts_with("interrupted") && !report.converged, "{report:?}");
+        assert!(report.evaluations < questions + 25, "{questions}: {}", report.evaluations);
+        assert_eq!(report.trace.last().map_or(0, |point| point.iteration), report.iterations);
+        assert!(report.objective.is_finite());
+    }
+}
+
+/// `auto` sees few rows of another likelihood all at once, but for what only minibatches have.
+#[test]
+fn auto_sees_few_rows_at_once() {
+    let rows = draws(90, "poisson", 1.0, |x| vec![1.0 + x.sin()]);
+    let options = stochastic("poisson", "auto", 30, 3);
+    let method = |fitted: &Fitted| fitted.model.method.name();
+    let whole = fit(&dataset(rows.clone(), false), &options).expect("a fit");
+    assert_eq!(method(&whole), "tsvgp");
+    assert!(whole.reason.contains("all at once"), "{}", whole.reason);
+    let mut aside = dataset(rows.clone(), false);
+    aside.held_out = Some(Box::new(rows.clone()));
+    let batches = fit(&aside, &options).expect("a fit");
+    assert_eq!((method(&batches), report(&batches).trace.len()), ("svgp", 3));
+    assert!(!batches.reason.contains("all at once"), "{}", batches.reason);
+    // going on is as asked for, whatever `auto` would do
+    let rows_again = dataset(rows, false);
+    let more = go_on(batches, &rows_again, &options, &Cpu::default(), &mut ()).expect("a fit");
+    assert_eq!((method(&more), report(&more).trace.len()), ("svgp", 3));
+}
+
+/// What cannot be of sites is refused; `tvgp` goes on with other rows.
+#[test]
+fn sites_refuse_what_they_cannot() {
+    let rows = draws(60, "poisson", 1.0, |x| vec![1.0 + x.sin()]);
+    let mut adam = stochastic("poisson", "tsvgp", 30, 2);
+    adam.batches.as_mut().expect("minibatches").training.natural = None;
+    let error = fit(&dataset(rows.clone(), false), &adam).expect_err("no steps").to_string();
+    assert!(error.contains("natural-gradient"), "{error}");
+    let frozen = FitOptions { freeze: vec!["q".into()], ..stochastic("poisson", "tsvgp", 30, 2) };
+    let error = fit(&dataset(rows.clone(), false), &frozen).expect_err("no freezing").to_string();
+    assert!(error.contains("steps of their own"), "{error}");
+    let full = stochastic("poisson", "tvgp", 60, 1);
+    let fitted = fit(&dataset(rows, false), &full).expect("a fit");
+    let more = dataset(draws(75, "poisson", 1.0, |x| vec![1.0 + x.sin()]), false);
+    let again = go_on(fitted, &more, &full, &Cpu::default(), &mut ()).expect("other rows");
+    assert_eq!(again.model.q.as_ref().expect("sites").points(), 75);
 }
 
 #[test]

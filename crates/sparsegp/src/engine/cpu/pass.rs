@@ -158,7 +158,7 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
             let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
             sized(gram_c, m, m);
             sum_lower(gram_c.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.gram_c), scale);
-        } else {
+        } else if job.pointwise.equal_slopes() {
             sums.gram_c = None;
         }
         sized(&mut sums.phi_a, m, l);

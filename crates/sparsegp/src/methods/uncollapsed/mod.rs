@@ -461,6 +461,9 @@ impl Step {
     pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
         let Self { processes, passed, natural, seen, clipped, .. } = self;
         let tying = variational(model)?.tying();
+        if passed.processes.len() != processes.len() {
+            return Err(Error::Invalid("a step needs a pass with statistics".into()));
+        }
         for (own, sums) in processes.iter_mut().zip(&passed.processes) {
             let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
             // precisions stay precisions: there is no step too long
