@@ -34,7 +34,8 @@ fn minibatches_from_memory_allocate_only_at_first() {
     assert_eq!((later.count_total, batches.position().epoch), (0, 12));
 }
 
-/// A whole iteration of training by hand, as `train_batches` does it: a minibatch is drawn, Adam
+/// A whole iteration of training by hand, as `train_batches` does it but for its look whether q moved too
+/// far: a minibatch is drawn, Adam
 /// evaluates the bound with all gradients on it and moves the hyperparameters, and q moves by a
 /// natural-gradient step.
 struct Iteration<'a> {
