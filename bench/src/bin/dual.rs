@@ -246,7 +246,8 @@ fn key(colour: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> + 'st
 
 // -------------------------------------------------------------------------------------- the folds
 
-const METHODS: [&str; 3] = ["t-SVGP", "q-SVGP, natural gradients", "q-SVGP, Adam"];
+const METHODS: [&str; 4] =
+    ["t-SVGP", "q-SVGP, natural gradients", "q-SVGP, Adam", "q-SVGP unwhitened, natural gradients"];
 
 fn load(name: &str, classes: bool) -> Loaded {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/data");
@@ -321,6 +322,9 @@ fn curve(method: &str, training: &Loaded, test: &Loaded, classes: bool) -> Vec<(
         if path.starts_with("kernel") || path.starts_with("likelihood") {
             param.set(&path, &[1.0]).expect("positive");
         }
+    }
+    if let (Some(q), true) = (&mut model.q, method == METHODS[3]) {
+        q.form = Form::Marginal;
     }
     let data = in_memory(&*dataset.source);
     let (mut x, mut y) = (test.x.clone(), test.y.clone());
