@@ -7,10 +7,8 @@ use sparsegp::train::{Event, Observer, TracePoint};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// Seconds after which a log gets a line even if few iterations were done.
+/// Seconds between the lines of a log, apart from those of iterations 1, 10, 100, …
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Iterations per line of a log.
-const ITERATIONS: usize = 10;
 
 /// Shows the progress of one training.
 pub struct Progress<'a> {
@@ -134,9 +132,8 @@ impl<'a> Progress<'a> {
                 bar.set_message(text);
             }
             None => {
-                let due = point.iteration <= 1
-                    || point.iteration.is_multiple_of(ITERATIONS)
-                    || self.last.elapsed() > PATIENCE;
+                let power = 10_usize.pow(point.iteration.max(1).ilog10());
+                let due = point.iteration <= power || self.last.elapsed() > PATIENCE;
                 if due {
                     self.last = Instant::now();
                     self.context.note(&text);
