@@ -5,6 +5,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use rayon::prelude::*;
+use sparsegp::data::{Loaded, Selection, Table};
 use sparsegp::linalg::{Accum, Mat, Par, gemm};
 use std::path::Path;
 use std::sync::Arc;
@@ -99,4 +100,17 @@ pub fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
         let rows = b.as_ref().subrows(start, part.nrows());
         gemm(part, Accum::Replace, rows, a.as_ref(), 1.0, Par::Seq);
     });
+}
+
+/// A bundled data set by its name: all columns but `y` are inputs, `y` is the target, of classes where
+/// asked for.
+///
+/// # Panics
+/// If it is not there.
+pub fn load(name: &str, classes: bool) -> Loaded {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/data");
+    let table = Table::open(folder.join(format!("{name}.csv.gz"))).expect("the data set");
+    let selection = Selection::targets(["y"]);
+    let selection = if classes { selection.categorical() } else { selection };
+    table.select(&selection).and_then(|s| s.read_all()).expect("a column y")
 }

@@ -12,7 +12,7 @@
 //!   of one E-step and one M-step, and NLPD after all rounds.
 
 use plotters::prelude::*;
-use sparsegp::data::{InMemory, Loaded, Mask, Minibatch, Selection, Source, Table};
+use sparsegp::data::{InMemory, Loaded, Mask, Minibatch, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, fit, prepare};
 use sparsegp::kernels::{Inputs, parse};
@@ -23,7 +23,7 @@ use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::rng::{permutation, stream, uniform};
 use sparsegp::variational::{Form, Tying, Variational};
 use sparsegp::{likelihoods, means};
-use sparsegp_bench::median;
+use sparsegp_bench::{load, median};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -248,14 +248,6 @@ fn key(colour: RGBColor) -> impl Fn((i32, i32)) -> PathElement<(i32, i32)> + 'st
 
 const METHODS: [&str; 4] =
     ["t-SVGP", "q-SVGP, natural gradients", "q-SVGP, Adam", "q-SVGP unwhitened, natural gradients"];
-
-fn load(name: &str, classes: bool) -> Loaded {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/data");
-    let table = Table::open(folder.join(format!("{name}.csv.gz"))).expect("the data set");
-    let selection = Selection::targets(["y"]);
-    let selection = if classes { selection.categorical() } else { selection };
-    table.select(&selection).and_then(|s| s.read_all()).expect("a column y")
-}
 
 /// Five folds by a shuffled order (seed 0).
 fn folds(all: &Loaded) -> Vec<(Loaded, Loaded)> {

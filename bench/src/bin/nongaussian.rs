@@ -17,13 +17,13 @@
 //! `--rate R`, `--natural ρ` (0: Adam), `--last SHARE`, `--pilot ROWS`, `--batch B` (0: L-BFGS on all
 //! rows), `--iterations I` (of L-BFGS), `--repeats K` (only the first K splits).
 
-use sparsegp::data::{Loaded, Mask, Selection, Table};
+use sparsegp::data::{Loaded, Mask};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Standardise, fit};
 use sparsegp::likelihoods;
 use sparsegp::metrics::classes::{ClassMetrics, ClassOptions};
 use sparsegp::rng::{permutation, stream};
-use std::path::Path;
+use sparsegp_bench::load;
 use std::time::Instant;
 
 /// What the command line says.
@@ -99,14 +99,6 @@ struct Experiment {
     /// Training and test rows of every split.
     splits: Vec<(Loaded, Loaded)>,
     ways: Vec<Way>,
-}
-
-fn load(name: &str, classes: bool) -> Loaded {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/data");
-    let table = Table::open(folder.join(format!("{name}.csv.gz"))).expect("the data set");
-    let selection = Selection::targets(["y"]);
-    let selection = if classes { selection.categorical() } else { selection };
-    table.select(&selection).and_then(|s| s.read_all()).expect("a column y")
 }
 
 fn split(all: &Loaded, masks: impl IntoIterator<Item = Mask>) -> Vec<(Loaded, Loaded)> {

@@ -1,5 +1,6 @@
 //! Variational inference without inducing points, by sites of all rows: t-VGP (Adam, Chang, Khan & Solin
-//! 2021, §3; Opper & Archambeau 2009 for the form of q).
+//! 2021, §3, Eq. 9–12; Opper & Archambeau 2009 for the form of q). K̄ is derived from these, by the adjoint of
+//! m = Kd and S = K − KTK.
 //!
 //! With K = K(X), w = √λ₂ and B = I + diag(w) K diag(w), for every latent function
 //!
@@ -14,12 +15,13 @@
 //! exact posterior, and the bound is the log evidence at any hyperparameters of the kernel.
 
 use super::exact::MOST_ROWS;
+use super::uncollapsed::Hensman;
+use super::uncollapsed::rows::{LikelihoodRows, sum};
 use super::{Diagnostics, Evaluation, Method, finite};
-use crate::data::{InMemory, Source};
-use crate::engine::Engine;
+use crate::data::{InMemory, Rows, Source};
+use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::likelihoods::{Slopes, Target};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, column, gemm, par_for, product, scale_rows, solve_lower,
     symmetrise,
@@ -159,7 +161,8 @@ fn covariances(model: &Model, x: &Mat<f64>, record: bool) -> Vec<(Mat<f64>, Mat<
 }
 
 impl Tvgp {
-    fn pass(&self, model: &Model, data: &dyn Source, record: bool) -> Result<Pass> {
+    /// `most` cuts ∂ℓ/∂v.
+    fn pass(&self, model: &Model, data: &dyn Source, record: bool, most: f64) -> Result<Pass> {
         let q = sites(model)?;
         let rows = rows_of(data)?;
         let (n, p) = (rows.x.nrows(), rows.y.ncols());
@@ -184,39 +187,42 @@ impl Tvgp {
         for (l, own) in all.iter().enumerate() {
             (0..n).for_each(|i| mu[(i, l)] += own.m[(i, 0)]);
         }
-        let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        let (mut a, mut b) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
+        let s = Mat::from_fn(n, latents, |i, l| all[l].v[i].max(0.0));
+        let zeros = || Mat::<f64>::zeros(n, latents);
+        let (r, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
+        let ones = vec![1.0; latents];
         let size = model.likelihood.num_params();
-        let (mut params, mut slopes) = (vec![0.0; size], vec![0.0; size]);
-        let [mut means, mut variances, mut by_mean, mut by_variance] = [const { Vec::new() }; 4]
-            .map(|mut v: Vec<f64>| {
-                v.resize(each, 0.0);
-                v
-            });
-        let mut value = 0.0;
-        for output in 0..p {
-            for i in 0..n {
-                let y = rows.y[(i, output)];
-                let weight = rows.weights.get(i).copied().unwrap_or(1.0);
-                if y.is_nan() || weight == 0.0 {
-                    continue;
-                }
-                for l in 0..each {
-                    means[l] = mu[(i, output * each + l)];
-                    variances[l] = all[output * each + l].v[i].max(0.0);
-                }
-                let extra = rows.extra.get(i).copied().unwrap_or(default);
-                let out =
-                    Slopes { mean: &mut by_mean, variance: &mut by_variance, params: &mut slopes };
-                let target = Target { y, extra };
-                value += weight * model.likelihood.expect(target, &means, &variances, out);
-                for l in 0..each {
-                    a[(i, output * each + l)] = weight * by_mean[l];
-                    b[(i, output * each + l)] = weight * by_variance[l];
-                }
-                params.iter_mut().zip(&slopes).for_each(|(t, s)| *t += weight * s);
-            }
-        }
+        let local = LikelihoodRows {
+            likelihood: &*model.likelihood,
+            bound: &Hensman,
+            v: &ones,
+            params: size,
+            rounding: 0.0,
+            most,
+        };
+        let mut sums = vec![0.0; local.sums()];
+        let block = LatentBlock {
+            rows: Rows {
+                start: 0,
+                x: rows.x.as_ref(),
+                y: rows.y.as_ref(),
+                weights: &rows.weights,
+                extra: &rows.extra,
+            },
+            mu: mu.as_ref(),
+            s: s.as_ref(),
+            r: r.as_ref(),
+        };
+        let out = LatentSlopes {
+            a: a.as_mut(),
+            b: b.as_mut(),
+            c: c.as_mut(),
+            sums: &mut sums,
+            scratch: &mut Vec::new(),
+        };
+        local.rows(block, out);
+        let mut value = sums[sum::VALUE];
+        let params = sums[sum::PARAMS..][..size].to_vec();
         value -= all.iter().map(Sited::kl).sum::<f64>();
         let value = finite(value, "the bound")?;
         Ok(Pass { rows, covariances, latents: all, value, a, b, params })
@@ -228,17 +234,14 @@ impl Tvgp {
     /// # Errors
     /// As for [`Method::evaluate`]; the model is unchanged then.
     pub fn step(&self, model: &mut Model, data: &dyn Source, rate: f64) -> Result<f64> {
-        let pass = self.pass(model, data, false)?;
-        let each = model.likelihood.latents();
+        let most = -0.5 * sites(model)?.floor;
+        let pass = self.pass(model, data, false, most)?;
         let Some(q) = &mut model.q else { return sites(model).map(|_| pass.value) };
-        let (n, floor) = (q.points(), q.floor);
+        let n = q.points();
         let pairs = q.first.value_mut().iter_mut().zip(q.second.value_mut());
         for (at, (first, second)) in pairs.enumerate() {
             let (l, i) = (at / n, at % n);
-            let seen = !pass.rows.y[(i, l / each)].is_nan();
-            let weight = pass.rows.weights.get(i).copied().unwrap_or(1.0);
-            let least = if seen { weight * floor } else { 0.0 };
-            let beta = (-2.0 * pass.b[(i, l)]).max(least);
+            let beta = -2.0 * pass.b[(i, l)];
             let target = pass.a[(i, l)] + beta * pass.latents[l].m[(i, 0)];
             *first += rate * (target - *first);
             *second += rate * (beta - *second);
@@ -251,7 +254,7 @@ impl Tvgp {
     /// # Errors
     /// As for [`Method::evaluate`].
     pub fn value(&self, model: &Model, data: &dyn Source) -> Result<f64> {
-        self.pass(model, data, false).map(|pass| pass.value)
+        self.pass(model, data, false, f64::INFINITY).map(|pass| pass.value)
     }
 
     /// The posterior of a model's sites at the inputs that they are of.
@@ -307,7 +310,7 @@ impl Method for Tvgp {
 
     fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
         let Pass { rows, mut covariances, latents, value, a, b, params } =
-            self.pass(model, data, true)?;
+            self.pass(model, data, true, f64::INFINITY)?;
         let x = rows.x.as_ref();
         let mut gradient = vec![0.0; model.num_params()];
         let parts = model.parts_of(&mut gradient);

@@ -18,7 +18,8 @@
 //! All have the same steps of q (natural gradients: λ ← (1 − ρ)λ + ρ(α + βμ, β), with α = ∂ℓ/∂μ and
 //! β = −2 ∂ℓ/∂v) and the same q where the sites were made.
 //!
-//! Adjoints of Kuu at fixed sites, as Ψ with K̄uu = −½ L⁻ᵀ mirror(Ψ) L⁻¹: with S = B⁻¹, p = Φa,
+//! Adjoints of Kuu at fixed sites (derived from the bound of Adam et al. 2021, Eq. 15, and the adjoint of
+//! the Cholesky factor, Murray 2016; the paper has none), as Ψ with K̄uu = −½ L⁻ᵀ mirror(Ψ) L⁻¹: with S = B⁻¹, p = Φa,
 //! H = Φ diag(∂ℓ/∂s) Φᵀ, H_r = Φ diag(∂ℓ/∂r) Φᵀ, f = Se and Y = S(I − 2H),
 //!
 //! ```text

@@ -6,9 +6,10 @@ use crate::observed::{self, ByRow};
 use crate::probe::{Log, Spy};
 use crate::problem::{self, gradient_by_path};
 use crate::support::{
-    Outcome, Report, by_rows, entries, get, items, matrix, number, numbers, own, text,
+    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
 };
 use crate::trained::{Problem, check_known as check_trained, groups, indices, marginals, prior_kl};
+use crate::uncollapsed::batch;
 use serde_json::{Value, json};
 use sparsegp::data::{InMemory, Minibatch, Source};
 use sparsegp::engine::{Cpu, Want};
@@ -46,13 +47,7 @@ fn read(case: &Value) -> Outcome<(Model, InMemory)> {
     Ok((model, data))
 }
 
-/// Rows `picked`, of which each stands for `scale`.
-fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Minibatch {
-    let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
-    let rows = InMemory { x: pick(&data.x), y: pick(&data.y), weights: vec![], extra: vec![] };
-    Minibatch { rows, population: (scale * picked.len() as f64).round() as usize }
-}
-
+/// All rows, of which each stands for `scale`.
 fn whole(data: &InMemory, scale: f64) -> Minibatch {
     batch(data, &(0..data.x.nrows()).collect::<Vec<_>>(), scale)
 }
@@ -115,22 +110,28 @@ fn tell(model: &Model) -> Outcome<Told> {
     })
 }
 
+/// E log p(y | f) of every row with α and β, at means (N×1) and variances of one latent function.
+fn expectations(model: &Model, rows: &InMemory, mu: &Mat<f64>, v: &[f64]) -> [Vec<f64>; 3] {
+    let extra = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    let [mut ve, mut alpha, mut beta] = [const { Vec::new() }; 3];
+    for (i, v) in v.iter().enumerate() {
+        let (mut a, mut b) = ([0.0], [0.0]);
+        let mut params = vec![0.0; model.likelihood.num_params()];
+        let target = Target { y: rows.y[(i, 0)], extra };
+        let out = Slopes { mean: &mut a, variance: &mut b, params: &mut params };
+        ve.push(model.likelihood.expect(target, &[mu[(i, 0)]], &[*v], out));
+        alpha.push(a[0]);
+        beta.push(-2.0 * b[0]);
+    }
+    [ve, alpha, beta]
+}
+
 /// Compares the moments of rows, their expectations and slopes.
 fn rows(model: &Model, data: &Minibatch, json: &Value, report: &mut Report) -> Outcome {
     let seen = marginals(model, data)?;
     let n = seen.mu.nrows();
     let v: Vec<f64> = (0..n).map(|i| seen.s[(i, 0)] + seen.r[(i, 0)]).collect();
-    let extra = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-    let (mut ve, mut alpha, mut beta) = (Vec::new(), Vec::new(), Vec::new());
-    for (i, v) in v.iter().enumerate() {
-        let (mut a, mut b) = ([0.0], [0.0]);
-        let mut params = vec![0.0; model.likelihood.num_params()];
-        let target = Target { y: data.rows.y[(i, 0)], extra };
-        let out = Slopes { mean: &mut a, variance: &mut b, params: &mut params };
-        ve.push(model.likelihood.expect(target, &[seen.mu[(i, 0)]], &[*v], out));
-        alpha.push(a[0]);
-        beta.push(-2.0 * b[0]);
-    }
+    let [ve, alpha, beta] = expectations(model, &data.rows, &seen.mu, &v);
     report.close("mu", &by_rows(seen.mu.as_ref()), &numbers(get(json, "mu")?)?);
     let own = [("v", v), ("ve", ve), ("alpha", alpha), ("beta", beta)];
     for (name, values) in own {
@@ -153,13 +154,6 @@ fn posterior(model: &Model, json: &Value, report: &mut Report) -> Outcome {
         if let Some(reference) = json.get(name) {
             report.close(name, &values, &numbers(reference)?);
         }
-    }
-    Ok(())
-}
-
-fn check_known(json: &Value, known: &[&str], report: &mut Report) -> Outcome {
-    for key in entries(json)?.keys().filter(|key| !known.contains(&key.as_str())) {
-        report.fail(key, "an entry that the check does not know");
     }
     Ok(())
 }
@@ -1087,15 +1081,6 @@ fn full_parts(model: &Model, data: &InMemory) -> Outcome<FullParts> {
     let trace = dot(prior.inverse().as_ref(), s.as_ref());
     let kl = 0.5 * (trace - n as f64 + dot(m.as_ref(), through.as_ref()) + log_b);
     let v: Vec<f64> = (0..n).map(|i| s[(i, i)]).collect();
-    let extra = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-    let (mut alpha, mut beta) = (Vec::new(), Vec::new());
-    for (i, v) in v.iter().enumerate() {
-        let (mut a, mut b) = ([0.0], [0.0]);
-        let mut params = vec![0.0; model.likelihood.num_params()];
-        let out = Slopes { mean: &mut a, variance: &mut b, params: &mut params };
-        model.likelihood.expect(Target { y: data.y[(i, 0)], extra }, &[m[(i, 0)]], &[*v], out);
-        alpha.push(a[0]);
-        beta.push(-2.0 * b[0]);
-    }
+    let [_, alpha, beta] = expectations(model, data, &m, &v);
     Ok(FullParts { v, alpha, beta, kl, log_z })
 }

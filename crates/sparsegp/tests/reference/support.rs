@@ -145,3 +145,11 @@ pub fn by_rows(a: MatRef<f64>) -> Vec<f64> {
 pub fn own<T>(result: sparsegp::Result<T>) -> Outcome<T> {
     result.map_err(|e| format!("the library refuses: {e}"))
 }
+
+/// Fails on entries of a case that are not among `known`.
+pub fn check_known(case: &Value, known: &[&str], report: &mut Report) -> Outcome {
+    for key in entries(case)?.keys().filter(|key| !known.contains(&key.as_str())) {
+        report.fail(key, "an entry that the check does not know");
+    }
+    Ok(())
+}

@@ -6,7 +6,7 @@ use crate::observed::{self, ByRow};
 use crate::probe::{Log, Spy};
 use crate::problem::{self, gradient_by_path};
 use crate::support::{
-    Outcome, Report, by_rows, entries, get, items, matrix, number, numbers, own, text,
+    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
 };
 use crate::trained::{indices, marginals, prior_kl};
 use serde_json::Value;
@@ -22,7 +22,7 @@ use sparsegp::variational::Variational;
 use std::path::Path;
 
 /// A minibatch: rows `picked`, of which each stands for `scale`.
-fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Minibatch {
+pub fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Minibatch {
     let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
     let rows = InMemory {
         x: pick(&data.x),
@@ -115,14 +115,6 @@ impl Seen<'_> {
         }
         Ok(())
     }
-}
-
-/// Fails on entries of a case that are not among `known`.
-fn check_known(case: &Value, known: &[&str], report: &mut Report) -> Outcome {
-    for key in entries(case)?.keys().filter(|key| !known.contains(&key.as_str())) {
-        report.fail(key, "an entry that the check does not know");
-    }
-    Ok(())
 }
 
 /// The file `svgp_gaussian`: one pair of mean and root, read as that of u and as that of v.

@@ -13,7 +13,7 @@
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
 pub mod bounds;
-mod rows;
+pub(super) mod rows;
 mod untied;
 
 pub use bounds::{Bound, Hensman, Spherical, Titsias2025};

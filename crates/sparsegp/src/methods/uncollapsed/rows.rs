@@ -6,22 +6,22 @@ use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::column;
 
 /// A likelihood with a bound, for any number of target columns.
-pub(super) struct LikelihoodRows<'a> {
-    pub(super) likelihood: &'a dyn Likelihood,
-    pub(super) bound: &'a dyn Bound,
+pub(in crate::methods) struct LikelihoodRows<'a> {
+    pub(in crate::methods) likelihood: &'a dyn Likelihood,
+    pub(in crate::methods) bound: &'a dyn Bound,
     /// Factors of r, one for each latent function.
-    pub(super) v: &'a [f64],
+    pub(in crate::methods) v: &'a [f64],
     /// Numbers among the likelihood's parameters.
-    pub(super) params: usize,
+    pub(in crate::methods) params: usize,
     /// r below minus this counts as negative.
-    pub(super) rounding: f64,
+    pub(in crate::methods) rounding: f64,
     /// ∂ℓ/∂s is cut here, so that no site has less than the smallest precision.
-    pub(super) most: f64,
+    pub(in crate::methods) most: f64,
 }
 
 /// Positions among the sums; then the slopes of the likelihood's parameters, then for every latent
 /// function the slope of v and the number of observed targets.
-pub(super) mod sum {
+pub(in crate::methods) mod sum {
     pub const VALUE: usize = 0;
     pub const UNEXPLAINED: usize = 1;
     pub const NEGATIVE: usize = 2;
@@ -30,12 +30,12 @@ pub(super) mod sum {
 
 impl LikelihoodRows<'_> {
     /// Where the slopes of v begin.
-    pub(super) fn factors(&self) -> usize {
+    pub(in crate::methods) fn factors(&self) -> usize {
         sum::PARAMS + self.params
     }
 
     /// Where the numbers of observed targets begin.
-    pub(super) fn counts(&self) -> usize {
+    pub(in crate::methods) fn counts(&self) -> usize {
         self.factors() + self.v.len()
     }
 }
