@@ -27,7 +27,7 @@ use crate::train::{TrainReport, TrainingState};
 use crate::variational::{Form, Variational};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 /// Version of the layout; a reader refuses later ones.
@@ -69,6 +69,8 @@ struct Header {
     seed: u64,
     report: Option<TrainReport>,
     warnings: Vec<String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
 }
 
 /// What a tensor does not say about its parameter.
@@ -159,14 +161,19 @@ pub fn save_checkpoint(fitted: &Fitted, state: &TrainingState, path: &Path) -> R
 
 fn save_with(fitted: &Fitted, state: Option<&TrainingState>, path: &Path) -> Result<()> {
     let content =
-        to_bytes(fitted, state).map_err(|reason| Error::File { path: path.into(), reason })?;
+        content(fitted, state).map_err(|reason| Error::File { path: path.into(), reason })?;
     write_atomically(path, &content)
 }
 
-fn to_bytes(
-    fitted: &Fitted,
-    state: Option<&TrainingState>,
-) -> std::result::Result<Vec<u8>, String> {
+/// The content of a model file.
+///
+/// # Errors
+/// [`Error::Invalid`] if the model cannot be written.
+pub fn to_bytes(fitted: &Fitted) -> Result<Vec<u8>> {
+    content(fitted, None).map_err(Error::Invalid)
+}
+
+fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Result<Vec<u8>, String> {
     let model = &fitted.model;
     let header = Header {
         version: VERSION,
@@ -201,6 +208,7 @@ fn to_bytes(
         seed: fitted.seed,
         report: fitted.report.clone(),
         warnings: fitted.warnings.clone(),
+        annotations: fitted.annotations.clone(),
     };
     let header = serde_json::to_string(&header).map_err(|e| e.to_string())?;
     let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = model
@@ -319,7 +327,11 @@ impl Reader<'_> {
     }
 }
 
-fn from_bytes(content: &[u8]) -> Result<Fitted> {
+/// A model from the content of its file.
+///
+/// # Errors
+/// [`Error::Invalid`] if that is truncated, or is not a model of this library.
+pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let (_, metadata) = SafeTensors::read_metadata(content).map_err(foreign)?;
     let header = metadata
         .metadata()
@@ -401,6 +413,7 @@ fn from_bytes(content: &[u8]) -> Result<Fitted> {
         reason: header.reason,
         report: header.report,
         warnings: header.warnings,
+        annotations: header.annotations,
     })
 }
 

@@ -14,6 +14,7 @@ mod cursor;
 mod loaded;
 pub(crate) mod moments;
 mod parquet;
+mod sample;
 mod scaler;
 pub mod source;
 mod split;
@@ -26,6 +27,7 @@ pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledTable}
 pub use classes::Classes;
 pub use columns::Selection;
 pub use loaded::{Loaded, duplicate_rows};
+pub use sample::Sample;
 pub use scaler::{Scaler, Statistics};
 pub use source::{InMemory, Rows, Source};
 pub use split::Mask;

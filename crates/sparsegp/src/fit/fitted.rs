@@ -3,12 +3,14 @@
 use super::Dataset;
 use crate::data::{Block, Classes, Scaler};
 use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
-use crate::model::{Model, Posterior};
+use crate::model::{Model, Posterior, in_parts, stacked};
 use crate::params::{Prior, Shape};
 use crate::train::TrainReport;
-use rayon::prelude::*;
+use std::collections::BTreeMap;
 
 /// What a prediction is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +55,9 @@ pub struct Fitted {
     pub report: Option<TrainReport>,
     /// What was odd and handled.
     pub warnings: Vec<String>,
+    /// Texts that other programs keep with the model, by name: the library saves and loads them, and
+    /// does not look.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// What a fitted model knows beside the model: where it comes from.
@@ -112,6 +117,7 @@ impl Origin {
             reason: self.reason,
             report,
             warnings: self.warnings,
+            annotations: BTreeMap::new(),
         }
     }
 }
@@ -164,19 +170,6 @@ pub struct ParameterRow {
     pub frozen: bool,
 }
 
-/// Rows that are predicted for at once. They are worked on in parts of a fixed size, so that the result
-/// does not depend on the number of threads.
-const PART: usize = 256;
-
-/// `parts`, one under the other.
-fn stacked(parts: &[Mat<f64>], rows: usize) -> Mat<f64> {
-    let mut all = Mat::zeros(rows, parts.first().map_or(0, Mat::ncols));
-    for (part, values) in parts.iter().enumerate() {
-        all.as_mut().subrows_mut(part * PART, values.nrows()).copy_from(values);
-    }
-    all
-}
-
 impl Fitted {
     /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.
     fn in_parts<T: Send>(
@@ -185,25 +178,20 @@ impl Fitted {
         extra: &[f64],
         predict: impl Fn(usize, MatRef<'_, f64>, &[f64]) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let n = x.nrows();
-        if !extra.is_empty() && extra.len() != n {
+        if !extra.is_empty() && extra.len() != x.nrows() {
             return Err(Error::Shape {
                 what: "further numbers of the rows".into(),
-                expected: format!("{n}, one per row, or none"),
+                expected: format!("{}, one per row, or none", x.nrows()),
                 found: format!("{}", extra.len()),
             });
         }
         let extra = self.scaled_extra(extra);
-        (0..n.div_ceil(PART))
-            .into_par_iter()
-            .map(|part| {
-                let (start, len) = (part * PART, PART.min(n - part * PART));
-                let mut rows = x.subrows(start, len).to_owned();
-                self.scaler.scale_x(rows.as_mut())?;
-                let own = if extra.is_empty() { &[] } else { &extra[start..start + len] };
-                predict(start, rows.as_ref(), own)
-            })
-            .collect()
+        in_parts(x, |start, rows| {
+            let mut rows = rows.to_owned();
+            self.scaler.scale_x(rows.as_mut())?;
+            let own = if extra.is_empty() { &[] } else { &extra[start..start + rows.nrows()] };
+            predict(start, rows.as_ref(), own)
+        })
     }
 
     /// Further numbers on the model's scale.
@@ -239,17 +227,77 @@ impl Fitted {
             Of::Latent => self.posterior.predict_f(x),
         })?;
         let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let (mut mean, mut spread) = (stacked(&means, x.nrows()), stacked(&variances, x.nrows()));
         let columns =
             if of == Of::Observations { self.target_names.len() } else { self.posterior.latents() };
-        if x.nrows() == 0 {
-            (mean, spread) = (Mat::zeros(0, columns), Mat::zeros(0, columns));
-        }
+        let all = |parts: &[Mat<f64>]| stacked(parts, x.nrows(), columns);
+        let (mut mean, mut spread) = (all(&means), all(&variances));
         if of == Of::Observations || self.model.likelihood.latents() == 1 {
             self.scaler.unscale_mean(mean.as_mut())?;
             self.scaler.unscale_variance(spread.as_mut())?;
         }
         Ok((mean, spread))
+    }
+
+    /// Predictive means alone, B×P, of latent functions or of observations, which are the same here, in the
+    /// data's own units: much cheaper than [`Fitted::predict`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless [`Likelihood::standardises`]: with other noise the mean of observations
+    /// is not that of the latent function. [`Error::Shape`] if the number of columns differs.
+    pub fn predict_mean(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        let latents = self.of_location("its means are not those of the latent function")?;
+        let parts = self.in_parts(x, &[], |_, x, _| {
+            let f = self.posterior.predict_mean(x)?;
+            Ok(Mat::from_fn(f.nrows(), f.ncols() / latents, |i, p| f[(i, p * latents)]))
+        })?;
+        let mut mean = stacked(&parts, x.nrows(), self.target_names.len());
+        self.scaler.unscale_mean(mean.as_mut())?;
+        Ok(mean)
+    }
+
+    /// Predictive means, B×P, with the covariance of the rows for every target column, B×B each, in the
+    /// data's own units. Observations have their noise on the diagonal. O(B²M). `extra` as for
+    /// [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless [`Likelihood::standardises`]; [`Error::Shape`] if numbers of rows or
+    /// columns differ.
+    pub fn predict_covariance(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        of: Of,
+    ) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
+        let latents = self.of_location("its observations have no covariance of this form")?;
+        let mut rows = x.to_owned();
+        self.scaler.scale_x(rows.as_mut())?;
+        let (f, mut all) = self.posterior.predict_f_full(rows.as_ref())?;
+        let outputs = self.target_names.len();
+        let mut mean = Mat::from_fn(x.nrows(), outputs, |i, p| f[(i, p * latents)]);
+        let mut covariances: Vec<Mat<f64>> =
+            (0..outputs).map(|p| std::mem::replace(&mut all[p * latents], Mat::new())).collect();
+        self.scaler.unscale_mean(mean.as_mut())?;
+        for (covariance, scale) in covariances.iter_mut().zip(&self.scaler.y_scale) {
+            for j in 0..covariance.ncols() {
+                covariance.col_as_slice_mut(j).iter_mut().for_each(|c| *c *= scale * scale);
+            }
+        }
+        if of == Of::Observations {
+            let (_, variance) = self.predict_with(x, extra, of)?;
+            for (p, covariance) in covariances.iter_mut().enumerate() {
+                (0..x.nrows()).for_each(|i| covariance[(i, i)] = variance[(i, p)]);
+            }
+        }
+        Ok((mean, covariances))
+    }
+
+    /// Number of latent functions of a target whose first is the mean of the observations.
+    fn of_location(&self, otherwise: &str) -> Result<usize> {
+        let likelihood = &self.model.likelihood;
+        if likelihood.standardises() {
+            return Ok(likelihood.latents());
+        }
+        Err(Error::Invalid(format!("the likelihood is `{}`: {otherwise}", likelihood.name())))
     }
 
     /// Probabilities of the classes, B×C, from inputs B×D in the data's own units.
@@ -259,7 +307,8 @@ impl Fitted {
     /// differs.
     pub fn predict_proba(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_proba(x))?;
-        Ok(stacked(&parts, x.nrows()))
+        let classes = self.model.likelihood.classes().unwrap_or(0);
+        Ok(stacked(&parts, x.nrows(), classes))
     }
 
     /// Quantiles of observations at these levels, one B×P matrix for each, in the data's own units.
@@ -279,7 +328,7 @@ impl Fitted {
                 let parts = self.in_parts(x, extra, |_, x, extra| {
                     self.posterior.predict_quantile(x, extra, *level)
                 })?;
-                let mut all = stacked(&parts, x.nrows());
+                let mut all = stacked(&parts, x.nrows(), self.target_names.len());
                 self.scaler.unscale_mean(all.as_mut())?;
                 Ok(all)
             })

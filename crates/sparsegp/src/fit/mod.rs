@@ -13,7 +13,7 @@ pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, likelihood, prepare, sample_rows};
 
 use crate::engine::{Engine, Want};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::io;
 use crate::linalg::Jitter;
@@ -196,7 +196,11 @@ impl Learning<'_> {
         if let Some(method) = model.method.uncollapsed() {
             method.tie(&mut model, self.engine, data)?;
         }
-        let posterior = model.posterior(self.engine, data)?;
+        let posterior = match model.posterior(self.engine, data) {
+            // it was meant to end the training, which had ended: what was learnt is not thrown away
+            Err(Error::Interrupted) => model.posterior(self.engine, data)?,
+            outcome => outcome?,
+        };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         Ok(origin.fitted(model, posterior, Some(report)))
     }

@@ -24,11 +24,19 @@ pub const ENTRY: Entry = Entry {
 pub struct Poisson {
     /// Link from f to the rate per exposure.
     pub link: Positive,
+    /// Whether targets must be whole numbers. Where they need not be, log y! is log Γ(y + 1): the
+    /// density is no probability then, but the same objective for rates (quasi-likelihood).
+    pub whole: bool,
 }
 
 fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
-    args.allow(&["link"], &OPTIONS)?;
-    Single::boxed(Poisson { link: args.positive_link()? }, &args)
+    args.allow(&["link", "whole"], &OPTIONS)?;
+    let whole = match args.get("whole") {
+        None => true,
+        Some(Value::Bool(whole)) => *whole,
+        Some(other) => return Err(args.wrong(format!("`whole` is true or false, not {other}"))),
+    };
+    Single::boxed(Poisson { link: args.positive_link()?, whole }, &args)
 }
 
 /// log mean(y/exposure), the pooled rate, half a count where there is none.
@@ -79,10 +87,18 @@ impl Scalar for Poisson {
     }
 
     fn check(&self, target: Target) -> std::result::Result<(), String> {
-        count(target)
+        match self.whole {
+            true => count(target),
+            // of a rate only that it is none below 0
+            false if target.y >= 0.0 && target.y.is_finite() => count(Target { y: 0.0, ..target }),
+            false => Err("is not a finite number ≥ 0".into()),
+        }
     }
 
     fn write(&self, json: &mut Value) {
+        if !self.whole {
+            json["whole"] = json!(false);
+        }
         if self.link != Positive::default() {
             json["link"] = json!(self.link.name());
         }
@@ -134,5 +150,29 @@ impl Scalar for Poisson {
 
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         draw(extra * self.link.value(f)[0], rng)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::likelihoods::{Target, parse};
+
+    #[test]
+    fn rates_are_accepted_where_that_was_asked_for() {
+        let (counts, rates) = (parse("poisson").unwrap(), parse("poisson(whole=false)").unwrap());
+        let target = |y, extra| Target { y, extra };
+        assert!(counts.check(target(2.5, 1.3)).is_err());
+        assert!(rates.check(target(2.5, 1.3)).is_ok());
+        assert!(rates.check(target(-0.5, 1.3)).is_err() && rates.check(target(2.5, 0.0)).is_err());
+        // log p is the same analytic function of y
+        assert_eq!(
+            rates.log_prob(target(3.0, 1.3), &[0.4]),
+            counts.log_prob(target(3.0, 1.3), &[0.4])
+        );
+        let rate = 1.3 * 0.4_f64.exp();
+        let expected = 2.5 * rate.ln() - rate - libm::lgamma(3.5);
+        assert!((rates.log_prob(target(2.5, 1.3), &[0.4]) - expected).abs() < 1e-12);
+        assert_eq!(rates.to_json()["whole"], false);
+        assert!(parse("poisson(whole=3)").unwrap_err().to_string().contains("true or false"));
     }
 }

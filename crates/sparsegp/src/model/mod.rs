@@ -3,7 +3,7 @@
 
 mod posterior;
 
-pub use posterior::Posterior;
+pub use posterior::{Posterior, in_parts, stacked};
 
 use crate::data::Source;
 use crate::engine::Engine;

@@ -9,11 +9,12 @@ pub use timings::Timings;
 
 use super::{Engine, Folded, Job, Local, Passed, Prepared, Slope, Unfolded, Whitened, lanes};
 use crate::data::Source;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::linalg::{Mat, sized};
 use blocks::{Back, Pull, fold_block};
 use buffers::{Lane, Scratch, add, multiply, sum_lower, zeroed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Works on blocks of rows with the threads of the current rayon pool. Keeps its buffers from call
 /// to call.
@@ -23,9 +24,25 @@ pub struct Cpu {
     lanes: Mutex<Vec<Lane>>,
     pass_scratch: Mutex<Vec<pass::Scratch>>,
     pass_lanes: Mutex<Vec<pass::Lane>>,
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Cpu {
+    /// An engine that can be asked to stop while it goes over rows: when the flag is set,
+    /// [`Engine::fold`] or [`Engine::unfold`] ends within a block with [`Error::Interrupted`], and the
+    /// flag is down again. (Passes, which are of minibatches or of few rows, end by themselves.)
+    pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
+        Self { stop: Some(stop), ..Self::default() }
+    }
+
+    /// Whether to go on with the next block.
+    fn go_on(&self) -> Result<()> {
+        match &self.stop {
+            Some(stop) if stop.swap(false, Ordering::Relaxed) => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
         let take = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = take().unwrap_or_default();
@@ -76,6 +93,7 @@ impl Engine for Cpu {
         let (m, p) = (prepared.z.nrows(), data.outputs());
         let mut lanes = self.take_lanes(m);
         let outcome = lanes::sweep(data, &mut lanes, |lane, rows| {
+            self.go_on()?;
             self.with_scratch(|s| fold_block(s, lane, &prepared, q, local, plan, rows));
             Ok(())
         });
@@ -128,6 +146,7 @@ impl Engine for Cpu {
         let num_mean = prepared.mean.num_params();
         let mut lanes = self.take_lanes(m);
         let outcome = lanes::sweep(data, &mut lanes, |lane, rows| {
+            self.go_on()?;
             if !lane.used {
                 lane.used = true;
                 zeroed(&mut lane.sums, plan.sums);

@@ -1,0 +1,81 @@
+"""Scalable Gaussian processes: scikit-learn's conventions on a Rust core.
+
+Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegressor`,
+:class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, and :func:`load` for what they (or the
+command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
+:mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. Pictures:
+:mod:`sparsegp.plotting` (needs matplotlib).
+
+>>> import numpy as np
+>>> from sparsegp import GPRegressor
+>>> X = np.linspace(0, 10, 200)[:, None]
+>>> y = np.sin(X[:, 0]) + 0.1 * np.cos(37 * X[:, 0])
+>>> mean, std = GPRegressor().fit(X, y).predict([[5.0]], return_std=True)
+>>> bool(abs(mean[0] - np.sin(5.0)) < 0.1)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ._core import NumericalError, __version__, num_threads, set_num_threads
+
+if TYPE_CHECKING:
+    from . import kernels, likelihoods, models, plotting, priors
+    from .estimators import (
+        GPClassifier,
+        GPCountRegressor,
+        GPRegressor,
+        HeteroscedasticGPRegressor,
+        RobustGPRegressor,
+        load,
+    )
+    from .registry import registry
+
+# scikit-learn takes most of a second to import: it waits until an estimator is asked for
+_LAZY = {
+    "GPRegressor": "estimators",
+    "GPClassifier": "estimators",
+    "GPCountRegressor": "estimators",
+    "RobustGPRegressor": "estimators",
+    "HeteroscedasticGPRegressor": "estimators",
+    "load": "estimators",
+    "registry": "registry",
+}
+_MODULES = ("estimators", "kernels", "likelihoods", "models", "plotting", "priors", "registry")
+
+__all__ = [
+    "GPClassifier",
+    "GPCountRegressor",
+    "GPRegressor",
+    "HeteroscedasticGPRegressor",
+    "NumericalError",
+    "RobustGPRegressor",
+    "__version__",
+    "kernels",
+    "likelihoods",
+    "load",
+    "models",
+    "num_threads",
+    "plotting",
+    "priors",
+    "registry",
+    "set_num_threads",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

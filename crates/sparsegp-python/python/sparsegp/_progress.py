@@ -1,0 +1,126 @@
+"""One line that tells how far a training is: in terminals and notebooks it is rewritten, elsewhere lines
+are printed now and then."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any, Callable, Optional, TextIO
+
+Callback = Callable[[dict[str, Any]], Optional[bool]]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return "under 1 s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def _rewritable(stream: TextIO) -> bool:
+    if hasattr(stream, "isatty") and stream.isatty():
+        return True
+    return type(stream).__module__.split(".")[0] == "ipykernel"
+
+
+class Progress:
+    """Shows events of a training.
+
+    Parameters
+    ----------
+    iterations : int
+        Most iterations; for minibatches most epochs.
+    rows, batch_size : int
+        For the rate of minibatches.
+    offset : float
+        Added to objectives.
+    """
+
+    def __init__(
+        self, iterations: int, rows: int = 0, batch_size: int = 0, stream: Optional[TextIO] = None
+    ) -> None:
+        self.iterations, self.rows, self.batch_size = iterations, rows, batch_size
+        self.stream = sys.stderr if stream is None else stream
+        self.rewritable = _rewritable(self.stream)
+        self.width = 0
+        self.last = 0.0
+        self.first: Optional[tuple[float, int]] = None
+        self.held_out = ""
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "pilot":
+            self._write(f"starting values: exact inference on {event['rows']} rows")
+        elif kind == "inducing":
+            self._write(f"choosing {event['count']} inducing points")
+        elif kind == "iteration" and self.batch_size:
+            if event["held_out"] is not None:
+                self.held_out = f", log density of rows aside {event['held_out']:.4g}"
+        elif kind == "iteration":
+            done, left = event["iteration"], self.iterations - event["iteration"]
+            rate = done / max(event["seconds"], 1e-9)
+            due = done in (1, 10, 100, 1000)
+            self._write(
+                f"iteration {done} of at most {self.iterations}, objective "
+                f"{event['objective']:.7g}, {rate:.3g}/s, ends in "
+                f"{_duration(left / max(rate, 1e-9))} at the latest",
+                due,
+            )
+        elif kind == "batch":
+            done = event["epoch"] * event["batches"] + event["batch"] + 1
+            if self.first is None:
+                self.first = (time.perf_counter(), done)
+            start, before = self.first
+            rate = (done - before) / max(time.perf_counter() - start, 1e-9)
+            pace = ""
+            if done > before:
+                left = (self.iterations * event["batches"] - done) / max(rate, 1e-9)
+                rows = rate * min(self.batch_size, self.rows)
+                pace = f", {rows:.3g} rows/s, ends in {_duration(left)} at the latest"
+            self._write(
+                f"epoch {event['epoch'] + 1} of {self.iterations}, objective about "
+                f"{event['objective']:.6g}{self.held_out}{pace}",
+                done == 1,
+            )
+
+    def _write(self, text: str, due: bool = False) -> None:
+        now = time.perf_counter()
+        if self.rewritable:
+            if now - self.last < 0.1 and not due:
+                return
+            self.stream.write("\r" + text.ljust(self.width))
+            self.width = len(text)
+        else:
+            if now - self.last < 5 and not due:
+                return
+            self.stream.write(text + "\n")
+        self.last = now
+        self.stream.flush()
+
+    def close(self) -> None:
+        """Removes the line."""
+        if self.rewritable and self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+
+
+class Watch:
+    """What the core calls: progress and the user's callback."""
+
+    def __init__(self, progress: Optional[Progress], callback: Optional[Callback]) -> None:
+        self.progress, self.callback = progress, callback
+
+    def __call__(self, text: str) -> bool:
+        event = json.loads(text)
+        if self.progress is not None:
+            self.progress(event)
+        return bool(self.callback(event)) if self.callback is not None else False
+
+
+def watch(progress: Optional[Progress], callback: Optional[Callback]) -> Optional[Watch]:
+    """The core's callback; none if nobody watches."""
+    return Watch(progress, callback) if progress or callback else None

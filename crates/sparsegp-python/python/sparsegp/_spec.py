@@ -1,0 +1,83 @@
+"""What kernels and likelihoods have in common: small immutable objects that stand for a specification."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any, ClassVar, TypeVar
+
+from .priors import Parameter, plain
+
+S = TypeVar("S", bound="Spec")
+
+
+class Spec:
+    """A name with entries, which the core understands as JSON. It cannot be changed; :meth:`replace` makes
+    another one."""
+
+    _type: ClassVar[str]
+
+    def __init__(self, **entries: Any) -> None:
+        for name, value in entries.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} cannot be changed; `replace({name}=...)` makes another one"
+        )
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p.name for p in parameters if p.name != "self" and p.kind in kinds]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Arguments of the constructor by name, as scikit-learn's tools ask for them."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def replace(self: S, **changes: Any) -> S:
+        """The same with other arguments."""
+        params = self.get_params(deep=False)
+        unknown = sorted(set(changes) - set(params))
+        if unknown:
+            raise ValueError(
+                f"{type(self).__name__} has no argument {', '.join(map(repr, unknown))}; "
+                f"it has {', '.join(params) or 'none'}"
+            )
+        return type(self)(**{**params, **changes})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification as model files and the command line write it."""
+        entries: dict[str, Any] = {"type": self._type}
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, Parameter):
+                entries[name] = value.to_dict()
+            elif value is not None:
+                entries[name] = plain(value)
+        return entries
+
+    def to_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.to_dict())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        given = [
+            f"{name}={plain(value)!r}"
+            for name, value in self.get_params(deep=False).items()
+            if value is not None
+        ]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (type(self), self.get_params(deep=False))
+
+
+def _make(cls: type[Spec], params: dict[str, Any]) -> Spec:
+    return cls(**params)

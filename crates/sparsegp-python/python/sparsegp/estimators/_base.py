@@ -1,0 +1,693 @@
+"""What all estimators have in common."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import warnings
+from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+
+from .. import _core
+from .._progress import Progress, watch
+from ..kernels import Kernel, as_kernel
+from ..likelihoods import Likelihood, as_likelihood
+
+Array = NDArray[np.float64]
+KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
+LikelihoodLike = Union[None, str, Likelihood]
+Path = Union[str, "os.PathLike[str]"]
+E = TypeVar("E", bound="BaseGP")
+
+# rows up to which `auto` sees all of them at once (the core decides; this is for the progress line)
+_FEW = 2000
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    kernel : str, Kernel or list of these
+        Covariance function: an object of :mod:`sparsegp.kernels`, or its short form such as
+        ``"matern52 + linear"``. A list has one for each latent function.
+    method : str
+        ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
+        ``"spherical"``, ``"titsias2025"``, ``"svgp"``, ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``,
+        ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
+    likelihood : str or Likelihood
+        Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
+    mean : str, optional
+        ``"zero"``, ``"constant"`` or ``"linear"``.
+    n_inducing : int, optional
+        Number of inducing points; by default 512 (128 for methods that train q), or all rows.
+    inducing : str or array of shape (n_inducing, n_features)
+        How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, or these
+        points, in the units of X.
+    fixed : sequence of str
+        Parameters to keep as they are, by path or group: ``"inducing.points"``,
+        ``"likelihood.variance"``, ``"kernel"``.
+    initial : dict, optional
+        Values of parameters to start from (or, if fixed, to keep) by path, on the model's scale.
+    standardise : bool
+        Whether inputs and, where the likelihood allows, targets get mean 0 and variance 1 inside the
+        model. Predictions are in the data's units in any case.
+    optimiser : {"lbfgs", "adam"}
+        For training on all rows at once.
+    max_iter : int
+        Most iterations of that.
+    tol : float, optional
+        Relative change of the objective that ends it.
+    full_batch : bool
+        Whether methods that could train by minibatches see all rows at once.
+    batch_size : int
+        Rows of a minibatch.
+    epochs : int, optional
+        Passes over the rows of training by minibatches; by default 100, more for few rows.
+    learning_rate : float, optional
+        Of Adam.
+    natural_rate : float, optional
+        Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
+    early_stopping : float
+        Fraction of the rows to put aside; training by minibatches ends when these are predicted no
+        better for ``patience`` epochs. 0 for none.
+    patience : int
+        See ``early_stopping``.
+    pilot : int
+        Rows of the exact inference that finds starting values; 0 for none.
+    jitter : float, optional
+        Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
+    checkpoint : str or path, optional
+        File to which training by minibatches writes its state, and from which it goes on.
+    random_state : int, RandomState instance or None
+        Seed of everything random; the same seed gives the same bits on any number of threads.
+    verbose : int
+        Whether to show progress.
+    callback : callable, optional
+        Called with a dictionary of every event of the training (``event["event"]`` is ``"iteration"``,
+        ``"batch"``, …); returning True ends the training with the best state, raising an exception too.
+"""
+
+_ATTRIBUTES = """
+    Attributes
+    ----------
+    kernel_ : Kernel or list of Kernel
+        With the values learnt, on the model's (standardised) scale.
+    likelihood_ : Likelihood
+        With the values learnt, on the model's scale.
+    parameters_ : dict
+        Values by path, in the data's units where they have one.
+    method_ : str
+        The method that was used; ``reason_`` says why.
+    objective_ : float
+        Log evidence or bound of the training rows, in the data's units.
+    trace_ : dict of arrays
+        ``"iteration"``, ``"objective"``, ``"seconds"`` and more, one number per iteration (epoch).
+    n_iter_ : int
+        Iterations made; ``converged_`` and ``stopped_`` tell how they ended.
+    inducing_points_ : array of shape (n_inducing, n_features) or None
+        In the units of X.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+"""
+
+
+def document(cls: type[E]) -> type[E]:
+    cls.__doc__ = (cls.__doc__ or "") + _PARAMETERS + _ATTRIBUTES
+    return cls
+
+
+def _kernel_text(kernel: KernelLike) -> str:
+    if isinstance(kernel, (list, tuple)):
+        return ";".join(_kernel_text(k) for k in kernel)
+    if not isinstance(kernel, (str, Kernel)):
+        raise TypeError(f"kernel is a Kernel, a text or a list of these, not {kernel!r}")
+    if isinstance(kernel, str) and ";" in kernel:
+        return ";".join(_kernel_text(k) for k in kernel.split(";"))
+    one: Union[str, Kernel] = kernel
+    return as_kernel(one).to_json()
+
+
+def names(columns: Any, prefix: str, count: int) -> list[str]:
+    if columns is None:
+        return [f"{prefix}{i}" for i in range(count)]
+    return [str(name) for name in columns]
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+class BaseGP(BaseEstimator):
+    """What all estimators have in common."""
+
+    _default_likelihood: LikelihoodLike = None
+
+    def __init__(
+        self,
+        kernel: KernelLike = "rbf",
+        *,
+        method: str = "auto",
+        likelihood: LikelihoodLike = None,
+        mean: Optional[str] = None,
+        n_inducing: Optional[int] = None,
+        inducing: Union[str, ArrayLike] = "kmeans",
+        fixed: Sequence[str] = (),
+        initial: Optional[dict[str, Any]] = None,
+        standardise: bool = True,
+        optimiser: str = "lbfgs",
+        max_iter: int = 1000,
+        tol: Optional[float] = None,
+        full_batch: bool = False,
+        batch_size: int = 1024,
+        epochs: Optional[int] = None,
+        learning_rate: Optional[float] = None,
+        natural_rate: Optional[float] = None,
+        early_stopping: float = 0.0,
+        patience: int = 10,
+        pilot: int = 1000,
+        jitter: Optional[float] = None,
+        checkpoint: Optional[Path] = None,
+        random_state: Any = 0,
+        verbose: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
+    ) -> None:
+        self.kernel = kernel
+        self.method = method
+        self.likelihood = likelihood
+        self.mean = mean
+        self.n_inducing = n_inducing
+        self.inducing = inducing
+        self.fixed = fixed
+        self.initial = initial
+        self.standardise = standardise
+        self.optimiser = optimiser
+        self.max_iter = max_iter
+        self.tol = tol
+        self.full_batch = full_batch
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.natural_rate = natural_rate
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.pilot = pilot
+        self.jitter = jitter
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    # -- parameters of the constructor ---------------------------------------------------------
+
+    def set_params(self: E, **params: Any) -> E:
+        """Sets arguments of the constructor; ``kernel__lengthscales`` and the like make another kernel."""
+        nested = {k[len("kernel__") :]: params.pop(k) for k in list(params) if k.startswith("kernel__")}
+        super().set_params(**params)
+        if nested:
+            if isinstance(self.kernel, (list, tuple)):
+                raise ValueError("kernel is a list: set the whole of it")
+            self.kernel = as_kernel(self.kernel).with_params(**nested)
+        return self
+
+    def _likelihood(self, y: Array) -> LikelihoodLike:
+        return self._default_likelihood if self.likelihood is None else self.likelihood
+
+    def _options(self, likelihood: LikelihoodLike, seed: int) -> dict[str, Any]:
+        options: dict[str, Any] = {
+            "kernel": _kernel_text(self.kernel),
+            "likelihood": None if likelihood is None else as_likelihood(likelihood).to_json(),
+            "mean": self.mean,
+            "method": self.method,
+            "inducing": None if self.n_inducing is None else int(self.n_inducing),
+            "selection": self.inducing if isinstance(self.inducing, str) else None,
+            "seed": seed,
+            "jitter": self.jitter,
+            "set": [
+                [path, np.ravel(np.asarray(value, dtype=np.float64), order="F").tolist()]
+                for path, value in (self.initial or {}).items()
+            ],
+            "freeze": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
+            "pilot": int(self.pilot),
+            "optimiser": self.optimiser,
+            "max_iterations": int(self.max_iter),
+            "tolerance": self.tol,
+            "full_batch": bool(self.full_batch),
+            "batch_size": int(self.batch_size),
+            "epochs": None if self.epochs is None else int(self.epochs),
+            "learning_rate": self.learning_rate,
+            "natural_rate": self.natural_rate,
+            "patience": int(self.patience),
+            "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, (int, np.integer)):
+            if self.random_state < 0:
+                raise ValueError(f"random_state is {self.random_state}; it must be at least 0")
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _gaussian(self) -> bool:
+        """Whether the noise is Gaussian, as far as is known before the targets are."""
+        spec = self._default_likelihood if self.likelihood is None else self.likelihood
+        return spec is not None and as_likelihood(spec)._type == "gaussian"
+
+    def _progress(self, rows: int) -> Optional[Progress]:
+        if not self.verbose:
+            return None
+        q = ("svgp", "svgp2025", "svgp-spherical", "tsvgp", "hensman", "svgp-new", "svgp-v", "dual")
+        batches = not self.full_batch and self.method in q
+        batches = batches or (self.method == "auto" and not self._gaussian() and rows > _FEW)
+        if not batches:
+            return Progress(self.max_iter)
+        per_epoch = -(-rows // max(1, min(self.batch_size, rows)))
+        epochs = self.epochs or max(100, -(-2000 // per_epoch))
+        return Progress(epochs, rows, self.batch_size)
+
+    # -- learning ------------------------------------------------------------------------------
+
+    def _learn(
+        self,
+        X: Array,
+        Y: Array,
+        *,
+        weights: Optional[Array],
+        extra: Optional[Array],
+        targets: list[str],
+        classes: Optional[list[str]] = None,
+        likelihood: LikelihoodLike,
+        method: Optional[str] = None,
+        epochs: Optional[int] = None,
+    ) -> None:
+        seed = self._seed()
+        options = self._options(likelihood, seed)
+        if method is not None:
+            options["method"] = method
+        if epochs is not None:
+            options["epochs"] = epochs
+        columns: dict[str, Any] = {
+            "inputs": names(getattr(self, "feature_names_in_", None), "x", X.shape[1]),
+            "targets": targets,
+            "standardise": bool(self.standardise),
+        }
+        if classes is not None:
+            columns["classes"] = classes
+        points = None
+        if not isinstance(self.inducing, str):
+            points = check_array(self.inducing, dtype=np.float64)
+            if points.shape[1] != X.shape[1]:
+                raise ValueError(
+                    f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features"
+                )
+            if self.standardise:
+                scale = X.std(axis=0)
+                points = (points - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+        held_out = None
+        if self.early_stopping:
+            if not 0 < self.early_stopping < 1:
+                raise ValueError(f"early_stopping is {self.early_stopping}; it is a fraction of the rows")
+            if extra is not None:
+                raise ValueError("early_stopping cannot be had with a further number of every row")
+            chosen = np.random.RandomState(seed).permutation(len(X))
+            aside = chosen[: max(1, round(self.early_stopping * len(X)))]
+            kept = np.setdiff1d(chosen, aside)
+            held_out = (X[aside], Y[aside])
+            X, Y = X[kept], Y[kept]
+            weights = None if weights is None else weights[kept]
+        progress = self._progress(len(X))
+        try:
+            fitted, error = _core.fit(
+                X,
+                Y,
+                json.dumps(options),
+                json.dumps(columns),
+                weights=weights,
+                extra=extra,
+                points=points,
+                held_out=held_out,
+                callback=watch(progress, self.callback),
+            )
+        finally:
+            if progress is not None:
+                progress.close()
+        self._keep(fitted, error)
+
+    def fit_file(
+        self: E,
+        path: Path,
+        target: Union[str, Sequence[str]],
+        *,
+        features: Optional[Sequence[str]] = None,
+        ignore: Sequence[str] = (),
+        sample_weight: Optional[str] = None,
+        further: Optional[str] = None,
+        missing: str = "refuse",
+        stream: Optional[bool] = None,
+    ) -> E:
+        """Learns from a CSV (plain or gzip) or Parquet file, which need not fit into memory.
+
+        Parameters
+        ----------
+        path : str or path
+        target : str or sequence of str
+            Columns to learn.
+        features : sequence of str, optional
+            Input columns; by default all others.
+        ignore : sequence of str
+            Columns that are no inputs.
+        sample_weight, further : str, optional
+            Column of weights, and of the further number of every row: noise variance, exposure, trials.
+        missing : {"refuse", "drop"}
+            What to do with rows in which a number is missing.
+        stream : bool, optional
+            Whether to read the file again and again, in bounded memory; by default for files above 1 GB.
+
+        Returns
+        -------
+        self
+        """
+        if missing not in ("refuse", "drop"):
+            raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
+        targets = [target] if isinstance(target, str) else list(target)
+        if stream is None:
+            stream = os.path.getsize(path) > 2**30
+        likelihood = self._file_likelihood()
+        columns: dict[str, Any] = {
+            "targets": targets,
+            "inputs": None if features is None else list(features),
+            "ignore": list(ignore),
+            "weight": sample_weight,
+            "extra": further,
+            "labels": self._labels,
+            "stream": bool(stream),
+            "drop_missing": missing == "drop",
+            "standardise": bool(self.standardise),
+        }
+        progress = self._progress(_FEW + 1) if self.verbose else None
+        try:
+            fitted, error = _core.fit_table(
+                os.fspath(path),
+                json.dumps(self._options(likelihood, self._seed())),
+                json.dumps(columns),
+                callback=watch(progress, self.callback),
+            )
+        finally:
+            if progress is not None:
+                progress.close()
+        if fitted is not None:
+            self._set_fitted(fitted)
+            self._restore({"feature_names": self._about["inputs"]})
+        if error is not None:
+            raise error
+        return self
+
+    # whether targets are labels
+    _labels = False
+
+    def _file_likelihood(self) -> LikelihoodLike:
+        return self._default_likelihood if self.likelihood is None else self.likelihood
+
+    def _learn_more(
+        self,
+        X: Array,
+        Y: Array,
+        *,
+        weights: Optional[Array],
+        extra: Optional[Array],
+        targets: list[str],
+        classes: Optional[list[str]] = None,
+        likelihood: LikelihoodLike,
+    ) -> None:
+        """Learns from one more part of the rows."""
+        if not hasattr(self, "fitted_"):
+            method = self.method
+            if method == "auto":
+                # one that can see rows piece by piece
+                gaussian = likelihood is None or as_likelihood(likelihood)._type == "gaussian"
+                method = "svgp2025" if gaussian and classes is None and extra is None else "svgp"
+            self._learn(
+                X,
+                Y,
+                weights=weights,
+                extra=extra,
+                targets=targets,
+                classes=classes,
+                likelihood=likelihood,
+                method=method,
+            )
+            self.n_samples_seen_ = len(X)
+            return
+        seen = getattr(self, "n_samples_seen_", self._about["rows"]) + len(X)
+        options = self._options(None, self._seed() + seen)
+        own = ("seed", "batch_size", "learning_rate", "natural_rate")
+        chosen = {name: options[name] for name in own if name in options}
+        # a part may be small: steps that one of them can bear
+        chosen.setdefault("learning_rate", 0.005)
+        chosen.update(last_rate=1.0, epochs=self.epochs or 1)
+        fitted, error = _core.go_on(
+            self.fitted_,
+            X,
+            Y,
+            json.dumps(chosen),
+            population=seen,
+            weights=weights,
+            extra=extra,
+            callback=watch(None, self.callback),
+        )
+        self.n_samples_seen_ = seen
+        self._keep(fitted, error)
+
+    def _keep(self, fitted: Optional[_core.Fitted], error: Optional[BaseException]) -> None:
+        """Keeps what was learnt, also if the training was interrupted, and raises what interrupted it."""
+        if fitted is not None:
+            self._set_fitted(fitted)
+        if error is not None:
+            raise error
+
+    def _set_fitted(self, fitted: _core.Fitted) -> None:
+        self.fitted_ = fitted
+        about = json.loads(fitted.describe())
+        self._about = about
+        kernels = [as_kernel(json.dumps(kernel)) for kernel in by_index(about)]
+        self.kernel_ = kernels[0] if len(kernels) == 1 else kernels
+        self.likelihood_ = as_likelihood(json.dumps(about["likelihood"]))
+        self.method_ = about["method"]
+        self.reason_ = about["reason"]
+        self.objective_ = about["objective"]
+        report = about["report"] or {}
+        self.n_iter_ = max(1, int(report.get("iterations", 1)))
+        self.converged_ = bool(report.get("converged", False))
+        self.stopped_ = str(report.get("stopped", ""))
+        trace = report.get("trace", [])
+        columns = ("iteration", "evaluations", "objective", "gradient_norm", "seconds", "held_out")
+        self.trace_ = {
+            name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns
+        }
+        self.inducing_points_ = fitted.inducing_points()
+        self.parameters_ = {}
+        for row in about["parameters"]:
+            value = row["value"] if row["data_units"] is None else row["data_units"]
+            if not row["path"].startswith(("inducing", "q.")):
+                scalar = row["shape"] == "scalar"
+                self.parameters_[row["path"]] = value[0] if scalar else np.array(value)
+        if about["kind"] == "gaussian":
+            self.noise_variance_ = self.parameters_["likelihood.variance"]
+        if self.verbose:
+            for text in about["warnings"]:
+                warnings.warn(text, UserWarning, stacklevel=4)
+
+    # -- using ---------------------------------------------------------------------------------
+
+    def _inputs(self, X: Any) -> Array:
+        check_is_fitted(self, "fitted_")
+        return validate_data(self, X, dtype=np.float64, reset=False)  # type: ignore[no-any-return]
+
+    def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
+        if extra is None:
+            return None
+        if name is None:
+            raise ValueError("this likelihood takes no further number of a row")
+        array = column_or_1d(check_array(extra, ensure_2d=False, dtype=np.float64))
+        if len(array) != rows:
+            raise ValueError(f"{name} has {len(array)} values for {rows} rows")
+        return np.ascontiguousarray(array, dtype=np.float64)
+
+    def latent_mean_and_variance(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of the latent functions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        mean, variance : arrays of shape (n_samples,), or (n_samples, n_latents) if there are several
+            In the units of y where there is one latent function for each target; else on the model's
+            scale.
+        """
+        x = self._inputs(X)
+        mean, variance = self.fitted_.predict(x, latent=True)
+        if mean.shape[1] == 1:
+            return mean[:, 0], variance[:, 0]
+        return mean, variance
+
+    @property
+    def model_(self) -> Any:
+        """The model for closer work (:class:`sparsegp.models.Model`), on its own (standardised) scale."""
+        from ..models import Model
+
+        check_is_fitted(self, "fitted_")
+        return Model._of(self.fitted_.model())
+
+    # -- files ---------------------------------------------------------------------------------
+
+    def _annotations(self) -> dict[str, str]:
+        params = {}
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, (Kernel, Likelihood)):
+                value = value.to_json()
+            elif isinstance(value, (list, tuple)):
+                value = [v.to_json() if isinstance(v, Kernel) else v for v in value]
+            elif isinstance(value, np.ndarray):
+                value = value.tolist()
+            elif isinstance(value, np.generic):
+                value = value.item()
+            elif isinstance(value, os.PathLike):
+                value = os.fspath(value)
+            if name == "callback" or isinstance(value, np.random.RandomState):
+                continue
+            params[name] = value
+        names = getattr(self, "feature_names_in_", None)
+        about = {
+            "estimator": type(self).__name__,
+            "params": params,
+            "feature_names": None if names is None else list(names),
+            "outputs": getattr(self, "_y_ndim", 1),
+            **self._annotated(),
+        }
+        return {"python": json.dumps(about)}
+
+    def _annotated(self) -> dict[str, Any]:
+        return {}
+
+    def _restore(self, about: dict[str, Any]) -> None:
+        names = about.get("feature_names")
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(self._about["inputs"])
+        self._y_ndim = about.get("outputs", 1 if len(self._about["targets"]) == 1 else 2)
+
+    def save(self, path: Path) -> None:
+        """Writes a model file, which :func:`sparsegp.load` and the command line read.
+
+        Parameters
+        ----------
+        path : str or path
+            By custom it ends in ``.safetensors``.
+        """
+        check_is_fitted(self, "fitted_")
+        self.fitted_.annotated(self._annotations()).save(os.fspath(path))
+
+    @classmethod
+    def load(cls: type[E], path: Path) -> E:
+        """Reads a model file that an estimator of this kind or the command line wrote.
+
+        Raises
+        ------
+        ValueError
+            If the file holds a model of another kind, or none.
+        """
+        from ._files import load
+
+        estimator = load(path)
+        if not isinstance(estimator, cls):
+            raise ValueError(
+                f"{os.fspath(path)} holds a {type(estimator).__name__}, not a {cls.__name__}"
+            )
+        return estimator
+
+    # -- telling -------------------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """What was learnt, as a table."""
+        check_is_fitted(self, "fitted_")
+        about = self._about
+        lines = [
+            f"{about['method']} ({about['reason']}), {about['rows']} rows, "
+            f"{len(about['inputs'])} inputs, likelihood {about['kind']}"
+        ]
+        if about["objective"] is not None:
+            lines.append(f"objective {about['objective']:.6g}; {self.stopped_}")
+        rows = [("parameter", "model's scale", "data's units")]
+        rows += [(path, model, units or "") for path, model, units in self._table()]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        for row in rows:
+            lines.append(
+                f"  {row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}".rstrip()
+            )
+        return "\n".join(lines)
+
+    def _table(self) -> list[tuple[str, str, Optional[str]]]:
+        rows: list[tuple[str, str, Optional[str]]] = []
+        names = self._about["inputs"]
+        for row in self._about["parameters"]:
+            value, units = row["value"], row["data_units"]
+            if row["path"].startswith(("inducing", "q.")):
+                rows.append((row["path"], row["shape"], None))
+                continue
+            for i, v in enumerate(value[:10]):
+                path = row["path"]
+                if len(value) > 1:
+                    path += f"[{names[i] if len(value) == len(names) else i}]"
+                if row["frozen"]:
+                    path += " (fixed)"
+                rows.append((path, _number(v), None if units is None else _number(units[i])))
+            if len(value) > 10:
+                rows.append((f"{row['path']}: {len(value) - 10} more", "", None))
+        return rows
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text = super().__repr__(N_CHAR_MAX=N_CHAR_MAX)
+        return f"{text}\n{self.summary()}" if hasattr(self, "fitted_") else text
+
+    def _table_html(self) -> str:
+        cells = "".join(
+            f"<tr><td style='text-align:left'>{html.escape(path)}</td><td>{html.escape(model)}</td>"
+            f"<td>{html.escape(units or '')}</td></tr>"
+            for path, model, units in self._table()
+        )
+        head = html.escape(self.summary().split("\n  parameter")[0]).replace("\n", "<br>")
+        return (
+            f"<p>{head}</p><table><thead><tr><th>parameter</th><th>model's scale</th>"
+            f"<th>data's units</th></tr></thead><tbody>{cells}</tbody></table>"
+        )
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = dict(super()._repr_mimebundle_(**kwargs))
+        bundle["text/plain"] = repr(self)
+        if hasattr(self, "fitted_"):
+            bundle["text/html"] = bundle.get("text/html", "") + self._table_html()
+        return bundle
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "fitted_")
+
+
+def by_index(about: dict[str, Any]) -> list[dict[str, Any]]:
+    """Kernels with their input columns by index, which is all that unnamed arrays know."""
+    names = {name: i for i, name in enumerate(about["inputs"])}
+
+    def changed(kernel: dict[str, Any]) -> dict[str, Any]:
+        kernel = dict(kernel)
+        if "kernels" in kernel:
+            kernel["kernels"] = [changed(part) for part in kernel["kernels"]]
+        if "active_dims" in kernel:
+            kernel["active_dims"] = [names.get(d, d) for d in kernel["active_dims"]]
+        return kernel
+
+    return [changed(kernel) for kernel in about["kernels"]]

@@ -1,0 +1,240 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+
+from ..likelihoods import as_likelihood
+from ._base import Array, BaseGP, document
+
+C = TypeVar("C", bound="GPClassifier")
+
+
+def texts(classes: NDArray[Any]) -> list[str]:
+    """Labels as a model file keeps them."""
+    if classes.dtype.kind == "b":
+        return ["true" if label else "false" for label in classes]
+    return [str(label) for label in classes.tolist()]
+
+
+@document
+class GPClassifier(ClassifierMixin, BaseGP):
+    """Gaussian-process classification of two or more classes.
+
+    The likelihood is ``"bernoulli"`` (probit) for two classes and ``"softmax"`` for more, unless
+    ``likelihood`` says otherwise: ``"bernoulli(link=logit)"``, ``"robust-max"``, ``"logistic-softmax"``.
+    After ``fit``, ``classes_`` are the labels in their order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsegp import GPClassifier
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = GPClassifier().fit(X, np.where(np.sin(X[:, 0]) > 0, "up", "down"))
+    >>> print(model.predict([[1.5], [4.5]]))
+    ['up' 'down']
+"""
+
+    _labels = True
+
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
+    ) -> tuple[Array, NDArray[Any], Optional[Array]]:
+        found: tuple[Array, NDArray[Any]] = validate_data(
+            self, X, y, dtype=np.float64, reset=first, ensure_min_samples=2 if first else 1
+        )
+        x, labels = found
+        check_classification_targets(labels)
+        labels = column_or_1d(labels, warn=True)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, x, dtype=np.float64, ensure_non_negative=True
+            )
+        return x, labels, weights
+
+    def _codes(self, y: NDArray[Any]) -> Array:
+        codes = np.searchsorted(self.classes_, y)
+        known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y
+        if not np.all(known):
+            raise ValueError(f"y holds the class {y[~known][0]!r}, which is none of {self.classes_}")
+        return codes.astype(np.float64)[:, None]
+
+    def fit(
+        self: C, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None
+    ) -> C:
+        """Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Arrays, pandas and Polars frames, Arrow tables.
+        y : array-like of shape (n_samples,)
+            Labels: numbers, texts or truth values.
+        sample_weight : array-like of shape (n_samples,), optional
+            How often the term of a row counts.
+
+        Returns
+        -------
+        self
+        """
+        x, labels, weights = self._rows(X, y, sample_weight, True)
+        return self._fit_labels(x, labels, weights, np.unique(labels), partial=False)
+
+    def _fit_labels(
+        self: C,
+        x: Array,
+        labels: NDArray[Any],
+        weights: Optional[Array],
+        classes: NDArray[Any],
+        partial: bool,
+    ) -> C:
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only, {classes[0]!r}: a classifier needs at least two classes"
+            )
+        self.classes_ = classes
+        likelihood = self.likelihood
+        if likelihood is None:
+            likelihood = "bernoulli" if len(classes) == 2 else f"softmax(classes={len(classes)})"
+        else:
+            spec = as_likelihood(likelihood)
+            if "classes" in spec.get_params() and getattr(spec, "classes", None) is None:
+                likelihood = spec.replace(classes=len(classes))
+        learn = self._learn_more if partial else self._learn
+        learn(
+            x,
+            self._codes(labels),
+            weights=weights,
+            extra=None,
+            targets=["y"],
+            classes=texts(classes),
+            likelihood=likelihood,
+        )
+        return self
+
+    def partial_fit(
+        self: C,
+        X: ArrayLike,
+        y: ArrayLike,
+        classes: Optional[ArrayLike] = None,
+        sample_weight: Optional[ArrayLike] = None,
+    ) -> C:
+        """Learns from one more part of the rows: the first call fits, later ones make a pass over the
+        new rows (``epochs`` passes), which stand for all rows seen so far.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that there will be; needed in the first call if that has not all of them.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        first = not hasattr(self, "fitted_")
+        x, labels, weights = self._rows(X, y, sample_weight, first)
+        if first:
+            known = np.unique(labels) if classes is None else np.unique(np.asarray(classes))
+        else:
+            known = self.classes_
+            if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
+                raise ValueError(f"classes are {classes}; in the first call they were {known}")
+        return self._fit_labels(x, labels, weights, known, partial=True)
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+            In the order of ``classes_``.
+        """
+        x = self._inputs(X)
+        return self.fitted_.predict_proba(x)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The most probable class of every row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        probabilities = self.predict_proba(X)
+        return self.classes_[np.argmax(probabilities, axis=1)]  # type: ignore[no-any-return]
+
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:
+        """log p(y | X, training data) of every row: the logarithm of the probability of its class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        x = self._inputs(X)
+        return self.fitted_.log_density(x, self._codes(column_or_1d(y)))
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> NDArray[Any]:
+        """Joint draws of labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None
+
+        Returns
+        -------
+        array of shape (n_samples_X, n_samples)
+        """
+        from sklearn.utils import check_random_state
+
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        x = self._inputs(X)
+        draws = self.fitted_.sample_y(x, int(n_samples), seed)
+        return self.classes_[draws[:, :, 0].T.astype(int)]  # type: ignore[no-any-return]
+
+    def _annotated(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+
+    def _restore(self, about: dict[str, Any]) -> None:
+        super()._restore(about)
+        if "classes" in about:
+            self.classes_ = np.array(about["classes"], dtype=np.dtype(about["dtype"]))
+            return
+        labels = self._about["classes"] or [str(i) for i in range(self._about["class_count"])]
+        self.classes_ = labels_of(labels)
+
+
+def labels_of(labels: list[str]) -> NDArray[Any]:
+    """Labels that another program kept as texts: numbers and truth values where all of them are."""
+    if sorted(labels) == ["false", "true"]:
+        return np.array([label == "true" for label in labels])
+    for kind in (int, float):
+        try:
+            return np.array([kind(label) for label in labels])
+        except ValueError:
+            pass
+    return np.array(labels)

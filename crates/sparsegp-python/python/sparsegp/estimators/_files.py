@@ -1,0 +1,81 @@
+"""Model files."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from .. import _core
+from ._base import BaseGP, Path
+from ._classifier import GPClassifier
+from ._regressors import (
+    GPCountRegressor,
+    GPRegressor,
+    HeteroscedasticGPRegressor,
+    RobustGPRegressor,
+)
+
+_CLASSES: dict[str, type[BaseGP]] = {
+    c.__name__: c
+    for c in (
+        GPClassifier,
+        GPCountRegressor,
+        GPRegressor,
+        HeteroscedasticGPRegressor,
+        RobustGPRegressor,
+    )
+}
+
+_KINDS: dict[str, type[BaseGP]] = {
+    "poisson": GPCountRegressor,
+    "negative-binomial": GPCountRegressor,
+    "zero-inflated-poisson": GPCountRegressor,
+    "binomial": GPCountRegressor,
+    "student-t": RobustGPRegressor,
+    "laplace": RobustGPRegressor,
+    "heteroscedastic": HeteroscedasticGPRegressor,
+    "heteroscedastic-student-t": HeteroscedasticGPRegressor,
+}
+
+
+def load(path: Path) -> Any:
+    """Reads a model file that an estimator or the command line wrote.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    estimator
+        The estimator that was saved; for a file of the command line one of the same likelihood.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is no model file, or damaged.
+    """
+    fitted = _core.load(os.fspath(path))
+    about = json.loads(fitted.describe())
+    kept = json.loads(about["annotations"].get("python", "{}"))
+    if kept:
+        cls = _CLASSES.get(kept["estimator"], GPRegressor)
+        params = {k: v for k, v in kept["params"].items() if k in cls._get_param_names()}
+        params["fixed"] = tuple(params.get("fixed", ()))
+    else:
+        cls = GPClassifier if about["class_count"] else _KINDS.get(about["kind"], GPRegressor)
+        params = {
+            "kernel": [json.dumps(kernel) for kernel in about["kernels"]],
+            "likelihood": json.dumps(about["likelihood"]),
+            "method": about["method"],
+        }
+        if len(params["kernel"]) == 1:
+            params["kernel"] = params["kernel"][0]
+        kept = {"feature_names": about["inputs"]}
+    estimator = cls(**params)
+    estimator._set_fitted(fitted)
+    estimator._restore(kept)
+    return estimator

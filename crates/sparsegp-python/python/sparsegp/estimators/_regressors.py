@@ -1,0 +1,465 @@
+"""Regressors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Optional, Sequence, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    column_or_1d,
+    validate_data,
+)
+
+from ..likelihoods import as_likelihood
+from ._base import Array, BaseGP, LikelihoodLike, document, names
+
+R = TypeVar("R", bound="Regressor")
+
+
+def target_names(y: Any) -> list[str]:
+    """Names of target columns, where y has them."""
+    columns = getattr(y, "columns", None)
+    if columns is not None and not callable(columns):
+        return [str(name) for name in columns]
+    name = getattr(y, "name", None)
+    return [name] if isinstance(name, str) and name else []
+
+
+class Regressor(RegressorMixin, BaseGP):
+    """What regressors have in common."""
+
+    _extra_name: Optional[str] = None
+    _multi_output = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._multi_output
+        return tags
+
+    def _targets(self, y: Array) -> Array:
+        return y
+
+    def _rows(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
+    ) -> tuple[Array, Array, Optional[Array]]:
+        """Checked inputs, targets (two-dimensional) and weights."""
+        found: tuple[Array, Array] = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+            reset=first,
+            ensure_min_samples=2 if first else 1,
+        )
+        x, targets = found
+        if not self._multi_output or (targets.ndim == 2 and targets.shape[1] == 1):
+            targets = column_or_1d(targets, warn=True)
+        self._y_ndim = targets.ndim
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, x, dtype=np.float64, ensure_non_negative=True
+            )
+        return x, self._targets(np.asarray(targets, dtype=np.float64).reshape(len(x), -1)), weights
+
+    def _fit(
+        self: R,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike],
+        extra: Optional[ArrayLike],
+        *,
+        partial: bool = False,
+    ) -> R:
+        given = target_names(y)
+        first = not (partial and hasattr(self, "fitted_"))
+        x, Y, weights = self._rows(X, y, sample_weight, first)
+        learn = self._learn_more if partial else self._learn
+        learn(
+            x,
+            Y,
+            weights=weights,
+            extra=self._extra(extra, len(x), self._extra_name),
+            targets=given if len(given) == Y.shape[1] else names(None, "y", Y.shape[1]),
+            likelihood=self._likelihood(Y),
+        )
+        return self
+
+    def _predict(
+        self,
+        X: ArrayLike,
+        return_std: bool,
+        return_cov: bool,
+        return_quantiles: Optional[Sequence[float]],
+        extra: Optional[ArrayLike],
+    ) -> Any:
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        x = self._inputs(X)
+        further = self._extra(extra, len(x), self._extra_name)
+        found: list[Array] = []
+        if return_cov:
+            mean, cov = self.fitted_.predict_covariance(x, extra=further)
+            found += [self._flat(mean), cov[0] if self._y_ndim == 1 else np.moveaxis(cov, 0, -1)]
+        elif not return_std and self._about["standardises"]:
+            found.append(self._flat(self.fitted_.predict_mean(x)))
+        else:
+            mean, variance = self.fitted_.predict(x, extra=further)
+            found.append(self._flat(mean))
+            if return_std:
+                found.append(self._flat(np.sqrt(variance)))
+        if return_quantiles is not None:
+            levels = [float(level) for level in np.atleast_1d(return_quantiles)]
+            if not all(0 < level < 1 for level in levels):
+                raise ValueError(f"return_quantiles is {levels}; levels are between 0 and 1")
+            all_levels = self.fitted_.quantiles(x, levels, extra=further)
+            found.append(all_levels[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(all_levels, 0, 1))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _flat(self, values: Array) -> Array:
+        return values[:, 0] if self._y_ndim == 1 else values
+
+    def _log_density(
+        self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]
+    ) -> Array:
+        x = self._inputs(X)
+        Y = check_array(y, ensure_2d=False, dtype=np.float64, allow_nd=False)
+        Y = self._targets(Y.reshape(len(Y), -1))
+        if Y.shape != (len(x), len(self._about["targets"])):
+            raise ValueError(
+                f"y has shape {Y.shape}; expected ({len(x)}, {len(self._about['targets'])})"
+            )
+        return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
+
+    def _sample(
+        self, X: ArrayLike, n_samples: int, random_state: Any, extra: Optional[ArrayLike]
+    ) -> Array:
+        x = self._inputs(X)
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        draws = self.fitted_.sample_y(
+            x, int(n_samples), seed, extra=self._extra(extra, len(x), self._extra_name)
+        )
+        return draws[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(draws, 0, -1)
+
+    def log_predictive_density(
+        self, X: ArrayLike, y: ArrayLike, **further: Optional[ArrayLike]
+    ) -> Array:
+        """log p(y | X, training data) of every row, in the units of y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        **further
+            What :meth:`predict` takes of every row.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Summed over the outputs.
+        """
+        unknown = set(further) - {self._extra_name}
+        if unknown:
+            raise TypeError(f"log_predictive_density got unknown arguments {sorted(unknown)}")
+        return self._log_density(X, y, further.get(self._extra_name or ""))
+
+    def sample_y(
+        self,
+        X: ArrayLike,
+        n_samples: int = 1,
+        random_state: Any = 0,
+        **further: Optional[ArrayLike],
+    ) -> Array:
+        """Joint draws of new observations.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None
+        **further
+            What :meth:`predict` takes of every row.
+
+        Returns
+        -------
+        array of shape (n_samples_X, n_samples), or (n_samples_X, n_outputs, n_samples)
+        """
+        unknown = set(further) - {self._extra_name}
+        if unknown:
+            raise TypeError(f"sample_y got unknown arguments {sorted(unknown)}")
+        return self._sample(X, n_samples, random_state, further.get(self._extra_name or ""))
+
+
+_PREDICT = """Predictions for new rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_std, return_cov : bool
+            Whether to return the standard deviation of observations too, or their covariance.
+        return_quantiles : sequence of float, optional
+            Levels between 0 and 1 of the quantiles of observations to return too.{further}
+
+        Returns
+        -------
+        mean : array of shape (n_samples,) or (n_samples, n_outputs)
+        std : array like mean
+            With ``return_std``.
+        cov : array of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
+            With ``return_cov``; the noise is on the diagonal.
+        quantiles : array of shape (n_samples, n_levels) or (n_samples, n_levels, n_outputs)
+            With ``return_quantiles``.
+        """
+
+_FIT = """{what}
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Arrays, pandas and Polars frames, Arrow tables.
+        y : array-like of shape (n_samples,){outputs}
+        sample_weight : array-like of shape (n_samples,), optional
+            How often the term of a row counts.{further}
+
+        Returns
+        -------
+        self
+        """
+
+_WHAT = "Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises."
+_PART = """Learns from one more part of the rows: the first call fits, later ones make a pass over the
+        new rows (``epochs`` passes), which stand for all rows seen so far. Inducing points and scales
+        start from the first part, which should be a fair sample."""
+
+
+def _tell(cls: type[R], outputs: bool, further: str) -> type[R]:
+    both = " or (n_samples, n_outputs)" if outputs else ""
+    cls.fit.__doc__ = _FIT.format(what=_WHAT, outputs=both, further=further)
+    cls.partial_fit.__doc__ = _FIT.format(what=_PART, outputs=both, further=further)
+    cls.predict.__doc__ = _PREDICT.format(further=further)
+    return document(cls)
+
+
+class _WithNoise(Regressor):
+    """Regressors whose rows may bring a known variance of their noise."""
+
+    _extra_name = "noise_variance"
+
+    def fit(
+        self: R,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike] = None,
+        noise_variance: Optional[ArrayLike] = None,
+    ) -> R:
+        return self._fit(X, y, sample_weight, noise_variance)
+
+    def partial_fit(
+        self: R,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike] = None,
+        noise_variance: Optional[ArrayLike] = None,
+    ) -> R:
+        return self._fit(X, y, sample_weight, noise_variance, partial=True)
+
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_quantiles: Optional[Sequence[float]] = None,
+        noise_variance: Optional[ArrayLike] = None,
+    ) -> Any:
+        return self._predict(X, return_std, return_cov, return_quantiles, noise_variance)
+
+
+class _Plain(Regressor):
+    """Regressors whose rows are inputs and targets."""
+
+    def fit(
+        self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None
+    ) -> R:
+        return self._fit(X, y, sample_weight, None)
+
+    def partial_fit(
+        self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None
+    ) -> R:
+        return self._fit(X, y, sample_weight, None, partial=True)
+
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_quantiles: Optional[Sequence[float]] = None,
+    ) -> Any:
+        return self._predict(X, return_std, return_cov, return_quantiles, None)
+
+
+class GPRegressor(_WithNoise):
+    """Gaussian-process regression: exact for few rows, sparse for many.
+
+    The noise is Gaussian unless ``likelihood`` says otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsegp import GPRegressor
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> model = GPRegressor("matern52").fit(X, np.sin(X[:, 0]))
+    >>> mean, std = model.predict([[1.5]], return_std=True)
+    >>> mean.round(2)
+    array([1.])
+"""
+
+    _default_likelihood = "gaussian"
+
+
+class RobustGPRegressor(_Plain):
+    """Regression with noise of heavy tails (Student-t): outliers count little.
+
+    ``likelihood="laplace"`` is the other choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsegp import RobustGPRegressor
+    >>> X = np.linspace(0, 6, 100)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> y[::10] += 5.0
+    >>> bool(abs(RobustGPRegressor().fit(X, y).predict([[1.5]])[0] - np.sin(1.5)) < 0.1)
+    True
+"""
+
+    _default_likelihood = "student-t"
+
+
+class HeteroscedasticGPRegressor(_Plain):
+    """Regression with noise that is a function of the inputs too.
+
+    There are two latent functions for each output: the mean, and the logarithm of the noise's scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsegp import HeteroscedasticGPRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.linspace(0, 6, 300)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * X[:, 0] * rng.standard_normal(300)
+    >>> _, std = HeteroscedasticGPRegressor().fit(X, y).predict([[0.5], [5.5]], return_std=True)
+    >>> bool(std[1] > 2 * std[0])
+    True
+"""
+
+    _default_likelihood = "heteroscedastic"
+
+
+class GPCountRegressor(Regressor):
+    """Regression of counts: Poisson, or ``likelihood="negative-binomial"`` for more spread,
+    ``"zero-inflated-poisson"`` for more zeros, ``"binomial"`` for successes out of ``trials``.
+
+    Targets that are no whole numbers (rates) are accepted, with a warning, for Poisson.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsegp import GPCountRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> model = GPCountRegressor().fit(X, rng.poisson(np.exp(np.sin(X[:, 0]))))
+    >>> bool(abs(model.predict([[1.5]])[0] - np.exp(np.sin(1.5))) < 0.7)
+    True
+"""
+
+    _default_likelihood = "poisson"
+    _multi_output = False
+
+    @property
+    def _extra_name(self) -> str:  # type: ignore[override]
+        spec = self._default_likelihood if self.likelihood is None else self.likelihood
+        return "trials" if as_likelihood(spec)._type == "binomial" else "exposure"  # type: ignore[arg-type]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def _targets(self, y: Array) -> Array:
+        if (y < 0).any():
+            raise ValueError(f"y holds {y.min()}; counts are at least 0")
+        return y
+
+    def _likelihood(self, y: Array) -> LikelihoodLike:
+        spec = as_likelihood(super()._likelihood(y))  # type: ignore[arg-type]
+        if spec._type == "poisson" and (y % 1 != 0).any():
+            warnings.warn(
+                "y holds numbers that are no counts (0, 1, 2, …): they are taken as rates; for counts "
+                "over times or areas give the counts, and `exposure`",
+                UserWarning,
+                stacklevel=4,
+            )
+            return spec.replace(whole=False)
+        return spec
+
+    def _further(self, exposure: Optional[ArrayLike], trials: Optional[ArrayLike]) -> Any:
+        given = {"exposure": exposure, "trials": trials}
+        other = given.pop(self._extra_name)
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"this likelihood takes {self._extra_name}, not {name}")
+        return other
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike] = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> GPCountRegressor:
+        return self._fit(X, y, sample_weight, self._further(exposure, trials))
+
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike] = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> GPCountRegressor:
+        return self._fit(X, y, sample_weight, self._further(exposure, trials), partial=True)
+
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_quantiles: Optional[Sequence[float]] = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> Any:
+        further = self._further(exposure, trials)
+        return self._predict(X, return_std, return_cov, return_quantiles, further)
+
+
+_NOISE = """
+        noise_variance : array-like of shape (n_samples,), optional
+            Known variance of the noise of every row, beside the common one."""
+_COUNTS = """
+        exposure, trials : array-like of shape (n_samples,), optional
+            The time, area or population that a count is of, or (binomial) the number of trials."""
+
+_tell(GPRegressor, True, _NOISE)
+_tell(RobustGPRegressor, True, "")
+_tell(HeteroscedasticGPRegressor, True, "")
+_tell(GPCountRegressor, False, _COUNTS)

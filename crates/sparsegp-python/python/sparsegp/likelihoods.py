@@ -1,0 +1,363 @@
+"""Observation models p(y | f): small immutable objects.
+
+>>> from sparsegp.likelihoods import Poisson
+>>> Poisson().log_prob(F=[[0.3]], Y=[2]).round(4)
+array([-1.443])
+
+A target has K latent values (:attr:`Likelihood.num_latents`): ``F``, ``Fmu`` and ``Fvar`` are N×K,
+``Y`` has N targets. ``extra`` is the further number of every row, where the likelihood knows one:
+exposure, trials, known noise variance. Wherever a likelihood is expected, its short form does too:
+``"student-t(df=4)"``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._spec import Spec
+from .kernels import _matrix
+from .priors import Parameter
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "Exponential",
+    "Gamma",
+    "Gaussian",
+    "HeteroscedasticGaussian",
+    "HeteroscedasticStudentT",
+    "Laplace",
+    "Likelihood",
+    "LogNormal",
+    "LogisticSoftmax",
+    "NegativeBinomial",
+    "Ordinal",
+    "Poisson",
+    "RobustMax",
+    "Softmax",
+    "StudentT",
+    "ZeroInflatedPoisson",
+    "as_likelihood",
+]
+
+Array = NDArray[np.float64]
+Scalar = Union[None, float, Parameter]
+Link = Optional[str]
+
+
+def _vector(y: Optional[ArrayLike], what: str = "Y") -> Any:
+    if y is None:
+        return None
+    array = np.asarray(y, dtype=np.float64)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{what} has shape {array.shape}; it must be one number per row")
+    return array
+
+
+class Likelihood(Spec):
+    """An observation model. All functions are of one target column."""
+
+    def _core(self) -> _core.Likelihood:
+        return _core.Likelihood(self.to_json())
+
+    @property
+    def num_latents(self) -> int:
+        """Number K of latent values that a target depends on."""
+        return self._core().num_latents
+
+    @property
+    def num_classes(self) -> Optional[int]:
+        """Number of classes, if targets are classes (0, 1, …)."""
+        return self._core().num_classes
+
+    @property
+    def extra(self) -> Optional[str]:
+        """What the further number of a row is, if it may have one."""
+        return self._core().extra
+
+    def log_prob(self, F: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None) -> Array:
+        """log p(y | f) of every row."""
+        return self._core().log_prob(_matrix(F, "F"), _vector(Y), extra=_vector(extra, "extra"))
+
+    def variational_expectations(
+        self, Fmu: ArrayLike, Fvar: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None
+    ) -> Array:
+        """E[log p(y | f)] of every row under f ~ N(Fmu, Fvar)."""
+        return self.variational_expectations_and_gradients(Fmu, Fvar, Y, extra)[0]
+
+    def variational_expectations_and_gradients(
+        self, Fmu: ArrayLike, Fvar: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None
+    ) -> tuple[Array, dict[str, Array]]:
+        """The same with gradients: ``"Fmu"`` and ``"Fvar"`` of every row (N×K), and of the sum of all
+        rows with respect to the likelihood's parameters, by name."""
+        values, by_mean, by_variance, params = self._core().variational_expectations(
+            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
+        )
+        return values, {"Fmu": by_mean, "Fvar": by_variance, **params}
+
+    def predict_mean_and_var(
+        self, Fmu: ArrayLike, Fvar: ArrayLike, extra: Optional[ArrayLike] = None
+    ) -> tuple[Array, Array]:
+        """Mean and variance of y in every row."""
+        return self._core().predict_mean_and_var(
+            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), extra=_vector(extra, "extra")
+        )
+
+    def predict_log_density(
+        self, Fmu: ArrayLike, Fvar: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None
+    ) -> Array:
+        """log E[p(y | f)] of every row."""
+        return self._core().predict_log_density(
+            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
+        )
+
+    def predict_quantile(
+        self, Fmu: ArrayLike, Fvar: ArrayLike, level: float, extra: Optional[ArrayLike] = None
+    ) -> Array:
+        """The ``level`` quantile of y in every row."""
+        return self._core().quantile(
+            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), level, extra=_vector(extra, "extra")
+        )
+
+    def predict_proba(self, Fmu: ArrayLike, Fvar: ArrayLike) -> Array:
+        """Probabilities of the classes, N×C."""
+        return self._core().predict_proba(_matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"))
+
+    def sample(self, F: ArrayLike, seed: int = 0, extra: Optional[ArrayLike] = None) -> Array:
+        """One draw of y in every row."""
+        return self._core().sample(_matrix(F, "F"), seed, extra=_vector(extra, "extra"))
+
+
+class Gaussian(Likelihood):
+    """y = f + noise of variance ``variance`` (and of the known variance ``extra``, where given)."""
+
+    _type = "gaussian"
+
+    def __init__(self, variance: Scalar = None) -> None:
+        super().__init__(variance=variance)
+
+
+class StudentT(Likelihood):
+    """Robust: Student-t noise with ``df`` degrees of freedom."""
+
+    _type = "student-t"
+
+    def __init__(self, df: Scalar = None, scale: Scalar = None) -> None:
+        super().__init__(df=df, scale=scale)
+
+
+class Laplace(Likelihood):
+    """Robust: Laplace noise."""
+
+    _type = "laplace"
+
+    def __init__(self, scale: Scalar = None) -> None:
+        super().__init__(scale=scale)
+
+
+class LogNormal(Likelihood):
+    """Positive numbers whose logarithm is f plus Gaussian noise."""
+
+    _type = "log-normal"
+
+    def __init__(self, variance: Scalar = None) -> None:
+        super().__init__(variance=variance)
+
+
+class Bernoulli(Likelihood):
+    """Two classes, 0 and 1; ``link`` is ``"probit"`` or ``"logit"``."""
+
+    _type = "bernoulli"
+
+    def __init__(self, link: Link = None, *, floor: Optional[float] = None) -> None:
+        super().__init__(link=link, floor=floor)
+
+
+class Binomial(Likelihood):
+    """Successes out of ``extra`` trials; ``link`` is ``"probit"`` or ``"logit"``."""
+
+    _type = "binomial"
+
+    def __init__(self, link: Link = None, *, floor: Optional[float] = None) -> None:
+        super().__init__(link=link, floor=floor)
+
+
+class Poisson(Likelihood):
+    """Counts of rate exp(f) or softplus(f) (``link``), times the exposure ``extra``. With
+    ``whole=False`` targets need not be whole numbers."""
+
+    _type = "poisson"
+
+    def __init__(self, link: Link = None, *, whole: Optional[bool] = None) -> None:
+        super().__init__(link=link, whole=whole)
+
+
+class NegativeBinomial(Likelihood):
+    """Counts of rate exp(f) times the exposure ``extra``, of variance rate + dispersion·rate²."""
+
+    _type = "negative-binomial"
+
+    def __init__(self, dispersion: Scalar = None) -> None:
+        super().__init__(dispersion=dispersion)
+
+
+class ZeroInflatedPoisson(Likelihood):
+    """Counts that are 0 with probability ``zero``, else Poisson."""
+
+    _type = "zero-inflated-poisson"
+
+    def __init__(self, zero: Scalar = None) -> None:
+        super().__init__(zero=zero)
+
+
+class Gamma(Likelihood):
+    """Positive numbers of this ``shape``; ``link`` is ``"exp"`` or ``"softplus"``."""
+
+    _type = "gamma"
+
+    def __init__(self, shape: Scalar = None, link: Link = None) -> None:
+        super().__init__(shape=shape, link=link)
+
+
+class Exponential(Likelihood):
+    """Positive numbers, exponentially distributed."""
+
+    _type = "exponential"
+
+    def __init__(self, link: Link = None) -> None:
+        super().__init__(link=link)
+
+
+class Beta(Likelihood):
+    """Numbers between 0 and 1."""
+
+    _type = "beta"
+
+    def __init__(
+        self, scale: Scalar = None, link: Link = None, *, floor: Optional[float] = None
+    ) -> None:
+        super().__init__(scale=scale, link=link, floor=floor)
+
+
+class Ordinal(Likelihood):
+    """Ordered classes 0, 1, …."""
+
+    _type = "ordinal"
+
+    def __init__(
+        self,
+        classes: Optional[int] = None,
+        *,
+        bin_edges: Optional[Sequence[float]] = None,
+        sigma: Scalar = None,
+    ) -> None:
+        super().__init__(classes=classes, bin_edges=bin_edges, sigma=sigma)
+
+
+class HeteroscedasticGaussian(Likelihood):
+    """Gaussian noise whose scale is a second function of the inputs. ``entries`` are those of the
+    specification."""
+
+    _type = "heteroscedastic"
+
+    def __init__(self, **entries: Any) -> None:
+        super().__init__(**entries)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+class HeteroscedasticStudentT(HeteroscedasticGaussian):
+    """Student-t noise whose scale is a second function of the inputs."""
+
+    _type = "heteroscedastic-student-t"
+
+
+class _Classes(Likelihood):
+    """Classes 0, …, ``classes`` − 1, with a latent function each. Further ``entries`` are those of the
+    specification."""
+
+    def __init__(self, classes: Optional[int] = None, **entries: Any) -> None:
+        super().__init__(classes=classes, **entries)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+
+class Softmax(_Classes):
+    """Softmax of the latent functions."""
+
+    _type = "softmax"
+
+
+class RobustMax(_Classes):
+    """The largest latent function wins, up to a small error."""
+
+    _type = "robust-max"
+
+
+class LogisticSoftmax(_Classes):
+    """Logistic functions of the latent functions, normalised."""
+
+    _type = "logistic-softmax"
+
+
+_CLASSES: dict[str, type[Likelihood]] = {
+    c._type: c
+    for c in (
+        Gaussian,
+        StudentT,
+        Laplace,
+        LogNormal,
+        Bernoulli,
+        Binomial,
+        Poisson,
+        NegativeBinomial,
+        ZeroInflatedPoisson,
+        Gamma,
+        Exponential,
+        Beta,
+        Ordinal,
+        HeteroscedasticGaussian,
+        HeteroscedasticStudentT,
+        Softmax,
+        RobustMax,
+        LogisticSoftmax,
+    )
+}
+
+
+class _Other(Likelihood):
+    """A likelihood by a specification that its class has no argument for."""
+
+    def __init__(self, entries: dict[str, Any]) -> None:
+        super().__init__(entries=entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.entries)  # type: ignore[attr-defined,no-any-return]
+
+
+def as_likelihood(spec: Union[Likelihood, str]) -> Likelihood:
+    """A likelihood from its short form (``"student-t(df=4)"``) or JSON; a likelihood as it is."""
+    if isinstance(spec, Likelihood):
+        return spec
+    if not isinstance(spec, str):
+        raise TypeError(f"a likelihood is a Likelihood or a text such as 'poisson', not {spec!r}")
+    entries = json.loads(_core.parse_likelihood(spec))
+    for entry in json.loads(_core.registry())["likelihoods"]:
+        if str(entries["type"]).lower() in (entry["name"], *entry["aliases"]):
+            entries["type"] = entry["name"]
+    own = {k: Parameter.of(v) for k, v in entries.items() if k != "type"}
+    try:
+        return _CLASSES[entries["type"]](**own)
+    except (KeyError, TypeError):
+        # the core knows more, or says what is wrong
+        return _Other(entries)

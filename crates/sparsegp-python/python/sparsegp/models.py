@@ -1,0 +1,567 @@
+"""Models made by hand, for people who know Gaussian processes: every part is given, nothing is scaled,
+every parameter is a path.
+
+>>> import numpy as np
+>>> from sparsegp import kernels, models
+>>> rng = np.random.default_rng(0)
+>>> X = rng.uniform(0, 5, (100, 1))
+>>> Y = np.sin(X) + 0.1 * rng.standard_normal((100, 1))
+>>> model = models.SGPR((X, Y), kernels.RBF(1.0, 1.0), inducing_points=X[:10], noise_variance=0.1)
+>>> model.elbo() < models.GPR((X, Y), kernels.RBF(1.0, 1.0), noise_variance=0.1).log_marginal_likelihood()
+True
+>>> report = model.optimise()
+>>> mean, variance = model.predict_y([[2.0]])
+>>> bool(abs(mean[0, 0] - np.sin(2.0)) < 0.1)
+True
+
+Inputs ``X`` are N×D, targets ``Y`` N×P (or N numbers). A target column has the K latent functions that
+its likelihood asks for, L = K·P in all. Paths are ``kernel.lengthscales``, ``likelihood.variance``,
+``inducing.points``, ``q.mu``, ``q.sqrt``, ``mean.constant``, and so on: ``model.parameters`` has all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _core
+from ._progress import Progress, watch
+from .kernels import Kernel, _matrix, as_kernel
+from .likelihoods import Gaussian, Likelihood, _vector, as_likelihood
+from .priors import Parameter, Prior
+
+__all__ = ["GPR", "SGPR", "SVGP", "TSVGP", "TVGP", "Model"]
+
+Array = NDArray[np.float64]
+Data = tuple[ArrayLike, ArrayLike]
+KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
+LikelihoodLike = Union[str, Likelihood]
+Mean = Union[str, dict[str, Any]]
+M = TypeVar("M", bound="Model")
+
+_TRAINING = """Trains every parameter that is not frozen.
+
+        Parameters
+        ----------
+        data : (X, Y), optional
+            Of models that do not keep their data.
+        batch_size : int, optional
+            Rows of a minibatch, for Adam and natural-gradient steps; by default all rows at once, by
+            L-BFGS (or, for sites, in rounds of steps of q and L-BFGS).
+        optimiser : {"lbfgs", "adam"}
+            For all rows at once.
+        max_iterations : int
+            Most iterations of that.
+        iterations, epochs : int, optional
+            How many minibatches to learn from (rounded up to whole passes), or how many passes.
+        learning_rate, natural_rate : float, optional
+            Of Adam; of natural-gradient steps of q (0: Adam on q too).
+        seed : int
+            Of the order of minibatches.
+        callback : callable, optional
+            Gets a dictionary of every event; returning True ends the training.
+        verbose : int
+            Whether to show progress.
+
+        Returns
+        -------
+        dict
+            How it went: ``"stopped"``, ``"converged"``, ``"iterations"``, ``"objective"``,
+            ``"seconds"``, ``"trace"`` and more.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            On Ctrl-C; the model has the best parameters found.
+        sparsegp.NumericalError
+            If the start cannot be evaluated.
+        """
+
+
+def _y(y: ArrayLike) -> Array:
+    return _matrix(y, "Y")
+
+
+class Model:
+    """What all models have in common. Make one of the others."""
+
+    _model: _core.Model
+    _data: Optional[tuple[Array, Array]] = None
+    _num_data: Optional[int] = None
+
+    def __init__(self) -> None:
+        raise TypeError("make a GPR, SGPR, SVGP, TSVGP or TVGP")
+
+    @classmethod
+    def _of(cls: type[M], model: _core.Model) -> M:
+        own = cls.__new__(cls)
+        own._model = model
+        return own
+
+    def _build(
+        self,
+        method: str,
+        kernel: KernelLike,
+        likelihood: LikelihoodLike,
+        mean: Mean,
+        inputs: int,
+        outputs: int,
+        rows: int = 0,
+        points: Optional[list[Array]] = None,
+        *,
+        whiten: bool = True,
+        q_diag: bool = False,
+        tying: Optional[str] = None,
+        jitter: Optional[float] = None,
+        q_mu: Optional[ArrayLike] = None,
+        q_sqrt: Optional[ArrayLike] = None,
+    ) -> None:
+        if isinstance(kernel, (str, Kernel)):
+            kernel = [kernel]
+        spec = {
+            "method": method,
+            "kernels": [as_kernel(k).to_json() for k in kernel],
+            "likelihood": as_likelihood(likelihood).to_json(),
+            "mean": {"type": mean} if isinstance(mean, str) else mean,
+            "inputs": inputs,
+            "outputs": outputs,
+            "rows": rows,
+            "whiten": whiten,
+            "diagonal": q_diag,
+            "tying": tying,
+            "jitter": jitter,
+        }
+        root = None
+        if q_sqrt is not None:
+            root = np.asarray(q_sqrt, dtype=np.float64)
+            root = root[None] if root.ndim == 2 else root
+        mu = None if q_mu is None else _matrix(q_mu, "q_mu")
+        self._model = _core.Model(json.dumps(spec), points, mu, root)
+
+    def _rows(self, data: Optional[Data]) -> tuple[Array, Array]:
+        if data is not None:
+            return _matrix(data[0]), _y(data[1])
+        if self._data is None:
+            raise ValueError("this model does not keep data: give `data=(X, Y)`")
+        return self._data
+
+    # -- parameters ----------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Constrained values by path; matrices in their shapes, q's roots L×M×M."""
+        return {row["path"]: self._model.get(row["path"]) for row in self._table()}
+
+    def _table(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(self._model.describe())["parameters"]
+        return rows
+
+    def __getitem__(self, path: str) -> Array:
+        return self._model.get(path)
+
+    def __setitem__(self, path: str, value: Any) -> None:
+        if isinstance(value, Parameter):
+            self._model.set_prior(path, None if value.prior is None else json.dumps(value.prior.to_dict()))
+            self._model.freeze(path, value.fixed)
+            if value.value is None:
+                return
+            value = value.value
+        self._model.set(path, np.ascontiguousarray(value, dtype=np.float64).ravel())
+
+    def freeze(self, group: str) -> None:
+        """Keeps a parameter, or all whose path begins with ``group``, as they are."""
+        self._model.freeze(group, True)
+
+    def unfreeze(self, group: str) -> None:
+        """Undoes :meth:`freeze`."""
+        self._model.freeze(group, False)
+
+    def set_prior(self, path: str, prior: Optional[Prior]) -> None:
+        """Gives a parameter a prior (or none)."""
+        self._model.set_prior(path, None if prior is None else json.dumps(prior.to_dict()))
+
+    def log_prior(self) -> float:
+        """Sum of the log densities of the priors."""
+        return self._model.log_prior()
+
+    def copy(self: M) -> M:
+        """A model of its own with the same parameters."""
+        own = type(self)._of(self._model.copy())
+        own._data, own._num_data = self._data, self._num_data
+        return own
+
+    # -- objective -----------------------------------------------------------------------------
+
+    def elbo(self, data: Optional[Data] = None) -> float:
+        """The bound on the log evidence (for :class:`GPR` that itself) at the present parameters, without
+        priors. For rows of a larger data set the sum over rows is scaled by num_data/N."""
+        x, y = self._rows(data)
+        return self._model.evaluate(x, y, population=self._num_data, gradients=False)[0]
+
+    def elbo_and_gradients(self, data: Optional[Data] = None) -> tuple[float, dict[str, Array]]:
+        """:meth:`elbo`, and its gradients with respect to the constrained values, by path."""
+        x, y = self._rows(data)
+        value, gradients = self._model.evaluate(x, y, population=self._num_data)
+        return value, gradients or {}
+
+    def gradients(self, data: Optional[Data] = None) -> dict[str, Array]:
+        """The gradients of :meth:`elbo`."""
+        return self.elbo_and_gradients(data)[1]
+
+    # -- training ------------------------------------------------------------------------------
+
+    def optimise(
+        self,
+        data: Optional[Data] = None,
+        *,
+        batch_size: Optional[int] = None,
+        optimiser: str = "lbfgs",
+        max_iterations: int = 1000,
+        iterations: Optional[int] = None,
+        epochs: Optional[int] = None,
+        learning_rate: Optional[float] = None,
+        natural_rate: Optional[float] = None,
+        seed: int = 0,
+        callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
+        verbose: int = 0,
+    ) -> dict[str, Any]:
+        x, y = self._rows(data)
+        options: dict[str, Any] = {
+            "optimiser": optimiser,
+            "max_iterations": max_iterations,
+            "seed": seed,
+        }
+        progress = Progress(max_iterations) if verbose else None
+        if batch_size is not None:
+            per_epoch = -(-len(x) // max(1, min(batch_size, len(x))))
+            if iterations is not None and epochs is None:
+                epochs = -(-iterations // per_epoch)
+            options.update(batch_size=batch_size, epochs=epochs)
+            if verbose:
+                progress = Progress(epochs or max(100, -(-2000 // per_epoch)), len(x), batch_size)
+        options.update(learning_rate=learning_rate, natural_rate=natural_rate)
+        given = {name: value for name, value in options.items() if value is not None}
+        try:
+            report, error = self._model.optimise(
+                x,
+                y,
+                json.dumps(given),
+                population=self._num_data,
+                callback=watch(progress, callback),
+            )
+        finally:
+            if progress is not None:
+                progress.close()
+        if error is not None:
+            raise error
+        found: dict[str, Any] = json.loads(report)
+        return found
+
+    optimise.__doc__ = _TRAINING
+
+    # -- prediction ----------------------------------------------------------------------------
+
+    def _condition(self) -> None:
+        if not self._model.is_conditioned:
+            if self._data is None:
+                self._model.condition()
+            else:
+                self._model.condition(*self._data)
+
+    def predict_f(self, Xnew: ArrayLike, full_cov: bool = False) -> tuple[Array, Array]:
+        """Means N×L and variances N×L of the latent functions, or with ``full_cov`` covariances L×N×N. What
+        prediction needs is computed once and kept until a parameter changes."""
+        self._condition()
+        x = _matrix(Xnew, "Xnew")
+        return self._model.predict_f_full(x) if full_cov else self._model.predict_f(x)
+
+    def predict_y(self, Xnew: ArrayLike, extra: Optional[ArrayLike] = None) -> tuple[Array, Array]:
+        """Means and variances of observations, N×P each. ``extra`` is the further number of every row."""
+        self._condition()
+        return self._model.predict_y(_matrix(Xnew, "Xnew"), extra=_vector(extra, "extra"))
+
+    def predict_log_density(self, data: Data, extra: Optional[ArrayLike] = None) -> Array:
+        """log p(y) of every row of ``(X, Y)``, summed over the columns of Y."""
+        self._condition()
+        return self._model.predict_log_density(
+            _matrix(data[0]), _y(data[1]), extra=_vector(extra, "extra")
+        )
+
+    def predict_f_samples(self, Xnew: ArrayLike, num_samples: int = 1, seed: int = 0) -> Array:
+        """Joint draws of the latent functions, num_samples×N×L."""
+        self._condition()
+        return self._model.predict_f_samples(_matrix(Xnew, "Xnew"), num_samples, seed)
+
+    @property
+    def q_u(self) -> Optional[tuple[Array, Array]]:
+        """Mean M×L and covariances L×M×M of u = f(Z) − mean(Z); None for exact inference."""
+        self._condition()
+        return self._model.q_u()
+
+    @property
+    def q_mu(self) -> Array:
+        """Mean of q, M×L: as it is stored (``q.mu``) where it is a parameter, else of the whitened u."""
+        if "q.mu" in {row["path"] for row in self._table()}:
+            return self._model.get("q.mu")
+        self._condition()
+        return self._model.q()[0]
+
+    @property
+    def q_sqrt(self) -> Array:
+        """Lower roots of q's covariances, L×M×M (standard deviations M×L for ``q_diag``), as
+        :attr:`q_mu`."""
+        if "q.sqrt" in {row["path"] for row in self._table()}:
+            return self._model.get("q.sqrt")
+        self._condition()
+        return self._model.q()[1]
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ({json.loads(self._model.describe())['method']})"]
+        rows = []
+        for row in self._table():
+            value = self._model.get(row["path"])
+            text = np.array2string(value, precision=4, threshold=6) if value.ndim < 2 else ""
+            notes = [row["shape"], row["transform"]]
+            if row["prior"]:
+                notes.append(f"prior {row['prior']['type']}")
+            if row["frozen"]:
+                notes.append("fixed")
+            rows.append((row["path"], text, ", ".join(notes)))
+        widths = [max(len(r[i]) for r in rows) for i in range(2)] if rows else [0, 0]
+        lines += [f"  {p:<{widths[0]}}  {v:<{widths[1]}}  {n}" for p, v, n in rows]
+        return "\n".join(lines)
+
+
+class _Kept(Model):
+    """Models that keep their data."""
+
+    def _keep(self, data: Data) -> tuple[int, int, int]:
+        x, y = _matrix(data[0]), _y(data[1])
+        if len(x) != len(y):
+            raise ValueError(f"X has {len(x)} rows, Y has {len(y)}")
+        self._data = (x, y)
+        return x.shape[1], y.shape[1], len(x)
+
+
+class _WithQ(Model):
+    """Models with a q that is trained."""
+
+    def natural_gradient_step(self, data: Optional[Data] = None, rate: float = 1.0) -> float:
+        """Moves q by a natural-gradient step of size 0 < ``rate`` ≤ 1. Returns the bound before it.
+
+        Raises
+        ------
+        sparsegp.NumericalError
+            If the step leads to no covariance; q stays then.
+        """
+        x, y = self._rows(data)
+        return self._model.natural_gradient_step(x, y, rate, population=self._num_data)
+
+
+def _noise(noise_variance: Union[float, Parameter]) -> Likelihood:
+    return Gaussian(variance=noise_variance)
+
+
+class GPR(_Kept):
+    """Exact Gaussian-process regression: O(N³).
+
+    Parameters
+    ----------
+    data : (X, Y)
+    kernel : Kernel or str
+    noise_variance : float or Parameter
+    mean : str or dict
+        ``"zero"``, ``"constant"``, ``"linear"``.
+    jitter : float, optional
+        Added to the diagonal; by default only where needed.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        kernel: KernelLike,
+        *,
+        noise_variance: Union[float, Parameter] = 1.0,
+        mean: Mean = "zero",
+        jitter: Optional[float] = None,
+    ) -> None:
+        inputs, outputs, _ = self._keep(data)
+        likelihood = _noise(noise_variance)
+        self._build("exact", kernel, likelihood, mean, inputs, outputs, jitter=jitter)
+
+    def log_marginal_likelihood(self) -> float:
+        """log p(Y)."""
+        return self.elbo()
+
+    def log_marginal_likelihood_and_gradients(self) -> tuple[float, dict[str, Array]]:
+        """log p(Y), and its gradients with respect to the constrained values, by path."""
+        return self.elbo_and_gradients()
+
+
+class SGPR(_Kept):
+    """Sparse regression by a collapsed bound: O(NM²).
+
+    Parameters
+    ----------
+    data : (X, Y)
+    kernel : Kernel or str
+    inducing_points : array of shape (M, D)
+    noise_variance : float or Parameter
+    bound : {"titsias2025", "spherical", "titsias2009"}
+        The tightest first.
+    mean : str or dict
+    jitter : float, optional
+        Absolute jitter of Kuu; by default 1e-6 of its mean diagonal, more where needed.
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        kernel: KernelLike,
+        inducing_points: ArrayLike,
+        *,
+        noise_variance: Union[float, Parameter] = 1.0,
+        bound: str = "titsias2025",
+        mean: Mean = "zero",
+        jitter: Optional[float] = None,
+    ) -> None:
+        inputs, outputs, _ = self._keep(data)
+        points = [_matrix(inducing_points, "inducing_points")]
+        likelihood = _noise(noise_variance)
+        self._build(bound, kernel, likelihood, mean, inputs, outputs, points=points, jitter=jitter)
+
+    def upper_bound(self) -> float:
+        """An upper bound on the log evidence."""
+        return self._model.upper_bound(*self._rows(None))
+
+
+class SVGP(_WithQ):
+    """Sparse variational inference with a trained q(u): any likelihood, minibatches.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, or a list of one for each latent function
+    likelihood : Likelihood or str
+    inducing_points : array of shape (M, D), or a list of one for each latent function
+    num_data : int, optional
+        Number N of rows that a minibatch stands for; by default those given.
+    num_outputs : int
+        Columns of Y.
+    bound : {"svgp", "svgp2025", "svgp-spherical"}
+    whiten : bool
+        Whether q is of v with u = Lv.
+    q_diag : bool
+        Whether q has standard deviations only.
+    q_mu, q_sqrt : arrays, optional
+        M×L and L×M×M (M×L for ``q_diag``): where q starts; by default the prior (if whitened).
+    mean : str or dict
+    jitter : float, optional
+    """
+
+    def __init__(
+        self,
+        kernel: KernelLike,
+        likelihood: LikelihoodLike,
+        inducing_points: Union[ArrayLike, list[Array]],
+        *,
+        num_data: Optional[int] = None,
+        num_outputs: int = 1,
+        bound: str = "svgp",
+        whiten: bool = True,
+        q_diag: bool = False,
+        q_mu: Optional[ArrayLike] = None,
+        q_sqrt: Optional[ArrayLike] = None,
+        mean: Mean = "zero",
+        jitter: Optional[float] = None,
+    ) -> None:
+        points = _sets(inducing_points)
+        self._num_data = num_data
+        self._build(
+            bound,
+            kernel,
+            likelihood,
+            mean,
+            points[0].shape[1],
+            num_outputs,
+            points=points,
+            whiten=whiten,
+            q_diag=q_diag,
+            jitter=jitter,
+            q_mu=q_mu,
+            q_sqrt=q_sqrt,
+        )
+
+
+class TSVGP(_WithQ):
+    """Sparse variational inference with q kept as the prior times sites (dual parameters).
+
+    Parameters
+    ----------
+    kernel, likelihood, inducing_points, num_data, num_outputs, mean, jitter
+        As for :class:`SVGP`.
+    tying : {"natural", "kernel", "whitened"}
+        What stays when hyperparameters move.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelLike,
+        likelihood: LikelihoodLike,
+        inducing_points: Union[ArrayLike, list[Array]],
+        *,
+        num_data: Optional[int] = None,
+        num_outputs: int = 1,
+        tying: str = "natural",
+        mean: Mean = "zero",
+        jitter: Optional[float] = None,
+    ) -> None:
+        if tying == "untied":
+            raise ValueError("sites of all rows need these rows: `TVGP` has them")
+        points = _sets(inducing_points)
+        self._num_data = num_data
+        dim = points[0].shape[1]
+        self._build(
+            "tsvgp",
+            kernel,
+            likelihood,
+            mean,
+            dim,
+            num_outputs,
+            points=points,
+            tying=tying,
+            jitter=jitter,
+        )
+
+
+class TVGP(_Kept, _WithQ):
+    """Variational inference for any likelihood with a site for every row, without inducing points:
+    O(N³).
+
+    Parameters
+    ----------
+    data : (X, Y)
+    kernel : Kernel, str, or a list of one for each latent function
+    likelihood : Likelihood or str
+    mean : str or dict
+    """
+
+    def __init__(
+        self,
+        data: Data,
+        kernel: KernelLike,
+        likelihood: LikelihoodLike,
+        *,
+        mean: Mean = "zero",
+        jitter: Optional[float] = None,
+    ) -> None:
+        inputs, outputs, rows = self._keep(data)
+        self._build("tvgp", kernel, likelihood, mean, inputs, outputs, rows, jitter=jitter)
+
+
+def _sets(points: Union[ArrayLike, list[Array]]) -> list[Array]:
+    if isinstance(points, list) and points and isinstance(points[0], np.ndarray) and points[0].ndim == 2:
+        return [_matrix(z, "inducing_points") for z in points]
+    return [_matrix(points, "inducing_points")]  # type: ignore[arg-type]

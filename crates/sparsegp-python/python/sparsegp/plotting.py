@@ -1,0 +1,167 @@
+"""Pictures with matplotlib, which is asked for only here: ``pip install "sparsegp[plot]"``.
+
+Every function draws into ``ax``, or makes axes, and returns them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+__all__ = ["plot_1d", "plot_calibration", "plot_trace"]
+
+
+def _axes(ax: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            'pictures need matplotlib: pip install "sparsegp[plot]"'
+        ) from error
+    return plt.subplots()[1]
+
+
+def plot_1d(
+    estimator: Any,
+    X: Optional[ArrayLike] = None,
+    y: Optional[ArrayLike] = None,
+    *,
+    num: int = 300,
+    level: float = 0.95,
+    ax: Any = None,
+) -> Any:
+    """The predictions of an estimator of one input, with rows.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Of one input. A regressor is drawn with its mean and the interval of observations; a classifier with
+        the probability of its classes.
+    X, y : array-like, optional
+        Rows to draw; ``X`` says from where to where.
+    num : int
+        Number of points of the curve.
+    level : float
+        Probability of the interval.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if estimator.n_features_in_ != 1:
+        raise ValueError(f"the estimator has {estimator.n_features_in_} inputs; plot_1d is for one")
+    ax = _axes(ax)
+    if X is None:
+        if estimator.inducing_points_ is None:
+            raise ValueError("give X: it says from where to where to draw")
+        column = estimator.inducing_points_[:, 0]
+    else:
+        column = np.asarray(X, dtype=float).reshape(len(X), -1)[:, 0]  # type: ignore[arg-type]
+    low, high = column.min(), column.max()
+    margin = 0.05 * (high - low or 1.0)
+    grid = np.linspace(low - margin, high + margin, num)
+    # the names of the inputs are known, and an array has none
+    names = getattr(estimator, "feature_names_in_", None)
+    points: Any = grid[:, None]
+    if names is not None and X is not None and hasattr(X, "columns"):
+        frame: Any = type(X)
+        points = frame({names[0]: grid})
+    if hasattr(estimator, "predict_proba"):
+        for label, p in zip(estimator.classes_, _quiet(estimator.predict_proba, points).T):
+            ax.plot(grid, p, label=f"p({label})")
+        if y is not None:
+            codes = np.searchsorted(estimator.classes_, np.asarray(y))
+            ax.plot(column, codes / max(1, len(estimator.classes_) - 1), "k.", ms=3, alpha=0.5)
+        ax.set_ylim(-0.05, 1.05)
+        ax.set_ylabel("probability")
+        ax.legend()
+        return ax
+    tail = (1 - level) / 2
+    mean, bounds = _quiet(estimator.predict, points, return_quantiles=[tail, 1 - tail])
+    if mean.ndim > 1:
+        raise ValueError("the estimator has several outputs; plot_1d is for one")
+    ax.fill_between(
+        grid, bounds[:, 0], bounds[:, 1], alpha=0.25, lw=0, label=f"{100 * level:g} % of observations"
+    )
+    ax.plot(grid, mean, label="mean")
+    if y is not None:
+        ax.plot(column, np.asarray(y, dtype=float), "k.", ms=3, alpha=0.5, label="rows")
+    if estimator.inducing_points_ is not None:
+        z = estimator.inducing_points_[:, 0]
+        ax.plot(z, np.full(len(z), bounds.min()), "|", color="C3", label="inducing points")
+    if names is not None:
+        ax.set_xlabel(names[0])
+    ax.legend()
+    return ax
+
+
+def _quiet(function: Any, *args: Any, **kwargs: Any) -> Any:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return function(*args, **kwargs)
+
+
+def plot_calibration(estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Any:
+    """Whether predicted probabilities come true, on rows that the estimator has not seen.
+
+    For a regressor: the share of rows below every predicted quantile, which should be its level. For a
+    classifier: how often the predicted class is right where it is predicted with some probability.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = _axes(ax)
+    ax.plot([0, 1], [0, 1], color="0.6", lw=1)
+    if hasattr(estimator, "predict_proba"):
+        probabilities = estimator.predict_proba(X)
+        best = probabilities.max(axis=1)
+        right = estimator.classes_[probabilities.argmax(axis=1)] == np.asarray(y)
+        edges = np.linspace(best.min(), 1.0, 11)
+        at = np.clip(np.digitize(best, edges) - 1, 0, 9)
+        found = [(best[at == b].mean(), right[at == b].mean()) for b in range(10) if (at == b).any()]
+        ax.plot(*np.transpose(found), "o-")
+        ax.set_xlabel("probability of the predicted class")
+        ax.set_ylabel("share that is right")
+        return ax
+    levels = np.linspace(0.05, 0.95, 19)
+    _, quantiles = estimator.predict(X, return_quantiles=levels)
+    shares = (np.asarray(y, dtype=float)[:, None] <= quantiles).mean(axis=0)
+    ax.plot(levels, shares, "o-")
+    ax.set_xlabel("level of the predicted quantile")
+    ax.set_ylabel("share of rows below")
+    return ax
+
+
+def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
+    """The objective over the training.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    ax = _axes(ax)
+    trace = estimator.trace_
+    ax.plot(trace["iteration"], trace["objective"], ".-")
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("objective (model's scale)")
+    return ax

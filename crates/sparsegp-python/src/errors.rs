@@ -1,0 +1,37 @@
+//! Errors of the library as exceptions.
+
+use pyo3::exceptions::{
+    PyArithmeticError, PyFileNotFoundError, PyKeyboardInterrupt, PyRuntimeError, PyValueError,
+};
+use pyo3::prelude::*;
+use sparsegp::Error;
+
+pyo3::create_exception!(
+    sparsegp,
+    NumericalError,
+    PyArithmeticError,
+    "The numbers left the range in which a result exists: a matrix is not positive definite, or a value is not finite."
+);
+
+/// The exception of an error: what the arguments cause is a `ValueError`.
+pub fn exception(error: Error) -> PyErr {
+    let text = error.to_string();
+    match &error {
+        Error::NotPositiveDefinite { .. } | Error::NonFinite { .. } => {
+            NumericalError::new_err(text)
+        }
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::File { path, .. } if !path.exists() => PyFileNotFoundError::new_err(text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+/// For what can only be a mistake in this library.
+pub fn bug(what: &str) -> PyErr {
+    PyRuntimeError::new_err(format!("{what}: this is a bug in sparsegp, please report it"))
+}
+
+/// JSON that Python sent.
+pub fn read_json<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|e| PyValueError::new_err(e.to_string()))
+}

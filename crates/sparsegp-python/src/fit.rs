@@ -1,0 +1,254 @@
+//! From arrays or a file to a fitted model.
+
+use crate::arrays::{owned, vector};
+use crate::errors::{exception, read_json};
+use crate::fitted::Fitted;
+use crate::training::Options;
+use crate::watch::{Outcome, watched};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use serde::Deserialize;
+use sparsegp::Error;
+use sparsegp::data::{Classes, InMemory, Loaded, Missing, Sample, Selection, Table};
+use sparsegp::fit::{Dataset, Scaling, Standardise};
+
+/// Columns of arrays, and what they mean.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Columns {
+    inputs: Vec<String>,
+    targets: Vec<String>,
+    #[serde(default)]
+    weight: Option<String>,
+    #[serde(default)]
+    extra: Option<String>,
+    /// The labels whose codes the targets are.
+    #[serde(default)]
+    classes: Option<Vec<String>>,
+    #[serde(default = "yes")]
+    standardise: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The labels as a model keeps them, so that the command line finds them in files: in one way of
+/// writing, unless that would make two of them one.
+fn classes(labels: Vec<String>) -> sparsegp::Result<Classes> {
+    let mut canonical = Vec::with_capacity(labels.len());
+    for label in &labels {
+        let other = if label == "\u{0}" { "\u{1}" } else { "\u{0}" };
+        let both = Classes::new([label.as_str(), other])?;
+        let own = both.labels().iter().find(|l| *l != other);
+        canonical.push(own.cloned().unwrap_or_else(|| label.clone()));
+    }
+    Classes::try_from(canonical).or_else(|_| Classes::try_from(labels))
+}
+
+/// Which columns are standardised under a likelihood.
+fn scaling(options: &Options, classes: Option<&Classes>, standardise: bool) -> PyResult<Scaling> {
+    let spec = options.likelihood();
+    let likelihood =
+        sparsegp::fit::likelihood(spec, classes.map(Classes::count)).map_err(exception)?;
+    Ok(match standardise {
+        true => Standardise::all_that(&*likelihood).into(),
+        false => Scaling::from(false),
+    })
+}
+
+type Array1<'py> = PyReadonlyArray1<'py, f64>;
+type Array2<'py> = PyReadonlyArray2<'py, f64>;
+
+/// Rows in memory as the library loads them from files.
+fn loaded(
+    x: &Array2<'_>,
+    y: &Array2<'_>,
+    weights: Option<&Array1<'_>>,
+    extra: Option<&Array1<'_>>,
+    columns: Columns,
+) -> PyResult<Loaded> {
+    let (x, y) = (owned(x), owned(y));
+    let rows = x.nrows();
+    if y.nrows() != rows {
+        return Err(exception(Error::Shape {
+            what: "targets".into(),
+            expected: format!("{rows} rows, as many as the inputs have"),
+            found: format!("{} rows", y.nrows()),
+        }));
+    }
+    Ok(Loaded {
+        weights: vector(weights),
+        extra: vector(extra),
+        ids: Vec::new(),
+        input_names: columns.inputs,
+        target_names: columns.targets,
+        weight_name: weights.map(|_| columns.weight.unwrap_or_else(|| "weight".into())),
+        extra_name: extra.map(|_| columns.extra.unwrap_or_else(|| "extra".into())),
+        classes: columns.classes.map(classes).transpose().map_err(exception)?,
+        id_names: Vec::new(),
+        rows: (0..rows).collect(),
+        dropped: 0,
+        x,
+        y,
+    })
+}
+
+fn reply(
+    py: Python<'_>,
+    outcome: Outcome<sparsegp::fit::Fitted>,
+) -> (Option<Fitted>, Option<Py<PyAny>>) {
+    let exception = outcome.exception.map(|e| e.into_value(py).into_any());
+    (outcome.result.map(Fitted::new), exception)
+}
+
+/// Fits a model to arrays. `options` and `columns` are JSON. Returns the model, if there is one, and the
+/// exception that ended the training, if any: after an interruption there are both.
+#[pyfunction]
+#[pyo3(signature = (x, y, options, columns, *, weights=None, extra=None, points=None, held_out=None, callback=None))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)] // the interpreter's calling convention
+pub fn fit(
+    py: Python<'_>,
+    x: Array2<'_>,
+    y: Array2<'_>,
+    options: &str,
+    columns: &str,
+    weights: Option<Array1<'_>>,
+    extra: Option<Array1<'_>>,
+    points: Option<Array2<'_>>,
+    held_out: Option<(Array2<'_>, Array2<'_>)>,
+    callback: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
+    let options: Options = read_json(options)?;
+    let columns: Columns = read_json(columns)?;
+    let standardise = columns.standardise;
+    let data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
+    let scaling = scaling(&options, data.classes.as_ref(), standardise)?;
+    let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
+    if let Some((x, y)) = &held_out {
+        let mut aside = InMemory::new(owned(x), owned(y)).map_err(exception)?;
+        dataset.scaler.scale_x(aside.x.as_mut()).map_err(exception)?;
+        dataset.scaler.scale_y(aside.y.as_mut()).map_err(exception)?;
+        dataset.held_out = Some(Box::new(aside));
+    }
+    let options = options.fit_options(points.as_ref().map(owned))?;
+    let outcome = watched(py, callback.as_ref(), |engine, observer| {
+        sparsegp::fit::fit(&dataset, &options, engine, observer)
+    })?;
+    Ok(reply(py, outcome))
+}
+
+/// Which columns of a file, and how they are read.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileColumns {
+    targets: Vec<String>,
+    #[serde(default)]
+    inputs: Option<Vec<String>>,
+    #[serde(default)]
+    ignore: Vec<String>,
+    #[serde(default)]
+    weight: Option<String>,
+    #[serde(default)]
+    extra: Option<String>,
+    #[serde(default)]
+    labels: bool,
+    #[serde(default)]
+    stream: bool,
+    #[serde(default)]
+    drop_missing: bool,
+    #[serde(default = "yes")]
+    standardise: bool,
+}
+
+/// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
+#[pyfunction]
+#[pyo3(signature = (path, options, columns, *, callback=None))]
+#[allow(clippy::type_complexity)]
+pub fn fit_table(
+    py: Python<'_>,
+    path: &str,
+    options: &str,
+    columns: &str,
+    callback: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
+    let options: Options = read_json(options)?;
+    let columns: FileColumns = read_json(columns)?;
+    let mut selection = Selection::targets(&columns.targets).ignore(&columns.ignore);
+    if let Some(inputs) = &columns.inputs {
+        selection = selection.inputs(inputs);
+    }
+    if let Some(weight) = &columns.weight {
+        selection = selection.weight(weight);
+    }
+    if let Some(extra) = &columns.extra {
+        selection = selection.extra(extra);
+    }
+    if columns.labels {
+        selection = selection.categorical();
+    }
+    let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
+    let fit_options = options.fit_options(None)?;
+    let outcome = watched(py, callback.as_ref(), |engine, observer| {
+        let selected = Table::open(path)?.select(&selection)?.missing(missing);
+        let with = |classes: Option<&Classes>| -> sparsegp::Result<Scaling> {
+            let own = sparsegp::fit::likelihood(options.likelihood(), classes.map(Classes::count))?;
+            Ok(match columns.standardise {
+                true => Standardise::all_that(&*own).into(),
+                false => Scaling::from(false),
+            })
+        };
+        let dataset = if columns.stream {
+            let table = selected.stream()?;
+            let scaling = with(table.classes())?;
+            Dataset::from_table(table, scaling)?
+        } else {
+            let data = selected.read_all()?;
+            let scaling = with(data.classes.as_ref())?;
+            Dataset::from_loaded(data, scaling)?
+        };
+        sparsegp::fit::fit(&dataset, &fit_options, engine, observer)
+    })?;
+    Ok(reply(py, outcome))
+}
+
+/// Trains a model further on new rows, which stand for `population` rows in all.
+#[pyfunction]
+#[pyo3(signature = (fitted, x, y, options, *, population, weights=None, extra=None, callback=None))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+pub fn go_on(
+    py: Python<'_>,
+    fitted: &Fitted,
+    x: Array2<'_>,
+    y: Array2<'_>,
+    options: &str,
+    population: usize,
+    weights: Option<Array1<'_>>,
+    extra: Option<Array1<'_>>,
+    callback: Option<Bound<'_, PyAny>>,
+) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
+    let options: Options = read_json(options)?;
+    let own = (*fitted.inner).clone();
+    let columns = Columns {
+        inputs: own.input_names.clone(),
+        targets: own.target_names.clone(),
+        weight: own.weight_name.clone(),
+        extra: own.extra_name.clone(),
+        classes: None,
+        standardise: true,
+    };
+    let mut data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
+    data.classes.clone_from(&own.classes);
+    let scaling = Scaling::Given(own.scaler.clone());
+    let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
+    let rows = dataset.source;
+    dataset.source = Box::new(Sample { population: population.max(rows.rows()), rows });
+    let options = options.fit_options(None)?;
+    let annotations = own.annotations.clone();
+    let outcome = watched(py, callback.as_ref(), |engine, observer| {
+        let mut fitted = sparsegp::fit::go_on(own, &dataset, &options, engine, observer)?;
+        fitted.annotations = annotations;
+        Ok(fitted)
+    })?;
+    Ok(reply(py, outcome))
+}

@@ -1,0 +1,215 @@
+//! A fitted model.
+
+use crate::arrays::{Matrix, matrix, owned, stack, vector};
+use crate::errors::exception;
+use crate::pool::unlocked;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+use sparsegp::fit::Of;
+use sparsegp::io;
+use std::path::Path;
+use std::sync::Arc;
+
+type Array1<'py> = PyReadonlyArray1<'py, f64>;
+type Array2<'py> = PyReadonlyArray2<'py, f64>;
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+fn of(latent: bool) -> Of {
+    if latent { Of::Latent } else { Of::Observations }
+}
+
+/// A trained and conditioned model.
+#[pyclass(frozen, module = "sparsegp._core")]
+pub struct Fitted {
+    pub inner: Arc<sparsegp::fit::Fitted>,
+}
+
+impl Fitted {
+    pub fn new(fitted: sparsegp::fit::Fitted) -> Self {
+        Self { inner: Arc::new(fitted) }
+    }
+}
+
+#[pymethods]
+impl Fitted {
+    /// Everything that can be told of it, as JSON.
+    fn describe(&self) -> String {
+        let f = &*self.inner;
+        let kernels: Vec<_> = f.model.kernels.iter().map(|k| k.to_json()).collect();
+        json!({
+            "method": f.model.method.name(),
+            "reason": f.reason,
+            "kernels": kernels,
+            "likelihood": f.model.likelihood.to_json(),
+            "kind": f.model.likelihood.name(),
+            "mean": f.model.mean.name(),
+            "latents": f.model.likelihood.latents(),
+            "standardises": f.model.likelihood.standardises(),
+            "inducing": f.model.inducing.first().map_or(0, |_| f.posterior.points().nrows()),
+            "inputs": f.input_names,
+            "targets": f.target_names,
+            "extra": f.model.likelihood.extra().map(|e| e.name),
+            "classes": f.classes.as_ref().map(|c| c.labels()),
+            "class_count": f.model.likelihood.classes(),
+            "rows": f.rows,
+            "seed": f.seed,
+            "objective": f.objective(),
+            "scaler": f.scaler,
+            "report": f.report,
+            "warnings": f.warnings,
+            "annotations": f.annotations,
+            "parameters": f.parameters(),
+        })
+        .to_string()
+    }
+
+    /// The same model with other annotations.
+    fn annotated(&self, annotations: std::collections::BTreeMap<String, String>) -> Self {
+        let mut fitted = (*self.inner).clone();
+        fitted.annotations = annotations;
+        Self::new(fitted)
+    }
+
+    /// Means and variances.
+    #[pyo3(signature = (x, *, extra=None, latent=false))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        extra: Option<Array1<'py>>,
+        latent: bool,
+    ) -> PyResult<Pair<'py>> {
+        let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let (mean, variance) =
+            unlocked(py, || self.inner.predict_with(x.as_ref(), &extra, of(latent)))?;
+        Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
+    }
+
+    /// Means alone, where they are those of the latent function.
+    fn predict_mean<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = Matrix::of(&x);
+        let mean = unlocked(py, || self.inner.predict_mean(x.as_ref()))?;
+        matrix(py, mean.as_ref())
+    }
+
+    /// Means, and the covariance of the rows for every target.
+    #[pyo3(signature = (x, *, extra=None, latent=false))]
+    fn predict_covariance<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        extra: Option<Array1<'py>>,
+        latent: bool,
+    ) -> PyResult<Pair<'py>> {
+        let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let (mean, all) =
+            unlocked(py, || self.inner.predict_covariance(x.as_ref(), &extra, of(latent)))?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
+    }
+
+    /// Probabilities of the classes.
+    fn predict_proba<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = Matrix::of(&x);
+        let all = unlocked(py, || self.inner.predict_proba(x.as_ref()))?;
+        matrix(py, all.as_ref())
+    }
+
+    /// Quantiles of observations, one matrix for each level.
+    #[pyo3(signature = (x, levels, *, extra=None))]
+    fn quantiles<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        levels: Vec<f64>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let all = unlocked(py, || self.inner.quantiles(x.as_ref(), &extra, &levels))?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        stack(py, &all)
+    }
+
+    /// Draws, one matrix each: of observations, or of latent functions on the model's scale.
+    #[pyo3(signature = (x, samples, seed, *, extra=None))]
+    fn sample_y<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        samples: usize,
+        seed: u64,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let all = unlocked(py, || self.inner.sample_y(x.as_ref(), &extra, samples, seed))?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        stack(py, &all)
+    }
+
+    /// Log densities of targets.
+    #[pyo3(signature = (x, y, *, extra=None))]
+    fn log_density<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, y, extra) = (Matrix::of(&x), Matrix::of(&y), vector(extra.as_ref()));
+        let density = unlocked(py, || self.inner.log_density(x.as_ref(), y.as_ref(), &extra))?;
+        let rows = density.len();
+        crate::arrays::array(py, density, &[rows])
+    }
+
+    /// Inducing points in the data's units, if there are any.
+    fn inducing_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let points = self.inner.inducing_points().map_err(exception)?;
+        points.map(|z| matrix(py, z.as_ref())).transpose()
+    }
+
+    /// Writes a model file.
+    fn save(&self, py: Python<'_>, path: &str) -> PyResult<()> {
+        unlocked(py, || io::save(&self.inner, Path::new(path)))
+    }
+
+    /// The content of a model file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = unlocked(py, || io::to_bytes(&self.inner))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// How pickle makes it again.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let read = py.import("sparsegp._core")?.getattr("from_bytes")?;
+        Ok((read, (self.to_bytes(py)?,)))
+    }
+
+    /// The model for closer work, on its own (standardised) scale.
+    fn model(&self) -> crate::model::Model {
+        crate::model::Model::fitted(&self.inner)
+    }
+
+    /// Inputs on the model's scale.
+    fn scale_x<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut x = owned(&x);
+        self.inner.scaler.scale_x(x.as_mut()).map_err(exception)?;
+        matrix(py, x.as_ref())
+    }
+}
+
+/// Reads a model file.
+#[pyfunction]
+pub fn load(py: Python<'_>, path: &str) -> PyResult<Fitted> {
+    unlocked(py, || io::load(Path::new(path))).map(Fitted::new)
+}
+
+/// A model from the content of its file.
+#[pyfunction]
+pub fn from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Fitted> {
+    unlocked(py, || io::from_bytes(content)).map(Fitted::new)
+}

@@ -1,0 +1,41 @@
+//! The extension module `sparsegp._core`: the Rust library as the Python package sees it.
+//!
+//! It holds no numerics. Arrays come in and go out as NumPy arrays of 64-bit floats, everything
+//! structured as JSON; names, defaults and documentation for users are in `python/sparsegp`. Work is done
+//! without the interpreter's lock, on threads of its own ([`pool`]), and can be interrupted ([`watch`]).
+
+mod arrays;
+mod errors;
+mod fit;
+mod fitted;
+mod kernel;
+mod likelihood;
+mod model;
+mod pool;
+mod registry;
+mod training;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// The Rust core of sparsegp.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
+    module.add_class::<fitted::Fitted>()?;
+    module.add_class::<kernel::Kernel>()?;
+    module.add_class::<likelihood::Likelihood>()?;
+    module.add_class::<model::Model>()?;
+    module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::fit_table, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::go_on, module)?)?;
+    module.add_function(wrap_pyfunction!(fitted::load, module)?)?;
+    module.add_function(wrap_pyfunction!(fitted::from_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::parse_kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(registry::parse_likelihood, module)?)?;
+    module.add_function(wrap_pyfunction!(pool::set_num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(pool::num_threads, module)?)?;
+    Ok(())
+}

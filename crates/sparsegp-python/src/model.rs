@@ -1,0 +1,636 @@
+//! Models for people who know Gaussian processes: every part by hand, on the scale of the data given.
+
+use crate::arrays::{Matrix, array, matrices, matrix, owned, stack, vector};
+use crate::errors::{bug, exception, read_json};
+use crate::pool::unlocked;
+use crate::registry;
+use crate::training::{Options, tying};
+use crate::watch::watched;
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde::Deserialize;
+use serde_json::json;
+use sparsegp::data::{InMemory, Minibatch, Sample, Source};
+use sparsegp::engine::{Cpu, Want};
+use sparsegp::linalg::{Jitter, Mat, MatRef};
+use sparsegp::methods;
+use sparsegp::model::{Posterior, in_parts, inducing_param, stacked};
+use sparsegp::params::{Param, Prior, Shape};
+use sparsegp::train::{Surroundings, train, train_batches};
+use sparsegp::variational::Variational;
+use sparsegp::{Error, means};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+type Array1<'py> = PyReadonlyArray1<'py, f64>;
+type Array2<'py> = PyReadonlyArray2<'py, f64>;
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// What a model is made of.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Spec {
+    method: String,
+    /// One for all latent functions, or one for each.
+    kernels: Vec<String>,
+    likelihood: String,
+    mean: serde_json::Value,
+    inputs: usize,
+    outputs: usize,
+    /// Rows, for the methods that keep something of each.
+    rows: usize,
+    whiten: bool,
+    diagonal: bool,
+    tying: Option<String>,
+    /// An absolute number, added once; else a relative one that is raised where needed.
+    jitter: Option<f64>,
+}
+
+/// The model, and its posterior as long as nothing changes.
+struct Held {
+    model: sparsegp::model::Model,
+    posterior: Option<Arc<Posterior>>,
+}
+
+/// A Gaussian-process model.
+#[pyclass(frozen, module = "sparsegp._core")]
+pub struct Model {
+    held: Mutex<Held>,
+}
+
+/// Rows to learn from, as arrays or as a part of more.
+struct Data {
+    rows: InMemory,
+    population: Option<usize>,
+}
+
+impl Data {
+    fn new(
+        x: &Array2<'_>,
+        y: &Array2<'_>,
+        weights: Option<&Array1<'_>>,
+        extra: Option<&Array1<'_>>,
+        population: Option<usize>,
+    ) -> PyResult<Self> {
+        let mut rows = InMemory::new(owned(x), owned(y)).map_err(exception)?;
+        let n = rows.rows();
+        (rows.weights, rows.extra) = (vector(weights), vector(extra));
+        for (what, found) in
+            [("weights", rows.weights.len()), ("further numbers", rows.extra.len())]
+        {
+            if found != 0 && found != n {
+                return Err(exception(Error::Shape {
+                    what: what.into(),
+                    expected: format!("{n} rows"),
+                    found: format!("{found} rows"),
+                }));
+            }
+        }
+        Ok(Self { rows, population })
+    }
+
+    /// As a source whose sums are scaled to the population.
+    fn source(self) -> Box<dyn Source> {
+        match self.population {
+            Some(population) if population != self.rows.rows() => {
+                Box::new(Minibatch { rows: self.rows, population })
+            }
+            _ => Box::new(self.rows),
+        }
+    }
+}
+
+/// Values of a parameter in the order and the shape of NumPy.
+fn values<'py>(py: Python<'py>, shape: Shape, value: &[f64]) -> PyResult<Bound<'py, PyAny>> {
+    match shape {
+        Shape::Scalar => array(py, value.to_vec(), &[]),
+        Shape::Vector(n) => array(py, value.to_vec(), &[n]),
+        Shape::Matrix(n, m) => {
+            let rows = (0..n).flat_map(|i| (0..m).map(move |j| value[j * n + i])).collect();
+            array(py, rows, &[n, m])
+        }
+        Shape::Lower(count, size) => {
+            let mut full = vec![0.0; count * size * size];
+            let mut values = value.iter();
+            for one in full.chunks_exact_mut((size * size).max(1)) {
+                for j in 0..size {
+                    (j..size).zip(values.by_ref()).for_each(|(i, v)| one[i * size + j] = *v);
+                }
+            }
+            array(py, full, &[count, size, size])
+        }
+    }
+}
+
+/// The stored order of values that came flat, in NumPy's order, for a parameter.
+fn stored(path: &str, shape: Shape, given: Vec<f64>) -> PyResult<Vec<f64>> {
+    let len = match shape {
+        Shape::Scalar => 1,
+        Shape::Vector(n) => n,
+        Shape::Matrix(n, m) => n * m,
+        Shape::Lower(count, size) => count * size * size,
+    };
+    if given.len() != len {
+        // one number for all, or an error that the parameter words
+        return match given.len() {
+            1 => Ok(given),
+            found => Err(exception(Error::InvalidParameter {
+                path: path.into(),
+                reason: format!(
+                    "has {len} values, {found} were given; give all of them or one for all"
+                ),
+            })),
+        };
+    }
+    Ok(match shape {
+        Shape::Scalar | Shape::Vector(_) => given,
+        Shape::Matrix(n, m) => {
+            (0..m).flat_map(|j| (0..n).map(move |i| i * m + j)).map(|at| given[at]).collect()
+        }
+        Shape::Lower(count, size) => (0..count)
+            .flat_map(|l| {
+                (0..size).flat_map(move |j| (j..size).map(move |i| (l * size + i) * size + j))
+            })
+            .map(|at| given[at])
+            .collect(),
+    })
+}
+
+impl Model {
+    /// The model in a fitted one.
+    pub fn fitted(fitted: &sparsegp::fit::Fitted) -> Self {
+        let posterior = Some(Arc::new(fitted.posterior.clone()));
+        Self { held: Mutex::new(Held { model: fitted.model.clone(), posterior }) }
+    }
+
+    /// The lock is never held while waiting for the interpreter.
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A copy of the model, and its posterior if that is known.
+    fn copied(&self) -> (sparsegp::model::Model, Option<Arc<Posterior>>) {
+        let held = self.held();
+        (held.model.clone(), held.posterior.clone())
+    }
+
+    /// Puts a changed model in place.
+    fn replace(&self, model: sparsegp::model::Model) {
+        *self.held() = Held { model, posterior: None };
+    }
+
+    fn known(&self) -> PyResult<Arc<Posterior>> {
+        self.held().posterior.clone().ok_or_else(|| {
+            exception(Error::Invalid("the model is not conditioned: call `condition` first".into()))
+        })
+    }
+
+    /// Means and such of every row, made in parts.
+    fn by_parts<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Array2<'py>,
+        extra: Option<&Array1<'py>>,
+        predict: impl Fn(&Posterior, MatRef<'_, f64>, &[f64]) -> sparsegp::Result<(Mat<f64>, Mat<f64>)>
+        + Sync
+        + Send,
+        columns: impl Fn(&Posterior) -> usize,
+    ) -> PyResult<Pair<'py>> {
+        let posterior = self.known()?;
+        let (x, extra) = (Matrix::of(x), vector(extra));
+        let rows = x.as_ref().nrows();
+        if !extra.is_empty() && extra.len() != rows {
+            let text = format!("{} further numbers for {rows} rows", extra.len());
+            return Err(exception(Error::Invalid(text)));
+        }
+        let columns = columns(&posterior);
+        let (mean, variance) = unlocked(py, || {
+            let parts = in_parts(x.as_ref(), |start, rows| {
+                let own = if extra.is_empty() { &[] } else { &extra[start..start + rows.nrows()] };
+                predict(&posterior, rows, own)
+            })?;
+            let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+            Ok((stacked(&means, rows, columns), stacked(&variances, rows, columns)))
+        })?;
+        Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
+    }
+}
+
+/// Where a parameter of this path is.
+fn find<'a>(model: &'a mut sparsegp::model::Model, path: &str) -> PyResult<&'a mut Param> {
+    let names: Vec<String> = model.params().into_iter().map(|(name, _)| name).collect();
+    let Some((_, param)) = model.params_mut().into_iter().find(|(name, _)| name == path) else {
+        let nearest = sparsegp::error::nearest(path, names.iter().map(String::as_str));
+        let error = Error::UnknownParameter { path: path.into(), nearest };
+        return Err(PyKeyError::new_err(error.to_string()));
+    };
+    Ok(param)
+}
+
+#[pymethods]
+impl Model {
+    #[new]
+    #[pyo3(signature = (spec, points=None, q_mu=None, q_sqrt=None))]
+    fn new(
+        spec: &str,
+        points: Option<Vec<Array2<'_>>>,
+        q_mu: Option<Array2<'_>>,
+        q_sqrt: Option<PyReadonlyArray3<'_, f64>>,
+    ) -> PyResult<Self> {
+        let spec: Spec = read_json(spec)?;
+        let likelihood = registry::likelihood(&spec.likelihood)?;
+        let latents = likelihood.latents() * spec.outputs;
+        let kernels = spec
+            .kernels
+            .iter()
+            .map(|json| registry::kernel(json, spec.inputs))
+            .collect::<PyResult<Vec<_>>>()?;
+        let entry = methods::find(&spec.method).map_err(exception)?;
+        let points: Vec<Mat<f64>> = points.unwrap_or_default().iter().map(owned).collect();
+        for z in &points {
+            if z.ncols() != spec.inputs || z.nrows() == 0 {
+                return Err(exception(Error::Shape {
+                    what: "inducing points".into(),
+                    expected: format!("at least one row of {} columns", spec.inputs),
+                    found: format!("{}×{}", z.nrows(), z.ncols()),
+                }));
+            }
+        }
+        if entry.method.is_sparse() && points.is_empty() {
+            let text = format!("method `{}` needs inducing points", entry.name);
+            return Err(exception(Error::Invalid(text)));
+        }
+        let m = points.first().map_or(0, Mat::nrows);
+        let tying = spec.tying.as_deref().map(tying).transpose()?.unwrap_or(FULL);
+        let q = if entry.method.full_sites().is_some() {
+            Some(Variational::sites(spec.rows, latents, sparsegp::variational::Tying::Untied))
+        } else if let Some(method) = entry.method.uncollapsed() {
+            let mut q = match (method.sites, &q_mu, &q_sqrt) {
+                (true, ..) => {
+                    let untied = tying == sparsegp::variational::Tying::Untied;
+                    Variational::sites(if untied { spec.rows } else { m }, latents, tying)
+                }
+                (false, None, None) if spec.whiten => Variational::prior(m, latents, spec.diagonal),
+                (false, mu, root) => {
+                    let mu = mu.as_ref().map_or_else(|| Mat::zeros(m, latents), owned);
+                    let roots = match root {
+                        Some(root) => matrices(root),
+                        None => identities(m, latents, spec.diagonal),
+                    };
+                    Variational::new(mu.as_ref(), &roots, spec.diagonal, spec.whiten)
+                        .map_err(exception)?
+                }
+            };
+            if q.points() != m && !method.sites || q.latents() != latents {
+                return Err(exception(Error::Shape {
+                    what: "q_mu".into(),
+                    expected: format!("{m}×{latents}"),
+                    found: format!("{}×{}", q.points(), q.latents()),
+                }));
+            }
+            if method.bound.has_factors() {
+                q = q.with_factors();
+            }
+            Some(q)
+        } else {
+            None
+        };
+        let model = sparsegp::model::Model {
+            kernels,
+            mean: means::from_json(&spec.mean, spec.inputs, latents).map_err(exception)?,
+            likelihood,
+            inducing: points.iter().map(|z| inducing_param(z.as_ref())).collect(),
+            q,
+            method: entry.method,
+            jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
+        };
+        entry.method.check(&model).map_err(exception)?;
+        Ok(Self { held: Mutex::new(Held { model, posterior: None }) })
+    }
+
+    /// Paths with what is to be told of each parameter, as JSON.
+    fn describe(&self) -> String {
+        let held = self.held();
+        let params: Vec<_> = held
+            .model
+            .params()
+            .into_iter()
+            .map(|(path, p)| {
+                json!({
+                    "path": path,
+                    "shape": p.shape().to_string(),
+                    "transform": p.transform().to_string(),
+                    "prior": p.prior,
+                    "frozen": p.frozen,
+                })
+            })
+            .collect();
+        json!({
+            "method": held.model.method.name(),
+            "likelihood": held.model.likelihood.name(),
+            "latents": held.model.likelihood.latents(),
+            "parameters": params,
+        })
+        .to_string()
+    }
+
+    /// A copy.
+    fn copy(&self) -> Self {
+        let (model, posterior) = self.copied();
+        Self { held: Mutex::new(Held { model, posterior }) }
+    }
+
+    /// Value of a parameter.
+    fn get<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (shape, value) = {
+            let mut held = self.held();
+            let param = find(&mut held.model, path)?;
+            (param.shape(), param.value().to_vec())
+        };
+        values(py, shape, &value)
+    }
+
+    /// Sets a parameter; the values are flat.
+    fn set(&self, path: &str, value: Array1<'_>) -> PyResult<()> {
+        let given = vector(Some(&value));
+        let mut held = self.held();
+        let param = find(&mut held.model, path)?;
+        let given = stored(path, param.shape(), given)?;
+        param.set(path, &given).map_err(exception)?;
+        held.posterior = None;
+        Ok(())
+    }
+
+    /// Freezes or frees all parameters of a group.
+    fn freeze(&self, pattern: &str, frozen: bool) -> PyResult<()> {
+        self.held().model.freeze(pattern, frozen).map_err(exception)
+    }
+
+    /// Gives a parameter a prior, as JSON, or takes it away.
+    #[pyo3(signature = (path, prior))]
+    fn set_prior(&self, path: &str, prior: Option<&str>) -> PyResult<()> {
+        let prior: Option<Prior> = prior.map(read_json).transpose()?;
+        if let Some(prior) = &prior {
+            let wrong = |reason| exception(Error::InvalidParameter { path: path.into(), reason });
+            prior.check().map_err(wrong)?;
+        }
+        find(&mut self.held().model, path)?.prior = prior;
+        Ok(())
+    }
+
+    /// Sum of the log densities of the priors.
+    fn log_prior(&self) -> f64 {
+        self.held().model.log_prior()
+    }
+
+    /// The objective at the present parameters, without priors, and, if `gradients`, its gradient with
+    /// respect to every constrained parameter, by path.
+    #[pyo3(signature = (x, y, *, weights=None, extra=None, population=None, gradients=true))]
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)]
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        weights: Option<Array1<'py>>,
+        extra: Option<Array1<'py>>,
+        population: Option<usize>,
+        gradients: bool,
+    ) -> PyResult<(f64, Option<Bound<'py, PyDict>>)> {
+        let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), population)?.source();
+        let (model, _) = self.copied();
+        if let (Some(method), false) = (model.method.uncollapsed(), gradients) {
+            let value = unlocked(py, || {
+                Ok(method.step(&model, &Cpu::default(), &*data, Want::Value)?.value)
+            })?;
+            return Ok((value, None));
+        }
+        let evaluation = unlocked(py, || model.evaluate(&Cpu::default(), &*data))?;
+        if !gradients {
+            return Ok((evaluation.value, None));
+        }
+        let all = PyDict::new(py);
+        let mut rest = &evaluation.gradient[..];
+        for (path, param) in model.params() {
+            let (own, tail) = rest.split_at(param.len());
+            rest = tail;
+            all.set_item(path, values(py, param.shape(), own)?)?;
+        }
+        Ok((evaluation.value, Some(all)))
+    }
+
+    /// An upper bound on the log evidence, of models with a collapsed bound.
+    fn upper_bound(&self, py: Python<'_>, x: Array2<'_>, y: Array2<'_>) -> PyResult<f64> {
+        let data = Data::new(&x, &y, None, None, None)?.source();
+        let (model, _) = self.copied();
+        unlocked(py, || Ok(methods::upper_bound(&model, &Cpu::default(), &*data)?.value))
+    }
+
+    /// Moves q by a natural-gradient step.
+    #[pyo3(signature = (x, y, rate, *, weights=None, extra=None, population=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn natural_gradient_step(
+        &self,
+        py: Python<'_>,
+        x: Array2<'_>,
+        y: Array2<'_>,
+        rate: f64,
+        weights: Option<Array1<'_>>,
+        extra: Option<Array1<'_>>,
+        population: Option<usize>,
+    ) -> PyResult<f64> {
+        if !(rate > 0.0 && rate <= 1.0) {
+            let text = format!("the step of q is {rate}; it must be above 0 and at most 1");
+            return Err(exception(Error::Invalid(text)));
+        }
+        let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), population)?.source();
+        let (mut model, _) = self.copied();
+        let value = unlocked(py, || {
+            if let Some(method) = model.method.full_sites() {
+                return method.step(&mut model, &*data, rate);
+            }
+            let method = model.method.uncollapsed().ok_or_else(|| {
+                Error::Invalid(format!("method `{}` has no q to move", model.method.name()))
+            })?;
+            let mut step = method.step(&model, &Cpu::default(), &*data, Want::Statistics)?;
+            step.natural(&mut model, rate)?;
+            Ok(step.value)
+        })?;
+        self.replace(model);
+        Ok(value)
+    }
+
+    /// Trains; `options` and the report are JSON. With a size of minibatches by Adam, else on all rows.
+    #[pyo3(signature = (x, y, options, *, weights=None, extra=None, population=None, callback=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn optimise(
+        &self,
+        py: Python<'_>,
+        x: Array2<'_>,
+        y: Array2<'_>,
+        options: &str,
+        weights: Option<Array1<'_>>,
+        extra: Option<Array1<'_>>,
+        population: Option<usize>,
+        callback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<(String, Option<Py<PyAny>>)> {
+        let options: Options = read_json(options)?;
+        let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), None)?.source();
+        let population = population.unwrap_or(data.rows());
+        let data = Sample { rows: data, population };
+        let (model, _) = self.copied();
+        let (whole, stochastic) = (options.whole()?, options.stochastic()?);
+        let size = options.batch_size();
+        let seed = options.seed();
+        let outcome = watched(py, callback.as_ref(), |engine, observer| {
+            let mut model = model;
+            let report = match size {
+                Some(size) => {
+                    let mut batches = data.batches(size.min(data.rows()), seed)?;
+                    let around = Surroundings::default();
+                    train_batches(&mut model, engine, &mut *batches, &stochastic, around, observer)?
+                }
+                None => train(&mut model, engine, &data, &whole, observer)?,
+            };
+            Ok((model, report))
+        })?;
+        let raised = outcome.exception.map(|e| e.into_value(py).into_any());
+        let Some((model, report)) = outcome.result else { return Ok(("null".into(), raised)) };
+        self.replace(model);
+        let report = serde_json::to_string(&report).map_err(|e| bug(&e.to_string()))?;
+        Ok((report, raised))
+    }
+
+    /// Whether the posterior is known.
+    #[getter]
+    fn is_conditioned(&self) -> bool {
+        self.held().posterior.is_some()
+    }
+
+    /// Finds the posterior at the present parameters; a q that is a parameter needs no data.
+    #[pyo3(signature = (x=None, y=None, *, weights=None, extra=None))]
+    fn condition(
+        &self,
+        py: Python<'_>,
+        x: Option<Array2<'_>>,
+        y: Option<Array2<'_>>,
+        weights: Option<Array1<'_>>,
+        extra: Option<Array1<'_>>,
+    ) -> PyResult<()> {
+        let (model, known) = self.copied();
+        if known.is_some() {
+            return Ok(());
+        }
+        let posterior = match (x, y) {
+            (Some(x), Some(y)) => {
+                let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), None)?.source();
+                unlocked(py, || {
+                    let mut model = model;
+                    if let Some(method) = model.method.uncollapsed() {
+                        method.tie(&mut model, &Cpu::default(), &*data)?;
+                    }
+                    model.posterior(&Cpu::default(), &*data)
+                })?
+            }
+            _ => unlocked(py, || Posterior::of_q(&model))?,
+        };
+        self.held().posterior = Some(Arc::new(posterior));
+        Ok(())
+    }
+
+    /// Means and variances of the latent functions.
+    fn predict_f<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
+        self.by_parts(py, &x, None, |p, x, _| p.predict_f(x), Posterior::latents)
+    }
+
+    /// Means N×L, and covariances L×N×N.
+    fn predict_f_full<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
+        let posterior = self.known()?;
+        let x = owned(&x);
+        let (mean, all) = unlocked(py, || posterior.predict_f_full(x.as_ref()))?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
+    }
+
+    /// Means and variances of observations.
+    #[pyo3(signature = (x, *, extra=None))]
+    fn predict_y<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Pair<'py>> {
+        self.by_parts(py, &x, extra.as_ref(), |p, x, e| p.predict_y(x, e), Posterior::outputs)
+    }
+
+    /// Log densities of the rows of targets.
+    #[pyo3(signature = (x, y, *, extra=None))]
+    fn predict_log_density<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let posterior = self.known()?;
+        let (x, y, extra) = (Matrix::of(&x), Matrix::of(&y), vector(extra.as_ref()));
+        let rows = x.as_ref().nrows();
+        if y.as_ref().nrows() != rows || !extra.is_empty() && extra.len() != rows {
+            let text = format!("{} targets for {rows} rows", y.as_ref().nrows());
+            return Err(exception(Error::Invalid(text)));
+        }
+        let parts = unlocked(py, || {
+            in_parts(x.as_ref(), |start, x| {
+                let y = y.as_ref().subrows(start, x.nrows());
+                let own = if extra.is_empty() { &[] } else { &extra[start..start + x.nrows()] };
+                posterior.predict_log_density(x, y, own)
+            })
+        })?;
+        array(py, parts.concat(), &[rows])
+    }
+
+    /// Joint draws of the latent functions, S×N×L.
+    fn predict_f_samples<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        samples: usize,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let posterior = self.known()?;
+        let x = owned(&x);
+        let draws = unlocked(py, || {
+            let mut rng = sparsegp::rng::stream(seed, "samples of latent functions");
+            posterior.sample_f(x.as_ref(), samples, &mut rng)
+        })?;
+        let draws: Vec<_> = draws.iter().map(|d| d.as_ref()).collect();
+        stack(py, &draws)
+    }
+
+    /// Whitened mean of q, M×L, and the lower roots of its whitened covariances, L×M×M (one where the
+    /// latent functions share it; none for exact inference).
+    fn q<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
+        let posterior = self.known()?;
+        Ok((matrix(py, posterior.q_mu())?, stack(py, &posterior.q_sqrt())?))
+    }
+
+    /// Mean and covariances of the inducing variables u; none for exact inference.
+    fn q_u<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
+        let posterior = self.known()?;
+        let Some((mean, all)) = unlocked(py, || Ok(posterior.q_u()))? else { return Ok(None) };
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        Ok(Some((matrix(py, mean.as_ref())?, stack(py, &all)?)))
+    }
+}
+
+/// How sites are tied unless something else is asked for.
+const FULL: sparsegp::variational::Tying = sparsegp::variational::Tying::Natural;
+
+/// Identity roots.
+fn identities(m: usize, latents: usize, diagonal: bool) -> Vec<Mat<f64>> {
+    match diagonal {
+        true => vec![Mat::from_fn(m, latents, |_, _| 1.0)],
+        false => vec![Mat::identity(m, m); latents],
+    }
+}

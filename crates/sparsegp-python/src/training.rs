@@ -1,0 +1,199 @@
+//! Options of a training as Python sends them.
+
+use crate::errors::exception;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use sparsegp::Error;
+use sparsegp::fit::{BatchOptions, FitOptions};
+use sparsegp::inducing::select::Selection;
+use sparsegp::linalg::Jitter;
+use sparsegp::optim::{AdamOptions, LbfgsOptions};
+use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
+use sparsegp::variational::Tying;
+use std::path::PathBuf;
+
+/// Everything has the library's default where it is not given.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Options {
+    kernel: Option<String>,
+    likelihood: Option<String>,
+    mean: Option<String>,
+    method: Option<String>,
+    inducing: Option<usize>,
+    selection: Option<String>,
+    seed: u64,
+    jitter: Option<f64>,
+    set: Vec<(String, Vec<f64>)>,
+    freeze: Vec<String>,
+    pilot: Option<usize>,
+    optimiser: Option<String>,
+    max_iterations: Option<usize>,
+    /// Relative change of the objective that counts as none.
+    tolerance: Option<f64>,
+    /// Whether all rows are seen at once.
+    full_batch: bool,
+    batch_size: Option<usize>,
+    epochs: Option<usize>,
+    learning_rate: Option<f64>,
+    last_rate: Option<f64>,
+    inducing_rate: Option<f64>,
+    /// 0 for Adam on q too.
+    natural_rate: Option<f64>,
+    patience: Option<usize>,
+    checkpoint: Option<PathBuf>,
+    diagonal: bool,
+    tying: Option<String>,
+    e_steps: Option<usize>,
+    m_steps: Option<usize>,
+}
+
+fn invalid(text: String) -> PyErr {
+    exception(Error::Invalid(text))
+}
+
+fn positive(name: &str, value: Option<f64>) -> PyResult<()> {
+    match value {
+        Some(v) if !(v > 0.0 && v.is_finite()) => {
+            Err(invalid(format!("{name} is {v}; it must be a positive number")))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl Options {
+    /// Refuses numbers that the library takes for granted.
+    fn check(&self) -> PyResult<()> {
+        positive("learning_rate", self.learning_rate)?;
+        positive("last_rate", self.last_rate)?;
+        positive("inducing_rate", self.inducing_rate)?;
+        if let Some(rate) = self.natural_rate.filter(|rate| !(0.0..=1.0).contains(rate)) {
+            return Err(invalid(format!("natural_rate is {rate}; it must be from 0 to 1")));
+        }
+        if let Some(jitter) = self.jitter.filter(|j| !(*j >= 0.0 && j.is_finite())) {
+            return Err(invalid(format!("jitter is {jitter}; it must be a number from 0")));
+        }
+        if self.batch_size == Some(0) {
+            return Err(invalid("batch_size is 0; it must be at least 1".into()));
+        }
+        Ok(())
+    }
+
+    /// Training by minibatches.
+    pub fn stochastic(&self) -> PyResult<StochasticOptions> {
+        self.check()?;
+        let default = StochasticOptions::default();
+        let learning_rate = self.learning_rate.unwrap_or(default.adam.learning_rate);
+        Ok(StochasticOptions {
+            epochs: self.epochs,
+            adam: AdamOptions { learning_rate, ..default.adam },
+            last_rate: self.last_rate.unwrap_or(default.last_rate),
+            inducing_rate: self.inducing_rate.unwrap_or(default.inducing_rate),
+            natural: self.natural_rate.map_or(default.natural, |rate| (rate > 0.0).then_some(rate)),
+            em: match (self.e_steps, self.m_steps) {
+                (None, None) => None,
+                (e, m) => Some((e.unwrap_or(1), m.unwrap_or(1))),
+            },
+            patience: self.patience.unwrap_or(default.patience),
+            ..default
+        })
+    }
+
+    /// Training on all rows at once.
+    pub fn whole(&self) -> PyResult<TrainOptions> {
+        self.check()?;
+        let default = TrainOptions::default();
+        let em = EmOptions::default();
+        let optimiser = match self.optimiser.as_deref() {
+            None | Some("lbfgs") => OptimiserKind::Lbfgs(match self.tolerance {
+                Some(objective_tolerance) => {
+                    LbfgsOptions { objective_tolerance, ..LbfgsOptions::default() }
+                }
+                None => LbfgsOptions::default(),
+            }),
+            Some("adam") => {
+                let learning_rate = self.learning_rate.unwrap_or(0.03);
+                OptimiserKind::Adam(AdamOptions { learning_rate, ..AdamOptions::default() })
+            }
+            Some(other) => {
+                return Err(invalid(format!(
+                    "optimizer is `{other}`; it must be `lbfgs` or `adam`"
+                )));
+            }
+        };
+        Ok(TrainOptions {
+            optimiser,
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            em: EmOptions {
+                e_steps: self.e_steps.unwrap_or(em.e_steps),
+                m_steps: self.m_steps.unwrap_or(em.m_steps),
+                rate: self.natural_rate.unwrap_or(em.rate),
+                ..em
+            },
+        })
+    }
+
+    /// For [`sparsegp::fit`].
+    pub fn fit_options(&self, points: Option<sparsegp::linalg::Mat<f64>>) -> PyResult<FitOptions> {
+        let default = FitOptions::default();
+        let selection = match (points, &self.selection) {
+            (Some(points), _) => Selection::Given(points),
+            (None, Some(name)) => name.parse().map_err(exception)?,
+            (None, None) => default.selection,
+        };
+        let batches = match self.full_batch {
+            true => None,
+            false => Some(BatchOptions {
+                size: self.batch_size.unwrap_or(BatchOptions::default().size),
+                training: self.stochastic()?,
+            }),
+        };
+        Ok(FitOptions {
+            kernel: self.kernel.clone().unwrap_or(default.kernel),
+            likelihood: self.likelihood.clone(),
+            mean: self.mean.clone(),
+            method: self.method.clone().unwrap_or(default.method),
+            inducing: self.inducing,
+            selection,
+            seed: self.seed,
+            jitter: self.jitter.map_or(default.jitter, Jitter::Relative),
+            set: self.set.clone(),
+            freeze: self.freeze.clone(),
+            pilot: self.pilot.unwrap_or(default.pilot),
+            train: self.whole()?,
+            batches,
+            checkpoint: self.checkpoint.clone(),
+            diagonal: self.diagonal,
+            tying: self.tying()?.unwrap_or(default.tying),
+        })
+    }
+
+    /// How sites are tied.
+    pub fn tying(&self) -> PyResult<Option<Tying>> {
+        self.tying.as_deref().map(tying).transpose()
+    }
+
+    /// Rows of a minibatch, if there are to be minibatches.
+    pub fn batch_size(&self) -> Option<usize> {
+        self.batch_size
+    }
+
+    /// The likelihood, if it is given.
+    pub fn likelihood(&self) -> Option<&str> {
+        self.likelihood.as_deref()
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// A tying by its name.
+pub fn tying(name: &str) -> PyResult<Tying> {
+    let found = Tying::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, tying)| *tying).ok_or_else(|| {
+        let known: Vec<&str> = Tying::ALL.iter().map(|(known, _)| *known).collect();
+        invalid(format!("tying is `{name}`; it must be one of {}", known.join(", ")))
+    })
+}

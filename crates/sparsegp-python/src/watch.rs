@@ -1,0 +1,160 @@
+//! Trainings that a person watches and may interrupt.
+//!
+//! The work is done on a thread of its own, which never needs the interpreter. The calling thread
+//! waits for what happens there, looks for signals (so that Ctrl-C acts at once, whatever is being
+//! computed), and calls back into Python.
+
+use crate::errors::{bug, exception};
+use crate::pool::pool;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use sparsegp::engine::Cpu;
+use sparsegp::train::{Event, Observer};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long a signal may wait.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+enum Message<T> {
+    Event(Value),
+    Done(sparsegp::Result<T>),
+}
+
+/// Sends what happens to the calling thread.
+struct Sending<'a, T> {
+    sender: Sender<Message<T>>,
+    stop: &'a AtomicBool,
+    /// When the last minibatch was told of.
+    last: Option<Instant>,
+    wanted: bool,
+}
+
+impl<T> Observer for Sending<'_, T> {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        let value = match event {
+            Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
+            Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
+            Event::Iteration(point) => Some(json!({
+                "event": "iteration",
+                "iteration": point.iteration,
+                "objective": point.objective,
+                "seconds": point.seconds,
+                "held_out": point.held_out,
+            })),
+            Event::Batch { epoch, batch, per_epoch, objective, seconds } => {
+                // there may be thousands a second
+                let due = self.last.is_none_or(|last| last.elapsed() > PATIENCE);
+                due.then(|| {
+                    self.last = Some(Instant::now());
+                    json!({
+                        "event": "batch",
+                        "epoch": epoch,
+                        "batch": batch,
+                        "batches": per_epoch,
+                        "objective": objective,
+                        "seconds": seconds,
+                    })
+                })
+            }
+        };
+        if let Some(value) = value.filter(|_| self.wanted) {
+            // nobody listens any more only where the training is ending anyway
+            let _ = self.sender.send(Message::Event(value));
+        }
+        if self.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What a watched work came to: its result, if it has any, and the exception that ended it, if any.
+pub struct Outcome<T> {
+    /// The result: after an interruption the best there was.
+    pub result: Option<T>,
+    /// What a signal or the callback raised, or the work's own error.
+    pub exception: Option<PyErr>,
+}
+
+/// Does some work on a thread of its own. Its engine and its observer end it when a signal arrives, or
+/// when `callback`, which gets every event as JSON, raises an exception or returns a true value.
+pub fn watched<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Cpu, &mut dyn Observer) -> sparsegp::Result<T> + Send,
+) -> PyResult<Outcome<T>> {
+    let pool = pool()?;
+    let stop = AtomicBool::new(false);
+    let now = Arc::new(AtomicBool::new(false));
+    let engine = Cpu::stopped_by(now.clone());
+    let (sender, receiver) = channel();
+    let mut raised = None;
+    let outcome = std::thread::scope(|scope| {
+        let observer =
+            Sending { sender: sender.clone(), stop: &stop, last: None, wanted: callback.is_some() };
+        let worker = move || {
+            let mut observer = observer;
+            let result = pool.install(|| work(&engine, &mut observer));
+            // the receiver is there as long as this thread
+            let _ = sender.send(Message::Done(result));
+        };
+        let handle = scope.spawn(worker);
+        let mut receiver = receiver;
+        loop {
+            let (back, message) = py.detach(move || wait(receiver));
+            receiver = back;
+            let signals = py.check_signals();
+            let called = match message {
+                Ok(Message::Done(result)) => {
+                    if let (Err(error), true) = (signals, raised.is_none()) {
+                        raised = Some(error);
+                    }
+                    return Some(result);
+                }
+                Ok(Message::Event(event)) => call(callback, &event),
+                Err(RecvTimeoutError::Timeout) => Ok(false),
+                Err(RecvTimeoutError::Disconnected) => {
+                    // it panicked; joined here, that does not go further
+                    let _ = handle.join();
+                    return None;
+                }
+            };
+            let asked = matches!(called, Ok(true));
+            if let Err(error) = signals.and(called) {
+                raised.get_or_insert(error);
+                now.store(true, Ordering::Relaxed);
+            }
+            if raised.is_some() || asked {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+    });
+    match outcome {
+        None => Err(bug("a training ended without a result")),
+        Some(Ok(result)) => Ok(Outcome { result: Some(result), exception: raised }),
+        Some(Err(error)) => Ok(Outcome {
+            result: None,
+            exception: Some(raised.unwrap_or_else(|| exception(error))),
+        }),
+    }
+}
+
+type Received<T> = Result<Message<T>, RecvTimeoutError>;
+
+fn wait<T>(receiver: Receiver<Message<T>>) -> (Receiver<Message<T>>, Received<T>) {
+    let message = receiver.recv_timeout(PATIENCE);
+    (receiver, message)
+}
+
+/// Whether the callback wants an end.
+fn call(callback: Option<&Bound<'_, PyAny>>, event: &Value) -> PyResult<bool> {
+    match callback {
+        Some(callback) => callback.call1((event.to_string(),))?.is_truthy(),
+        None => Ok(false),
+    }
+}
