@@ -96,11 +96,18 @@ fn method(
     }
     if !gaussian || dataset.extra_name.is_some() || (!wish && !dataset.source.is_plain()) {
         let few = dataset.source.rows() <= AUTO_EXACT;
-        return match args.batch_option().is_some() || args.diagonal {
+        if args.batch_option().is_some() || args.diagonal {
             // `auto` may see all rows at once
-            true => ("svgp".into(), "svgp".into(), None),
-            false => ("auto".into(), if few { "tsvgp" } else { "svgp" }.into(), None),
+            return ("svgp".into(), "svgp".into(), None);
+        }
+        let points = args.inducing.is_some() || args.inducing_from.is_some();
+        let (asked, method) = match (gaussian && few, wish) {
+            (true, false) if !points => ("auto", "exact"),
+            // exact inference has nothing of what was wished for
+            (true, true) => ("tsvgp", "tsvgp"),
+            _ => ("auto", if few { "tsvgp" } else { "svgp" }),
         };
+        return (asked.into(), method.into(), None);
     }
     if wish {
         let reason = "the tightest bound that has what was asked for".to_owned();

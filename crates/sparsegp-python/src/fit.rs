@@ -27,6 +27,9 @@ pub struct Columns {
     classes: Option<Vec<String>>,
     #[serde(default = "yes")]
     standardise: bool,
+    /// Whether equal rows are made one: see [`Loaded::merged`].
+    #[serde(default)]
+    merge: bool,
 }
 
 fn yes() -> bool {
@@ -121,8 +124,11 @@ pub fn fit(
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
     let columns: Columns = read_json(columns)?;
-    let standardise = columns.standardise;
-    let data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
+    let (standardise, merge) = (columns.standardise, columns.merge);
+    let mut data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
+    if merge {
+        data = data.merged();
+    }
     let scaling = scaling(&options, data.classes.as_ref(), standardise)?;
     let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
     if let Some((x, y)) = &held_out {
@@ -236,6 +242,7 @@ pub fn go_on(
         extra: own.extra_name.clone(),
         classes: None,
         standardise: true,
+        merge: false,
     };
     let mut data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
     data.classes.clone_from(&own.classes);

@@ -11,6 +11,7 @@
 //! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for exact inference and `tvgp` only |
+//! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 
 use crate::atomic::write_atomically;
 use crate::data::{Classes, Scaler};
@@ -18,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::kernels::{self, Inputs, Tape};
 use crate::likelihoods;
-use crate::linalg::{Cholesky, Jitter, Mat, MatRef};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use crate::means;
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
@@ -66,6 +67,9 @@ struct Header {
     target_mean: Vec<f64>,
     target_variance: Vec<f64>,
     rows: usize,
+    /// Sum of the weights of the rows, where they have weights.
+    #[serde(default)]
+    total_weight: Option<f64>,
     seed: u64,
     report: Option<TrainReport>,
     warnings: Vec<String>,
@@ -205,6 +209,7 @@ fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Resul
         target_mean: fitted.target_mean.clone(),
         target_variance: fitted.target_variance.clone(),
         rows: fitted.rows,
+        total_weight: fitted.total_weight,
         seed: fitted.seed,
         report: fitted.report.clone(),
         warnings: fitted.warnings.clone(),
@@ -226,6 +231,10 @@ fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Resul
         match fitted.posterior.q_sqrt().first() {
             Some(root) => matrix("q.sqrt", *root),
             None => matrix("posterior.inputs", fitted.posterior.points()),
+        }
+        let noise = fitted.posterior.row_noise();
+        if !noise.is_empty() {
+            matrix("posterior.noise", MatRef::from_column_major_slice(noise, noise.len(), 1));
         }
     }
     let mut views = tensors
@@ -409,6 +418,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         target_mean: header.target_mean,
         target_variance: header.target_variance,
         rows: header.rows,
+        total_weight: header.total_weight,
         seed: header.seed,
         reason: header.reason,
         report: header.report,
@@ -494,6 +504,7 @@ fn posterior(
     }
     let mut k = Mat::zeros(m, m);
     model.kernel().evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+    let mut row_noise = Vec::new();
     let root = if sparse {
         let root = tensors.matrix("q.sqrt")?;
         if root.nrows() != m || root.ncols() != m {
@@ -501,11 +512,19 @@ fn posterior(
         }
         Some(root)
     } else {
+        row_noise = match tensors.0.names().contains(&"posterior.noise") {
+            true => column(tensors.matrix("posterior.noise")?.as_ref(), 0).to_vec(),
+            false => Vec::new(),
+        };
+        if !row_noise.is_empty() && row_noise.len() != m {
+            return Err(foreign("tensor `posterior.noise` does not fit the inputs"));
+        }
+        let common = model.gaussian()?.variance.scalar();
         for i in 0..m {
-            k[(i, i)] += model.gaussian()?.variance.scalar();
+            k[(i, i)] += row_noise.get(i).copied().unwrap_or(common);
         }
         None
     };
     let factor = Cholesky::new(k.as_ref(), Jitter::Absolute(jitter), "Kuu")?;
-    Ok(Posterior::new(model, points, factor, q_mu, root))
+    Ok(Posterior::new(model, points, factor, q_mu, root).with_row_noise(row_noise))
 }

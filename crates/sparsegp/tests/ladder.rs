@@ -11,6 +11,8 @@ mod order;
 mod posterior;
 #[path = "ladder/problem.rs"]
 mod problem;
+#[path = "ladder/rows.rs"]
+mod rows;
 #[path = "common/streamed.rs"]
 mod streamed;
 #[path = "ladder/sums.rs"]

@@ -299,8 +299,8 @@ def _of(entries: dict[str, Any]) -> Kernel:
         if kind in entry["aliases"]:
             kind = entry["name"]
     if kind not in _CLASSES:
-        known = ", ".join(_CLASSES)
-        raise ValueError(f"unknown kernel `{kind}`; known: {known}")
+        _core.Kernel(json.dumps({"type": kind}), 1)  # the core names the nearest
+        raise ValueError(f"the kernel `{kind}` has no class here")
     if "kernels" in entries:
         entries["kernels"] = tuple(_of(part) for part in entries["kernels"])
     cls = _CLASSES[kind]

@@ -339,7 +339,7 @@ class _Other(Likelihood):
     """A likelihood by a specification that its class has no argument for."""
 
     def __init__(self, entries: dict[str, Any]) -> None:
-        super().__init__(entries=entries)
+        super().__init__(entries=entries, _type=str(entries["type"]))
 
     def to_dict(self) -> dict[str, Any]:
         return dict(self.entries)  # type: ignore[attr-defined,no-any-return]

@@ -87,6 +87,62 @@ impl Loaded {
         })
     }
 
+    /// The same rows with those that are equal in everything (inputs, targets, further number) made into one
+    /// of their weights' sum, rows of weight 0 left out, and the rest sorted: what counts as the same
+    /// observations is the same table then, to the bit. Where every weight is 1 afterwards there are none.
+    /// Rows keep the index of the first of them. Text columns are not looked at.
+    #[must_use]
+    pub fn merged(&self) -> Loaded {
+        let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
+        let mut order: Vec<usize> = (0..self.x.nrows()).filter(|i| weight(*i) != 0.0).collect();
+        let compare = |a: usize, b: usize| {
+            let cells = |i: usize| {
+                let x = (0..self.x.ncols()).map(move |j| self.x[(i, j)]);
+                let y = (0..self.y.ncols()).map(move |j| self.y[(i, j)]);
+                // Adding 0 turns −0 into 0.
+                x.chain(y).chain(self.extra.get(i).copied()).map(|v| v + 0.0)
+            };
+            let mut pairs = cells(a).zip(cells(b)).map(|(a, b)| a.total_cmp(&b));
+            pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        };
+        order.sort_by(|a, b| compare(*a, *b));
+        let mut kept: Vec<usize> = Vec::with_capacity(order.len());
+        let mut weights: Vec<f64> = Vec::with_capacity(order.len());
+        for i in order {
+            match (kept.last(), weights.last_mut()) {
+                (Some(last), Some(sum)) if compare(*last, i).is_eq() => *sum += weight(i),
+                _ => {
+                    kept.push(i);
+                    weights.push(weight(i));
+                }
+            }
+        }
+        if weights.iter().all(|w| *w == 1.0) {
+            weights.clear();
+        }
+        let pick = |mat: &Mat<f64>| Mat::from_fn(kept.len(), mat.ncols(), |i, j| mat[(kept[i], j)]);
+        Loaded {
+            x: pick(&self.x),
+            y: pick(&self.y),
+            weight_name: (!weights.is_empty())
+                .then(|| self.weight_name.clone().unwrap_or_else(|| "weight".into())),
+            weights,
+            extra: kept.iter().filter_map(|i| self.extra.get(*i)).copied().collect(),
+            ids: self
+                .ids
+                .iter()
+                .map(|texts| kept.iter().map(|&i| texts[i].clone()).collect())
+                .collect(),
+            rows: kept.iter().map(|&i| self.rows[i]).collect(),
+            input_names: self.input_names.clone(),
+            target_names: self.target_names.clone(),
+            extra_name: self.extra_name.clone(),
+            classes: self.classes.clone(),
+            id_names: self.id_names.clone(),
+            dropped: self.dropped,
+        }
+    }
+
     /// The numbers as a [`Source`](super::Source).
     pub fn into_source(self) -> InMemory {
         InMemory { x: self.x, y: self.y, weights: self.weights, extra: self.extra }
@@ -106,4 +162,42 @@ pub fn duplicate_rows(x: MatRef<'_, f64>) -> usize {
     let mut order: Vec<usize> = (0..x.nrows()).collect();
     order.sort_unstable_by(compare);
     order.windows(2).filter(|pair| compare(&pair[0], &pair[1]).is_eq()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(cells: &[[f64; 3]], weights: &[f64]) -> Loaded {
+        Loaded {
+            x: Mat::from_fn(cells.len(), 2, |i, j| cells[i][j]),
+            y: Mat::from_fn(cells.len(), 1, |i, _| cells[i][2]),
+            weights: weights.to_vec(),
+            extra: Vec::new(),
+            ids: Vec::new(),
+            input_names: vec!["a".into(), "b".into()],
+            target_names: vec!["y".into()],
+            weight_name: None,
+            extra_name: None,
+            classes: None,
+            id_names: Vec::new(),
+            rows: (0..cells.len()).collect(),
+            dropped: 0,
+        }
+    }
+
+    #[test]
+    fn repeated_rows_and_weights_come_to_the_same_table() {
+        let (p, q, r, s) = ([1.0, 2.0, 0.3], [1.0, 2.0, 0.4], [-0.0, 5.0, 1.0], [9.0, 9.0, 9.0]);
+        let weighted = loaded(&[q, p, s, r], &[2.0, 3.0, 0.0, 1.0]).merged();
+        let repeated = loaded(&[p, [0.0, 5.0, 1.0], q, p, q, p], &[]).merged();
+        for own in [&weighted, &repeated] {
+            assert_eq!(own.weights, [1.0, 3.0, 2.0]);
+            assert_eq!(own.weight_name.as_deref(), Some("weight"));
+        }
+        assert_eq!((weighted.x, weighted.y), (repeated.x, repeated.y));
+        let plain = loaded(&[q, p, p], &[1.0, 0.5, 0.5]).merged();
+        assert!(plain.weights.is_empty() && plain.weight_name.is_none());
+        assert_eq!(plain.rows, [1, 0]);
+    }
 }

@@ -82,6 +82,8 @@ pub struct Dataset {
     pub target_names: Vec<String>,
     /// Name of the column of weights.
     pub weight_name: Option<String>,
+    /// Sum of the weights of the rows, where they have weights.
+    pub total_weight: Option<f64>,
     /// Name of the column of further numbers.
     pub extra_name: Option<String>,
     /// The labels whose codes the target holds, if it is a label.
@@ -237,8 +239,20 @@ impl Dataset {
         for index in statistics.constant_targets() {
             warnings.push(format!("target column `{}` is constant", target_names[index]));
         }
+        let total_weight = match weight {
+            None => None,
+            Some(_) => {
+                let mut sum = 0.0;
+                source.for_each_chunk(1 << 14, &mut |rows| {
+                    sum += rows.weights.iter().sum::<f64>();
+                    Ok(())
+                })?;
+                Some(sum)
+            }
+        };
         let (target_mean, target_variance) = statistics.target_mean_and_variance();
         Ok(Self {
+            total_weight,
             source,
             scaler,
             input_names,

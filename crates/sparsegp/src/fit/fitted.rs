@@ -47,6 +47,8 @@ pub struct Fitted {
     pub target_variance: Vec<f64>,
     /// Training rows.
     pub rows: usize,
+    /// Sum of the weights of the training rows, where they have weights.
+    pub total_weight: Option<f64>,
     /// The seed.
     pub seed: u64,
     /// Why this method, in a sentence.
@@ -72,6 +74,7 @@ pub(super) struct Origin {
     target_mean: Vec<f64>,
     target_variance: Vec<f64>,
     pub(super) rows: usize,
+    pub(super) total_weight: Option<f64>,
     seed: u64,
     reason: String,
     pub(super) warnings: Vec<String>,
@@ -89,6 +92,7 @@ impl Origin {
             target_mean: dataset.target_mean.clone(),
             target_variance: dataset.target_variance.clone(),
             rows: dataset.source.rows(),
+            total_weight: dataset.total_weight,
             seed,
             reason,
             warnings,
@@ -113,6 +117,7 @@ impl Origin {
             target_mean: self.target_mean,
             target_variance: self.target_variance,
             rows: self.rows,
+            total_weight: self.total_weight,
             seed: self.seed,
             reason: self.reason,
             report,
@@ -135,6 +140,7 @@ impl Fitted {
             target_mean: self.target_mean,
             target_variance: self.target_variance,
             rows: self.rows,
+            total_weight: self.total_weight,
             seed: self.seed,
             reason: self.reason,
             warnings: self.warnings,
@@ -146,7 +152,8 @@ impl Fitted {
     /// Jacobian of standardisation. Log priors, where there are any, are part of it.
     pub fn objective(&self) -> Option<f64> {
         let report = self.report.as_ref()?;
-        Some(report.objective + self.rows as f64 * self.scaler.log_jacobian())
+        let rows = self.total_weight.unwrap_or(self.rows as f64);
+        Some(report.objective + rows * self.scaler.log_jacobian())
     }
 }
 

@@ -153,6 +153,7 @@ pub fn go_on(
     checkpoint::same_columns(&fitted, dataset)?;
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.source.rows();
+    origin.total_weight = dataset.total_weight;
     origin.warnings = dataset.warnings.clone();
     if model.method.full_sites().is_some() {
         // sites are of their rows

@@ -20,12 +20,13 @@ use crate::variational::{Tying, Variational};
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
 
-/// Picks the method and the number of inducing points, and says why. `plain` data have Gaussian noise, all
-/// targets, and rows without weights and such.
+/// Picks the method and the number of inducing points, and says why. `gaussian` data have Gaussian noise and
+/// all targets; `plain` ones moreover rows without weights and noise variances.
 fn choose(
     options: &FitOptions,
     n: usize,
     plain: bool,
+    gaussian: bool,
     whole: bool,
 ) -> Result<(&'static methods::Entry, usize, String)> {
     let given = match &options.selection {
@@ -41,6 +42,11 @@ fn choose(
         let wanted = if entry.method.uncollapsed().is_some() { trained } else { wanted };
         return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
     }
+    let few = n <= AUTO_EXACT && asked.is_none();
+    if gaussian && few && (plain || whole) {
+        let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
+        return Ok((methods::find("exact")?, 0, reason));
+    }
     if !plain && whole {
         let reason = format!(
             "the likelihood, weights or missing targets call for it, with {} inducing points; {n} rows are \
@@ -55,10 +61,6 @@ fn choose(
             trained.min(n)
         );
         return Ok((methods::find("svgp")?, trained, reason));
-    }
-    if n <= AUTO_EXACT && asked.is_none() {
-        let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
-        return Ok((methods::find("exact")?, 0, reason));
     }
     let entry = methods::find("titsias2025")?;
     let reason = if n <= AUTO_EXACT {
@@ -316,8 +318,9 @@ pub fn prepare(
         )));
     }
     let missing = check_targets(dataset, &*likelihood)?;
-    let plain = likelihood.as_gaussian().is_some() && data.is_plain() && missing == 0;
-    let (entry, wanted, reason) = choose(options, n, plain, whole(dataset, options))?;
+    let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
+    let plain = gaussian && data.is_plain();
+    let (entry, wanted, reason) = choose(options, n, plain, gaussian, whole(dataset, options))?;
     let sample = sample_rows(data, SAMPLE, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);

@@ -313,3 +313,21 @@ fn mistakes_are_named_with_what_would_be_right() {
         assert!(sentence.contains(expected), "{spec}: {sentence}");
     }
 }
+
+/// Six inputs are enough for distances by products; lengthscales far below most distances, and pairs of
+/// points that differ by one of them in one input: ϱ² = 1 among norms of 10¹⁴.
+#[test]
+fn near_points_far_from_the_centre_keep_their_distance() {
+    let spec = "rbf(variance=1.7, lengthscales=[3e-7, 2e-7, 2.0, 2.0, 2.0, 2.0])";
+    let k = parse(spec, Inputs::unnamed(6)).unwrap();
+    let far = wave(12, 6, 1.1);
+    let x = Mat::from_fn(24, 6, |i, q| {
+        far[(i / 2, q)] + if q == 0 { 3e-7 * (i % 2) as f64 } else { 0.0 }
+    });
+    let own = value(&*k, x.as_ref(), None);
+    // the difference of two rounded numbers near 1 is 3·10⁻⁷ to 2⁻⁵³/3·10⁻⁷ ≈ 4·10⁻¹⁰
+    let expected = 1.7 * (-0.5_f64).exp();
+    for i in (0..24).step_by(2) {
+        assert!((own[(i + 1, i)] - expected).abs() < 1e-8, "{} {expected}", own[(i + 1, i)]);
+    }
+}

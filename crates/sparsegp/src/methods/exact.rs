@@ -2,9 +2,13 @@
 //!
 //! With G = K + σ²I and α = G⁻¹(Y − m(X)): F = −½{PN log 2π + P log|G| + tr (Y − m)ᵀα},
 //! K̄ = ½(ααᵀ − P G⁻¹), ∂F/∂σ² = tr K̄, ∂F/∂m(xᵢ) = αᵢ.
+//!
+//! A row of weight w and known noise variance e has the term N(y; f, s)ʷ, s = σ² + e, which is N(y; f, s/w)
+//! times (2πs)^{(1−w)/2} w^{−½}: the diagonal of G gets s/w instead of σ², F gets the logarithms of the
+//! factors. A row of weight 0 is no row.
 
-use super::{Diagnostics, Evaluation, Method, collect};
-use crate::data::Source;
+use super::{Diagnostics, Evaluation, Method};
+use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
@@ -20,6 +24,7 @@ pub const MOST_ROWS: usize = 32_768;
 
 struct Factored {
     x: Mat<f64>,
+    noise: Noise,
     residual: Mat<f64>,
     k: Mat<f64>,
     tape: Tape,
@@ -35,23 +40,93 @@ fn factor(model: &Model, data: &dyn Source, tape: Tape) -> Result<Factored> {
             (data.rows() as f64).powi(2) * 8.0 / (1u64 << 30) as f64
         )));
     }
-    let noise = model.gaussian()?.variance.scalar();
-    super::plain_rows(model, data)?;
-    let (x, y) = collect(data)?;
+    let variance = model.gaussian()?.variance.scalar();
+    let rows = weighty(super::collect(data)?);
+    let noise = Noise::new(variance, &rows);
+    let (x, y) = (rows.x, rows.y);
     let n = x.nrows();
     let mut tape = tape;
     let mut k = Mat::zeros(n, n);
     model.kernel().evaluate(x.as_ref(), None, k.as_mut(), &mut tape);
     let mut g = k.clone();
     for i in 0..n {
-        g[(i, i)] += noise;
+        g[(i, i)] += noise.of(i);
     }
     // K + σ²I rarely needs help: the ladder starts at nothing
     let factor = Cholesky::new(g.as_ref(), Jitter::Relative(0.0), "K + σ²I")?;
     let mut residual = Mat::zeros(n, y.ncols());
     model.mean.evaluate(x.as_ref(), residual.as_mut());
     let residual = y - residual;
-    Ok(Factored { x, residual, k, tape, factor })
+    Ok(Factored { x, noise, residual, k, tape, factor })
+}
+
+/// The rows whose weight is not 0.
+fn weighty(rows: InMemory) -> InMemory {
+    if rows.weights.iter().all(|w| *w != 0.0) {
+        return rows;
+    }
+    let kept: Vec<usize> = (0..rows.weights.len()).filter(|i| rows.weights[*i] != 0.0).collect();
+    let pick = |a: &Mat<f64>| Mat::from_fn(kept.len(), a.ncols(), |i, j| a[(kept[i], j)]);
+    let part = |v: &[f64]| kept.iter().filter_map(|i| v.get(*i)).copied().collect();
+    InMemory {
+        x: pick(&rows.x),
+        y: pick(&rows.y),
+        weights: part(&rows.weights),
+        extra: part(&rows.extra),
+    }
+}
+
+/// Variances of the noise of the rows.
+enum Noise {
+    /// σ² for all of them.
+    Common(f64),
+    /// s and w of every row.
+    Rows(Vec<(f64, f64)>),
+}
+
+impl Noise {
+    fn new(variance: f64, rows: &InMemory) -> Self {
+        if rows.is_plain() {
+            return Self::Common(variance);
+        }
+        let weight = |i: usize| rows.weights.get(i).copied().unwrap_or(1.0);
+        let known = |i: usize| rows.extra.get(i).copied().unwrap_or(0.0);
+        Self::Rows((0..rows.x.nrows()).map(|i| (variance + known(i), weight(i))).collect())
+    }
+
+    fn of(&self, row: usize) -> f64 {
+        match self {
+            Self::Common(variance) => *variance,
+            Self::Rows(rows) => rows[row].0 / rows[row].1,
+        }
+    }
+
+    /// Log of the factors beside the Gaussian densities of one target column, and its slope in σ².
+    fn factors(&self) -> (f64, f64) {
+        let Self::Rows(rows) = self else { return (0.0, 0.0) };
+        let value = |(s, w): &(f64, f64)| {
+            0.5 * (1.0 - w) * (2.0 * std::f64::consts::PI * s).ln() - 0.5 * w.ln()
+        };
+        let slope = |(s, w): &(f64, f64)| 0.5 * (1.0 - w) / s;
+        (rows.iter().map(value).sum(), rows.iter().map(slope).sum())
+    }
+
+    /// ∂F/∂σ² from the slopes on the diagonal.
+    fn pull(&self, k_bar: &Mat<f64>) -> f64 {
+        let diagonal = (0..k_bar.nrows()).map(|i| k_bar[(i, i)]);
+        match self {
+            Self::Common(_) => diagonal.sum(),
+            Self::Rows(rows) => diagonal.zip(rows).map(|(slope, (_, w))| slope / w).sum(),
+        }
+    }
+
+    /// What the posterior must know of the rows beside σ².
+    fn of_rows(&self) -> Vec<f64> {
+        match self {
+            Self::Common(_) => Vec::new(),
+            Self::Rows(rows) => rows.iter().map(|(s, w)| s / w).collect(),
+        }
+    }
 }
 
 impl Method for Exact {
@@ -68,12 +143,15 @@ impl Method for Exact {
     }
 
     fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
-        let Factored { x, residual, k, mut tape, factor } = factor(model, data, Tape::recording())?;
+        let Factored { x, noise, residual, k, mut tape, factor } =
+            factor(model, data, Tape::recording())?;
         let (n, p) = (x.nrows(), residual.ncols());
         let alpha = factor.solve(residual.as_ref());
-        let value = -0.5
-            * (p as f64 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + factor.log_det())
-                + dot(residual.as_ref(), alpha.as_ref()));
+        let (factors, factors_slope) = noise.factors();
+        let value = p as f64 * factors
+            - 0.5
+                * (p as f64 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + factor.log_det())
+                    + dot(residual.as_ref(), alpha.as_ref()));
         let mut k_bar = factor.inverse();
         for j in 0..n {
             k_bar.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= -0.5 * p as f64);
@@ -81,21 +159,21 @@ impl Method for Exact {
         let par = par_for(n);
         gemm(k_bar.as_mut(), Accum::Add, alpha.as_ref(), alpha.transpose(), 0.5, par);
         factor.pull_jitter(&mut k_bar);
-        let noise: f64 = (0..n).map(|i| k_bar[(i, i)]).sum();
+        let noise_bar = noise.pull(&k_bar) + p as f64 * factors_slope;
         let mut gradient = vec![0.0; model.num_params()];
         let parts = model.parts_of(&mut gradient);
         let mut sinks = Cotangents { params: parts.kernel, x: None, z: None };
         model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), &mut tape, &mut sinks);
         model.mean.vjp(x.as_ref(), alpha.as_ref(), parts.mean);
-        parts.likelihood[0] = noise;
+        parts.likelihood[0] = noise_bar;
         let diagnostics = Diagnostics { jitter: factor.jitter, ..Diagnostics::default() };
         Ok(Evaluation { value, gradient, diagnostics })
     }
 
     fn posterior(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Posterior> {
-        let Factored { x, mut residual, factor, .. } = factor(model, data, Tape::off())?;
+        let Factored { x, noise, mut residual, factor, .. } = factor(model, data, Tape::off())?;
         let par = par_for(x.nrows());
         solve_lower(factor.l.as_ref(), residual.as_mut(), par);
-        Ok(Posterior::new(model, x, factor, residual, None))
+        Ok(Posterior::new(model, x, factor, residual, None).with_row_noise(noise.of_rows()))
     }
 }

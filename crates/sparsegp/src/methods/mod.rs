@@ -12,7 +12,7 @@ pub use exact::Exact;
 pub use tvgp::Tvgp;
 pub use uncollapsed::{Step, Uncollapsed};
 
-use crate::data::Source;
+use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
 use crate::linalg::Mat;
@@ -214,20 +214,23 @@ pub(crate) fn plain_rows(model: &Model, data: &dyn Source) -> Result<()> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "method `{}` knows neither weights nor exposures, trials or noise variances of rows; use `svgp`",
+        "method `{}` knows neither weights nor noise variances of rows; use `svgp`, or `exact` for few rows",
         model.method.name()
     )))
 }
 
 /// All rows of a data set in memory.
-pub(crate) fn collect(data: &dyn Source) -> Result<(Mat<f64>, Mat<f64>)> {
-    let mut x = Mat::zeros(data.rows(), data.inputs());
-    let mut y = Mat::zeros(data.rows(), data.outputs());
+pub(crate) fn collect(data: &dyn Source) -> Result<InMemory> {
+    let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
+    let (x, y) = (Mat::zeros(n, d), Mat::zeros(n, p));
+    let mut all = InMemory { x, y, weights: Vec::new(), extra: Vec::new() };
     data.for_each_chunk(usize::MAX, &mut |rows| {
         let n = rows.x.nrows();
-        x.as_mut().subrows_mut(rows.start, n).copy_from(rows.x);
-        y.as_mut().subrows_mut(rows.start, n).copy_from(rows.y);
+        all.x.as_mut().subrows_mut(rows.start, n).copy_from(rows.x);
+        all.y.as_mut().subrows_mut(rows.start, n).copy_from(rows.y);
+        all.weights.extend_from_slice(rows.weights);
+        all.extra.extend_from_slice(rows.extra);
         Ok(())
     })?;
-    Ok((x, y))
+    Ok(all)
 }

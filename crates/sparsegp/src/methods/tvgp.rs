@@ -128,14 +128,7 @@ fn rows_of(data: &dyn Source) -> Result<InMemory> {
             (data.rows() as f64).powi(2) * 8.0 / (1u64 << 30) as f64
         )));
     }
-    let (x, y) = super::collect(data)?;
-    let mut rows = InMemory::new(x, y)?;
-    data.for_each_chunk(usize::MAX, &mut |chunk| {
-        rows.weights.extend_from_slice(chunk.weights);
-        rows.extra.extend_from_slice(chunk.extra);
-        Ok(())
-    })?;
-    Ok(rows)
+    super::collect(data)
 }
 
 /// The sites of a model.
@@ -332,6 +325,6 @@ impl Method for Tvgp {
     }
 
     fn posterior(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Posterior> {
-        self.posterior_at(model, &super::collect(data)?.0)
+        self.posterior_at(model, &super::collect(data)?.x)
     }
 }

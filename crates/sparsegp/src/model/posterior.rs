@@ -59,6 +59,8 @@ pub struct Posterior {
     processes: Vec<Process>,
     /// Whitened means, M×L.
     q_mu: Mat<f64>,
+    /// Variances of the noise of the rows of exact inference, where they differ; else empty.
+    row_noise: Vec<f64>,
 }
 
 /// Latent functions that share covariance function and points.
@@ -165,7 +167,20 @@ impl Posterior {
     }
 
     fn assemble(model: &Model, q_mu: Mat<f64>, processes: Vec<Process>) -> Self {
-        Self { mean: model.mean.clone(), likelihood: model.likelihood.clone(), processes, q_mu }
+        let (mean, likelihood) = (model.mean.clone(), model.likelihood.clone());
+        Self { mean, likelihood, processes, q_mu, row_noise: Vec::new() }
+    }
+
+    /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.
+    #[must_use]
+    pub fn with_row_noise(mut self, row_noise: Vec<f64>) -> Self {
+        self.row_noise = row_noise;
+        self
+    }
+
+    /// Variances of the noise of the rows of exact inference, where they differ; else empty.
+    pub fn row_noise(&self) -> &[f64] {
+        &self.row_noise
     }
 
     /// Number of latent functions L.

@@ -31,7 +31,7 @@ fn difference(f: impl Fn(f64) -> f64, h: f64) -> f64 {
 /// says, and 10⁻⁶ of the gradient's size is left for that of the differences (ε|F|/h, amplified by the
 /// factorisations). A wrong term would be of the gradient's size itself; more than 10⁻⁴ of that is
 /// never allowed.
-fn check(name: &str, problem: &Problem, model: &Model) -> Result<(), TestCaseError> {
+pub fn check(name: &str, problem: &Problem, model: &Model) -> Result<(), TestCaseError> {
     let evaluation = objective(name, model, &problem.data);
     let size = evaluation.gradient.iter().fold(1.0_f64, |m, g| m.max(g.abs()));
     let lost = rounding(name, problem, &evaluation);

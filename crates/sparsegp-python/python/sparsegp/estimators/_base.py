@@ -121,14 +121,13 @@ def document(cls: type[E]) -> type[E]:
 
 
 def _kernel_text(kernel: KernelLike) -> str:
+    if isinstance(kernel, Kernel):
+        return kernel.to_json()
+    if isinstance(kernel, str):
+        return ";".join(as_kernel(part).to_json() for part in kernel.split(";"))
     if isinstance(kernel, (list, tuple)):
-        return ";".join(_kernel_text(k) for k in kernel)
-    if not isinstance(kernel, (str, Kernel)):
-        raise TypeError(f"kernel is a Kernel, a text or a list of these, not {kernel!r}")
-    if isinstance(kernel, str) and ";" in kernel:
-        return ";".join(_kernel_text(k) for k in kernel.split(";"))
-    one: Union[str, Kernel] = kernel
-    return as_kernel(one).to_json()
+        return ";".join(as_kernel(part).to_json() for part in kernel)
+    raise TypeError(f"kernel is a Kernel, a text or a list of these, not {kernel!r}")
 
 
 def names(columns: Any, prefix: str, count: int) -> list[str]:
@@ -208,7 +207,7 @@ class BaseGP(BaseEstimator):
         nested = {k[len("kernel__") :]: params.pop(k) for k in list(params) if k.startswith("kernel__")}
         super().set_params(**params)
         if nested:
-            if isinstance(self.kernel, (list, tuple)):
+            if not isinstance(self.kernel, (str, Kernel)):
                 raise ValueError("kernel is a list: set the whole of it")
             self.kernel = as_kernel(self.kernel).with_params(**nested)
         return self
@@ -294,6 +293,7 @@ class BaseGP(BaseEstimator):
             "inputs": names(getattr(self, "feature_names_in_", None), "x", X.shape[1]),
             "targets": targets,
             "standardise": bool(self.standardise),
+            "merge": self._merges(options["method"], len(X), weights),
         }
         if classes is not None:
             columns["classes"] = classes
@@ -461,6 +461,15 @@ class BaseGP(BaseEstimator):
         )
         self.n_samples_seen_ = seen
         self._keep(fitted, error)
+
+    def _merges(self, method: str, rows: int, weights: Optional[Array]) -> bool:
+        """Whether equal rows are made one with a weight, which is the same to the model and cheaper. The
+        collapsed bounds know no weights."""
+        if weights is not None:
+            return True
+        if method == "auto" and self._gaussian():
+            return rows <= _FEW and self.n_inducing is None and isinstance(self.inducing, str)
+        return method in ("auto", "exact", "gpr", "svgp", "hensman", "tsvgp", "tvgp")
 
     def _keep(self, fitted: Optional[_core.Fitted], error: Optional[BaseException]) -> None:
         """Keeps what was learnt, also if the training was interrupted, and raises what interrupted it."""

@@ -32,6 +32,11 @@ pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
 /// product ‖x‖² − 2xᵀz + ‖z‖² by GEMM is faster.
 const DIRECT_DIMS: usize = 4;
 
+/// Squared norms of scaled inputs above which differences are taken in any case: the product form is wrong by
+/// some ε‖x‖², and with more than 10⁻⁷ of that near points lose the positive definiteness that jitter gives.
+/// (Lengthscales far below every distance, which an optimiser may try, come here.)
+const FAR: f64 = 1e8;
+
 /// A stationary kernel with variance and one lengthscale, or one per active input.
 #[derive(Clone, Debug)]
 pub struct Radial<P: Profile> {
@@ -118,12 +123,17 @@ impl<P: Profile> Kernel for Radial<P> {
     ) {
         let [xs, zs] = self.both(x, z, tape);
         let (mut x_norms, mut z_norms) = (tape.buffer(x.nrows(), 1), tape.buffer(zs.nrows(), 1));
-        if !self.direct() {
+        let mut direct = self.direct();
+        if !direct {
+            squared_norms(xs.as_ref(), x_norms.col_as_slice_mut(0));
+            squared_norms(zs.as_ref(), z_norms.col_as_slice_mut(0));
+            let norms = x_norms.col_as_slice(0).iter().chain(z_norms.col_as_slice(0));
+            direct = norms.fold(0.0_f64, |largest, norm| largest.max(*norm)) > FAR;
+        }
+        if !direct {
             // one block of rows is one thread's work; a large K(X) uses them all
             let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
             gemm(out.rb_mut(), Accum::Replace, xs.as_ref(), zs.transpose(), -2.0, par);
-            squared_norms(xs.as_ref(), x_norms.col_as_slice_mut(0));
-            squared_norms(zs.as_ref(), z_norms.col_as_slice_mut(0));
         }
         let variance = self.variance.scalar();
         let mut slopes = (tape.is_recording() && P::SLOPE_OVER_VALUE.is_none())
@@ -137,7 +147,7 @@ impl<P: Profile> Kernel for Radial<P> {
                 j,
                 x_norms: x_norms.col_as_slice(0),
                 z_norm: z_norms[(j, 0)],
-                direct: self.direct(),
+                direct,
                 variance,
                 profile: std::marker::PhantomData::<P>,
             });

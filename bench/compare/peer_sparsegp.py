@@ -1,0 +1,53 @@
+"""sparsegp's models."""
+
+import math
+
+import sparsegp as gp
+
+from worker import Meter, fit
+
+
+def kernel(d):
+    return gp.kernels.RBF(lengthscales=d.lengthscales.tolist(), variance=d.variance)
+
+
+def sgpr_model(d):
+    return gp.models.SGPR(
+        (d.X, d.y), kernel(d), inducing_points=d.Z, noise_variance=d.noise, bound="titsias2009"
+    )
+
+
+def regression(d, job):
+    if job["kind"] == "gpr":
+        model = gp.models.GPR((d.X, d.y), kernel(d), noise_variance=d.noise)
+        return lambda: model.log_marginal_likelihood_and_gradients()[0]
+    model = sgpr_model(d)
+    return lambda: model.elbo_and_gradients()[0]
+
+
+def svgp(d, job):
+    """The steps run inside `optimise`, whose report has their time. It makes whole passes, so it gets
+    only as many rows as it is to see; `num_data` is that of all."""
+    likelihood = gp.likelihoods.Bernoulli(link="probit")
+    model = gp.models.SVGP(kernel(d), likelihood, inducing_points=d.Z, num_data=len(d.X))
+
+    def per_step(steps):
+        rows, meter = slice(steps * job["b"]), Meter()
+        report = model.optimise(
+            (d.X[rows], d.y[rows]), batch_size=job["b"], iterations=steps,
+            learning_rate=0.01, natural_rate=0.0,  # Adam on q too, as the others do it
+        )  # fmt: skip
+        return {"seconds": report["seconds"] / report["iterations"], "calls": steps, **meter.report()}
+
+    steps = max(3, math.ceil(job["seconds"] / 3 / per_step(2)["seconds"]))
+    return sorted((per_step(steps) for _ in range(3)), key=lambda result: result["seconds"])[1]
+
+
+def classify(d, job):
+    options = {"method": "svgp", "n_inducing": 50} if job["way"] == "svgp" else {}
+    return fit(d, lambda: gp.GPClassifier(**options))
+
+
+def predictor(d, job):
+    model = sgpr_model(d)
+    return lambda: model.predict_f(d.Xnew)

@@ -1,0 +1,1227 @@
+"""Kernels, likelihoods, priors and the registry, each against formulas written here."""
+
+import copy
+import inspect
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import special, stats
+from sklearn.base import clone
+
+import sparsegp
+from sparsegp import kernels, likelihoods, priors
+from sparsegp.kernels import (
+    RBF,
+    Constant,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Product,
+    Sum,
+    White,
+    as_kernel,
+)
+from sparsegp.likelihoods import (
+    Bernoulli,
+    Beta,
+    Binomial,
+    Exponential,
+    Gamma,
+    Gaussian,
+    HeteroscedasticGaussian,
+    HeteroscedasticStudentT,
+    Laplace,
+    LogisticSoftmax,
+    LogNormal,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    RobustMax,
+    Softmax,
+    StudentT,
+    ZeroInflatedPoisson,
+    as_likelihood,
+)
+from sparsegp.priors import Parameter
+
+
+def slope(f, x, h):
+    """f′(x) by a central difference of fourth order."""
+    return (8 * (f(x + h) - f(x - h)) - (f(x + 2 * h) - f(x - 2 * h))) / (12 * h)
+
+
+def slopes(f, x, h=1e-3):
+    """The gradient of a function of an array, entry by entry."""
+    x = np.asarray(x, dtype=float)
+    found = np.empty_like(x)
+    for at in np.ndindex(x.shape):
+
+        def moved(v, at=at):
+            other = x.copy()
+            other[at] = v
+            return f(other)
+
+        found[at] = slope(moved, x[at], h)
+    return found
+
+
+# -- kernels -----------------------------------------------------------------------------------
+
+
+def rows(n, d, seed):
+    return np.random.default_rng(seed).uniform(-1.5, 1.5, (n, d))
+
+
+def distance(x, x2, lengthscales, dims=None):
+    dims = range(x.shape[1]) if dims is None else dims
+    lengthscales = np.broadcast_to(lengthscales, len(dims))
+    square = sum(
+        ((x[:, None, d] - x2[None, :, d]) / scale) ** 2 for d, scale in zip(dims, lengthscales)
+    )
+    return np.sqrt(square)
+
+
+PROFILES = {
+    RBF: lambda r: np.exp(-0.5 * r**2),
+    Matern12: lambda r: np.exp(-r),
+    Matern32: lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r),
+    Matern52: lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
+}
+
+
+@pytest.mark.parametrize("cls", PROFILES)
+@pytest.mark.parametrize("columns", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("ard", [False, True])
+def test_stationary_kernels_are_their_formulas(cls, columns, ard):
+    x, x2 = rows(7, columns, 1), rows(4, columns, 2)
+    lengthscales = np.linspace(0.6, 2.1, columns).tolist() if ard else 0.83
+    kernel = cls(lengthscales, 1.7)
+    expected = 1.7 * PROFILES[cls](distance(x, x2, lengthscales))
+    np.testing.assert_allclose(kernel.K(x, x2), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(x, x2), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        kernel(x), 1.7 * PROFILES[cls](distance(x, x, lengthscales)), rtol=1e-12
+    )
+    np.testing.assert_array_equal(kernel.K_diag(x), np.full(7, 1.7))
+    np.testing.assert_array_equal(np.diag(kernel(x)), kernel.K_diag(x))
+    np.testing.assert_array_equal(kernel(x), kernel(x).T)
+
+
+@pytest.mark.parametrize("cls", PROFILES)
+def test_stationary_kernels_see_their_active_columns(cls):
+    x, x2 = rows(6, 4, 3), rows(5, 4, 4)
+    kernel = cls([0.4, 1.9], 0.6, active_dims=[3, 1])
+    expected = 0.6 * PROFILES[cls](distance(x, x2, [0.4, 1.9], [3, 1]))
+    np.testing.assert_allclose(kernel(x, x2), expected, rtol=1e-12)
+    gradients = kernel.K_gradients(rows(6, 5, 5), x, x2)
+    assert gradients["lengthscales"].shape == (2,)
+    assert not gradients["X"][:, [0, 2]].any() and not gradients["X2"][:, [0, 2]].any()
+    assert gradients["X"][:, [1, 3]].all()
+
+
+def test_linear_constant_and_white_are_their_formulas():
+    x, x2 = rows(6, 3, 5), rows(4, 3, 6)
+    np.testing.assert_allclose(Linear(0.7)(x, x2), 0.7 * x @ x2.T, rtol=1e-13)
+    own = Linear([0.7, 0.2, 1.9], ard=True)
+    np.testing.assert_allclose(own(x, x2), x * [0.7, 0.2, 1.9] @ x2.T, rtol=1e-12)
+    np.testing.assert_allclose(own.K_diag(x), (x**2) @ [0.7, 0.2, 1.9], rtol=1e-13)
+    some = Linear(0.7, active_dims=[2])
+    np.testing.assert_allclose(some(x, x2), 0.7 * np.outer(x[:, 2], x2[:, 2]), rtol=1e-13)
+    np.testing.assert_array_equal(Constant(0.3)(x, x2), np.full((6, 4), 0.3))
+    np.testing.assert_array_equal(Constant(0.3).K_diag(x), np.full(6, 0.3))
+    # noise looks at which row it is, not at where
+    np.testing.assert_array_equal(White(0.3)(x), 0.3 * np.eye(6))
+    np.testing.assert_array_equal(White(0.3)(x, x), np.zeros((6, 6)))
+    np.testing.assert_array_equal(White(0.3).K_diag(x), np.full(6, 0.3))
+
+
+def test_sums_and_products_are_sums_and_products():
+    x, x2 = rows(6, 2, 7), rows(4, 2, 8)
+    a, b, c = RBF([0.5, 1.4], 1.3), Linear(0.4, active_dims=[1]), Matern32(0.9, 0.8)
+    np.testing.assert_allclose((a + b)(x, x2), a(x, x2) + b(x, x2), rtol=1e-13)
+    np.testing.assert_allclose((a * b)(x, x2), a(x, x2) * b(x, x2), rtol=1e-13)
+    np.testing.assert_allclose(
+        (a * (b + c) + b * c)(x, x2),
+        a(x, x2) * (b(x, x2) + c(x, x2)) + b(x, x2) * c(x, x2),
+        rtol=1e-12,
+    )
+    both = a * b + White(0.3) + c
+    np.testing.assert_allclose(both(x), a(x) * b(x) + 0.3 * np.eye(6) + c(x), rtol=1e-12)
+    np.testing.assert_allclose(both(x, x), both(x) - 0.3 * np.eye(6), rtol=1e-12)
+    np.testing.assert_allclose(both.K_diag(x), np.diag(both(x)), rtol=1e-12)
+    # texts are kernels on either side
+    assert a + "linear(variance=0.4, active_dims=[1])" == a + b
+    assert "linear(variance=0.4, active_dims=[1])" + a == b + a
+    assert a * "white(variance=0.3)" == a * White(0.3)
+    assert "white(variance=0.3)" * a == White(0.3) * a
+    # sums of sums are one sum; brackets keep their sense
+    assert a + (b + c) == Sum((a, b, c)) and (a * b) * c == Product((a, b, c))
+    assert a * (b + c) == Product((a, Sum((b, c))))
+
+
+GRADIENT_KERNELS = {
+    "rbf": RBF([0.7, 1.9], 1.3),
+    "one lengthscale": RBF(0.8, 1.3),
+    "matern12": Matern12([0.7, 1.9], 0.4),
+    "matern32": Matern32([0.7, 1.9], 1.3, active_dims=[1, 0]),
+    "matern52": Matern52([0.6], 2.3, active_dims=[1]),
+    "linear": Linear([0.3, 1.7], ard=True),
+    "one linear": Linear(0.3),
+    "constant": Constant(0.6),
+    "white": White(0.6),
+    "nested": RBF([0.7, 1.9], 1.3) * (Linear(0.4) + Constant(0.3)) + White(0.2) + Matern52(1.1, 0.5),
+}
+
+
+def name_of(path):
+    """The name in `with_params` of a parameter's path."""
+    *parts, last = path.split(".")
+    return "__".join([f"k{int(part[len('kernels['):-1]) + 1}" for part in parts] + [last])
+
+
+@pytest.mark.parametrize("name", GRADIENT_KERNELS)
+@pytest.mark.parametrize("second", [False, True])
+def test_gradients_of_covariances_are_slopes(name, second):
+    kernel = GRADIENT_KERNELS[name]
+    x, x2 = rows(5, 2, 9), rows(4, 2, 10) if second else None
+    weights = np.random.default_rng(11).normal(size=(5, 4 if second else 5))
+    assert second or not np.allclose(weights, weights.T)
+
+    def total(kernel, x, x2):
+        return np.sum(weights * kernel(x, x2))
+
+    found = kernel.K_gradients(weights, x, x2)
+    assert set(found) - {"X", "X2"} == set(values_by_path(kernel))
+    for path, value in values_by_path(kernel).items():
+        expected = slopes(
+            lambda v: total(kernel.with_params(**{name_of(path): plain(v)}), x, x2), value
+        )
+        np.testing.assert_allclose(found[path], expected, rtol=1e-8, atol=1e-9, err_msg=path)
+    np.testing.assert_allclose(
+        found["X"], slopes(lambda v: total(kernel, v, x2), x), rtol=1e-8, atol=1e-9
+    )
+    if second:
+        np.testing.assert_allclose(
+            found["X2"], slopes(lambda v: total(kernel, x, v), x2), rtol=1e-8, atol=1e-9
+        )
+    else:
+        assert "X2" not in found
+
+
+@pytest.mark.parametrize("name", GRADIENT_KERNELS)
+def test_gradients_of_variances_are_slopes(name):
+    kernel, x = GRADIENT_KERNELS[name], rows(5, 2, 12)
+    weights = np.random.default_rng(13).normal(size=5)
+
+    def total(kernel, x):
+        return weights @ kernel.K_diag(x)
+
+    found = kernel.K_diag_gradients(weights, x)
+    assert set(found) - {"X"} == set(values_by_path(kernel))
+    for path, value in values_by_path(kernel).items():
+        expected = slopes(
+            lambda v: total(kernel.with_params(**{name_of(path): plain(v)}), x), value
+        )
+        np.testing.assert_allclose(found[path], expected, rtol=1e-8, atol=1e-9, err_msg=path)
+    expected = slopes(lambda v: total(kernel, v), x)
+    np.testing.assert_allclose(found["X"], expected, rtol=1e-8, atol=1e-9)
+
+
+def plain(value):
+    return float(value) if np.ndim(value) == 0 else [float(v) for v in value]
+
+
+def values_by_path(kernel, prefix=""):
+    """Hyperparameters as arrays, by the paths that they should have."""
+    if isinstance(kernel, (Sum, Product)):
+        found = {}
+        for i, part in enumerate(kernel.kernels):
+            found.update(values_by_path(part, f"{prefix}kernels[{i}]."))
+        return found
+    names = [n for n in ("variance", "lengthscales") if hasattr(kernel, n)]
+    return {prefix + n: np.array(getattr(kernel, n), dtype=float) for n in names}
+
+
+def test_coincident_points_have_finite_gradients():
+    x = np.repeat(rows(2, 2, 14), 2, axis=0)
+    for cls in PROFILES:
+        found = cls([0.7, 1.9], 1.3).K_gradients(np.ones((4, 4)), x)
+        assert all(np.isfinite(g).all() for g in found.values())
+
+
+def test_covariances_take_what_arrays_there_are():
+    x = rows(6, 2, 15)
+    kernel = RBF([0.7, 1.9], 1.3) + Linear(0.3)
+    expected = kernel(x)
+    views = {
+        "list": x.tolist(),
+        "Fortran order": np.asfortranarray(x),
+        "every other row": np.repeat(x, 2, axis=0)[::2],
+        "backwards": x[::-1].copy()[::-1],
+        "transposed": np.ascontiguousarray(x.T).T,
+        "big-endian": x.astype(">f8"),
+        "objects": x.astype(object),
+    }
+    for name, view in views.items():
+        np.testing.assert_array_equal(kernel(view), expected, err_msg=name)
+        np.testing.assert_array_equal(kernel(view, view), kernel(x, x), err_msg=name)
+        np.testing.assert_array_equal(kernel.K_diag(view), kernel.K_diag(x), err_msg=name)
+    np.testing.assert_array_equal(
+        kernel(x.astype(np.float32)), kernel(x.astype(np.float32).astype(float))
+    )
+    one = RBF(0.8, 1.3)
+    np.testing.assert_array_equal(one([0.1, 0.5]), one([[0.1], [0.5]]))
+    assert kernel(np.empty((0, 2))).shape == (0, 0)
+    assert kernel(x, np.empty((0, 2))).shape == (6, 0)
+    assert kernel.K_diag(np.empty((0, 2))).shape == (0,)
+
+
+def test_kernels_refuse_what_cannot_be():
+    x = rows(4, 2, 16)
+    kernel = RBF([0.7, 1.9], 1.3)
+    with pytest.raises(ValueError, match="2 columns"):
+        kernel(x, x[:, :1])
+    with pytest.raises(ValueError, match="dimensions"):
+        kernel(np.zeros((2, 2, 2)))
+    with pytest.raises(ValueError, match="4×4"):
+        kernel.K_gradients(np.ones((3, 4)), x)
+    with pytest.raises(ValueError, match="expected 4"):
+        kernel.K_diag_gradients(np.ones(3), x)
+    with pytest.raises(ValueError, match="2 values for 3"):
+        kernel(rows(4, 3, 17))
+    with pytest.raises(ValueError, match="out of range"):
+        RBF(0.7, 1.3, active_dims=[2])(x)
+    with pytest.raises(ValueError, match="variance.*-1.3"):
+        RBF(0.7, -1.3)(x)
+    with pytest.raises(ValueError, match="could not convert"):
+        kernel([["a", "b"]])
+    with pytest.raises(ValueError, match="unknown kernel `matern51`.*matern52"):
+        as_kernel("matern51")
+    with pytest.raises(ValueError, match="`lengthscale`.*lengthscales"):
+        as_kernel("rbf(lengthscale=2.0)")
+    with pytest.raises(ValueError, match="position 4"):
+        as_kernel("rbf+")
+    with pytest.raises(TypeError, match="3"):
+        as_kernel(3)
+    with pytest.raises(ValueError, match="'lengthscale'.*lengthscales"):
+        kernel.replace(lengthscale=2.0)
+    with pytest.raises(ValueError, match="'k1'"):
+        kernel.with_params(k1__variance=2.0)
+    with pytest.raises(ValueError, match="'k3'"):
+        (kernel + Linear(0.3)).with_params(k3__variance=2.0)
+
+
+def test_weights_of_variances_of_a_wrong_shape_are_a_value_error():
+    with pytest.raises(ValueError):
+        RBF(0.7, 1.3).K_diag_gradients(np.ones((4, 1)), rows(4, 2, 18))
+
+
+# -- the registry ------------------------------------------------------------------------------
+
+
+def classes_of(module, base):
+    found = {
+        value
+        for name in module.__all__
+        if inspect.isclass(value := getattr(module, name)) and issubclass(value, base)
+    }
+    return found - {base}
+
+
+SHAPED = Parameter([0.4, 2.5], prior=priors.HalfNormal(1.7))
+KERNEL_EXAMPLES = {
+    "rbf": RBF(SHAPED, Parameter(1.3, fixed=True), active_dims=[0, 1]),
+    "matern12": Matern12(0.4, 1.3, ard=True),
+    "matern32": Matern32([0.4, 2.5], Parameter(prior=priors.InverseGamma(2.5, 0.7))),
+    "matern52": Matern52(np.array([0.4, 2.5]), np.float64(1.3), active_dims=("age", "height")),
+    "linear": Linear(Parameter(0.4, prior=priors.Normal(0.3, 0.8)), ard=True),
+    "constant": Constant(0.7),
+    "white": White(Parameter(0.7, prior=priors.HalfNormal(0.8), fixed=True)),
+    "sum": RBF(0.4, 1.3) * Linear(0.3) + White(0.2),
+    "product": (RBF(0.4, 1.3) + Linear()) * Constant(0.2),
+}
+LIKELIHOOD_EXAMPLES = {
+    "gaussian": Gaussian(Parameter(0.3, prior=priors.HalfNormal(0.8))),
+    "student-t": StudentT(Parameter(4.5, fixed=True), 0.6),
+    "laplace": Laplace(np.float64(0.7)),
+    "log-normal": LogNormal(0.3),
+    "bernoulli": Bernoulli("probit", floor=1e-3),
+    "binomial": Binomial("probit"),
+    "poisson": Poisson("softplus", whole=False),
+    "negative-binomial": NegativeBinomial(Parameter(0.4, prior=priors.Normal(0.5, 0.3))),
+    "zero-inflated-poisson": ZeroInflatedPoisson(0.3),
+    "gamma": Gamma(2.4, "softplus"),
+    "exponential": Exponential("softplus"),
+    "beta": Beta(7.5, "probit", floor=0.01),
+    "ordinal": Ordinal(bin_edges=[-0.7, 0.4, 1.9], sigma=0.6),
+    "heteroscedastic": HeteroscedasticGaussian(scale="softplus", points=30),
+    "heteroscedastic-student-t": HeteroscedasticStudentT(df=5.5),
+    "softmax": Softmax(3, slope="price"),
+    "robust-max": RobustMax(4, epsilon=Parameter(0.02, fixed=True)),
+    "logistic-softmax": LogisticSoftmax(3),
+}
+EXAMPLES = {**KERNEL_EXAMPLES, **LIKELIHOOD_EXAMPLES}
+
+
+@pytest.mark.parametrize(
+    "what, module, base, examples",
+    [
+        ("kernels", kernels, kernels.Kernel, KERNEL_EXAMPLES),
+        ("likelihoods", likelihoods, likelihoods.Likelihood, LIKELIHOOD_EXAMPLES),
+    ],
+)
+def test_registry_and_classes_are_one_to_one(what, module, base, examples):
+    names = [entry["name"] for entry in sparsegp.registry()[what]]
+    assert len(set(names)) == len(names)
+    by_name = {}
+    for cls in classes_of(module, base):
+        assert cls._type not in by_name, f"{cls} and {by_name[cls._type]}"
+        by_name[cls._type] = cls
+    assert set(by_name) == set(names)
+    assert set(examples) == set(names)
+    for name, example in examples.items():
+        assert type(example) is by_name[name]
+
+
+@pytest.mark.parametrize("what", ["kernels", "likelihoods"])
+def test_every_name_and_alias_is_read(what):
+    read = as_kernel if what == "kernels" else as_likelihood
+    module = kernels if what == "kernels" else likelihoods
+    classes = {
+        "ordinal": "classes=4",
+        "softmax": "classes=4",
+        "robust-max": "classes=4",
+        "logistic-softmax": "classes=4",
+    }
+    for entry in sparsegp.registry()[what]:
+        if entry["name"] in ("sum", "product"):
+            continue
+        for name in (entry["name"], *entry["aliases"], entry["name"].upper()):
+            found = read(f"{name}({classes.get(entry['name'], '')})")
+            assert found._type == entry["name"], name
+            assert type(found).__name__ in module.__all__, name
+            assert json.loads(found._core(2).json() if what == "kernels" else found._core().json())
+        assert entry["about"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_specifications_survive_every_way_of_copying(name):
+    example = EXAMPLES[name]
+    read = as_kernel if name in KERNEL_EXAMPLES else as_likelihood
+    again = read(example.to_json())
+    assert again == example and type(again) is type(example)
+    assert again.to_dict() == example.to_dict()
+    for other in (
+        pickle.loads(pickle.dumps(example)),
+        copy.copy(example),
+        copy.deepcopy(example),
+        clone(example),
+        example.replace(),
+        type(example)(**example.get_params(deep=False)),
+    ):
+        assert other == example and type(other) is type(example)
+        assert hash(other) == hash(example)
+    names = {**vars(kernels), **vars(likelihoods), **{n: getattr(priors, n) for n in ("Parameter",)}}
+    names.update(
+        {n: getattr(priors, n) for n in ("HalfNormal", "InverseGamma", "Normal")}, array=np.array
+    )
+    assert eval(repr(example), names) == example
+    assert example != EXAMPLES["rbf" if name != "rbf" else "linear"]
+    assert example != name and example != example.to_dict()
+    assert read(example) is example
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_specifications_cannot_be_changed(name):
+    example = EXAMPLES[name]
+    before = example.to_json()
+    for attribute in (*example.get_params(deep=False), "something_new"):
+        with pytest.raises(AttributeError, match="replace"):
+            setattr(example, attribute, 1.0)
+    assert example.to_json() == before
+
+
+def test_arguments_cannot_be_deleted():
+    for example in (RBF(0.4, 1.3), Poisson("softplus"), Parameter(0.4)):
+        attribute = {RBF: "variance", Poisson: "link", Parameter: "value"}[type(example)]
+        before = repr(example)
+        with pytest.raises(AttributeError):
+            delattr(example, attribute)
+        assert repr(example) == before
+
+
+def test_arguments_that_change_later_do_not_change_a_kernel():
+    lengthscales = np.array([0.4, 2.5])
+    kernel = RBF(lengthscales, 1.3)
+    before, key = kernel.to_json(), hash(kernel)
+    lengthscales[0] = 9.0
+    assert kernel.to_json() == before and hash(kernel) == key
+    dims = [0, 1]
+    kernel = RBF(0.4, 1.3, active_dims=dims)
+    before = kernel.to_json()
+    dims.pop()
+    assert kernel.to_json() == before
+
+
+def test_equal_specifications_have_equal_hashes():
+    pairs = [
+        (RBF(variance=2), RBF(variance=2.0)),
+        (RBF([1, 2]), RBF([1.0, 2.0])),
+        (Parameter(2), Parameter(2.0)),
+        (RBF(np.array([0.5, 1.5])), RBF((0.5, 1.5))),
+        (Parameter(np.array([0.5, 1.5])), Parameter([0.5, 1.5])),
+        (
+            as_likelihood("heteroscedastic(scale=softplus, points=30)"),
+            HeteroscedasticGaussian(scale="softplus", points=30),
+        ),
+    ]
+    for a, b in pairs:
+        assert a == b
+        assert hash(a) == hash(b), f"{a!r} and {b!r}"
+
+
+def test_replace_and_with_params_make_others():
+    kernel = RBF([0.4, 2.5], 1.3)
+    other = kernel.replace(variance=0.7)
+    assert other == RBF([0.4, 2.5], 0.7) and kernel.variance == 1.3
+    both = RBF(0.4, 1.3) * Linear(0.3) + White(0.2)
+    changed = both.with_params(k1__k2__variance=0.9, k2="constant(variance=0.8)")
+    assert changed == RBF(0.4, 1.3) * Linear(0.9) + Constant(0.8)
+    # a part that is replaced gets the rest of its changes too
+    changed = both.with_params(k2="constant", k2__variance=0.4)
+    assert changed == RBF(0.4, 1.3) * Linear(0.3) + Constant(0.4)
+    params = both.get_params(deep=True)
+    assert params["k1__k2__variance"] == 0.3 and params["k2"] == White(0.2)
+    assert StudentT(4.5, 0.6).replace(scale=0.7) == StudentT(4.5, 0.7)
+    assert Softmax(3).replace(classes=5) == Softmax(5)
+
+
+def test_entries_without_a_name_in_the_signature_can_be_replaced():
+    assert Softmax(3).replace(slope="price") == Softmax(3, slope="price")
+    replaced = HeteroscedasticGaussian().replace(scale="softplus")
+    assert replaced == HeteroscedasticGaussian(scale="softplus")
+
+
+def test_likelihoods_without_an_argument_for_an_option_know_their_type():
+    found = as_likelihood("student-t(df=4.5, scale=0.6, rule=50)")
+    assert found.to_dict() == {"type": "student-t", "df": 4.5, "scale": 0.6, "rule": 50}
+    assert found == pickle.loads(pickle.dumps(found)) and found._type == "student-t"
+
+
+def test_options_of_counts_reach_the_estimator():
+    # the estimator of counts asks its likelihood for its type
+    x = rows(30, 1, 19)
+    y = np.random.default_rng(20).poisson(np.exp(0.3 + x[:, 0]))
+    model = sparsegp.GPCountRegressor(likelihood="poisson(rule=50)", max_iter=3).fit(x, y)
+    assert model.likelihood_.to_dict()["type"] == "poisson"
+
+
+def test_parameters():
+    parameter = Parameter([0.4, 2.5], prior=priors.LogNormal(0.3, 0.8), fixed=True)
+    assert parameter.to_dict() == {
+        "value": [0.4, 2.5],
+        "prior": {"type": "lognormal", "loc": 0.3, "scale": 0.8},
+        "frozen": True,
+    }
+    assert Parameter.of(parameter.to_dict()) == parameter
+    for other in (pickle.loads(pickle.dumps(parameter)), copy.deepcopy(parameter)):
+        assert other == parameter and hash(other) == hash(parameter)
+    assert eval(repr(parameter), vars(priors)) == parameter
+    for name in ("value", "prior", "fixed"):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(parameter, name, 1.0)
+    with pytest.raises(ValueError, match="needs a value"):
+        Parameter(fixed=True)
+    for prior in (
+        priors.Gamma(2.5, 0.7),
+        priors.LogNormal(0.3, 0.8),
+        priors.Normal(0.3, 0.8),
+        priors.HalfNormal(0.8),
+        priors.InverseGamma(2.5, 0.7),
+    ):
+        kernel = RBF(0.4, Parameter(1.3, prior=prior))
+        assert as_kernel(kernel.to_json()).variance.prior == prior
+        # the core reads it, and keeps it
+        core = json.loads(kernel._core(1).json())
+        assert core["variance"]["value"] == 1.3
+        kept = {k: v for k, v in core["variance"]["prior"].items() if k != "type"}
+        assert kept == {k: v for k, v in prior.to_dict().items() if k != "type"}
+        assert Parameter.of(core["variance"]).prior == prior
+    with pytest.raises(AttributeError):
+        priors.HalfNormal(0.8).scale = 2.0
+    with pytest.raises(ValueError, match="concentration"):
+        RBF(0.4, Parameter(1.3, prior=priors.Gamma(-2.0, 0.7)))([[0.0]])
+
+
+# -- likelihoods of one latent value -----------------------------------------------------------
+
+
+def softplus(f):
+    return np.logaddexp(0.0, f)
+
+
+def log_difference(a, b):
+    """log(Φ(b) − Φ(a)) for a < b, in the tail where differences have their digits."""
+    a, b = np.where(a + b > 0, -b, a), np.where(a + b > 0, -a, b)
+    top = special.log_ndtr(b)
+    return top + np.log1p(-np.exp(special.log_ndtr(a) - top))
+
+
+class Trials:
+    """Successes in n trials, by log p and log(1 − p)."""
+
+    def __init__(self, n, log_p, log_q):
+        self.n, self.log_p, self.log_q = n, log_p, log_q
+        self.law = stats.binom(n, np.exp(log_p))
+
+    def logpmf(self, y):
+        ways = special.gammaln(self.n + 1) - special.gammaln(y + 1)
+        ways = ways - special.gammaln(self.n - y + 1)
+        return ways + y * self.log_p + (self.n - y) * self.log_q
+
+    def cdf(self, y):
+        return self.law.cdf(y)
+
+    def mean(self):
+        return self.n * np.exp(self.log_p)
+
+    def var(self):
+        return self.n * np.exp(self.log_p + self.log_q)
+
+
+class Mixture:
+    """Zeros with a probability, else counts of a Poisson law."""
+
+    def __init__(self, zero, rate):
+        self.zero, self.rate, self.counts = zero, rate, stats.poisson(rate)
+
+    def logpmf(self, y):
+        counted = np.log1p(-self.zero) + y * np.log(self.rate) - self.rate - special.gammaln(y + 1)
+        return np.logaddexp(np.log(self.zero), counted) if y == 0 else counted
+
+    def cdf(self, y):
+        return self.zero * (y >= 0) + (1 - self.zero) * self.counts.cdf(y)
+
+    def mean(self):
+        return (1 - self.zero) * self.rate
+
+    def var(self):
+        return (1 - self.zero) * (self.rate + self.rate**2) - self.mean() ** 2
+
+
+EDGES, SIGMA = [-0.7, 0.4, 1.9], 0.6
+
+
+class Ordered:
+    """Classes by the interval in which f + σε lies."""
+
+    def __init__(self, f, _):
+        ends = np.array([-np.inf, *EDGES, np.inf])
+        self.ends = [(end - f) / SIGMA for end in ends]
+
+    def logpmf(self, y):
+        return log_difference(self.ends[int(y)], self.ends[int(y) + 1])
+
+    def cdf(self, y):
+        return special.ndtr(self.ends[int(y) + 1])
+
+    def moment(self, power):
+        return sum(y**power * np.exp(self.logpmf(y)) for y in range(4))
+
+    def mean(self):
+        return self.moment(1)
+
+    def var(self):
+        return self.moment(2) - self.moment(1) ** 2
+
+
+REAL = [-1.3, 0.2, 2.9]
+COUNTS = [0.0, 2.0, 7.0]
+POSITIVE = [0.08, 0.9, 6.3]
+# likelihood; law of y given f and the further number; targets; further numbers
+SCALARS = {
+    "gaussian": (Gaussian(0.37), lambda f, _: stats.norm(f, np.sqrt(0.37)), REAL, None),
+    "gaussian of known noise": (
+        Gaussian(0.37),
+        lambda f, e: stats.norm(f, np.sqrt(0.37 + e)),
+        REAL,
+        [0.0, 0.4, 1.9],
+    ),
+    "student-t": (StudentT(4.7, 0.6), lambda f, _: stats.t(4.7, f, 0.6), REAL, None),
+    "laplace": (Laplace(0.7), lambda f, _: stats.laplace(f, 0.7), REAL, None),
+    "log-normal": (
+        LogNormal(0.37),
+        lambda f, _: stats.lognorm(np.sqrt(0.37), scale=np.exp(f)),
+        POSITIVE,
+        None,
+    ),
+    "bernoulli": (
+        Bernoulli(),
+        lambda f, _: Trials(1, special.log_ndtr(f), special.log_ndtr(-f)),
+        [0.0, 1.0, 1.0],
+        None,
+    ),
+    "bernoulli probit with floor": (
+        Bernoulli("probit", floor=0.03),
+        lambda f, _: stats.bernoulli(0.94 * special.ndtr(f) + 0.03),
+        [0.0, 1.0, 1.0],
+        None,
+    ),
+    "bernoulli logit": (
+        Bernoulli("logit"),
+        lambda f, _: Trials(1, special.log_expit(f), special.log_expit(-f)),
+        [0.0, 1.0, 1.0],
+        None,
+    ),
+    "binomial": (
+        Binomial(),
+        lambda f, n: Trials(n, special.log_expit(f), special.log_expit(-f)),
+        [0.0, 3.0, 7.0],
+        [5.0, 4.0, 7.0],
+    ),
+    "binomial probit": (
+        Binomial("probit"),
+        lambda f, n: Trials(n, special.log_ndtr(f), special.log_ndtr(-f)),
+        [0.0, 3.0, 7.0],
+        [5.0, 4.0, 7.0],
+    ),
+    "poisson": (Poisson(), lambda f, _: stats.poisson(np.exp(f)), COUNTS, None),
+    "poisson with exposure": (
+        Poisson(),
+        lambda f, e: stats.poisson(e * np.exp(f)),
+        COUNTS,
+        [0.4, 2.5, 1.7],
+    ),
+    "poisson softplus": (
+        Poisson("softplus"),
+        lambda f, e: stats.poisson(e * softplus(f)),
+        COUNTS,
+        [0.4, 2.5, 1.7],
+    ),
+    "negative-binomial": (
+        NegativeBinomial(0.45),
+        lambda f, e: stats.nbinom(1 / 0.45, 1 / (1 + 0.45 * e * np.exp(f))),
+        COUNTS,
+        [0.4, 2.5, 1.7],
+    ),
+    "zero-inflated-poisson": (
+        ZeroInflatedPoisson(0.3),
+        lambda f, e: Mixture(0.3, e * np.exp(f)),
+        COUNTS,
+        [0.4, 2.5, 1.7],
+    ),
+    "gamma": (Gamma(2.4), lambda f, _: stats.gamma(2.4, scale=np.exp(f)), POSITIVE, None),
+    "gamma softplus": (
+        Gamma(2.4, "softplus"),
+        lambda f, _: stats.gamma(2.4, scale=softplus(f)),
+        POSITIVE,
+        None,
+    ),
+    "exponential": (Exponential(), lambda f, _: stats.expon(scale=np.exp(f)), POSITIVE, None),
+    "exponential softplus": (
+        Exponential("softplus"),
+        lambda f, _: stats.expon(scale=softplus(f)),
+        POSITIVE,
+        None,
+    ),
+    "beta": (
+        Beta(7.5),
+        lambda f, _: stats.beta(7.5 * special.expit(f), 7.5 * special.expit(-f)),
+        [0.04, 0.5, 0.93],
+        None,
+    ),
+    "beta probit": (
+        Beta(7.5, "probit"),
+        lambda f, _: stats.beta(7.5 * special.ndtr(f), 7.5 * special.ndtr(-f)),
+        [0.04, 0.5, 0.93],
+        None,
+    ),
+    "ordinal": (Ordinal(bin_edges=EDGES, sigma=SIGMA), Ordered, [0.0, 2.0, 3.0], None),
+}
+MEAN, VARIANCE = np.array([-0.4, 0.7, 1.2]), np.array([0.3, 1.7, 0.05])
+# where log p(y | f) is integrated by twenty points of Gauss–Hermite unless told otherwise
+BY_RULE = [
+    "bernoulli",
+    "bernoulli probit with floor",
+    "bernoulli logit",
+    "binomial",
+    "binomial probit",
+    "poisson softplus",
+    "negative-binomial",
+    "zero-inflated-poisson",
+    "gamma softplus",
+    "exponential softplus",
+    "beta",
+    "beta probit",
+    "ordinal",
+]
+
+
+def log_density(law, y):
+    return law.logpdf(y) if hasattr(law, "logpdf") else law.logpmf(y)
+
+
+def test_every_likelihood_of_one_latent_value_has_a_case():
+    one = {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_latents == 1}
+    assert {case[0]._type for case in SCALARS.values()} == one
+    assert {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_classes == 2} == {
+        "bernoulli"
+    }
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_log_prob_is_the_log_density(name):
+    likelihood, law, y, extra = SCALARS[name]
+    f = np.array([-1.1, 0.4, 1.6])
+    further = [None] * 3 if extra is None else extra
+    expected = [
+        float(log_density(law(f[i], 1.0 if further[i] is None else further[i]), y[i]))
+        for i in range(3)
+    ]
+    np.testing.assert_allclose(likelihood.log_prob(f, y, extra), expected, rtol=1e-11)
+    np.testing.assert_array_equal(
+        likelihood.log_prob(f[:, None], np.array(y)[:, None], extra),
+        likelihood.log_prob(f, y, extra),
+    )
+
+
+def test_rates_have_the_density_of_counts():
+    f, y, exposure = np.array([-1.1, 0.4]), np.array([0.3, 2.7]), np.array([0.4, 2.5])
+    rate = exposure * np.exp(f)
+    expected = y * np.log(rate) - rate - special.gammaln(y + 1)
+    np.testing.assert_allclose(Poisson(whole=False).log_prob(f, y, exposure), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="0.3"):
+        Poisson().log_prob(f, y, exposure)
+
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+
+
+def expectation(g, mean, variance, kinks=()):
+    """E[g(f)], for g of an array: Gauss–Legendre on 100 pieces of ±9.5 deviations, and more pieces
+    where g has kinks."""
+    deviation = np.sqrt(variance)
+    low, high = mean - 9.5 * deviation, mean + 9.5 * deviation
+    ends = np.unique([*np.linspace(low, high, 101), *(k for k in kinks if low < k < high)])
+    half = 0.5 * np.diff(ends)[:, None]
+    f = (ends[:-1, None] + half * (1 + NODES)).ravel()
+    weights = (half * WEIGHTS).ravel() * stats.norm.pdf(f, mean, deviation)
+    return float(weights @ g(f))
+
+
+def each(name):
+    """Rows of a case."""
+    likelihood, law, y, extra = SCALARS[name]
+    for i in range(3):
+        e = 1.0 if extra is None else extra[i]
+        yield i, (lambda f, e=e: law(f, e)), y[i]
+
+
+def with_rule(likelihood, rule):
+    return as_likelihood(json.dumps({**likelihood.to_dict(), "rule": rule}))
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_expectations_are_integrals(name):
+    likelihood, _, y, extra = SCALARS[name]
+    if name in BY_RULE:
+        likelihood = with_rule(likelihood, "trapezoid")
+    found = likelihood.variational_expectations(MEAN, VARIANCE, y, extra)
+    expected = [
+        expectation(lambda f: log_density(law(f), target), MEAN[i], VARIANCE[i], [target])
+        for i, law, target in each(name)
+    ]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", BY_RULE)
+def test_the_default_rule_is_gauss_hermite_of_twenty_points(name):
+    likelihood, _, y, extra = SCALARS[name]
+    x, w = np.polynomial.hermite_e.hermegauss(20)
+    w = w / w.sum()
+    expected = [
+        w @ log_density(law(MEAN[i] + np.sqrt(VARIANCE[i]) * x), target)
+        for i, law, target in each(name)
+    ]
+    found = likelihood.variational_expectations(MEAN, VARIANCE, y, extra)
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+    more = with_rule(likelihood, 100).variational_expectations(MEAN, VARIANCE, y, extra)
+    np.testing.assert_allclose(found, more, rtol=2e-3)
+    assert (found != more).any()
+
+
+def parameters(likelihood):
+    return {
+        name: value
+        for name, value in likelihood.get_params(deep=False).items()
+        if isinstance(value, float) and name != "floor"
+    }
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_gradients_of_expectations_are_slopes(name):
+    likelihood, _, y, extra = SCALARS[name]
+    value, found = likelihood.variational_expectations_and_gradients(MEAN, VARIANCE, y, extra)
+    np.testing.assert_array_equal(
+        value, likelihood.variational_expectations(MEAN, VARIANCE, y, extra)
+    )
+    assert found["Fmu"].shape == found["Fvar"].shape == (3, 1)
+
+    def at(mean, variance, likelihood=likelihood):
+        return likelihood.variational_expectations(mean, variance, y, extra)
+
+    np.testing.assert_allclose(
+        found["Fmu"][:, 0],
+        [slope(lambda m: at(np.where(np.arange(3) == i, m, MEAN), VARIANCE)[i], MEAN[i], 1e-3) for i in range(3)],
+        rtol=1e-7,
+        atol=1e-9,
+    )
+    np.testing.assert_allclose(
+        found["Fvar"][:, 0],
+        [
+            slope(
+                lambda v: at(MEAN, np.where(np.arange(3) == i, v, VARIANCE))[i], VARIANCE[i], 1e-3
+            )
+            for i in range(3)
+        ],
+        rtol=1e-7,
+        atol=1e-9,
+    )
+    own = parameters(likelihood)
+    if name == "ordinal":
+        assert set(found) == {"Fmu", "Fvar", "first_edge", "widths", "sigma"}
+    else:
+        assert set(found) == {"Fmu", "Fvar", *own}
+    for parameter, value in own.items():
+        expected = slope(
+            lambda v: at(MEAN, VARIANCE, likelihood.replace(**{parameter: v})).sum(), value, 1e-3
+        )
+        np.testing.assert_allclose(found[parameter], expected, rtol=1e-7, err_msg=parameter)
+
+
+def test_gradients_of_edges_are_slopes():
+    likelihood, _, y, _ = SCALARS["ordinal"]
+    _, found = likelihood.variational_expectations_and_gradients(MEAN, VARIANCE, y)
+    start = np.array([EDGES[0], *np.diff(EDGES)])
+
+    def total(v):
+        other = Ordinal(bin_edges=np.cumsum(v).tolist(), sigma=SIGMA)
+        return other.variational_expectations(MEAN, VARIANCE, y).sum()
+
+    expected = slopes(total, start)
+    np.testing.assert_allclose(found["first_edge"], expected[0], rtol=1e-7)
+    np.testing.assert_allclose(found["widths"], expected[1:], rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_moments_of_observations_are_integrals(name):
+    likelihood, _, _, extra = SCALARS[name]
+    mean, variance = likelihood.predict_mean_and_var(MEAN, VARIANCE, extra)
+    for i, law, _ in each(name):
+        first = expectation(lambda f: law(f).mean(), MEAN[i], VARIANCE[i])
+        within = expectation(lambda f: law(f).var(), MEAN[i], VARIANCE[i])
+        between = expectation(lambda f: (law(f).mean() - first) ** 2, MEAN[i], VARIANCE[i])
+        np.testing.assert_allclose(mean[i], first, rtol=1e-9)
+        np.testing.assert_allclose(variance[i], within + between, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_log_densities_of_observations_are_integrals(name):
+    likelihood, _, y, extra = SCALARS[name]
+    found = likelihood.predict_log_density(MEAN, VARIANCE, y, extra)
+    for i, law, target in each(name):
+        expected = expectation(
+            lambda f: np.exp(log_density(law(f), target)), MEAN[i], VARIANCE[i], [target]
+        )
+        np.testing.assert_allclose(found[i], np.log(expected), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+@pytest.mark.parametrize("level", [0.03, 0.5, 0.9])
+def test_quantiles_invert_the_distribution(name, level):
+    likelihood, _, _, extra = SCALARS[name]
+    found = likelihood.predict_quantile(MEAN, VARIANCE, level, extra)
+    for i, law, _ in each(name):
+
+        def below(q, i=i, law=law):
+            return expectation(lambda f: law(f).cdf(q), MEAN[i], VARIANCE[i], [q])
+
+        if not hasattr(law(0.0), "logpdf"):
+            q = found[i]
+            assert q == int(q) >= 0
+            assert below(q) >= level - 1e-12
+            assert q == 0 or below(q - 1) < level
+        else:
+            np.testing.assert_allclose(below(found[i]), level, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_draws_have_the_distribution(name):
+    likelihood, law, _, extra = SCALARS[name]
+    n, f, e = 20_000, 0.6, 1.0 if extra is None else extra[1]
+    further = None if extra is None else np.full(n, e)
+    draws = likelihood.sample(np.full(n, f), seed=5, extra=further)
+    own = law(f, e)
+    mean, variance = float(own.mean()), float(own.var())
+    # five standard errors
+    assert abs(draws.mean() - mean) < 5 * np.sqrt(variance / n)
+    fourth = np.mean((draws - mean) ** 4)
+    assert abs(draws.var() - variance) < 5 * np.sqrt((fourth - variance**2) / n)
+    if hasattr(own, "logpdf"):
+        assert stats.kstest(draws, own.cdf).pvalue > 1e-4
+    else:
+        assert (draws == draws.astype(int)).all()
+        for y in np.unique(draws)[:6]:
+            p = np.exp(float(own.logpmf(y)))
+            assert abs((draws == y).mean() - p) < 5 * np.sqrt(p * (1 - p) / n)
+    np.testing.assert_array_equal(draws, likelihood.sample(np.full(n, f), seed=5, extra=further))
+    assert (draws != likelihood.sample(np.full(n, f), seed=6, extra=further)).any()
+
+
+def test_probabilities_of_two_classes():
+    for likelihood in (Bernoulli(), Bernoulli("logit"), Bernoulli("probit", floor=0.03)):
+        found = likelihood.predict_proba(MEAN, VARIANCE)
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+        np.testing.assert_allclose(
+            found[:, 1], likelihood.predict_mean_and_var(MEAN, VARIANCE)[0], rtol=1e-12
+        )
+    probit = Bernoulli().predict_proba(MEAN, VARIANCE)[:, 1]
+    np.testing.assert_allclose(probit, special.ndtr(MEAN / np.sqrt(1 + VARIANCE)), rtol=1e-13)
+
+
+def test_a_known_value_needs_no_integral():
+    for name, (likelihood, law, y, extra) in SCALARS.items():
+        zero = np.zeros(3)
+        found, slopes_ = likelihood.variational_expectations_and_gradients(MEAN, zero, y, extra)
+        np.testing.assert_allclose(
+            found, likelihood.log_prob(MEAN, y, extra), rtol=1e-12, err_msg=name
+        )
+        assert np.isfinite(slopes_["Fmu"]).all() and np.isfinite(slopes_["Fvar"]).all(), name
+        density = likelihood.predict_log_density(MEAN, zero, y, extra)
+        np.testing.assert_allclose(density, found, rtol=1e-12, err_msg=name)
+
+
+# -- likelihoods of several latent values -----------------------------------------------------
+
+
+def test_heteroscedastic_noise():
+    f, y = np.array([[0.4, -0.6], [-1.1, 0.3]]), np.array([0.1, 1.7])
+    expected = stats.norm(f[:, 0], np.exp(f[:, 1])).logpdf(y)
+    np.testing.assert_allclose(HeteroscedasticGaussian().log_prob(f, y), expected, rtol=1e-12)
+    expected = stats.norm(f[:, 0], softplus(f[:, 1])).logpdf(y)
+    np.testing.assert_allclose(
+        HeteroscedasticGaussian(scale="softplus").log_prob(f, y), expected, rtol=1e-12
+    )
+    expected = stats.t(5.5, f[:, 0], np.exp(f[:, 1])).logpdf(y)
+    np.testing.assert_allclose(
+        HeteroscedasticStudentT(df=5.5).log_prob(f, y), expected, rtol=1e-12
+    )
+    # E log N(y; f₀, e^{2f₁}) = −½ log 2π − μ₁ − ½ ((y − μ₀)² + v₀) e^{−2μ₁ + 2v₁}
+    mean, variance = f, np.array([[0.3, 0.2], [0.9, 0.05]])
+    precision = np.exp(-2 * mean[:, 1] + 2 * variance[:, 1])
+    square = (y - mean[:, 0]) ** 2 + variance[:, 0]
+    expected = -0.5 * np.log(2 * np.pi) - mean[:, 1] - 0.5 * square * precision
+    likelihood = HeteroscedasticGaussian()
+    assert likelihood.num_latents == 2
+    found = likelihood.variational_expectations(mean, variance, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    moments = likelihood.predict_mean_and_var(mean, variance)
+    np.testing.assert_allclose(moments[0], mean[:, 0], rtol=1e-14)
+    np.testing.assert_allclose(
+        moments[1], variance[:, 0] + np.exp(2 * mean[:, 1] + 2 * variance[:, 1]), rtol=1e-12
+    )
+
+
+def several(k, seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(3, k)), rng.uniform(0.2, 0.8, (3, k))
+
+
+SEVERAL = {
+    "heteroscedastic": (HeteroscedasticGaussian(), [0.1, 1.7, -0.4]),
+    "heteroscedastic softplus": (HeteroscedasticGaussian(scale="softplus"), [0.1, 1.7, -0.4]),
+    "heteroscedastic-student-t": (HeteroscedasticStudentT(df=5.5), [0.1, 1.7, -0.4]),
+    "softmax": (Softmax(3), [0.0, 2.0, 1.0]),
+    "logistic-softmax": (LogisticSoftmax(3), [0.0, 2.0, 1.0]),
+    "robust-max": (RobustMax(3, epsilon=0.02), [0.0, 2.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_gradients_of_expectations_of_several_values_are_slopes(name):
+    likelihood, y = SEVERAL[name]
+    mean, variance = several(likelihood.num_latents, 21)
+    _, found = likelihood.variational_expectations_and_gradients(mean, variance, y)
+
+    def total(mean, variance, likelihood=likelihood):
+        return likelihood.variational_expectations(mean, variance, y).sum()
+
+    assert found["Fmu"].shape == found["Fvar"].shape == mean.shape
+    np.testing.assert_allclose(
+        found["Fmu"], slopes(lambda m: total(m, variance), mean), rtol=1e-7, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        found["Fvar"], slopes(lambda v: total(mean, v), variance), rtol=1e-7, atol=1e-9
+    )
+    own = {"robust-max": ("epsilon", 0.02), "heteroscedastic-student-t": ("df", 5.5)}.get(name)
+    if own is not None:
+        entry, value = own
+        params = likelihood.get_params(deep=False)
+        expected = slope(
+            lambda v: total(mean, variance, type(likelihood)(**{**params, entry: v})),
+            value,
+            value * 1e-3,
+        )
+        np.testing.assert_allclose(found[entry], expected, rtol=1e-7)
+
+
+def test_classes_have_their_probabilities():
+    f = np.array([[0.4, -0.6, 1.3], [-1.1, 0.3, 0.2]])
+    y = np.array([2.0, 0.0])
+    p = special.softmax(f, axis=1)
+    at = np.arange(2), y.astype(int)
+    np.testing.assert_allclose(Softmax(3).log_prob(f, y), np.log(p[at]), rtol=1e-12)
+    score = special.expit(f)
+    p = score / score.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(LogisticSoftmax(3).log_prob(f, y), np.log(p[at]), rtol=1e-12)
+    np.testing.assert_allclose(
+        RobustMax(3, epsilon=0.02).log_prob(f, y), np.log([0.98, 0.01]), rtol=1e-12
+    )
+    for likelihood in (Softmax(3), LogisticSoftmax(3), RobustMax(3, epsilon=0.02)):
+        assert likelihood.num_classes == likelihood.num_latents == 3
+        found = likelihood.predict_proba(f, np.full((2, 3), 0.4))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+        assert found[0].argmax() == 2 and found.shape == (2, 3)
+
+
+def test_robust_max_is_an_integral():
+    mean, variance = several(3, 22)
+    y = np.array([0.0, 2.0, 1.0])
+    # of 200 points, so that the rule is exact
+    likelihood = RobustMax(3, epsilon=0.02, rule=200)
+    expected, density = [], []
+    for i in range(3):
+        own = int(y[i])
+        others = [k for k in range(3) if k != own]
+
+        def product(f, i=i, others=others):
+            tails = [special.ndtr((f - mean[i, k]) / variance[i, k] ** 0.5) for k in others]
+            return np.prod(tails, axis=0)
+
+        largest = expectation(product, mean[i, own], variance[i, own])
+        expected.append(largest * np.log(0.98) + (1 - largest) * np.log(0.01))
+        density.append(np.log(largest * 0.98 + (1 - largest) * 0.01))
+    found = likelihood.variational_expectations(mean, variance, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    found = likelihood.predict_log_density(mean, variance, y)
+    np.testing.assert_allclose(found, density, rtol=1e-9)
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "likelihood, y, message",
+    [
+        (Gaussian(0.3), np.inf, "finite"),
+        (StudentT(4.5, 0.6), np.inf, "finite"),
+        (LogNormal(0.3), 0.0, "positive"),
+        (Bernoulli(), 0.5, "class"),
+        (Poisson(), 1.5, "count"),
+        (Poisson(), -1.0, "count"),
+        (Poisson(whole=False), -0.5, "≥ 0"),
+        (NegativeBinomial(0.4), 1.5, "count"),
+        (ZeroInflatedPoisson(0.3), -2.0, "count"),
+        (Gamma(2.4), 0.0, "positive"),
+        (Exponential(), -1.0, "positive"),
+        (Beta(7.5), 1.0, "between 0 and 1"),
+        (Beta(7.5), 0.0, "between 0 and 1"),
+        (Ordinal(4), 4.0, "class"),
+        (Softmax(3), 3.0, "class"),
+        (RobustMax(3), 0.5, "class"),
+    ],
+)
+def test_targets_that_cannot_be_are_named(likelihood, y, message):
+    k = likelihood.num_latents
+    for call in (
+        lambda: likelihood.log_prob(np.zeros((1, k)), [y]),
+        lambda: likelihood.variational_expectations(np.zeros((1, k)), np.ones((1, k)), [y]),
+        lambda: likelihood.predict_log_density(np.zeros((1, k)), np.ones((1, k)), [y]),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+
+
+def test_likelihoods_refuse_what_cannot_be():
+    poisson, gaussian = Poisson(), Gaussian(0.3)
+    with pytest.raises(ValueError, match="1 column"):
+        poisson.log_prob([[0.1, 0.2]], [1])
+    with pytest.raises(ValueError, match="rows"):
+        poisson.log_prob([0.1], [1, 2])
+    with pytest.raises(ValueError, match="one number per row"):
+        poisson.log_prob([0.1], [[1, 2]])
+    with pytest.raises(ValueError, match="rows"):
+        poisson.variational_expectations([0.1, 0.2], [1.0], [1, 2])
+    with pytest.raises(ValueError, match="rows"):
+        poisson.log_prob([0.1], [1], extra=[1.0, 2.0])
+    with pytest.raises(ValueError, match="exposure"):
+        poisson.log_prob([0.1], [1], extra=[0.0])
+    with pytest.raises(ValueError, match="-0.4"):
+        gaussian.predict_mean_and_var([0.1], [-0.4])
+    with pytest.raises(ValueError, match="nan|NaN"):
+        gaussian.predict_mean_and_var([0.1], [np.nan])
+    for level in (0.0, 1.0, -0.2, np.nan):
+        with pytest.raises(ValueError, match="level"):
+            gaussian.predict_quantile([0.1], [0.4], level)
+    with pytest.raises(ValueError, match="no class probabilities"):
+        gaussian.predict_proba([0.1], [0.4])
+    with pytest.raises(ValueError, match="trials"):
+        Binomial().log_prob([0.1], [1])
+    with pytest.raises(ValueError, match="trials"):
+        Binomial().log_prob([0.1], [1], extra=[2.5])
+    with pytest.raises(ValueError, match="0 to its trials"):
+        Binomial().log_prob([0.1], [4], extra=[3])
+    with pytest.raises(ValueError, match="df"):
+        StudentT(1.5, 0.6).log_prob([0.1], [0.2])
+    with pytest.raises(ValueError, match="variance"):
+        Gaussian(-0.3).log_prob([0.1], [0.2])
+    with pytest.raises(ValueError, match="probit"):
+        Bernoulli("logit", floor=0.1).log_prob([0.1], [1])
+    with pytest.raises(ValueError, match="logit or probit"):
+        Bernoulli("cloglog").log_prob([0.1], [1])
+    with pytest.raises(ValueError, match="classes"):
+        Softmax().log_prob([[0.1, 0.2]], [1])
+    with pytest.raises(ValueError, match="increasing"):
+        Ordinal(bin_edges=[0.4, 0.1]).log_prob([0.1], [1])
+    with pytest.raises(ValueError, match="unknown likelihood `poison`; nearest: poisson"):
+        as_likelihood("poison").num_latents
+    with pytest.raises(ValueError, match="`lnk`; nearest: link"):
+        as_likelihood("poisson(lnk=exp)").num_latents
+    with pytest.raises(ValueError, match="position"):
+        as_likelihood("poisson(")
+    with pytest.raises(TypeError, match="3"):
+        as_likelihood(3)
+    with pytest.raises(ValueError, match="'sd'.*variance"):
+        gaussian.replace(sd=0.3)
+
+
+def test_a_further_number_that_a_likelihood_does_not_take_is_refused():
+    assert StudentT().extra is None and Poisson().extra == "exposure"
+    with pytest.raises(ValueError):
+        StudentT(4.5, 0.6).log_prob([0.1], [0.2], extra=[0.4])
+
+
+def test_no_rows_are_no_rows():
+    for name, example in LIKELIHOOD_EXAMPLES.items():
+        none = np.empty((0, example.num_latents))
+        extra = [] if name == "binomial" else None
+        assert example.log_prob(none, [], extra).shape == (0,)
+        value, found = example.variational_expectations_and_gradients(none, none, [], extra)
+        assert value.shape == (0,) and found["Fmu"].shape == none.shape
+        assert example.predict_mean_and_var(none, none, extra)[0].shape == (0,)
+        assert example.predict_log_density(none, none, [], extra).shape == (0,)
+        assert example.predict_quantile(none, none, 0.3, extra).shape == (0,)
+        assert example.sample(none, extra=extra).shape == (0,)

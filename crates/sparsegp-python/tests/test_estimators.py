@@ -1,0 +1,429 @@
+"""The estimators against scikit-learn's own checks, and what they promise beyond those."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sparsegp
+from sparsegp import (
+    GPClassifier,
+    GPCountRegressor,
+    GPRegressor,
+    HeteroscedasticGPRegressor,
+    RobustGPRegressor,
+)
+from sparsegp.kernels import RBF, Linear, Matern52
+from sparsegp.priors import Parameter
+
+ROOT = Path(__file__).resolve().parents[3]
+ALL = [
+    GPClassifier,
+    GPCountRegressor,
+    GPRegressor,
+    HeteroscedasticGPRegressor,
+    RobustGPRegressor,
+]
+
+
+# no check is skipped or expected to fail; fewer iterations than the default, for time
+@parametrize_with_checks(
+    [
+        GPRegressor(),
+        GPCountRegressor(),
+        GPClassifier(max_iter=30),
+        RobustGPRegressor(max_iter=30),
+        HeteroscedasticGPRegressor(max_iter=30),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check(estimator)
+
+
+def waves(n=120, noise=0.1, seed=0, inputs=2):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(0, 6, (n, inputs)) * np.linspace(1, 30, inputs)
+    return X, 7 + 3 * np.sin(X[:, 0]) + noise * rng.standard_normal(n)
+
+
+def test_predictions_equal_scikit_learns_at_the_same_hyperparameters():
+    X, y = waves()
+    ours = GPRegressor(
+        RBF([1.3, 20.0], 2.4),
+        standardise=False,
+        fixed=["kernel", "likelihood"],
+        initial={"likelihood.variance": 0.3},
+        max_iter=0,
+        mean="zero",
+    ).fit(X, y)
+    theirs = GaussianProcessRegressor(
+        sk.ConstantKernel(2.4) * sk.RBF([1.3, 20.0]) + sk.WhiteKernel(0.3), optimizer=None, alpha=0
+    ).fit(X, y)
+    new = waves(40, seed=1)[0]
+    mean, cov = ours.predict(new, return_cov=True)
+    expected_mean, expected_cov = theirs.predict(new, return_cov=True)
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-8)
+    np.testing.assert_allclose(cov, expected_cov, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(ours.predict(new), mean, rtol=1e-12)
+    std = ours.predict(new, return_std=True)[1]
+    np.testing.assert_allclose(std, theirs.predict(new, return_std=True)[1], rtol=1e-8)
+    value = theirs.log_marginal_likelihood_value_
+    np.testing.assert_allclose(ours.objective_, value, rtol=1e-8)
+
+
+def test_quantiles_and_densities_are_those_of_the_predictive_normal():
+    X, y = waves(noise=0.5)
+    model = GPRegressor().fit(X, y)
+    new, truth = waves(30, noise=0.5, seed=2)
+    mean, std = model.predict(new, return_std=True)
+    _, quantiles = model.predict(new, return_quantiles=[0.05, 0.8])
+    normal = stats.norm(mean[:, None], std[:, None])
+    np.testing.assert_allclose(quantiles, normal.ppf([0.05, 0.8]), rtol=1e-8)
+    density = model.log_predictive_density(new, truth)
+    np.testing.assert_allclose(density, stats.norm(mean, std).logpdf(truth), rtol=1e-8)
+    latent_mean, latent_variance = model.latent_mean_and_variance(new)
+    np.testing.assert_allclose(latent_mean, mean, rtol=1e-10)
+    np.testing.assert_allclose(latent_variance + model.noise_variance_, std**2, rtol=1e-8)
+    # 4000 draws: five standard errors of a mean, and of a variance
+    draws = model.sample_y(new[:5], 4000, random_state=3)
+    assert draws.shape == (5, 4000)
+    assert np.all(abs(draws.mean(1) - mean[:5]) < 5 * std[:5] / 4000**0.5)
+    assert np.all(abs(draws.var(1) / std[:5] ** 2 - 1) < 5 * (2 / 4000) ** 0.5)
+
+
+def test_several_outputs():
+    X, y = waves()
+    Y = np.column_stack([y, -2 * y + 100])
+    model = GPRegressor().fit(X, Y)
+    new = X[:7]
+    mean, std, quantiles = model.predict(new, return_std=True, return_quantiles=[0.1, 0.5, 0.9])
+    assert (mean.shape, std.shape, quantiles.shape) == ((7, 2), (7, 2), (7, 3, 2))
+    assert model.predict(new, return_cov=True)[1].shape == (7, 7, 2)
+    assert model.sample_y(new, 3).shape == (7, 2, 3)
+    np.testing.assert_allclose(mean[:, 1], -2 * mean[:, 0] + 100, rtol=1e-6)
+    np.testing.assert_allclose(quantiles[:, 1], mean, rtol=1e-9)
+    assert model.log_predictive_density(new, Y[:7]).shape == (7,)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_frames_are_known_by_column_name(kind):
+    library = pytest.importorskip(kind)
+    X, y = waves()
+    columns = {"age": X[:, 0], "height": X[:, 1]}
+    if kind == "pyarrow":
+        frame, changed = library.table(columns), library.table({"height": X[:, 1], "age": X[:, 0]})
+    else:
+        frame = library.DataFrame(columns)
+        changed = library.DataFrame({"height": X[:, 1], "age": X[:, 0]})
+    model = GPRegressor(Matern52(active_dims=["age"]) + Linear(active_dims=["height"])).fit(frame, y)
+    assert list(model.feature_names_in_) == ["age", "height"]
+    np.testing.assert_allclose(
+        model.predict(frame),
+        GPRegressor(Matern52(active_dims=[0]) + Linear(active_dims=[1])).fit(X, y).predict(X),
+        rtol=1e-10,
+    )
+    with pytest.raises(ValueError, match="(?i)feature names"):
+        model.predict(changed)
+
+
+def test_pipelines_searches_and_clones():
+    X, y = waves(80)
+    pipe = make_pipeline(StandardScaler(), GPRegressor("matern52"))
+    assert cross_val_score(pipe, X, y, cv=3).min() > 0.9
+    search = GridSearchCV(
+        GPRegressor(RBF(lengthscales=Parameter(1.0, fixed=True))),
+        {"kernel__lengthscales": [Parameter(v, fixed=True) for v in (1e-3, 0.6)]},
+        cv=3,
+    ).fit(X, y)
+    assert search.best_estimator_.kernel.lengthscales.value == 0.6
+    assert search.best_estimator_.kernel_.lengthscales.value == 0.6
+    nested = GPRegressor(RBF() + Linear()).set_params(kernel__k2__variance=0.3)
+    assert nested.kernel == RBF() + Linear(0.3)
+    assert clone(nested).kernel == nested.kernel
+    with pytest.raises(ValueError, match="k7"):
+        nested.set_params(kernel__k7__variance=1.0)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_saving_pickling_and_telling(cls, tmp_path):
+    X, y = waves(60)
+    y = {GPClassifier: np.where(y > 7, "up", "down"), GPCountRegressor: np.round(y)}.get(cls, y)
+    model = cls("matern52", max_iter=20)
+    assert "matern52" in repr(model) and "objective" not in repr(model)
+    model.fit(X, y)
+    assert ".lengthscales[" in repr(model) and "objective" in model.summary()
+    html = model._repr_mimebundle_()["text/html"]
+    assert "<table>" in html and ".variance" in html
+    file = tmp_path / "model.safetensors"
+    model.save(file)
+    for other in (pickle.loads(pickle.dumps(model)), cls.load(file), sparsegp.load(file)):
+        assert type(other) is cls
+        np.testing.assert_array_equal(other.predict(X), model.predict(X))
+        np.testing.assert_array_equal(
+            other.log_predictive_density(X, y), model.log_predictive_density(X, y)
+        )
+        assert other.summary() == model.summary() and other.get_params() == model.get_params()
+    wrong = GPClassifier if cls is not GPClassifier else GPRegressor
+    with pytest.raises(ValueError, match=f"holds a {cls.__name__}, not a {wrong.__name__}"):
+        wrong.load(file)
+    with pytest.raises(FileNotFoundError):
+        sparsegp.load(tmp_path / "none.safetensors")
+    file.write_bytes(file.read_bytes()[:500])
+    with pytest.raises(ValueError, match="model"):
+        sparsegp.load(file)
+    with pytest.raises(NotFittedError):
+        cls().save(file)
+
+
+def command_line():
+    """The `sparsegp` command: what the environment names, what is on the path, what was built here."""
+    given = os.environ.get("SPARSEGP_CLI")
+    built = [ROOT / "target" / kind / "sparsegp" for kind in ("release", "debug")]
+    built = sorted((p for p in built if p.exists()), key=lambda p: p.stat().st_mtime)
+    return given or (str(built[-1]) if built else shutil.which("sparsegp"))
+
+
+@pytest.fixture
+def cli(tmp_path):
+    program = command_line()
+    if program is None:
+        pytest.skip("the command line is not built")
+
+    def run(*arguments):
+        done = subprocess.run(
+            [program, *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("labels", [("no", "yes"), (3, 10), (False, True), (1.0, 2.0)])
+def test_files_are_shared_with_the_command_line(cli, tmp_path, labels):
+    pd = pytest.importorskip("pandas")
+    X, y = waves(80)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    label = np.array(labels)[(y > 7).astype(int)]
+    table = tmp_path / "data.csv"
+    frame.assign(y=label).to_csv(table, index=False)
+    # ours for them
+    ours = GPClassifier(max_iter=20).fit(frame, label)
+    ours.save(tmp_path / "ours.safetensors")
+    cli("predict", "ours.safetensors", table, "-o", "predicted.csv")
+    predicted = pd.read_csv(tmp_path / "predicted.csv", dtype={"label": str})
+    probabilities = predicted[[c for c in predicted if c.startswith("p_")]].to_numpy()
+    np.testing.assert_allclose(probabilities, ours.predict_proba(frame), rtol=1e-12)
+    scores = json.loads(cli("score", "ours.safetensors", table, "--json"))
+    assert scores
+    # theirs for us
+    cli("fit", table, "--target", "y", "--classes", "--max-iterations", 20, "-o", "theirs.safetensors")
+    theirs = sparsegp.load(tmp_path / "theirs.safetensors")
+    assert isinstance(theirs, GPClassifier)
+    assert theirs.classes_.tolist() == list(labels)
+    cli("predict", "theirs.safetensors", table, "-o", "predicted.csv")
+    predicted = pd.read_csv(tmp_path / "predicted.csv")
+    probabilities = predicted[[c for c in predicted if c.startswith("p_")]].to_numpy()
+    np.testing.assert_allclose(theirs.predict_proba(frame), probabilities, rtol=1e-12)
+
+
+def test_regressions_are_shared_with_the_command_line(cli, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = waves(80)
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame.assign(y=y, w=1.0 + (y > 7)).to_csv(tmp_path / "data.csv", index=False)
+    cli("fit", "data.csv", "--target", "y", "--weight", "w", "-o", "theirs.safetensors")
+    cli("predict", "theirs.safetensors", "data.csv", "-o", "predicted.csv")
+    expected = pd.read_csv(tmp_path / "predicted.csv")
+    theirs = sparsegp.load(tmp_path / "theirs.safetensors")
+    assert isinstance(theirs, GPRegressor) and theirs.method_ == "exact"
+    mean, std = theirs.predict(frame, return_std=True)
+    np.testing.assert_allclose(mean, expected["mean"], rtol=1e-12)
+    np.testing.assert_allclose(std, expected["sd"], rtol=1e-12)
+    from_file = GPRegressor().fit_file(tmp_path / "data.csv", "y", sample_weight="w")
+    np.testing.assert_allclose(from_file.predict(frame), mean, rtol=1e-12)
+
+
+def test_every_method_by_name():
+    X, y = waves(90)
+    names = [entry["name"] for entry in sparsegp.registry()["methods"]]
+    assert "exact" in names and "tvgp" in names
+    for name in names:
+        model = GPRegressor(method=name, n_inducing=None if name in ("exact", "tvgp") else 30, epochs=300)
+        model.fit(X, y)
+        assert model.method_ == name
+        assert model.score(X, y) > 0.99, name
+    with pytest.raises(ValueError, match="nearest: titsias2025"):
+        GPRegressor(method="titsias2024").fit(X, y)
+
+
+def test_fixed_values_given_points_and_seeds():
+    X, y = waves()
+    points = X[:15]
+    model = GPRegressor(
+        RBF(lengthscales=Parameter([0.5, 2.0], fixed=True)),
+        inducing=points,
+        fixed=["inducing.points"],
+        initial={"likelihood.variance": 0.2},
+    ).fit(X, y)
+    np.testing.assert_allclose(model.inducing_points_, points, rtol=1e-12)
+    assert list(model.kernel_.lengthscales.value) == [0.5, 2.0]
+    assert model.method_ == "titsias2025"
+    a, b = (GPClassifier(method="svgp", epochs=3, random_state=s).fit(X, y > 7) for s in (4, 4))
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    c = GPClassifier(method="svgp", epochs=3, batch_size=30, random_state=5).fit(X, y > 7)
+    assert abs(c.predict_proba(X) - a.predict_proba(X)).max() > 1e-6
+
+
+def test_counts_with_exposure_and_trials():
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 6, 150)[:, None]
+    rate, exposure = np.exp(np.sin(X[:, 0])), rng.uniform(0.5, 20, 150)
+    model = GPCountRegressor().fit(X, rng.poisson(rate * exposure), exposure=exposure)
+    once, tenfold = model.predict(X), model.predict(X, exposure=np.full(150, 10.0))
+    np.testing.assert_allclose(tenfold, 10 * once, rtol=1e-10)
+    assert abs(once / rate - 1).mean() < 0.15
+    trials = rng.integers(1, 30, 150)
+    successes = rng.binomial(trials, 1 / (1 + np.exp(-np.sin(X[:, 0]))))
+    share = GPCountRegressor(likelihood="binomial").fit(X, successes, trials=trials)
+    found = share.predict(X, trials=np.full(150, 100.0)) / 100
+    assert abs(found - 1 / (1 + np.exp(-np.sin(X[:, 0])))).mean() < 0.06
+    with pytest.raises(ValueError, match="takes trials, not exposure"):
+        share.predict(X, exposure=trials)
+    with pytest.warns(UserWarning, match="no counts"):
+        GPCountRegressor(max_iter=3).fit(X, rate)
+    with pytest.raises(ValueError, match="at least 0"):
+        GPCountRegressor().fit(X, rate - 10)
+
+
+def test_weights_count_terms_and_known_noise_counts():
+    X, y = waves(50, noise=0.4)
+    weights = np.random.default_rng(1).integers(0, 4, 50)
+    weighted = GPRegressor().fit(X, y, sample_weight=weights)
+    repeated = GPRegressor().fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert weighted.method_ == "exact"
+    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+    np.testing.assert_allclose(weighted.objective_, repeated.objective_, rtol=1e-12)
+    bad = np.where(np.arange(50) % 5 == 0, 50.0, 0.0)
+    with_errors = y + bad
+    known = GPRegressor().fit(X, with_errors, noise_variance=bad**2)
+    assert known.score(X, y) > 0.9 > GPRegressor().fit(X, with_errors).score(X, y)
+
+
+def test_heteroscedastic_and_robust():
+    rng = np.random.default_rng(0)
+    X = np.linspace(0, 6, 400)[:, None]
+    spread = 0.05 + 0.2 * X[:, 0]
+    y = np.sin(X[:, 0]) + spread * rng.standard_normal(400)
+    model = HeteroscedasticGPRegressor().fit(X, y)
+    latent, std = model.predict(X, return_std=True)
+    assert abs(np.log(std / spread)).mean() < 0.3
+    assert model.latent_mean_and_variance(X)[0].shape == (400, 2)
+    clean = np.sin(X[:, 0])
+    dirty = clean + 0.05 * rng.standard_normal(400) + 8.0 * (np.arange(400) % 10 == 0)
+    robust = RobustGPRegressor().fit(X, dirty)
+    plain = GPRegressor().fit(X, dirty)
+    assert abs(robust.predict(X) - clean).mean() < 0.1 < abs(plain.predict(X) - clean).mean()
+
+
+def test_partial_fit_learns_piece_by_piece():
+    X, y = waves(3000, noise=0.3)
+    model = GPRegressor(n_inducing=40)
+    for part in np.split(np.arange(3000), 10):
+        model.partial_fit(X[part], y[part])
+    assert model.n_samples_seen_ == 3000 and model.method_ == "svgp2025"
+    assert model.score(X, y) > 0.97
+    labels = GPClassifier(n_inducing=30)
+    labels.partial_fit(X[:100], np.where(y[:100] > 7, "a", "b"), ["a", "b", "c"])
+    labels.partial_fit(X[100:200], np.where(y[100:200] > 7, "a", "b"))
+    assert labels.predict_proba(X[:3]).shape == (3, 3)
+    with pytest.raises(ValueError, match="none of"):
+        labels.partial_fit(X[:10], np.full(10, "d"))
+
+
+def test_files_are_streamed_to_the_same_model(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y = waves(500)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(X, columns=["a", "b"]).assign(target=y, id=np.arange(500)).to_parquet(path)
+    options = dict(method="svgp2025", n_inducing=20, epochs=20, batch_size=100)
+    memory = GPRegressor(**options).fit_file(path, "target", ignore=["id"], stream=False)
+    streamed = GPRegressor(**options).fit_file(path, "target", ignore=["id"], stream=True)
+    assert list(streamed.feature_names_in_) == ["a", "b"]
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    assert memory.score(frame, y) > 0.9 and streamed.score(frame, y) > 0.9
+    with pytest.raises(ValueError, match="targte.*target"):
+        GPRegressor().fit_file(path, "targte")
+
+
+def test_checkpoints_go_on_to_the_same_bits(tmp_path):
+    X, y = waves(300)
+    options = dict(method="svgp", n_inducing=20, batch_size=50, epochs=30)
+    whole = GPRegressor(**options).fit(X, y)
+    file = tmp_path / "run.safetensors"
+    stop = lambda event: event["event"] == "iteration" and event["iteration"] == 10  # noqa: E731
+    part = GPRegressor(**options, checkpoint=file, callback=stop).fit(X, y)
+    assert part.n_iter_ < whole.n_iter_ and file.exists()
+    rest = GPRegressor(**options, checkpoint=file).fit(X, y)
+    np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
+
+
+def test_early_stopping_keeps_rows_aside():
+    X, y = waves(400, noise=1.5)
+    model = GPRegressor(
+        method="svgp", early_stopping=0.2, patience=3, batch_size=64, epochs=400, learning_rate=0.1
+    ).fit(X, y)
+    assert "held-out rows" in model.stopped_ and np.isfinite(model.trace_["held_out"]).all()
+    with pytest.raises(ValueError, match="fraction"):
+        GPRegressor(early_stopping=2.0).fit(X, y)
+
+
+def test_progress_tells_what_happens(capsys):
+    X, y = waves(60)
+    GPRegressor(verbose=1).fit(X, y)
+    told = capsys.readouterr().err
+    assert "iteration 1 of at most 1000" in told and "objective" in told
+    GPRegressor(verbose=1, method="svgp", epochs=5).fit(X, y)
+    assert "epoch 1 of 5" in capsys.readouterr().err
+    GPRegressor().fit(X, y)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (dict(kernel="matern72"), "unknown kernel `matern72`.*nearest"),
+        (dict(kernel=RBF(lengthscales=[1.0, 2.0, 3.0])), "3 values for 2"),
+        (dict(likelihood="poison"), "unknown likelihood `poison`.*nearest"),
+        (dict(likelihood="poisson"), "no count|standardised|whole"),
+        (dict(fixed=["kernel.lengthscale"]), "kernel.lengthscales"),
+        (dict(initial={"kernel.variance": -1.0}), "outside"),
+        (dict(inducing="grid"), "grid"),
+        (dict(batch_size=0), "batch_size"),
+        (dict(learning_rate=-1.0), "learning_rate"),
+        (dict(optimiser="sgd"), "lbfgs"),
+        (dict(inducing=np.zeros((3, 5))), "5 columns"),
+    ],
+)
+def test_mistakes_get_a_clear_error(options, text):
+    X, y = waves(30)
+    with pytest.raises(ValueError, match=text):
+        GPRegressor(**options).fit(X, y)
