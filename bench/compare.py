@@ -21,7 +21,8 @@ classify       time until the mean negative log probability of banana's 4 900 te
                rows are looked at; for sparsegp and scikit-learn the whole of fit()
 predict-100k   mean and variance of f at 100 000 rows, from an SGPR posterior (10 000 rows, M = 512) with
                cached factors
-import         a fresh Python that imports the library, less one that imports numpy
+import         a fresh Python that imports the library, less one that imports numpy (so that a library which
+               does not import numpy can come out below zero)
 import-gp      the same with `from sparsegp import GPRegressor`, or the peer's nearest to it
 size           what the library adds to an empty environment, in MB
 
@@ -180,7 +181,6 @@ def make_venv(folder):
 def pip(folder, *command):
     say(f"pip {' '.join(map(str, command))} in {folder}")
     try:
-        # the user's environment as it is: pip's settings are there, and a build may use all cores
         run(python_of(folder), "-m", "pip", "--disable-pip-version-check", *command, threads=os.cpu_count())
     except Failure as failure:
         raise Failure(
@@ -248,8 +248,8 @@ class Cell:
         for way in list(self.ways):
             try:
                 command = python_of(folder), WORKER, json.dumps({**job, "way": way})
-                lines = run(*command, limit=args.limit, threads=job["threads"]).splitlines()
-                result = json.loads(next(line for line in lines if line.startswith("RESULT "))[7:])
+                last = run(*command, limit=args.limit, threads=job["threads"]).splitlines()[-1]
+                result = json.loads(last.removeprefix("RESULT "))
                 self.runs[way].append((seconds_of(result, args), result))
             except Failure as failure:
                 self.failures[way] = str(failure)
@@ -413,4 +413,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Failure as failure:
+        sys.exit(f"compare.py: {failure}")

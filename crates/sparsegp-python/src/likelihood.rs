@@ -71,6 +71,11 @@ impl Likelihood {
                 own => Ok(vec![own.and_then(|e| e.default).unwrap_or(1.0); rows]),
             };
         };
+        if own.is_none() {
+            let name = self.inner.name();
+            let text = format!("the likelihood `{name}` takes no further number of a row");
+            return Err(exception(Error::Invalid(text)));
+        }
         let extra = vector(Some(extra));
         self.rows("further numbers of the rows", extra.len(), rows)?;
         Ok(extra)

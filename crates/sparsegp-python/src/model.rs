@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sparsegp::data::{InMemory, Minibatch, Sample, Source};
 use sparsegp::engine::{Cpu, Want};
+use sparsegp::likelihoods::Target;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::methods;
 use sparsegp::model::{Posterior, in_parts, inducing_param, stacked};
@@ -53,10 +54,18 @@ struct Held {
     posterior: Option<Arc<Posterior>>,
 }
 
+/// Numbers of input and target columns.
+#[derive(Clone, Copy)]
+struct Columns {
+    inputs: usize,
+    outputs: usize,
+}
+
 /// A Gaussian-process model.
 #[pyclass(frozen, module = "sparsegp._core")]
 pub struct Model {
     held: Mutex<Held>,
+    columns: Columns,
 }
 
 /// Rows to learn from, as arrays or as a part of more.
@@ -66,7 +75,9 @@ struct Data {
 }
 
 impl Data {
+    /// Rows for a model: of its columns, finite, with targets that its likelihood knows.
     fn new(
+        (model, columns): (&sparsegp::model::Model, Columns),
         x: &Array2<'_>,
         y: &Array2<'_>,
         weights: Option<&Array1<'_>>,
@@ -87,6 +98,10 @@ impl Data {
                 }));
             }
         }
+        check(model, columns, &rows)?;
+        if population == Some(0) {
+            return Err(exception(Error::Invalid("num_data is 0; it must be at least 1".into())));
+        }
         Ok(Self { rows, population })
     }
 
@@ -99,6 +114,63 @@ impl Data {
             _ => Box::new(self.rows),
         }
     }
+}
+
+/// Refuses what the library takes for granted.
+fn check(model: &sparsegp::model::Model, columns: Columns, rows: &InMemory) -> PyResult<()> {
+    let invalid = |text: String| Err(exception(Error::Invalid(text)));
+    for (name, expected, found) in
+        [("X", columns.inputs, rows.x.ncols()), ("Y", columns.outputs, rows.y.ncols())]
+    {
+        if expected != found {
+            return Err(exception(Error::Shape {
+                what: name.into(),
+                expected: format!("{expected} columns"),
+                found: format!("{found} columns"),
+            }));
+        }
+    }
+    for q in 0..rows.x.ncols() {
+        if let Some(i) = rows.x.col(q).iter().position(|v| !v.is_finite()) {
+            return invalid(format!("X[{i}, {q}] is {}: inputs must be finite", rows.x[(i, q)]));
+        }
+    }
+    if let Some(i) = rows.weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
+        return invalid(format!("weights[{i}] is {}; it must be a number from 0", rows.weights[i]));
+    }
+    check_targets(model, rows)
+}
+
+/// Refuses targets and further numbers that the likelihood cannot have.
+fn check_targets(model: &sparsegp::model::Model, rows: &InMemory) -> PyResult<()> {
+    let invalid = |text: String| Err(exception(Error::Invalid(text)));
+    let own = model.likelihood.extra();
+    let name = model.likelihood.name();
+    match own {
+        None if !rows.extra.is_empty() => {
+            return invalid(format!("the likelihood `{name}` takes no further number of a row"));
+        }
+        Some(extra) if extra.default.is_none() && rows.extra.is_empty() => {
+            return invalid(format!(
+                "the likelihood `{name}` needs the {} of every row",
+                extra.name
+            ));
+        }
+        _ => {}
+    }
+    let default = own.and_then(|e| e.default).unwrap_or(1.0);
+    for p in 0..rows.y.ncols() {
+        for (i, y) in rows.y.col(p).iter().enumerate() {
+            if y.is_nan() && model.method.has_q() {
+                continue; // a missing target
+            }
+            let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
+            if let Err(reason) = model.likelihood.check(target) {
+                return invalid(format!("Y[{i}, {p}]: {y} {reason}"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Values of a parameter in the order and the shape of NumPy.
@@ -160,8 +232,10 @@ fn stored(path: &str, shape: Shape, given: Vec<f64>) -> PyResult<Vec<f64>> {
 impl Model {
     /// The model in a fitted one.
     pub fn fitted(fitted: &sparsegp::fit::Fitted) -> Self {
+        let columns =
+            Columns { inputs: fitted.input_names.len(), outputs: fitted.target_names.len() };
         let posterior = Some(Arc::new(fitted.posterior.clone()));
-        Self { held: Mutex::new(Held { model: fitted.model.clone(), posterior }) }
+        Self { held: Mutex::new(Held { model: fitted.model.clone(), posterior }), columns }
     }
 
     /// The lock is never held while waiting for the interpreter.
@@ -200,6 +274,7 @@ impl Model {
         let posterior = self.known()?;
         let (x, extra) = (Matrix::of(x), vector(extra));
         let rows = x.as_ref().nrows();
+        finite(x.as_ref())?;
         if !extra.is_empty() && extra.len() != rows {
             let text = format!("{} further numbers for {rows} rows", extra.len());
             return Err(exception(Error::Invalid(text)));
@@ -215,6 +290,17 @@ impl Model {
         })?;
         Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
+}
+
+/// Refuses inputs that are not finite.
+fn finite(x: MatRef<'_, f64>) -> PyResult<()> {
+    for q in 0..x.ncols() {
+        if let Some(i) = x.col(q).iter().position(|v| !v.is_finite()) {
+            let text = format!("Xnew[{i}, {q}] is {}: inputs must be finite", x[(i, q)]);
+            return Err(exception(Error::Invalid(text)));
+        }
+    }
+    Ok(())
 }
 
 /// Where a parameter of this path is.
@@ -256,6 +342,34 @@ impl Model {
                     found: format!("{}×{}", z.nrows(), z.ncols()),
                 }));
             }
+        }
+        if points.iter().any(|z| z.nrows() != points[0].nrows()) {
+            let text = "every latent function needs as many inducing points as the others";
+            return Err(exception(Error::Invalid(text.into())));
+        }
+        if spec.outputs == 0 {
+            return Err(exception(Error::Invalid(
+                "num_outputs is 0; it must be at least 1".into(),
+            )));
+        }
+        let fits = |count: usize| count == 1 || entry.method.has_q() && count == latents;
+        if !fits(kernels.len()) || !(points.is_empty() || fits(points.len())) {
+            let text = format!(
+                "{} kernels and {} sets of inducing points were given; method `{}` takes one of each{}",
+                kernels.len(),
+                points.len(),
+                entry.name,
+                if entry.method.has_q() {
+                    format!(", or one for each of the {latents} latent functions")
+                } else {
+                    String::new()
+                }
+            );
+            return Err(exception(Error::Invalid(text)));
+        }
+        if let Some(jitter) = spec.jitter.filter(|j| !(*j >= 0.0 && j.is_finite())) {
+            let text = format!("jitter is {jitter}; it must be a number from 0");
+            return Err(exception(Error::Invalid(text)));
         }
         if entry.method.is_sparse() && points.is_empty() {
             let text = format!("method `{}` needs inducing points", entry.name);
@@ -306,7 +420,8 @@ impl Model {
             jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
         };
         entry.method.check(&model).map_err(exception)?;
-        Ok(Self { held: Mutex::new(Held { model, posterior: None }) })
+        let columns = Columns { inputs: spec.inputs, outputs: spec.outputs };
+        Ok(Self { held: Mutex::new(Held { model, posterior: None }), columns })
     }
 
     /// Paths with what is to be told of each parameter, as JSON.
@@ -338,7 +453,7 @@ impl Model {
     /// A copy.
     fn copy(&self) -> Self {
         let (model, posterior) = self.copied();
-        Self { held: Mutex::new(Held { model, posterior }) }
+        Self { held: Mutex::new(Held { model, posterior }), columns: self.columns }
     }
 
     /// Value of a parameter.
@@ -398,8 +513,16 @@ impl Model {
         population: Option<usize>,
         gradients: bool,
     ) -> PyResult<(f64, Option<Bound<'py, PyDict>>)> {
-        let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), population)?.source();
         let (model, _) = self.copied();
+        let data = Data::new(
+            (&model, self.columns),
+            &x,
+            &y,
+            weights.as_ref(),
+            extra.as_ref(),
+            population,
+        )?
+        .source();
         if let (Some(method), false) = (model.method.uncollapsed(), gradients) {
             let value = unlocked(py, || {
                 Ok(method.step(&model, &Cpu::default(), &*data, Want::Value)?.value)
@@ -422,8 +545,8 @@ impl Model {
 
     /// An upper bound on the log evidence, of models with a collapsed bound.
     fn upper_bound(&self, py: Python<'_>, x: Array2<'_>, y: Array2<'_>) -> PyResult<f64> {
-        let data = Data::new(&x, &y, None, None, None)?.source();
         let (model, _) = self.copied();
+        let data = Data::new((&model, self.columns), &x, &y, None, None, None)?.source();
         unlocked(py, || Ok(methods::upper_bound(&model, &Cpu::default(), &*data)?.value))
     }
 
@@ -444,8 +567,16 @@ impl Model {
             let text = format!("the step of q is {rate}; it must be above 0 and at most 1");
             return Err(exception(Error::Invalid(text)));
         }
-        let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), population)?.source();
         let (mut model, _) = self.copied();
+        let data = Data::new(
+            (&model, self.columns),
+            &x,
+            &y,
+            weights.as_ref(),
+            extra.as_ref(),
+            population,
+        )?
+        .source();
         let value = unlocked(py, || {
             if let Some(method) = model.method.full_sites() {
                 return method.step(&mut model, &*data, rate);
@@ -476,10 +607,18 @@ impl Model {
         callback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<(String, Option<Py<PyAny>>)> {
         let options: Options = read_json(options)?;
-        let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), None)?.source();
-        let population = population.unwrap_or(data.rows());
-        let data = Sample { rows: data, population };
         let (model, _) = self.copied();
+        let rows = Data::new(
+            (&model, self.columns),
+            &x,
+            &y,
+            weights.as_ref(),
+            extra.as_ref(),
+            population,
+        )?
+        .rows;
+        let population = population.unwrap_or(rows.rows());
+        let data = Sample { rows: Box::new(rows), population };
         let (whole, stochastic) = (options.whole()?, options.stochastic()?);
         let size = options.batch_size();
         let seed = options.seed();
@@ -524,7 +663,15 @@ impl Model {
         }
         let posterior = match (x, y) {
             (Some(x), Some(y)) => {
-                let data = Data::new(&x, &y, weights.as_ref(), extra.as_ref(), None)?.source();
+                let data = Data::new(
+                    (&model, self.columns),
+                    &x,
+                    &y,
+                    weights.as_ref(),
+                    extra.as_ref(),
+                    None,
+                )?
+                .source();
                 unlocked(py, || {
                     let mut model = model;
                     if let Some(method) = model.method.uncollapsed() {
@@ -579,6 +726,17 @@ impl Model {
         if y.as_ref().nrows() != rows || !extra.is_empty() && extra.len() != rows {
             let text = format!("{} targets for {rows} rows", y.as_ref().nrows());
             return Err(exception(Error::Invalid(text)));
+        }
+        finite(x.as_ref())?;
+        {
+            let held = self.held();
+            let rows = InMemory {
+                x: Mat::zeros(rows, 0),
+                y: y.to_owned(),
+                weights: Vec::new(),
+                extra: extra.clone(),
+            };
+            check_targets(&held.model, &rows)?;
         }
         let parts = unlocked(py, || {
             in_parts(x.as_ref(), |start, x| {

@@ -13,14 +13,15 @@ use sparsegp::train::{Event, Observer};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a signal may wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 enum Message<T> {
-    Event(Value),
+    /// What happened, and where to say when the callback is through with it.
+    Event(Value, Sender<()>),
     Done(sparsegp::Result<T>),
 }
 
@@ -31,6 +32,22 @@ struct Sending<'a, T> {
     /// When the last minibatch was told of.
     last: Option<Instant>,
     wanted: bool,
+}
+
+impl<T> Sending<'_, T> {
+    /// Waits until the callback has seen it, so that what the callback wants is done at once. The callback
+    /// may itself ask for work on this pool, which may have this thread alone: it is done meanwhile.
+    fn tell(&self, value: Value) {
+        let (answer, answered) = channel();
+        if self.sender.send(Message::Event(value, answer)).is_err() {
+            return;
+        }
+        while let Err(TryRecvError::Empty) = answered.try_recv() {
+            if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+        }
+    }
 }
 
 impl<T> Observer for Sending<'_, T> {
@@ -61,15 +78,14 @@ impl<T> Observer for Sending<'_, T> {
                 })
             }
         };
-        if let Some(value) = value.filter(|_| self.wanted) {
-            // nobody listens any more only where the training is ending anyway
-            let _ = self.sender.send(Message::Event(value));
+        if let Some(value) = value.filter(|_| self.wanted && !self.interrupted()) {
+            self.tell(value);
         }
         if self.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.stop.load(Ordering::SeqCst)
     }
 }
 
@@ -109,6 +125,7 @@ pub fn watched<T: Send>(
             let (back, message) = py.detach(move || wait(receiver));
             receiver = back;
             let signals = py.check_signals();
+            let mut answer = None;
             let called = match message {
                 Ok(Message::Done(result)) => {
                     if let (Err(error), true) = (signals, raised.is_none()) {
@@ -116,7 +133,12 @@ pub fn watched<T: Send>(
                     }
                     return Some(result);
                 }
-                Ok(Message::Event(event)) => call(callback, &event),
+                Ok(Message::Event(event, sender)) => {
+                    answer = Some(sender);
+                    // before there is an iteration there is nothing to end with
+                    let early = matches!(event["event"].as_str(), Some("pilot" | "inducing"));
+                    call(callback, &event).map(|asked| asked && !early)
+                }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
                 Err(RecvTimeoutError::Disconnected) => {
                     // it panicked; joined here, that does not go further
@@ -130,8 +152,9 @@ pub fn watched<T: Send>(
                 now.store(true, Ordering::Relaxed);
             }
             if raised.is_some() || asked {
-                stop.store(true, Ordering::Relaxed);
+                stop.store(true, Ordering::SeqCst);
             }
+            drop(answer);
         }
     });
     match outcome {

@@ -316,7 +316,7 @@ def test_kernels_refuse_what_cannot_be():
 
 def test_weights_of_variances_of_a_wrong_shape_are_a_value_error():
     with pytest.raises(ValueError):
-        RBF(0.7, 1.3).K_diag_gradients(np.ones((4, 1)), rows(4, 2, 18))
+        RBF(0.7, 1.3).K_diag_gradients(np.ones((4, 2)), rows(4, 2, 18))
 
 
 # -- the registry ------------------------------------------------------------------------------

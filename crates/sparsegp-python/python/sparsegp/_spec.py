@@ -6,6 +6,8 @@ import inspect
 import json
 from typing import Any, ClassVar, TypeVar
 
+import numpy as np
+
 from .priors import Parameter, plain
 
 S = TypeVar("S", bound="Spec")
@@ -19,12 +21,27 @@ class Spec:
 
     def __init__(self, **entries: Any) -> None:
         for name, value in entries.items():
+            if isinstance(value, (list, np.ndarray)):
+                value = _frozen(plain(value))
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
             f"{type(self).__name__} cannot be changed; `replace({name}=...)` makes another one"
         )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed")
+
+    def __sklearn_clone__(self: S) -> S:
+        # what cannot be changed needs no copy
+        return self
+
+    def __copy__(self: S) -> S:
+        return self
+
+    def __deepcopy__(self: S, memo: Any) -> S:
+        return self
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -39,8 +56,9 @@ class Spec:
     def replace(self: S, **changes: Any) -> S:
         """The same with other arguments."""
         params = self.get_params(deep=False)
+        kinds = [p.kind for p in inspect.signature(type(self).__init__).parameters.values()]
         unknown = sorted(set(changes) - set(params))
-        if unknown:
+        if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
             raise ValueError(
                 f"{type(self).__name__} has no argument {', '.join(map(repr, unknown))}; "
                 f"it has {', '.join(params) or 'none'}"
@@ -65,7 +83,7 @@ class Spec:
         return isinstance(other, Spec) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(json.dumps(_as_floats(self.to_dict()), sort_keys=True))
 
     def __repr__(self) -> str:
         given = [
@@ -77,6 +95,19 @@ class Spec:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (type(self), self.get_params(deep=False))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value
+
+
+def _as_floats(value: Any) -> Any:
+    """2 and 2.0 are equal, and so must be what is made of them."""
+    if isinstance(value, dict):
+        return {name: _as_floats(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_floats(v) for v in value]
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _make(cls: type[Spec], params: dict[str, Any]) -> Spec:

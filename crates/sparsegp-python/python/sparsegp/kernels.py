@@ -43,11 +43,23 @@ Dims = Optional[Sequence[Union[int, str]]]
 
 
 def _matrix(x: ArrayLike, what: str = "X") -> Array:
-    array = np.asarray(x, dtype=np.float64)
+    # aligned: what lies crooked in memory is copied
+    array = np.require(x, np.float64, "A")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
         raise ValueError(f"{what} has {array.ndim} dimensions; it must have 2: rows and columns")
+    return array
+
+
+def _vector(y: Optional[ArrayLike], what: str = "Y") -> Any:
+    if y is None:
+        return None
+    array = np.require(y, np.float64, "A")
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{what} has shape {array.shape}; it must be one number per row")
     return array
 
 
@@ -89,7 +101,7 @@ class Kernel(Spec):
         """Gradients of ``sum(weights * K_diag(X))`` by name, as for :meth:`K_gradients`."""
         x = _matrix(X)
         params, x_bar = self._core(x.shape[1]).diagonal_gradients(
-            np.asarray(weights, dtype=np.float64), x
+            _vector(weights, "weights"), x
         )
         return {**params, "X": x_bar}
 
@@ -240,7 +252,7 @@ class _Composite(Kernel):
     kernels: tuple[Kernel, ...]
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
-        super().__init__(kernels=kernels if isinstance(kernels, tuple) else tuple(kernels))
+        super().__init__(kernels=tuple(kernels))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params: dict[str, Any] = {"kernels": self.kernels}

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._spec import Spec
-from .kernels import _matrix
+from .kernels import _matrix, _vector
 from .priors import Parameter
 
 __all__ = [
@@ -49,17 +49,6 @@ __all__ = [
 Array = NDArray[np.float64]
 Scalar = Union[None, float, Parameter]
 Link = Optional[str]
-
-
-def _vector(y: Optional[ArrayLike], what: str = "Y") -> Any:
-    if y is None:
-        return None
-    array = np.asarray(y, dtype=np.float64)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{what} has shape {array.shape}; it must be one number per row")
-    return array
 
 
 class Likelihood(Spec):

@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._progress import Progress, watch
-from .kernels import Kernel, _matrix, as_kernel
-from .likelihoods import Gaussian, Likelihood, _vector, as_likelihood
+from .kernels import Kernel, _matrix, _vector, as_kernel
+from .likelihoods import Gaussian, Likelihood, as_likelihood
 from .priors import Parameter, Prior
 
 __all__ = ["GPR", "SGPR", "SVGP", "TSVGP", "TVGP", "Model"]
@@ -48,6 +48,8 @@ _TRAINING = """Trains every parameter that is not frozen.
         ----------
         data : (X, Y), optional
             Of models that do not keep their data.
+        extra, weights : array-like, optional
+            The further number of every row, and how often its term counts.
         batch_size : int, optional
             Rows of a minibatch, for Adam and natural-gradient steps; by default all rows at once, by
             L-BFGS (or, for sites, in rounds of steps of q and L-BFGS).
@@ -90,6 +92,7 @@ class Model:
 
     _model: _core.Model
     _data: Optional[tuple[Array, Array]] = None
+    _further: dict[str, Optional[Array]] = {}
     _num_data: Optional[int] = None
 
     def __init__(self) -> None:
@@ -136,17 +139,22 @@ class Model:
         }
         root = None
         if q_sqrt is not None:
-            root = np.asarray(q_sqrt, dtype=np.float64)
+            root = np.require(q_sqrt, np.float64, "A")
             root = root[None] if root.ndim == 2 else root
         mu = None if q_mu is None else _matrix(q_mu, "q_mu")
         self._model = _core.Model(json.dumps(spec), points, mu, root)
 
-    def _rows(self, data: Optional[Data]) -> tuple[Array, Array]:
+    def _rows(
+        self, data: Optional[Data], extra: Optional[ArrayLike], weights: Optional[ArrayLike]
+    ) -> tuple[Array, Array, dict[str, Any]]:
         if data is not None:
-            return _matrix(data[0]), _y(data[1])
+            further = {"extra": _vector(extra, "extra"), "weights": _vector(weights, "weights")}
+            return _matrix(data[0]), _y(data[1]), {**further, "population": self._num_data}
         if self._data is None:
             raise ValueError("this model does not keep data: give `data=(X, Y)`")
-        return self._data
+        if extra is not None or weights is not None:
+            raise ValueError("extra and weights belong to `data`: give all of them")
+        return (*self._data, {**self._further, "population": self._num_data})
 
     # -- parameters ----------------------------------------------------------------------------
 
@@ -169,7 +177,7 @@ class Model:
             if value.value is None:
                 return
             value = value.value
-        self._model.set(path, np.ascontiguousarray(value, dtype=np.float64).ravel())
+        self._model.set(path, np.require(value, np.float64, ["C", "A"]).ravel())
 
     def freeze(self, group: str) -> None:
         """Keeps a parameter, or all whose path begins with ``group``, as they are."""
@@ -190,26 +198,45 @@ class Model:
     def copy(self: M) -> M:
         """A model of its own with the same parameters."""
         own = type(self)._of(self._model.copy())
-        own._data, own._num_data = self._data, self._num_data
+        own._data, own._further, own._num_data = self._data, self._further, self._num_data
         return own
 
     # -- objective -----------------------------------------------------------------------------
 
-    def elbo(self, data: Optional[Data] = None) -> float:
+    def elbo(
+        self,
+        data: Optional[Data] = None,
+        *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> float:
         """The bound on the log evidence (for :class:`GPR` that itself) at the present parameters, without
-        priors. For rows of a larger data set the sum over rows is scaled by num_data/N."""
-        x, y = self._rows(data)
-        return self._model.evaluate(x, y, population=self._num_data, gradients=False)[0]
+        priors. For rows of a larger data set the sum over rows is scaled by num_data/N. ``extra`` is the
+        further number of every row, ``weights`` how often its term counts."""
+        x, y, further = self._rows(data, extra, weights)
+        return self._model.evaluate(x, y, gradients=False, **further)[0]
 
-    def elbo_and_gradients(self, data: Optional[Data] = None) -> tuple[float, dict[str, Array]]:
+    def elbo_and_gradients(
+        self,
+        data: Optional[Data] = None,
+        *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> tuple[float, dict[str, Array]]:
         """:meth:`elbo`, and its gradients with respect to the constrained values, by path."""
-        x, y = self._rows(data)
-        value, gradients = self._model.evaluate(x, y, population=self._num_data)
+        x, y, further = self._rows(data, extra, weights)
+        value, gradients = self._model.evaluate(x, y, **further)
         return value, gradients or {}
 
-    def gradients(self, data: Optional[Data] = None) -> dict[str, Array]:
+    def gradients(
+        self,
+        data: Optional[Data] = None,
+        *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> dict[str, Array]:
         """The gradients of :meth:`elbo`."""
-        return self.elbo_and_gradients(data)[1]
+        return self.elbo_and_gradients(data, extra=extra, weights=weights)[1]
 
     # -- training ------------------------------------------------------------------------------
 
@@ -217,6 +244,8 @@ class Model:
         self,
         data: Optional[Data] = None,
         *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
         batch_size: Optional[int] = None,
         optimiser: str = "lbfgs",
         max_iterations: int = 1000,
@@ -228,7 +257,7 @@ class Model:
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
         verbose: int = 0,
     ) -> dict[str, Any]:
-        x, y = self._rows(data)
+        x, y, further = self._rows(data, extra, weights)
         options: dict[str, Any] = {
             "optimiser": optimiser,
             "max_iterations": max_iterations,
@@ -246,11 +275,7 @@ class Model:
         given = {name: value for name, value in options.items() if value is not None}
         try:
             report, error = self._model.optimise(
-                x,
-                y,
-                json.dumps(given),
-                population=self._num_data,
-                callback=watch(progress, callback),
+                x, y, json.dumps(given), callback=watch(progress, callback), **further
             )
         finally:
             if progress is not None:
@@ -269,7 +294,7 @@ class Model:
             if self._data is None:
                 self._model.condition()
             else:
-                self._model.condition(*self._data)
+                self._model.condition(*self._data, **self._further)
 
     def predict_f(self, Xnew: ArrayLike, full_cov: bool = False) -> tuple[Array, Array]:
         """Means N×L and variances N×L of the latent functions, or with ``full_cov`` covariances L×N×N. What
@@ -338,8 +363,16 @@ class Model:
 class _Kept(Model):
     """Models that keep their data."""
 
-    def _keep(self, data: Data) -> tuple[int, int, int]:
-        x, y = _matrix(data[0]), _y(data[1])
+    def _keep(
+        self,
+        data: Data,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> tuple[int, int, int]:
+        # its own: what happens to the arrays later is not of the model
+        x, y = _matrix(data[0]).copy(), _y(data[1]).copy()
+        further = {"extra": _vector(extra, "extra"), "weights": _vector(weights, "weights")}
+        self._further = {name: None if v is None else v.copy() for name, v in further.items()}
         if len(x) != len(y):
             raise ValueError(f"X has {len(x)} rows, Y has {len(y)}")
         self._data = (x, y)
@@ -349,7 +382,14 @@ class _Kept(Model):
 class _WithQ(Model):
     """Models with a q that is trained."""
 
-    def natural_gradient_step(self, data: Optional[Data] = None, rate: float = 1.0) -> float:
+    def natural_gradient_step(
+        self,
+        data: Optional[Data] = None,
+        rate: float = 1.0,
+        *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> float:
         """Moves q by a natural-gradient step of size 0 < ``rate`` ≤ 1. Returns the bound before it.
 
         Raises
@@ -357,8 +397,8 @@ class _WithQ(Model):
         sparsegp.NumericalError
             If the step leads to no covariance; q stays then.
         """
-        x, y = self._rows(data)
-        return self._model.natural_gradient_step(x, y, rate, population=self._num_data)
+        x, y, further = self._rows(data, extra, weights)
+        return self._model.natural_gradient_step(x, y, rate, **further)
 
 
 def _noise(noise_variance: Union[float, Parameter]) -> Likelihood:
@@ -375,8 +415,9 @@ class GPR(_Kept):
     noise_variance : float or Parameter
     mean : str or dict
         ``"zero"``, ``"constant"``, ``"linear"``.
-    jitter : float, optional
-        Added to the diagonal; by default only where needed.
+    extra, weights : array-like, optional
+        Known variance of the noise of every row (beside ``noise_variance``), and how often its term
+        counts.
     """
 
     def __init__(
@@ -386,11 +427,11 @@ class GPR(_Kept):
         *,
         noise_variance: Union[float, Parameter] = 1.0,
         mean: Mean = "zero",
-        jitter: Optional[float] = None,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
     ) -> None:
-        inputs, outputs, _ = self._keep(data)
-        likelihood = _noise(noise_variance)
-        self._build("exact", kernel, likelihood, mean, inputs, outputs, jitter=jitter)
+        inputs, outputs, _ = self._keep(data, extra, weights)
+        self._build("exact", kernel, _noise(noise_variance), mean, inputs, outputs)
 
     def log_marginal_likelihood(self) -> float:
         """log p(Y)."""
@@ -428,6 +469,7 @@ class SGPR(_Kept):
         mean: Mean = "zero",
         jitter: Optional[float] = None,
     ) -> None:
+        _one_of("bound", bound, ("titsias2025", "spherical", "titsias2009"))
         inputs, outputs, _ = self._keep(data)
         points = [_matrix(inducing_points, "inducing_points")]
         likelihood = _noise(noise_variance)
@@ -435,7 +477,8 @@ class SGPR(_Kept):
 
     def upper_bound(self) -> float:
         """An upper bound on the log evidence."""
-        return self._model.upper_bound(*self._rows(None))
+        x, y, _ = self._rows(None, None, None)
+        return self._model.upper_bound(x, y)
 
 
 class SVGP(_WithQ):
@@ -477,6 +520,7 @@ class SVGP(_WithQ):
         mean: Mean = "zero",
         jitter: Optional[float] = None,
     ) -> None:
+        _one_of("bound", bound, ("svgp", "svgp2025", "svgp-spherical"))
         points = _sets(inducing_points)
         self._num_data = num_data
         self._build(
@@ -546,6 +590,9 @@ class TVGP(_Kept, _WithQ):
     kernel : Kernel, str, or a list of one for each latent function
     likelihood : Likelihood or str
     mean : str or dict
+    extra, weights : array-like, optional
+        The further number of every row, and how often its term counts.
+    jitter : float, optional
     """
 
     def __init__(
@@ -555,10 +602,17 @@ class TVGP(_Kept, _WithQ):
         likelihood: LikelihoodLike,
         *,
         mean: Mean = "zero",
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
         jitter: Optional[float] = None,
     ) -> None:
-        inputs, outputs, rows = self._keep(data)
+        inputs, outputs, rows = self._keep(data, extra, weights)
         self._build("tvgp", kernel, likelihood, mean, inputs, outputs, rows, jitter=jitter)
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(map(repr, known))}")
 
 
 def _sets(points: Union[ArrayLike, list[Array]]) -> list[Array]:

@@ -94,11 +94,16 @@ class Parameter:
     ) -> None:
         if value is None and fixed:
             raise ValueError("a fixed parameter needs a value")
+        if isinstance(value, (list, np.ndarray)):
+            value = tuple(np.asarray(value, dtype=float).ravel().tolist())
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "prior", prior)
         object.__setattr__(self, "fixed", fixed)
 
     def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Parameter cannot be changed; make a new one")
+
+    def __delattr__(self, name: str) -> None:
         raise AttributeError("a Parameter cannot be changed; make a new one")
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +135,7 @@ class Parameter:
         return isinstance(other, Parameter) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash((self.prior, self.fixed))
 
     def __repr__(self) -> str:
         parts = [] if self.value is None else [repr(plain(self.value))]

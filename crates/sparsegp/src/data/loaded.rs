@@ -89,8 +89,8 @@ impl Loaded {
 
     /// The same rows with those that are equal in everything (inputs, targets, further number) made into one
     /// of their weights' sum, rows of weight 0 left out, and the rest sorted: what counts as the same
-    /// observations is the same table then, to the bit. Where every weight is 1 afterwards there are none.
-    /// Rows keep the index of the first of them. Text columns are not looked at.
+    /// observations is the same table then, to the bit. Where every weight is 1 afterwards there are none, and
+    /// the rows stay in their order. Rows keep the index of the first of them. Text columns are not looked at.
     #[must_use]
     pub fn merged(&self) -> Loaded {
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
@@ -119,6 +119,8 @@ impl Loaded {
         }
         if weights.iter().all(|w| *w == 1.0) {
             weights.clear();
+            // nothing was made one: the rows stay where they are
+            kept.sort_unstable();
         }
         let pick = |mat: &Mat<f64>| Mat::from_fn(kept.len(), mat.ncols(), |i, j| mat[(kept[i], j)]);
         Loaded {
@@ -198,6 +200,6 @@ mod tests {
         assert_eq!((weighted.x, weighted.y), (repeated.x, repeated.y));
         let plain = loaded(&[q, p, p], &[1.0, 0.5, 0.5]).merged();
         assert!(plain.weights.is_empty() && plain.weight_name.is_none());
-        assert_eq!(plain.rows, [1, 0]);
+        assert_eq!(plain.rows, [0, 1]);
     }
 }

@@ -136,6 +136,11 @@ def names(columns: Any, prefix: str, count: int) -> list[str]:
     return [str(name) for name in columns]
 
 
+def _aligned(array: Any) -> Any:
+    """A copy of what lies crooked in memory."""
+    return None if array is None else np.require(array, np.float64, "A")
+
+
 def _number(value: float) -> str:
     return f"{value:.4g}"
 
@@ -283,6 +288,7 @@ class BaseGP(BaseEstimator):
         method: Optional[str] = None,
         epochs: Optional[int] = None,
     ) -> None:
+        X, Y, weights = _aligned(X), _aligned(Y), _aligned(weights)
         seed = self._seed()
         options = self._options(likelihood, seed)
         if method is not None:
@@ -299,7 +305,7 @@ class BaseGP(BaseEstimator):
             columns["classes"] = classes
         points = None
         if not isinstance(self.inducing, str):
-            points = check_array(self.inducing, dtype=np.float64)
+            points = np.require(check_array(self.inducing, dtype=np.float64), np.float64, "A")
             if points.shape[1] != X.shape[1]:
                 raise ValueError(
                     f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features"
@@ -451,11 +457,11 @@ class BaseGP(BaseEstimator):
         chosen.update(last_rate=1.0, epochs=self.epochs or 1)
         fitted, error = _core.go_on(
             self.fitted_,
-            X,
-            Y,
+            _aligned(X),
+            _aligned(Y),
             json.dumps(chosen),
             population=seen,
-            weights=weights,
+            weights=_aligned(weights),
             extra=extra,
             callback=watch(None, self.callback),
         )
@@ -514,7 +520,8 @@ class BaseGP(BaseEstimator):
 
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self, "fitted_")
-        return validate_data(self, X, dtype=np.float64, reset=False)  # type: ignore[no-any-return]
+        x: Array = np.require(validate_data(self, X, dtype=np.float64, reset=False), np.float64, "A")
+        return x
 
     def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
         if extra is None:
@@ -524,7 +531,7 @@ class BaseGP(BaseEstimator):
         array = column_or_1d(check_array(extra, ensure_2d=False, dtype=np.float64))
         if len(array) != rows:
             raise ValueError(f"{name} has {len(array)} values for {rows} rows")
-        return np.ascontiguousarray(array, dtype=np.float64)
+        return np.require(array, np.float64, "A")
 
     def latent_mean_and_variance(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of the latent functions.

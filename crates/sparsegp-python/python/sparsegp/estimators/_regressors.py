@@ -137,6 +137,7 @@ class Regressor(RegressorMixin, BaseGP):
             raise ValueError(
                 f"y has shape {Y.shape}; expected ({len(x)}, {len(self._about['targets'])})"
             )
+        Y = np.require(Y, np.float64, "A")
         return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
 
     def _sample(
