@@ -11,6 +11,8 @@ use serde::Deserialize;
 use sparsegp::Error;
 use sparsegp::data::{Classes, InMemory, Loaded, Missing, Sample, Selection, Table};
 use sparsegp::fit::{Dataset, Scaling, Standardise};
+use sparsegp::inducing::select::Selection as Chosen;
+use sparsegp::linalg::Mat;
 
 /// Columns of arrays, and what they mean.
 #[derive(Deserialize)]
@@ -137,11 +139,18 @@ pub fn fit(
         dataset.scaler.scale_y(aside.y.as_mut()).map_err(exception)?;
         dataset.held_out = Some(Box::new(aside));
     }
-    let options = options.fit_options(points.as_ref().map(owned))?;
+    let points = points.as_ref().map(|z| scaled(owned(z), &dataset)).transpose()?;
+    let options = options.fit_options(points)?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         sparsegp::fit::fit(&dataset, &options, engine, observer)
     })?;
     Ok(reply(py, outcome))
+}
+
+/// Inducing points on the model's scale.
+fn scaled(mut points: Mat<f64>, dataset: &Dataset) -> PyResult<Mat<f64>> {
+    dataset.scaler.scale_x(points.as_mut()).map_err(exception)?;
+    Ok(points)
 }
 
 /// Which columns of a file, and how they are read.
@@ -169,13 +178,14 @@ struct FileColumns {
 
 /// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
 #[pyfunction]
-#[pyo3(signature = (path, options, columns, *, callback=None))]
+#[pyo3(signature = (path, options, columns, *, points=None, callback=None))]
 #[allow(clippy::type_complexity)]
 pub fn fit_table(
     py: Python<'_>,
     path: &str,
     options: &str,
     columns: &str,
+    points: Option<Array2<'_>>,
     callback: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
@@ -194,7 +204,7 @@ pub fn fit_table(
         selection = selection.categorical();
     }
     let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
-    let fit_options = options.fit_options(None)?;
+    let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         let selected = Table::open(path)?.select(&selection)?.missing(missing);
         let with = |classes: Option<&Classes>| -> sparsegp::Result<Scaling> {
@@ -213,6 +223,9 @@ pub fn fit_table(
             let scaling = with(data.classes.as_ref())?;
             Dataset::from_loaded(data, scaling)?
         };
+        if let Chosen::Given(points) = &mut fit_options.selection {
+            dataset.scaler.scale_x(points.as_mut())?;
+        }
         sparsegp::fit::fit(&dataset, &fit_options, engine, observer)
     })?;
     Ok(reply(py, outcome))

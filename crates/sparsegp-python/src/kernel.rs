@@ -95,6 +95,7 @@ impl Kernel {
 
     /// Gradients of Σᵢⱼ k_barᵢⱼ kᵢⱼ: of the hyperparameters by path, of X, and of X2 if it is given.
     #[pyo3(signature = (k_bar, x, x2=None))]
+    #[allow(clippy::type_complexity)] // the interpreter's calling convention
     fn gradients<'py>(
         &self,
         py: Python<'py>,

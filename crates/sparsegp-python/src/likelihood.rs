@@ -45,7 +45,7 @@ impl Likelihood {
     fn latents(&self, mean: &Array2<'_>, variance: &Array2<'_>) -> PyResult<(Latent, Latent)> {
         let (mean, variance) = (self.latent("means", mean)?, self.latent("variances", variance)?);
         self.rows("variances", variance.rows, mean.rows)?;
-        if let Some(v) = variance.values.iter().find(|v| !(**v >= 0.0)) {
+        if let Some(v) = variance.values.iter().find(|v| **v < 0.0 || v.is_nan()) {
             return Err(exception(Error::Invalid(format!(
                 "a latent variance is {v}; it must be ≥ 0"
             ))));

@@ -444,6 +444,7 @@ impl Model {
         json!({
             "method": held.model.method.name(),
             "likelihood": held.model.likelihood.name(),
+            "specification": held.model.likelihood.to_json(),
             "latents": held.model.likelihood.latents(),
             "parameters": params,
         })
@@ -568,6 +569,10 @@ impl Model {
             return Err(exception(Error::Invalid(text)));
         }
         let (mut model, _) = self.copied();
+        if model.q.as_ref().is_some_and(|q| q.first.frozen || q.second.frozen) {
+            let text = "q is frozen: unfreeze(\"q\") before it is moved";
+            return Err(exception(Error::Invalid(text.into())));
+        }
         let data = Data::new(
             (&model, self.columns),
             &x,

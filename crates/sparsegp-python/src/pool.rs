@@ -61,10 +61,8 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
     }
     let new = renewed(threads)?;
     let old = POOL.lock().unwrap_or_else(PoisonError::into_inner).replace(new);
-    if let Some(old) = old {
-        if old.process != std::process::id() {
-            std::mem::forget(old);
-        }
+    if let Some(old) = old.filter(|old| old.process != std::process::id()) {
+        std::mem::forget(old);
     }
     Ok(())
 }

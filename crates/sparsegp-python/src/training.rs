@@ -117,7 +117,7 @@ impl Options {
             }
             Some(other) => {
                 return Err(invalid(format!(
-                    "optimizer is `{other}`; it must be `lbfgs` or `adam`"
+                    "optimiser is `{other}`; it must be `lbfgs` or `adam`"
                 )));
             }
         };

@@ -177,7 +177,12 @@ def fit(
     callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
 def fit_table(
-    path: str, options: str, columns: str, *, callback: _Callback = None
+    path: str,
+    options: str,
+    columns: str,
+    *,
+    points: Optional[_Array] = None,
+    callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
 def go_on(
     fitted: Fitted,

@@ -33,17 +33,21 @@ class Progress:
     Parameters
     ----------
     iterations : int
-        Most iterations; for minibatches most epochs.
-    rows, batch_size : int
-        For the rate of minibatches.
-    offset : float
-        Added to objectives.
+        Most iterations on all rows at once.
+    epochs : int, optional
+        Most epochs of minibatches, if that is given.
+    batch_size : int
+        Rows of a minibatch.
     """
 
     def __init__(
-        self, iterations: int, rows: int = 0, batch_size: int = 0, stream: Optional[TextIO] = None
+        self,
+        iterations: int,
+        epochs: Optional[int] = None,
+        batch_size: int = 0,
+        stream: Optional[TextIO] = None,
     ) -> None:
-        self.iterations, self.rows, self.batch_size = iterations, rows, batch_size
+        self.iterations, self.epochs, self.batch_size = iterations, epochs, batch_size
         self.stream = sys.stderr if stream is None else stream
         self.rewritable = _rewritable(self.stream)
         self.width = 0
@@ -57,7 +61,7 @@ class Progress:
             self._write(f"starting values: exact inference on {event['rows']} rows")
         elif kind == "inducing":
             self._write(f"choosing {event['count']} inducing points")
-        elif kind == "iteration" and self.batch_size:
+        elif kind == "iteration" and self.first is not None:
             if event["held_out"] is not None:
                 self.held_out = f", log density of rows aside {event['held_out']:.4g}"
         elif kind == "iteration":
@@ -71,6 +75,8 @@ class Progress:
                 due,
             )
         elif kind == "batch":
+            # the default of the core
+            epochs = self.epochs or max(100, -(-2000 // event["batches"]))
             done = event["epoch"] * event["batches"] + event["batch"] + 1
             if self.first is None:
                 self.first = (time.perf_counter(), done)
@@ -78,11 +84,10 @@ class Progress:
             rate = (done - before) / max(time.perf_counter() - start, 1e-9)
             pace = ""
             if done > before:
-                left = (self.iterations * event["batches"] - done) / max(rate, 1e-9)
-                rows = rate * min(self.batch_size, self.rows)
-                pace = f", {rows:.3g} rows/s, ends in {_duration(left)} at the latest"
+                left = (epochs * event["batches"] - done) / max(rate, 1e-9)
+                pace = f", {rate * self.batch_size:.3g} rows/s, ends in {_duration(left)} at the latest"
             self._write(
-                f"epoch {event['epoch'] + 1} of {self.iterations}, objective about "
+                f"epoch {event['epoch'] + 1} of {epochs}, objective about "
                 f"{event['objective']:.6g}{self.held_out}{pace}",
                 done == 1,
             )

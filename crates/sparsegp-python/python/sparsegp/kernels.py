@@ -39,7 +39,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Value = Union[None, float, Sequence[float], Parameter]
 Scalar = Union[None, float, Parameter]
-Dims = Optional[Sequence[Union[int, str]]]
+Dims = Union[None, int, str, Sequence[Union[int, str]]]
 
 
 def _matrix(x: ArrayLike, what: str = "X") -> Array:
@@ -105,16 +105,16 @@ class Kernel(Spec):
         )
         return {**params, "X": x_bar}
 
-    def __add__(self, other: Union[Kernel, str]) -> Sum:
+    def __add__(self, other: Union[Kernel, str, float]) -> Sum:
         return Sum((*_parts(self, Sum), *_parts(as_kernel(other), Sum)))
 
-    def __radd__(self, other: str) -> Sum:
+    def __radd__(self, other: Union[str, float]) -> Sum:
         return as_kernel(other) + self
 
-    def __mul__(self, other: Union[Kernel, str]) -> Product:
+    def __mul__(self, other: Union[Kernel, str, float]) -> Product:
         return Product((*_parts(self, Product), *_parts(as_kernel(other), Product)))
 
-    def __rmul__(self, other: str) -> Product:
+    def __rmul__(self, other: Union[str, float]) -> Product:
         return as_kernel(other) * self
 
     def with_params(self, **changes: Any) -> Kernel:
@@ -134,6 +134,15 @@ class Kernel(Spec):
 
 def _parts(kernel: Kernel, kind: type[_Composite]) -> tuple[Kernel, ...]:
     return kernel.kernels if type(kernel) is kind else (kernel,)  # type: ignore[attr-defined,no-any-return]
+
+
+def _dims(dims: Any) -> Any:
+    """One column may go without a list."""
+    if isinstance(dims, (int, str)) and not isinstance(dims, bool):
+        return (dims,)
+    if isinstance(dims, slice):
+        raise TypeError("active_dims is a list of columns, not a slice; give list(range(...))")
+    return dims
 
 
 class _Radial(Kernel):
@@ -165,7 +174,7 @@ class _Radial(Kernel):
         ard: Optional[bool] = None,
     ) -> None:
         super().__init__(
-            lengthscales=lengthscales, variance=variance, active_dims=active_dims, ard=ard
+            lengthscales=lengthscales, variance=variance, active_dims=_dims(active_dims), ard=ard
         )
 
 
@@ -217,7 +226,7 @@ class Linear(Kernel):
     def __init__(
         self, variance: Value = None, *, active_dims: Dims = None, ard: Optional[bool] = None
     ) -> None:
-        super().__init__(variance=variance, active_dims=active_dims, ard=ard)
+        super().__init__(variance=variance, active_dims=_dims(active_dims), ard=ard)
 
 
 class Constant(Kernel):
@@ -326,10 +335,13 @@ def _of(entries: dict[str, Any]) -> Kernel:
     return cls(**parts)
 
 
-def as_kernel(spec: Union[Kernel, str]) -> Kernel:
-    """A kernel from its short form (``"matern52 + linear"``) or JSON; a kernel as it is."""
+def as_kernel(spec: Union[Kernel, str, float]) -> Kernel:
+    """A kernel from its short form (``"matern52 + linear"``) or JSON; a number is a constant; a kernel stays
+    as it is."""
     if isinstance(spec, Kernel):
         return spec
+    if isinstance(spec, (int, float)) and not isinstance(spec, bool):
+        return Constant(float(spec))
     if isinstance(spec, str):
         return _of(json.loads(_core.parse_kernel(spec)))
     raise TypeError(f"a kernel is a Kernel or a text such as 'matern52 + linear', not {spec!r}")

@@ -58,7 +58,8 @@ _TRAINING = """Trains every parameter that is not frozen.
         max_iterations : int
             Most iterations of that.
         iterations, epochs : int, optional
-            How many minibatches to learn from (rounded up to whole passes), or how many passes.
+            How many minibatches to learn from (rounded up to whole passes), or how many passes. Without
+            minibatches ``iterations`` is another name of ``max_iterations``.
         learning_rate, natural_rate : float, optional
             Of Adam; of natural-gradient steps of q (0: Adam on q too).
         seed : int
@@ -258,6 +259,10 @@ class Model:
         verbose: int = 0,
     ) -> dict[str, Any]:
         x, y, further = self._rows(data, extra, weights)
+        if batch_size is None and epochs is not None:
+            raise ValueError("epochs are of minibatches: give batch_size too")
+        if batch_size is None and iterations is not None:
+            max_iterations = iterations
         options: dict[str, Any] = {
             "optimiser": optimiser,
             "max_iterations": max_iterations,
@@ -269,8 +274,7 @@ class Model:
             if iterations is not None and epochs is None:
                 epochs = -(-iterations // per_epoch)
             options.update(batch_size=batch_size, epochs=epochs)
-            if verbose:
-                progress = Progress(epochs or max(100, -(-2000 // per_epoch)), len(x), batch_size)
+            progress = Progress(max_iterations, epochs, batch_size) if verbose else None
         options.update(learning_rate=learning_rate, natural_rate=natural_rate)
         given = {name: value for name, value in options.items() if value is not None}
         try:
@@ -307,6 +311,11 @@ class Model:
         """Means and variances of observations, N×P each. ``extra`` is the further number of every row."""
         self._condition()
         return self._model.predict_y(_matrix(Xnew, "Xnew"), extra=_vector(extra, "extra"))
+
+    def predict_proba(self, Xnew: ArrayLike) -> Array:
+        """Probabilities of the classes, N×C, where targets are classes."""
+        likelihood = json.loads(self._model.describe())["specification"]
+        return as_likelihood(json.dumps(likelihood)).predict_proba(*self.predict_f(Xnew))
 
     def predict_log_density(self, data: Data, extra: Optional[ArrayLike] = None) -> Array:
         """log p(y) of every row of ``(X, Y)``, summed over the columns of Y."""

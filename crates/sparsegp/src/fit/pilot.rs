@@ -25,7 +25,7 @@ const PILOT_NOISE: f64 = 1e-2;
 ///
 /// With another likelihood than Gaussian noise the pilot regresses on guesses of the latent function,
 /// row by row what makes the target likely ([`crate::likelihoods::Likelihood::initialise`]), of several
-/// classes on their indicators, and only lengthscales are taken from it.
+/// classes on their indicators, outliers drawn in, and only lengthscales are taken from it.
 pub(super) fn pilot(
     model: &mut Model,
     sample: &InMemory,
@@ -122,6 +122,7 @@ fn guesses(model: &Model, sample: &InMemory, rows: &[usize]) -> Mat<f64> {
         }
     }
     for j in 0..all.ncols() {
+        without_outliers(all.col_as_slice_mut(j));
         let values = column(all.as_ref(), j);
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -130,6 +131,23 @@ fn guesses(model: &Model, sample: &InMemory, rows: &[usize]) -> Mat<f64> {
         all.col_as_slice_mut(j).iter_mut().for_each(|v| *v = (*v - mean) / sd);
     }
     all
+}
+
+/// Widths beyond which a guess is taken for an outlier, which the pilot's Gaussian noise cannot bear.
+const WIDTHS: f64 = 4.0;
+
+/// Moves what lies more than so many widths (1.4826 median deviations, the standard deviation of a normal)
+/// from the median there. Where more than half of the values are one there is no width.
+fn without_outliers(values: &mut [f64]) {
+    let median = |mut values: Vec<f64>| {
+        values.sort_unstable_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let centre = median(values.to_vec());
+    let width = WIDTHS * 1.4826 * median(values.iter().map(|v| (v - centre).abs()).collect());
+    if width > 0.0 && width.is_finite() {
+        values.iter_mut().for_each(|v| *v = v.clamp(centre - width, centre + width));
+    }
 }
 
 /// Copies what is no variance from the trial's kernel to every kernel of the same structure.

@@ -222,6 +222,13 @@ fn quote_words(text: &str) -> String {
             first.len_utf8()
         };
         let (token, tail) = rest.split_at(end);
+        // as Python writes them too
+        let token = match token {
+            "True" => "true",
+            "False" => "false",
+            "None" => "null",
+            other => other,
+        };
         let word =
             (first.is_alphabetic() || first == '_') && !["true", "false", "null"].contains(&token);
         if word {

@@ -6,7 +6,8 @@ use crate::kernels::{Kernel, Tape};
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
-    mirror_lower, par_for, product, solve_lower, solve_lower_transpose, times_triangular,
+    invert_lower, mirror_lower, par_for, product, sized, solve_lower, solve_lower_transpose,
+    times_triangular,
 };
 use crate::means::Mean;
 use rayon::prelude::*;
@@ -74,6 +75,34 @@ struct Process {
     roots: Vec<Mat<f64>>,
     /// L⁻ᵀm.
     weights: Mat<f64>,
+    /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is the
+    /// variance and one triangular product finds it; none where RRᵀ is not below I.
+    explained: Vec<Option<Mat<f64>>>,
+}
+
+/// What is added to the diagonal of I − RRᵀ, times M: what rounding may have taken from it. Variances are
+/// lower by so much of the prior's.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
+/// G of [`Process`], from L⁻¹ and a root.
+fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
+    let m = root.nrows();
+    if root.ncols() != m {
+        return None;
+    }
+    let par = par_for(m);
+    // I − RRᵀ with rows and columns reversed: its factor, reversed back and transposed, is the lower U of
+    // I − RRᵀ = UᵀU
+    let square = product(root.as_ref(), root.transpose());
+    let last = m.wrapping_sub(1);
+    let reversed = Mat::from_fn(m, m, |i, j| {
+        f64::from(u8::from(i == j)) * (1.0 + ROUNDING * m as f64) - square[(last - i, last - j)]
+    });
+    let factor = Cholesky::new(reversed.as_ref(), Jitter::Absolute(0.0), "I − S").ok()?;
+    let u = Mat::from_fn(m, m, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 });
+    let mut g = Mat::zeros(m, m);
+    times_triangular(g.as_mut(), Accum::Replace, u.as_ref(), inverse.as_ref(), false, par);
+    Some(g)
 }
 
 impl Process {
@@ -88,7 +117,14 @@ impl Process {
     ) -> Self {
         let mut weights = mean.to_owned();
         solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par_for(mean.nrows()));
-        Self { latents, kernel, points, factor, roots, weights }
+        let m = factor.size();
+        let mut inverse = Mat::new();
+        if !roots.is_empty() {
+            sized(&mut inverse, m, m);
+            invert_lower(inverse.as_mut(), factor.l.as_ref(), par_for(m));
+        }
+        let explained = roots.iter().map(|root| explained(&inverse, root)).collect();
+        Self { latents, kernel, points, factor, roots, weights, explained }
     }
 
     fn root(&self, at: usize) -> Option<&Mat<f64>> {
@@ -280,15 +316,14 @@ impl Posterior {
         let mut variance = Mat::zeros(n, self.latents());
         self.mean.evaluate(x, mean.as_mut());
         for p in &self.processes {
-            let mut k = p.covariances(x);
+            let k = p.covariances(x);
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(k.as_ref(), own);
-            solve_lower(p.factor.l.as_ref(), k.as_mut().transpose_mut(), Par::Seq);
-            let mut explained = vec![0.0; n];
-            add_row_dots(k.as_ref(), k.as_ref(), &mut explained);
             let mut prior = vec![0.0; n];
             p.kernel.diag(x, &mut prior);
-            prior.iter_mut().zip(&explained).for_each(|(v, e)| *v -= e);
+            // L⁻¹k, where some root needs it
+            let mut phi: Option<Mat<f64>> = None;
+            let mut features = Mat::zeros(n, k.ncols());
             let mut last: Option<usize> = None;
             for (at, l) in p.latents.clone().enumerate() {
                 if let (Some(from), true) = (last, p.roots.len() < 2) {
@@ -297,13 +332,47 @@ impl Posterior {
                     continue;
                 }
                 let out = column_mut(variance.as_mut(), l);
-                out.copy_from_slice(&prior);
-                if let Some(root) = p.root(at) {
-                    let mut s = Mat::zeros(n, root.ncols());
-                    let (phi, root) = (k.as_ref(), root.as_ref());
-                    times_triangular(s.as_mut(), Accum::Replace, phi, root, false, Par::Seq);
-                    add_row_dots(s.as_ref(), s.as_ref(), out);
+                let own = if p.explained.len() == 1 { 0 } else { at };
+                match (p.explained.get(own), p.root(at)) {
+                    (Some(Some(g)), _) => {
+                        let (out, k) = (features.as_mut(), k.as_ref());
+                        times_triangular(out, Accum::Replace, k, g.as_ref(), true, Par::Seq);
+                        add_row_dots(
+                            features.as_ref(),
+                            features.as_ref(),
+                            column_mut(variance.as_mut(), l),
+                        );
+                        let out = column_mut(variance.as_mut(), l);
+                        out.iter_mut().zip(&prior).for_each(|(v, prior)| *v = prior - *v);
+                    }
+                    (_, root) => {
+                        let phi = phi.get_or_insert_with(|| {
+                            let mut phi = k.clone();
+                            let phi_t = phi.as_mut().transpose_mut();
+                            solve_lower(p.factor.l.as_ref(), phi_t, Par::Seq);
+                            phi
+                        });
+                        let mut explained = vec![0.0; n];
+                        add_row_dots(phi.as_ref(), phi.as_ref(), &mut explained);
+                        out.iter_mut()
+                            .zip(prior.iter().zip(&explained))
+                            .for_each(|(v, (p, e))| *v = p - e);
+                        if let Some(root) = root {
+                            let mut s = Mat::zeros(n, root.ncols());
+                            let (phi, root) = (phi.as_ref(), root.as_ref());
+                            times_triangular(
+                                s.as_mut(),
+                                Accum::Replace,
+                                phi,
+                                root,
+                                false,
+                                Par::Seq,
+                            );
+                            add_row_dots(s.as_ref(), s.as_ref(), out);
+                        }
+                    }
                 }
+                let out = column_mut(variance.as_mut(), l);
                 out.iter_mut().for_each(|v| *v = if *v < 0.0 { 0.0 } else { *v });
                 last = Some(l);
             }

@@ -41,6 +41,26 @@ impl Transform {
             }
     }
 
+    /// Logarithm of what a value is above the lower bound, for numbers that have only that bound.
+    pub fn logarithm(self, value: f64) -> Option<f64> {
+        match self {
+            Transform::Softplus { lower } | Transform::Exp { lower } => Some((value - lower).ln()),
+            Transform::Identity | Transform::Interval { .. } => None,
+        }
+    }
+
+    /// The free number of such a logarithm, and its slope in the logarithm.
+    pub fn free_of_logarithm(self, logarithm: f64) -> (f64, f64) {
+        match self {
+            Transform::Softplus { .. } => {
+                let y = logarithm.clamp(-700.0, 700.0).exp();
+                let slope = -(-y).exp_m1();
+                (y + slope.ln(), y / slope)
+            }
+            _ => (logarithm, 1.0),
+        }
+    }
+
     /// The range in words.
     pub fn range(self) -> String {
         match self {

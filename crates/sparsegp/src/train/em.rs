@@ -19,14 +19,15 @@ pub struct EmOptions {
     pub rate: f64,
     /// Most iterations on hyperparameters and inducing points in a round.
     pub m_steps: usize,
-    /// A phase ends where a step, and the training where a round, raises the bound by less than this
-    /// fraction of it.
+    /// A phase ends where a step, and the training where two rounds in turn raise the bound by less than
+    /// this fraction of it. (Rounds may go on rising by ever so little: a thousand rows of two classes
+    /// gained 0.14 nats in all in 950 iterations after the first 50.)
     pub tolerance: f64,
 }
 
 impl Default for EmOptions {
     fn default() -> Self {
-        Self { e_steps: 20, rate: 0.8, m_steps: 10, tolerance: 1e-6 }
+        Self { e_steps: 20, rate: 0.8, m_steps: 10, tolerance: 1e-5 }
     }
 }
 
@@ -164,6 +165,7 @@ pub(super) fn train_em(
     }
     let (mut value, mut evaluations) = e_steps(model, engine, data, em, &mut memory, observer)?;
     let (mut iterations, mut failures, mut trace) = (0, 0, Vec::new());
+    let mut small = false;
     let (stopped, converged) = loop {
         if iterations >= options.max_iterations {
             let text = format!(
@@ -194,11 +196,12 @@ pub(super) fn train_em(
         let (now, passes) = e_steps(model, engine, data, em, &mut memory, observer)?;
         evaluations += passes;
         let rise = now - value;
+        let was_small = std::mem::replace(&mut small, rise <= em.tolerance * now.abs());
         value = now;
         if was_stopped {
             break ("stopped early; the best parameters found are kept".into(), false);
         }
-        if stalled || rise <= em.tolerance * value.abs() {
+        if stalled || (small && was_small) {
             break (format!("converged: a round raised the bound by {rise:.2e}"), true);
         }
     };

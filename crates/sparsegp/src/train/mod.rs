@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+use crate::params::Transform;
 use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -142,9 +143,56 @@ pub trait Observer {
 
 impl Observer for () {}
 
+/// How a variable of the optimiser stands for a free number of the model.
+enum Variable {
+    /// It is a multiple: so much per unit.
+    Scaled(f64),
+    /// It is the logarithm of the (positive) value. A softplus is linear where values are large, and a
+    /// lengthscale of an input that does not matter has to go from 1 to 1000.
+    Logarithm(Transform),
+}
+
+impl Variable {
+    /// The variables of a model that are trained, and where they are.
+    fn all(model: &Model, optimiser: &OptimiserKind) -> (Vec<Self>, Vec<f64>) {
+        // L-BFGS starts from a multiple of the identity: its variables should have curvatures alike.
+        // Adam's steps are of the size of its rate whatever the curvature.
+        let steps = match optimiser {
+            OptimiserKind::Lbfgs(_) => model.typical_steps(),
+            OptimiserKind::Adam(_) => vec![1.0; model.free_count()],
+        };
+        let lbfgs = matches!(optimiser, OptimiserKind::Lbfgs(_));
+        let (mut variables, mut start) = (Vec::new(), Vec::new());
+        model.visit(&mut |_, param| {
+            for value in param.value().iter().filter(|_| !param.frozen) {
+                let transform = param.transform();
+                match transform.logarithm(*value).filter(|_| lbfgs) {
+                    Some(logarithm) => {
+                        variables.push(Self::Logarithm(transform));
+                        start.push(logarithm);
+                    }
+                    None => {
+                        let step = steps[variables.len()];
+                        variables.push(Self::Scaled(step));
+                        start.push(transform.to_free(*value) / step);
+                    }
+                }
+            }
+        });
+        (variables, start)
+    }
+
+    /// The free number, and its slope.
+    fn free(&self, x: f64) -> (f64, f64) {
+        match self {
+            Self::Scaled(step) => (x * step, *step),
+            Self::Logarithm(transform) => transform.free_of_logarithm(x),
+        }
+    }
+}
+
 struct Negated<'a> {
-    /// Free number per unit of the optimiser's variable.
-    steps: Vec<f64>,
+    variables: Vec<Variable>,
     model: &'a mut Model,
     engine: &'a dyn Engine,
     data: &'a dyn Source,
@@ -159,7 +207,7 @@ struct Negated<'a> {
 impl Negated<'_> {
     /// Moves the model to the optimiser's point.
     fn set(&mut self, x: &[f64]) {
-        let free: Vec<f64> = x.iter().zip(&self.steps).map(|(x, step)| x * step).collect();
+        let free: Vec<f64> = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).0).collect();
         self.model.set_free_values(&free);
     }
 }
@@ -182,7 +230,8 @@ impl Objective for Negated<'_> {
                 if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
                     self.best = Some((x.to_vec(), value));
                 }
-                let scaled = free.iter().zip(&self.steps).map(|(f, step)| -f * step);
+                let slopes = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).1);
+                let scaled = free.iter().zip(slopes).map(|(f, slope)| -f * slope);
                 gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
                 Ok(value)
             }
@@ -194,7 +243,8 @@ impl Objective for Negated<'_> {
     }
 }
 
-/// Largest move of a variable of L-BFGS in one iteration, in units of [`Model::typical_steps`]. A
+/// Largest move of a variable of L-BFGS in one iteration: of a logarithm, or in units of
+/// [`Model::typical_steps`]. A
 /// longer one may end where a lengthscale is below every distance: all looks like noise there, and no
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
@@ -240,13 +290,7 @@ fn ascend(
 ) -> Result<TrainReport> {
     let start = Instant::now();
     let free = model.free_values();
-    // L-BFGS starts from a multiple of the identity: its variables should have curvatures alike.
-    // Adam's steps are of the size of its rate whatever the curvature.
-    let steps = match &options.optimiser {
-        OptimiserKind::Lbfgs(_) => model.typical_steps(),
-        OptimiserKind::Adam(_) => vec![1.0; free.len()],
-    };
-    let x0: Vec<f64> = free.iter().zip(&steps).map(|(free, step)| free / step).collect();
+    let (variables, x0) = Variable::all(model, &options.optimiser);
     let mut optimiser = match &options.optimiser {
         OptimiserKind::Lbfgs(o) => {
             let largest_move = o.largest_move.or(Some(LARGEST_MOVE));
@@ -255,7 +299,7 @@ fn ascend(
         OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
     };
     let mut objective = Negated {
-        steps,
+        variables,
         model,
         engine,
         data,
@@ -294,10 +338,13 @@ fn ascend(
             iteration: optimiser.iterations(),
             evaluations: optimiser.evaluations(),
             objective: -step.value,
-            gradient_norm: optimiser.gradient().map_or(step.gradient_norm, |gradient| {
-                let free = gradient.iter().zip(&objective.steps).map(|(g, step)| (g / step).abs());
-                free.fold(0.0, f64::max)
-            }),
+            gradient_norm: match (optimiser.best(), optimiser.gradient()) {
+                (Some((x, _)), Some(gradient)) => {
+                    let slopes = x.iter().zip(&objective.variables).map(|(x, v)| v.free(*x).1);
+                    gradient.iter().zip(slopes).fold(0.0, |m, (g, s)| f64::max(m, (g / s).abs()))
+                }
+                _ => step.gradient_norm,
+            },
             seconds: start.elapsed().as_secs_f64(),
             parameters: hyperparameters(objective.model),
             held_out: None,

@@ -109,12 +109,17 @@ fn an_interruption_keeps_the_best_point_evaluated() {
                 let kind = optimiser.clone();
                 let report = run(&mut model, &dataset, kind, 1000, evaluations, |_| false)
                     .unwrap_or_else(|e| panic!("{method} {optimiser:?} {evaluations}: {e}"));
+                if report.converged {
+                    // there was nothing left to interrupt
+                    assert!(report.evaluations <= evaluations && evaluations > 8, "{evaluations}");
+                    continue;
+                }
                 assert_eq!(recorder.log.lock().expect("no panic").len(), evaluations);
                 assert_eq!(report.evaluations, evaluations, "{method} {optimiser:?}");
                 let (parameters, objective) = recorder.best();
                 assert_eq!(report.objective, objective, "{method} {optimiser:?} {evaluations}");
                 assert_eq!(bits(&model), parameters, "{method} {optimiser:?} {evaluations}");
-                assert!(report.stopped.contains("interrupted") && !report.converged);
+                assert!(report.stopped.contains("interrupted"));
             }
         }
     }

@@ -11,6 +11,7 @@ from typing import Any, Callable, Optional, Sequence, TypeVar, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
@@ -25,7 +26,20 @@ LikelihoodLike = Union[None, str, Likelihood]
 Path = Union[str, "os.PathLike[str]"]
 E = TypeVar("E", bound="BaseGP")
 
-# rows up to which `auto` sees all of them at once (the core decides; this is for the progress line)
+# methods that train q, by minibatches if they are to
+_IN_BATCHES = (
+    "svgp",
+    "svgp2025",
+    "svgp-spherical",
+    "tsvgp",
+    "hensman",
+    "svgp-new",
+    "svgp-v",
+    "t-svgp",
+    "dual",
+)
+
+# rows up to which `auto` sees all of them at once (the core decides; this is for what equal rows are)
 _FEW = 2000
 
 _PARAMETERS = """
@@ -43,7 +57,8 @@ _PARAMETERS = """
     mean : str, optional
         ``"zero"``, ``"constant"`` or ``"linear"``.
     n_inducing : int, optional
-        Number of inducing points; by default 512 (128 for methods that train q), or all rows.
+        Number of inducing points; by default 512, for methods that train q a quarter of the rows
+        between 50 and 512; never more than there are rows.
     inducing : str or array of shape (n_inducing, n_features)
         How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, or these
         points, in the units of X.
@@ -72,8 +87,8 @@ _PARAMETERS = """
     natural_rate : float, optional
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
     early_stopping : float
-        Fraction of the rows to put aside; training by minibatches ends when these are predicted no
-        better for ``patience`` epochs. 0 for none.
+        Fraction of the rows to put aside; training, which is by minibatches then, ends when these are
+        predicted no better for ``patience`` epochs. 0 for none.
     patience : int
         See ``early_stopping``.
     pilot : int
@@ -105,7 +120,8 @@ _ATTRIBUTES = """
     objective_ : float
         Log evidence or bound of the training rows, in the data's units.
     trace_ : dict of arrays
-        ``"iteration"``, ``"objective"``, ``"seconds"`` and more, one number per iteration (epoch).
+        ``"iteration"``, ``"objective"``, ``"held_out"`` (mean log density of the rows put aside; both in
+        the data's units), ``"seconds"`` and more, one number per iteration (epoch).
     n_iter_ : int
         Iterations made; ``converged_`` and ``stopped_`` tell how they ended.
     inducing_points_ : array of shape (n_inducing, n_features) or None
@@ -134,6 +150,22 @@ def names(columns: Any, prefix: str, count: int) -> list[str]:
     if columns is None:
         return [f"{prefix}{i}" for i in range(count)]
     return [str(name) for name in columns]
+
+
+def target_names(y: Any) -> list[str]:
+    """Names of target columns, where y has them."""
+    columns = getattr(y, "columns", None)
+    if columns is not None and not callable(columns):
+        return [str(name) for name in columns]
+    name = getattr(y, "name", None)
+    return [name] if isinstance(name, str) and name else []
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least so much."""
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number from {least}")
+    return int(value)
 
 
 def _aligned(array: Any) -> Any:
@@ -226,7 +258,7 @@ class BaseGP(BaseEstimator):
             "likelihood": None if likelihood is None else as_likelihood(likelihood).to_json(),
             "mean": self.mean,
             "method": self.method,
-            "inducing": None if self.n_inducing is None else int(self.n_inducing),
+            "inducing": None if self.n_inducing is None else _whole("n_inducing", self.n_inducing, 1),
             "selection": self.inducing if isinstance(self.inducing, str) else None,
             "seed": seed,
             "jitter": self.jitter,
@@ -235,16 +267,16 @@ class BaseGP(BaseEstimator):
                 for path, value in (self.initial or {}).items()
             ],
             "freeze": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
-            "pilot": int(self.pilot),
+            "pilot": _whole("pilot", self.pilot, 0),
             "optimiser": self.optimiser,
-            "max_iterations": int(self.max_iter),
+            "max_iterations": _whole("max_iter", self.max_iter, 0),
             "tolerance": self.tol,
             "full_batch": bool(self.full_batch),
-            "batch_size": int(self.batch_size),
-            "epochs": None if self.epochs is None else int(self.epochs),
+            "batch_size": _whole("batch_size", self.batch_size, 1),
+            "epochs": None if self.epochs is None else _whole("epochs", self.epochs, 1),
             "learning_rate": self.learning_rate,
             "natural_rate": self.natural_rate,
-            "patience": int(self.patience),
+            "patience": _whole("patience", self.patience, 1),
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
         }
         return {name: value for name, value in options.items() if value is not None}
@@ -261,17 +293,10 @@ class BaseGP(BaseEstimator):
         spec = self._default_likelihood if self.likelihood is None else self.likelihood
         return spec is not None and as_likelihood(spec)._type == "gaussian"
 
-    def _progress(self, rows: int) -> Optional[Progress]:
+    def _progress(self) -> Optional[Progress]:
         if not self.verbose:
             return None
-        q = ("svgp", "svgp2025", "svgp-spherical", "tsvgp", "hensman", "svgp-new", "svgp-v", "dual")
-        batches = not self.full_batch and self.method in q
-        batches = batches or (self.method == "auto" and not self._gaussian() and rows > _FEW)
-        if not batches:
-            return Progress(self.max_iter)
-        per_epoch = -(-rows // max(1, min(self.batch_size, rows)))
-        epochs = self.epochs or max(100, -(-2000 // per_epoch))
-        return Progress(epochs, rows, self.batch_size)
+        return Progress(self.max_iter, self.epochs, self.batch_size)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -286,19 +311,20 @@ class BaseGP(BaseEstimator):
         classes: Optional[list[str]] = None,
         likelihood: LikelihoodLike,
         method: Optional[str] = None,
-        epochs: Optional[int] = None,
+        names_of: Optional[dict[str, str]] = None,
     ) -> None:
         X, Y, weights = _aligned(X), _aligned(Y), _aligned(weights)
         seed = self._seed()
         options = self._options(likelihood, seed)
+        if method is None and self.early_stopping:
+            method = self._in_batches(likelihood, classes, extra, "early_stopping")
         if method is not None:
             options["method"] = method
-        if epochs is not None:
-            options["epochs"] = epochs
         columns: dict[str, Any] = {
             "inputs": names(getattr(self, "feature_names_in_", None), "x", X.shape[1]),
             "targets": targets,
             "standardise": bool(self.standardise),
+            **(names_of or {}),
             "merge": self._merges(options["method"], len(X), weights),
         }
         if classes is not None:
@@ -310,9 +336,6 @@ class BaseGP(BaseEstimator):
                 raise ValueError(
                     f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features"
                 )
-            if self.standardise:
-                scale = X.std(axis=0)
-                points = (points - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
         held_out = None
         if self.early_stopping:
             if not 0 < self.early_stopping < 1:
@@ -325,7 +348,7 @@ class BaseGP(BaseEstimator):
             held_out = (X[aside], Y[aside])
             X, Y = X[kept], Y[kept]
             weights = None if weights is None else weights[kept]
-        progress = self._progress(len(X))
+        progress = self._progress()
         try:
             fitted, error = _core.fit(
                 X,
@@ -379,6 +402,8 @@ class BaseGP(BaseEstimator):
         """
         if missing not in ("refuse", "drop"):
             raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
+        if self.early_stopping:
+            raise ValueError("early_stopping is for fit: a file is not divided")
         targets = [target] if isinstance(target, str) else list(target)
         if stream is None:
             stream = os.path.getsize(path) > 2**30
@@ -394,12 +419,13 @@ class BaseGP(BaseEstimator):
             "drop_missing": missing == "drop",
             "standardise": bool(self.standardise),
         }
-        progress = self._progress(_FEW + 1) if self.verbose else None
+        progress = self._progress()
         try:
             fitted, error = _core.fit_table(
                 os.fspath(path),
                 json.dumps(self._options(likelihood, self._seed())),
                 json.dumps(columns),
+                points=None if isinstance(self.inducing, str) else _aligned(check_array(self.inducing)),
                 callback=watch(progress, self.callback),
             )
         finally:
@@ -428,14 +454,11 @@ class BaseGP(BaseEstimator):
         targets: list[str],
         classes: Optional[list[str]] = None,
         likelihood: LikelihoodLike,
+        names_of: Optional[dict[str, str]] = None,
     ) -> None:
         """Learns from one more part of the rows."""
         if not hasattr(self, "fitted_"):
-            method = self.method
-            if method == "auto":
-                # one that can see rows piece by piece
-                gaussian = likelihood is None or as_likelihood(likelihood)._type == "gaussian"
-                method = "svgp2025" if gaussian and classes is None and extra is None else "svgp"
+            method = self._in_batches(likelihood, classes, extra, "partial_fit")
             self._learn(
                 X,
                 Y,
@@ -445,9 +468,15 @@ class BaseGP(BaseEstimator):
                 classes=classes,
                 likelihood=likelihood,
                 method=method,
+                names_of=names_of,
             )
             self.n_samples_seen_ = len(X)
             return
+        if self.method_ not in _IN_BATCHES:
+            raise ValueError(
+                f"this model was fitted by `{self.method_}`, which sees all rows at once: begin with "
+                "partial_fit, or with another method such as 'svgp'"
+            )
         seen = getattr(self, "n_samples_seen_", self._about["rows"]) + len(X)
         options = self._options(None, self._seed() + seen)
         own = ("seed", "batch_size", "learning_rate", "natural_rate")
@@ -465,8 +494,26 @@ class BaseGP(BaseEstimator):
             extra=extra,
             callback=watch(None, self.callback),
         )
-        self.n_samples_seen_ = seen
         self._keep(fitted, error)
+        self.n_samples_seen_ = seen
+
+    def _in_batches(
+        self,
+        likelihood: LikelihoodLike,
+        classes: Optional[list[str]],
+        extra: Optional[Array],
+        what: str,
+    ) -> str:
+        """A method that can see rows piece by piece."""
+        if self.method == "auto":
+            gaussian = likelihood is None or as_likelihood(likelihood)._type == "gaussian"
+            return "svgp2025" if gaussian and classes is None and extra is None else "svgp"
+        if self.method.lower() not in _IN_BATCHES or self.full_batch:
+            raise ValueError(
+                f"{what} needs training by minibatches: a method such as 'svgp', and not full_batch; "
+                f"method is {self.method!r}, full_batch is {self.full_batch}"
+            )
+        return self.method
 
     def _merges(self, method: str, rows: int, weights: Optional[Array]) -> bool:
         """Whether equal rows are made one with a weight, which is the same to the model and cheaper. The
@@ -495,6 +542,8 @@ class BaseGP(BaseEstimator):
         self.reason_ = about["reason"]
         self.objective_ = about["objective"]
         report = about["report"] or {}
+        if hasattr(self, "n_samples_seen_"):
+            del self.n_samples_seen_
         self.n_iter_ = max(1, int(report.get("iterations", 1)))
         self.converged_ = bool(report.get("converged", False))
         self.stopped_ = str(report.get("stopped", ""))
@@ -503,6 +552,10 @@ class BaseGP(BaseEstimator):
         self.trace_ = {
             name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns
         }
+        if report and about["objective"] is not None:
+            # from the model's scale to the data's
+            self.trace_["objective"] += about["objective"] - report["objective"]
+            self.trace_["held_out"] -= np.log(about["scaler"]["y_scale"]).sum()
         self.inducing_points_ = fitted.inducing_points()
         self.parameters_ = {}
         for row in about["parameters"]:
@@ -512,6 +565,12 @@ class BaseGP(BaseEstimator):
                 self.parameters_[row["path"]] = value[0] if scalar else np.array(value)
         if about["kind"] == "gaussian":
             self.noise_variance_ = self.parameters_["likelihood.variance"]
+        if "most allowed" in self.stopped_:
+            warnings.warn(
+                f"training {self.stopped_}: raise max_iter ({self.max_iter})",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         if self.verbose:
             for text in about["warnings"]:
                 warnings.warn(text, UserWarning, stacklevel=4)
@@ -531,6 +590,9 @@ class BaseGP(BaseEstimator):
         array = column_or_1d(check_array(extra, ensure_2d=False, dtype=np.float64))
         if len(array) != rows:
             raise ValueError(f"{name} has {len(array)} values for {rows} rows")
+        if (array < 0).any() or (name != "noise_variance" and (array == 0).any()):
+            least = "at least 0" if name == "noise_variance" else "positive"
+            raise ValueError(f"{name} holds {array.min()}; it must be {least}")
         return np.require(array, np.float64, "A")
 
     def latent_mean_and_variance(self, X: ArrayLike) -> tuple[Array, Array]:
@@ -584,6 +646,7 @@ class BaseGP(BaseEstimator):
             "params": params,
             "feature_names": None if names is None else list(names),
             "outputs": getattr(self, "_y_ndim", 1),
+            "seen": getattr(self, "n_samples_seen_", None),
             **self._annotated(),
         }
         return {"python": json.dumps(about)}
@@ -596,6 +659,8 @@ class BaseGP(BaseEstimator):
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(self._about["inputs"])
+        if about.get("seen") is not None:
+            self.n_samples_seen_ = about["seen"]
         self._y_ndim = about.get("outputs", 1 if len(self._about["targets"]) == 1 else 2)
 
     def save(self, path: Path) -> None:

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from ..likelihoods import as_likelihood
-from ._base import Array, BaseGP, document
+from ._base import Array, BaseGP, document, target_names
 
 C = TypeVar("C", bound="GPClassifier")
 
@@ -84,8 +84,9 @@ class GPClassifier(ClassifierMixin, BaseGP):
         -------
         self
         """
+        name = (target_names(y) or ["y"])[0]
         x, labels, weights = self._rows(X, y, sample_weight, True)
-        return self._fit_labels(x, labels, weights, np.unique(labels), partial=False)
+        return self._fit_labels(x, labels, weights, np.unique(labels), name, partial=False)
 
     def _fit_labels(
         self: C,
@@ -93,6 +94,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         labels: NDArray[Any],
         weights: Optional[Array],
         classes: NDArray[Any],
+        name: str,
         partial: bool,
     ) -> C:
         if len(classes) < 2:
@@ -107,13 +109,20 @@ class GPClassifier(ClassifierMixin, BaseGP):
             spec = as_likelihood(likelihood)
             if "classes" in spec.get_params() and getattr(spec, "classes", None) is None:
                 likelihood = spec.replace(classes=len(classes))
+            found = as_likelihood(likelihood).num_classes
+            if found is None:
+                raise ValueError(f"the likelihood {self.likelihood!r} is none of classes")
+            if found < len(classes):
+                raise ValueError(
+                    f"the likelihood {self.likelihood!r} is of {found} classes; y has {len(classes)}"
+                )
         learn = self._learn_more if partial else self._learn
         learn(
             x,
             self._codes(labels),
             weights=weights,
             extra=None,
-            targets=["y"],
+            targets=[name],
             classes=texts(classes),
             likelihood=likelihood,
         )
@@ -142,6 +151,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         self
         """
         first = not hasattr(self, "fitted_")
+        name = (target_names(y) or ["y"])[0]
         x, labels, weights = self._rows(X, y, sample_weight, first)
         if first:
             known = np.unique(labels) if classes is None else np.unique(np.asarray(classes))
@@ -149,7 +159,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
             known = self.classes_
             if classes is not None and not np.array_equal(np.unique(np.asarray(classes)), known):
                 raise ValueError(f"classes are {classes}; in the first call they were {known}")
-        return self._fit_labels(x, labels, weights, known, partial=True)
+        return self._fit_labels(x, labels, weights, known, name, partial=True)
 
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of the classes.

@@ -7,6 +7,8 @@ import os
 from typing import Any
 
 from .. import _core
+from ..kernels import as_kernel
+from ..likelihoods import as_likelihood
 from ._base import BaseGP, Path
 from ._classifier import GPClassifier
 from ._regressors import (
@@ -64,12 +66,15 @@ def load(path: Path) -> Any:
     if kept:
         cls = _CLASSES.get(kept["estimator"], GPRegressor)
         params = {k: v for k, v in kept["params"].items() if k in cls._get_param_names()}
+        for name, read in (("kernel", as_kernel), ("likelihood", as_likelihood)):
+            if isinstance(params.get(name), str) and params[name].startswith("{"):
+                params[name] = read(params[name])
         params["fixed"] = tuple(params.get("fixed", ()))
     else:
         cls = GPClassifier if about["class_count"] else _KINDS.get(about["kind"], GPRegressor)
         params = {
-            "kernel": [json.dumps(kernel) for kernel in about["kernels"]],
-            "likelihood": json.dumps(about["likelihood"]),
+            "kernel": [as_kernel(json.dumps(kernel)) for kernel in about["kernels"]],
+            "likelihood": as_likelihood(json.dumps(about["likelihood"])),
             "method": about["method"],
         }
         if len(params["kernel"]) == 1:

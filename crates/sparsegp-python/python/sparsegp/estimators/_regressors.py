@@ -17,18 +17,15 @@ from sklearn.utils.validation import (
 )
 
 from ..likelihoods import as_likelihood
-from ._base import Array, BaseGP, LikelihoodLike, document, names
+from ._base import Array, BaseGP, LikelihoodLike, document, names, target_names
+
+def names_of(**columns: Any) -> dict[str, str]:
+    """The names that columns have of their own."""
+    own = {key: target_names(column) for key, column in columns.items()}
+    return {key: found[0] for key, found in own.items() if len(found) == 1}
+
 
 R = TypeVar("R", bound="Regressor")
-
-
-def target_names(y: Any) -> list[str]:
-    """Names of target columns, where y has them."""
-    columns = getattr(y, "columns", None)
-    if columns is not None and not callable(columns):
-        return [str(name) for name in columns]
-    name = getattr(y, "name", None)
-    return [name] if isinstance(name, str) and name else []
 
 
 class Regressor(RegressorMixin, BaseGP):
@@ -90,6 +87,7 @@ class Regressor(RegressorMixin, BaseGP):
             extra=self._extra(extra, len(x), self._extra_name),
             targets=given if len(given) == Y.shape[1] else names(None, "y", Y.shape[1]),
             likelihood=self._likelihood(Y),
+            names_of=names_of(weight=sample_weight, extra=extra),
         )
         return self
 
@@ -253,7 +251,11 @@ def _tell(cls: type[R], outputs: bool, further: str) -> type[R]:
 class _WithNoise(Regressor):
     """Regressors whose rows may bring a known variance of their noise."""
 
-    _extra_name = "noise_variance"
+    @property
+    def _extra_name(self) -> Optional[str]:  # type: ignore[override]
+        spec = self._default_likelihood if self.likelihood is None else self.likelihood
+        extra = None if spec is None else as_likelihood(spec).extra
+        return "noise_variance" if extra == "variance" else None
 
     def fit(
         self: R,
@@ -365,6 +367,20 @@ class HeteroscedasticGPRegressor(_Plain):
     _default_likelihood = "heteroscedastic"
 
 
+_SCORE = """R² of the predicted means.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight, exposure, trials : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+        """
+
+
 class GPCountRegressor(Regressor):
     """Regression of counts: Poisson, or ``likelihood="negative-binomial"`` for more spread,
     ``"zero-inflated-poisson"`` for more zeros, ``"binomial"`` for successes out of ``trials``.
@@ -451,6 +467,22 @@ class GPCountRegressor(Regressor):
     ) -> Any:
         further = self._further(exposure, trials)
         return self._predict(X, return_std, return_cov, return_quantiles, further)
+
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike] = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> float:
+        from sklearn.metrics import r2_score
+
+        mean = self.predict(X, exposure=exposure, trials=trials)
+        return float(r2_score(y, mean, sample_weight=sample_weight))
+
+    score.__doc__ = _SCORE
 
 
 _NOISE = """
