@@ -569,7 +569,8 @@ impl Model {
             return Err(exception(Error::Invalid(text)));
         }
         let (mut model, _) = self.copied();
-        if model.q.as_ref().is_some_and(|q| q.first.frozen || q.second.frozen) {
+        let frozen = |q: &Variational| q.tying().is_none() && (q.first.frozen || q.second.frozen);
+        if model.q.as_ref().is_some_and(frozen) {
             let text = "q is frozen: unfreeze(\"q\") before it is moved";
             return Err(exception(Error::Invalid(text.into())));
         }

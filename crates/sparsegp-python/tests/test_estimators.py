@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import make_friedman1
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -350,6 +351,10 @@ def test_partial_fit_learns_piece_by_piece():
         model.partial_fit(X[part], y[part])
     assert model.n_samples_seen_ == 3000 and model.method_ == "svgp2025"
     assert model.score(X, y) > 0.97
+    with pytest.warns(UserWarning, match="starts anew"):
+        GPRegressor().fit(X[:100], y[:100]).partial_fit(X[100:200], y[100:200])
+    with pytest.raises(ValueError, match="needs training by minibatches"):
+        GPRegressor(method="titsias2025").partial_fit(X, y)
     labels = GPClassifier(n_inducing=30)
     labels.partial_fit(X[:100], np.where(y[:100] > 7, "a", "b"), ["a", "b", "c"])
     labels.partial_fit(X[100:200], np.where(y[100:200] > 7, "a", "b"))
@@ -394,6 +399,39 @@ def test_early_stopping_keeps_rows_aside():
     assert "held-out rows" in model.stopped_ and np.isfinite(model.trace_["held_out"]).all()
     with pytest.raises(ValueError, match="fraction"):
         GPRegressor(early_stopping=2.0).fit(X, y)
+    with pytest.raises(ValueError, match="early_stopping needs training by minibatches"):
+        GPRegressor(method="exact", early_stopping=0.2).fit(X, y)
+    chosen = GPRegressor(early_stopping=0.2, epochs=2, inducing=X[:9], fixed="inducing").fit(X, y)
+    assert chosen.method_ == "svgp2025"
+    np.testing.assert_allclose(chosen.inducing_points_, X[:9], rtol=1e-12)
+
+
+def test_a_training_that_did_not_end_warns():
+    X, y = waves(60)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model = GPRegressor(max_iter=2).fit(X, y)
+    assert not model.converged_
+    # the objective of the trace is that of the result, in the units of y
+    np.testing.assert_allclose(model.trace_["objective"][-1], model.objective_, rtol=1e-12)
+
+
+def test_inputs_that_do_not_matter_do_not_take_long():
+    """A lengthscale that has to become large does so in few iterations."""
+    X, y = make_friedman1(400, n_features=8, noise=1.0, random_state=0)
+    model = GPRegressor().fit(X, y)
+    assert model.converged_ and model.n_iter_ < 200
+    ls = model.parameters_["kernel.lengthscales"]
+    assert ls[5:].min() > 10 * ls[:5].max()
+
+
+def test_only_likelihoods_of_classes_make_classifiers():
+    X, y = waves(60)
+    with pytest.raises(ValueError, match="none of classes"):
+        GPClassifier(likelihood="gaussian").fit(X, y > 7)
+    with pytest.raises(ValueError, match="of 2 classes; y has 3"):
+        GPClassifier(likelihood="bernoulli").fit(X, np.digitize(y, [6, 8]))
+    three = GPClassifier(likelihood="robust-max", max_iter=5).fit(X, np.digitize(y, [6, 8]))
+    assert three.predict_proba(X).shape == (60, 3)
 
 
 def test_progress_tells_what_happens(capsys):

@@ -457,7 +457,16 @@ class BaseGP(BaseEstimator):
         names_of: Optional[dict[str, str]] = None,
     ) -> None:
         """Learns from one more part of the rows."""
-        if not hasattr(self, "fitted_"):
+        first = not hasattr(self, "fitted_")
+        if not first and self.method_ not in _IN_BATCHES:
+            warnings.warn(
+                f"this model was fitted by `{self.method_}`, which sees all rows at once: partial_fit starts "
+                "anew from these rows alone. Begin with partial_fit, or fit with a method such as 'svgp'",
+                UserWarning,
+                stacklevel=4,
+            )
+            first = True
+        if first:
             method = self._in_batches(likelihood, classes, extra, "partial_fit")
             self._learn(
                 X,
@@ -472,11 +481,6 @@ class BaseGP(BaseEstimator):
             )
             self.n_samples_seen_ = len(X)
             return
-        if self.method_ not in _IN_BATCHES:
-            raise ValueError(
-                f"this model was fitted by `{self.method_}`, which sees all rows at once: begin with "
-                "partial_fit, or with another method such as 'svgp'"
-            )
         seen = getattr(self, "n_samples_seen_", self._about["rows"]) + len(X)
         options = self._options(None, self._seed() + seen)
         own = ("seed", "batch_size", "learning_rate", "natural_rate")
