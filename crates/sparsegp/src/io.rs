@@ -512,12 +512,13 @@ fn posterior(
         }
         Some(root)
     } else {
-        row_noise = match tensors.0.names().contains(&"posterior.noise") {
-            true => column(tensors.matrix("posterior.noise")?.as_ref(), 0).to_vec(),
-            false => Vec::new(),
-        };
-        if !row_noise.is_empty() && row_noise.len() != m {
-            return Err(foreign("tensor `posterior.noise` does not fit the inputs"));
+        if tensors.0.names().contains(&"posterior.noise") {
+            let noise = tensors.matrix("posterior.noise")?;
+            let fits = noise.nrows() == m && noise.ncols() == 1;
+            if !fits || column(noise.as_ref(), 0).iter().any(|v| *v <= 0.0) {
+                return Err(foreign("tensor `posterior.noise` does not fit the inputs"));
+            }
+            row_noise = column(noise.as_ref(), 0).to_vec();
         }
         let common = model.gaussian()?.variance.scalar();
         for i in 0..m {

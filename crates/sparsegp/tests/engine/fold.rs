@@ -108,3 +108,27 @@ fn minibatches_are_unbiased() {
         }
     }
 }
+
+/// Asked to stop, a sweep over the rows ends with an error, once; the next one is whole again.
+#[test]
+fn a_sweep_stops_when_asked() {
+    use sparsegp::Error;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let problem = problem(1100, 7, 2);
+    let parts = problem.parts();
+    let stop = Arc::new(AtomicBool::new(false));
+    let engine = Cpu::stopped_by(stop.clone());
+    for rule in all(2) {
+        let fold = || engine.fold(parts.prepared(), Some(problem.q()), &rule, &problem.data, 1.0);
+        let unfold = || engine.unfold(parts.prepared(), problem.q(), &rule, &problem.data, 1.0);
+        let (folded, unfolded) = (fold().expect("whole"), unfold().expect("whole"));
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(fold(), Err(Error::Interrupted)));
+        assert_eq!(fold().expect("whole again").sums, folded.sums);
+        stop.store(true, Ordering::Relaxed);
+        assert!(matches!(unfold(), Err(Error::Interrupted)));
+        assert_eq!(unfold().expect("whole again").kernel, unfolded.kernel);
+        assert!(!stop.load(Ordering::Relaxed));
+    }
+}

@@ -1,8 +1,9 @@
 //! What is saved comes back.
 
 use crate::support::{dataset, fitted, options, places};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{FitOptions, Fitted, Of};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, fit};
 use sparsegp::io::{load, save};
 use sparsegp::linalg::Mat;
 use sparsegp::params::Prior;
@@ -77,6 +78,32 @@ fn everything_comes_back_to_the_bit() {
             assert_eq!(value(&own).to_bits(), value(&back).to_bits(), "{method} {kernel}");
         }
     }
+}
+
+/// Exact inference on rows whose noise differs keeps their variances, and what other programs noted.
+#[test]
+fn rows_with_weights_and_noise_come_back() {
+    let plain = dataset(1);
+    let mut rows = InMemory::new(Mat::zeros(60, 3), Mat::zeros(60, 1)).expect("as many");
+    plain
+        .source
+        .for_each_chunk(usize::MAX, &mut |chunk| {
+            (rows.x, rows.y) = (chunk.x.to_owned(), chunk.y.to_owned());
+            Ok(())
+        })
+        .expect("rows in memory");
+    rows.weights = (0..60).map(|i| f64::from(i % 4) * 0.7).collect();
+    rows.extra = (0..60).map(|i| 0.02 * f64::from(i % 3)).collect();
+    let dataset = Dataset::from_rows(rows, true).expect("a table");
+    let mut own = fit(&dataset, &options("exact", "rbf"), &Cpu::default(), &mut ()).expect("a fit");
+    own.annotations.insert("program".into(), "{\"a\": 1.5}".into());
+    // a quarter of the rows has weight 0
+    assert_eq!(own.posterior.row_noise().len(), 45);
+    assert!((own.total_weight.expect("weights") - 63.0).abs() < 1e-12);
+    let back = through_file(&own);
+    same(&own, &back);
+    assert_eq!(own.posterior.row_noise(), back.posterior.row_noise());
+    assert_eq!((own.total_weight, &own.annotations), (back.total_weight, &back.annotations));
 }
 
 /// Priors and frozen flags on every parameter there is, inducing points among them.

@@ -118,3 +118,39 @@ fn both_forms_are_one_posterior() {
     assert!((mean - other_mean).norm_max() < 1e-10);
     assert!((variance - other_variance).norm_max() < 1e-10);
 }
+
+/// Variances by one triangular product (S below I), by two (S beyond I, where there is no such product), and
+/// some of each, are the diagonal of the full covariance, which knows neither. What differs is rounding: ε
+/// times the condition of L, at most √(M/10⁻⁶) ≈ 3000, times the prior variance.
+#[test]
+fn variances_of_any_q_are_the_diagonal() {
+    let draw = crate::problem::Draw {
+        n: 40,
+        m: 9,
+        d: 2,
+        p: 3,
+        kernel: "matern32 + linear",
+        mean: "zero",
+        seed: 17,
+    };
+    let mut problem = problem(&draw);
+    let q = random_q(draw.m, draw.p, false, true, &mut problem.rng);
+    let at = problem.data.x.as_ref();
+    for scales in [[0.3, 0.2, 0.1], [4.0, 3.0, 2.0], [0.3, 4.0, 0.2]] {
+        let roots: Vec<Mat<f64>> =
+            (0..3).map(|l| Mat::from_fn(9, 9, |i, j| scales[l] * q.root(l)[(i, j)])).collect();
+        let own = Variational::new(q.mean().as_ref(), &roots, false, true).unwrap();
+        let posterior = sparsegp::model::Posterior::of_q(&with_q(&problem, "svgp", own)).unwrap();
+        let (mean, variance) = posterior.predict_f(at).unwrap();
+        let (full_mean, full) = posterior.predict_f_full(at).unwrap();
+        assert!((mean - full_mean).norm_max() < 1e-11);
+        let largest = variance.norm_max();
+        assert!(variance.norm_max() > 0.0);
+        for (l, covariance) in full.iter().enumerate() {
+            for i in 0..draw.n {
+                let apart = (variance[(i, l)] - covariance[(i, i)]).abs();
+                assert!(apart < 1e-11 * (1.0 + largest), "{scales:?} {l} {i}: {apart:e}");
+            }
+        }
+    }
+}
