@@ -6,6 +6,7 @@ use super::source::InMemory;
 use super::split::Mask;
 use crate::error::{Error, Result};
 use faer::{Mat, MatRef};
+use std::cmp::Ordering;
 
 /// The chosen columns of a table, in memory.
 #[derive(Clone, Debug)]
@@ -61,30 +62,29 @@ impl Loaded {
         }
         let kept: Vec<usize> =
             (0..self.rows.len()).filter(|&i| mask.get(self.rows[i]) == Some(flag)).collect();
-        let pick = |mat: &Mat<f64>| Mat::from_fn(kept.len(), mat.ncols(), |i, j| mat[(kept[i], j)]);
-        let part = |values: &[f64]| match values {
-            [] => Vec::new(),
-            _ => kept.iter().map(|&i| values[i]).collect(),
-        };
-        Ok(Loaded {
+        Ok(self.picked(&kept))
+    }
+
+    /// The rows at these places, in this order.
+    fn picked(&self, places: &[usize]) -> Loaded {
+        let pick = |a: &Mat<f64>| Mat::from_fn(places.len(), a.ncols(), |i, j| a[(places[i], j)]);
+        let part = |v: &[f64]| places.iter().filter_map(|i| v.get(*i)).copied().collect();
+        let texts = |v: &Vec<String>| places.iter().map(|&i| v[i].clone()).collect();
+        Loaded {
             x: pick(&self.x),
             y: pick(&self.y),
             weights: part(&self.weights),
             extra: part(&self.extra),
-            ids: self
-                .ids
-                .iter()
-                .map(|texts| kept.iter().map(|&i| texts[i].clone()).collect())
-                .collect(),
+            ids: self.ids.iter().map(texts).collect(),
+            rows: places.iter().map(|&i| self.rows[i]).collect(),
             input_names: self.input_names.clone(),
             target_names: self.target_names.clone(),
             weight_name: self.weight_name.clone(),
             extra_name: self.extra_name.clone(),
             classes: self.classes.clone(),
             id_names: self.id_names.clone(),
-            rows: kept.iter().map(|&i| self.rows[i]).collect(),
             dropped: self.dropped,
-        })
+        }
     }
 
     /// The same rows with those that are equal in everything (inputs, targets, further number) made into one
@@ -95,16 +95,12 @@ impl Loaded {
     pub fn merged(&self) -> Loaded {
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
         let mut order: Vec<usize> = (0..self.x.nrows()).filter(|i| weight(*i) != 0.0).collect();
-        let compare = |a: usize, b: usize| {
-            let cells = |i: usize| {
-                let x = (0..self.x.ncols()).map(move |j| self.x[(i, j)]);
-                let y = (0..self.y.ncols()).map(move |j| self.y[(i, j)]);
-                // Adding 0 turns −0 into 0.
-                x.chain(y).chain(self.extra.get(i).copied()).map(|v| v + 0.0)
-            };
-            let mut pairs = cells(a).zip(cells(b)).map(|(a, b)| a.total_cmp(&b));
-            pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+        let cells = |i: usize| {
+            let x = (0..self.x.ncols()).map(move |j| self.x[(i, j)]);
+            let y = (0..self.y.ncols()).map(move |j| self.y[(i, j)]);
+            x.chain(y).chain(self.extra.get(i).copied())
         };
+        let compare = |a: usize, b: usize| order_of(cells(a), cells(b));
         order.sort_by(|a, b| compare(*a, *b));
         let mut kept: Vec<usize> = Vec::with_capacity(order.len());
         let mut weights: Vec<f64> = Vec::with_capacity(order.len());
@@ -122,27 +118,11 @@ impl Loaded {
             // nothing was made one: the rows stay where they are
             kept.sort_unstable();
         }
-        let pick = |mat: &Mat<f64>| Mat::from_fn(kept.len(), mat.ncols(), |i, j| mat[(kept[i], j)]);
-        Loaded {
-            x: pick(&self.x),
-            y: pick(&self.y),
-            weight_name: (!weights.is_empty())
-                .then(|| self.weight_name.clone().unwrap_or_else(|| "weight".into())),
-            weights,
-            extra: kept.iter().filter_map(|i| self.extra.get(*i)).copied().collect(),
-            ids: self
-                .ids
-                .iter()
-                .map(|texts| kept.iter().map(|&i| texts[i].clone()).collect())
-                .collect(),
-            rows: kept.iter().map(|&i| self.rows[i]).collect(),
-            input_names: self.input_names.clone(),
-            target_names: self.target_names.clone(),
-            extra_name: self.extra_name.clone(),
-            classes: self.classes.clone(),
-            id_names: self.id_names.clone(),
-            dropped: self.dropped,
-        }
+        let mut merged = self.picked(&kept);
+        merged.weight_name = (!weights.is_empty())
+            .then(|| self.weight_name.clone().unwrap_or_else(|| "weight".into()));
+        merged.weights = weights;
+        merged
     }
 
     /// The numbers as a [`Source`](super::Source).
@@ -151,16 +131,20 @@ impl Loaded {
     }
 }
 
+/// Order of two rows, by their first cells that differ (−0 equals 0).
+fn order_of(a: impl Iterator<Item = f64>, b: impl Iterator<Item = f64>) -> Ordering {
+    // Adding 0 turns −0 into 0.
+    a.zip(b)
+        .map(|(a, b)| (a + 0.0).total_cmp(&(b + 0.0)))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
 /// How many rows of `x` equal an earlier row exactly (−0 equals 0). Takes a sort: O(N log N) row
 /// comparisons.
 pub fn duplicate_rows(x: MatRef<'_, f64>) -> usize {
-    let compare = |&a: &usize, &b: &usize| {
-        (0..x.ncols())
-            // Adding 0 turns −0 into 0.
-            .map(|j| (x[(a, j)] + 0.0).total_cmp(&(x[(b, j)] + 0.0)))
-            .find(|order| order.is_ne())
-            .unwrap_or(std::cmp::Ordering::Equal)
-    };
+    let cells = |i: usize| (0..x.ncols()).map(move |j| x[(i, j)]);
+    let compare = |&a: &usize, &b: &usize| order_of(cells(a), cells(b));
     let mut order: Vec<usize> = (0..x.nrows()).collect();
     order.sort_unstable_by(compare);
     order.windows(2).filter(|pair| compare(&pair[0], &pair[1]).is_eq()).count()

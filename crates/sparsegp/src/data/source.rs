@@ -107,6 +107,19 @@ impl InMemory {
         Ok(Self { x, y, weights: Vec::new(), extra: Vec::new() })
     }
 
+    /// The rows at these places, in this order.
+    #[must_use]
+    pub fn picked(&self, places: &[usize]) -> Self {
+        let pick = |a: &Mat<f64>| Mat::from_fn(places.len(), a.ncols(), |i, j| a[(places[i], j)]);
+        let part = |v: &[f64]| places.iter().filter_map(|i| v.get(*i)).copied().collect();
+        Self {
+            x: pick(&self.x),
+            y: pick(&self.y),
+            weights: part(&self.weights),
+            extra: part(&self.extra),
+        }
+    }
+
     /// All rows.
     pub fn all(&self) -> Rows<'_> {
         Rows {

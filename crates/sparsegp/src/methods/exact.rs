@@ -66,14 +66,7 @@ fn weighty(rows: InMemory) -> InMemory {
         return rows;
     }
     let kept: Vec<usize> = (0..rows.weights.len()).filter(|i| rows.weights[*i] != 0.0).collect();
-    let pick = |a: &Mat<f64>| Mat::from_fn(kept.len(), a.ncols(), |i, j| a[(kept[i], j)]);
-    let part = |v: &[f64]| kept.iter().filter_map(|i| v.get(*i)).copied().collect();
-    InMemory {
-        x: pick(&rows.x),
-        y: pick(&rows.y),
-        weights: part(&rows.weights),
-        extra: part(&rows.extra),
-    }
+    rows.picked(&kept)
 }
 
 /// Variances of the noise of the rows.

@@ -274,42 +274,6 @@ impl Model {
         set_free_values(|v| self.visit_mut(v), free);
     }
 
-    /// How far each free number goes for a typical change of the objective, up to a common factor:
-    /// what makes the variables of a quasi-Newton method alike. A hyperparameter changes on its
-    /// logarithm's scale; an inducing point by a part of a lengthscale that grows with √M, since the
-    /// objective is the flatter in each point the more of them there are. (The factor 1/100 between
-    /// the two is an empirical optimum: with it 120 iterations go further than 300 without.)
-    pub fn typical_steps(&self) -> Vec<f64> {
-        let d = match self.inducing.first().map(Param::shape) {
-            Some(Shape::Matrix(_, d)) => d,
-            _ => 0,
-        };
-        let mut relevance = vec![0.0; d];
-        if d > 0 {
-            self.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
-        }
-        let mut steps = Vec::new();
-        for (path, param) in self.params().into_iter().filter(|(_, p)| !p.frozen) {
-            if path.starts_with("inducing.points") {
-                let m = (param.len() / d.max(1)).max(1);
-                for r in &relevance {
-                    let length = if *r > 0.0 { 1.0 / r } else { 1.0 };
-                    steps.extend(std::iter::repeat_n(0.01 * length * (m as f64).sqrt(), m));
-                }
-                continue;
-            }
-            let transform = param.transform();
-            for v in param.value() {
-                let by_logarithm = match transform {
-                    Transform::Identity => 1.0,
-                    _ => v / transform.slope_at(*v),
-                };
-                steps.push(by_logarithm);
-            }
-        }
-        steps
-    }
-
     /// The method's objective at the current parameters (log evidence or bound, without priors) and
     /// its gradient with respect to all constrained parameters.
     ///

@@ -4,6 +4,7 @@ mod em;
 mod minibatch;
 mod options;
 mod stochastic;
+mod variables;
 
 pub use em::EmOptions;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
@@ -15,11 +16,11 @@ use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
-use crate::params::Transform;
 use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::Instant;
+use variables::Variable;
 
 /// Which optimiser, and when to stop.
 #[derive(Clone, Debug)]
@@ -143,54 +144,6 @@ pub trait Observer {
 
 impl Observer for () {}
 
-/// How a variable of the optimiser stands for a free number of the model.
-enum Variable {
-    /// It is a multiple: so much per unit.
-    Scaled(f64),
-    /// It is the logarithm of the (positive) value. A softplus is linear where values are large, and a
-    /// lengthscale of an input that does not matter has to go from 1 to 1000.
-    Logarithm(Transform),
-}
-
-impl Variable {
-    /// The variables of a model that are trained, and where they are.
-    fn all(model: &Model, optimiser: &OptimiserKind) -> (Vec<Self>, Vec<f64>) {
-        // L-BFGS starts from a multiple of the identity: its variables should have curvatures alike.
-        // Adam's steps are of the size of its rate whatever the curvature.
-        let steps = match optimiser {
-            OptimiserKind::Lbfgs(_) => model.typical_steps(),
-            OptimiserKind::Adam(_) => vec![1.0; model.free_count()],
-        };
-        let lbfgs = matches!(optimiser, OptimiserKind::Lbfgs(_));
-        let (mut variables, mut start) = (Vec::new(), Vec::new());
-        model.visit(&mut |_, param| {
-            for value in param.value().iter().filter(|_| !param.frozen) {
-                let transform = param.transform();
-                match transform.logarithm(*value).filter(|_| lbfgs) {
-                    Some(logarithm) => {
-                        variables.push(Self::Logarithm(transform));
-                        start.push(logarithm);
-                    }
-                    None => {
-                        let step = steps[variables.len()];
-                        variables.push(Self::Scaled(step));
-                        start.push(transform.to_free(*value) / step);
-                    }
-                }
-            }
-        });
-        (variables, start)
-    }
-
-    /// The free number, and its slope.
-    fn free(&self, x: f64) -> (f64, f64) {
-        match self {
-            Self::Scaled(step) => (x * step, *step),
-            Self::Logarithm(transform) => transform.free_of_logarithm(x),
-        }
-    }
-}
-
 struct Negated<'a> {
     variables: Vec<Variable>,
     model: &'a mut Model,
@@ -244,7 +197,7 @@ impl Objective for Negated<'_> {
 }
 
 /// Largest move of a variable of L-BFGS in one iteration: of a logarithm, or in units of
-/// [`Model::typical_steps`]. A
+/// [`Variable::Scaled`]. A
 /// longer one may end where a lengthscale is below every distance: all looks like noise there, and no
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;

@@ -17,13 +17,6 @@ const PLACES: &[&str] = &[
     "(rbf + constant) * matern12",
 ];
 
-/// The rows at these places.
-fn picked(data: &InMemory, at: &[usize]) -> InMemory {
-    let pick = |a: &Mat<f64>| Mat::from_fn(at.len(), a.ncols(), |i, j| a[(at[i], j)]);
-    let extra = at.iter().filter_map(|i| data.extra.get(*i)).copied().collect();
-    InMemory { x: pick(&data.x), y: pick(&data.y), weights: Vec::new(), extra }
-}
-
 /// A problem whose rows have noise variances of their own, of the size of the common one.
 fn noisy(draw: &crate::problem::Draw) -> Problem {
     let mut problem = problem(draw);
@@ -46,7 +39,7 @@ proptest! {
             .collect();
         let at: Vec<usize> =
             counts.iter().enumerate().flat_map(|(i, n)| std::iter::repeat_n(i, *n)).collect();
-        let repeated = picked(&problem.data, &at);
+        let repeated = problem.data.picked(&at);
         let mut weighted = problem.data.clone();
         weighted.weights = counts.iter().map(|n| *n as f64).collect();
         let model = problem.with("exact");

@@ -3,54 +3,16 @@
 use crate::problem::Problem;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use sparsegp::data::{InMemory, Rows, Source};
+use sparsegp::data::{InMemory, Minibatch};
 use sparsegp::linalg::Mat;
 use sparsegp::methods::find;
 use sparsegp::model::Model;
 use sparsegp::variational::Variational;
 
-/// Rows that stand for more than they are.
-pub struct Part {
-    /// The rows.
-    pub rows: InMemory,
-    /// What they stand for.
-    pub population: usize,
-}
-
-impl Source for Part {
-    fn rows(&self) -> usize {
-        self.rows.rows()
-    }
-    fn inputs(&self) -> usize {
-        self.rows.inputs()
-    }
-    fn outputs(&self) -> usize {
-        self.rows.outputs()
-    }
-    fn population(&self) -> usize {
-        self.population
-    }
-    fn for_each_chunk(
-        &self,
-        rows: usize,
-        f: &mut dyn FnMut(Rows<'_>) -> sparsegp::Result<()>,
-    ) -> sparsegp::Result<()> {
-        self.rows.for_each_chunk(rows, f)
-    }
-}
-
 /// Rows `from`, `from + step`, … of the data, for all of them.
-pub fn part(data: &InMemory, from: usize, step: usize) -> Part {
-    let picked: Vec<usize> = (from..data.x.nrows()).step_by(step).collect();
-    let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
-    let side = |a: &[f64]| picked.iter().filter_map(|i| a.get(*i)).copied().collect();
-    let rows = InMemory {
-        x: pick(&data.x),
-        y: pick(&data.y),
-        weights: side(&data.weights),
-        extra: side(&data.extra),
-    };
-    Part { rows, population: data.x.nrows() }
+pub fn part(data: &InMemory, from: usize, step: usize) -> Minibatch {
+    let places: Vec<usize> = (from..data.x.nrows()).step_by(step).collect();
+    Minibatch { rows: data.picked(&places), population: data.x.nrows() }
 }
 
 /// A random q for so many latent functions.
