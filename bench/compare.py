@@ -381,7 +381,9 @@ def main():
                 if name == "size":
                     sizes = megabytes(found, args)
                     rows.append(table_row("size (MB)", "", sizes))
-                    notes += [f"size: the wheel of {p} has {f[2] / 1e6:.1f} MB" for p, f in found.items() if f[2]]
+                    notes += [
+                        f"size: the wheel of {p} has {f[2] / 1e6:.1f} MB" for p, f in found.items() if f[2]
+                    ]
                     continue
                 for threads in [max(args.threads)] if JOBS[name][0] == "import" else args.threads:
                     cells = measure(name, threads, found, data, args)

@@ -2,9 +2,9 @@
 
 import math
 
-import sparsegp as gp
-
 from worker import Meter, fit
+
+import sparsegp as gp
 
 
 def kernel(d):

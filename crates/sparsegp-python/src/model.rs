@@ -1,5 +1,8 @@
 //! Models for people who know Gaussian processes: every part by hand, on the scale of the data given.
 
+mod rows;
+mod values;
+
 use crate::arrays::{Matrix, array, matrices, matrix, owned, stack, vector};
 use crate::errors::{bug, exception, read_json};
 use crate::pool::unlocked;
@@ -10,19 +13,20 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rows::{Columns, check_targets, finite};
 use serde::Deserialize;
 use serde_json::json;
-use sparsegp::data::{InMemory, Minibatch, Sample, Source};
+use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
-use sparsegp::likelihoods::Target;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::methods;
 use sparsegp::model::{Posterior, in_parts, inducing_param, stacked};
-use sparsegp::params::{Param, Prior, Shape};
+use sparsegp::params::{Param, Prior};
 use sparsegp::train::{Surroundings, train, train_batches};
 use sparsegp::variational::Variational;
 use sparsegp::{Error, means};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use values::{stored, values};
 
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
@@ -54,179 +58,11 @@ struct Held {
     posterior: Option<Arc<Posterior>>,
 }
 
-/// Numbers of input and target columns.
-#[derive(Clone, Copy)]
-struct Columns {
-    inputs: usize,
-    outputs: usize,
-}
-
 /// A Gaussian-process model.
 #[pyclass(frozen, module = "sparsegp._core")]
 pub struct Model {
     held: Mutex<Held>,
     columns: Columns,
-}
-
-/// Rows to learn from, as arrays or as a part of more.
-struct Data {
-    rows: InMemory,
-    population: Option<usize>,
-}
-
-impl Data {
-    /// Rows for a model: of its columns, finite, with targets that its likelihood knows.
-    fn new(
-        (model, columns): (&sparsegp::model::Model, Columns),
-        x: &Array2<'_>,
-        y: &Array2<'_>,
-        weights: Option<&Array1<'_>>,
-        extra: Option<&Array1<'_>>,
-        population: Option<usize>,
-    ) -> PyResult<Self> {
-        let mut rows = InMemory::new(owned(x), owned(y)).map_err(exception)?;
-        let n = rows.rows();
-        (rows.weights, rows.extra) = (vector(weights), vector(extra));
-        for (what, found) in
-            [("weights", rows.weights.len()), ("further numbers", rows.extra.len())]
-        {
-            if found != 0 && found != n {
-                return Err(exception(Error::Shape {
-                    what: what.into(),
-                    expected: format!("{n} rows"),
-                    found: format!("{found} rows"),
-                }));
-            }
-        }
-        check(model, columns, &rows)?;
-        if population == Some(0) {
-            return Err(exception(Error::Invalid("num_data is 0; it must be at least 1".into())));
-        }
-        Ok(Self { rows, population })
-    }
-
-    /// As a source whose sums are scaled to the population.
-    fn source(self) -> Box<dyn Source> {
-        match self.population {
-            Some(population) if population != self.rows.rows() => {
-                Box::new(Minibatch { rows: self.rows, population })
-            }
-            _ => Box::new(self.rows),
-        }
-    }
-}
-
-/// Refuses what the library takes for granted.
-fn check(model: &sparsegp::model::Model, columns: Columns, rows: &InMemory) -> PyResult<()> {
-    let invalid = |text: String| Err(exception(Error::Invalid(text)));
-    for (name, expected, found) in
-        [("X", columns.inputs, rows.x.ncols()), ("Y", columns.outputs, rows.y.ncols())]
-    {
-        if expected != found {
-            return Err(exception(Error::Shape {
-                what: name.into(),
-                expected: format!("{expected} columns"),
-                found: format!("{found} columns"),
-            }));
-        }
-    }
-    for q in 0..rows.x.ncols() {
-        if let Some(i) = rows.x.col(q).iter().position(|v| !v.is_finite()) {
-            return invalid(format!("X[{i}, {q}] is {}: inputs must be finite", rows.x[(i, q)]));
-        }
-    }
-    if let Some(i) = rows.weights.iter().position(|w| !(*w >= 0.0 && w.is_finite())) {
-        return invalid(format!("weights[{i}] is {}; it must be a number from 0", rows.weights[i]));
-    }
-    check_targets(model, rows)
-}
-
-/// Refuses targets and further numbers that the likelihood cannot have.
-fn check_targets(model: &sparsegp::model::Model, rows: &InMemory) -> PyResult<()> {
-    let invalid = |text: String| Err(exception(Error::Invalid(text)));
-    let own = model.likelihood.extra();
-    let name = model.likelihood.name();
-    match own {
-        None if !rows.extra.is_empty() => {
-            return invalid(format!("the likelihood `{name}` takes no further number of a row"));
-        }
-        Some(extra) if extra.default.is_none() && rows.extra.is_empty() => {
-            return invalid(format!(
-                "the likelihood `{name}` needs the {} of every row",
-                extra.name
-            ));
-        }
-        _ => {}
-    }
-    let default = own.and_then(|e| e.default).unwrap_or(1.0);
-    for p in 0..rows.y.ncols() {
-        for (i, y) in rows.y.col(p).iter().enumerate() {
-            if y.is_nan() && model.method.has_q() {
-                continue; // a missing target
-            }
-            let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
-            if let Err(reason) = model.likelihood.check(target) {
-                return invalid(format!("Y[{i}, {p}]: {y} {reason}"));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Values of a parameter in the order and the shape of NumPy.
-fn values<'py>(py: Python<'py>, shape: Shape, value: &[f64]) -> PyResult<Bound<'py, PyAny>> {
-    match shape {
-        Shape::Scalar => array(py, value.to_vec(), &[]),
-        Shape::Vector(n) => array(py, value.to_vec(), &[n]),
-        Shape::Matrix(n, m) => {
-            let rows = (0..n).flat_map(|i| (0..m).map(move |j| value[j * n + i])).collect();
-            array(py, rows, &[n, m])
-        }
-        Shape::Lower(count, size) => {
-            let mut full = vec![0.0; count * size * size];
-            let mut values = value.iter();
-            for one in full.chunks_exact_mut((size * size).max(1)) {
-                for j in 0..size {
-                    (j..size).zip(values.by_ref()).for_each(|(i, v)| one[i * size + j] = *v);
-                }
-            }
-            array(py, full, &[count, size, size])
-        }
-    }
-}
-
-/// The stored order of values that came flat, in NumPy's order, for a parameter.
-fn stored(path: &str, shape: Shape, given: Vec<f64>) -> PyResult<Vec<f64>> {
-    let len = match shape {
-        Shape::Scalar => 1,
-        Shape::Vector(n) => n,
-        Shape::Matrix(n, m) => n * m,
-        Shape::Lower(count, size) => count * size * size,
-    };
-    if given.len() != len {
-        // one number for all, or an error that the parameter words
-        return match given.len() {
-            1 => Ok(given),
-            found => Err(exception(Error::InvalidParameter {
-                path: path.into(),
-                reason: format!(
-                    "has {len} values, {found} were given; give all of them or one for all"
-                ),
-            })),
-        };
-    }
-    Ok(match shape {
-        Shape::Scalar | Shape::Vector(_) => given,
-        Shape::Matrix(n, m) => {
-            (0..m).flat_map(|j| (0..n).map(move |i| i * m + j)).map(|at| given[at]).collect()
-        }
-        Shape::Lower(count, size) => (0..count)
-            .flat_map(|l| {
-                (0..size).flat_map(move |j| (j..size).map(move |i| (l * size + i) * size + j))
-            })
-            .map(|at| given[at])
-            .collect(),
-    })
 }
 
 impl Model {
@@ -290,17 +126,6 @@ impl Model {
         })?;
         Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
-}
-
-/// Refuses inputs that are not finite.
-fn finite(x: MatRef<'_, f64>) -> PyResult<()> {
-    for q in 0..x.ncols() {
-        if let Some(i) = x.col(q).iter().position(|v| !v.is_finite()) {
-            let text = format!("Xnew[{i}, {q}] is {}: inputs must be finite", x[(i, q)]);
-            return Err(exception(Error::Invalid(text)));
-        }
-    }
-    Ok(())
 }
 
 /// Where a parameter of this path is.
@@ -515,22 +340,21 @@ impl Model {
         gradients: bool,
     ) -> PyResult<(f64, Option<Bound<'py, PyDict>>)> {
         let (model, _) = self.copied();
-        let data = Data::new(
+        let data = rows::rows(
             (&model, self.columns),
             &x,
             &y,
             weights.as_ref(),
             extra.as_ref(),
             population,
-        )?
-        .source();
+        )?;
         if let (Some(method), false) = (model.method.uncollapsed(), gradients) {
             let value = unlocked(py, || {
-                Ok(method.step(&model, &Cpu::default(), &*data, Want::Value)?.value)
+                Ok(method.step(&model, &Cpu::default(), &data, Want::Value)?.value)
             })?;
             return Ok((value, None));
         }
-        let evaluation = unlocked(py, || model.evaluate(&Cpu::default(), &*data))?;
+        let evaluation = unlocked(py, || model.evaluate(&Cpu::default(), &data))?;
         if !gradients {
             return Ok((evaluation.value, None));
         }
@@ -547,8 +371,8 @@ impl Model {
     /// An upper bound on the log evidence, of models with a collapsed bound.
     fn upper_bound(&self, py: Python<'_>, x: Array2<'_>, y: Array2<'_>) -> PyResult<f64> {
         let (model, _) = self.copied();
-        let data = Data::new((&model, self.columns), &x, &y, None, None, None)?.source();
-        unlocked(py, || Ok(methods::upper_bound(&model, &Cpu::default(), &*data)?.value))
+        let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
+        unlocked(py, || Ok(methods::upper_bound(&model, &Cpu::default(), &data)?.value))
     }
 
     /// Moves q by a natural-gradient step.
@@ -574,23 +398,22 @@ impl Model {
             let text = "q is frozen: unfreeze(\"q\") before it is moved";
             return Err(exception(Error::Invalid(text.into())));
         }
-        let data = Data::new(
+        let data = rows::rows(
             (&model, self.columns),
             &x,
             &y,
             weights.as_ref(),
             extra.as_ref(),
             population,
-        )?
-        .source();
+        )?;
         let value = unlocked(py, || {
             if let Some(method) = model.method.full_sites() {
-                return method.step(&mut model, &*data, rate);
+                return method.step(&mut model, &data, rate);
             }
             let method = model.method.uncollapsed().ok_or_else(|| {
                 Error::Invalid(format!("method `{}` has no q to move", model.method.name()))
             })?;
-            let mut step = method.step(&model, &Cpu::default(), &*data, Want::Statistics)?;
+            let mut step = method.step(&model, &Cpu::default(), &data, Want::Statistics)?;
             step.natural(&mut model, rate)?;
             Ok(step.value)
         })?;
@@ -614,17 +437,14 @@ impl Model {
     ) -> PyResult<(String, Option<Py<PyAny>>)> {
         let options: Options = read_json(options)?;
         let (model, _) = self.copied();
-        let rows = Data::new(
+        let data = rows::rows(
             (&model, self.columns),
             &x,
             &y,
             weights.as_ref(),
             extra.as_ref(),
             population,
-        )?
-        .rows;
-        let population = population.unwrap_or(rows.rows());
-        let data = Sample { rows: Box::new(rows), population };
+        )?;
         let (whole, stochastic) = (options.whole()?, options.stochastic()?);
         let size = options.batch_size();
         let seed = options.seed();
@@ -669,21 +489,20 @@ impl Model {
         }
         let posterior = match (x, y) {
             (Some(x), Some(y)) => {
-                let data = Data::new(
+                let data = rows::rows(
                     (&model, self.columns),
                     &x,
                     &y,
                     weights.as_ref(),
                     extra.as_ref(),
                     None,
-                )?
-                .source();
+                )?;
                 unlocked(py, || {
                     let mut model = model;
                     if let Some(method) = model.method.uncollapsed() {
-                        method.tie(&mut model, &Cpu::default(), &*data)?;
+                        method.tie(&mut model, &Cpu::default(), &data)?;
                     }
-                    model.posterior(&Cpu::default(), &*data)
+                    model.posterior(&Cpu::default(), &data)
                 })?
             }
             _ => unlocked(py, || Posterior::of_q(&model))?,

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_millis(50);
 
 enum Message<T> {
-    /// What happened, and where to say when the callback is through with it.
-    Event(Value, Sender<()>),
+    /// What happened, whether there is an iteration to end with already, and where to say when the callback
+    /// is through with it.
+    Event(Value, bool, Sender<()>),
     Done(sparsegp::Result<T>),
 }
 
@@ -37,9 +38,9 @@ struct Sending<'a, T> {
 impl<T> Sending<'_, T> {
     /// Waits until the callback has seen it, so that what the callback wants is done at once. The callback
     /// may itself ask for work on this pool, which may have this thread alone: it is done meanwhile.
-    fn tell(&self, value: Value) {
+    fn tell(&self, value: Value, under_way: bool) {
         let (answer, answered) = channel();
-        if self.sender.send(Message::Event(value, answer)).is_err() {
+        if self.sender.send(Message::Event(value, under_way, answer)).is_err() {
             return;
         }
         while let Err(TryRecvError::Empty) = answered.try_recv() {
@@ -52,6 +53,7 @@ impl<T> Sending<'_, T> {
 
 impl<T> Observer for Sending<'_, T> {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        let under_way = matches!(event, Event::Iteration(_) | Event::Batch { .. });
         let value = match event {
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
@@ -79,7 +81,7 @@ impl<T> Observer for Sending<'_, T> {
             }
         };
         if let Some(value) = value.filter(|_| self.wanted && !self.interrupted()) {
-            self.tell(value);
+            self.tell(value, under_way);
         }
         if self.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -133,11 +135,9 @@ pub fn watched<T: Send>(
                     }
                     return Some(result);
                 }
-                Ok(Message::Event(event, sender)) => {
+                Ok(Message::Event(event, under_way, sender)) => {
                     answer = Some(sender);
-                    // before there is an iteration there is nothing to end with
-                    let early = matches!(event["event"].as_str(), Some("pilot" | "inducing"));
-                    call(callback, &event).map(|asked| asked && !early)
+                    call(callback, &event).map(|asked| asked && under_way)
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
                 Err(RecvTimeoutError::Disconnected) => {

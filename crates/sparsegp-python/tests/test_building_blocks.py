@@ -78,9 +78,7 @@ def rows(n, d, seed):
 def distance(x, x2, lengthscales, dims=None):
     dims = range(x.shape[1]) if dims is None else dims
     lengthscales = np.broadcast_to(lengthscales, len(dims))
-    square = sum(
-        ((x[:, None, d] - x2[None, :, d]) / scale) ** 2 for d, scale in zip(dims, lengthscales)
-    )
+    square = sum(((x[:, None, d] - x2[None, :, d]) / scale) ** 2 for d, scale in zip(dims, lengthscales))
     return np.sqrt(square)
 
 
@@ -102,9 +100,7 @@ def test_stationary_kernels_are_their_formulas(cls, columns, ard):
     expected = 1.7 * PROFILES[cls](distance(x, x2, lengthscales))
     np.testing.assert_allclose(kernel.K(x, x2), expected, rtol=1e-12)
     np.testing.assert_allclose(kernel(x, x2), expected, rtol=1e-12)
-    np.testing.assert_allclose(
-        kernel(x), 1.7 * PROFILES[cls](distance(x, x, lengthscales)), rtol=1e-12
-    )
+    np.testing.assert_allclose(kernel(x), 1.7 * PROFILES[cls](distance(x, x, lengthscales)), rtol=1e-12)
     np.testing.assert_array_equal(kernel.K_diag(x), np.full(7, 1.7))
     np.testing.assert_array_equal(np.diag(kernel(x)), kernel.K_diag(x))
     np.testing.assert_array_equal(kernel(x), kernel(x).T)
@@ -179,7 +175,7 @@ GRADIENT_KERNELS = {
 def name_of(path):
     """The name in `with_params` of a parameter's path."""
     *parts, last = path.split(".")
-    return "__".join([f"k{int(part[len('kernels['):-1]) + 1}" for part in parts] + [last])
+    return "__".join([f"k{int(part[len('kernels[') : -1]) + 1}" for part in parts] + [last])
 
 
 @pytest.mark.parametrize("name", GRADIENT_KERNELS)
@@ -196,17 +192,11 @@ def test_gradients_of_covariances_are_slopes(name, second):
     found = kernel.K_gradients(weights, x, x2)
     assert set(found) - {"X", "X2"} == set(values_by_path(kernel))
     for path, value in values_by_path(kernel).items():
-        expected = slopes(
-            lambda v: total(kernel.with_params(**{name_of(path): plain(v)}), x, x2), value
-        )
+        expected = slopes(lambda v: total(kernel.with_params(**{name_of(path): plain(v)}), x, x2), value)
         np.testing.assert_allclose(found[path], expected, rtol=1e-8, atol=1e-9, err_msg=path)
-    np.testing.assert_allclose(
-        found["X"], slopes(lambda v: total(kernel, v, x2), x), rtol=1e-8, atol=1e-9
-    )
+    np.testing.assert_allclose(found["X"], slopes(lambda v: total(kernel, v, x2), x), rtol=1e-8, atol=1e-9)
     if second:
-        np.testing.assert_allclose(
-            found["X2"], slopes(lambda v: total(kernel, x, v), x2), rtol=1e-8, atol=1e-9
-        )
+        np.testing.assert_allclose(found["X2"], slopes(lambda v: total(kernel, x, v), x2), rtol=1e-8, atol=1e-9)
     else:
         assert "X2" not in found
 
@@ -222,9 +212,7 @@ def test_gradients_of_variances_are_slopes(name):
     found = kernel.K_diag_gradients(weights, x)
     assert set(found) - {"X"} == set(values_by_path(kernel))
     for path, value in values_by_path(kernel).items():
-        expected = slopes(
-            lambda v: total(kernel.with_params(**{name_of(path): plain(v)}), x), value
-        )
+        expected = slopes(lambda v: total(kernel.with_params(**{name_of(path): plain(v)}), x), value)
         np.testing.assert_allclose(found[path], expected, rtol=1e-8, atol=1e-9, err_msg=path)
     expected = slopes(lambda v: total(kernel, v), x)
     np.testing.assert_allclose(found["X"], expected, rtol=1e-8, atol=1e-9)
@@ -269,9 +257,7 @@ def test_covariances_take_what_arrays_there_are():
         np.testing.assert_array_equal(kernel(view), expected, err_msg=name)
         np.testing.assert_array_equal(kernel(view, view), kernel(x, x), err_msg=name)
         np.testing.assert_array_equal(kernel.K_diag(view), kernel.K_diag(x), err_msg=name)
-    np.testing.assert_array_equal(
-        kernel(x.astype(np.float32)), kernel(x.astype(np.float32).astype(float))
-    )
+    np.testing.assert_array_equal(kernel(x.astype(np.float32)), kernel(x.astype(np.float32).astype(float)))
     one = RBF(0.8, 1.3)
     np.testing.assert_array_equal(one([0.1, 0.5]), one([[0.1], [0.5]]))
     assert kernel(np.empty((0, 2))).shape == (0, 0)
@@ -425,9 +411,7 @@ def test_specifications_survive_every_way_of_copying(name):
         assert other == example and type(other) is type(example)
         assert hash(other) == hash(example)
     names = {**vars(kernels), **vars(likelihoods), **{n: getattr(priors, n) for n in ("Parameter",)}}
-    names.update(
-        {n: getattr(priors, n) for n in ("HalfNormal", "InverseGamma", "Normal")}, array=np.array
-    )
+    names.update({n: getattr(priors, n) for n in ("HalfNormal", "InverseGamma", "Normal")}, array=np.array)
     assert eval(repr(example), names) == example
     assert example != EXAMPLES["rbf" if name != "rbf" else "linear"]
     assert example != name and example != example.to_dict()
@@ -767,9 +751,7 @@ def log_density(law, y):
 def test_every_likelihood_of_one_latent_value_has_a_case():
     one = {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_latents == 1}
     assert {case[0]._type for case in SCALARS.values()} == one
-    assert {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_classes == 2} == {
-        "bernoulli"
-    }
+    assert {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_classes == 2} == {"bernoulli"}
 
 
 @pytest.mark.parametrize("name", SCALARS)
@@ -778,8 +760,7 @@ def test_log_prob_is_the_log_density(name):
     f = np.array([-1.1, 0.4, 1.6])
     further = [None] * 3 if extra is None else extra
     expected = [
-        float(log_density(law(f[i], 1.0 if further[i] is None else further[i]), y[i]))
-        for i in range(3)
+        float(log_density(law(f[i], 1.0 if further[i] is None else further[i]), y[i])) for i in range(3)
     ]
     np.testing.assert_allclose(likelihood.log_prob(f, y, extra), expected, rtol=1e-11)
     np.testing.assert_array_equal(
@@ -843,8 +824,7 @@ def test_the_default_rule_is_gauss_hermite_of_twenty_points(name):
     x, w = np.polynomial.hermite_e.hermegauss(20)
     w = w / w.sum()
     expected = [
-        w @ log_density(law(MEAN[i] + np.sqrt(VARIANCE[i]) * x), target)
-        for i, law, target in each(name)
+        w @ log_density(law(MEAN[i] + np.sqrt(VARIANCE[i]) * x), target) for i, law, target in each(name)
     ]
     found = likelihood.variational_expectations(MEAN, VARIANCE, y, extra)
     np.testing.assert_allclose(found, expected, rtol=1e-11)
@@ -865,9 +845,7 @@ def parameters(likelihood):
 def test_gradients_of_expectations_are_slopes(name):
     likelihood, _, y, extra = SCALARS[name]
     value, found = likelihood.variational_expectations_and_gradients(MEAN, VARIANCE, y, extra)
-    np.testing.assert_array_equal(
-        value, likelihood.variational_expectations(MEAN, VARIANCE, y, extra)
-    )
+    np.testing.assert_array_equal(value, likelihood.variational_expectations(MEAN, VARIANCE, y, extra))
     assert found["Fmu"].shape == found["Fvar"].shape == (3, 1)
 
     def at(mean, variance, likelihood=likelihood):
@@ -875,16 +853,17 @@ def test_gradients_of_expectations_are_slopes(name):
 
     np.testing.assert_allclose(
         found["Fmu"][:, 0],
-        [slope(lambda m: at(np.where(np.arange(3) == i, m, MEAN), VARIANCE)[i], MEAN[i], 1e-3) for i in range(3)],
+        [
+            slope(lambda m: at(np.where(np.arange(3) == i, m, MEAN), VARIANCE)[i], MEAN[i], 1e-3)
+            for i in range(3)
+        ],
         rtol=1e-7,
         atol=1e-9,
     )
     np.testing.assert_allclose(
         found["Fvar"][:, 0],
         [
-            slope(
-                lambda v: at(MEAN, np.where(np.arange(3) == i, v, VARIANCE))[i], VARIANCE[i], 1e-3
-            )
+            slope(lambda v: at(MEAN, np.where(np.arange(3) == i, v, VARIANCE))[i], VARIANCE[i], 1e-3)
             for i in range(3)
         ],
         rtol=1e-7,
@@ -896,9 +875,7 @@ def test_gradients_of_expectations_are_slopes(name):
     else:
         assert set(found) == {"Fmu", "Fvar", *own}
     for parameter, value in own.items():
-        expected = slope(
-            lambda v: at(MEAN, VARIANCE, likelihood.replace(**{parameter: v})).sum(), value, 1e-3
-        )
+        expected = slope(lambda v: at(MEAN, VARIANCE, likelihood.replace(**{parameter: v})).sum(), value, 1e-3)
         np.testing.assert_allclose(found[parameter], expected, rtol=1e-7, err_msg=parameter)
 
 
@@ -933,9 +910,7 @@ def test_log_densities_of_observations_are_integrals(name):
     likelihood, _, y, extra = SCALARS[name]
     found = likelihood.predict_log_density(MEAN, VARIANCE, y, extra)
     for i, law, target in each(name):
-        expected = expectation(
-            lambda f: np.exp(log_density(law(f), target)), MEAN[i], VARIANCE[i], [target]
-        )
+        expected = expectation(lambda f: np.exp(log_density(law(f), target)), MEAN[i], VARIANCE[i], [target])
         np.testing.assert_allclose(found[i], np.log(expected), rtol=1e-9, atol=1e-10)
 
 
@@ -985,20 +960,16 @@ def test_probabilities_of_two_classes():
     for likelihood in (Bernoulli(), Bernoulli("logit"), Bernoulli("probit", floor=0.03)):
         found = likelihood.predict_proba(MEAN, VARIANCE)
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
-        np.testing.assert_allclose(
-            found[:, 1], likelihood.predict_mean_and_var(MEAN, VARIANCE)[0], rtol=1e-12
-        )
+        np.testing.assert_allclose(found[:, 1], likelihood.predict_mean_and_var(MEAN, VARIANCE)[0], rtol=1e-12)
     probit = Bernoulli().predict_proba(MEAN, VARIANCE)[:, 1]
     np.testing.assert_allclose(probit, special.ndtr(MEAN / np.sqrt(1 + VARIANCE)), rtol=1e-13)
 
 
 def test_a_known_value_needs_no_integral():
-    for name, (likelihood, law, y, extra) in SCALARS.items():
+    for name, (likelihood, _, y, extra) in SCALARS.items():
         zero = np.zeros(3)
         found, slopes_ = likelihood.variational_expectations_and_gradients(MEAN, zero, y, extra)
-        np.testing.assert_allclose(
-            found, likelihood.log_prob(MEAN, y, extra), rtol=1e-12, err_msg=name
-        )
+        np.testing.assert_allclose(found, likelihood.log_prob(MEAN, y, extra), rtol=1e-12, err_msg=name)
         assert np.isfinite(slopes_["Fmu"]).all() and np.isfinite(slopes_["Fvar"]).all(), name
         density = likelihood.predict_log_density(MEAN, zero, y, extra)
         np.testing.assert_allclose(density, found, rtol=1e-12, err_msg=name)
@@ -1012,13 +983,9 @@ def test_heteroscedastic_noise():
     expected = stats.norm(f[:, 0], np.exp(f[:, 1])).logpdf(y)
     np.testing.assert_allclose(HeteroscedasticGaussian().log_prob(f, y), expected, rtol=1e-12)
     expected = stats.norm(f[:, 0], softplus(f[:, 1])).logpdf(y)
-    np.testing.assert_allclose(
-        HeteroscedasticGaussian(scale="softplus").log_prob(f, y), expected, rtol=1e-12
-    )
+    np.testing.assert_allclose(HeteroscedasticGaussian(scale="softplus").log_prob(f, y), expected, rtol=1e-12)
     expected = stats.t(5.5, f[:, 0], np.exp(f[:, 1])).logpdf(y)
-    np.testing.assert_allclose(
-        HeteroscedasticStudentT(df=5.5).log_prob(f, y), expected, rtol=1e-12
-    )
+    np.testing.assert_allclose(HeteroscedasticStudentT(df=5.5).log_prob(f, y), expected, rtol=1e-12)
     # E log N(y; f₀, e^{2f₁}) = −½ log 2π − μ₁ − ½ ((y − μ₀)² + v₀) e^{−2μ₁ + 2v₁}
     mean, variance = f, np.array([[0.3, 0.2], [0.9, 0.05]])
     precision = np.exp(-2 * mean[:, 1] + 2 * variance[:, 1])
@@ -1060,12 +1027,8 @@ def test_gradients_of_expectations_of_several_values_are_slopes(name):
         return likelihood.variational_expectations(mean, variance, y).sum()
 
     assert found["Fmu"].shape == found["Fvar"].shape == mean.shape
-    np.testing.assert_allclose(
-        found["Fmu"], slopes(lambda m: total(m, variance), mean), rtol=1e-7, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        found["Fvar"], slopes(lambda v: total(mean, v), variance), rtol=1e-7, atol=1e-9
-    )
+    np.testing.assert_allclose(found["Fmu"], slopes(lambda m: total(m, variance), mean), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found["Fvar"], slopes(lambda v: total(mean, v), variance), rtol=1e-7, atol=1e-9)
     own = {"robust-max": ("epsilon", 0.02), "heteroscedastic-student-t": ("df", 5.5)}.get(name)
     if own is not None:
         entry, value = own
@@ -1087,9 +1050,7 @@ def test_classes_have_their_probabilities():
     score = special.expit(f)
     p = score / score.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(LogisticSoftmax(3).log_prob(f, y), np.log(p[at]), rtol=1e-12)
-    np.testing.assert_allclose(
-        RobustMax(3, epsilon=0.02).log_prob(f, y), np.log([0.98, 0.01]), rtol=1e-12
-    )
+    np.testing.assert_allclose(RobustMax(3, epsilon=0.02).log_prob(f, y), np.log([0.98, 0.01]), rtol=1e-12)
     for likelihood in (Softmax(3), LogisticSoftmax(3), RobustMax(3, epsilon=0.02)):
         assert likelihood.num_classes == likelihood.num_latents == 3
         found = likelihood.predict_proba(f, np.full((2, 3), 0.4))

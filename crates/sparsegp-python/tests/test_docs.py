@@ -13,8 +13,9 @@ import io
 import pkgutil
 import re
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -151,9 +152,7 @@ def test_page_exists_and_has_code(wanted: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_to_files_lead_somewhere(page: Path) -> None:
-    code = {
-        block.line + i for block in blocks(page) for i in range(len(block.text.splitlines()))
-    }
+    code = {block.line + i for block in blocks(page) for i in range(len(block.text.splitlines()))}
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
         prose = "" if number in code else re.sub(r"`[^`]*`", "``", line)
         for link in LINK.finditer(prose):
@@ -181,9 +180,7 @@ def test_a_failure_names_page_and_line(
     assert str(failure.value).startswith(expected)
 
 
-def test_output_is_compared_with_the_block_before_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_output_is_compared_with_the_block_before_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     text = "```python\nprint(1.25)\n```\n```text\n1.2...\n```\nand a file is\n```text\nno output\n```\n"
     page.write_text(text, encoding="utf-8")

@@ -177,9 +177,7 @@ def test_saving_pickling_and_telling(cls, tmp_path):
     for other in (pickle.loads(pickle.dumps(model)), cls.load(file), sparsegp.load(file)):
         assert type(other) is cls
         np.testing.assert_array_equal(other.predict(X), model.predict(X))
-        np.testing.assert_array_equal(
-            other.log_predictive_density(X, y), model.log_predictive_density(X, y)
-        )
+        np.testing.assert_array_equal(other.log_predictive_density(X, y), model.log_predictive_density(X, y))
         assert other.summary() == model.summary() and other.get_params() == model.get_params()
     wrong = GPClassifier if cls is not GPClassifier else GPRegressor
     with pytest.raises(ValueError, match=f"holds a {cls.__name__}, not a {wrong.__name__}"):
@@ -208,9 +206,7 @@ def cli(tmp_path):
         pytest.skip("the command line is not built")
 
     def run(*arguments):
-        done = subprocess.run(
-            [program, *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path
-        )
+        done = subprocess.run([program, *map(str, arguments)], capture_output=True, text=True, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -126,9 +126,7 @@ def test_the_collapsed_bound(seed, name):
     problem = Problem(seed)
     ours, theirs = composite(problem) if name == "composite" else both_kernels(problem, name)
     data = problem.x, problem.y
-    model = SGPR(
-        data, ours, problem.z, noise_variance=problem.noise, bound="titsias2009", jitter=JITTER
-    )
+    model = SGPR(data, ours, problem.z, noise_variance=problem.noise, bound="titsias2009", jitter=JITTER)
     peer = gpflow.models.SGPR(data, theirs, problem.z, noise_variance=problem.noise)
     close(model.elbo(), peer.elbo())
     close(model.upper_bound(), peer.upper_bound())
@@ -151,9 +149,7 @@ def test_gradients_of_the_collapsed_bound(seed):
     problem = Problem(seed)
     ours, theirs = both_kernels(problem)
     data = problem.x, problem.y
-    model = SGPR(
-        data, ours, problem.z, noise_variance=problem.noise, bound="titsias2009", jitter=JITTER
-    )
+    model = SGPR(data, ours, problem.z, noise_variance=problem.noise, bound="titsias2009", jitter=JITTER)
     peer = gpflow.models.SGPR(data, theirs, problem.z, noise_variance=problem.noise)
     parameters = {
         "kernel.variance": peer.kernel.variance,

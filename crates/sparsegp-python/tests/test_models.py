@@ -43,9 +43,7 @@ def log_normal(y, covariance):
     white = linalg.solve_triangular(factor, y, lower=True)
     columns = y.shape[1]
     return (
-        -0.5 * np.sum(white**2)
-        - columns * np.log(np.diag(factor)).sum()
-        - 0.5 * y.size * math.log(2 * math.pi)
+        -0.5 * np.sum(white**2) - columns * np.log(np.diag(factor)).sum() - 0.5 * y.size * math.log(2 * math.pi)
     )
 
 
@@ -82,9 +80,7 @@ def check_gradients(model, data=None, skip=(), rtol=1e-6):
             expected[at] = slope(moved, start[at], 2e-3 * (start[at] if positive else 1.0))
         model[path] = start
         scale = np.abs(expected).max() + 1e-3
-        np.testing.assert_allclose(
-            found[path], expected, rtol=rtol, atol=1e-7 * scale, err_msg=path
-        )
+        np.testing.assert_allclose(found[path], expected, rtol=rtol, atol=1e-7 * scale, err_msg=path)
 
 
 # -- exact inference ---------------------------------------------------------------------------
@@ -121,9 +117,7 @@ def test_exact_inference_is_that_of_scikit_learn(name):
     np.testing.assert_allclose(np.sqrt(own_variance[:, 0]), deviation, rtol=1e-9)
     f_mean, f_covariance = model.predict_f(XNEW, full_cov=True)
     np.testing.assert_allclose(f_mean, own_mean, rtol=1e-13)
-    np.testing.assert_allclose(
-        f_covariance[0] + NOISE * np.eye(9), covariance, rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(f_covariance[0] + NOISE * np.eye(9), covariance, rtol=1e-9, atol=1e-12)
 
 
 def test_exact_inference_is_its_formula():
@@ -251,9 +245,7 @@ def test_the_default_jitter_is_relative_to_the_variance():
 def test_bounds_are_in_order(seed):
     x, y = problem(50, seed=seed)
     z = x[:6] + 0.1
-    values = [
-        SGPR((x, y), KERNEL, z, noise_variance=NOISE, bound=bound).elbo() for bound in BOUNDS
-    ]
+    values = [SGPR((x, y), KERNEL, z, noise_variance=NOISE, bound=bound).elbo() for bound in BOUNDS]
     values.append(GPR((x, y), KERNEL, noise_variance=NOISE).elbo())
     values.append(SGPR((x, y), KERNEL, z, noise_variance=NOISE).upper_bound())
     assert (np.diff(values) > 0.01).all(), values
@@ -264,9 +256,7 @@ def test_the_upper_bound_is_its_formula():
     _, _, q, r = sparse_parts()
     _, determinant = np.linalg.slogdet(q + NOISE * np.eye(40))
     wide = q + (NOISE + r.sum()) * np.eye(40)
-    expected = -0.5 * (
-        40 * math.log(2 * math.pi) + determinant + (Y.T @ np.linalg.solve(wide, Y)).item()
-    )
+    expected = -0.5 * (40 * math.log(2 * math.pi) + determinant + (Y.T @ np.linalg.solve(wide, Y)).item())
     assert model.upper_bound() == pytest.approx(expected, rel=1e-9)
 
 
@@ -292,9 +282,7 @@ def test_inducing_points_at_all_rows_are_exact(bound):
 def test_gradients_of_collapsed_bounds_are_slopes(bound, jitter):
     x, y = problem(25, 2)
     kernel = KERNEL + Matern52(0.9, 0.4) * Linear(0.3)
-    model = SGPR(
-        (x, y), kernel, Z[:5], noise_variance=NOISE, bound=bound, mean="linear", jitter=jitter
-    )
+    model = SGPR((x, y), kernel, Z[:5], noise_variance=NOISE, bound=bound, mean="linear", jitter=jitter)
     model["mean.weights"] = np.array([[0.3, -0.2], [0.1, 0.5]])
     model["mean.constant"] = [0.4, -0.1]
     check_gradients(model)
@@ -360,9 +348,7 @@ def test_the_uncollapsed_bound_is_its_formula(whiten):
     rate = np.exp(mu[:, 0] + variance / 2)
     y_mean, y_variance = model.predict_y(XNEW)
     np.testing.assert_allclose(y_mean[:, 0], rate, rtol=1e-7)
-    np.testing.assert_allclose(
-        y_variance[:, 0], rate + rate**2 * np.expm1(variance), rtol=1e-6
-    )
+    np.testing.assert_allclose(y_variance[:, 0], rate + rate**2 * np.expm1(variance), rtol=1e-6)
 
 
 @pytest.mark.parametrize("likelihood", ["gaussian(variance=0.23)", "poisson", "student-t(df=4.5, scale=0.4)"])
@@ -403,9 +389,7 @@ def test_a_full_step_of_gaussian_noise_is_the_collapsed_bound(whiten, bound):
         mean="constant",
         jitter=JITTER,
     )
-    collapsed = SGPR(
-        (x, y), KERNEL, Z, noise_variance=NOISE, bound=bound[1], mean="constant", jitter=JITTER
-    )
+    collapsed = SGPR((x, y), KERNEL, Z, noise_variance=NOISE, bound=bound[1], mean="constant", jitter=JITTER)
     for m in (model, collapsed):
         m["mean.constant"] = [0.3, -0.4]
     before = model.elbo((x, y))
@@ -486,9 +470,7 @@ def test_gradients_of_uncollapsed_bounds_are_slopes(name, likelihood):
     mean, root = gaussian_q(m=4)
     if name == "diagonal":
         root = np.diag(root[0])[:, None]
-    model = SVGP(
-        KERNEL, likelihood, Z[:4], num_data=60, mean="constant", q_mu=mean, q_sqrt=root, **options
-    )
+    model = SVGP(KERNEL, likelihood, Z[:4], num_data=60, mean="constant", q_mu=mean, q_sqrt=root, **options)
     model["mean.constant"] = 0.3
     if name == "svgp-spherical":
         model["q.v"] = 0.6
@@ -524,9 +506,7 @@ def test_several_latent_functions_with_parts_of_their_own():
     assert {p.split(".")[0] for p in model.parameters} == {"kernels[0]", "kernels[1]", "inducing", "q"}
     check_gradients(model, (X[:15], Y[:15]))
     # the first latent function is that of a model of its own
-    alone = SVGP(
-        KERNEL, "gaussian", Z[:4], q_mu=mean[:, :1], q_sqrt=root[:1], jitter=1e-6
-    )
+    alone = SVGP(KERNEL, "gaussian", Z[:4], q_mu=mean[:, :1], q_sqrt=root[:1], jitter=1e-6)
     found, expected = model.predict_f(XNEW), alone.predict_f(XNEW)
     np.testing.assert_allclose(found[0][:, :1], expected[0], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found[1][:, :1], expected[1], rtol=1e-10)
@@ -751,9 +731,7 @@ def test_priors_have_their_densities(prior):
     model.set_prior("kernel.lengthscales", None)
     assert model.log_prior() == pytest.approx(PRIORS[prior].logpdf(0.31), rel=1e-12)
     # a bound is without them
-    assert model.elbo() == pytest.approx(
-        GPR((X, Y), KERNEL, noise_variance=0.31).elbo(), rel=1e-13
-    )
+    assert model.elbo() == pytest.approx(GPR((X, Y), KERNEL, noise_variance=0.31).elbo(), rel=1e-13)
 
 
 @pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
@@ -842,9 +820,7 @@ def test_predictions_of_one_model_agree(kind):
     mean, variance = model.predict_f(XNEW)
     full_mean, covariance = model.predict_f(XNEW, full_cov=True)
     np.testing.assert_allclose(full_mean, mean, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(
-        np.diagonal(covariance, axis1=1, axis2=2).T, variance, rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(np.diagonal(covariance, axis1=1, axis2=2).T, variance, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(covariance, covariance.transpose(0, 2, 1), rtol=1e-12)
     assert (np.linalg.eigvalsh(covariance) > -1e-10).all()
     # joint draws have these moments: five standard errors

@@ -47,14 +47,14 @@ def script(text, timeout=120, **environment):
     return done.stdout
 
 
-PROBLEM = '''
+PROBLEM = """
 import numpy as np
 
 def problem(n, seed=0, columns=2):
     rng = np.random.default_rng(seed)
     x = rng.uniform(-3, 3, (n, columns))
     return x, np.sin(2 * x[:, 0]) + 0.4 * x[:, 1] + 0.3 * rng.normal(size=n)
-'''
+"""
 
 
 # -- threads -----------------------------------------------------------------------------------
@@ -209,7 +209,9 @@ def test_other_threads_run_while_a_model_predicts():
 
 @linux
 def test_forks():
-    text = PROBLEM + '''
+    text = (
+        PROBLEM
+        + '''
 import multiprocessing, os, sys, warnings
 import sparsegp
 from sparsegp import GPRegressor
@@ -266,6 +268,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
         assert bytes_of(found) == bytes_of(fit(seed))
 print("done")
 '''
+    )
     assert script(text) == "done\n"
 
 
@@ -337,9 +340,7 @@ def test_exceptions_of_a_callback_end_training_by_minibatches():
         if seen.count("iteration") == 2:
             raise Mine("mine")
 
-    model = GPRegressor(
-        method="svgp", n_inducing=12, batch_size=20, epochs=100_000, callback=fail, pilot=30
-    )
+    model = GPRegressor(method="svgp", n_inducing=12, batch_size=20, epochs=100_000, callback=fail, pilot=30)
     with pytest.raises(Mine):
         model.fit(x, y)
     assert seen.count("batch") > 0
@@ -356,9 +357,7 @@ def test_an_exception_before_there_is_a_model_comes_out(event):
         if given["event"] == event:
             raise Mine("mine")
 
-    model = GPRegressor(
-        method="svgp", n_inducing=12, epochs=100_000, callback=fail, pilot=100, random_state=3
-    )
+    model = GPRegressor(method="svgp", n_inducing=12, epochs=100_000, callback=fail, pilot=100, random_state=3)
     with pytest.raises(Mine, match="mine"):
         model.fit(x, y)
     assert event in seen
@@ -375,9 +374,7 @@ def test_an_exception_before_there_is_a_model_comes_out(event):
 def test_a_callback_that_always_wants_an_end_is_no_interrupt(method):
     x, y = problem(200)
     # from the first event on, whichever that is
-    model = GPRegressor(
-        method=method, n_inducing=12, epochs=100_000, pilot=100, callback=lambda _: True
-    )
+    model = GPRegressor(method=method, n_inducing=12, epochs=100_000, pilot=100, callback=lambda _: True)
     try:
         model.fit(x, y)
     except KeyboardInterrupt:
@@ -393,8 +390,7 @@ def test_a_callback_ends_the_training_where_it_says():
         return event["event"] == "iteration" and event["iteration"] == 3
 
     fits = [
-        GPRegressor(method="titsias2025", n_inducing=12, pilot=0, callback=stop).fit(x, y)
-        for _ in range(2)
+        GPRegressor(method="titsias2025", n_inducing=12, pilot=0, callback=stop).fit(x, y) for _ in range(2)
     ]
     assert [model.n_iter_ for model in fits] == [3, 3]
     np.testing.assert_array_equal(fits[0].predict(x), fits[1].predict(x))
@@ -402,7 +398,9 @@ def test_a_callback_ends_the_training_where_it_says():
 
 def test_a_callback_may_use_models():
     # also where the training has all threads there are
-    text = PROBLEM + '''
+    text = (
+        PROBLEM
+        + """
 import sparsegp
 from sparsegp import GPRegressor
 from sparsegp.kernels import RBF
@@ -426,14 +424,17 @@ for threads in (1, 2):
     assert len(found) == 3 and all((f == expected).all() for f in found)
     assert (outer.predict(x) == plain).all()
 print("done")
-'''
+"""
+    )
     assert script(text) == "done\n"
 
 
 @linux
 def test_ctrl_c_ends_a_fit_and_the_best_state_stays():
     # each would go on for hours; the signal comes while an evaluation is being computed
-    text = PROBLEM + '''
+    text = (
+        PROBLEM
+        + '''
 import os, signal, threading
 from sklearn.exceptions import NotFittedError
 from sparsegp import GPRegressor
@@ -500,6 +501,7 @@ model.set_params(callback=None, pilot=50, n_inducing=12, max_iter=3).fit(x[:200]
 assert np.isfinite(model.predict(x)).all()
 print("none")
 '''
+    )
     assert script(text).split() == ["exact", "titsias2025", "svgp", "model", "none"]
 
 
@@ -701,7 +703,9 @@ def test_huge_and_tiny_numbers_do_not_crash():
 @linux
 def test_many_rows_are_predicted_in_parts():
     # of a million rows by 150: 1.2 GB if they were made at once
-    text = PROBLEM + '''
+    text = (
+        PROBLEM
+        + """
 import resource
 from sparsegp import GPRegressor
 
@@ -727,7 +731,8 @@ for model, form in zip(models, (np.ascontiguousarray, np.asfortranarray)):
         np.testing.assert_allclose(mean[part], own_mean, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(std[part], own_std, rtol=1e-10)
 print("done")
-'''
+"""
+    )
     assert script(text) == "done\n"
 
 
@@ -736,7 +741,9 @@ print("done")
 
 @linux
 def test_nothing_leaks():
-    text = PROBLEM + '''
+    text = (
+        PROBLEM
+        + """
 import gc, os, pickle, resource, tempfile
 import sparsegp
 from sparsegp import GPClassifier, GPCountRegressor, GPRegressor, HeteroscedasticGPRegressor
@@ -815,7 +822,8 @@ for _ in range(40):
     once()
 assert counted("task") <= threads and counted("fd") <= files
 print((size() - before) / 2**20)
-'''
+"""
+    )
     grown = float(script(text, SPARSEGP_NUM_THREADS="2"))
     # in MB, of 400 models and 280 errors
     assert grown < 4, grown
@@ -823,7 +831,9 @@ print((size() - before) / 2**20)
 
 def test_the_end_of_the_process_is_quiet():
     # fits in threads that nobody waits for, models that live until the end
-    text = PROBLEM + '''
+    text = (
+        PROBLEM
+        + """
 import atexit, threading
 from sparsegp import GPRegressor
 
@@ -833,7 +843,8 @@ atexit.register(lambda: model.predict(x))
 endless = GPRegressor(method="exact", max_iter=10**7, tol=1e-300)
 threading.Thread(target=lambda: endless.fit(x, y), daemon=True).start()
 print("done")
-'''
+"""
+    )
     assert script(text) == "done\n"
 
 
@@ -847,9 +858,7 @@ def test_a_search_with_two_workers():
         "gpregressor__kernel": ["rbf", "matern32", RBF(variance=1.3)],
         "gpregressor__kernel__lengthscales": [0.4, 2.5],
     }
-    found = [
-        GridSearchCV(pipeline, grid, n_jobs=jobs, cv=3).fit(x, y) for jobs in (1, 2)
-    ]
+    found = [GridSearchCV(pipeline, grid, n_jobs=jobs, cv=3).fit(x, y) for jobs in (1, 2)]
     for column in ("mean_test_score", "split0_test_score"):
         one, two = (search.cv_results_[column] for search in found)
         np.testing.assert_array_equal(one, two)

@@ -10,9 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def run(*arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=ROOT
-    )
+    done = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-
 NAMES = ["frequency", "angle", "chord", "velocity", "thickness"]
 
 

@@ -12,7 +12,8 @@ values. Wherever a kernel is expected, its short form does too: ``"matern52 + li
 from __future__ import annotations
 
 import json
-from typing import Any, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -82,16 +83,12 @@ class Kernel(Spec):
 
     __call__ = K
 
-    def K_gradients(
-        self, K_bar: ArrayLike, X: ArrayLike, X2: Optional[ArrayLike] = None
-    ) -> dict[str, Array]:
+    def K_gradients(self, K_bar: ArrayLike, X: ArrayLike, X2: Optional[ArrayLike] = None) -> dict[str, Array]:
         """Gradients of ``sum(K_bar * K(X, X2))`` by name: the hyperparameters by their paths, ``"X"``,
         and ``"X2"`` if it is given. (Without it, ``"X"`` has both parts.)"""
         x = _matrix(X)
         second = None if X2 is None else _matrix(X2, "X2")
-        params, x_bar, x2_bar = self._core(x.shape[1]).gradients(
-            _matrix(K_bar, "K_bar"), x, second
-        )
+        params, x_bar, x2_bar = self._core(x.shape[1]).gradients(_matrix(K_bar, "K_bar"), x, second)
         found = {**params, "X": x_bar}
         if x2_bar is not None:
             found["X2"] = x2_bar
@@ -100,9 +97,7 @@ class Kernel(Spec):
     def K_diag_gradients(self, weights: ArrayLike, X: ArrayLike) -> dict[str, Array]:
         """Gradients of ``sum(weights * K_diag(X))`` by name, as for :meth:`K_gradients`."""
         x = _matrix(X)
-        params, x_bar = self._core(x.shape[1]).diagonal_gradients(
-            _vector(weights, "weights"), x
-        )
+        params, x_bar = self._core(x.shape[1]).diagonal_gradients(_vector(weights, "weights"), x)
         return {**params, "X": x_bar}
 
     def __add__(self, other: Union[Kernel, str, float]) -> Sum:
@@ -173,9 +168,7 @@ class _Radial(Kernel):
         active_dims: Dims = None,
         ard: Optional[bool] = None,
     ) -> None:
-        super().__init__(
-            lengthscales=lengthscales, variance=variance, active_dims=_dims(active_dims), ard=ard
-        )
+        super().__init__(lengthscales=lengthscales, variance=variance, active_dims=_dims(active_dims), ard=ard)
 
 
 class RBF(_Radial):
@@ -223,9 +216,7 @@ class Linear(Kernel):
     active_dims: Dims
     ard: Optional[bool]
 
-    def __init__(
-        self, variance: Value = None, *, active_dims: Dims = None, ard: Optional[bool] = None
-    ) -> None:
+    def __init__(self, variance: Value = None, *, active_dims: Dims = None, ard: Optional[bool] = None) -> None:
         super().__init__(variance=variance, active_dims=_dims(active_dims), ard=ard)
 
 

@@ -13,7 +13,8 @@ exposure, trials, known noise variance. Wherever a likelihood is expected, its s
 from __future__ import annotations
 
 import json
-from typing import Any, Optional, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, Optional, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -230,9 +231,7 @@ class Beta(Likelihood):
 
     _type = "beta"
 
-    def __init__(
-        self, scale: Scalar = None, link: Link = None, *, floor: Optional[float] = None
-    ) -> None:
+    def __init__(self, scale: Scalar = None, link: Link = None, *, floor: Optional[float] = None) -> None:
         super().__init__(scale=scale, link=link, floor=floor)
 
 

@@ -22,7 +22,8 @@ its likelihood asks for, L = K·P in all. Paths are ``kernel.lengthscales``, ``l
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+from collections.abc import Sequence
+from typing import Any, Callable, Optional, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -320,9 +321,7 @@ class Model:
     def predict_log_density(self, data: Data, extra: Optional[ArrayLike] = None) -> Array:
         """log p(y) of every row of ``(X, Y)``, summed over the columns of Y."""
         self._condition()
-        return self._model.predict_log_density(
-            _matrix(data[0]), _y(data[1]), extra=_vector(extra, "extra")
-        )
+        return self._model.predict_log_density(_matrix(data[0]), _y(data[1]), extra=_vector(extra, "extra"))
 
     def predict_f_samples(self, Xnew: ArrayLike, num_samples: int = 1, seed: int = 0) -> Array:
         """Joint draws of the latent functions, num_samples×N×L."""

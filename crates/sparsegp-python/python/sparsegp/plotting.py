@@ -19,9 +19,7 @@ def _axes(ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            'pictures need matplotlib: pip install "sparsegp[plot]"'
-        ) from error
+        raise ImportError('pictures need matplotlib: pip install "sparsegp[plot]"') from error
     return plt.subplots()[1]
 
 

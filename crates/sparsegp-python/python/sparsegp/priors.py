@@ -7,8 +7,9 @@ RBF(lengthscales=Parameter(2.0, prior=LogNormal(loc=0.0, scale=1.0)))
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Optional, Sequence, Union
+from typing import Any, Optional, Union
 
 import numpy as np
 

@@ -6,7 +6,8 @@ import html
 import json
 import os
 import warnings
-from typing import Any, Callable, Optional, Sequence, TypeVar, Union
+from collections.abc import Sequence
+from typing import Any, Callable, Optional, TypeVar, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -249,7 +250,8 @@ class BaseGP(BaseEstimator):
             self.kernel = as_kernel(self.kernel).with_params(**nested)
         return self
 
-    def _likelihood(self, y: Array) -> LikelihoodLike:
+    def _spec(self) -> LikelihoodLike:
+        """The likelihood that was asked for, before the targets are known; none if they decide."""
         return self._default_likelihood if self.likelihood is None else self.likelihood
 
     def _options(self, likelihood: LikelihoodLike, seed: int) -> dict[str, Any]:
@@ -290,7 +292,7 @@ class BaseGP(BaseEstimator):
 
     def _gaussian(self) -> bool:
         """Whether the noise is Gaussian, as far as is known before the targets are."""
-        spec = self._default_likelihood if self.likelihood is None else self.likelihood
+        spec = self._spec()
         return spec is not None and as_likelihood(spec)._type == "gaussian"
 
     def _progress(self) -> Optional[Progress]:
@@ -331,11 +333,9 @@ class BaseGP(BaseEstimator):
             columns["classes"] = classes
         points = None
         if not isinstance(self.inducing, str):
-            points = np.require(check_array(self.inducing, dtype=np.float64), np.float64, "A")
+            points = _aligned(check_array(self.inducing, dtype=np.float64))
             if points.shape[1] != X.shape[1]:
-                raise ValueError(
-                    f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features"
-                )
+                raise ValueError(f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features")
         held_out = None
         if self.early_stopping:
             if not 0 < self.early_stopping < 1:
@@ -407,7 +407,7 @@ class BaseGP(BaseEstimator):
         targets = [target] if isinstance(target, str) else list(target)
         if stream is None:
             stream = os.path.getsize(path) > 2**30
-        likelihood = self._file_likelihood()
+        likelihood = self._spec()
         columns: dict[str, Any] = {
             "targets": targets,
             "inputs": None if features is None else list(features),
@@ -434,15 +434,11 @@ class BaseGP(BaseEstimator):
         if fitted is not None:
             self._set_fitted(fitted)
             self._restore({"feature_names": self._about["inputs"]})
-        if error is not None:
-            raise error
+        self._keep(None, error)
         return self
 
     # whether targets are labels
     _labels = False
-
-    def _file_likelihood(self) -> LikelihoodLike:
-        return self._default_likelihood if self.likelihood is None else self.likelihood
 
     def _learn_more(
         self,
@@ -553,9 +549,7 @@ class BaseGP(BaseEstimator):
         self.stopped_ = str(report.get("stopped", ""))
         trace = report.get("trace", [])
         columns = ("iteration", "evaluations", "objective", "gradient_norm", "seconds", "held_out")
-        self.trace_ = {
-            name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns
-        }
+        self.trace_ = {name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns}
         if report and about["objective"] is not None:
             # from the model's scale to the data's
             self.trace_["objective"] += about["objective"] - report["objective"]
@@ -583,7 +577,7 @@ class BaseGP(BaseEstimator):
 
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self, "fitted_")
-        x: Array = np.require(validate_data(self, X, dtype=np.float64, reset=False), np.float64, "A")
+        x: Array = _aligned(validate_data(self, X, dtype=np.float64, reset=False))
         return x
 
     def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
@@ -691,9 +685,7 @@ class BaseGP(BaseEstimator):
 
         estimator = load(path)
         if not isinstance(estimator, cls):
-            raise ValueError(
-                f"{os.fspath(path)} holds a {type(estimator).__name__}, not a {cls.__name__}"
-            )
+            raise ValueError(f"{os.fspath(path)} holds a {type(estimator).__name__}, not a {cls.__name__}")
         return estimator
 
     # -- telling -------------------------------------------------------------------------------
@@ -712,9 +704,7 @@ class BaseGP(BaseEstimator):
         rows += [(path, model, units or "") for path, model, units in self._table()]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
         for row in rows:
-            lines.append(
-                f"  {row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}".rstrip()
-            )
+            lines.append(f"  {row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}".rstrip())
         return "\n".join(lines)
 
     def _table(self) -> list[tuple[str, str, Optional[str]]]:

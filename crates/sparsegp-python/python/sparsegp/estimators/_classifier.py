@@ -39,7 +39,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
     >>> model = GPClassifier().fit(X, np.where(np.sin(X[:, 0]) > 0, "up", "down"))
     >>> print(model.predict([[1.5], [4.5]]))
     ['up' 'down']
-"""
+    """
 
     _labels = True
 
@@ -54,9 +54,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         labels = column_or_1d(labels, warn=True)
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, x, dtype=np.float64, ensure_non_negative=True
-            )
+            weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         return x, labels, weights
 
     def _codes(self, y: NDArray[Any]) -> Array:
@@ -66,9 +64,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
             raise ValueError(f"y holds the class {y[~known][0]!r}, which is none of {self.classes_}")
         return codes.astype(np.float64)[:, None]
 
-    def fit(
-        self: C, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None
-    ) -> C:
+    def fit(self: C, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> C:
         """Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises.
 
         Parameters
@@ -98,9 +94,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         partial: bool,
     ) -> C:
         if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only, {classes[0]!r}: a classifier needs at least two classes"
-            )
+            raise ValueError(f"y holds one class only, {classes[0]!r}: a classifier needs at least two classes")
         self.classes_ = classes
         likelihood = self.likelihood
         if likelihood is None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Optional, Sequence, TypeVar
+from collections.abc import Sequence
+from typing import Any, Optional, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
 
 from ..likelihoods import as_likelihood
 from ._base import Array, BaseGP, LikelihoodLike, document, names, target_names
+
 
 def names_of(**columns: Any) -> dict[str, str]:
     """The names that columns have of their own."""
@@ -40,7 +42,12 @@ class Regressor(RegressorMixin, BaseGP):
         return tags
 
     def _targets(self, y: Array) -> Array:
+        """Targets that are no mistake."""
         return y
+
+    def _likelihood(self, y: Array) -> LikelihoodLike:
+        """The likelihood for these targets."""
+        return self._spec()
 
     def _rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
@@ -62,9 +69,7 @@ class Regressor(RegressorMixin, BaseGP):
         self._y_ndim = targets.ndim
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, x, dtype=np.float64, ensure_non_negative=True
-            )
+            weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         return x, self._targets(np.asarray(targets, dtype=np.float64).reshape(len(x), -1)), weights
 
     def _fit(
@@ -125,22 +130,16 @@ class Regressor(RegressorMixin, BaseGP):
     def _flat(self, values: Array) -> Array:
         return values[:, 0] if self._y_ndim == 1 else values
 
-    def _log_density(
-        self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]
-    ) -> Array:
+    def _log_density(self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]) -> Array:
         x = self._inputs(X)
         Y = check_array(y, ensure_2d=False, dtype=np.float64, allow_nd=False)
         Y = self._targets(Y.reshape(len(Y), -1))
         if Y.shape != (len(x), len(self._about["targets"])):
-            raise ValueError(
-                f"y has shape {Y.shape}; expected ({len(x)}, {len(self._about['targets'])})"
-            )
+            raise ValueError(f"y has shape {Y.shape}; expected ({len(x)}, {len(self._about['targets'])})")
         Y = np.require(Y, np.float64, "A")
         return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
 
-    def _sample(
-        self, X: ArrayLike, n_samples: int, random_state: Any, extra: Optional[ArrayLike]
-    ) -> Array:
+    def _sample(self, X: ArrayLike, n_samples: int, random_state: Any, extra: Optional[ArrayLike]) -> Array:
         x = self._inputs(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         draws = self.fitted_.sample_y(
@@ -148,9 +147,7 @@ class Regressor(RegressorMixin, BaseGP):
         )
         return draws[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(draws, 0, -1)
 
-    def log_predictive_density(
-        self, X: ArrayLike, y: ArrayLike, **further: Optional[ArrayLike]
-    ) -> Array:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **further: Optional[ArrayLike]) -> Array:
         """log p(y | X, training data) of every row, in the units of y.
 
         Parameters
@@ -253,7 +250,7 @@ class _WithNoise(Regressor):
 
     @property
     def _extra_name(self) -> Optional[str]:  # type: ignore[override]
-        spec = self._default_likelihood if self.likelihood is None else self.likelihood
+        spec = self._spec()
         extra = None if spec is None else as_likelihood(spec).extra
         return "noise_variance" if extra == "variance" else None
 
@@ -289,14 +286,10 @@ class _WithNoise(Regressor):
 class _Plain(Regressor):
     """Regressors whose rows are inputs and targets."""
 
-    def fit(
-        self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None
-    ) -> R:
+    def fit(self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> R:
         return self._fit(X, y, sample_weight, None)
 
-    def partial_fit(
-        self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None
-    ) -> R:
+    def partial_fit(self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> R:
         return self._fit(X, y, sample_weight, None, partial=True)
 
     def predict(
@@ -323,7 +316,7 @@ class GPRegressor(_WithNoise):
     >>> mean, std = model.predict([[1.5]], return_std=True)
     >>> mean.round(2)
     array([1.])
-"""
+    """
 
     _default_likelihood = "gaussian"
 
@@ -342,7 +335,7 @@ class RobustGPRegressor(_Plain):
     >>> y[::10] += 5.0
     >>> bool(abs(RobustGPRegressor().fit(X, y).predict([[1.5]])[0] - np.sin(1.5)) < 0.1)
     True
-"""
+    """
 
     _default_likelihood = "student-t"
 
@@ -362,7 +355,7 @@ class HeteroscedasticGPRegressor(_Plain):
     >>> _, std = HeteroscedasticGPRegressor().fit(X, y).predict([[0.5], [5.5]], return_std=True)
     >>> bool(std[1] > 2 * std[0])
     True
-"""
+    """
 
     _default_likelihood = "heteroscedastic"
 
@@ -396,14 +389,14 @@ class GPCountRegressor(Regressor):
     >>> model = GPCountRegressor().fit(X, rng.poisson(np.exp(np.sin(X[:, 0]))))
     >>> bool(abs(model.predict([[1.5]])[0] - np.exp(np.sin(1.5))) < 0.7)
     True
-"""
+    """
 
     _default_likelihood = "poisson"
     _multi_output = False
 
     @property
     def _extra_name(self) -> str:  # type: ignore[override]
-        spec = self._default_likelihood if self.likelihood is None else self.likelihood
+        spec = self._spec()
         return "trials" if as_likelihood(spec)._type == "binomial" else "exposure"  # type: ignore[arg-type]
 
     def __sklearn_tags__(self) -> Any:
@@ -417,7 +410,7 @@ class GPCountRegressor(Regressor):
         return y
 
     def _likelihood(self, y: Array) -> LikelihoodLike:
-        spec = as_likelihood(super()._likelihood(y))  # type: ignore[arg-type]
+        spec = as_likelihood(self._spec())  # type: ignore[arg-type]
         if spec._type == "poisson" and (y % 1 != 0).any():
             warnings.warn(
                 "y holds numbers that are no counts (0, 1, 2, …): they are taken as rates; for counts "
@@ -467,7 +460,6 @@ class GPCountRegressor(Regressor):
     ) -> Any:
         further = self._further(exposure, trials)
         return self._predict(X, return_std, return_cov, return_quantiles, further)
-
 
     def score(
         self,
