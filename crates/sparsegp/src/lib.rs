@@ -75,6 +75,7 @@
 
 pub mod atomic;
 pub mod data;
+pub mod distributions;
 pub mod engine;
 pub mod error;
 pub mod fit;

@@ -15,7 +15,7 @@ mod binomial;
 pub mod custom;
 mod custom_law;
 pub mod dual;
-mod functions;
+pub(crate) mod functions;
 mod gamma;
 mod gaussian;
 pub mod hetero_noise;

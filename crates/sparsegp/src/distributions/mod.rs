@@ -1,0 +1,3 @@
+//! Distributions of the auxiliary variables of augmented inference.
+
+pub mod functions;
