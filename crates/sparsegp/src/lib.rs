@@ -64,6 +64,8 @@
 //!   numbers, with paths, transforms and priors.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
+//! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: what Markov
+//!   chains tell.
 //! - [`data`]: tables in blocks of rows, standardised.
 //! - [`linalg`], [`rng`], [`error`]: what everything stands on.
 //!
@@ -91,6 +93,7 @@ pub mod model;
 pub mod optim;
 pub mod params;
 pub mod rng;
+pub mod samplers;
 pub mod terms;
 pub mod train;
 pub mod variational;

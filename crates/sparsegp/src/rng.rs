@@ -39,7 +39,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 /// Uniform on [0, 1): a multiple of 2⁻⁵³ made of the upper 53 bits of one word.
-pub fn uniform(generator: &mut impl Rng) -> f64 {
+pub fn uniform(generator: &mut (impl Rng + ?Sized)) -> f64 {
     (generator.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 

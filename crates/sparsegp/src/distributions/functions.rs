@@ -32,9 +32,8 @@ const TANH: [f64; 8] = [
 /// then good to 10⁻¹⁵.
 const SMALL: f64 = 0.25;
 
-/// Σ_{n ≥ 2} wₙ Tₙ x²ⁿ⁻⁴ by Horner's rule, with w(n) given.
-fn tanh_series(x: f64, weight: impl Fn(f64) -> f64) -> f64 {
-    let square = x * x;
+/// Σ_{n ≥ 2} wₙ Tₙ x²ⁿ⁻⁴ by Horner's rule, by the square of x and with w(n) given.
+fn tanh_series(square: f64, weight: impl Fn(f64) -> f64) -> f64 {
     (1..TANH.len()).rev().fold(0.0, |sum, at| sum * square + weight((at + 1) as f64) * TANH[at])
 }
 
@@ -56,11 +55,51 @@ pub fn log_cosh(x: f64) -> f64 {
 
 /// θ(c) = tanh(c/2) / 2c, the mean of PG(1, c); ¼ at c = 0.
 pub fn pg_mean(c: f64) -> f64 {
-    if c.abs() < 1e-2 {
-        let square = c * c;
-        0.25 * (1.0 - square / 12.0 * (1.0 - square / 10.0 * (1.0 - square * (17.0 / 168.0))))
+    if c.abs() < 1e-2 { small_mean(c * c) } else { (0.5 * c).tanh() / (2.0 * c) }
+}
+
+/// θ by c² in (−10⁻⁴, 10⁻⁴).
+fn small_mean(square: f64) -> f64 {
+    0.25 * (1.0 - square / 12.0 * (1.0 - square / 10.0 * (1.0 - square * (17.0 / 168.0))))
+}
+
+/// V by c² in (−1/16, 1/16): θ(c) = Σ Tₙ c²ⁿ⁻² / 4ⁿ, so that −θ′(c)/c = −Σ (2n − 2) Tₙ x²ⁿ⁻⁴ / 16 with
+/// x = c/2.
+fn small_variance(square: f64) -> f64 {
+    -tanh_series(0.25 * square, |n| 2.0 * (n - 1.0)) / 16.0
+}
+
+/// θ(√r), continued to r > −π²: tan(c/2)/2c with c = √−r for r < 0.
+pub(crate) fn pg_mean_of_square(r: f64) -> f64 {
+    if r >= 0.0 {
+        pg_mean(r.sqrt())
+    } else if r > -1e-4 {
+        small_mean(r)
     } else {
-        (0.5 * c).tanh() / (2.0 * c)
+        let c = (-r).sqrt();
+        (0.5 * c).tan() / (2.0 * c)
+    }
+}
+
+/// V(√r), continued to r > −π²: (c − sin c) / (4c³ cos²(c/2)) with c = √−r for r < 0.
+pub(crate) fn pg_variance_of_square(r: f64) -> f64 {
+    if r >= 0.0 {
+        pg_variance(r.sqrt())
+    } else if r > -SMALL * SMALL {
+        small_variance(r)
+    } else {
+        let c = (-r).sqrt();
+        (c - c.sin()) / (4.0 * c.powi(3) * (0.5 * c).cos().powi(2))
+    }
+}
+
+/// log cosh(½√r), continued to r > −π²: log cos(½√−r) for r < 0.
+pub(crate) fn log_cosh_of_square(r: f64) -> f64 {
+    if r >= 0.0 {
+        log_cosh(0.5 * r.sqrt())
+    } else {
+        let quarter = (0.25 * (-r).sqrt()).sin();
+        (-2.0 * quarter * quarter).ln_1p()
     }
 }
 
@@ -68,8 +107,7 @@ pub fn pg_mean(c: f64) -> f64 {
 pub fn pg_variance(c: f64) -> f64 {
     let c = c.abs();
     if c < SMALL {
-        // θ(c) = Σ Tₙ c²ⁿ⁻² / 4ⁿ, so −θ′(c)/c = −Σ (2n − 2) Tₙ x²ⁿ⁻⁴ / 16 with x = c/2
-        -tanh_series(0.5 * c, |n| 2.0 * (n - 1.0)) / 16.0
+        small_variance(c * c)
     } else {
         let e = (-c).exp();
         let sech_squared = 4.0 * e / ((1.0 + e) * (1.0 + e));
@@ -82,7 +120,7 @@ pub fn pg_kl(c: f64) -> f64 {
     let x = 0.5 * c.abs();
     if c.abs() < SMALL {
         // log cosh x = Σ Tₙ x²ⁿ / 2n and ½c²θ(c) = ½ x tanh x
-        -tanh_series(x, |n| (n - 1.0) / (2.0 * n)) * x.powi(4)
+        -tanh_series(x * x, |n| (n - 1.0) / (2.0 * n)) * x.powi(4)
     } else {
         log_cosh(x) - 0.5 * x * x.tanh()
     }
@@ -146,6 +184,21 @@ mod tests {
             (1.0, log_cosh),
         ] {
             close(f(seam - 1e-16), f(seam + 1e-16), 1e-13, &format!("at {seam}"));
+        }
+    }
+
+    #[test]
+    fn the_continuation_to_negative_squares_is_analytic() {
+        // θ, V and log cosh at r from those at r ± h, across 0, across the series' ends and far out
+        for r in [0.0, -1e-4, -SMALL * SMALL, 1e-4, -2.0, -8.0] {
+            let h = 1e-4;
+            let slope = |f: fn(f64) -> f64| (f(r + h) - f(r - h)) / (2.0 * h);
+            // d/dr log cosh(½√r) = ½θ, d/dr θ(√r) = −½V
+            assert!((slope(log_cosh_of_square) - 0.5 * pg_mean_of_square(r)).abs() < 3e-8, "{r}");
+            assert!(
+                (slope(pg_mean_of_square) + 0.5 * pg_variance_of_square(r)).abs() < 3e-7,
+                "{r}"
+            );
         }
     }
 

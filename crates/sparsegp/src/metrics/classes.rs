@@ -99,6 +99,15 @@ pub struct ClassScores {
     pub confusion: Vec<Vec<f64>>,
 }
 
+impl ClassScores {
+    /// The maximum calibration error: the greatest |accuracy − confidence| of the bins that have weight
+    /// (Naeini, Cooper & Hauskrecht 2015).
+    pub fn mce(&self) -> f64 {
+        let gap = |bin: &ReliabilityBin| Some((bin.accuracy? - bin.confidence?).abs());
+        self.reliability.iter().filter_map(gap).fold(0.0, f64::max)
+    }
+}
+
 /// The sums of one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Bin {

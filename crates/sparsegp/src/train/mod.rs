@@ -1,11 +1,13 @@
 //! The training loop: optimiser steps on a model's objective, watched.
 
+mod adaptive_rate;
 mod em;
 mod minibatch;
 mod options;
 mod stochastic;
 mod variables;
 
+pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use em::EmOptions;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
 pub use stochastic::{Checkpointer, Surroundings, TrainingState, train_batches};

@@ -1,0 +1,3 @@
+//! Markov chains: what their output tells.
+
+pub mod diagnostics;
