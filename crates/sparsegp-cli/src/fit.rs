@@ -177,9 +177,12 @@ fn likelihood(
         return Ok(fitted.model.likelihood.clone());
     }
     let classes = dataset.classes.as_ref();
-    let likelihood =
-        sparsegp::fit::likelihood(args.likelihood.as_deref(), classes.map(Classes::count))
-            .map_err(Fail::of_usage)?;
+    let likelihood = sparsegp::fit::likelihood_for(
+        &args.method,
+        args.likelihood.as_deref(),
+        classes.map(Classes::count),
+    )
+    .map_err(Fail::of_usage)?;
     kind::check_classes(&*likelihood, classes, &opened.table, &dataset.target_names[0])?;
     Ok(likelihood)
 }

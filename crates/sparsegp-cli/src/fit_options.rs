@@ -130,8 +130,10 @@ pub fn plan(
         name => methods::find(name).map_err(Fail::of_usage)?.method.uncollapsed().is_some(),
     };
     // `auto` means sites where few rows are seen all at once
-    let batches =
-        trains_q && !args.full_batch && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
+    let in_minibatches = methods::find(&method).is_ok_and(|e| e.method.in_minibatches());
+    let batches = in_minibatches
+        && !args.full_batch
+        && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
     contradictions(args, &method, trains_q, batches)?;
     of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();
@@ -174,7 +176,8 @@ pub fn plan(
         }
         options.inducing = Some(points.nrows());
     }
-    if matches!(method.as_str(), "exact" | "tvgp") && options.inducing.is_some() {
+    let sparse = methods::find(&method).map_or(true, |entry| entry.method.is_sparse());
+    if !sparse && options.inducing.is_some() {
         notes.push(format!(
             "`{method}` has no inducing points: what was said of them has no effect"
         ));

@@ -10,7 +10,7 @@ mod start;
 pub use dataset::{Dataset, Scaling, Standardise};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
-pub use start::{Start, likelihood, prepare, sample_rows};
+pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -32,7 +32,8 @@ pub struct FitOptions {
     /// function.
     pub kernel: String,
     /// Likelihood specification, such as `poisson` or `bernoulli(link=logit)`; by default what fits
-    /// the targets: `bernoulli` for two classes, `softmax` for more, else `gaussian`.
+    /// the targets: `bernoulli` for two classes, `softmax` for more, else `gaussian`
+    /// ([`likelihood_for`]).
     pub likelihood: Option<String>,
     /// Mean function by name or as JSON; by default `zero` for standardised targets, else `constant`.
     pub mean: Option<String>,
@@ -181,7 +182,8 @@ impl Learning<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
         let data = &*self.dataset.source;
-        let batches = self.options.batches.as_ref().filter(|_| !self.whole);
+        let whole = self.whole || !model.method.in_minibatches();
+        let batches = self.options.batches.as_ref().filter(|_| !whole);
         let report = match (model.method.uncollapsed(), batches) {
             (Some(method), Some(batches)) => {
                 let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;

@@ -171,6 +171,24 @@ pub fn likelihood(spec: Option<&str>, classes: Option<usize>) -> Result<Box<dyn 
     }
 }
 
+/// The same for a method by its name: one that needs local variables has `bernoulli(link=logit)` for two
+/// classes by default, and `logistic-softmax` for more.
+///
+/// # Errors
+/// As for [`likelihoods::parse`] and [`methods::find`].
+pub fn likelihood_for(
+    method: &str,
+    spec: Option<&str>,
+    classes: Option<usize>,
+) -> Result<Box<dyn Likelihood>> {
+    let augments = method != "auto" && methods::find(method)?.method.augments();
+    match (spec, classes) {
+        (None, Some(2)) if augments => likelihood(Some("bernoulli(link=logit)"), None),
+        (None, Some(_)) if augments => likelihood(Some("logistic-softmax"), classes),
+        _ => likelihood(spec, classes),
+    }
+}
+
 /// A specification with the number of classes added.
 fn with_classes(spec: &str, classes: usize) -> String {
     match spec.trim_end().strip_suffix(')') {
@@ -309,7 +327,7 @@ pub fn prepare(
     }
     let mut warnings = dataset.warnings.clone();
     let classes = dataset.classes.as_ref().map(Classes::count);
-    let mut likelihood = likelihood(options.likelihood.as_deref(), classes)?;
+    let mut likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
     if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
         return Err(Error::Invalid(format!(
             "the likelihood `{}` needs its targets as they stand, and they are standardised; make \

@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
     about: "shares: beta of mean link(f) (logit or probit) and precision scale",
     targets: "numbers strictly between 0 and 1",
     latents: "1",
+    augmented: false,
     build,
 };
 

@@ -1,13 +1,16 @@
 //! Binomial: y of n trials, p(y | f) = C(n, y) pʸ (1 − p)ⁿ⁻ʸ with p = link(f); Bernoulli is n = 1.
 
+use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{is_count, log_factorial};
 use super::links::Probability;
 use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, Support};
 use super::{Extra, Likelihood, Target};
+use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
 use rand_distr::Distribution;
 use serde_json::{Value, json};
+use std::f64::consts::LN_2;
 
 /// Registry entry.
 pub const BERNOULLI: Entry = Entry {
@@ -16,6 +19,7 @@ pub const BERNOULLI: Entry = Entry {
     about: "two classes, link probit or logit",
     targets: "0 or 1",
     latents: "1",
+    augmented: true,
     build: |args| build(&args, true),
 };
 
@@ -26,6 +30,7 @@ pub const BINOMIAL: Entry = Entry {
     about: "successes in a number of trials that every row brings, link logit or probit",
     targets: "counts from 0 to the trials",
     latents: "1",
+    augmented: true,
     build: |args| build(&args, false),
 };
 
@@ -168,9 +173,31 @@ impl Scalar for Binomial {
         Support::Counts(self.trials(extra))
     }
 
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        match self.link {
+            Probability::Logit => Some(self),
+            Probability::Probit { .. } => None,
+        }
+    }
+
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         let (n, p) = (self.trials(extra), self.link.value(f));
         rand_distr::Binomial::new(n as u64, p.clamp(0.0, 1.0))
             .map_or(f64::NAN, |d| d.sample(rng) as f64)
+    }
+}
+
+/// With the link logit: σ(f)ʸσ(−f)ⁿ⁻ʸ = 2⁻ⁿ e^{(y − n/2)f} sechⁿ(f/2) (Polson, Scott & Windle 2013).
+impl SuperGaussian for Binomial {
+    fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+        let n = self.trials(target.extra);
+        let form = Form {
+            log_c: self.constant(target) - n * LN_2,
+            g: target.y - 0.5 * n,
+            centre: 0.0,
+            gamma: 1.0,
+            floor: 0.0,
+        };
+        work(&form, &SechPower::new(n, 1.0).expect("trials were checked"));
     }
 }

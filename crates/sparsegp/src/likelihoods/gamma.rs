@@ -19,6 +19,7 @@ pub const ENTRY: Entry = Entry {
     about: "positive numbers of a given shape; the latent function is the scale (link exp or softplus)",
     targets: "positive numbers",
     latents: "1",
+    augmented: false,
     build: |args| build(&args, false),
 };
 
@@ -29,6 +30,7 @@ pub const EXPONENTIAL: Entry = Entry {
     about: "waiting times; the latent function is the mean (link exp or softplus)",
     targets: "positive numbers",
     latents: "1",
+    augmented: false,
     build: |args| build(&args, true),
 };
 

@@ -1,7 +1,9 @@
 //! Gaussian noise: y = f + ε, ε ~ N(0, σ²), or N(0, σ² + τᵢ) with variances τᵢ that come with the rows.
 
+use super::augmented::{Augmented, Form, SuperGaussian};
 use super::registry::{Args, Entry};
 use super::{Extra, Likelihood, Slopes, Target};
+use crate::distributions::mixing::{Complex64, Mixing};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
@@ -15,6 +17,7 @@ pub const ENTRY: Entry = Entry {
     about: "Gaussian noise; a row may bring a known variance that is added",
     targets: "numbers",
     latents: "1",
+    augmented: true,
     build,
 };
 
@@ -54,6 +57,47 @@ impl Gaussian {
 fn log_normal(y: f64, mean: f64, variance: f64) -> f64 {
     let residual = y - mean;
     -0.5 * ((TAU * variance).ln() + residual * residual / variance)
+}
+
+/// φ(r) = e^{−ωr}: the local variable is known.
+struct PointMass {
+    omega: f64,
+}
+
+impl Mixing for PointMass {
+    fn log_phi(&self, r: f64) -> f64 {
+        -self.omega * r
+    }
+
+    fn log_phi_complex(&self, s: Complex64) -> Complex64 {
+        -self.omega * s
+    }
+
+    fn mean(&self, _: f64) -> f64 {
+        self.omega
+    }
+
+    fn variance(&self, _: f64) -> f64 {
+        0.0
+    }
+
+    fn sample(&self, _: f64, _: &mut dyn rand::Rng) -> Option<f64> {
+        Some(self.omega)
+    }
+}
+
+/// With ω = 1/2σ².
+impl SuperGaussian for Gaussian {
+    fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+        let precision = 1.0 / self.total(target.extra);
+        let form = Form::of_residual(0.5 * (precision.ln() - TAU.ln()), target.y);
+        work(&form, &PointMass { omega: 0.5 * precision });
+    }
+
+    fn slopes(&self, target: Target, _: f64, square: f64, _: f64, out: &mut [f64]) {
+        let precision = 1.0 / self.total(target.extra);
+        out[0] = 0.5 * precision * (square * precision - 1.0);
+    }
 }
 
 impl Likelihood for Gaussian {
@@ -135,6 +179,10 @@ impl Likelihood for Gaussian {
     fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
         let normal: f64 = rand_distr::Distribution::sample(&rand_distr::StandardNormal, rng);
         f[0] + self.total(extra).sqrt() * normal
+    }
+
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        Some(self)
     }
 
     fn as_gaussian(&self) -> Option<&Gaussian> {

@@ -1,7 +1,9 @@
 //! Shapes of heteroscedastic noise: densities of a residual t at scale σ, and their integrals over
 //! f₀ ~ N(·, v).
 
+use super::augmented::Augmented;
 use super::functions::normal_cdf;
+use super::heteroscedastic::Heteroscedastic;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::quadrature::Nodes;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
@@ -68,6 +70,9 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     fn standard_cdf(&self, x: f64) -> f64;
     /// A draw at σ = 1.
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64;
+    /// Local variables for a precision λσ(f₁) with the logistic function σ.
+    fn augmented(of: &Heteroscedastic<Self>) -> Option<&dyn Augmented>;
+
     /// Distance of the poles of the log density from the real line, at σ = 1.
     fn pole(&self) -> f64;
 
@@ -201,6 +206,10 @@ impl Noise for Normal {
         StandardNormal.sample(rng)
     }
 
+    fn augmented(of: &Heteroscedastic<Self>) -> Option<&dyn Augmented> {
+        Some(of)
+    }
+
     fn pole(&self) -> f64 {
         1.0
     }
@@ -332,6 +341,10 @@ impl Noise for StudentT {
             Ok(t) => t.sample(rng),
             Err(_) => f64::NAN,
         }
+    }
+
+    fn augmented(of: &Heteroscedastic<Self>) -> Option<&dyn Augmented> {
+        Some(of)
     }
 
     fn pole(&self) -> f64 {

@@ -1,21 +1,26 @@
 //! Noise whose standard deviation is a function of the input: y = f₀ + σ(f₁) ε with ε standard
-//! normal (Goldberg, Williams & Bishop 1998) or Student's t, and σ = exp or softplus.
+//! normal (Goldberg, Williams & Bishop 1998) or Student's t, and σ = exp or softplus, or σ⁻² logistic.
 //!
 //! The density of the residual is integrated over f₀ in closed form or by the trapezoidal rule, and
 //! over f₁ by Gauss–Hermite, or in closed form too.
 
+use super::augmented::Augmented;
 use super::functions::{inverse_softplus, sigmoid, softplus};
 use super::hetero_noise::{Inner, Noise, Normal, StudentT};
 use super::multi::{LogSum, SMALL_VARIANCE, Spec, check_points, invert};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
+use super::single::start;
 use super::{Likelihood, Slopes, Target};
-use crate::error::Result;
-use crate::params::{Visitor, VisitorMut, listed, listed_mut};
+use crate::error::{Error, Result};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut, listed, listed_mut};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::sync::Arc;
+
+/// Where λ of [`Scale::Logistic`] starts: the least variance of the noise as a share of that of the targets.
+const LEAST_SHARE: f64 = 0.05;
 
 /// How the second latent function becomes a standard deviation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,10 +31,13 @@ pub enum Scale {
     Exp,
     /// σ = log(1 + e^{f₁}).
     Softplus,
+    /// σ⁻² = λ/(1 + e^{−f₁}) with the parameter `precision`, λ: the noise has at least the variance 1/λ, and
+    /// there are local variables that make it Gaussian (Galy-Fajou 2022, §7.2).
+    Logistic,
 }
 
 impl Scale {
-    /// σ, σ′ and σ″ at f₁. Not below e⁻¹⁵⁰, whatever f₁.
+    /// σ, σ′ and σ″ at f₁, with λ = 1 for [`Scale::Logistic`]. Not below e⁻¹⁵⁰, whatever f₁.
     pub fn at(self, f: f64) -> (f64, f64, f64) {
         match self {
             Scale::Exp => {
@@ -42,14 +50,21 @@ impl Scale {
                 let (up, down) = (sigmoid(f), sigmoid(-f));
                 (softplus(f), up, up * down)
             }
+            Scale::Logistic => {
+                // σ² = 1 + e^{−f₁}
+                let s = (1.0 + (-f.max(-300.0)).exp()).sqrt();
+                let first = -0.5 * (s - 1.0 / s);
+                (s, first, -0.5 * first * (1.0 + 1.0 / (s * s)))
+            }
         }
     }
 
-    /// The f₁ of a standard deviation.
+    /// The f₁ of a standard deviation (above 1 for [`Scale::Logistic`]).
     pub fn inverse(self, deviation: f64) -> f64 {
         match self {
             Scale::Exp => deviation.ln(),
             Scale::Softplus => inverse_softplus(deviation),
+            Scale::Logistic => -(deviation * deviation - 1.0).ln(),
         }
     }
 }
@@ -79,6 +94,8 @@ impl Default for Options {
 pub struct Heteroscedastic<N> {
     /// The shape.
     pub noise: N,
+    /// λ of [`Scale::Logistic`]; else it has no part in anything.
+    pub precision: Param,
     options: Options,
     nodes: Arc<Nodes>,
 }
@@ -123,7 +140,25 @@ impl<N: Noise> Heteroscedastic<N> {
     fn of(noise: N, options: Options) -> Result<Self> {
         check_points(N::NAME, options.points, Rule::MOST)?;
         let nodes = Arc::new(Nodes::gauss_hermite(options.points));
-        Ok(Self { noise, options, nodes })
+        let precision = Param::with(vec![1.0], Shape::Scalar, Transform::POSITIVE);
+        Ok(Self { noise, precision, options, nodes })
+    }
+
+    /// λ, if it has a part.
+    pub(super) fn most_precise(&self) -> Option<f64> {
+        (self.options.scale == Scale::Logistic).then(|| self.precision.scalar())
+    }
+
+    /// σ, σ′ and σ″ at f₁.
+    fn scale_at(&self, f: f64) -> (f64, f64, f64) {
+        let (s, first, second) = self.options.scale.at(f);
+        match self.most_precise() {
+            None => (s, first, second),
+            Some(precision) => {
+                let unit = precision.sqrt().recip();
+                (unit * s, unit * first, unit * second)
+            }
+        }
     }
 
     /// Reads `{"type": …, "scale": "exp" | "softplus", "points": n, "tensor": bool, "slope": …}`, for
@@ -133,7 +168,7 @@ impl<N: Noise> Heteroscedastic<N> {
     /// [`crate::Error::Invalid`], [`crate::Error::InvalidParameter`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let mut noise = N::default();
-        let mut known = vec!["scale", "points", "tensor", "slope"];
+        let mut known = vec!["scale", "points", "tensor", "slope", "precision"];
         known.extend(N::PARAMS);
         let spec = Spec::new(json, N::NAME, &known)?;
         for (path, param) in listed_mut(|v| noise.visit_mut(v)) {
@@ -146,7 +181,15 @@ impl<N: Noise> Heteroscedastic<N> {
             tensor: spec.option("tensor")?.unwrap_or(default.tensor),
             slope: spec.option("slope")?.unwrap_or(default.slope),
         };
-        Self::of(noise, options)
+        let mut of = Self::of(noise, options)?;
+        if of.most_precise().is_none() && json.get("precision").is_some() {
+            return Err(Error::Invalid(format!(
+                "likelihood {}: `precision` belongs to `scale=logistic`",
+                N::NAME
+            )));
+        }
+        spec.param("precision", &mut of.precision)?;
+        Ok(of)
     }
 
     /// Calls `work` with σ, σ′, σ″ at every node of f₁, the node and its weight.
@@ -157,11 +200,11 @@ impl<N: Noise> Heteroscedastic<N> {
         mut work: impl FnMut((f64, f64, f64), f64, f64),
     ) {
         if variance <= 0.0 {
-            return work(self.options.scale.at(mean), 0.0, 1.0);
+            return work(self.scale_at(mean), 0.0, 1.0);
         }
         let sd = variance.sqrt();
         for (x, w) in self.nodes.x.iter().zip(&self.nodes.w) {
-            work(self.options.scale.at(mean + sd * x), *x, *w);
+            work(self.scale_at(mean + sd * x), *x, *w);
         }
     }
 
@@ -199,10 +242,25 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
 
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         self.noise.visit(visitor);
+        if self.most_precise().is_some() {
+            visitor(&"precision", &self.precision);
+        }
     }
 
     fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
         self.noise.visit_mut(visitor);
+        if self.options.scale == Scale::Logistic {
+            visitor(&"precision", &mut self.precision);
+        }
+    }
+
+    fn units(&self) -> Vec<i32> {
+        // degrees of freedom have none
+        let mut units = vec![0; self.num_params()];
+        if self.most_precise().is_some() {
+            *units.last_mut().expect("the precision") = -2;
+        }
+        units
     }
 
     /// The mean, and the scale at which the noise alone would have the variance of the targets.
@@ -214,7 +272,14 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
         let factor = self.noise.variance_factor();
         let factor = if factor.is_finite() { factor } else { 1.0 };
-        vec![mean, self.options.scale.inverse((variance / factor).sqrt())]
+        if self.options.scale == Scale::Logistic {
+            start(&mut self.precision, LEAST_SHARE.recip() * factor / variance);
+        }
+        let unit = self.most_precise().unwrap_or(1.0).sqrt();
+        let deviation = unit * (variance / factor).sqrt();
+        // a given precision may leave no room
+        let deviation = if unit == 1.0 { deviation } else { deviation.max(1.1) };
+        vec![mean, self.options.scale.inverse(deviation)]
     }
 
     fn check(&self, target: Target) -> std::result::Result<(), String> {
@@ -222,7 +287,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
     }
 
     fn log_prob(&self, target: Target, f: &[f64]) -> f64 {
-        let scale = self.options.scale.at(f[1]).0;
+        let scale = self.scale_at(f[1]).0;
         self.noise.constant().0 + self.noise.point(target.y - f[0], scale).value
     }
 
@@ -234,7 +299,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         let (constant, constant_by_df) = self.noise.constant();
         let price = options.slope == Slope::Price;
         let mut total = Inner::default();
-        let (mut by_mean, mut by_variance) = (0.0, 0.0);
+        let (mut by_mean, mut by_variance, mut by_log_scale) = (0.0, 0.0, 0.0);
         let residual = target.y - mean[0];
         self.each_scale(mean[1], variance[1], |(s, s1, s2), x, w| {
             let inner = self.noise.inner(residual, variance[0], s, w, self.tensor(), price);
@@ -243,6 +308,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
             total.by_variance += w * inner.by_variance;
             total.by_df += w * inner.by_df;
             by_mean += w * inner.by_scale * s1;
+            by_log_scale += w * inner.by_scale * s;
             by_variance += if price || variance[1] < SMALL_VARIANCE {
                 0.5 * w * (inner.by_scale_twice * s1 * s1 + inner.by_scale * s2)
             } else {
@@ -251,7 +317,15 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         });
         (out.mean[0], out.mean[1]) = (total.by_mean, by_mean);
         (out.variance[0], out.variance[1]) = (total.by_variance, by_variance);
-        if let Some(df) = out.params.first_mut() {
+        let params = match self.most_precise() {
+            Some(precision) => {
+                let (last, rest) = out.params.split_last_mut().expect("the precision");
+                *last = -0.5 * by_log_scale / precision;
+                rest
+            }
+            None => out.params,
+        };
+        if let Some(df) = params.first_mut() {
             *df = total.by_df + constant_by_df;
         }
         total.value + constant
@@ -262,6 +336,8 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         let mut square = 0.0;
         if self.options.scale == Scale::Exp && !self.options.tensor {
             square = (2.0 * (mean[1] + variance[1])).exp();
+        } else if let (Some(precision), false) = (self.most_precise(), self.options.tensor) {
+            square = (1.0 + (0.5 * variance[1] - mean[1]).exp()) / precision;
         } else {
             self.each_scale(mean[1], variance[1], |(s, ..), _, w| square += w * s * s);
         }
@@ -278,7 +354,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
     }
 
     fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
-        let step = variance[0].max(0.0).sqrt() + self.options.scale.at(mean[1]).0;
+        let step = variance[0].max(0.0).sqrt() + self.scale_at(mean[1]).0;
         // near 1 the upper tail is what has digits
         let upper = level > 0.5;
         let side = if upper { 1.0 - level } else { level };
@@ -294,7 +370,14 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
     }
 
     fn sample(&self, _: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
-        f[0] + self.options.scale.at(f[1]).0 * self.noise.sample(rng)
+        f[0] + self.scale_at(f[1]).0 * self.noise.sample(rng)
+    }
+
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        match self.options.scale {
+            Scale::Logistic => N::augmented(self),
+            Scale::Exp | Scale::Softplus => None,
+        }
     }
 
     fn to_json(&self) -> Value {
@@ -302,6 +385,9 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         object["type"] = json!(N::NAME);
         for (path, param) in listed(|v| self.noise.visit(v)) {
             object[path] = param.to_json(StudentT::TRANSFORM);
+        }
+        if self.most_precise().is_some() {
+            object["precision"] = self.precision.to_json(Transform::POSITIVE);
         }
         object
     }
@@ -317,6 +403,7 @@ pub const GAUSSIAN: Entry = Entry {
     about: "normal noise whose standard deviation is a function of the inputs",
     targets: "numbers",
     latents: "2: mean, log standard deviation",
+    augmented: true,
     build: |args| Ok(Box::new(HeteroscedasticGaussian::from_json(&args.json())?)),
 };
 
@@ -327,5 +414,6 @@ pub const STUDENT_T: Entry = Entry {
     about: "Student's t noise whose scale is a function of the inputs",
     targets: "numbers",
     latents: "2: location, log scale",
+    augmented: true,
     build: |args| Ok(Box::new(HeteroscedasticStudentT::from_json(&args.json())?)),
 };

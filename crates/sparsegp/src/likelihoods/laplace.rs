@@ -5,6 +5,7 @@
 //! T± = exp(v/2b² ∓ d/b) Φ(±d/s − s/b), the density (T₊ + T₋)/2b and the distribution function
 //! Φ(d/s) − ½T₊ + ½T₋.
 
+use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{
     HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density,
 };
@@ -12,6 +13,7 @@ use super::registry::{Args, Entry};
 use super::single::{Scalar, Single, Support, finite, robust_spread, start};
 use super::student_t::SCALE;
 use super::{Likelihood, Slopes, Target};
+use crate::distributions::mixing::{Laplace as Phi, Mixing};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
 use rand::RngExt;
@@ -26,6 +28,7 @@ pub const ENTRY: Entry = Entry {
     about: "noise with exponential tails: the median is modelled",
     targets: "numbers",
     latents: "1",
+    augmented: true,
     build,
 };
 
@@ -160,8 +163,23 @@ impl Scalar for Laplace {
         Support::Real
     }
 
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        Some(self)
+    }
+
     fn sample(&self, _: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         let u: f64 = rng.random::<f64>() - 0.5;
         f - self.b() * u.signum() * (-2.0 * u.abs()).ln_1p()
+    }
+}
+
+impl SuperGaussian for Laplace {
+    fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+        let phi = Phi::new(self.b()).expect("above 0 by its transform");
+        work(&Form::of_residual(self.constant(target), target.y), &phi);
+    }
+
+    fn slopes(&self, _: Target, _: f64, square: f64, _: f64, out: &mut [f64]) {
+        out[0] = (square.sqrt() / self.b() - 1.0) / self.b();
     }
 }

@@ -14,6 +14,7 @@ pub const ENTRY: Entry = Entry {
     about: "positive numbers whose logarithm has Gaussian noise",
     targets: "positive numbers",
     latents: "1",
+    augmented: false,
     build,
 };
 

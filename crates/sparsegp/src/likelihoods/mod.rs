@@ -10,6 +10,7 @@
 //! To add one: one file and one line in the registry. One of a single latent value implements
 //! `single::Scalar`, which is log p(y | f) with its derivatives, and has the rest by quadrature.
 
+pub mod augmented;
 mod beta;
 mod binomial;
 pub mod custom;
@@ -18,12 +19,16 @@ pub mod dual;
 pub(crate) mod functions;
 mod gamma;
 mod gaussian;
+mod hetero_augmented;
 pub mod hetero_noise;
 pub mod heteroscedastic;
 mod laplace;
 mod links;
 mod log_normal;
+mod logistic_classes;
+mod logistic_noise;
 pub mod logistic_softmax;
+mod matern32;
 pub mod multi;
 pub mod multi_laplace;
 pub mod multi_points;
@@ -31,13 +36,16 @@ pub mod multi_scores;
 mod negative_binomial;
 mod ordinal;
 mod poisson;
+mod poisson_logistic;
 mod predict;
+mod pseudo_huber;
 pub mod quadrature;
 mod registry;
 pub mod robust_max;
 mod single;
 pub mod softmax;
 mod student_t;
+mod svm;
 mod zero_inflated_poisson;
 
 pub use gaussian::Gaussian;
@@ -101,6 +109,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// the same afterwards.
     fn standardises(&self) -> bool {
         false
+    }
+
+    /// Whether p(y | f) is a density of y. Not so for a pseudo-likelihood, such as the hinge loss:
+    /// inference takes it as it stands, and predictions are of the normalised one.
+    fn normalised(&self) -> bool {
+        true
     }
 
     /// The further number that a row may bring.
@@ -180,6 +194,11 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// This likelihood with local variables that make it Gaussian, if it has such.
+    fn augmented(&self) -> Option<&dyn augmented::Augmented> {
+        None
+    }
+
     /// JSON that the registry reads.
     fn to_json(&self) -> Value;
 
@@ -193,6 +212,8 @@ impl Clone for Box<dyn Likelihood> {
     }
 }
 
+#[cfg(test)]
+mod augmented_tests;
 #[cfg(test)]
 mod multi_tests;
 #[cfg(test)]

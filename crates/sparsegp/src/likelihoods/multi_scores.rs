@@ -4,6 +4,7 @@
 //! With ℓ = log s, g = log p(y | f) has ∂g/∂f_k = (1[y = k] − p_k) ℓ′(f_k) and
 //! ∂²g/∂f_k² = −p_k (1 − p_k) ℓ′(f_k)² + (1[y = k] − p_k) ℓ″(f_k).
 
+use super::augmented::Augmented;
 use super::multi::{
     LogSum, SMALL_VARIANCE, Spec, check_class, check_classes, frequencies, index_moments,
     index_quantile, scratch, uniform,
@@ -27,6 +28,12 @@ pub trait Score: Clone + Copy + Send + Sync + std::fmt::Debug + 'static {
 
     /// An f with s(f) = p, for 0 < p < 1.
     fn inverse(p: f64) -> f64;
+
+    /// See [`Likelihood::augmented`].
+    fn augmented(of: &Normalised<Self>) -> Option<&dyn Augmented> {
+        let _ = of;
+        None
+    }
 }
 
 /// The likelihood of a score. K, the number of latent functions, is the number of classes.
@@ -248,6 +255,10 @@ impl<S: Score> Likelihood for Normalised<S> {
             Some(points) => self.probabilities_with(points, mean, variance, out),
             None => multi_laplace::probabilities::<S>(mean, variance, out),
         }
+    }
+
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        S::augmented(self)
     }
 
     fn sample(&self, _: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {

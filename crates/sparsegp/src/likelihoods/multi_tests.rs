@@ -119,6 +119,18 @@ fn zoo(slope: Slope) -> Vec<Box<dyn Likelihood>> {
             all.push(boxed(HeteroscedasticStudentT::new(3.3, options).unwrap()));
         }
     }
+    let logistic = hetero(Scale::Logistic, false, slope);
+    for mut own in [
+        boxed(HeteroscedasticGaussian::with(logistic).unwrap()),
+        boxed(HeteroscedasticStudentT::new(3.3, logistic).unwrap()),
+    ] {
+        for (path, param) in own.params_mut() {
+            if path == "precision" {
+                param.set("precision", &[2.6]).unwrap();
+            }
+        }
+        all.push(own);
+    }
     let tensor = Integration::Tensor(12);
     for rule in [Integration::Draws { count: 100, seed: 5 }, tensor, Integration::Laplace] {
         all.push(boxed(Softmax::with(3, rule, slope).unwrap()));

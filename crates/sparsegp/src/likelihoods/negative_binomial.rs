@@ -6,16 +6,19 @@
 //! ```
 //! which is lnΓ(y + 1/α) − lnΓ(1/α) − … without its cancellation, and Poisson for α → 0.
 
+use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{log_factorial, sigmoid, softplus};
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, spread, start};
 use super::{Extra, Likelihood, Target, poisson};
+use crate::distributions::functions::{log_sigma_tilde, pg_mean};
+use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};
-use std::f64::consts::PI;
+use std::f64::consts::{LN_2, PI};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -24,6 +27,7 @@ pub const ENTRY: Entry = Entry {
     about: "counts of variance μ + dispersion·μ², μ = exposure·exp(f)",
     targets: "counts (0, 1, 2, …)",
     latents: "1",
+    augmented: true,
     build,
 };
 
@@ -174,11 +178,52 @@ impl Scalar for NegativeBinomial {
         Support::Counts(f64::INFINITY)
     }
 
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        Some(self)
+    }
+
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         // Poisson of a rate that is gamma distributed with mean μ and shape 1/α
         let alpha = self.alpha();
         let rate = rand_distr::Gamma::new(1.0 / alpha, alpha * extra * f.exp())
             .map_or(0.0, |gamma| gamma.sample(rng));
         poisson::draw(rate, rng)
+    }
+}
+
+/// With t = f + log αe, e the exposure, and r = 1/α it is Γ(y + r)/y!Γ(r) σ(t)ʸσ(−t)ʳ, of which
+/// σ(t)ʸσ(−t)ʳ = 2^{−(y + r)} e^{(y − r)t/2} sech^{y + r}(t/2) (Polson, Scott & Windle 2013).
+impl SuperGaussian for NegativeBinomial {
+    fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+        let (y, r) = (target.y, 1.0 / self.alpha());
+        let shift = self.log_odds(target.extra, 0.0);
+        let g = 0.5 * (y - r);
+        let form = Form {
+            // `constant` has y log μ split off, which is y(f + log e)
+            log_c: self.constant(target) - y * target.extra.ln() - y * self.alpha().ln()
+                + g * shift
+                - (y + r) * LN_2,
+            g,
+            centre: -shift,
+            gamma: 1.0,
+            floor: 0.0,
+        };
+        work(&form, &SechPower::new(y + r, 1.0).expect("a count and more"));
+    }
+
+    fn slopes(&self, target: Target, mean: f64, square: f64, _: f64, out: &mut [f64]) {
+        // ℓ = log Γ(y + r)/y!Γ(r) + y log σ̃(t, v) + r log σ̃(−t, v), where α moves r and t
+        let (y, alpha) = (target.y, self.alpha());
+        let r = 1.0 / alpha;
+        let t = self.log_odds(target.extra, mean);
+        let variance = (square - t * t).max(0.0);
+        let rising = if y <= SUMMED {
+            (0..y as u64).map(|j| 1.0 / (r + j as f64)).sum()
+        } else {
+            digamma(y + r) - digamma(r)
+        };
+        let by_r: f64 = rising + log_sigma_tilde(-t, variance);
+        let by_t = 0.5 * (y - r) - (y + r) * pg_mean(square.sqrt()) * t;
+        out[0] = (by_t - r * by_r) / alpha;
     }
 }

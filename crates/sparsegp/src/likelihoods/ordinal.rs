@@ -19,6 +19,7 @@ pub const ENTRY: Entry = Entry {
     about: "ordered classes: intervals of a latent number, ordinal(classes=5)",
     targets: "classes 0, 1, …, in order",
     latents: "1",
+    augmented: false,
     build,
 };
 

@@ -16,6 +16,7 @@ pub const ENTRY: Entry = Entry {
     about: "counts; link exp or softplus, a row may bring its exposure",
     targets: "counts (0, 1, 2, …)",
     latents: "1",
+    augmented: false,
     build,
 };
 

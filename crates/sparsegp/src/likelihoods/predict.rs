@@ -6,7 +6,7 @@ use super::functions::{HALF_LOG_TAU, log_add_exp, normal_density};
 use super::single::Support;
 
 /// Standard deviations to either side; what lies beyond has probability 2·10⁻¹⁹.
-const REACH: f64 = 9.0;
+pub const REACH: f64 = 9.0;
 /// Most nodes to either side of [`trapezoid`].
 const MOST: f64 = 2000.0;
 /// Most halvings of the step.
@@ -26,22 +26,85 @@ pub fn trapezoid(deviation: f64, pole: f64, mut add: impl FnMut(f64, f64)) {
     }
 }
 
+/// Half of the nodes of Gauss–Legendre with 16 points on [−1, 1], and their weights (Abramowitz & Stegun,
+/// table 25.4).
+const LEGENDRE: [(f64, f64); 8] = [
+    (0.095_012_509_837_637_44, 0.189_450_610_455_068_5),
+    (0.281_603_550_779_258_9, 0.182_603_415_044_923_6),
+    (0.458_016_777_657_227_4, 0.169_156_519_395_002_54),
+    (0.617_876_244_402_643_7, 0.149_595_988_816_576_73),
+    (0.755_404_408_355_003, 0.124_628_971_255_533_87),
+    (0.865_631_202_387_831_7, 0.095_158_511_682_492_78),
+    (0.944_575_023_073_232_6, 0.062_253_523_938_647_89),
+    (0.989_400_934_991_649_9, 0.027_152_459_411_754_095),
+];
+/// Widest panel of [`graded`].
+const PANEL: f64 = 1.5;
+
+/// Calls `add(x, weight)` for Gauss–Legendre on panels of [low, high]: they begin at the kinks with a
+/// `width` and become wider away from them, for an integrand that is analytic between its kinks, with
+/// singularities about `width` beyond them on the continuations from either side.
+pub fn graded(
+    low: f64,
+    high: f64,
+    kinks: &[Option<f64>; 2],
+    width: f64,
+    mut add: impl FnMut(f64, f64),
+) {
+    let width = width.clamp((high - low) * 1e-4, PANEL);
+    let mut ends = [low, high, high, high];
+    let mut count = 1;
+    for kink in kinks.iter().flatten().filter(|k| low < **k && **k < high) {
+        ends[count] = *kink;
+        count += 1;
+    }
+    ends[count] = high;
+    let mut panel = |from: f64, to: f64| {
+        let (middle, half) = (0.5 * (from + to), 0.5 * (to - from));
+        for (x, w) in LEGENDRE {
+            add(middle - half * x, half * w);
+            add(middle + half * x, half * w);
+        }
+    };
+    for pair in ends[..=count].windows(2) {
+        let (mut left, mut right) = (pair[0], pair[1]);
+        let mut own = width;
+        // from both ends towards the middle
+        while right - left > 2.0 * own {
+            panel(left, left + own);
+            panel(right - own, right);
+            (left, right) = (left + own, right - own);
+            own = (2.0 * own).min(PANEL);
+        }
+        panel(left, right);
+    }
+}
+
 /// First step for a deviation.
 fn first_step(deviation: f64, pole: f64) -> f64 {
     (pole / (5.5 * deviation)).clamp(REACH / MOST, 0.5)
 }
 
-/// E[g(f)], f ~ N(mean, variance).
+/// E[g(f)], f ~ N(mean, variance). `kinks`, in deviations from the mean, are where g is not analytic.
 pub fn expectation<const N: usize>(
     mean: f64,
     variance: f64,
     pole: f64,
+    kinks: &[Option<f64>; 2],
     g: impl Fn(f64) -> [f64; N],
 ) -> [f64; N] {
     if variance == 0.0 {
         return g(mean);
     }
     let deviation = variance.sqrt();
+    if kinks[0].is_some() {
+        let mut total = [0.0; N];
+        graded(-REACH, REACH, kinks, pole / deviation, |x, w| {
+            let w = w * normal_density(x);
+            total.iter_mut().zip(g(mean + deviation * x)).for_each(|(t, g)| *t += w * g);
+        });
+        return total;
+    }
     let mut step = first_step(deviation, pole);
     // sum over x = offset + step·j of φ(x) g
     let sum = |step: f64, offset: f64| {
@@ -71,13 +134,27 @@ pub fn expectation<const N: usize>(
 }
 
 /// log E[exp g(f)], f ~ N(mean, variance), for g with its first derivative in place 1.
-pub fn log_expectation(mean: f64, variance: f64, pole: f64, g: impl Fn(f64) -> [f64; 3]) -> f64 {
+/// `kinks` are in deviations from the mean.
+pub fn log_expectation(
+    mean: f64,
+    variance: f64,
+    pole: f64,
+    kinks: &[Option<f64>; 2],
+    g: impl Fn(f64) -> [f64; 3],
+) -> f64 {
     if variance == 0.0 {
         return g(mean)[0];
     }
     let deviation = variance.sqrt();
     let mode = mode(|x| deviation * g(mean + deviation * x)[1] - x);
     let (low, high) = (mode.min(0.0) - REACH, mode.max(0.0) + REACH);
+    if kinks[0].is_some() {
+        let mut total = f64::NEG_INFINITY;
+        graded(low, high, kinks, pole / deviation, |x, w| {
+            total = log_add_exp(total, w.ln() + g(mean + deviation * x)[0] - 0.5 * x * x);
+        });
+        return total - HALF_LOG_TAU;
+    }
     let mut step = first_step(deviation, pole);
     let sum = |step: f64, offset: f64| {
         let n = ((high - low) / step).ceil() as i64;

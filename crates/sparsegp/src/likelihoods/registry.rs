@@ -4,8 +4,8 @@ use super::links::{Positive, Probability};
 use super::quadrature::{Rule, Slope};
 use super::{
     Likelihood, beta, binomial, gamma, gaussian, heteroscedastic, laplace, log_normal,
-    logistic_softmax, negative_binomial, ordinal, poisson, robust_max, softmax, student_t,
-    zero_inflated_poisson,
+    logistic_noise, logistic_softmax, matern32, negative_binomial, ordinal, poisson,
+    poisson_logistic, pseudo_huber, robust_max, softmax, student_t, svm, zero_inflated_poisson,
 };
 use crate::error::{Error, Result, nearest};
 use crate::kernels::spec;
@@ -24,6 +24,8 @@ pub struct Entry {
     pub targets: &'static str,
     /// How many latent functions a target depends on, for people: `1`, `one per class`.
     pub latents: &'static str,
+    /// Whether local variables can make it Gaussian ([`super::augmented`]), perhaps with an option.
+    pub augmented: bool,
     /// Builds it.
     pub build: fn(Args<'_>) -> Result<Box<dyn Likelihood>>,
 }
@@ -33,10 +35,15 @@ pub const REGISTRY: &[Entry] = &[
     gaussian::ENTRY,
     student_t::ENTRY,
     laplace::ENTRY,
+    matern32::ENTRY,
+    logistic_noise::ENTRY,
+    pseudo_huber::ENTRY,
     log_normal::ENTRY,
     binomial::BERNOULLI,
+    svm::ENTRY,
     binomial::BINOMIAL,
     poisson::ENTRY,
+    poisson_logistic::ENTRY,
     negative_binomial::ENTRY,
     zero_inflated_poisson::ENTRY,
     gamma::ENTRY,

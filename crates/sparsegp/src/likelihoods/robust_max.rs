@@ -336,5 +336,6 @@ pub const ENTRY: Entry = Entry {
     about: "the class of the largest latent value, with a small chance of any other",
     targets: "classes",
     latents: "one per class",
+    augmented: false,
     build: |args| Ok(Box::new(RobustMax::from_json(&args.json())?)),
 };

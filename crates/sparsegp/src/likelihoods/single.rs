@@ -1,6 +1,8 @@
 //! Likelihoods of one latent value: what each has to tell, and the rest by quadrature.
 
-use super::predict;
+use super::augmented::Augmented;
+use super::functions::normal_density;
+use super::predict::{self, REACH};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Args;
 use super::{Extra, Likelihood, Slopes, Target};
@@ -92,6 +94,16 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
         f64::INFINITY
     }
 
+    /// Where log p(y | f) is not analytic in f, ascending, if it is so at one or two places.
+    fn kinks(&self, _: Target) -> [Option<f64>; 2] {
+        [None, None]
+    }
+
+    /// See [`Likelihood::normalised`].
+    fn normalised(&self) -> bool {
+        true
+    }
+
     /// Mean and variance of y given f.
     fn moments(&self, extra: f64, f: f64) -> (f64, f64);
 
@@ -118,6 +130,11 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
 
     /// Number of classes, if targets are classes.
     fn classes(&self) -> Option<usize> {
+        None
+    }
+
+    /// See [`Likelihood::augmented`].
+    fn augmented(&self) -> Option<&dyn Augmented> {
         None
     }
 
@@ -175,14 +192,26 @@ impl<S: Scalar> Single<S> {
                 self.model.add_slopes(target, f, w, params);
             }
         };
+        let kinks = self.kinks(target, mean, deviation);
         if variance == 0.0 {
             add(0.0, 1.0);
+        } else if !matches!(self.rule, Some(Rule::GaussHermite(_))) && kinks[0].is_some() {
+            predict::graded(-REACH, REACH, &kinks, self.model.pole() / deviation, |x, w| {
+                add(x, w * normal_density(x));
+            });
         } else if self.nodes.x.is_empty() {
             predict::trapezoid(deviation, self.model.pole(), add);
         } else {
             self.nodes.x.iter().zip(&self.nodes.w).for_each(|(x, w)| add(*x, *w));
         }
         sums
+    }
+}
+
+impl<S: Scalar> Single<S> {
+    /// [`Scalar::kinks`] in deviations from the mean.
+    fn kinks(&self, target: Target, mean: f64, deviation: f64) -> [Option<f64>; 2] {
+        self.model.kinks(target).map(|kink| kink.map(|f| (f - mean) / deviation))
     }
 }
 
@@ -197,6 +226,10 @@ impl<S: Scalar> Likelihood for Single<S> {
 
     fn standardises(&self) -> bool {
         self.model.standardises()
+    }
+
+    fn normalised(&self) -> bool {
+        self.model.normalised()
     }
 
     fn extra(&self) -> Option<Extra> {
@@ -259,7 +292,8 @@ impl<S: Scalar> Likelihood for Single<S> {
             let shift = own - centre;
             [shift, within + shift * shift]
         };
-        let [shift, square] = predict::expectation(mean, variance, self.model.pole(), at);
+        let [shift, square] =
+            predict::expectation(mean, variance, self.model.pole(), &[None, None], at);
         (centre + shift, (square - shift * shift).max(0.0))
     }
 
@@ -267,8 +301,9 @@ impl<S: Scalar> Likelihood for Single<S> {
         let (mean, variance) = (mean[0], variance[0]);
         self.model.closed_log_density(target, mean, variance).unwrap_or_else(|| {
             let at = |f: f64| self.model.at(target, f);
+            let kinks = self.kinks(target, mean, variance.sqrt());
             self.model.constant(target)
-                + predict::log_expectation(mean, variance, self.model.pole(), at)
+                + predict::log_expectation(mean, variance, self.model.pole(), &kinks, at)
         })
     }
 
@@ -277,7 +312,8 @@ impl<S: Scalar> Likelihood for Single<S> {
         let cdf = |y: f64| {
             self.model.closed_cdf(extra, y, mean, variance).unwrap_or_else(|| {
                 let at = |f: f64| [self.model.cdf(extra, y, f)];
-                predict::expectation(mean, variance, self.model.pole(), at)[0]
+                let kinks = self.kinks(Target { y, extra }, mean, variance.sqrt());
+                predict::expectation(mean, variance, self.model.pole(), &kinks, at)[0]
             })
         };
         predict::quantile(cdf, self.model.support(extra), level)
@@ -292,6 +328,10 @@ impl<S: Scalar> Likelihood for Single<S> {
             let sum: f64 = out.iter().sum();
             out.iter_mut().for_each(|p| *p /= sum);
         }
+    }
+
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        self.model.augmented()
     }
 
     fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {

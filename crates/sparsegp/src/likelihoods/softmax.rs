@@ -28,5 +28,6 @@ pub const ENTRY: Entry = Entry {
     about: "classes with probabilities in proportion to e^f",
     targets: "classes",
     latents: "one per class",
+    augmented: false,
     build: |args| Ok(Box::new(Softmax::from_json(&args.json())?)),
 };

@@ -6,10 +6,12 @@
 //! Not log-concave. Its poles at f = y ± i√ν ς defeat Gauss–Hermite where the latent standard deviation
 //! exceeds about 2ς, so the trapezoidal rule is the default.
 
+use super::augmented::{Augmented, Form, SuperGaussian};
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, Support, finite, robust_spread, start};
 use super::{Likelihood, Target};
+use crate::distributions::mixing::{Mixing, StudentT as Phi};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
@@ -24,6 +26,7 @@ pub const ENTRY: Entry = Entry {
     about: "noise with heavy tails: outliers pull little",
     targets: "numbers",
     latents: "1",
+    augmented: true,
     build,
 };
 
@@ -158,8 +161,26 @@ impl Scalar for StudentT {
         Support::Real
     }
 
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        Some(self)
+    }
+
     fn sample(&self, _: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         let t = rand_distr::StudentT::new(self.df.scalar()).map_or(f64::NAN, |t| t.sample(rng));
         f + self.scale.scalar() * t
+    }
+}
+
+impl SuperGaussian for StudentT {
+    fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+        let phi =
+            Phi::new(self.df.scalar(), self.scale.scalar()).expect("above 0 by their transforms");
+        work(&Form::of_residual(self.constant(target), target.y), &phi);
+    }
+
+    fn slopes(&self, target: Target, _: f64, square: f64, _: f64, out: &mut [f64]) {
+        self.constant_slopes(target, out);
+        // at a residual whose square is c²
+        self.add_slopes(target, target.y - square.sqrt(), 1.0, out);
     }
 }

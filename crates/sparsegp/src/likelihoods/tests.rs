@@ -40,6 +40,10 @@ fn zoo() -> Vec<Case> {
         case("student-t(df=4.6, scale=0.3)", Real, 0.0, &[-2.3, 0.3, 1.7], false),
         case("student-t(df=2.7, scale=1.9)", Real, 0.0, &[-2.3, 30.3], false),
         case("laplace(scale=0.6)", Real, 0.0, &[-2.2, 0.3, 9.1], true),
+        case("matern32(scale=0.7)", Real, 0.0, &[-2.2, 0.3, 9.1], true),
+        case("logistic(scale=0.4)", Real, 0.0, &[-2.2, 0.3, 9.1], true),
+        case("pseudo-huber(delta=0.9, scale=0.6)", Real, 0.0, &[-2.2, 0.3, 9.1], true),
+        case("svm", Counts, 1.0, &[0.0, 1.0], true),
         case("log-normal(variance=0.4)", Positive, 0.0, &[0.2, 3.1], true),
         case("bernoulli", Counts, 1.0, &[0.0, 1.0], true),
         case("bernoulli(link=probit, floor=0.02)", Counts, 1.0, &[0.0, 1.0], false),
@@ -47,6 +51,7 @@ fn zoo() -> Vec<Case> {
         case("binomial", Counts, 7.0, &[0.0, 3.0, 7.0], true),
         case("binomial(link=probit)", Counts, 7.0, &[0.0, 3.0, 7.0], true),
         case("poisson", Counts, 2.3, &[0.0, 3.0, 40.0], true),
+        case("poisson-logistic(rate=3.1)", Counts, 2.3, &[0.0, 3.0, 40.0], false),
         case("poisson(link=softplus)", Counts, 2.3, &[0.0, 3.0, 40.0], true),
         case("negative-binomial(dispersion=0.7)", Counts, 2.3, &[0.0, 3.0, 40.0], true),
         case("negative-binomial(dispersion=0.003)", Counts, 2.3, &[0.0, 1.0, 30.0], true),
@@ -67,6 +72,14 @@ fn zoo() -> Vec<Case> {
 impl Case {
     fn log_prob(&self, target: Target, f: f64) -> f64 {
         self.likelihood.log_prob(target, &[f])
+    }
+
+    /// log p(y | f), normalised where the likelihood itself is not.
+    fn log_density(&self, target: Target, f: f64) -> f64 {
+        match self.likelihood.normalised() {
+            true => self.log_prob(target, f),
+            false => self.likelihood.predict_log_density(target, &[f], &[0.0]),
+        }
     }
 
     fn expect(&self, target: Target, mean: f64, variance: f64) -> (f64, f64, f64, Vec<f64>) {
@@ -159,7 +172,7 @@ fn densities_sum_to_one_and_have_the_moments() {
             let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
             let (mean, variance) = c.likelihood.predict(c.extra, &[f], &[0.0]);
             for (y, w) in &grid {
-                let p = w * c.log_prob(c.target(*y), f).exp();
+                let p = w * c.log_density(c.target(*y), f).exp();
                 if p > 0.0 {
                     sum += p;
                     first += p * y;
@@ -209,7 +222,9 @@ fn expectations_agree_with_brute_force() {
                 close(c.expect(*target, mean, variance).0, expected, 1e-3, &what);
                 if let Some(fine) = &fine {
                     let (value, first, by_variance, _) = fine.expect(*target, mean, variance);
-                    close(value, expected, 1e-10, &what);
+                    // brute force does not know of kinks
+                    let kink = c.likelihood.name() == "matern32";
+                    close(value, expected, if kink { 1e-7 } else { 1e-10 }, &what);
                     // and so are its slopes, in both forms
                     let price = fine.with("slope", "price").unwrap();
                     let (_, same, other, _) = price.expect(*target, mean, variance);
@@ -276,14 +291,16 @@ fn predictions_agree_with_brute_force() {
             let (own, spread) = c.likelihood.predict(c.extra, &[mean], &[variance]);
             let at = |f: f64| c.likelihood.predict(c.extra, &[f], &[0.0]);
             let expected = brute(mean, variance, |f| at(f).0);
-            close(own, expected, 1e-9, &format!("{what} mean"));
+            let kink = c.likelihood.name() == "svm";
+            close(own, expected, if kink { 1e-5 } else { 1e-9 }, &format!("{what} mean"));
             let total = brute(mean, variance, |f| at(f).1 + (at(f).0 - expected).powi(2));
-            close(spread, total, 1e-8, &format!("{what} variance"));
+            close(spread, total, if kink { 1e-5 } else { 1e-8 }, &format!("{what} variance"));
             for target in &c.targets {
                 let own = c.likelihood.predict_log_density(*target, &[mean], &[variance]);
-                let expected = brute(mean, variance, |f| c.log_prob(*target, f).exp()).ln();
-                // the kink is for brute force
-                let tolerance = if c.spec.contains("laplace") { 1e-4 } else { 1e-9 };
+                let expected = brute(mean, variance, |f| c.log_density(*target, f).exp()).ln();
+                // kinks are for brute force
+                let kink = ["laplace", "svm"].contains(&c.likelihood.name());
+                let tolerance = if kink { 1e-4 } else { 1e-9 };
                 close(own, expected, tolerance, &format!("{what} {target:?} density"));
             }
         }
@@ -352,7 +369,7 @@ fn draws_follow_the_density() {
             for y in 0..12 {
                 let y = f64::from(y);
                 if c.likelihood.check(c.target(y)).is_ok() {
-                    let p = c.log_prob(c.target(y), f).exp();
+                    let p = c.log_density(c.target(y), f).exp();
                     check(share(&|s| s == y), p, &format!("y = {y}"));
                 }
             }
@@ -621,8 +638,9 @@ fn classes_have_probabilities() {
         close(p.iter().sum(), 1.0, 1e-14, c.spec);
         for (class, p) in p.iter().enumerate() {
             let target = c.target(class as f64);
-            let expected = brute(0.4, 1.7, |f| c.log_prob(target, f).exp());
-            close(*p, expected, 1e-9, c.spec);
+            let expected = brute(0.4, 1.7, |f| c.log_density(target, f).exp());
+            // brute force does not know of kinks
+            close(*p, expected, if c.spec == "svm" { 1e-5 } else { 1e-9 }, c.spec);
         }
     }
 }

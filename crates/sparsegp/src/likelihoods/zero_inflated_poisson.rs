@@ -18,6 +18,7 @@ pub const ENTRY: Entry = Entry {
     about: "counts that are 0 with probability zero, else Poisson of rate exposure·exp(f)",
     targets: "counts (0, 1, 2, …)",
     latents: "1",
+    augmented: false,
     build,
 };
 

@@ -74,6 +74,17 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         self.uncollapsed().is_some() || self.full_sites().is_some()
     }
 
+    /// Whether minibatches train it: of the methods with a q, those that are not for all rows at once.
+    fn in_minibatches(&self) -> bool {
+        self.uncollapsed().is_some_and(|method| !(method.sites && method.bound.augments()))
+    }
+
+    /// Whether it needs a likelihood with local variables ([`crate::likelihoods::augmented`]).
+    fn augments(&self) -> bool {
+        self.uncollapsed().is_some_and(|method| method.bound.augments())
+            || self.full_sites().is_some_and(|method| method.bound.augments())
+    }
+
     /// The objective at the model's parameters, with its gradient.
     ///
     /// # Errors
@@ -182,7 +193,31 @@ pub const REGISTRY: &[Entry] = &[
         about: "sites of all rows, without inducing points: any likelihood, few rows",
         cost: "O(N³), memory O(N²)",
         source: "Adam, Chang, Khan & Solin 2021; Opper & Archambeau 2009",
-        method: &Tvgp,
+        method: &Tvgp { name: "tvgp", bound: &uncollapsed::Hensman },
+    },
+    Entry {
+        name: "cavi",
+        aliases: &["augmented", "aaci"],
+        about: "as tsvgp, with local variables that make the likelihood Gaussian: steps in closed form",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Wenzel et al. 2019; Galy-Fajou, Wenzel & Opper 2020",
+        method: &Uncollapsed { name: "cavi", bound: &uncollapsed::Augmented, sites: true },
+    },
+    Entry {
+        name: "cavi-full",
+        aliases: &["augmented-full"],
+        about: "the same with sites of all rows, without inducing points: few rows",
+        cost: "O(N³), memory O(N²)",
+        source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 1",
+        method: &Tvgp { name: "cavi-full", bound: &uncollapsed::Augmented },
+    },
+    Entry {
+        name: "svi",
+        aliases: &["augmented-svi", "x-gpc"],
+        about: "the same by minibatches: natural gradients with a rate that adapts",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Wenzel et al. 2019; Ranganath et al. 2013",
+        method: &Uncollapsed { name: "svi", bound: &uncollapsed::Augmented, sites: false },
     },
 ];
 

@@ -15,7 +15,7 @@
 //! exact posterior, and the bound is the log evidence at any hyperparameters of the kernel.
 
 use super::exact::MOST_ROWS;
-use super::uncollapsed::Hensman;
+use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
 use super::{Diagnostics, Evaluation, Method, finite};
 use crate::data::{InMemory, Rows, Source};
@@ -30,8 +30,18 @@ use crate::model::{Model, Posterior};
 use crate::variational::{Tying, Variational};
 
 /// Sites of all rows, without inducing points.
-#[derive(Debug)]
-pub struct Tvgp;
+pub struct Tvgp {
+    /// Its name.
+    pub name: &'static str,
+    /// What a row contributes.
+    pub bound: &'static dyn Bound,
+}
+
+impl std::fmt::Debug for Tvgp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tvgp({})", self.name)
+    }
+}
 
 /// One latent function at its sites.
 struct Sited {
@@ -119,10 +129,10 @@ struct Pass {
 }
 
 /// All rows with what they bring.
-fn rows_of(data: &dyn Source) -> Result<InMemory> {
+fn rows_of(name: &str, data: &dyn Source) -> Result<InMemory> {
     if data.rows() > MOST_ROWS {
         return Err(Error::Invalid(format!(
-            "method `tvgp` with {} rows needs {:.0} GiB for one matrix; choose a sparse method such as \
+            "method `{name}` with {} rows needs {:.0} GiB for one matrix; choose a sparse method such as \
              tsvgp",
             data.rows(),
             (data.rows() as f64).powi(2) * 8.0 / (1u64 << 30) as f64
@@ -134,7 +144,9 @@ fn rows_of(data: &dyn Source) -> Result<InMemory> {
 /// The sites of a model.
 fn sites(model: &Model) -> Result<&Variational> {
     let found = model.q.as_ref().filter(|q| q.tying() == Some(Tying::Untied));
-    found.ok_or_else(|| Error::Invalid("method `tvgp` needs sites of all rows".into()))
+    found.ok_or_else(|| {
+        Error::Invalid(format!("method `{}` needs sites of all rows", model.method.name()))
+    })
 }
 
 /// K of every kernel at the inputs, with an absolute jitter if the model has one (B needs none).
@@ -156,8 +168,9 @@ fn covariances(model: &Model, x: &Mat<f64>, record: bool) -> Vec<(Mat<f64>, Mat<
 impl Tvgp {
     /// `most` cuts ∂ℓ/∂v.
     fn pass(&self, model: &Model, data: &dyn Source, record: bool, most: f64) -> Result<Pass> {
+        self.bound.check(&*model.likelihood)?;
         let q = sites(model)?;
-        let rows = rows_of(data)?;
+        let rows = rows_of(self.name, data)?;
         let (n, p) = (rows.x.nrows(), rows.y.ncols());
         let each = model.likelihood.latents();
         let latents = each * p;
@@ -187,7 +200,7 @@ impl Tvgp {
         let size = model.likelihood.num_params();
         let local = LikelihoodRows {
             likelihood: &*model.likelihood,
-            bound: &Hensman,
+            bound: self.bound,
             v: &ones,
             params: size,
             rounding: 0.0,
@@ -222,18 +235,40 @@ impl Tvgp {
     }
 
     /// Moves the sites by a step of size `rate`: λ ← (1 − ρ)λ + ρ(α + βm, β), β = −2 ∂ℓ/∂v cut at the
-    /// smallest precision. Returns the bound before it.
+    /// smallest precision; in turns, where the bound has more than one. Returns the bound before it.
     ///
     /// # Errors
     /// As for [`Method::evaluate`]; the model is unchanged then.
     pub fn step(&self, model: &mut Model, data: &dyn Source, rate: f64) -> Result<f64> {
+        let mut value = f64::NAN;
+        for turn in 0..self.bound.turns(&*model.likelihood) {
+            let before = self.step_of_turn(model, data, rate, turn)?;
+            value = if turn == 0 { before } else { value };
+        }
+        Ok(value)
+    }
+
+    fn step_of_turn(
+        &self,
+        model: &mut Model,
+        data: &dyn Source,
+        rate: f64,
+        turn: usize,
+    ) -> Result<f64> {
         let most = -0.5 * sites(model)?.floor;
         let pass = self.pass(model, data, false, most)?;
+        let each = model.likelihood.latents();
+        let moves = (0..pass.latents.len())
+            .map(|l| self.bound.turn(&*model.likelihood, l % each) == turn)
+            .collect::<Vec<_>>();
         let Some(q) = &mut model.q else { return sites(model).map(|_| pass.value) };
         let n = q.points();
         let pairs = q.first.value_mut().iter_mut().zip(q.second.value_mut());
         for (at, (first, second)) in pairs.enumerate() {
             let (l, i) = (at / n, at % n);
+            if !moves[l] {
+                continue;
+            }
             let beta = -2.0 * pass.b[(i, l)];
             let target = pass.a[(i, l)] + beta * pass.latents[l].m[(i, 0)];
             *first += rate * (target - *first);
@@ -286,7 +321,7 @@ impl Tvgp {
 
 impl Method for Tvgp {
     fn name(&self) -> &'static str {
-        "tvgp"
+        self.name
     }
 
     fn is_sparse(&self) -> bool {
@@ -297,8 +332,8 @@ impl Method for Tvgp {
         Some(self)
     }
 
-    fn check(&self, _: &Model) -> Result<()> {
-        Ok(())
+    fn check(&self, model: &Model) -> Result<()> {
+        self.bound.check(&*model.likelihood)
     }
 
     fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {

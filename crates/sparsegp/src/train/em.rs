@@ -15,7 +15,7 @@ use std::time::Instant;
 pub struct EmOptions {
     /// Most steps of q in a round.
     pub e_steps: usize,
-    /// Their size, 0 < ρ ≤ 1.
+    /// Their size, 0 < ρ ≤ 1; 1 wherever no step can overshoot (Gaussian noise, local variables).
     pub rate: f64,
     /// Most iterations on hyperparameters and inducing points in a round.
     pub m_steps: usize,
@@ -124,6 +124,9 @@ fn e_step(
     memory: &mut Workspace,
 ) -> Result<(f64, bool)> {
     if let Some(method) = model.method.full_sites() {
+        if method.bound.never_falls(&*model.likelihood) {
+            return Ok((method.step(model, data, 1.0)?, true));
+        }
         let before = model.q.clone();
         let mut value = f64::NAN;
         for _ in 0..=HALVINGS {
@@ -140,6 +143,9 @@ fn e_step(
         return Ok((value, false));
     }
     let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
+    if method.bound.never_falls(&*model.likelihood) {
+        rate = 1.0;
+    }
     method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
     let value = memory.step.value;
     let halvings = move_q(model, method, engine, data, memory, rate)?;

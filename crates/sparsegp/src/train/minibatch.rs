@@ -68,14 +68,19 @@ pub(super) fn move_q(
     mut rate: f64,
 ) -> Result<Option<usize>> {
     let Workspace { step, probe, before, .. } = memory;
-    // with Gaussian noise the bound is a constant − KL(q‖q*), which falls all along the straight line
-    // to q* in the natural parameters: no step up to 1 overshoots
-    let certain = model.likelihood.as_gaussian().is_some();
+    let certain = method.bound.never_falls(&*model.likelihood);
+    let turns = method.bound.turns(&*model.likelihood);
     if !certain && let Some(q) = &model.q {
         before.get_or_insert_with(|| q.clone()).copy_from(q);
     }
     for halvings in 0..=HALVINGS {
-        match step.natural(model, rate) {
+        let moved = (0..turns).try_for_each(|turn| {
+            if turn > 0 {
+                method.renew(step, model, engine, data, Want::Statistics)?;
+            }
+            step.natural_turn(model, method.bound, turn, rate)
+        });
+        match moved {
             Ok(()) if certain => return Ok(Some(halvings)),
             Ok(()) => {
                 match method.renew(probe, model, engine, data, Want::Value) {

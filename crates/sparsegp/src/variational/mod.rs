@@ -271,6 +271,18 @@ impl Variational {
         }
     }
 
+    /// The same for some latent functions alone.
+    pub fn copy_latents(&mut self, other: &Self, latents: &[usize]) {
+        let count = self.latents();
+        for (own, other) in [(&mut self.first, &other.first), (&mut self.second, &other.second)] {
+            let size = own.len() / count.max(1);
+            for l in latents {
+                let range = l * size..(l + 1) * size;
+                own.value_mut()[range.clone()].copy_from_slice(&other.value()[range]);
+            }
+        }
+    }
+
     /// Writes whitened means and roots of some latent functions back into what is stored. `parts` may
     /// be changed.
     ///

@@ -38,10 +38,15 @@ _IN_BATCHES = (
     "svgp-v",
     "t-svgp",
     "dual",
+    "svi",
+    "augmented-svi",
+    "x-gpc",
 )
 
 # rows up to which `auto` sees all of them at once (the core decides; this is for what equal rows are)
 _FEW = 2000
+# methods whose likelihood needs local variables
+_AUGMENTED = ("cavi", "cavi-full", "svi", "augmented", "augmented-full", "augmented-svi", "aaci", "x-gpc")
 
 _PARAMETERS = """
     Parameters
@@ -522,7 +527,7 @@ class BaseGP(BaseEstimator):
             return True
         if method == "auto" and self._gaussian():
             return rows <= _FEW and self.n_inducing is None and isinstance(self.inducing, str)
-        return method in ("auto", "exact", "gpr", "svgp", "hensman", "tsvgp", "tvgp")
+        return method in ("auto", "exact", "gpr", "svgp", "hensman", "tsvgp", "tvgp", *_AUGMENTED)
 
     def _keep(self, fitted: Optional[_core.Fitted], error: Optional[BaseException]) -> None:
         """Keeps what was learnt, also if the training was interrupted, and raises what interrupted it."""

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from ..likelihoods import as_likelihood
-from ._base import Array, BaseGP, document, target_names
+from ._base import _AUGMENTED, Array, BaseGP, document, target_names
 
 C = TypeVar("C", bound="GPClassifier")
 
@@ -98,7 +98,12 @@ class GPClassifier(ClassifierMixin, BaseGP):
         self.classes_ = classes
         likelihood = self.likelihood
         if likelihood is None:
-            likelihood = "bernoulli" if len(classes) == 2 else f"softmax(classes={len(classes)})"
+            augmented = self.method.lower() in _AUGMENTED
+            if len(classes) == 2:
+                likelihood = "bernoulli(link=logit)" if augmented else "bernoulli"
+            else:
+                softmax = "logistic-softmax" if augmented else "softmax"
+                likelihood = f"{softmax}(classes={len(classes)})"
         else:
             spec = as_likelihood(likelihood)
             if "classes" in spec.get_params() and getattr(spec, "classes", None) is None:

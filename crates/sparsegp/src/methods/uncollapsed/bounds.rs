@@ -6,12 +6,13 @@
 //! | [`Hensman`] | E[log p(y ∣ f)], f ~ N(μ, s + r) | Hensman, Matthews & Ghahramani 2015 |
 //! | [`Titsias2025`] | Gaussian noise: log N(y; μ, σ²) − s/2σ² − ½ log(1 + r/σ²) | Titsias 2025, Eq. 18–19 |
 //! | [`Spherical`] | E[log p(y ∣ f)], f ~ N(μ, s + v r), less ½(v − log v − 1) per row | Titsias 2025, Eq. 22–23 |
+//! | [`Augmented`] | the bound on E[log p(y ∣ f)] that local variables leave | Galy-Fajou, Wenzel & Opper 2020 |
 //!
 //! Hensman's is the smallest of a family with a factor on r; the other two are at their best factor for
 //! each row, or have one factor v for each latent function as a parameter.
 
 use crate::error::{Error, Result};
-use crate::likelihoods::{Likelihood, Slopes, Target};
+use crate::likelihoods::{self, Likelihood, Slopes, Target};
 
 /// One row and target column: its target, and K latent functions.
 #[derive(Debug)]
@@ -56,6 +57,31 @@ pub trait Bound: Send + Sync {
         false
     }
 
+    /// Whether it needs a likelihood with local variables.
+    fn augments(&self) -> bool {
+        false
+    }
+
+    /// In how many turns q is to move, each at what the turns before left.
+    fn turns(&self, likelihood: &dyn Likelihood) -> usize {
+        let _ = likelihood;
+        1
+    }
+
+    /// The turn of a latent value of a target.
+    fn turn(&self, likelihood: &dyn Likelihood, latent: usize) -> usize {
+        let _ = (likelihood, latent);
+        0
+    }
+
+    /// Whether natural-gradient steps of any size up to 1 on all rows, in their turns, cannot lower the
+    /// bound.
+    fn never_falls(&self, likelihood: &dyn Likelihood) -> bool {
+        // with Gaussian noise it is a constant − KL(q‖q*), which falls all along the straight line to
+        // q* in the natural parameters
+        likelihood.as_gaussian().is_some()
+    }
+
     /// Refuses a likelihood that it is not for.
     ///
     /// # Errors
@@ -84,8 +110,12 @@ impl Row<'_> {
         variance: &[f64],
         out: &mut RowSlopes<'_>,
     ) -> f64 {
-        let slopes = Slopes { mean: out.a, variance: out.b, params: out.params };
-        let value = likelihood.expect(self.target, self.mu, variance, slopes);
+        self.weighted(out, |slopes| likelihood.expect(self.target, self.mu, variance, slopes))
+    }
+
+    /// What `expect` gives, times the row's weight.
+    fn weighted(&self, out: &mut RowSlopes<'_>, expect: impl FnOnce(Slopes<'_>) -> f64) -> f64 {
+        let value = expect(Slopes { mean: out.a, variance: out.b, params: out.params });
         if self.weight != 1.0 {
             let all = [&mut *out.a, &mut *out.b, &mut *out.params];
             all.into_iter().flatten().for_each(|v| *v *= self.weight);
@@ -186,6 +216,65 @@ impl Bound for Spherical {
             out.c[k] = row.v[k] * out.b[k];
             out.v[k] = row.r[k] * out.b[k];
         }
+        value
+    }
+}
+
+/// Hensman's bound with local variables that make the likelihood Gaussian, at the optimum of their q
+/// ([`crate::likelihoods::augmented`]). A step of q of size 1 on all rows is one of coordinate ascent.
+#[derive(Debug)]
+pub struct Augmented;
+
+impl Bound for Augmented {
+    fn equal_slopes(&self) -> bool {
+        true
+    }
+
+    fn never_falls(&self, likelihood: &dyn Likelihood) -> bool {
+        // at fixed local variables it is quadratic as for Gaussian noise, and their update raises it
+        likelihood.augmented().is_some()
+    }
+
+    fn augments(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, likelihood: &dyn Likelihood) -> usize {
+        likelihood.augmented().map_or(1, |augmented| augmented.turns())
+    }
+
+    fn turn(&self, likelihood: &dyn Likelihood, latent: usize) -> usize {
+        likelihood.augmented().map_or(0, |augmented| augmented.turn(latent))
+    }
+
+    fn check(&self, likelihood: &dyn Likelihood) -> Result<()> {
+        if likelihood.augmented().is_some() {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "`{}` has no local variables that would make it Gaussian{}; these have: {}",
+            likelihood.to_json(),
+            match likelihood.name() {
+                "bernoulli" | "binomial" => " (with `link=logit` it has)",
+                _ => "",
+            },
+            likelihoods::augmented::names().join(", ")
+        )))
+    }
+
+    fn row(
+        &self,
+        likelihood: &dyn Likelihood,
+        row: &Row<'_>,
+        mut out: RowSlopes<'_>,
+        variance: &mut [f64],
+    ) -> f64 {
+        variance.iter_mut().zip(row.s).zip(row.r).for_each(|((v, s), r)| *v = (s + r).max(0.0));
+        let augmented = likelihood.augmented().expect("the likelihood was checked");
+        let value =
+            row.weighted(&mut out, |slopes| augmented.expect(row.target, row.mu, variance, slopes));
+        out.c.copy_from_slice(out.b);
+        out.v.fill(0.0);
         value
     }
 }

@@ -16,7 +16,7 @@ pub mod bounds;
 pub(super) mod rows;
 mod untied;
 
-pub use bounds::{Bound, Hensman, Spherical, Titsias2025};
+pub use bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
 
 use super::{Diagnostics, Evaluation, Method};
 use crate::data::Source;
@@ -451,6 +451,32 @@ impl Step {
                 (first, second)
             })
             .collect()
+    }
+
+    /// [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) alone.
+    ///
+    /// # Errors
+    /// As for [`Step::natural`].
+    pub fn natural_turn(
+        &mut self,
+        model: &mut Model,
+        bound: &dyn Bound,
+        turn: usize,
+        rate: f64,
+    ) -> Result<()> {
+        let each = model.likelihood.latents();
+        if bound.turns(&*model.likelihood) == 1 {
+            return self.natural(model, rate);
+        }
+        let before = model.q.clone();
+        self.natural(model, rate)?;
+        if let (Some(q), Some(before)) = (&mut model.q, before) {
+            let stays = (0..q.latents())
+                .filter(|l| bound.turn(&*model.likelihood, l % each) != turn)
+                .collect::<Vec<_>>();
+            q.copy_latents(&before, &stays);
+        }
+        Ok(())
     }
 
     /// Moves the model's q by a natural-gradient step of size `rate` from what this pass saw.

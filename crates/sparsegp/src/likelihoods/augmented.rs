@@ -1,0 +1,196 @@
+//! Likelihoods that local variables make Gaussian in the latent values (Galy-Fajou 2022, chapters 3–5
+//! and 7): p(y | f) = ∫ p(y, ω | f) dω with p(y, ω | f) ∝ exp(a f − ½ λ f²), where the site (a, λ) is a
+//! function of y and ω.
+//!
+//! Inference asks an [`Augmented`] likelihood two things. For variational inference ℓ(μ, v), the
+//! bound on E[log p(y | f)] that remains when q(ω) is at its optimum, with slopes: by the envelope
+//! theorem ∂ℓ/∂μ = a − λμ and ∂ℓ/∂v = −½λ with (a, λ) at the mean of q(ω), which is how the sites
+//! are read off. For Gibbs sampling a draw of ω given f, as the site that it leaves.
+//!
+//! Most are *super-Gaussian* (ibid., chapter 5): log p(y | f) = log C + g f + log φ(h²), h² = γ(f − t)² + δ,
+//! with a completely monotone φ = ∫ e^{−rω} π_φ(ω) dω; everything follows from C, g, h and φ:
+//!
+//! ```text
+//! c² = E h² = γ((μ − t)² + v) + δ     ω̄ = −(log φ)′(c²)     ℓ = log C + gμ + log φ(c²)
+//! a = g + 2γtω                        λ = 2γω               ω | f ~ π_φ(ω | h) ∝ e^{−h²ω} π_φ(ω)
+//! ```
+
+use super::{Slopes, Target, registry};
+use crate::distributions::{Mixing, PolyaGamma, Tilted};
+use rand_distr::Distribution;
+
+/// A site: the potential a and the precision λ ≥ 0 of exp(a f − ½ λ f²).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Site {
+    /// a.
+    pub potential: f64,
+    /// λ.
+    pub precision: f64,
+}
+
+/// What local variables make Gaussian. Slices hold K numbers, one for each latent value.
+pub trait Augmented: Send + Sync {
+    /// The bound ℓ on E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), with all constants, and its
+    /// slopes. ∂ℓ/∂variance ≤ 0.
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
+
+    /// The likelihood by its C, g, h and φ, if it is super-Gaussian.
+    fn super_gaussian(&self) -> Option<&dyn SuperGaussian> {
+        None
+    }
+
+    /// In how many turns the latent values move ([`Augmented::turn`]): one unless the local variables of
+    /// some are to be renewed after others have moved.
+    fn turns(&self) -> usize {
+        1
+    }
+
+    /// The turn of a latent value.
+    fn turn(&self, latent: usize) -> usize {
+        let _ = latent;
+        0
+    }
+
+    /// Draws the local variables of a turn and writes the sites of the latent values that move in it
+    /// (other entries stay). `f` are the latent values; where `variance` is not 0 they are means, and
+    /// the local variables have the law that is optimal for q(f) = N(f, variance).
+    fn draw(
+        &self,
+        turn: usize,
+        target: Target,
+        f: &[f64],
+        variance: &[f64],
+        rng: &mut dyn rand::Rng,
+        out: &mut [Site],
+    );
+}
+
+/// The parts of log p(y | f) = log C + g f + log φ(γ(f − t)² + δ) that are not φ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Form {
+    /// log C.
+    pub log_c: f64,
+    /// g.
+    pub g: f64,
+    /// t.
+    pub centre: f64,
+    /// γ > 0.
+    pub gamma: f64,
+    /// δ ≥ 0.
+    pub floor: f64,
+}
+
+impl Form {
+    /// Of h² = (y − f)²: noise around f.
+    pub fn of_residual(log_c: f64, y: f64) -> Self {
+        Self { log_c, g: 0.0, centre: y, gamma: 1.0, floor: 0.0 }
+    }
+
+    /// Of h² = α − βf + γf² for γ > 0, as the thesis writes it.
+    pub fn of_polynomial(log_c: f64, g: f64, [alpha, beta, gamma]: [f64; 3]) -> Self {
+        let centre = 0.5 * beta / gamma;
+        Self { log_c, g, centre, gamma, floor: (alpha - gamma * centre * centre).max(0.0) }
+    }
+
+    /// E h² under f ~ N(mean, variance).
+    pub fn square(&self, mean: f64, variance: f64) -> f64 {
+        let d = mean - self.centre;
+        self.gamma * (d * d + variance) + self.floor
+    }
+
+    /// The site of a local variable.
+    pub fn site(&self, omega: f64) -> Site {
+        let precision = 2.0 * self.gamma * omega;
+        Site { potential: self.g + precision * self.centre, precision }
+    }
+}
+
+/// A density of one latent value that is super-Gaussian.
+pub trait SuperGaussian: Send + Sync {
+    /// Calls `work` with the form of p(y | ·) and its φ.
+    fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing));
+
+    /// Slopes of ℓ with respect to the parameters at fixed moments of f; `square` is c² and `omega` ω̄.
+    /// Overwrites `out`.
+    fn slopes(&self, target: Target, mean: f64, square: f64, omega: f64, out: &mut [f64]) {
+        let _ = (target, mean, square, omega, out);
+    }
+
+    /// log p(y | f) with its first and second derivative by f:
+    /// g − 2γω̄(f − t) and κ₂(2γ(f − t))² − 2γω̄ with κ₂ = (log φ)″.
+    fn log_density(&self, target: Target, f: f64) -> [f64; 3] {
+        let mut out = [0.0; 3];
+        self.with(target, &mut |form, mixing| {
+            let (d, r) = (f - form.centre, form.square(f, 0.0));
+            let omega = mixing.mean(r);
+            let slope = 2.0 * form.gamma * d;
+            out = [
+                form.log_c + form.g * f + mixing.log_phi(r),
+                if d == 0.0 { form.g } else { form.g - slope * omega },
+                if d == 0.0 {
+                    -2.0 * form.gamma * omega
+                } else {
+                    mixing.variance(r) * slope * slope - 2.0 * form.gamma * omega
+                },
+            ];
+        });
+        out
+    }
+}
+
+/// ω̄ is infinite at c = 0 for some φ; a variance of 0 beside a residual of 0 must not make NaN of it.
+const LEAST_SQUARE: f64 = 1e-24;
+
+impl<S: SuperGaussian> Augmented for S {
+    fn super_gaussian(&self) -> Option<&dyn SuperGaussian> {
+        Some(self)
+    }
+
+    fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
+        let (mean, variance) = (mean[0], variance[0]);
+        let mut value = 0.0;
+        let Slopes { mean: by_mean, variance: by_variance, params } = out;
+        self.with(target, &mut |form, mixing| {
+            let square = form.square(mean, variance).max(LEAST_SQUARE * form.gamma);
+            let omega = mixing.mean(square);
+            let precision = 2.0 * form.gamma * omega;
+            by_mean[0] = form.g - precision * (mean - form.centre);
+            by_variance[0] = -0.5 * precision;
+            self.slopes(target, mean, square, omega, params);
+            value = form.log_c + form.g * mean + mixing.log_phi(square);
+        });
+        value
+    }
+
+    fn draw(
+        &self,
+        _: usize,
+        target: Target,
+        f: &[f64],
+        variance: &[f64],
+        rng: &mut dyn rand::Rng,
+        out: &mut [Site],
+    ) {
+        self.with(target, &mut |form, mixing| {
+            let square = form.square(f[0], variance[0]).max(LEAST_SQUARE * form.gamma);
+            out[0] = form.site(omega(mixing, square.sqrt(), rng));
+        });
+    }
+}
+
+/// A draw of π_φ(ω | c), by inversion of its Laplace transform where there is no direct way.
+fn omega(mixing: &dyn Mixing, c: f64, rng: &mut dyn rand::Rng) -> f64 {
+    mixing.sample(c, rng).unwrap_or_else(|| {
+        Tilted::new(mixing, c).map_or(f64::NAN, |law| law.sample_by_inversion(rng))
+    })
+}
+
+/// A draw of PG(shape, tilt).
+pub(super) fn polya_gamma(shape: f64, tilt: f64, rng: &mut dyn rand::Rng) -> f64 {
+    PolyaGamma::new(shape, tilt).map_or(f64::NAN, |law| law.sample(rng))
+}
+
+/// Names of the likelihoods that have local variables.
+pub fn names() -> Vec<&'static str> {
+    registry::REGISTRY.iter().filter(|e| e.augmented).map(|e| e.name).collect()
+}
