@@ -4,6 +4,7 @@ use crate::data::MissingInFit;
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::linalg::Jitter;
+use sparsegp::samplers::gibbs;
 use sparsegp::variational::Tying;
 use std::path::PathBuf;
 
@@ -211,6 +212,23 @@ pub struct FitArgs {
           requires = "checkpoint", help_heading = BATCHES)]
     pub checkpoint_every: Option<f64>,
 
+    /// Chains [default: 4]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = CHAINS)]
+    pub chains: Option<usize>,
+    /// Draws of every chain [default: 500]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = CHAINS)]
+    pub draws: Option<usize>,
+    /// Sweeps of every chain that are dropped first [default: 200]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", help_heading = CHAINS)]
+    pub burn_in: Option<usize>,
+    /// Sweeps for every draw [default: 1]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = CHAINS)]
+    pub thin: Option<usize>,
+    /// The law of `gibbs-sparse`: the best q(u) of any shape, or the posterior of the model whose rows are
+    /// independent given the inducing points [default: variational]
+    #[arg(long, value_name = "LAW", help_heading = CHAINS)]
+    pub law: Option<LawChoice>,
+
     /// Write the model here
     #[arg(long, short, value_name = "MODEL", help_heading = "Output")]
     pub output: Option<PathBuf>,
@@ -225,6 +243,26 @@ pub struct FitArgs {
 }
 
 const BATCHES: &str = "Training by minibatches";
+/// Heading of the options of `gibbs`.
+const CHAINS: &str = "Chains of gibbs and gibbs-sparse";
+
+/// The law of chains with inducing points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LawChoice {
+    /// The best q(u) of variational inference, of any shape
+    Variational,
+    /// The posterior of the model whose rows are independent given the inducing points
+    Fitc,
+}
+
+impl From<LawChoice> for gibbs::Target {
+    fn from(choice: LawChoice) -> Self {
+        match choice {
+            LawChoice::Variational => gibbs::Target::Variational,
+            LawChoice::Fitc => gibbs::Target::Fitc,
+        }
+    }
+}
 
 /// What sites are tied by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -286,6 +324,19 @@ impl FitArgs {
             ("--natural-rate", self.natural_rate.is_some()),
             ("--e-steps", self.e_steps.is_some()),
             ("--m-steps", self.m_steps.is_some()),
+        ]
+        .into_iter()
+        .find_map(|(name, given)| given.then_some(name))
+    }
+
+    /// The first option of chains given.
+    pub fn chain_option(&self) -> Option<&'static str> {
+        [
+            ("--chains", self.chains.is_some()),
+            ("--draws", self.draws.is_some()),
+            ("--burn-in", self.burn_in.is_some()),
+            ("--thin", self.thin.is_some()),
+            ("--law", self.law.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

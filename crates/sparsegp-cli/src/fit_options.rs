@@ -13,6 +13,7 @@ use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods::{Likelihood, REGISTRY};
 use sparsegp::methods;
 use sparsegp::optim::{AdamOptions, LbfgsOptions};
+use sparsegp::samplers::gibbs::GibbsOptions;
 use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
 use sparsegp::variational::Tying;
 use std::path::Path;
@@ -161,6 +162,7 @@ pub fn plan(
         checkpoint: args.checkpoint.clone(),
         diagonal: args.diagonal,
         tying: args.tying.map_or(Tying::Natural, Tying::from),
+        gibbs: chains(args),
         ..FitOptions::default()
     };
     if from.is_none() {
@@ -183,6 +185,18 @@ pub fn plan(
         ));
     }
     Ok(Plan { options, notes, reason })
+}
+
+fn chains(args: &FitArgs) -> GibbsOptions {
+    let default = GibbsOptions::default();
+    GibbsOptions {
+        chains: args.chains.unwrap_or(default.chains),
+        draws: args.draws.unwrap_or(default.draws),
+        burn_in: args.burn_in.unwrap_or(default.burn_in),
+        thin: args.thin.unwrap_or(default.thin),
+        target: args.law.map_or(default.target, |law| law.into()),
+        ..default
+    }
 }
 
 /// How steps of sites alternate with the optimiser.
@@ -228,6 +242,17 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
         let all = methods::REGISTRY.iter().filter(|e| e.method.uncollapsed().is_some());
         all.map(|e| e.name).collect::<Vec<_>>().join(", ")
     };
+    let samples = methods::find(method).is_ok_and(|e| e.method.samples());
+    if let (Some(option), false) = (args.chain_option(), samples) {
+        return usage(format!(
+            "{option} is for chains, and the method is `{method}`: add --method gibbs or gibbs-sparse"
+        ));
+    }
+    if method == "gibbs" && args.law.is_some() {
+        return usage(
+            "--law is for `gibbs-sparse`: without inducing points the law is exact".into(),
+        );
+    }
     if !trains_q {
         let others = [
             ("--full-batch", args.full_batch),

@@ -154,6 +154,27 @@ impl Observer for Progress<'_> {
             Event::Inducing { count } => {
                 self.announce(&format!("choosing {count} inducing points"))
             }
+            Event::Sampling { done, total, seconds: spent } => {
+                let rate = done as f64 / spent.max(1e-9);
+                let left = total.saturating_sub(done) as f64 / rate.max(1e-9);
+                let text = format!(
+                    "sweep {done} of {total} of every chain, {} sweeps/s, ends in {}",
+                    number(rate, 3),
+                    if left < 1.0 { "under 1 s".into() } else { seconds(left) }
+                );
+                match &self.bar {
+                    Some(bar) => {
+                        bar.set_length(total as u64);
+                        bar.set_position(done as u64);
+                        bar.set_message(text);
+                    }
+                    None if self.last.elapsed() > PATIENCE || done == total => {
+                        self.last = Instant::now();
+                        self.context.note(&text);
+                    }
+                    None => {}
+                }
+            }
             Event::Iteration(point) => match &mut self.batches {
                 Some(batches) => batches.held_out = point.held_out,
                 None => self.show(point),

@@ -211,6 +211,20 @@ pub fn summary(fitted: &Fitted) -> String {
                 report.stopped
             ),
         ));
+        if let Some(mixing) = &report.mixing {
+            lines.push((
+                "chains",
+                format!(
+                    "{} of {}, {} a sweep; lag-1 autocorrelation {}, effective draws ≥ {}, split R̂ ≤ {}",
+                    mixing.chains,
+                    count(mixing.draws, "draw"),
+                    seconds(mixing.seconds_per_sweep),
+                    number(mixing.lag_one, 2),
+                    number(mixing.effective, 3),
+                    number(mixing.split_rhat, 4),
+                ),
+            ));
+        }
         let aside = report.trace.iter().filter_map(|p| p.held_out).reduce(f64::max);
         if let Some(best) = aside {
             let best = number(best + fitted.scaler.log_jacobian(), 5);

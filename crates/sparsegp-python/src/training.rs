@@ -8,6 +8,7 @@ use sparsegp::fit::{BatchOptions, FitOptions};
 use sparsegp::inducing::select::Selection;
 use sparsegp::linalg::Jitter;
 use sparsegp::optim::{AdamOptions, LbfgsOptions};
+use sparsegp::samplers::gibbs::{GibbsOptions, Target};
 use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
 use sparsegp::variational::Tying;
 use std::path::PathBuf;
@@ -46,6 +47,12 @@ pub struct Options {
     tying: Option<String>,
     e_steps: Option<usize>,
     m_steps: Option<usize>,
+    chains: Option<usize>,
+    draws: Option<usize>,
+    burn_in: Option<usize>,
+    thin: Option<usize>,
+    /// `variational` or `fitc`.
+    law: Option<String>,
 }
 
 fn invalid(text: String) -> PyErr {
@@ -165,6 +172,29 @@ impl Options {
             checkpoint: self.checkpoint.clone(),
             diagonal: self.diagonal,
             tying: self.tying()?.unwrap_or(default.tying),
+            gibbs: self.chains()?,
+        })
+    }
+
+    /// How chains run.
+    fn chains(&self) -> PyResult<GibbsOptions> {
+        let default = GibbsOptions::default();
+        let target = match self.law.as_deref() {
+            None | Some("variational") => Target::Variational,
+            Some("fitc") => Target::Fitc,
+            Some(other) => {
+                return Err(invalid(format!(
+                    "law is `{other}`; it must be `variational` or `fitc`"
+                )));
+            }
+        };
+        Ok(GibbsOptions {
+            chains: self.chains.unwrap_or(default.chains),
+            draws: self.draws.unwrap_or(default.draws),
+            burn_in: self.burn_in.unwrap_or(default.burn_in),
+            thin: self.thin.unwrap_or(default.thin),
+            seed: self.seed,
+            target,
         })
     }
 

@@ -53,10 +53,14 @@ impl<T> Sending<'_, T> {
 
 impl<T> Observer for Sending<'_, T> {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        let under_way = matches!(event, Event::Iteration(_) | Event::Batch { .. });
+        let under_way =
+            matches!(event, Event::Iteration(_) | Event::Batch { .. } | Event::Sampling { .. });
         let value = match event {
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
+            Event::Sampling { done, total, seconds } => Some(json!({
+                "event": "sampling", "sweep": done, "sweeps": total, "seconds": seconds,
+            })),
             Event::Iteration(point) => Some(json!({
                 "event": "iteration",
                 "iteration": point.iteration,

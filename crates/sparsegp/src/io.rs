@@ -10,7 +10,8 @@
 //! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
 //! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
-//! | `posterior.inputs` | N×D | training inputs, for exact inference and `tvgp` only |
+//! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
+//! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 
 use crate::atomic::write_atomically;
@@ -236,6 +237,14 @@ fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Resul
         if !noise.is_empty() {
             matrix("posterior.noise", MatRef::from_column_major_slice(noise, noise.len(), 1));
         }
+    }
+    let draws = fitted.posterior.draws();
+    if let Some(first) = draws.first() {
+        let latents = first.ncols();
+        let all = Mat::from_fn(draws.len() * latents, first.nrows(), |r, i| {
+            draws[r / latents][(i, r % latents)]
+        });
+        matrix("posterior.draws", all.as_ref());
     }
     let mut views = tensors
         .iter()
@@ -469,6 +478,36 @@ fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
     Ok(q)
 }
 
+/// The posterior from its draws.
+fn sampled(
+    model: &Model,
+    tensors: &Reader<'_>,
+    inputs: usize,
+    outputs: usize,
+) -> Result<Posterior> {
+    let all = tensors.matrix("posterior.draws")?;
+    let latents = model.latents(outputs);
+    if latents == 0 || all.nrows() == 0 || !all.nrows().is_multiple_of(latents) {
+        return Err(foreign("tensor `posterior.draws` does not fit the latent functions"));
+    }
+    let points = match model.method.is_sparse() {
+        true => None,
+        false => Some(tensors.matrix("posterior.inputs")?),
+    };
+    let columns = match &points {
+        Some(points) => points.ncols(),
+        None => model.inducing_points()?.ncols(),
+    };
+    if columns != inputs {
+        return Err(foreign("tensors of the posterior do not fit together"));
+    }
+    let draws = (0..all.nrows() / latents)
+        .map(|s| Mat::from_fn(all.ncols(), latents, |i, l| all[(s * latents + l, i)]))
+        .collect();
+    Posterior::of_draws(model, points.as_ref(), draws)
+        .map_err(|error| foreign(format!("posterior.draws: {error}")))
+}
+
 /// The posterior from its tensors; the factor is computed again with the jitter that was used.
 fn posterior(
     model: &Model,
@@ -477,6 +516,9 @@ fn posterior(
     inputs: usize,
     outputs: usize,
 ) -> Result<Posterior> {
+    if tensors.0.names().contains(&"posterior.draws") {
+        return sampled(model, tensors, inputs, outputs);
+    }
     if let Some(method) = model.method.full_sites() {
         let points = tensors.matrix("posterior.inputs")?;
         let latents = model.q.as_ref().map_or(0, |q| q.latents());

@@ -17,13 +17,17 @@ use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::io;
 use crate::linalg::Jitter;
+use crate::methods::collect;
 use crate::model::{Model, Posterior};
+use crate::samplers::gibbs::{self, GibbsOptions};
 use crate::train::{
-    Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState, train,
-    train_batches,
+    Event, Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState,
+    train, train_batches,
 };
 use crate::variational::{Tying, Variational};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
 #[derive(Clone, Debug)]
@@ -69,6 +73,8 @@ pub struct FitOptions {
     pub diagonal: bool,
     /// What stays as it is when hyperparameters move, for the methods that keep q as sites.
     pub tying: Tying,
+    /// Chains, for the methods that sample the posterior. Their seed is [`FitOptions::seed`].
+    pub gibbs: GibbsOptions,
 }
 
 /// Training by minibatches.
@@ -105,10 +111,13 @@ impl Default for FitOptions {
             checkpoint: None,
             diagonal: false,
             tying: Tying::Natural,
+            gibbs: GibbsOptions::default(),
         }
     }
 }
 
+/// Draws that are kept with a model, at most: predictions average over them.
+pub const KEPT_DRAWS: usize = 500;
 /// Rows up to which `auto` means exact inference.
 pub const AUTO_EXACT: usize = 2000;
 /// Inducing points unless a number is given.
@@ -204,8 +213,42 @@ impl Learning<'_> {
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
             outcome => outcome?,
         };
+        let (posterior, report) = match model.method.samples() && !observer.interrupted() {
+            true => self.sampled(&model, posterior, report, observer)?,
+            false => (posterior, report),
+        };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         Ok(origin.fitted(model, posterior, Some(report)))
+    }
+
+    /// The posterior by chains at the hyperparameters found.
+    fn sampled(
+        &self,
+        model: &Model,
+        posterior: Posterior,
+        mut report: TrainReport,
+        observer: &mut dyn Observer,
+    ) -> Result<(Posterior, TrainReport)> {
+        let rows = collect(&*self.dataset.source)?;
+        let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
+        let (clock, mut sweeps) = (Instant::now(), 0);
+        let draws = gibbs::sample(model, &rows, &options, &mut |done, total| {
+            sweeps = done;
+            let seconds = clock.elapsed().as_secs_f64();
+            let flow = observer.event(Event::Sampling { done, total, seconds });
+            if observer.interrupted() { ControlFlow::Break(()) } else { flow }
+        })?;
+        let seconds = clock.elapsed().as_secs_f64();
+        report.seconds += seconds;
+        let each = seconds / (sweeps * options.chains).max(1) as f64;
+        report.mixing = draws.mixing(each);
+        let kept = draws.thinned(KEPT_DRAWS);
+        if kept.is_empty() {
+            // interrupted before the first draw: what coordinate ascent knows is kept
+            return Ok((posterior, report));
+        }
+        let x = (!model.method.is_sparse()).then_some(&rows.x);
+        Ok((Posterior::of_draws(model, x, kept)?, report))
     }
 
     /// Training by minibatches, with checkpoints.
@@ -241,6 +284,12 @@ impl Learning<'_> {
 /// What a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
     let mut remarks = Vec::new();
+    if let Some(mixing) = report.mixing.as_ref().filter(|m| m.split_rhat > 1.05) {
+        remarks.push(format!(
+            "the chains have not mixed well (split R̂ up to {:.3}): more draws, or a longer burn-in",
+            mixing.split_rhat
+        ));
+    }
     if report.failures > 0 {
         remarks.push(format!(
             "{} of {} evaluations met a matrix that was not positive definite; the optimiser \

@@ -69,6 +69,11 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Whether the posterior is sampled once hyperparameters are trained ([`crate::samplers::gibbs`]).
+    fn samples(&self) -> bool {
+        false
+    }
+
     /// Whether a model of this method has a q.
     fn has_q(&self) -> bool {
         self.uncollapsed().is_some() || self.full_sites().is_some()
@@ -157,7 +162,12 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound: any likelihood, minibatches",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Hensman et al. 2013, 2015",
-        method: &Uncollapsed { name: "svgp", bound: &uncollapsed::Hensman, sites: false },
+        method: &Uncollapsed {
+            name: "svgp",
+            bound: &uncollapsed::Hensman,
+            sites: false,
+            samples: false,
+        },
     },
     Entry {
         name: "svgp2025",
@@ -165,7 +175,12 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound for Gaussian noise with one factor per row: tighter",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Titsias 2025, Eq. 18-19",
-        method: &Uncollapsed { name: "svgp2025", bound: &uncollapsed::Titsias2025, sites: false },
+        method: &Uncollapsed {
+            name: "svgp2025",
+            bound: &uncollapsed::Titsias2025,
+            sites: false,
+            samples: false,
+        },
     },
     Entry {
         name: "svgp-spherical",
@@ -177,6 +192,7 @@ pub const REGISTRY: &[Entry] = &[
             name: "svgp-spherical",
             bound: &uncollapsed::Spherical,
             sites: false,
+            samples: false,
         },
     },
     Entry {
@@ -185,7 +201,12 @@ pub const REGISTRY: &[Entry] = &[
         about: "as svgp, but q is the prior times sites: it moves with the hyperparameters",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Adam, Chang, Khan & Solin 2021",
-        method: &Uncollapsed { name: "tsvgp", bound: &uncollapsed::Hensman, sites: true },
+        method: &Uncollapsed {
+            name: "tsvgp",
+            bound: &uncollapsed::Hensman,
+            sites: true,
+            samples: false,
+        },
     },
     Entry {
         name: "tvgp",
@@ -193,7 +214,7 @@ pub const REGISTRY: &[Entry] = &[
         about: "sites of all rows, without inducing points: any likelihood, few rows",
         cost: "O(N³), memory O(N²)",
         source: "Adam, Chang, Khan & Solin 2021; Opper & Archambeau 2009",
-        method: &Tvgp { name: "tvgp", bound: &uncollapsed::Hensman },
+        method: &Tvgp { name: "tvgp", bound: &uncollapsed::Hensman, samples: false },
     },
     Entry {
         name: "cavi",
@@ -201,7 +222,12 @@ pub const REGISTRY: &[Entry] = &[
         about: "as tsvgp, with local variables that make the likelihood Gaussian: steps in closed form",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Wenzel et al. 2019; Galy-Fajou, Wenzel & Opper 2020",
-        method: &Uncollapsed { name: "cavi", bound: &uncollapsed::Augmented, sites: true },
+        method: &Uncollapsed {
+            name: "cavi",
+            bound: &uncollapsed::Augmented,
+            sites: true,
+            samples: false,
+        },
     },
     Entry {
         name: "cavi-full",
@@ -209,7 +235,28 @@ pub const REGISTRY: &[Entry] = &[
         about: "the same with sites of all rows, without inducing points: few rows",
         cost: "O(N³), memory O(N²)",
         source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 1",
-        method: &Tvgp { name: "cavi-full", bound: &uncollapsed::Augmented },
+        method: &Tvgp { name: "cavi-full", bound: &uncollapsed::Augmented, samples: false },
+    },
+    Entry {
+        name: "gibbs",
+        aliases: &["gibbs-full"],
+        about: "hyperparameters as by cavi-full, then draws from the exact posterior",
+        cost: "O(N³) a sweep, memory O(N²)",
+        source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 2; Polson, Scott & Windle 2013",
+        method: &Tvgp { name: "gibbs", bound: &uncollapsed::Augmented, samples: true },
+    },
+    Entry {
+        name: "gibbs-sparse",
+        aliases: &["variational-gibbs"],
+        about: "hyperparameters as by cavi, then draws given the inducing points",
+        cost: "O(NM²) a sweep, memory O(NM)",
+        source: "Galy-Fajou 2022, §7.5, with a law that is stated",
+        method: &Uncollapsed {
+            name: "gibbs-sparse",
+            bound: &uncollapsed::Augmented,
+            sites: true,
+            samples: true,
+        },
     },
     Entry {
         name: "svi",
@@ -217,7 +264,12 @@ pub const REGISTRY: &[Entry] = &[
         about: "the same by minibatches: natural gradients with a rate that adapts",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Wenzel et al. 2019; Ranganath et al. 2013",
-        method: &Uncollapsed { name: "svi", bound: &uncollapsed::Augmented, sites: false },
+        method: &Uncollapsed {
+            name: "svi",
+            bound: &uncollapsed::Augmented,
+            sites: false,
+            samples: false,
+        },
     },
 ];
 

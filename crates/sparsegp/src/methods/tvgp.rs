@@ -35,6 +35,8 @@ pub struct Tvgp {
     pub name: &'static str,
     /// What a row contributes.
     pub bound: &'static dyn Bound,
+    /// Whether the posterior is sampled in the end ([`crate::samplers::gibbs`]).
+    pub samples: bool,
 }
 
 impl std::fmt::Debug for Tvgp {
@@ -330,6 +332,10 @@ impl Method for Tvgp {
 
     fn full_sites(&self) -> Option<&Tvgp> {
         Some(self)
+    }
+
+    fn samples(&self) -> bool {
+        self.samples
     }
 
     fn check(&self, model: &Model) -> Result<()> {

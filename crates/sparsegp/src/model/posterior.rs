@@ -3,6 +3,7 @@
 use super::Model;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
+use crate::likelihoods::functions::log_add_exp;
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
@@ -62,6 +63,9 @@ pub struct Posterior {
     q_mu: Mat<f64>,
     /// Variances of the noise of the rows of exact inference, where they differ; else empty.
     row_noise: Vec<f64>,
+    /// Draws of the whitened variables, M×L each, where the posterior was sampled: it is the even mixture of
+    /// what is known at each. Mean and roots are their moments then.
+    draws: Vec<Mat<f64>>,
 }
 
 /// Latent functions that share covariance function and points.
@@ -204,7 +208,91 @@ impl Posterior {
 
     fn assemble(model: &Model, q_mu: Mat<f64>, processes: Vec<Process>) -> Self {
         let (mean, likelihood) = (model.mean.clone(), model.likelihood.clone());
-        Self { mean, likelihood, processes, q_mu, row_noise: Vec::new() }
+        Self { mean, likelihood, processes, q_mu, row_noise: Vec::new(), draws: Vec::new() }
+    }
+
+    /// From draws of the whitened variables of points (one set for every kernel; training inputs where there
+    /// are no inducing points). Means and variances of latent functions are those of the mixture; so are means,
+    /// variances, densities and probabilities of observations, each an average over the draws. Quantiles of
+    /// observations take the latent functions for normal.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for draws that do not fit, [`Error::NotPositiveDefinite`].
+    pub fn of_draws(model: &Model, x: Option<&Mat<f64>>, draws: Vec<Mat<f64>>) -> Result<Self> {
+        let count = draws.len() as f64;
+        let (Some(first), kernels) = (draws.first(), model.kernels.len()) else {
+            return Err(Error::Invalid("a posterior needs at least one draw".into()));
+        };
+        let latents = first.ncols();
+        let mut q_mu = Mat::zeros(first.nrows(), latents);
+        draws.iter().for_each(|z| q_mu += z);
+        q_mu *= faer::Scale(1.0 / count);
+        let mut processes = Vec::new();
+        for l in 0..latents {
+            let points = match x {
+                Some(x) => x.clone(),
+                None => model.inducing_set(l)?,
+            };
+            let m = points.nrows();
+            if m > first.nrows() || draws.iter().any(|z| z.ncols() != latents || z.nrows() < m) {
+                return Err(Error::Shape {
+                    what: "posterior.draws".into(),
+                    expected: format!("{m}×{latents}"),
+                    found: format!("{}×{}", first.nrows(), first.ncols()),
+                });
+            }
+            let kernel = model.kernels[if kernels == 1 { 0 } else { l }].clone();
+            let mut k = Mat::zeros(m, m);
+            kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+            let factor = Cholesky::new(k.as_ref(), model.jitter, "the covariance of the points")?;
+            let mut covariance = Mat::zeros(m, m);
+            let apart = Mat::from_fn(m, draws.len(), |i, s| draws[s][(i, l)] - q_mu[(i, l)]);
+            let out = covariance.as_mut();
+            gemm(out, Accum::Replace, apart.as_ref(), apart.transpose(), 1.0 / count, par_for(m));
+            // fewer draws than points leave it without full rank
+            let root = Cholesky::new(covariance.as_ref(), Jitter::Relative(1e-10), "draws")?.l;
+            let mean = q_mu.as_ref().subcols(l, 1).subrows(0, m);
+            processes.push(Process::new(l..l + 1, kernel, points, factor, vec![root], mean));
+        }
+        Ok(Self { draws, ..Self::assemble(model, q_mu, processes) })
+    }
+
+    /// Draws of the whitened variables, M×L each, where the posterior was sampled; else empty.
+    pub fn draws(&self) -> &[Mat<f64>] {
+        &self.draws
+    }
+
+    /// Means of the latent functions at every draw (B×L each) and what is left unexplained, B×L; the
+    /// moments of a posterior that was not sampled.
+    fn components(&self, x: MatRef<f64>) -> Result<(Vec<Mat<f64>>, Mat<f64>)> {
+        if self.draws.is_empty() {
+            let (mean, variance) = self.predict_f(x)?;
+            return Ok((vec![mean], variance));
+        }
+        self.check(x)?;
+        let n = x.nrows();
+        let mut prior = Mat::zeros(n, self.latents());
+        self.mean.evaluate(x, prior.as_mut());
+        let mut means = vec![prior; self.draws.len()];
+        let mut unexplained = Mat::zeros(n, self.latents());
+        for (l, p) in self.processes.iter().enumerate() {
+            let mut phi = p.covariances(x);
+            solve_lower(p.factor.l.as_ref(), phi.as_mut().transpose_mut(), Par::Seq);
+            let m = phi.ncols();
+            let z = Mat::from_fn(m, self.draws.len(), |i, s| self.draws[s][(i, l)]);
+            let mut f = Mat::zeros(n, self.draws.len());
+            gemm(f.as_mut(), Accum::Replace, phi.as_ref(), z.as_ref(), 1.0, Par::Seq);
+            for (s, mean) in means.iter_mut().enumerate() {
+                let own = column_mut(mean.as_mut(), l).iter_mut();
+                own.zip(column(f.as_ref(), s)).for_each(|(t, v)| *t += v);
+            }
+            let left = column_mut(unexplained.as_mut(), l);
+            let mut explained = vec![0.0; n];
+            add_row_dots(phi.as_ref(), phi.as_ref(), &mut explained);
+            p.kernel.diag(x, left);
+            left.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
+        }
+        Ok((means, unexplained))
     }
 
     /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.
@@ -444,13 +532,20 @@ impl Posterior {
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_y(&self, x: MatRef<f64>, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        let (mean, variance) = self.predict_f(x)?;
+        let (means, variance) = self.components(x)?;
         let mut y_mean = Mat::zeros(x.nrows(), self.outputs());
         let mut y_variance = Mat::zeros(x.nrows(), self.outputs());
-        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
-            let extra = self.extra(extra, i);
-            (y_mean[(i, p)], y_variance[(i, p)]) = self.likelihood.predict(extra, mean, variance);
-        });
+        // total variance by Welford's sums, which for one component are its moments
+        for (s, mean) in means.iter().enumerate() {
+            let share = 1.0 / (s + 1) as f64;
+            self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+                let (own, within) = self.likelihood.predict(self.extra(extra, i), mean, variance);
+                let apart = own - y_mean[(i, p)];
+                y_mean[(i, p)] += share * apart;
+                let between = (1.0 - share) * apart * apart;
+                y_variance[(i, p)] += share * (within + between - y_variance[(i, p)]);
+            });
+        }
         Ok((y_mean, y_variance))
     }
 
@@ -466,13 +561,16 @@ impl Posterior {
                 self.likelihood.name()
             )));
         };
-        let (mean, variance) = self.predict_f(x)?;
+        let (means, variance) = self.components(x)?;
+        let share = 1.0 / means.len() as f64;
         let mut all = Mat::zeros(x.nrows(), classes);
         let mut own = vec![0.0; classes];
-        self.observations(mean.as_ref(), variance.as_ref(), |i, _, mean, variance| {
-            self.likelihood.probabilities(mean, variance, &mut own);
-            own.iter().enumerate().for_each(|(c, p)| all[(i, c)] = *p);
-        });
+        for mean in &means {
+            self.observations(mean.as_ref(), variance.as_ref(), |i, _, mean, variance| {
+                self.likelihood.probabilities(mean, variance, &mut own);
+                own.iter().enumerate().for_each(|(c, p)| all[(i, c)] += share * p);
+            });
+        }
         Ok(all)
     }
 
@@ -507,15 +605,24 @@ impl Posterior {
                 found: format!("{}×{}", y.nrows(), y.ncols()),
             });
         }
-        let (mean, variance) = self.predict_f(x)?;
-        let mut density = vec![0.0; x.nrows()];
-        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
-            let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
-            if !target.y.is_nan() {
-                density[i] += self.likelihood.predict_log_density(target, mean, variance);
-            }
-        });
-        Ok(density)
+        let (means, variance) = self.components(x)?;
+        let mut density = Mat::zeros(x.nrows(), self.outputs());
+        for (s, mean) in means.iter().enumerate() {
+            self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+                let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
+                if !target.y.is_nan() {
+                    let own = self.likelihood.predict_log_density(target, mean, variance);
+                    let sum = &mut density[(i, p)];
+                    *sum = if s == 0 { own } else { log_add_exp(*sum, own) };
+                }
+            });
+        }
+        let count = (means.len() as f64).ln();
+        let observed = |i: usize, p: usize| !y[(i, p)].is_nan();
+        let each = |i: usize| -> f64 {
+            (0..self.outputs()).filter(|p| observed(i, *p)).map(|p| density[(i, p)] - count).sum()
+        };
+        Ok((0..x.nrows()).map(each).collect())
     }
 
     /// Joint samples of the latent functions: one B×L matrix per sample.

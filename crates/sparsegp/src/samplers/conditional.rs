@@ -178,6 +178,22 @@ impl Conditional {
         }
     }
 
+    /// P⁻¹, M×M, of the last sites.
+    pub fn covariance(&self, features: &Features) -> Mat<f64> {
+        let (n, m) = (features.a.nrows(), features.a.ncols());
+        if !features.is_full() {
+            return self.factor.inverse();
+        }
+        // I − Aᵀ diag(w) B⁻¹ diag(w) A
+        let mut half = Mat::zeros(n, m);
+        scale_rows(half.as_mut(), features.a.as_ref(), &self.w);
+        solve_lower(self.factor.l.as_ref(), half.as_mut(), par_for(n));
+        let mut covariance = Mat::<f64>::identity(m, m);
+        let par = par_for(m);
+        gemm(covariance.as_mut(), Accum::Add, half.transpose(), half.as_ref(), -1.0, par);
+        covariance
+    }
+
     /// Draws z and writes Aᵢᵀz into `row`.
     pub fn draw(&mut self, features: &Features, rng: &mut impl rand::Rng) {
         // both kinds of noise from one stream: first what comes first

@@ -7,6 +7,7 @@
 //! no stated law.
 
 use super::conditional::{Conditional, Features};
+use super::diagnostics;
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
@@ -15,6 +16,9 @@ use crate::linalg::{Cholesky, Mat, add_row_dots, column, solve_lower};
 use crate::model::Model;
 use crate::rng;
 use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// The law that a chain with inducing points has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -272,7 +276,7 @@ impl Chain {
 }
 
 /// What chains gave.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Draws {
     /// Latent values at the rows, one N×L matrix for every draw, chain by chain.
     pub f: Vec<Vec<Mat<f64>>>,
@@ -280,9 +284,12 @@ pub struct Draws {
     pub z: Vec<Vec<Mat<f64>>>,
 }
 
+/// Shortest time between two looks at whoever watches, in seconds.
+const LOOK: f64 = 0.1;
+
 /// Runs chains at fixed hyperparameters, in parallel; the draws depend on the seed alone, not on the number of
-/// threads. `watch` is told of every sweep (of all chains together) and may end the sampling, with the draws
-/// made so far.
+/// threads. `watch` is told now and then how many sweeps of every chain are done and of how many, and may end the
+/// sampling, with the draws made so far.
 ///
 /// # Errors
 /// As for [`Setting::new`] and [`Chain::sweep`]; [`Error::Invalid`] for no draws.
@@ -290,9 +297,8 @@ pub fn sample(
     model: &Model,
     rows: &InMemory,
     options: &GibbsOptions,
-    watch: &(dyn Fn() -> bool + Sync),
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Draws> {
-    use rayon::prelude::*;
     if options.chains == 0 || options.draws == 0 || options.thin == 0 {
         return Err(Error::Invalid(
             "Gibbs sampling needs at least one chain, one draw and one sweep for a draw".into(),
@@ -304,24 +310,121 @@ pub fn sample(
         ));
     }
     let setting = Setting::new(model, rows, options.target)?;
-    let run = |chain: usize| -> Result<(Vec<Mat<f64>>, Vec<Mat<f64>>)> {
-        let mut state = Chain::new(&setting, options.seed, chain);
-        let (mut f, mut z) = (Vec::new(), Vec::new());
-        for sweep in 0..options.burn_in + options.draws * options.thin {
-            if watch() {
-                break;
-            }
-            state.sweep(&setting)?;
-            let past = (sweep + 1).saturating_sub(options.burn_in);
-            if past > 0 && past.is_multiple_of(options.thin) {
-                f.push(state.f.clone());
-                z.push(state.z.clone());
-            }
+    let mut chains: Vec<Kept> = (0..options.chains)
+        .map(|chain| Kept {
+            chain: Chain::new(&setting, options.seed, chain),
+            f: Vec::with_capacity(options.draws),
+            z: Vec::with_capacity(options.draws),
+        })
+        .collect();
+    let total = options.burn_in + options.draws * options.thin;
+    let (mut done, mut slice) = (0, 1);
+    while done < total {
+        let clock = Instant::now();
+        let count = slice.min(total - done);
+        chains.par_iter_mut().try_for_each(|kept| kept.go(&setting, options, done, count))?;
+        done += count;
+        if clock.elapsed().as_secs_f64() < LOOK {
+            slice *= 2;
         }
-        Ok((f, z))
-    };
-    let chains: Vec<_> = (0..options.chains).into_par_iter().map(run).collect::<Result<_>>()?;
-    let (f, z) = chains.into_iter().unzip();
+        if watch(done, total).is_break() {
+            break;
+        }
+    }
+    let (f, z) = chains.into_iter().map(|kept| (kept.f, kept.z)).unzip();
     Ok(Draws { f, z })
 }
 
+/// A chain with its draws.
+struct Kept {
+    chain: Chain,
+    f: Vec<Mat<f64>>,
+    z: Vec<Mat<f64>>,
+}
+
+impl Kept {
+    fn go(
+        &mut self,
+        setting: &Setting<'_>,
+        options: &GibbsOptions,
+        done: usize,
+        count: usize,
+    ) -> Result<()> {
+        for sweep in done..done + count {
+            self.chain.sweep(setting)?;
+            let past = (sweep + 1).saturating_sub(options.burn_in);
+            if past > 0 && past.is_multiple_of(options.thin) {
+                self.f.push(self.chain.f.clone());
+                self.z.push(self.chain.z.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How well chains have mixed.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Mixing {
+    /// Chains.
+    pub chains: usize,
+    /// Draws of every chain that were kept.
+    pub draws: usize,
+    /// Wall-clock seconds over the sweeps of all chains, which run side by side.
+    pub seconds_per_sweep: f64,
+    /// Mean autocorrelation of successive draws, over latent values.
+    pub lag_one: f64,
+    /// Smallest effective sample size among latent values, of all chains together.
+    pub effective: f64,
+    /// Largest split R̂ among latent values: near 1 for chains that agree.
+    pub split_rhat: f64,
+}
+
+/// Latent values that [`Draws::mixing`] looks at, at most.
+const LOOKED_AT: usize = 200;
+
+impl Draws {
+    /// Diagnostics over at most 200 latent values, evenly spread over the rows. None for fewer than 8 draws
+    /// of a chain.
+    pub fn mixing(&self, seconds_per_sweep: f64) -> Option<Mixing> {
+        let first = self.f.first()?.first()?;
+        let draws = self.f.iter().map(Vec::len).min()?;
+        if draws < 8 {
+            return None;
+        }
+        let (n, latents) = (first.nrows(), first.ncols());
+        let step = n.div_ceil((LOOKED_AT / latents.max(1)).max(1)).max(1);
+        let places: Vec<(usize, usize)> =
+            (0..latents).flat_map(|l| (0..n).step_by(step).map(move |i| (i, l))).collect();
+        let each: Vec<[f64; 3]> = places
+            .par_iter()
+            .map(|&(i, l)| {
+                let chains: Vec<Vec<f64>> = self
+                    .f
+                    .iter()
+                    .map(|chain| chain[..draws].iter().map(|f| f[(i, l)]).collect())
+                    .collect();
+                Ok([
+                    diagnostics::lag_one(&chains),
+                    diagnostics::effective_sample_size(&chains)?,
+                    diagnostics::split_gelman_rubin(&chains)?,
+                ])
+            })
+            .collect::<Result<_>>()
+            .ok()?;
+        Some(Mixing {
+            chains: self.f.len(),
+            draws,
+            seconds_per_sweep,
+            lag_one: each.iter().map(|e| e[0]).sum::<f64>() / each.len() as f64,
+            effective: each.iter().fold(f64::INFINITY, |m, e| m.min(e[1])),
+            split_rhat: each.iter().fold(0.0, |m, e| m.max(e[2])),
+        })
+    }
+
+    /// At most so many whitened draws, evenly spread over the chains.
+    pub fn thinned(&self, most: usize) -> Vec<Mat<f64>> {
+        let all: Vec<&Mat<f64>> = self.z.iter().flatten().collect();
+        let step = all.len().div_ceil(most.max(1)).max(1);
+        all.into_iter().step_by(step).cloned().collect()
+    }
+}

@@ -1,3 +1,5 @@
-//! Markov chains: what their output tells.
+//! Samplers of posteriors, and what tells how well their chains mix.
 
+pub mod conditional;
 pub mod diagnostics;
+pub mod gibbs;

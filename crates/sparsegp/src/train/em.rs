@@ -221,5 +221,6 @@ pub(super) fn train_em(
         seconds: start.elapsed().as_secs_f64(),
         diagnostics: memory.step.diagnostics,
         trace,
+        mixing: None,
     })
 }

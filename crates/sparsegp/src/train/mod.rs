@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+use crate::samplers::gibbs::Mixing;
 use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -96,6 +97,9 @@ pub struct TrainReport {
     pub diagnostics: Diagnostics,
     /// One point per iteration.
     pub trace: Vec<TracePoint>,
+    /// How well chains mixed, where the posterior was sampled.
+    #[serde(default)]
+    pub mixing: Option<Mixing>,
 }
 
 /// What happens while a model is fitted.
@@ -113,6 +117,15 @@ pub enum Event<'a> {
     },
     /// An iteration has been made; for minibatches an epoch.
     Iteration(&'a TracePoint),
+    /// Chains have made so many sweeps.
+    Sampling {
+        /// Sweeps of every chain.
+        done: usize,
+        /// Of how many.
+        total: usize,
+        /// Seconds since the start of the sampling.
+        seconds: f64,
+    },
     /// A minibatch has been learnt from.
     Batch {
         /// Epoch, from 0.
@@ -344,5 +357,6 @@ fn ascend(
         seconds: start.elapsed().as_secs_f64(),
         diagnostics: objective.diagnostics,
         trace,
+        mixing: None,
     })
 }

@@ -293,6 +293,7 @@ impl Run<'_> {
             seconds: state.seconds,
             diagnostics: state.diagnostics,
             trace: state.trace,
+            mixing: None,
         })
     }
 

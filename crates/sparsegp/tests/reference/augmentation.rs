@@ -4,7 +4,6 @@ use crate::probe::Spy;
 use crate::support::{
     Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
 };
-use crate::tabulated::Tabulated;
 use serde_json::{Value, json};
 use sparsegp::data::{InMemory, Minibatch, Source};
 use sparsegp::engine::{Cpu, Want};
@@ -726,6 +725,5 @@ fn collapsed(
         };
         report.close(&format!("collapsed.{field}"), &values, &numbers(reference)?);
     }
-    let _ = Tabulated::indices;
     Ok(())
 }

@@ -44,6 +44,8 @@ pub struct Uncollapsed {
     pub bound: &'static dyn Bound,
     /// Whether q is kept as sites ([`variational::sites`]), else by its moments.
     pub sites: bool,
+    /// Whether the posterior is sampled in the end ([`crate::samplers::gibbs`]).
+    pub samples: bool,
 }
 
 impl std::fmt::Debug for Uncollapsed {
@@ -535,6 +537,10 @@ impl Method for Uncollapsed {
 
     fn uncollapsed(&self) -> Option<&Uncollapsed> {
         Some(self)
+    }
+
+    fn samples(&self) -> bool {
+        self.samples
     }
 
     fn check(&self, model: &Model) -> Result<()> {
