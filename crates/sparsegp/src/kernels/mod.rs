@@ -226,4 +226,6 @@ pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
 use faer::reborrow::ReborrowMut;
 
 #[cfg(test)]
+mod identities;
+#[cfg(test)]
 mod tests;

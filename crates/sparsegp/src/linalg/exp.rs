@@ -77,7 +77,7 @@ pub fn ln<const FMA: bool>(x: f64) -> f64 {
     ln_with_rest::<FMA>(x, 0.0)
 }
 
-/// log(1 + x) for x ≥ 0, relative error below 4 units in the last place.
+/// log(1 + x) for x ≥ 0, relative error below 4 units in the last place; above 10³⁰⁰ that of 10³⁰⁰.
 #[inline(always)]
 pub fn ln_1p<const FMA: bool>(x: f64) -> f64 {
     let x = if x > 1e300 { 1e300 } else { x };
