@@ -219,15 +219,15 @@ impl<C: Correlation> Radial<C> {
         params: &mut [f64],
         [row_sums, column_sums]: [&mut [f64]; 2],
     ) {
-        let count = self.shapes.len();
-        if count > 0 {
+        if !self.shapes.is_empty() {
             let shapes = tape.pop();
-            let first = 1 + self.lengthscales.len();
-            for (at, slopes) in shapes.col_iter().enumerate() {
-                let slopes = slopes.try_as_col_major().expect("columns are contiguous").as_slice();
-                let bars = column(k_bar.as_ref(), at / count);
-                let sum: f64 = bars.iter().zip(slopes).map(|(b, s)| b * s).sum();
-                params[first + at % count] += sum;
+            for j in 0..k.ncols() {
+                let bars = column(k_bar.as_ref(), j);
+                for s in 0..self.shapes.len() {
+                    let slopes = shapes.col_as_slice(j * self.shapes.len() + s);
+                    let sum: f64 = bars.iter().zip(slopes).map(|(b, s)| b * s).sum();
+                    params[1 + self.lengthscales.len() + s] += sum;
+                }
             }
             tape.recycle(shapes);
         }
