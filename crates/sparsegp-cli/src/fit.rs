@@ -28,7 +28,9 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     let scaling = match &from {
         Some(fitted) => Scaling::Given(fitted.scaler.clone()),
         None if args.no_standardise => Scaling::from(false),
-        None => Standardise::all_that(&*early).into(),
+        None => {
+            Standardise::all_that(&*early).for_kernel(args.kernel.as_deref().unwrap_or_default())
+        }
     };
     let (dataset, dropped) = opened.dataset(scaling, stream)?;
     let likelihood = likelihood(args, from.as_ref(), &dataset, &opened)?;

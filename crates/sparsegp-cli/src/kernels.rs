@@ -12,10 +12,14 @@ A specification adds (+) and multiplies (*) kernels; brackets group, and values 
   matern32 + linear                      a rough function around a trend
   rbf(active_dims=[\"age\"]) * linear      on some input columns, by name or by index from 0
   rbf(variance=2, lengthscales=[1, 0.5]) starting values, on the model's scale
+  periodic(base=matern32) * rbf + linear waves that change slowly, on a trend; the period starts from the data
+  changepoints(kernels=[linear, rbf])    one function, then another (active_dims says along which input column)
+  rbf(active_dims=[\"t\"]) * coregion(output_dim=3, active_dims=[\"site\"])
+                                         a function of t for each of the labels 0, 1, 2 in `site`
   {\"type\": \"rbf\", \"variance\": {\"value\": 2, \"frozen\": true}}
                                          JSON: values may be frozen or have a prior
 
-ϱ² is Σ ((x − x′)/lengthscale)² over the input columns of the kernel.
+ϱ² is Σ ((x − x′)/lengthscale)² over the input columns of the kernel. Columns of labels are not standardised.
 ";
 
 /// Runs the command.

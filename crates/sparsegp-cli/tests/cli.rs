@@ -16,6 +16,8 @@ mod handled;
 #[cfg(unix)]
 #[path = "cli/interrupt.rs"]
 mod interrupt;
+#[path = "cli/kernels.rs"]
+mod kernels;
 #[path = "cli/numbers.rs"]
 mod numbers;
 #[path = "cli/options.rs"]

@@ -57,7 +57,7 @@ fn scaling(options: &Options, classes: Option<&Classes>, standardise: bool) -> P
     let likelihood =
         sparsegp::fit::likelihood(spec, classes.map(Classes::count)).map_err(exception)?;
     Ok(match standardise {
-        true => Standardise::all_that(&*likelihood).into(),
+        true => Standardise::all_that(&*likelihood).for_kernel(options.kernel()),
         false => Scaling::from(false),
     })
 }
@@ -210,7 +210,7 @@ pub fn fit_table(
         let with = |classes: Option<&Classes>| -> sparsegp::Result<Scaling> {
             let own = sparsegp::fit::likelihood(options.likelihood(), classes.map(Classes::count))?;
             Ok(match columns.standardise {
-                true => Standardise::all_that(&*own).into(),
+                true => Standardise::all_that(&*own).for_kernel(options.kernel()),
                 false => Scaling::from(false),
             })
         };

@@ -22,7 +22,7 @@ pub struct Kernel {
 impl Kernel {
     fn check(&self, x: MatRef<'_, f64>) -> PyResult<()> {
         if x.ncols() == self.inputs {
-            return Ok(());
+            return self.inner.check(x).map_err(exception);
         }
         Err(exception(Error::Shape {
             what: "inputs of the kernel".into(),
@@ -38,11 +38,14 @@ impl Kernel {
         for (path, param) in self.inner.params() {
             let (own, tail) = rest.split_at(param.len());
             rest = tail;
-            let shape: &[usize] = match param.shape() {
-                Shape::Scalar => &[],
-                _ => &[own.len()],
+            let own = match param.shape() {
+                Shape::Scalar => array(py, own.to_vec(), &[])?,
+                Shape::Matrix(rows, cols) => {
+                    matrix(py, Mat::from_fn(rows, cols, |i, j| own[j * rows + i]).as_ref())?
+                }
+                _ => array(py, own.to_vec(), &[own.len()])?,
             };
-            all.set_item(path, array(py, own.to_vec(), shape)?)?;
+            all.set_item(path, own)?;
         }
         Ok(all)
     }

@@ -208,6 +208,11 @@ impl Options {
         self.batch_size
     }
 
+    /// The kernel, empty if none is given.
+    pub fn kernel(&self) -> &str {
+        self.kernel.as_deref().unwrap_or_default()
+    }
+
     /// The likelihood, if it is given.
     pub fn likelihood(&self) -> Option<&str> {
         self.likelihood.as_deref()

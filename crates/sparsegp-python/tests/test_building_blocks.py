@@ -14,12 +14,20 @@ import sparsegp
 from sparsegp import kernels, likelihoods, priors
 from sparsegp.kernels import (
     RBF,
+    ArcCosine,
+    ChangePoints,
     Constant,
+    Coregion,
+    Cosine,
+    GammaExponential,
     Linear,
     Matern12,
     Matern32,
     Matern52,
+    Periodic,
+    Polynomial,
     Product,
+    RationalQuadratic,
     Sum,
     White,
     as_kernel,
@@ -85,6 +93,10 @@ def distance(x, x2, lengthscales, dims=None):
 PROFILES = {
     RBF: lambda r: np.exp(-0.5 * r**2),
     Matern12: lambda r: np.exp(-r),
+    kernels.Exponential: lambda r: np.exp(-r / 2),
+    # with α = γ = 1, where they start
+    RationalQuadratic: lambda r: 1 / (1 + 0.5 * r**2),
+    GammaExponential: lambda r: np.exp(-r),
     Matern32: lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r),
     Matern52: lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r),
 }
@@ -134,6 +146,216 @@ def test_linear_constant_and_white_are_their_formulas():
     np.testing.assert_array_equal(White(0.3).K_diag(x), np.full(6, 0.3))
 
 
+def check_values(kernel, formula, x, x2):
+    """Values between rows, of rows with themselves and on the diagonal."""
+    np.testing.assert_allclose(kernel(x, x2), formula(x, x2), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(kernel(x), formula(x, x), rtol=1e-11, atol=1e-13)
+    np.testing.assert_array_equal(kernel(x), kernel(x).T)
+    np.testing.assert_allclose(kernel.K_diag(x), np.diag(formula(x, x)), rtol=1e-12)
+
+
+def test_kernels_with_a_shape_are_their_formulas():
+    x, x2 = rows(7, 3, 21), rows(4, 3, 22)
+    scales = [0.6, 1.4, 2.1]
+    for alpha in (0.3, 2.7, 40.0):
+        check_values(
+            RationalQuadratic(scales, 1.7, alpha),
+            lambda a, b, alpha=alpha: 1.7 * (1 + distance(a, b, scales) ** 2 / (2 * alpha)) ** -alpha,
+            x,
+            x2,
+        )
+    for gamma in (0.3, 1.2, 1.9):
+        check_values(
+            GammaExponential(scales, 1.7, gamma),
+            lambda a, b, gamma=gamma: 1.7 * np.exp(-(distance(a, b, scales) ** gamma)),
+            x,
+            x2,
+        )
+
+
+def sines(x, x2, periods, lengthscales, dims):
+    difference = x[:, None, dims] - x2[None, :, dims]
+    return np.sin(np.pi * difference / np.array(periods)) / np.array(lengthscales)
+
+
+@pytest.mark.parametrize("base", [RBF, Matern12, Matern32, Matern52, kernels.Exponential])
+def test_periodic_kernels_are_their_formulas(base):
+    x, x2 = rows(7, 3, 23), rows(4, 3, 24)
+
+    def circles(a, b):
+        s = sines(a, b, [0.7, 1.6], [0.4, 1.2], [2, 0])
+        return 1.3 * PROFILES[base](np.sqrt((s**2).sum(-1)))
+
+    def absolute(a, b):
+        s = sines(a, b, [0.7, 1.6], [0.4, 1.2], [2, 0])
+        r = np.sqrt((s**2).sum(-1)) if base is RBF else np.abs(s).sum(-1)
+        return 1.3 * PROFILES[base](r)
+
+    inner = base([0.4, 1.2], 1.3, active_dims=[2, 0])
+    check_values(Periodic(inner, [0.7, 1.6]), circles, x, x2)
+    check_values(Periodic(inner, [0.7, 1.6], form="gpflow"), absolute, x, x2)
+    one = Periodic(base(0.8, 1.3), 0.9)
+    s = sines(x, x2, 0.9, 0.8, [0, 1, 2])
+    np.testing.assert_allclose(one(x, x2), 1.3 * PROFILES[base](np.sqrt((s**2).sum(-1))), rtol=1e-11)
+    moved = x2 + [0.9, -1.8, 0.0]
+    np.testing.assert_allclose(one(x, moved), one(x, x2), rtol=1e-10)
+    with pytest.raises(ValueError, match="kernel of distances"):
+        Periodic(Linear())(x)
+    assert Periodic() == Periodic("rbf") == as_kernel("periodic") == as_kernel("periodic(base=rbf)")
+
+
+def test_cosine_and_polynomial_are_their_formulas():
+    x, x2 = rows(7, 2, 25), rows(4, 2, 26)
+
+    def wave(a, b):
+        return 1.3 * np.cos(2 * np.pi * ((a[:, None] - b[None]) / [0.8, 1.7]).sum(-1))
+
+    check_values(Cosine([0.8, 1.7], 1.3), wave, x, x2)
+    for degree in (1, 2, 3, 5):
+        check_values(
+            Polynomial(degree, [0.3, 0.8], 1.4, ard=True),
+            lambda a, b, degree=degree: (a * [0.3, 0.8] @ b.T + 1.4) ** degree,
+            x,
+            x2,
+        )
+    check_values(
+        Polynomial(variance=0.6, offset=0.7, active_dims=1),
+        lambda a, b: (0.6 * np.outer(a[:, 1], b[:, 1]) + 0.7) ** 3,
+        x,
+        x2,
+    )
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_arc_cosine_kernels_are_layers_of_random_units(order):
+    x, x2 = rows(5, 2, 27), rows(4, 2, 28)
+    kernel = ArcCosine(order, 1.3, [0.4, 1.7], 0.6, ard=True)
+
+    def formula(a, b):
+        inner = a * [0.4, 1.7] @ b.T + 0.6
+        s, t = ((v**2) @ [0.4, 1.7] + 0.6 for v in (a, b))
+        size = np.sqrt(np.outer(s, t))
+        cos = np.clip(inner / size, -1, 1)
+        angle = np.arccos(cos)
+        rest = np.pi - angle
+        j = [rest, np.sin(angle) + rest * cos, 3 * np.sin(angle) * cos + rest * (1 + 2 * cos**2)][order]
+        return 1.3 / np.pi * size**order * j
+
+    np.testing.assert_allclose(kernel(x, x2), formula(x, x2), rtol=1e-11)
+    # an arc cosine near 1 knows half of the digits, which order 0 shows
+    np.testing.assert_allclose(kernel(x), formula(x, x), rtol=1e-7 if order == 0 else 1e-11)
+    np.testing.assert_allclose(kernel.K_diag(x), np.diag(kernel(x)), rtol=1e-13)
+    # 2 E[h(w·x) h(w·x′)] over w ~ N(0, diag(w, b)), h the order-th power of a ramp (Cho & Saul, Eq. 1)
+    w = np.random.default_rng(29).normal(size=(400_000, 3)) * np.sqrt([0.4, 1.7, 0.6])
+    units = [np.heaviside(h, 0.5) * h**order for h in (np.c_[v, np.ones(len(v))] @ w.T for v in (x, x2))]
+    sampled = 1.3 * 2 * units[0] @ units[1].T / len(w)
+    spread = 1.3 * 2 * np.sqrt((units[0] ** 2) @ (units[1] ** 2).T / len(w)) / np.sqrt(len(w))
+    assert (np.abs(kernel(x, x2) - sampled) < 5 * spread).all()
+
+
+def test_change_points_hand_over():
+    x, x2 = rows(7, 2, 30), rows(4, 2, 31)
+    parts = [RBF([0.4, 1.2], 1.3), Linear(0.7), Matern32(0.9, 0.6)]
+
+    def weights(v):
+        first, second = (special.expit(s * (v[:, 1] - at)) for s, at in ((2.5, -0.6), (6.0, 0.4)))
+        return np.array([1 - first, first * (1 - second), second])
+
+    def formula(a, b):
+        return sum(np.outer(u, v) * k(a, b) for k, u, v in zip(parts, weights(a), weights(b)))
+
+    check_values(ChangePoints(parts, [-0.6, 0.4], [2.5, 6.0], active_dims=1), formula, x, x2)
+    # in whatever order the places are given
+    check_values(ChangePoints(parts, [0.4, -0.6], [6.0, 2.5], active_dims=[1]), formula, x, x2)
+
+
+def test_coregion_is_a_matrix_of_labels():
+    w, kappa = np.array([[0.4, -1.2], [0.9, 0.7], [-0.5, 0.8]]), [0.3, 1.4, 0.7]
+    b = w @ w.T + np.diag(kappa)
+    x, x2 = np.array([[0.4, 2.0], [1.2, 0.0], [0.3, 1.0], [0.9, 2.0]]), np.array([[0.3, 1.0], [0.6, 2.0]])
+    i, j = x[:, 1].astype(int), x2[:, 1].astype(int)
+    kernel = Coregion(W=w, kappa=kappa, active_dims=1)
+    assert kernel == Coregion(3, 2, W=w.tolist(), kappa=kappa, active_dims=[1]).replace(
+        output_dim=None, rank=None
+    )
+    np.testing.assert_allclose(kernel(x, x2), b[np.ix_(i, j)], rtol=1e-14)
+    np.testing.assert_allclose(kernel(x), b[np.ix_(i, i)], rtol=1e-14)
+    np.testing.assert_allclose(kernel.K_diag(x), np.diag(b)[i], rtol=1e-14)
+    both = RBF(0.7, 1.3, active_dims=[0]) * kernel
+    np.testing.assert_allclose(both(x, x2), RBF(0.7, 1.3, active_dims=[0])(x, x2) * b[np.ix_(i, j)], rtol=1e-13)
+    weights = np.random.default_rng(32).normal(size=(4, 2))
+    found = kernel.K_gradients(weights, x, x2)
+    assert found["W"].shape == (3, 2) and found["kappa"].shape == (3,)
+    expected = slopes(lambda v: np.sum(weights * kernel.with_params(W=v)(x, x2)), w)
+    np.testing.assert_allclose(found["W"], expected, rtol=1e-9, atol=1e-10)
+    expected = slopes(lambda v: np.sum(weights * kernel.with_params(kappa=v)(x, x2)), kappa)
+    np.testing.assert_allclose(found["kappa"], expected, rtol=1e-9, atol=1e-10)
+    assert not found["X"].any() and not found["X2"].any()
+    fixed = Coregion(W=Parameter(w, fixed=True), kappa=kappa, active_dims=1)
+    np.testing.assert_array_equal(fixed(x, x2), kernel(x, x2))
+    with pytest.raises(ValueError, match="3 in input column 1 is none of the labels 0, …, 2"):
+        kernel([[0.4, 3.0]])
+    with pytest.raises(ValueError, match="how many labels"):
+        Coregion(active_dims=0)(x)
+
+
+def test_estimators_find_periods_and_leave_labels_alone():
+    draw = np.random.default_rng(35)
+    t, site = draw.uniform(0, 400, 240), np.arange(240) % 2
+    y = np.where(site == 0, 1.0, -0.6) * np.sin(2 * np.pi * t / 31.0) + 0.1 * draw.normal(size=240)
+    x = np.column_stack([site, t])
+    kernel = Periodic(RBF(active_dims=[1])) * Coregion(2, active_dims=[0])
+    model = sparsegp.GPRegressor(kernel, max_iter=60).fit(x, y)
+    periodic, labels = model.kernel_.kernels
+    assert isinstance(periodic, Periodic) and isinstance(labels, Coregion)
+    scale = np.std(t)
+    assert abs(float(np.ravel(periodic.period)[0]) * scale / 31.0 - 1) < 0.01
+    # and what is learnt is a kernel for itself, on the model's scale
+    w, kappa = np.array(labels.W), np.array(labels.kappa)
+    np.testing.assert_allclose(
+        labels.replace(active_dims=None)([[0.0], [1.0]]), w @ w.T + np.diag(kappa), rtol=1e-12
+    )
+    new = np.array([[0, 500.0], [1, 500.0]])
+    wave = np.sin(2 * np.pi * 500 / 31.0)
+    np.testing.assert_allclose(model.predict(new), [wave, -0.6 * wave], atol=0.2)
+    with pytest.raises(ValueError, match="none of the labels 0, …, 1"):
+        model.predict([[2.0, 1.0]])
+
+
+def test_kernels_agree_with_scikit_learn():
+    theirs = pytest.importorskip("sklearn.gaussian_process.kernels")
+    x, x2 = rows(7, 3, 33), rows(4, 3, 34)
+    for ours, other, columns in [
+        (RationalQuadratic(0.8, 1.0, 0.6), theirs.RationalQuadratic(0.8, 0.6), 3),
+        # theirs has sin² twice for our half
+        (Periodic(RBF(0.45, 1.0), 1.3), theirs.ExpSineSquared(0.9, 1.3), 1),
+        (Polynomial(2, 1.0, 0.7**2), theirs.DotProduct(0.7) ** 2, 3),
+        (GammaExponential([0.7, 1.2, 0.4], 1.0, 1.0), theirs.Matern([0.7, 1.2, 0.4], nu=0.5), 3),
+    ]:
+        a, b = x[:, :columns], x2[:, :columns]
+        np.testing.assert_allclose(ours(a, b), other(a, b), rtol=1e-12)
+        np.testing.assert_allclose(ours(a), other(a), rtol=1e-12)
+
+
+def test_parts_of_kernels_are_parameters():
+    kernel = ChangePoints([Periodic("matern32(lengthscales=0.4)", 0.7), "linear"], [0.3], active_dims=0)
+    params = kernel.get_params()
+    assert (
+        params["k1__base__lengthscales"] == 0.4
+        and params["k1__period"] == 0.7
+        and params["locations"] == (0.3,)
+    )
+    other = kernel.with_params(k1__base__lengthscales=0.9, k1__period=1.4, k2__variance=2.0, steepness=5.0)
+    assert other == as_kernel(
+        "changepoints(kernels=[periodic(base=matern32(lengthscales=0.9), period=1.4), linear(variance=2.0)], "
+        "locations=[0.3], steepness=5.0, active_dims=[0])"
+    )
+    assert kernel.with_params(k1=Linear()).kernels[0] == Linear()
+    assert Periodic().with_params(base="matern12", base__variance=0.4) == Periodic(Matern12(variance=0.4))
+    with pytest.raises(ValueError, match="no argument 'lengthscales'"):
+        Periodic().with_params(lengthscales=0.4)
+
+
 def test_sums_and_products_are_sums_and_products():
     x, x2 = rows(6, 2, 7), rows(4, 2, 8)
     a, b, c = RBF([0.5, 1.4], 1.3), Linear(0.4, active_dims=[1]), Matern32(0.9, 0.8)
@@ -168,6 +390,23 @@ GRADIENT_KERNELS = {
     "one linear": Linear(0.3),
     "constant": Constant(0.6),
     "white": White(0.6),
+    "exponential": kernels.Exponential([0.7, 1.9], 0.4),
+    "rational quadratic": RationalQuadratic([0.7, 1.9], 1.3, 0.6),
+    "gamma exponential": GammaExponential(0.8, 1.3, 1.6),
+    "periodic": Periodic(Matern52([0.7, 1.9], 1.3), [2.4, 3.1]),
+    "one period": Periodic(RationalQuadratic(0.9, 1.3, 0.6, active_dims=[1]), 2.8),
+    "gpflow's periodic": Periodic(Matern52([0.7, 1.9], 1.3), 2.4, form="gpflow"),
+    "cosine": Cosine([1.7, 2.9], 0.6),
+    "polynomial": Polynomial(2, [0.3, 0.8], 1.4, ard=True),
+    "arc-cosine 0": ArcCosine(0, 1.3, 0.6, 0.4),
+    "arc-cosine 1": ArcCosine(1, 1.3, [0.6, 1.2], 0.4, ard=True),
+    "arc-cosine 2": ArcCosine(2, 0.3, 0.6, 0.4, active_dims=[0]),
+    "change points": ChangePoints(
+        [RBF(0.8, 1.3), Periodic(Matern32(0.7, 0.4), 1.4), Linear(0.3)],
+        [0.4, -0.3],
+        [3.0, 1.8],
+        active_dims=[1],
+    ),
     "nested": RBF([0.7, 1.9], 1.3) * (Linear(0.4) + Constant(0.3)) + White(0.2) + Matern52(1.1, 0.5),
 }
 
@@ -175,7 +414,8 @@ GRADIENT_KERNELS = {
 def name_of(path):
     """The name in `with_params` of a parameter's path."""
     *parts, last = path.split(".")
-    return "__".join([f"k{int(part[len('kernels[') : -1]) + 1}" for part in parts] + [last])
+    heads = [f"k{int(p[len('kernels[') : -1]) + 1}" if p.startswith("kernels[") else p for p in parts]
+    return "__".join([*heads, last])
 
 
 @pytest.mark.parametrize("name", GRADIENT_KERNELS)
@@ -224,13 +464,21 @@ def plain(value):
 
 def values_by_path(kernel, prefix=""):
     """Hyperparameters as arrays, by the paths that they should have."""
-    if isinstance(kernel, (Sum, Product)):
-        found = {}
-        for i, part in enumerate(kernel.kernels):
-            found.update(values_by_path(part, f"{prefix}kernels[{i}]."))
-        return found
-    names = [n for n in ("variance", "lengthscales") if hasattr(kernel, n)]
-    return {prefix + n: np.array(getattr(kernel, n), dtype=float) for n in names}
+    found = {}
+    for i, part in enumerate(getattr(kernel, "kernels", ())):
+        found.update(values_by_path(part, f"{prefix}kernels[{i}]."))
+    if isinstance(kernel, Periodic):
+        found.update(values_by_path(kernel.base, f"{prefix}base."))
+    names = set(kernel.get_params(deep=False)) - {
+        "kernels",
+        "base",
+        "form",
+        "active_dims",
+        "ard",
+        "degree",
+        "order",
+    }
+    return {**found, **{prefix + n: np.array(getattr(kernel, n), dtype=float) for n in names}}
 
 
 def test_coincident_points_have_finite_gradients():
@@ -323,6 +571,20 @@ KERNEL_EXAMPLES = {
     "matern12": Matern12(0.4, 1.3, ard=True),
     "matern32": Matern32([0.4, 2.5], Parameter(prior=priors.InverseGamma(2.5, 0.7))),
     "matern52": Matern52(np.array([0.4, 2.5]), np.float64(1.3), active_dims=("age", "height")),
+    "exponential": kernels.Exponential(0.4, 1.3, active_dims=1),
+    "gamma_exponential": GammaExponential([0.4, 2.5], 1.3, Parameter(1.4, fixed=True)),
+    "rational_quadratic": RationalQuadratic(0.4, 1.3, Parameter(0.6, prior=priors.HalfNormal(1.7))),
+    "periodic": Periodic(Matern32(SHAPED, 1.3), Parameter([0.7, 1.4], fixed=True), form="gpflow"),
+    "cosine": Cosine(np.array([0.4, 2.5]), 1.3, active_dims=["age", "height"]),
+    "polynomial": Polynomial(2, 0.4, Parameter(0.7, fixed=True)),
+    "arccosine": ArcCosine(1, 0.4, [0.3, 1.2], 0.7, ard=True),
+    "coregion": Coregion(W=Parameter([[0.4, 1.3], [0.2, -0.7]], fixed=True), kappa=[0.3, 0.9], active_dims=1),
+    "changepoints": ChangePoints(
+        [RBF(0.4, 1.3), Periodic("matern12", 0.7) * Constant()],
+        Parameter([0.4], prior=priors.Normal(0.3, 0.8)),
+        3.0,
+        active_dims="age",
+    ),
     "linear": Linear(Parameter(0.4, prior=priors.Normal(0.3, 0.8)), ard=True),
     "constant": Constant(0.7),
     "white": White(Parameter(0.7, prior=priors.HalfNormal(0.8), fixed=True)),
@@ -349,7 +611,12 @@ LIKELIHOOD_EXAMPLES = {
     "robust-max": RobustMax(4, epsilon=Parameter(0.02, fixed=True)),
     "logistic-softmax": LogisticSoftmax(3),
 }
-EXAMPLES = {**KERNEL_EXAMPLES, **LIKELIHOOD_EXAMPLES}
+# a kernel and a likelihood may have the same name
+EXAMPLES = {
+    f"{what} {name}": example
+    for what, examples in (("kernel", KERNEL_EXAMPLES), ("likelihood", LIKELIHOOD_EXAMPLES))
+    for name, example in examples.items()
+}
 
 
 @pytest.mark.parametrize(
@@ -381,6 +648,8 @@ def test_every_name_and_alias_is_read(what):
         "softmax": "classes=4",
         "robust-max": "classes=4",
         "logistic-softmax": "classes=4",
+        "coregion": "output_dim=3, active_dims=[1]",
+        "changepoints": "kernels=[rbf, linear], active_dims=[1]",
     }
     for entry in sparsegp.registry()[what]:
         if entry["name"] in ("sum", "product"):
@@ -396,7 +665,8 @@ def test_every_name_and_alias_is_read(what):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_specifications_survive_every_way_of_copying(name):
     example = EXAMPLES[name]
-    read = as_kernel if name in KERNEL_EXAMPLES else as_likelihood
+    kernel = name.startswith("kernel")
+    read, module = (as_kernel, kernels) if kernel else (as_likelihood, likelihoods)
     again = read(example.to_json())
     assert again == example and type(again) is type(example)
     assert again.to_dict() == example.to_dict()
@@ -410,10 +680,10 @@ def test_specifications_survive_every_way_of_copying(name):
     ):
         assert other == example and type(other) is type(example)
         assert hash(other) == hash(example)
-    names = {**vars(kernels), **vars(likelihoods), **{n: getattr(priors, n) for n in ("Parameter",)}}
+    names = {**vars(module), "Parameter": Parameter}
     names.update({n: getattr(priors, n) for n in ("HalfNormal", "InverseGamma", "Normal")}, array=np.array)
     assert eval(repr(example), names) == example
-    assert example != EXAMPLES["rbf" if name != "rbf" else "linear"]
+    assert example != EXAMPLES["kernel rbf" if name != "kernel rbf" else "kernel linear"]
     assert example != name and example != example.to_dict()
     assert read(example) is example
 

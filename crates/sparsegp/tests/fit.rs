@@ -4,6 +4,8 @@
 mod choices;
 #[path = "fit/inducing.rs"]
 mod inducing;
+#[path = "fit/kernels.rs"]
+mod kernels;
 #[path = "fit/noiseless.rs"]
 mod noiseless;
 #[path = "fit/odd.rs"]

@@ -107,8 +107,10 @@ pub fn reliability(path: &Path, fitted: &Fitted, which: &str, of: &ClassScores) 
 /// Draws a model into a file; `judged` are its scores on the test rows, or on the training rows where
 /// there are none.
 pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<()> {
+    // between labels there is nothing to draw
+    let labels = fitted.model.kernels.iter().any(|kernel| !kernel.labels().is_empty());
     let inputs = fitted.input_names.len();
-    if let (Score::Classes(of), false) = (&judged.overall, inputs == 2) {
+    if let (Score::Classes(of), false) = (&judged.overall, inputs == 2 && !labels) {
         let which = if opened.test.is_some() { "test rows" } else { "training rows" };
         return reliability(path, fitted, which, of);
     }
@@ -116,12 +118,13 @@ pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -
     let test = opened.test.as_ref().map(|rows| sample(fitted, rows)).transpose()?;
     // without a default there is nothing to draw a curve for
     let needs = fitted.model.likelihood.extra().is_some_and(|extra| extra.default.is_none());
+    let rows_only = needs || labels;
     write(path, fitted.target_names.len(), |p, panel| match (inputs, &test) {
-        (1, _) if !needs => match Kind::of(fitted) {
+        (1, _) if !rows_only => match Kind::of(fitted) {
             Kind::Counts => curve::counts(panel, fitted, p, &train, test.as_ref()),
             _ => curve::panel(panel, fitted, p, &train, test.as_ref()),
         },
-        (2, _) if !needs => map(panel, fitted, p, &train),
+        (2, _) if !rows_only => map(panel, fitted, p, &train),
         (_, Some(test)) => scatter::panel(panel, fitted, p, test, "test rows"),
         (_, None) => scatter::panel(panel, fitted, p, &train, "training rows"),
     })

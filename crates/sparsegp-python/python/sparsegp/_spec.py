@@ -69,10 +69,8 @@ class Spec:
         """The specification as model files and the command line write it."""
         entries: dict[str, Any] = {"type": self._type}
         for name, value in self.get_params(deep=False).items():
-            if isinstance(value, Parameter):
-                entries[name] = value.to_dict()
-            elif value is not None:
-                entries[name] = plain(value)
+            if value is not None:
+                entries[name] = _entry(value)
         return entries
 
     def to_json(self) -> str:
@@ -95,6 +93,14 @@ class Spec:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _make, (type(self), self.get_params(deep=False))
+
+
+def _entry(value: Any) -> Any:
+    if isinstance(value, (Parameter, Spec)):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_entry(v) for v in value]
+    return plain(value)
 
 
 def _frozen(value: Any) -> Any:

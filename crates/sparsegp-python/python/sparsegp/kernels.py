@@ -23,14 +23,23 @@ from ._spec import Spec
 from .priors import Parameter
 
 __all__ = [
+    "ArcCosine",
+    "ChangePoints",
     "Constant",
+    "Coregion",
+    "Cosine",
+    "Exponential",
+    "GammaExponential",
     "Kernel",
     "Linear",
     "Matern12",
     "Matern32",
     "Matern52",
+    "Periodic",
+    "Polynomial",
     "Product",
     "RBF",
+    "RationalQuadratic",
     "SquaredExponential",
     "Sum",
     "White",
@@ -40,6 +49,7 @@ __all__ = [
 Array = NDArray[np.float64]
 Value = Union[None, float, Sequence[float], Parameter]
 Scalar = Union[None, float, Parameter]
+Matrix = Union[None, float, Sequence[Sequence[float]], Array, Parameter]
 Dims = Union[None, int, str, Sequence[Union[int, str]]]
 
 
@@ -198,6 +208,138 @@ class Matern52(_Radial):
     _type = "matern52"
 
 
+class Exponential(_Radial):
+    """Exponential: σ² exp(−r/2), as in GPflow: :class:`Matern12` with twice the lengthscale."""
+
+    _type = "exponential"
+
+
+class RationalQuadratic(_Radial):
+    """Rational quadratic: σ² (1 + r²/2α)^−α. Smooth functions on many scales at once.
+
+    Parameters
+    ----------
+    lengthscales : float, sequence of float or Parameter, optional
+        One for all input columns or one for each; by default one for each, from the data.
+    variance : float or Parameter, optional
+        By default from the data.
+    alpha : float or Parameter, optional
+        How alike the scales are: with a large one the kernel is :class:`RBF`. By default 1.
+    active_dims : sequence of int or str, optional
+        The input columns that the kernel sees, by index or name; by default all.
+    ard : bool, optional
+        Whether each input column has a lengthscale of its own.
+    """
+
+    _type = "rational_quadratic"
+    alpha: Scalar
+
+    def __init__(
+        self,
+        lengthscales: Value = None,
+        variance: Scalar = None,
+        alpha: Scalar = None,
+        *,
+        active_dims: Dims = None,
+        ard: Optional[bool] = None,
+    ) -> None:
+        super().__init__(lengthscales, variance, active_dims=active_dims, ard=ard)
+        Spec.__init__(self, alpha=alpha)
+
+
+class GammaExponential(_Radial):
+    """γ-exponential: σ² exp(−r^γ), 0 < γ < 2. The smoother the larger γ; γ = 1 is :class:`Matern12`.
+
+    Parameters
+    ----------
+    lengthscales : float, sequence of float or Parameter, optional
+        One for all input columns or one for each; by default one for each, from the data.
+    variance : float or Parameter, optional
+        By default from the data.
+    gamma : float or Parameter, optional
+        By default 1.
+    active_dims : sequence of int or str, optional
+        The input columns that the kernel sees, by index or name; by default all.
+    ard : bool, optional
+        Whether each input column has a lengthscale of its own.
+    """
+
+    _type = "gamma_exponential"
+    gamma: Scalar
+
+    def __init__(
+        self,
+        lengthscales: Value = None,
+        variance: Scalar = None,
+        gamma: Scalar = None,
+        *,
+        active_dims: Dims = None,
+        ard: Optional[bool] = None,
+    ) -> None:
+        super().__init__(lengthscales, variance, active_dims=active_dims, ard=ard)
+        Spec.__init__(self, gamma=gamma)
+
+
+class Periodic(Kernel):
+    """Functions that repeat: the base's σ²κ(r) with r² = Σ_d sin²(π (x_d − x′_d)/p_d)/ℓ_d².
+
+    scikit-learn's ``ExpSineSquared`` is the base :class:`RBF` with half of its ``length_scale``.
+
+    Parameters
+    ----------
+    base : Kernel or str, optional
+        A kernel of distances; its lengthscales are those of the sines, and its active columns those that
+        repeat. By default :class:`RBF`.
+    period : float, sequence of float or Parameter, optional
+        One for all active columns or one for each; by default one for each, from the strongest wave in the
+        data.
+    form : {"circles", "gpflow"}, optional
+        ``"gpflow"`` has r = Σ_d |sin(π (x_d − x′_d)/p_d)|/ℓ_d where the base is not :class:`RBF`, as GPflow. With
+        more than one column that is not positive definite in general: use it only to compare.
+    """
+
+    _type = "periodic"
+    base: Kernel
+    period: Value
+    form: Optional[str]
+
+    def __init__(
+        self, base: Union[None, Kernel, str] = None, period: Value = None, *, form: Optional[str] = None
+    ) -> None:
+        super().__init__(base=RBF() if base is None else as_kernel(base), period=period, form=form)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        params = super().get_params(deep=False)
+        if deep:
+            params.update({f"base__{name}": value for name, value in self.base.get_params().items()})
+        return params
+
+    def with_params(self, **changes: Any) -> Kernel:
+        nested = {name[len("base__") :]: v for name, v in changes.items() if name.startswith("base__")}
+        own = {name: v for name, v in changes.items() if not name.startswith("base__")}
+        if nested:
+            own["base"] = as_kernel(own.get("base", self.base)).with_params(**nested)
+        return super().with_params(**own)
+
+
+class Cosine(_Radial):
+    """One wave of any phase: σ² cos(2π Σ_d (x_d − x′_d)/ℓ_d). Its lengthscales are wavelengths.
+
+    Parameters
+    ----------
+    lengthscales : float, sequence of float or Parameter, optional
+        One for all input columns or one for each; by default one for each, from the data.
+    variance : float or Parameter, optional
+        By default from the data.
+    active_dims : sequence of int or str, optional
+        The input columns that the kernel sees, by index or name; by default all.
+    ard : bool, optional
+        Whether each input column has a lengthscale of its own.
+    """
+
+    _type = "cosine"
+
+
 class Linear(Kernel):
     """Linear functions: Σ_d σ_d² x_d x′_d.
 
@@ -218,6 +360,129 @@ class Linear(Kernel):
 
     def __init__(self, variance: Value = None, *, active_dims: Dims = None, ard: Optional[bool] = None) -> None:
         super().__init__(variance=variance, active_dims=_dims(active_dims), ard=ard)
+
+
+class Polynomial(Kernel):
+    """Polynomials: (Σ_d σ_d² x_d x′_d + offset)^degree.
+
+    Parameters
+    ----------
+    degree : int, optional
+        By default 3.
+    variance : float, sequence of float or Parameter, optional
+        One for all input columns or one for each (with ``ard``).
+    offset : float or Parameter, optional
+        By default from the data.
+    active_dims : sequence of int or str, optional
+        The input columns that the kernel sees; by default all.
+    ard : bool, optional
+        Whether each input column has a variance of its own.
+    """
+
+    _type = "polynomial"
+    degree: Optional[int]
+    variance: Value
+    offset: Scalar
+    active_dims: Dims
+    ard: Optional[bool]
+
+    def __init__(
+        self,
+        degree: Optional[int] = None,
+        variance: Value = None,
+        offset: Scalar = None,
+        *,
+        active_dims: Dims = None,
+        ard: Optional[bool] = None,
+    ) -> None:
+        super().__init__(
+            degree=degree, variance=variance, offset=offset, active_dims=_dims(active_dims), ard=ard
+        )
+
+
+class ArcCosine(Kernel):
+    """A layer of infinitely many steps (order 0), ramps (1) or squared ramps (2): σ² π⁻¹ (s s′)^{n/2} J_n(θ), where
+    θ is the angle of x and x′ in ⟨x, x′⟩ = Σ_d w_d x_d x′_d + b, and s = ⟨x, x⟩.
+
+    Parameters
+    ----------
+    order : {0, 1, 2}, optional
+        By default 0.
+    variance : float or Parameter, optional
+        σ², by default from the data.
+    weight_variances : float, sequence of float or Parameter, optional
+        w, one for all input columns or one for each (with ``ard``).
+    bias_variance : float or Parameter, optional
+        b.
+    active_dims : sequence of int or str, optional
+        The input columns that the kernel sees; by default all.
+    ard : bool, optional
+        Whether each input column has a variance of its own.
+    """
+
+    _type = "arccosine"
+    order: Optional[int]
+    variance: Scalar
+    weight_variances: Value
+    bias_variance: Scalar
+    active_dims: Dims
+    ard: Optional[bool]
+
+    def __init__(
+        self,
+        order: Optional[int] = None,
+        variance: Scalar = None,
+        weight_variances: Value = None,
+        bias_variance: Scalar = None,
+        *,
+        active_dims: Dims = None,
+        ard: Optional[bool] = None,
+    ) -> None:
+        super().__init__(
+            order=order,
+            variance=variance,
+            weight_variances=weight_variances,
+            bias_variance=bias_variance,
+            active_dims=_dims(active_dims),
+            ard=ard,
+        )
+
+
+class Coregion(Kernel):
+    """Covariances (W Wᵀ + diag κ)[i, j] of a column of labels 0, …, ``output_dim`` − 1: which output, site or
+    category a row belongs to. Estimators leave that column as it is.
+
+    Parameters
+    ----------
+    output_dim : int, optional
+        How many labels there are; needed unless ``W`` or a list ``kappa`` says it.
+    rank : int, optional
+        Columns of ``W``, by default 1.
+    W : sequence of sequence of float, or Parameter, optional
+        One row for each label.
+    kappa : float, sequence of float or Parameter, optional
+        What is each label's own.
+    active_dims : int or str, optional
+        The column of labels; needed where there are others.
+    """
+
+    _type = "coregion"
+    output_dim: Optional[int]
+    rank: Optional[int]
+    W: Matrix
+    kappa: Value
+    active_dims: Dims
+
+    def __init__(
+        self,
+        output_dim: Optional[int] = None,
+        rank: Optional[int] = None,
+        *,
+        W: Matrix = None,
+        kappa: Value = None,
+        active_dims: Dims = None,
+    ) -> None:
+        super().__init__(output_dim=output_dim, rank=rank, W=W, kappa=kappa, active_dims=_dims(active_dims))
 
 
 class Constant(Kernel):
@@ -255,7 +520,7 @@ class _Composite(Kernel):
         super().__init__(kernels=tuple(kernels))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params: dict[str, Any] = {"kernels": self.kernels}
+        params = super().get_params(deep=False)
         if deep:
             for i, kernel in enumerate(self.kernels, 1):
                 params[f"k{i}"] = kernel
@@ -265,6 +530,7 @@ class _Composite(Kernel):
 
     def with_params(self, **changes: Any) -> Kernel:
         kernels = list(changes.pop("kernels", self.kernels))
+        own = {name: changes.pop(name) for name in self._names() if name in changes}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
             head, _, rest = name.partition("__")
@@ -274,37 +540,93 @@ class _Composite(Kernel):
                 nested.setdefault(head, {})[rest] = value
             else:
                 kernels[int(head[1:]) - 1] = as_kernel(value)
-        for head, own in nested.items():
+        for head, inner in nested.items():
             at = int(head[1:]) - 1
-            kernels[at] = kernels[at].with_params(**own)
-        return type(self)(tuple(kernels))
+            kernels[at] = kernels[at].with_params(**inner)
+        return self.replace(kernels=tuple(kernels), **own)
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"type": self._type, "kernels": [kernel.to_dict() for kernel in self.kernels]}
+
+class _Operation(_Composite):
+    """Kernels with a sign between them."""
 
     def __repr__(self) -> str:
         parts = [f"({k!r})" if type(k) is Sum else repr(k) for k in self.kernels]
         return (" + " if self._type == "sum" else " * ").join(parts)
 
 
-class Sum(_Composite):
+class Sum(_Operation):
     """The sum of kernels: independent functions added up."""
 
     _type = "sum"
 
 
-class Product(_Composite):
+class Product(_Operation):
     """The product of kernels."""
 
     _type = "product"
 
 
+class ChangePoints(_Composite):
+    """Kernels that take over from one another along one input column: Σ_c w_c(x) k_c(x, x′) w_c(x′), where w_c rises at
+    one location and falls at the next as a sigmoid of this steepness.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel or str
+        At least two; in :meth:`with_params` (and scikit-learn's ``set_params``) ``k1``, ``k2``, ….
+    locations : sequence of float or Parameter, optional
+        One less than kernels; by default from the data.
+    steepness : float, sequence of float or Parameter, optional
+        One for all locations or one for each; by default from the data.
+    active_dims : int or str, optional
+        The column along which they change; needed where there are others.
+    """
+
+    _type = "changepoints"
+    locations: Value
+    steepness: Value
+    active_dims: Dims
+
+    def __init__(
+        self,
+        kernels: Sequence[Union[Kernel, str]],
+        locations: Value = None,
+        steepness: Value = None,
+        *,
+        active_dims: Dims = None,
+    ) -> None:
+        super().__init__([as_kernel(kernel) for kernel in kernels])
+        Spec.__init__(self, locations=locations, steepness=steepness, active_dims=_dims(active_dims))
+
+
 _CLASSES: dict[str, type[Kernel]] = {
-    c._type: c for c in (RBF, Matern12, Matern32, Matern52, Linear, Constant, White, Sum, Product)
+    c._type: c
+    for c in (
+        RBF,
+        Matern12,
+        Matern32,
+        Matern52,
+        Exponential,
+        GammaExponential,
+        RationalQuadratic,
+        Periodic,
+        Cosine,
+        Linear,
+        Polynomial,
+        ArcCosine,
+        Constant,
+        White,
+        Coregion,
+        ChangePoints,
+        Sum,
+        Product,
+    )
 }
 
 
-def _of(entries: dict[str, Any]) -> Kernel:
+def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
+    if isinstance(entries, str):
+        return as_kernel(entries)
     entries = dict(entries)
     kind = str(entries.pop("type")).lower()
     for entry in json.loads(_core.registry())["kernels"]:
@@ -315,6 +637,8 @@ def _of(entries: dict[str, Any]) -> Kernel:
         raise ValueError(f"the kernel `{kind}` has no class here")
     if "kernels" in entries:
         entries["kernels"] = tuple(_of(part) for part in entries["kernels"])
+    if "base" in entries:
+        entries["base"] = _of(entries["base"])
     cls = _CLASSES[kind]
     unknown = sorted(set(entries) - set(cls._names()))
     if unknown:
@@ -322,7 +646,7 @@ def _of(entries: dict[str, Any]) -> Kernel:
             f"kernel `{kind}`: unknown entry {', '.join(f'`{name}`' for name in unknown)}; "
             f"known: {', '.join(cls._names())}"
         )
-    parts = {k: Parameter.of(v) if k != "kernels" else v for k, v in entries.items()}
+    parts = {k: Parameter.of(v) if k not in ("kernels", "base") else v for k, v in entries.items()}
     return cls(**parts)
 
 

@@ -82,13 +82,13 @@ class Parameter:
 
     __slots__ = ("value", "prior", "fixed")
 
-    value: Union[None, float, Sequence[float]]
+    value: Union[None, float, Sequence[float], Sequence[Sequence[float]]]
     prior: Optional[Prior]
     fixed: bool
 
     def __init__(
         self,
-        value: Union[None, float, Sequence[float]] = None,
+        value: Union[None, float, Sequence[float], Sequence[Sequence[float]]] = None,
         *,
         prior: Optional[Prior] = None,
         fixed: bool = False,
@@ -96,7 +96,8 @@ class Parameter:
         if value is None and fixed:
             raise ValueError("a fixed parameter needs a value")
         if isinstance(value, (list, np.ndarray)):
-            value = tuple(np.asarray(value, dtype=float).ravel().tolist())
+            array = np.asarray(value, dtype=float)
+            value = _tuples(array.tolist() if array.ndim == 2 else array.ravel().tolist())
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "prior", prior)
         object.__setattr__(self, "fixed", fixed)
@@ -122,12 +123,12 @@ class Parameter:
     def of(cls, entry: Any) -> Any:
         """What :meth:`to_dict` gave; anything else as it is."""
         if not isinstance(entry, dict):
-            return tuple(entry) if isinstance(entry, list) else entry
+            return _tuples(entry)
         prior = dict(entry.get("prior") or {})
         kind = prior.pop("type", None)
         value = entry.get("value")
         return cls(
-            tuple(value) if isinstance(value, list) else value,
+            _tuples(value),
             prior=_PRIORS[kind.lower()](**prior) if kind else None,
             fixed=bool(entry.get("frozen", False)),
         )
@@ -148,6 +149,10 @@ class Parameter:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _parameter, (self.value, self.prior, self.fixed)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
 def _parameter(value: Any, prior: Optional[Prior], fixed: bool) -> Parameter:

@@ -46,6 +46,16 @@ impl Scaler {
         self
     }
 
+    /// This scaler, with some inputs left as they are.
+    #[must_use]
+    pub fn without_columns(mut self, columns: &[usize]) -> Self {
+        for &column in columns {
+            self.x_mean[column] = 0.0;
+            self.x_scale[column] = 1.0;
+        }
+        self
+    }
+
     /// From the statistics of these rows.
     pub fn fit(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Self {
         let mut statistics = Statistics::new(x.ncols(), y.ncols());

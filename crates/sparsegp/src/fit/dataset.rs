@@ -4,6 +4,7 @@ use crate::data::{
     Classes, InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
+use crate::kernels::{self, Inputs};
 use crate::likelihoods::Likelihood;
 use crate::linalg::Mat;
 
@@ -23,6 +24,12 @@ impl Standardise {
     pub fn all_that(likelihood: &dyn Likelihood) -> Self {
         Self { inputs: true, targets: likelihood.standardises() }
     }
+
+    /// The same for kernels of this specification (one, or several separated by `;`): input columns that
+    /// they read as labels ([`crate::kernels::Kernel::labels`]) stay as they are.
+    pub fn for_kernel(self, specification: &str) -> Scaling {
+        Scaling::For(self, specification.to_owned())
+    }
 }
 
 /// How the columns of a data set are scaled.
@@ -30,6 +37,8 @@ impl Standardise {
 pub enum Scaling {
     /// By the statistics of the rows themselves.
     Own(Standardise),
+    /// The same, with the input columns left alone that kernels of this specification read as labels.
+    For(Standardise, String),
     /// As for another data set: that of a model which is to go on learning.
     Given(Scaler),
 }
@@ -54,12 +63,18 @@ impl From<Scaler> for Scaling {
 }
 
 impl Scaling {
-    fn scaler(self, statistics: &Statistics, classes: Option<&Classes>) -> Scaler {
-        let chosen = match self {
+    fn scaler(
+        self,
+        statistics: &Statistics,
+        classes: Option<&Classes>,
+        inputs: &[String],
+    ) -> Scaler {
+        let (chosen, labels) = match self {
             Self::Given(scaler) => return scaler,
-            Self::Own(chosen) => chosen,
+            Self::Own(chosen) => (chosen, Vec::new()),
+            Self::For(chosen, kernel) => (chosen, labels(&kernel, inputs)),
         };
-        let mut scaler = statistics.scaler();
+        let mut scaler = statistics.scaler().without_columns(&labels);
         if !chosen.inputs {
             scaler = scaler.without_inputs();
         }
@@ -68,6 +83,13 @@ impl Scaling {
         }
         scaler
     }
+}
+
+/// The input columns that kernels of a specification read as labels. One that cannot be read has none: it
+/// is refused, with the reason, where a model is made of it.
+fn labels(specification: &str, inputs: &[String]) -> Vec<usize> {
+    let kernels = specification.split(';').map(|part| kernels::parse(part, Inputs::named(inputs)));
+    kernels.flatten().flat_map(|kernel| kernel.labels()).collect()
 }
 
 /// Rows to learn from, with the names and scales of their columns.
@@ -115,7 +137,10 @@ impl Dataset {
     pub fn from_loaded(mut loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
         let statistics = loaded.statistics();
         let duplicates = duplicate_rows(loaded.x.as_ref());
-        let scaler = scaling.into().scaler(&statistics, loaded.classes.as_ref());
+        let scaler = {
+            let classes = loaded.classes.as_ref();
+            scaling.into().scaler(&statistics, classes, &loaded.input_names)
+        };
         let names = Names {
             inputs: std::mem::take(&mut loaded.input_names),
             targets: std::mem::take(&mut loaded.target_names),
@@ -147,7 +172,10 @@ impl Dataset {
     pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
         let scaler = match scaling.into() {
             Scaling::Own(Standardise { inputs: false, targets: false }) => table.scaler().clone(),
-            chosen => chosen.scaler(table.statistics(), table.classes()),
+            chosen => {
+                let inputs = table.selected().input_names();
+                chosen.scaler(table.statistics(), table.classes(), &inputs)
+            }
         };
         let table = table.with_scaler(scaler.clone())?;
         let statistics = table.statistics().clone();

@@ -449,7 +449,9 @@ impl Fitted {
                         .map(|(unit, v)| {
                             let x = unit.input.map_or(1.0, |(q, p)| self.scaler.x_scale[q].powi(p));
                             let usable = unit.output == 0 || one_unit;
-                            usable.then(|| v * x * y_scale.powi(unit.output))
+                            let origin = unit.input.filter(|_| unit.place);
+                            let origin = origin.map_or(0.0, |(q, _)| self.scaler.x_mean[q]);
+                            usable.then(|| v * x * y_scale.powi(unit.output) + origin)
                         })
                         .collect()
                 })

@@ -2,10 +2,11 @@
 
 use super::FitOptions;
 use crate::error::Result;
-use crate::inducing::select::{self, Selection};
+use crate::inducing::select::{self, Selected, Selection};
 use crate::kernels;
 use crate::linalg::{Mat, MatRef, column};
 use crate::model::Model;
+use std::collections::BTreeMap;
 
 /// Inducing points as the options say, chosen from the rows `x`.
 pub(super) fn select_inducing(
@@ -13,26 +14,12 @@ pub(super) fn select_inducing(
     x: MatRef<f64>,
     count: usize,
     options: &FitOptions,
-) -> Result<select::Selected> {
+) -> Result<Selected> {
     if options.selection == Selection::KMeans {
-        // distances as the kernel sees them: an input that hardly matters should not spread points
-        let mut relevance = vec![0.0; x.ncols()];
-        model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
-        if relevance.iter().any(|r| *r > 0.0) {
-            let seen = Mat::from_fn(x.nrows(), x.ncols(), |i, q| x[(i, q)] * relevance[q]);
-            let mut selected =
-                options.selection.choose(seen.as_ref(), count, options.seed, None)?;
-            let centres = &mut selected.points;
-            let means: Vec<f64> = (0..x.ncols())
-                .map(|q| column(x, q).iter().sum::<f64>() / x.nrows() as f64)
-                .collect();
-            for q in 0..x.ncols() {
-                for v in centres.col_as_slice_mut(q) {
-                    *v = if relevance[q] > 0.0 { *v / relevance[q] } else { means[q] };
-                }
-            }
-            return Ok(selected);
-        }
+        let mut labels: Vec<usize> = model.kernels.iter().flat_map(|k| k.labels()).collect();
+        labels.sort_unstable();
+        labels.dedup();
+        return clusters_by_label(model, x, count, options, &labels);
     }
     if options.selection != Selection::GreedyVariance {
         return options.selection.choose(x, count, options.seed, None);
@@ -48,4 +35,74 @@ pub(super) fn select_inducing(
     };
     let prior = select::Prior { diag: &diag, column: &mut column };
     options.selection.choose(x, count, options.seed, Some(prior))
+}
+
+/// Centres of clusters. Where the kernel sees labels there is no mean of two: rows of equal labels are
+/// clustered by themselves, into as large a part of the points as they are of the rows, at least one.
+fn clusters_by_label(
+    model: &Model,
+    x: MatRef<f64>,
+    count: usize,
+    options: &FitOptions,
+    labels: &[usize],
+) -> Result<Selected> {
+    let mut groups: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
+    for i in 0..x.nrows() {
+        let own = labels.iter().map(|&q| x[(i, q)].to_bits()).collect();
+        groups.entry(own).or_default().push(i);
+    }
+    if groups.len() < 2 {
+        return clusters(model, x, count, options);
+    }
+    if groups.len() > count {
+        // rows that are there have labels that are there
+        return Selection::Random.choose(x, count, options.seed, None);
+    }
+    let free = count - groups.len();
+    let (mut rows_before, mut points_before) = (0, 0);
+    let mut all = Selected {
+        points: Mat::zeros(0, x.ncols()),
+        requested: count,
+        note: None,
+        trace_left: None,
+    };
+    for rows in groups.values() {
+        rows_before += rows.len();
+        // so that rounding does not add up
+        let until = (free as f64 * rows_before as f64 / x.nrows() as f64).round() as usize;
+        let share = (1 + until - points_before).min(rows.len());
+        points_before = until;
+        let own = Mat::from_fn(rows.len(), x.ncols(), |i, q| x[(rows[i], q)]);
+        let mut selected = clusters(model, own.as_ref(), share, options)?;
+        for &q in labels {
+            selected.points.col_as_slice_mut(q).fill(own[(0, q)]);
+        }
+        let (before, more) = (all.points.nrows(), selected.points.nrows());
+        let joined = |i: usize, q: usize| match i.checked_sub(before) {
+            None => all.points[(i, q)],
+            Some(i) => selected.points[(i, q)],
+        };
+        all.points = Mat::from_fn(before + more, x.ncols(), joined);
+        all.note = all.note.or(selected.note);
+    }
+    Ok(all)
+}
+
+/// Centres of clusters by distances as the kernel sees them: an input that hardly matters should not
+/// spread points.
+fn clusters(model: &Model, x: MatRef<f64>, count: usize, options: &FitOptions) -> Result<Selected> {
+    let mut relevance = vec![0.0; x.ncols()];
+    model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+    if relevance.iter().all(|r| *r <= 0.0) {
+        return options.selection.choose(x, count, options.seed, None);
+    }
+    let seen = Mat::from_fn(x.nrows(), x.ncols(), |i, q| x[(i, q)] * relevance[q]);
+    let mut selected = options.selection.choose(seen.as_ref(), count, options.seed, None)?;
+    for (q, r) in relevance.into_iter().enumerate() {
+        let mean = column(x, q).iter().sum::<f64>() / x.nrows() as f64;
+        for v in selected.points.col_as_slice_mut(q) {
+            *v = if r > 0.0 { *v / r } else { mean };
+        }
+    }
+    Ok(selected)
 }

@@ -259,6 +259,26 @@ fn check_rows(
     Ok(())
 }
 
+/// Refuses labels that are scaled, and inputs that a kernel knows nothing of.
+fn check_labels(dataset: &Dataset, kernels: &[Box<dyn Kernel>]) -> Result<()> {
+    let labels: Vec<usize> = kernels.iter().flat_map(|kernel| kernel.labels()).collect();
+    let scaler = &dataset.scaler;
+    let scaled = |q: &&usize| scaler.x_mean[**q] != 0.0 || scaler.x_scale[**q] != 1.0;
+    if let Some(&q) = labels.iter().find(scaled) {
+        return Err(Error::Invalid(format!(
+            "the kernel reads input column `{}` as labels, and it is standardised; make the data set with \
+             `Standardise::for_kernel`",
+            dataset.input_names[q]
+        )));
+    }
+    if labels.is_empty() {
+        return Ok(());
+    }
+    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+        kernels.iter().try_for_each(|kernel| kernel.check(rows.x))
+    })
+}
+
 /// The mean function that was asked for, with its constants at the latent functions' starts. Without
 /// a wish it is zero for standardised targets, else constant.
 fn mean(
@@ -361,7 +381,11 @@ pub fn prepare(
     let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
     let variance = if likelihood.standardises() { spread(sample.y.as_ref()) } else { 1.0 };
     let spreads = spreads(sample.x.as_ref());
-    kernels.iter_mut().for_each(|kernel| kernel.initialise(&spreads, variance));
+    check_labels(dataset, &kernels)?;
+    for kernel in &mut kernels {
+        kernel.initialise(&spreads, variance);
+        kernel.initialise_from_rows(sample.x.as_ref(), sample.y.as_ref());
+    }
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
     {

@@ -180,6 +180,18 @@ impl<O: Operation> Kernel for Composite<O> {
         }
     }
 
+    fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
+        self.children.iter_mut().for_each(|child| child.initialise_from_rows(x, y));
+    }
+
+    fn labels(&self) -> Vec<usize> {
+        self.children.iter().flat_map(|child| child.labels()).collect()
+    }
+
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        self.children.iter().try_for_each(|child| child.check(x))
+    }
+
     fn to_json(&self) -> Value {
         let children: Vec<Value> = self.children.iter().map(|c| c.to_json()).collect();
         json!({ "type": O::NAME, "kernels": children })

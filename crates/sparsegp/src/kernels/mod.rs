@@ -4,12 +4,24 @@
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
 //! line in [`REGISTRY`].
 
+pub mod arccosine;
+pub mod change_points;
 pub mod composite;
 pub mod constant;
+pub mod coregion;
+pub mod cosine;
+pub mod custom;
+pub mod exponential;
+pub mod gamma_exponential;
+mod inner;
 pub mod linear;
 pub mod matern;
+pub mod periodic;
+mod periodogram;
+pub mod polynomial;
 pub mod product;
 pub mod radial;
+pub mod rational_quadratic;
 mod registry;
 pub mod spec;
 pub mod squared_exponential;
@@ -34,11 +46,31 @@ pub struct Unit {
     pub input: Option<(usize, i32)>,
     /// Power of the target's unit.
     pub output: i32,
+    /// Whether it is a place along that input column: then its origin is the column's too.
+    pub place: bool,
 }
 
 impl Unit {
+    /// A pure number.
+    pub const NONE: Unit = Unit { input: None, output: 0, place: false };
     /// A variance of the target.
-    pub const VARIANCE: Unit = Unit { input: None, output: 2 };
+    pub const VARIANCE: Unit = Unit::NONE.times_output(2);
+
+    /// A power of the unit of an input column.
+    pub const fn input(column: usize, power: i32) -> Unit {
+        Unit { input: Some((column, power)), ..Unit::NONE }
+    }
+
+    /// A place along an input column.
+    pub const fn place(column: usize) -> Unit {
+        Unit { place: true, ..Unit::input(column, 1) }
+    }
+
+    /// This unit with another power of the target's.
+    #[must_use]
+    pub const fn times_output(self, output: i32) -> Unit {
+        Unit { output, ..self }
+    }
 }
 
 /// Where cotangents are added to.
@@ -133,6 +165,33 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// that the specification gave stays.
     fn initialise(&mut self, spreads: &[f64], variance: f64);
 
+    /// Starting values that take a look at rows: `x` are inputs (N×D), `y` the targets (N×P, NaN where
+    /// missing). Called after [`Kernel::initialise`]; a value that the specification gave stays. Most
+    /// kernels need no look.
+    fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
+        let _ = (x, y);
+    }
+
+    /// Input columns that the kernel reads as labels 0, 1, …: they must not be standardised.
+    fn labels(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Refuses inputs (N×D) that the kernel knows nothing of, such as a label that is none.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the value.
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        let _ = x;
+        Ok(())
+    }
+
+    /// The kernel as a function of distances that somebody else measures; `None` if it is no such
+    /// function.
+    fn into_stationary(self: Box<Self>) -> Option<Box<dyn radial::Stationary>> {
+        None
+    }
+
     /// The kernel as JSON, which [`build`] reads.
     fn to_json(&self) -> Value;
 
@@ -166,5 +225,7 @@ pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
 
 use faer::reborrow::ReborrowMut;
 
+#[cfg(test)]
+mod identities;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,10 @@
 //! The list of kernels by name, and how a kernel is built from JSON.
 
-use super::{Inputs, Kernel, constant, linear, matern, product, squared_exponential, sum, white};
+use super::{
+    Inputs, Kernel, arccosine, change_points, constant, coregion, cosine, exponential,
+    gamma_exponential, linear, matern, periodic, polynomial, product, rational_quadratic, spec,
+    squared_exponential, sum, white,
+};
 use crate::error::{Error, Result, nearest};
 use crate::params::{Param, Transform};
 use serde_json::{Map, Value};
@@ -23,9 +27,18 @@ pub const REGISTRY: &[Entry] = &[
     matern::ENTRY_12,
     matern::ENTRY_32,
     matern::ENTRY_52,
+    exponential::ENTRY,
+    gamma_exponential::ENTRY,
+    rational_quadratic::ENTRY,
+    periodic::ENTRY,
+    cosine::ENTRY,
     linear::ENTRY,
+    polynomial::ENTRY,
+    arccosine::ENTRY,
     constant::ENTRY,
     white::ENTRY,
+    coregion::ENTRY,
+    change_points::ENTRY,
     sum::ENTRY,
     product::ENTRY,
 ];
@@ -41,6 +54,10 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 /// # Errors
 /// [`Error::Spec`] for an unknown type or entry, [`Error::InvalidParameter`] for values out of range.
 pub fn build(json: &Value, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
+    // a kernel within a kernel may be in the short form
+    if let Value::String(short) = json {
+        return build(&spec::read(short)?, inputs);
+    }
     let wrong = |reason: String| Error::Spec { spec: json.to_string(), position: 0, reason };
     let Value::Object(entries) = json else {
         return Err(wrong("a kernel is an object with an entry `type`".into()));
@@ -67,7 +84,29 @@ pub struct Args<'a> {
     pub inputs: Inputs<'a>,
 }
 
-impl Args<'_> {
+impl<'a> Args<'a> {
+    /// The entries of a kernel of this name.
+    pub fn new(name: &'static str, entries: &'a Map<String, Value>, inputs: Inputs<'a>) -> Self {
+        Self { name, entries, inputs }
+    }
+
+    /// An entry, if it was given.
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.entries.get(name)
+    }
+
+    /// The whole number called `name` from `least` on, if it was given.
+    pub fn whole(&self, name: &str, least: u32) -> Result<Option<u32>> {
+        let Some(given) = self.get(name) else { return Ok(None) };
+        let number = given.as_f64().filter(|v| v.fract() == 0.0 && *v <= f64::from(u32::MAX));
+        match number.filter(|v| *v >= f64::from(least)) {
+            Some(number) => Ok(Some(number as u32)),
+            None => {
+                Err(self.wrong(format!("`{name}` is a whole number from {least} on, not {given}")))
+            }
+        }
+    }
+
     /// A [`Error::Spec`] for these arguments.
     pub fn wrong(&self, reason: String) -> Error {
         Error::Spec {
@@ -113,11 +152,17 @@ impl Args<'_> {
             Some(len) => Param::positive_vector(vec![1.0; len]),
             None => Param::positive(1.0),
         };
-        if let Some(json) = given {
-            param.read_json(name, json)?;
-            param.given = value.is_some();
-        }
+        self.read(name, &mut param)?;
         Ok(param)
+    }
+
+    /// Reads the entry called `name`, if it was given, into a parameter that holds starting values.
+    pub fn read(&self, name: &str, param: &mut Param) -> Result<()> {
+        if let Some(json) = self.get(name) {
+            param.read_json(name, json)?;
+            param.given = json.as_object().is_none_or(|object| object.contains_key("value"));
+        }
+        Ok(())
     }
 
     /// Whether there is one lengthscale (or variance) per input column: the entry `ard`, else
@@ -166,7 +211,20 @@ impl Args<'_> {
         Ok((dims, true))
     }
 
-    /// The children of a sum or product.
+    /// The only input column that the kernel looks at, and whether it was given.
+    pub fn active_dim(&self) -> Result<(usize, bool)> {
+        match self.active_dims()? {
+            (dims, given) if dims.len() == 1 => Ok((dims[0], given)),
+            (dims, _) => Err(self.wrong(format!(
+                "it looks at one input column, not at {}: give `active_dims`, such as \
+                 `active_dims=[{}]`",
+                dims.len(),
+                self.inputs.names.map_or("0", |names| &names[dims[0]])
+            ))),
+        }
+    }
+
+    /// The children of a kernel that combines several.
     pub fn children(&self) -> Result<Vec<Box<dyn Kernel>>> {
         match self.entries.get("kernels") {
             Some(Value::Array(items)) if !items.is_empty() => {

@@ -6,7 +6,8 @@
 //! product = atom { "*" atom }
 //! atom    = "(" sum ")" | name [ "(" [ entry "=" JSON { "," entry "=" JSON } ] ")" ]
 //! ```
-//! Values are JSON, in which words may go without quotation marks: `active_dims=[age, height]`.
+//! Values are JSON, in which words may go without quotation marks: `active_dims=[age, height]`. A value
+//! that is no JSON is a kernel (`base=rbf(lengthscales=0.5)`) or a list of kernels in brackets.
 
 use crate::error::{Error, Result};
 use crate::params::Param;
@@ -194,10 +195,44 @@ impl Parser<'_> {
             })
             .unwrap_or(rest.len());
         let text = rest[..end].trim_end();
-        let value = serde_json::from_str(&quote_words(text))
-            .map_err(|e| self.wrong(format!("`{text}` is not a value: {e}")))?;
+        let value = serde_json::from_str(&quote_words(text)).or_else(|e| {
+            let kernel = text.trim_start_matches(['[', '(', ' ']);
+            if !kernel.starts_with(|c: char| c.is_ascii_alphabetic()) {
+                return Err(self.wrong(format!("`{text}` is not a value: {e}")));
+            }
+            self.kernels(text.len())
+        })?;
         self.position += end;
         Ok(value)
+    }
+
+    /// The kernel, or list of kernels, that is written in the next `length` bytes.
+    fn kernels(&self, length: usize) -> Result<Value> {
+        let end = self.position + length;
+        let mut inner =
+            Parser { spec: &self.spec[..end], position: self.position, what: self.what };
+        let read = |inner: &mut Parser<'_>| -> Result<Value> {
+            if !inner.take('[') {
+                return inner.sum();
+            }
+            let mut all = vec![inner.sum()?];
+            while inner.take(',') {
+                all.push(inner.sum()?);
+            }
+            if inner.take(']') { Ok(all.into()) } else { Err(inner.wrong("expected `,` or `]`")) }
+        };
+        let value = read(&mut inner).and_then(|value| {
+            inner.skip_space();
+            let done = inner.position == end;
+            if done { Ok(value) } else { Err(inner.wrong("expected `+`, `*` or the end")) }
+        });
+        value.map_err(|error| match error {
+            // in the words of the whole
+            Error::Spec { position, reason, .. } => {
+                Error::Spec { spec: self.spec.to_owned(), position, reason }
+            }
+            other => other,
+        })
     }
 }
 

@@ -9,30 +9,54 @@ pub(crate) fn wave(rows: usize, cols: usize, seed: f64) -> Mat<f64> {
 }
 
 /// Every registered kernel, nested ones, active dimensions, one and many lengthscales, far from 1.
+pub(crate) const SPECIFICATIONS: &[&str] = &[
+    "rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6])",
+    "rbf(variance=0.6, lengthscales=1.4)",
+    "rbf(variance=0.6, lengthscales=[0.4], active_dims=[2])",
+    "matern12(variance=2.1, lengthscales=[0.8, 1.9, 0.6])",
+    "matern32(variance=0.4, lengthscales=[0.8, 1.9, 0.6])",
+    "matern52(variance=1.3, lengthscales=[0.9, 0.5], active_dims=[2, 0])",
+    "exponential(variance=2.1, lengthscales=[0.8, 1.9, 0.6])",
+    "gamma_exponential(variance=1.4, lengthscales=[0.8, 1.9, 0.6], gamma=1.7)",
+    "gamma_exponential(variance=1.4, lengthscales=0.7, gamma=0.6)",
+    "rational_quadratic(variance=1.4, lengthscales=[0.8, 1.9, 0.6], alpha=0.7)",
+    "rational_quadratic(variance=0.3, lengthscales=1.2, alpha=8.5, active_dims=[1, 2])",
+    "periodic(base=rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6]), period=[1.7, 2.6, 0.8])",
+    "periodic(base=matern12(variance=0.7, lengthscales=0.4, active_dims=[1]), period=2.3)",
+    "periodic(base=matern32(variance=1.6, lengthscales=[0.4, 1.3], active_dims=[2, 0]), period=2.3)",
+    "periodic(base=rational_quadratic(variance=1.6, lengthscales=0.7, alpha=0.6), period=2.3)",
+    "periodic(base=matern52(variance=1.6, lengthscales=0.6, active_dims=[2]), period=1.9, form=gpflow)",
+    "cosine(variance=1.6, lengthscales=[2.8, 1.9, 3.6])",
+    "cosine(variance=0.6, lengthscales=2.4, active_dims=[2, 1])",
+    "polynomial(variance=0.7, offset=1.4, degree=2)",
+    "polynomial(variance=[0.7, 0.2, 1.2], offset=0.4)",
+    "polynomial(variance=0.7, offset=1.4, degree=1, active_dims=[1])",
+    "arccosine(variance=1.7, weight_variances=0.6, bias_variance=1.4)",
+    "arccosine(order=1, variance=1.7, weight_variances=[0.6, 1.2, 0.3], bias_variance=0.4)",
+    "arccosine(order=2, variance=0.4, weight_variances=0.6, bias_variance=0.7, active_dims=[2, 0])",
+    "coregion(W=[[0.7, -0.4], [1.3, 0.2], [-0.6, 0.9]], kappa=[0.3, 0.8, 1.4], active_dims=[1])",
+    "coregion(output_dim=2, W=[0.7, -0.4], kappa=0.6, active_dims=[0]) * rbf(variance=1.3, lengthscales=0.8)",
+    "changepoints(kernels=[rbf(variance=1.4, lengthscales=0.7), linear(variance=0.6), \
+     matern32(variance=0.8, lengthscales=1.2) + white(variance=0.3)], locations=[0.7, -0.4], \
+     steepness=[3.2, 1.7], active_dims=[2])",
+    "changepoints(kernels=[rbf(variance=1.4, lengthscales=0.7), constant(variance=0.6)], \
+     locations=[0.2], steepness=2.4, active_dims=[0])",
+    "linear(variance=0.7)",
+    "linear(variance=[0.7, 1.2, 2.0])",
+    "linear(variance=[0.7], active_dims=[1], ard=true)",
+    "constant(variance=2.5)",
+    "white(variance=0.3)",
+    "rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6]) + linear(variance=0.4) + white(variance=0.2)",
+    "matern32(variance=1.2, lengthscales=0.9) * linear(variance=0.7) * constant(variance=0.8)",
+    "(rbf(variance=1.2,lengthscales=0.9) + matern52(variance=0.4,lengthscales=1.1)) \
+     * (linear(variance=0.3) + constant(variance=1.4)) + white(variance=0.1)",
+];
+
 fn zoo() -> Vec<Box<dyn Kernel>> {
-    [
-        "rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6])",
-        "rbf(variance=0.6, lengthscales=1.4)",
-        "rbf(variance=0.6, lengthscales=[0.4], active_dims=[2])",
-        "matern12(variance=2.1, lengthscales=[0.8, 1.9, 0.6])",
-        "matern32(variance=0.4, lengthscales=[0.8, 1.9, 0.6])",
-        "matern52(variance=1.3, lengthscales=[0.9, 0.5], active_dims=[2, 0])",
-        "linear(variance=0.7)",
-        "linear(variance=[0.7, 1.2, 2.0])",
-        "linear(variance=[0.7], active_dims=[1], ard=true)",
-        "constant(variance=2.5)",
-        "white(variance=0.3)",
-        "rbf(variance=1.7, lengthscales=[0.8, 1.9, 0.6]) + linear(variance=0.4) + white(variance=0.2)",
-        "matern32(variance=1.2, lengthscales=0.9) * linear(variance=0.7) * constant(variance=0.8)",
-        "(rbf(variance=1.2,lengthscales=0.9) + matern52(variance=0.4,lengthscales=1.1)) \
-         * (linear(variance=0.3) + constant(variance=1.4)) + white(variance=0.1)",
-    ]
-    .iter()
-    .map(|s| parse(s, Inputs::unnamed(3)).unwrap())
-    .collect()
+    SPECIFICATIONS.iter().map(|s| parse(s, Inputs::unnamed(3)).unwrap()).collect()
 }
 
-fn value(k: &dyn Kernel, x: MatRef<f64>, z: Option<MatRef<f64>>) -> Mat<f64> {
+pub(crate) fn value(k: &dyn Kernel, x: MatRef<f64>, z: Option<MatRef<f64>>) -> Mat<f64> {
     let mut out = Mat::full(x.nrows(), z.map_or(x.nrows(), |z| z.nrows()), f64::NAN);
     k.evaluate(x, z, out.as_mut(), &mut Tape::off());
     out
@@ -96,15 +120,27 @@ fn pull_backs_pass_differences() {
         let kernels: Vec<_> = if dims == 3 {
             zoo()
         } else {
-            ["rbf", "matern32", "matern52", "matern12", "rbf*linear + matern32"]
-                .iter()
-                .map(|s| {
-                    let mut k = parse(s, Inputs::unnamed(dims)).unwrap();
-                    let lengthscales: Vec<f64> = (0..dims).map(|q| 1.5 + 0.3 * q as f64).collect();
-                    k.initialise(&lengthscales, 1.7);
-                    k
-                })
-                .collect()
+            [
+                "rbf",
+                "matern32",
+                "matern52",
+                "matern12",
+                "rbf*linear + matern32",
+                "rational_quadratic",
+                "gamma_exponential",
+                "periodic(base=matern32) * exponential",
+                "cosine + polynomial(degree=2)",
+                "arccosine(order=1)",
+                "changepoints(kernels=[rbf, linear, matern32], active_dims=[4])",
+            ]
+            .iter()
+            .map(|s| {
+                let mut k = parse(s, Inputs::unnamed(dims)).unwrap();
+                let lengthscales: Vec<f64> = (0..dims).map(|q| 1.5 + 0.3 * q as f64).collect();
+                k.initialise(&lengthscales, 1.7);
+                k
+            })
+            .collect()
         };
         let x = wave(rows, dims, 0.9);
         let z = wave(6, dims, 1.6);

@@ -70,6 +70,54 @@ pub fn exp<const FMA: bool>(x: f64) -> f64 {
     f64::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 52))
 }
 
+/// log x for x > 0 (x ≥ 2⁻¹⁰²²), relative error below 4 units in the last place; +∞ gives 1024 log 2; NaN
+/// stays NaN.
+#[inline(always)]
+pub fn ln<const FMA: bool>(x: f64) -> f64 {
+    ln_with_rest::<FMA>(x, 0.0)
+}
+
+/// log(1 + x) for x ≥ 0, relative error below 4 units in the last place; above 10³⁰⁰ that of 10³⁰⁰.
+#[inline(always)]
+pub fn ln_1p<const FMA: bool>(x: f64) -> f64 {
+    let x = if x > 1e300 { 1e300 } else { x };
+    // what the rounding of 1 + x loses is added as its relative change
+    let u = 1.0 + x;
+    ln_with_rest::<FMA>(u, (x - (u - 1.0)) / u)
+}
+
+/// log x + rest for a rest that is small against log x.
+#[inline(always)]
+fn ln_with_rest<const FMA: bool>(x: f64, rest: f64) -> f64 {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    const LN2_HI: f64 = 6.931_471_803_691_238e-1;
+    const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
+    // x = 2ᵉm with √½ ≤ m < √2: the exponent, counted from √½, and what is left
+    const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+    let bits = x.to_bits();
+    let raised = bits.wrapping_sub(SQRT_HALF).wrapping_add(1 << 62) >> 52;
+    let e = f64::from_bits(MAGIC.to_bits().wrapping_add(raised)) - MAGIC - 1024.0;
+    let m = f64::from_bits(bits.wrapping_sub(raised << 52).wrapping_add(1 << 62));
+    // log m = 2 artanh s = 2s(1 + z/3 + z²/5 + …), s = (m − 1)/(m + 1), z = s² ≤ 0.0295
+    let f = m - 1.0;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let mut q = 2.0 / 21.0;
+    q = mul_add::<FMA>(q, z, 2.0 / 19.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 17.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 15.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 13.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 11.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 9.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 7.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 5.0);
+    q = mul_add::<FMA>(q, z, 2.0 / 3.0);
+    let small = mul_add::<FMA>(e, LN2_LO, rest);
+    let log_m = mul_add::<FMA>(s * z, q, 2.0 * s);
+    let sum = mul_add::<FMA>(e, LN2_HI, log_m + small);
+    if x.is_nan() { x } else { sum }
+}
+
 /// eˣ in place.
 pub fn exp_in_place(values: &mut [f64]) {
     struct Loop<'a>(&'a mut [f64]);

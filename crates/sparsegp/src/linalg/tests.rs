@@ -248,6 +248,43 @@ fn exp_is_accurate_on_every_path() {
     assert!(edges[5] > 1e300);
 }
 
+/// log over all magnitudes and finely around 1; log(1 + x) down to where it is x.
+#[test]
+fn ln_is_accurate_on_every_path() {
+    struct Logarithms<'a>(&'a [f64], bool, &'a mut Vec<f64>);
+    impl exp::Vectorised for Logarithms<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            let Self(values, one_more, out) = self;
+            let one = |v: &f64| if one_more { exp::ln_1p::<FMA>(*v) } else { exp::ln::<FMA>(*v) };
+            out.extend(values.iter().map(one));
+        }
+    }
+    let powers = (0..100_000).map(|i| (-708.0 + i as f64 * 0.014_1).exp());
+    let around = (1..100_000).map(|i| 0.5 + i as f64 * 1.5e-5);
+    let near = (-40..=40).map(|i: i32| 1.0 + f64::from(i) * f64::EPSILON);
+    let arguments: Vec<f64> = powers.chain(around).chain(near).collect();
+    for one_more in [false, true] {
+        let mut fast = Vec::new();
+        exp::dispatch(Logarithms(&arguments, one_more, &mut fast));
+        let mut worst: f64 = 0.0;
+        for (x, y) in arguments.iter().zip(&fast) {
+            let slow = if one_more { exp::ln_1p::<false>(*x) } else { exp::ln::<false>(*x) };
+            let expected = if one_more { x.min(1e300).ln_1p() } else { x.ln() };
+            for value in [*y, slow] {
+                let error = (value - expected).abs();
+                worst = worst.max(if expected == 0.0 { error } else { error / expected.abs() });
+            }
+        }
+        assert!(worst < 4.0 * f64::EPSILON, "{one_more}: largest relative error {worst:e}");
+    }
+    assert_eq!(exp::ln_1p::<false>(0.0), 0.0);
+    assert_eq!(exp::ln::<true>(1.0), 0.0);
+    assert!(exp::ln::<false>(f64::NAN).is_nan() && exp::ln_1p::<false>(f64::NAN).is_nan());
+    assert!(exp::ln::<false>(f64::INFINITY) > 709.0 && exp::ln_1p::<true>(f64::INFINITY) > 690.0);
+}
+
 #[test]
 fn factorisations_give_the_same_bits_on_any_number_of_threads() {
     let n = 900;

@@ -368,7 +368,7 @@ impl Posterior {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         if x.ncols() == self.inputs() {
-            return Ok(());
+            return self.processes.iter().try_for_each(|p| p.kernel.check(x));
         }
         Err(Error::Shape {
             what: "inputs to predict at".into(),

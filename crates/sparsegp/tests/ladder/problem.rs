@@ -25,6 +25,16 @@ pub const KERNELS: &[&str] = &[
     "(rbf + constant) * matern12",
     "linear * linear + matern32(ard=false)",
     "linear(ard=true) + constant",
+    "exponential",
+    "gamma_exponential",
+    "rational_quadratic",
+    "periodic",
+    "periodic(base=matern52) * rbf",
+    "cosine * rbf + constant",
+    "polynomial(degree=2)",
+    "arccosine",
+    "arccosine(order=1) + white",
+    "changepoints(kernels=[rbf, linear + constant], active_dims=[0])",
 ];
 
 /// Kernels whose K(X) at distinct points is far from singular without any jitter, and which do not
@@ -123,7 +133,11 @@ pub fn problem(draw: &Draw) -> Problem {
             path if path.starts_with("mean") => {
                 param.value().iter().map(|_| rng.random_range(-0.8..0.8)).collect()
             }
-            _ => param.value().iter().map(|_| rng.random_range(-1.2_f64..1.1).exp()).collect(),
+            _ => {
+                let inside = |v: f64| if param.transform().contains(v) { v } else { 0.5 * v };
+                let values = param.value().iter();
+                values.map(|_| inside(rng.random_range(-1.2_f64..1.1).exp())).collect()
+            }
         };
         param.set(&path, &values).expect("values in range");
     }

@@ -46,7 +46,11 @@ const NOT_TRAINED_THERE: &[&str] =
 
 /// GPflow's path of a parameter in our words, `separate` where every latent function has a kernel of
 /// its own (a kernel that is a sum has `kernel.kernels[i]` too).
-fn our_path(path: &str, separate: bool) -> String {
+pub fn our_path(path: &str, separate: bool) -> String {
+    // the base of a periodic kernel
+    if path.contains("base_kernel.") {
+        return our_path(&path.replace("base_kernel.", "base."), separate);
+    }
     if let (true, Some(rest)) = (separate, path.strip_prefix("kernel.kernels[")) {
         return format!("kernels[{rest}");
     }

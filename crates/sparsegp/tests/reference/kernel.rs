@@ -1,10 +1,11 @@
 //! Kernels: values, and weighted sums of them with every gradient.
 
-use crate::problem;
 use crate::support::{Outcome, Report, by_rows, entries, get, matrix, number, numbers};
+use crate::{gpflow, problem};
 use serde_json::Value;
 use sparsegp::kernels::{Cotangents, Kernel, Tape};
 use sparsegp::linalg::{Mat, MatRef, dot};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A weighted sum of covariances with its gradients.
@@ -65,11 +66,13 @@ fn compare(k: &dyn Kernel, field: &str, own: &Sum, json: &Value, report: &mut Re
     for (path, param) in k.params() {
         let (part, tail) = rest.split_at(param.len());
         rest = tail;
-        all.push((path, part.to_vec()));
+        all.push((path, problem::part(param, part)));
     }
     all.push(("X".into(), by_rows(own.x.as_ref())));
     all.extend(own.x2.iter().map(|x2| ("X2".to_owned(), by_rows(x2.as_ref()))));
-    let listed = entries(get(json, "grad")?)?;
+    let listed = entries(get(json, "grad")?)?.iter();
+    let listed: BTreeMap<String, &Value> =
+        listed.map(|(path, values)| (gpflow::our_path(path, false), values)).collect();
     if let Some(unknown) = listed.keys().find(|key| !all.iter().any(|(path, _)| path == *key)) {
         report.fail(field, &format!("gradient of the unknown `{unknown}`"));
     }

@@ -19,7 +19,19 @@ pub fn kernel(json: &Value, inputs: usize) -> Outcome<Box<dyn Kernel>> {
     if let Some(name) = entries.remove("name") {
         entries.insert("type".into(), name);
     }
-    own(build(&Value::Object(entries), Inputs::unnamed(inputs)))
+    own(build(&with_forms(&Value::Object(entries)), Inputs::unnamed(inputs)))
+}
+
+/// The periodic kernels of a file in GPflow's form.
+fn with_forms(kernel: &Value) -> Value {
+    let mut kernel = kernel.clone();
+    if kernel["type"].as_str().is_some_and(|name| name.eq_ignore_ascii_case("periodic")) {
+        kernel["form"] = json!("gpflow");
+    }
+    if let Some(children) = kernel.get_mut("kernels").and_then(Value::as_array_mut) {
+        children.iter_mut().for_each(|child| *child = with_forms(child));
+    }
+    kernel
 }
 
 /// The mean function of a file in GPflow's words: Zero, Constant (c), Linear (A, b).
@@ -98,7 +110,7 @@ pub fn bounds(case: &Value, method_name: &str) -> Outcome<(Model, InMemory)> {
 
 /// The numbers that belong to a parameter, row by row, out of a flat gradient; lower triangles with
 /// zeros above.
-fn part(param: &Param, flat: &[f64]) -> Vec<f64> {
+pub fn part(param: &Param, flat: &[f64]) -> Vec<f64> {
     match param.shape() {
         Shape::Matrix(rows, cols) => {
             by_rows(Mat::from_fn(rows, cols, |i, j| flat[j * rows + i]).as_ref())

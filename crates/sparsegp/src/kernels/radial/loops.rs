@@ -1,8 +1,9 @@
 //! The inner loops of radial kernels, column by column.
 
-use super::Profile;
+use super::Correlation;
 use crate::linalg::exp::Vectorised;
-use crate::linalg::{MatRef, column};
+use crate::linalg::{MatMut, MatRef, column, column_mut};
+use faer::reborrow::ReborrowMut;
 
 /// No correlation is below this. It is far below the rounding of any sum it enters, and it anchors
 /// what triangular solves make of it: without a floor, products of tiny correlations die away into
@@ -18,57 +19,87 @@ pub(super) fn squared_norms(x: MatRef<f64>, norms: &mut [f64]) {
     }
 }
 
-/// Squared distances of one column in place (`out` holds −2xᵀz unless `direct`), then κ and κ′.
-pub(super) struct Column<'a, P> {
-    /// Where κ goes; holds −2 xᵢᵀz on entry unless `direct`.
+/// One column of squared distances becomes one of covariances, and what their pull-back needs is put
+/// aside.
+pub(super) struct Values<'a, C> {
+    /// ϱ² on entry, σ²κ afterwards.
     pub(super) out: &'a mut [f64],
+    /// Where σ²κ′ goes.
     pub(super) slopes: Option<&'a mut [f64]>,
+    /// Where the slopes in the shape parameters go, one column for each.
+    pub(super) shapes: Option<MatMut<'a, f64>>,
+    pub(super) variance: f64,
+    pub(super) correlation: C,
+}
+
+impl<C: Correlation> Vectorised for Values<'_, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { out, slopes, shapes, variance, correlation } = self;
+        if let Some(mut shapes) = shapes {
+            for s in 0..shapes.ncols() {
+                let targets = column_mut(shapes.rb_mut(), s);
+                for (t, d2) in targets.iter_mut().zip(out.iter()) {
+                    let (value, _) = correlation.value_and_slope::<FMA>(*d2);
+                    let slope = correlation.shape_slope::<FMA>(s, *d2);
+                    *t = if value < FLOOR { 0.0 } else { variance * slope };
+                }
+            }
+        }
+        match slopes {
+            None => {
+                for o in out.iter_mut() {
+                    let (value, _) = correlation.value_and_slope::<FMA>(*o);
+                    *o = variance * if value < FLOOR { FLOOR } else { value };
+                }
+            }
+            Some(slopes) => {
+                for (o, s) in out.iter_mut().zip(slopes) {
+                    let (value, slope) = correlation.value_and_slope::<FMA>(*o);
+                    *o = variance * if value < FLOOR { FLOOR } else { value };
+                    *s = if value < FLOOR { 0.0 } else { variance * slope };
+                }
+            }
+        }
+    }
+}
+
+/// Squared distances of one column, then [`Values`].
+pub(super) struct Column<'a, C> {
+    /// Holds −2 xᵢᵀz on entry unless `direct`.
+    pub(super) values: Values<'a, C>,
     pub(super) x: MatRef<'a, f64>,
     pub(super) z: MatRef<'a, f64>,
     pub(super) j: usize,
     pub(super) x_norms: &'a [f64],
     pub(super) z_norm: f64,
     pub(super) direct: bool,
-    pub(super) variance: f64,
-    pub(super) profile: std::marker::PhantomData<P>,
 }
 
-impl<P: Profile> Vectorised for Column<'_, P> {
+impl<C: Correlation> Vectorised for Column<'_, C> {
     type Output = ();
 
     #[inline(always)]
     fn run<const FMA: bool>(self) {
-        let Self { out, slopes, x, z, j, x_norms, z_norm, direct, variance, .. } = self;
+        let Self { values, x, z, j, x_norms, z_norm, direct } = self;
         if direct {
-            out.fill(0.0);
+            values.out.fill(0.0);
             for q in 0..x.ncols() {
                 let zq = z[(j, q)];
-                for (o, v) in out.iter_mut().zip(column(x, q)) {
+                for (o, v) in values.out.iter_mut().zip(column(x, q)) {
                     let difference = v - zq;
                     *o = crate::linalg::exp::mul_add::<FMA>(difference, difference, *o);
                 }
             }
         } else {
-            for (o, n) in out.iter_mut().zip(x_norms) {
+            for (o, n) in values.out.iter_mut().zip(x_norms) {
                 let d2 = *o + (n + z_norm);
                 *o = if d2 < 0.0 { 0.0 } else { d2 };
             }
         }
-        match slopes {
-            None => {
-                for o in out.iter_mut() {
-                    let (value, _) = P::value_and_slope::<FMA>(*o);
-                    *o = variance * if value < FLOOR { FLOOR } else { value };
-                }
-            }
-            Some(slopes) => {
-                for (o, s) in out.iter_mut().zip(slopes) {
-                    let (value, slope) = P::value_and_slope::<FMA>(*o);
-                    *o = variance * if value < FLOOR { FLOOR } else { value };
-                    *s = if value < FLOOR { 0.0 } else { variance * slope };
-                }
-            }
-        }
+        values.run::<FMA>();
     }
 }
 

@@ -1,18 +1,21 @@
 //! Stationary kernels of the scaled distance: k(x, x′) = σ² κ(ϱ²), ϱ² = Σ_q (x_q − x′_q)²/ℓ_q².
 //!
 //! Everything is written in ϱ² and the slope κ′ = ∂κ/∂ϱ², so that ϱ itself is never differentiated.
-//! A new kernel is a [`Profile`].
+//! A new kernel is a [`Profile`]; one with shape parameters of its own is a [`Correlation`].
 
 mod loops;
+mod stationary;
+
+pub use stationary::Stationary;
 
 use super::registry::{Args, object};
-use super::{Cotangents, Kernel, Tape, Unit};
+use super::{Cotangents, Inputs, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
-use loops::{Column, Weigh, squared_norms};
+use loops::{Column, Values, Weigh, squared_norms};
 use serde_json::Value;
 
 /// κ and its slope.
@@ -28,6 +31,53 @@ pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     fn value_and_slope<const FMA: bool>(squared_distance: f64) -> (f64, f64);
 }
 
+/// κ with shape parameters of its own. The object holds their values.
+pub trait Correlation: Clone + Send + Sync + std::fmt::Debug + 'static {
+    /// `Some(c)` where κ′ = c·κ whatever the shape, so that the slope needs no memory.
+    const SLOPE_OVER_VALUE: Option<f64>;
+    /// Whether distances must be exact near 0 (κ has a kink there), whatever it costs.
+    const EXACT_DISTANCES: bool;
+
+    /// Name of the kernel.
+    fn name(&self) -> &'static str;
+
+    /// The shape parameters with their names and starting values: scalars.
+    fn shapes(&self) -> Vec<(&'static str, Param)> {
+        Vec::new()
+    }
+
+    /// This κ at other values of the shape parameters.
+    #[must_use]
+    fn at(&self, shapes: &[(&'static str, Param)]) -> Self {
+        debug_assert!(shapes.is_empty());
+        self.clone()
+    }
+
+    /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite (it is multiplied
+    /// by differences of 0). Implementations are `#[inline(always)]`.
+    fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64);
+
+    /// ∂κ(ϱ²)/∂ the shape parameter of this index, in the same manner.
+    fn shape_slope<const FMA: bool>(&self, index: usize, squared_distance: f64) -> f64 {
+        let _ = (index, squared_distance);
+        0.0
+    }
+}
+
+impl<P: Profile> Correlation for P {
+    const SLOPE_OVER_VALUE: Option<f64> = P::SLOPE_OVER_VALUE;
+    const EXACT_DISTANCES: bool = P::EXACT_DISTANCES;
+
+    fn name(&self) -> &'static str {
+        P::NAME
+    }
+
+    #[inline(always)]
+    fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64) {
+        P::value_and_slope::<FMA>(squared_distance)
+    }
+}
+
 /// With at most this many active inputs, distances are sums of squared differences; with more, the
 /// product ‖x‖² − 2xᵀz + ‖z‖² by GEMM is faster.
 const DIRECT_DIMS: usize = 4;
@@ -37,34 +87,60 @@ const DIRECT_DIMS: usize = 4;
 /// (Lengthscales far below every distance, which an optimiser may try, come here.)
 const FAR: f64 = 1e8;
 
-/// A stationary kernel with variance and one lengthscale, or one per active input.
+/// A stationary kernel with variance and one lengthscale, or one per active input, and the shape
+/// parameters of its κ.
 #[derive(Clone, Debug)]
-pub struct Radial<P: Profile> {
+pub struct Radial<C: Correlation> {
     variance: Param,
     lengthscales: Param,
+    shapes: Vec<(&'static str, Param)>,
     dims: Vec<usize>,
     dims_given: bool,
-    profile: std::marker::PhantomData<P>,
+    correlation: C,
 }
 
 /// Builds a radial kernel from its JSON entries.
 ///
 /// # Errors
 /// As for [`super::build`].
-pub fn build<P: Profile>(args: Args<'_>) -> Result<Box<dyn Kernel>> {
-    args.allow(&["variance", "lengthscales", "active_dims", "ard"])?;
-    let (dims, dims_given) = args.active_dims()?;
-    let ard = args.ard(true)?;
-    Ok(Box::new(Radial::<P> {
-        variance: args.positive("variance", None, false)?,
-        lengthscales: args.positive("lengthscales", Some(dims.len()), ard)?,
-        dims,
-        dims_given,
-        profile: std::marker::PhantomData::<P>,
-    }))
+pub fn build<C: Correlation + Default>(args: Args<'_>) -> Result<Box<dyn Kernel>> {
+    Ok(Box::new(Radial::read(C::default(), &args)?))
 }
 
-impl<P: Profile> Radial<P> {
+impl<C: Correlation> Radial<C> {
+    /// A kernel of all inputs with a lengthscale for each, which starts with ones.
+    ///
+    /// # Errors
+    /// None that inputs can cause.
+    pub fn new(correlation: C, inputs: Inputs<'_>) -> Result<Self> {
+        let name = correlation.name();
+        Self::read(correlation, &Args::new(name, &serde_json::Map::new(), inputs))
+    }
+
+    /// Reads what [`Kernel::to_json`] writes. κ itself is code and comes with `correlation`.
+    ///
+    /// # Errors
+    /// As for [`super::build`].
+    pub fn read(correlation: C, args: &Args<'_>) -> Result<Self> {
+        let mut shapes = correlation.shapes();
+        let own = ["variance", "lengthscales", "active_dims", "ard"];
+        let known: Vec<&str> = own.into_iter().chain(shapes.iter().map(|s| s.0)).collect();
+        args.allow(&known)?;
+        let (dims, dims_given) = args.active_dims()?;
+        let ard = args.ard(true)?;
+        for (name, param) in &mut shapes {
+            args.read(name, param)?;
+        }
+        Ok(Self {
+            variance: args.positive("variance", None, false)?,
+            lengthscales: args.positive("lengthscales", Some(dims.len()), ard)?,
+            shapes,
+            dims,
+            dims_given,
+            correlation,
+        })
+    }
+
     fn inverse_lengthscale(&self, q: usize) -> f64 {
         let values = self.lengthscales.value();
         1.0 / if values.len() == 1 { values[0] } else { values[q] }
@@ -95,23 +171,102 @@ impl<P: Profile> Radial<P> {
     }
 
     fn direct(&self) -> bool {
-        P::EXACT_DISTANCES || self.dims.len() <= DIRECT_DIMS
+        C::EXACT_DISTANCES || self.dims.len() <= DIRECT_DIMS
+    }
+
+    /// κ at the present shape.
+    fn correlation(&self) -> C {
+        self.correlation.at(&self.shapes)
+    }
+
+    /// Where a pull-back's needs go, if there will be one: slopes in ϱ² (B×M), and in the shape
+    /// parameters (B×MS, those of a column side by side).
+    fn records(&self, rows: usize, cols: usize, tape: &mut Tape) -> [Option<Mat<f64>>; 2] {
+        let recording = tape.is_recording();
+        let slopes = recording && C::SLOPE_OVER_VALUE.is_none();
+        let shapes = recording && !self.shapes.is_empty();
+        [
+            slopes.then(|| tape.buffer(rows, cols)),
+            shapes.then(|| tape.buffer(rows, cols * self.shapes.len())),
+        ]
+    }
+
+    /// The loop over one column of squared distances.
+    fn values<'a>(
+        &self,
+        j: usize,
+        correlation: &C,
+        out: &'a mut [f64],
+        [slopes, shapes]: &'a mut [Option<Mat<f64>>; 2],
+    ) -> Values<'a, C> {
+        let count = self.shapes.len();
+        Values {
+            out,
+            slopes: slopes.as_mut().map(|s| s.col_as_slice_mut(j)),
+            shapes: shapes.as_mut().map(|s| s.as_mut().subcols_mut(j * count, count)),
+            variance: self.variance.scalar(),
+            correlation: correlation.clone(),
+        }
+    }
+
+    /// From the cotangent of k to H, that of ϱ², in place; its row and column sums; slopes in variance
+    /// and shape.
+    fn pull_values(
+        &self,
+        k: MatRef<f64>,
+        mut k_bar: MatMut<f64>,
+        tape: &mut Tape,
+        params: &mut [f64],
+        [row_sums, column_sums]: [&mut [f64]; 2],
+    ) {
+        if !self.shapes.is_empty() {
+            let shapes = tape.pop();
+            for j in 0..k.ncols() {
+                let bars = column(k_bar.as_ref(), j);
+                for s in 0..self.shapes.len() {
+                    let slopes = shapes.col_as_slice(j * self.shapes.len() + s);
+                    let sum: f64 = bars.iter().zip(slopes).map(|(b, s)| b * s).sum();
+                    params[1 + self.lengthscales.len() + s] += sum;
+                }
+            }
+            tape.recycle(shapes);
+        }
+        let slopes = C::SLOPE_OVER_VALUE.is_none().then(|| tape.pop());
+        row_sums.fill(0.0);
+        let mut weighted = 0.0;
+        for (j, column_sum) in column_sums.iter_mut().enumerate() {
+            let (sum, dot) = dispatch(Weigh {
+                k_bar: column_mut(k_bar.rb_mut(), j),
+                k: column(k, j),
+                slopes: slopes.as_ref().map(|s| column(s.as_ref(), j)),
+                factor: C::SLOPE_OVER_VALUE.unwrap_or(1.0),
+                row_sums: &mut *row_sums,
+            });
+            *column_sum = sum;
+            weighted += dot;
+        }
+        if let Some(slopes) = slopes {
+            tape.recycle(slopes);
+        }
+        params[0] += weighted / self.variance.scalar();
     }
 }
 
-impl<P: Profile> Kernel for Radial<P> {
+impl<C: Correlation> Kernel for Radial<C> {
     fn name(&self) -> &'static str {
-        P::NAME
+        self.correlation.name()
     }
 
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         visitor(&"variance", &self.variance);
         visitor(&"lengthscales", &self.lengthscales);
+        self.shapes.iter().for_each(|(name, shape)| visitor(name, shape));
     }
 
     fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
         visitor(&"variance", &mut self.variance);
         visitor(&"lengthscales", &mut self.lengthscales);
+        self.shapes.iter_mut().for_each(|(name, shape)| visitor(name, shape));
     }
 
     fn evaluate(
@@ -135,34 +290,35 @@ impl<P: Profile> Kernel for Radial<P> {
             let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
             gemm(out.rb_mut(), Accum::Replace, xs.as_ref(), zs.transpose(), -2.0, par);
         }
-        let variance = self.variance.scalar();
-        let mut slopes = (tape.is_recording() && P::SLOPE_OVER_VALUE.is_none())
-            .then(|| tape.buffer(x.nrows(), zs.nrows()));
+        let (variance, correlation) = (self.variance.scalar(), self.correlation());
+        let mut records = self.records(x.nrows(), zs.nrows(), tape);
         for j in 0..zs.nrows() {
             dispatch(Column {
-                out: column_mut(out.rb_mut(), j),
-                slopes: slopes.as_mut().map(|s| column_mut(s.as_mut(), j)),
+                values: self.values(j, &correlation, column_mut(out.rb_mut(), j), &mut records),
                 x: xs.as_ref(),
                 z: zs.as_ref(),
                 j,
                 x_norms: x_norms.col_as_slice(0),
                 z_norm: z_norms[(j, 0)],
                 direct,
-                variance,
-                profile: std::marker::PhantomData::<P>,
             });
             if z.is_none() {
                 // the product form leaves rounding here, which the slope of a kink would magnify
-                let (value, slope) = P::value_and_slope::<false>(0.0);
+                let (value, slope) = correlation.value_and_slope::<false>(0.0);
                 out[(j, j)] = variance * value;
-                if let Some(slopes) = &mut slopes {
+                let [slopes, shapes] = &mut records;
+                if let Some(slopes) = slopes {
                     slopes[(j, j)] = variance * slope;
+                }
+                if let Some(shapes) = shapes {
+                    for s in 0..self.shapes.len() {
+                        let slope = correlation.shape_slope::<false>(s, 0.0);
+                        shapes[(j, j * self.shapes.len() + s)] = variance * slope;
+                    }
                 }
             }
         }
-        if let Some(slopes) = slopes {
-            tape.push(slopes);
-        }
+        records.into_iter().flatten().for_each(|used| tape.push(used));
         [xs, zs, x_norms, z_norms].into_iter().for_each(|used| tape.recycle(used));
     }
 
@@ -177,26 +333,10 @@ impl<P: Profile> Kernel for Radial<P> {
     ) {
         let [xs, zs] = self.both(x, z, tape);
         // H = K̄ ∘ σ²κ′, in place; Σ K̄∘K; row and column sums of H
-        let slopes = P::SLOPE_OVER_VALUE.is_none().then(|| tape.pop());
         let (mut row_sums, mut column_sums) =
             (tape.buffer(x.nrows(), 1), tape.buffer(zs.nrows(), 1));
-        row_sums.fill(0.0);
-        let mut weighted = 0.0;
-        for (j, column_sum) in column_sums.col_as_slice_mut(0).iter_mut().enumerate() {
-            let (sum, dot) = dispatch(Weigh {
-                k_bar: column_mut(k_bar.rb_mut(), j),
-                k: column(k, j),
-                slopes: slopes.as_ref().map(|s| column(s.as_ref(), j)),
-                factor: P::SLOPE_OVER_VALUE.unwrap_or(1.0),
-                row_sums: row_sums.col_as_slice_mut(0),
-            });
-            *column_sum = sum;
-            weighted += dot;
-        }
-        if let Some(slopes) = slopes {
-            tape.recycle(slopes);
-        }
-        sinks.params[0] += weighted / self.variance.scalar();
+        let sums = [row_sums.col_as_slice_mut(0), column_sums.col_as_slice_mut(0)];
+        self.pull_values(k, k_bar.rb_mut(), tape, sinks.params, sums);
 
         let h = k_bar.as_ref();
         let d = self.dims.len();
@@ -257,21 +397,23 @@ impl<P: Profile> Kernel for Radial<P> {
     }
 
     fn diag(&self, _: MatRef<f64>, out: &mut [f64]) {
-        out.fill(self.variance.scalar() * P::value_and_slope::<false>(0.0).0);
+        out.fill(self.variance.scalar() * self.correlation().value_and_slope::<false>(0.0).0);
     }
 
     fn diag_vjp(&self, _: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
-        sinks.params[0] += weights.iter().sum::<f64>() * P::value_and_slope::<false>(0.0).0;
+        sinks.params[0] +=
+            weights.iter().sum::<f64>() * self.correlation().value_and_slope::<false>(0.0).0;
     }
 
     fn units(&self) -> Vec<Option<Unit>> {
         let mut units = vec![Some(Unit::VARIANCE)];
         if self.lengthscales.len() == self.dims.len() {
-            let lengths = self.dims.iter().map(|&d| Some(Unit { input: Some((d, 1)), output: 0 }));
+            let lengths = self.dims.iter().map(|&d| Some(Unit::input(d, 1)));
             units.extend(lengths);
         } else {
             units.push(None);
         }
+        units.extend(self.shapes.iter().map(|_| Some(Unit::NONE)));
         units
     }
 
@@ -296,11 +438,19 @@ impl<P: Profile> Kernel for Radial<P> {
     }
 
     fn to_json(&self) -> Value {
-        object(
-            P::NAME,
+        let mut json = object(
+            self.name(),
             &[("variance", &self.variance), ("lengthscales", &self.lengthscales)],
             self.dims_given.then_some(&self.dims),
-        )
+        );
+        for ((name, shape), (_, start)) in self.shapes.iter().zip(self.correlation.shapes()) {
+            json[*name] = shape.to_json(start.transform());
+        }
+        json
+    }
+
+    fn into_stationary(self: Box<Self>) -> Option<Box<dyn Stationary>> {
+        Some(self)
     }
 
     fn clone_box(&self) -> Box<dyn Kernel> {

@@ -1,0 +1,127 @@
+//! Kernels of the specification language in whole runs.
+
+use crate::support::{Folder, column, number};
+use serde_json::Value;
+use std::f64::consts::TAU;
+
+/// Numbers in (−½, ½) that look random.
+fn jumble(i: usize) -> f64 {
+    ((i * i) as f64 * 0.754_877_666_2 + i as f64 * 0.569_840_290_9).fract() - 0.5
+}
+
+/// A parameter of a model in the data's units.
+fn in_data_units(model: &Value, path: &str) -> f64 {
+    let rows = model["parameters"].as_array().unwrap();
+    let row =
+        rows.iter().find(|row| row["path"] == path).unwrap_or_else(|| panic!("{path}: {model}"));
+    row["data_units"][0].as_f64().unwrap()
+}
+
+#[test]
+fn a_period_is_recovered() {
+    let folder = Folder::new();
+    let truth = |t: f64| {
+        let angle = TAU * t / 365.25;
+        12.0 + 0.004 * t + 9.0 * (angle + 0.7).sin() + 3.0 * (2.0 * angle).cos()
+    };
+    let mut text = String::from("day,temperature\n");
+    for i in 0..260 {
+        let t = 5.0 * i as f64 + 4.0 * jumble(i);
+        text += &format!("{t},{}\n", truth(t) + 3.0 * jumble(i + 1000));
+    }
+    folder.write("t.csv", text);
+    folder.json("fit t.csv --target temperature --kernel 'periodic(base=rbf) * rbf + linear' -o m.safetensors");
+    let model = folder.json("inspect m.safetensors");
+    let period = in_data_units(&model, "kernel.kernels[0].kernels[0].period");
+    assert!((period / 365.25 - 1.0).abs() < 0.02, "{period}");
+    // a hundred days after the last
+    folder.write("new.csv", "day\n1400\n");
+    folder.ok("predict m.safetensors new.csv -o p.csv --latent");
+    let mean = column(&folder.read("p.csv"), "mean")[0];
+    assert!((mean - truth(1400.0)).abs() < 2.5, "{mean} {}", truth(1400.0));
+}
+
+/// Places change points where they are in the column's own unit.
+#[test]
+fn a_change_point_is_told_in_the_data_s_units() {
+    let folder = Folder::new();
+    let mut text = String::from("year,level\n");
+    for i in 0..120 {
+        let t = 1900.0 + i as f64;
+        let shape =
+            if t < 1980.0 { 0.02 * (t - 1900.0) } else { 3.0 * (0.4 * (t - 1980.0)).sin() + 1.6 };
+        text += &format!("{t},{}\n", shape + 0.3 * jumble(i));
+    }
+    folder.write("t.csv", text);
+    let kernel = "changepoints(kernels=[linear + constant, rbf], active_dims=[year])";
+    let run = folder.json(&format!("fit t.csv --target level --kernel '{kernel}'"));
+    let place = in_data_units(&run["model"], "kernel.locations");
+    assert!((place - 1980.0).abs() < 5.0, "{place}");
+}
+
+#[test]
+fn labels_stay_as_they_are() {
+    let folder = Folder::new();
+    let mut text = String::from("site,t,y\n");
+    for i in 0..120 {
+        let (site, t) = (i % 3, 0.1 * i as f64);
+        let sign = [1.0, -0.8, 0.3][site];
+        text += &format!("{site},{t},{}\n", 100.0 + 20.0 * sign * t.sin() + 4.0 * jumble(i));
+    }
+    folder.write("t.csv", &text);
+    let kernel = "rbf(active_dims=[t]) * coregion(output_dim=3, rank=2, active_dims=[site])";
+    for more in ["", "--inducing 20 --stream", "--method svgp --epochs 30 --inducing 20"] {
+        let run = folder.json(&format!(
+            "fit t.csv --target y --kernel '{kernel}' -o m.safetensors --plot p.svg {more}"
+        ));
+        let noise = in_data_units(&run["model"], "likelihood.variance");
+        assert!(noise < 30.0, "{more}: {noise}");
+        folder.ok("predict m.safetensors t.csv -o p.csv --latent");
+        let mean = column(&folder.read("p.csv"), "mean");
+        for (i, own) in mean.iter().enumerate() {
+            let t = 0.1 * i as f64;
+            assert!(
+                (own - 100.0 - 20.0 * [1.0, -0.8, 0.3][i % 3] * t.sin()).abs() < 8.0,
+                "{more} {i}: {own}"
+            );
+        }
+    }
+    folder.write("new.csv", "site,t\n3,1.0\n");
+    folder.refused(
+        1,
+        "predict m.safetensors new.csv -o q.csv",
+        &["3 in input column 0", "labels 0, …, 2"],
+    );
+    folder.write("bad.csv", text + "0.5,1.0,100\n");
+    folder.refused(
+        1,
+        &format!("fit bad.csv --target y --kernel '{kernel}'"),
+        &["0.5 in input column 0"],
+    );
+}
+
+/// What the command lists can be fitted, by name and by alias, on two columns.
+#[test]
+fn all_that_is_listed_can_be_fitted() {
+    let folder = Folder::new();
+    let mut text = String::from("a,b,y\n");
+    for i in 0..30 {
+        text += &format!("{},{},{}\n", jumble(i), i % 2, jumble(i).sin() + 0.1 * jumble(i + 99));
+    }
+    folder.write("t.csv", text);
+    for entry in folder.json("kernels").as_array().unwrap() {
+        let names = entry["aliases"].as_array().unwrap().iter().chain([&entry["name"]]);
+        for name in names.map(|name| name.as_str().unwrap()) {
+            let entries = match entry["name"].as_str().unwrap() {
+                "sum" | "product" => "kernels=[rbf, linear]",
+                "changepoints" => "kernels=[rbf, linear], active_dims=[a]",
+                "coregion" => "output_dim=2, active_dims=[b]",
+                _ => "",
+            };
+            let run = folder
+                .json(&format!("fit t.csv --target y --kernel '{name}({entries})' --max-iterations 2"));
+            assert!(number(&run, "/model/objective").is_finite(), "{name}");
+            assert_eq!(run["model"]["kernel"]["type"], entry["name"], "{name}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What a radial kernel offers to kernels that measure distances in another way.
+
+use super::super::{Kernel, Tape};
+use super::{Correlation, Radial};
+use crate::linalg::exp::dispatch;
+use crate::linalg::{MatMut, MatRef, column_mut};
+use faer::reborrow::ReborrowMut;
+
+/// A kernel σ²κ(ϱ²) whose squared distances come from somebody else. Its parameters are the variance,
+/// the lengthscales (one for all active inputs, or one for each), then those of its shape.
+pub trait Stationary: Kernel {
+    /// The active input columns.
+    fn dims(&self) -> &[usize];
+
+    /// The lengthscale of the active column of this index.
+    fn lengthscale(&self, index: usize) -> f64;
+
+    /// Position of that lengthscale among the parameters.
+    fn lengthscale_slot(&self, index: usize) -> usize;
+
+    /// Squared distances become covariances, in place. Whatever [`Stationary::pull`] will need is pushed
+    /// on the tape if that records. A distance of exactly 0 gives exactly the variance.
+    fn correlate(&self, d2: MatMut<f64>, tape: &mut Tape);
+
+    /// The cotangent of the covariances `k` becomes that of the squared distances, in place. Adds to
+    /// `params` (the order of [`Kernel::params`]) what belongs to variance and shape.
+    fn pull(&self, k: MatRef<f64>, k_bar: MatMut<f64>, tape: &mut Tape, params: &mut [f64]);
+
+    /// A copy.
+    fn clone_stationary(&self) -> Box<dyn Stationary>;
+}
+
+impl<C: Correlation> Stationary for Radial<C> {
+    fn dims(&self) -> &[usize] {
+        &self.dims
+    }
+
+    fn lengthscale(&self, index: usize) -> f64 {
+        let values = self.lengthscales.value();
+        if values.len() == 1 { values[0] } else { values[index] }
+    }
+
+    fn lengthscale_slot(&self, index: usize) -> usize {
+        1 + if self.lengthscales.len() == 1 { 0 } else { index }
+    }
+
+    fn correlate(&self, mut d2: MatMut<f64>, tape: &mut Tape) {
+        let correlation = self.correlation();
+        let mut records = self.records(d2.nrows(), d2.ncols(), tape);
+        for j in 0..d2.ncols() {
+            let out = column_mut(d2.rb_mut(), j);
+            dispatch(self.values(j, &correlation, out, &mut records));
+        }
+        records.into_iter().flatten().for_each(|used| tape.push(used));
+    }
+
+    fn pull(&self, k: MatRef<f64>, k_bar: MatMut<f64>, tape: &mut Tape, params: &mut [f64]) {
+        let mut row_sums = tape.buffer(k.nrows(), 1);
+        let mut column_sums = tape.buffer(k.ncols(), 1);
+        let sums = [row_sums.col_as_slice_mut(0), column_sums.col_as_slice_mut(0)];
+        self.pull_values(k, k_bar, tape, params, sums);
+        [row_sums, column_sums].into_iter().for_each(|used| tape.recycle(used));
+    }
+
+    fn clone_stationary(&self) -> Box<dyn Stationary> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Stationary> {
+    fn clone(&self) -> Self {
+        self.clone_stationary()
+    }
+}
