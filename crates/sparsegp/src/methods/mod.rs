@@ -10,7 +10,7 @@ pub mod uncollapsed;
 pub use collapsed::{Collapsed, upper_bound};
 pub use exact::Exact;
 pub use tvgp::Tvgp;
-pub use uncollapsed::{Step, Uncollapsed};
+pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
@@ -42,6 +42,9 @@ pub struct Diagnostics {
     /// Rows where rᵢ came out below −1e-8 of the mean prior variance: rounding; raise the jitter if
     /// there are any.
     pub negative: usize,
+    /// ‖LᵀK̃L − I‖_F/√M of R-SVGP: how far T is from the inverse of K̃ = Kuu + Λ.
+    #[serde(default)]
+    pub residual: Option<f64>,
 }
 
 /// How a model is trained and conditioned.
@@ -146,7 +149,7 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound: any likelihood, minibatches",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Hensman et al. 2013, 2015",
-        method: &Uncollapsed { name: "svgp", bound: &uncollapsed::Hensman, sites: false },
+        method: &Uncollapsed { name: "svgp", bound: &uncollapsed::Hensman, keeps: Keeps::Moments },
     },
     Entry {
         name: "svgp2025",
@@ -154,7 +157,11 @@ pub const REGISTRY: &[Entry] = &[
         about: "uncollapsed bound for Gaussian noise with one factor per row: tighter",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Titsias 2025, Eq. 18-19",
-        method: &Uncollapsed { name: "svgp2025", bound: &uncollapsed::Titsias2025, sites: false },
+        method: &Uncollapsed {
+            name: "svgp2025",
+            bound: &uncollapsed::Titsias2025,
+            keeps: Keeps::Moments,
+        },
     },
     Entry {
         name: "svgp-spherical",
@@ -165,7 +172,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "svgp-spherical",
             bound: &uncollapsed::Spherical,
-            sites: false,
+            keeps: Keeps::Moments,
         },
     },
     Entry {
@@ -174,7 +181,23 @@ pub const REGISTRY: &[Entry] = &[
         about: "as svgp, but q is the prior times sites: it moves with the hyperparameters",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Adam, Chang, Khan & Solin 2021",
-        method: &Uncollapsed { name: "tsvgp", bound: &uncollapsed::Hensman, sites: true },
+        method: &Uncollapsed { name: "tsvgp", bound: &uncollapsed::Hensman, keeps: Keeps::Sites },
+    },
+    Entry {
+        name: "lsvgp",
+        aliases: &["l-svgp"],
+        about: "as svgp, but q is what pseudo-observations with M noise variances make of the prior",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Panos, Dellaportas & Titsias 2018",
+        method: &Uncollapsed { name: "lsvgp", bound: &uncollapsed::Hensman, keeps: Keeps::Pseudo },
+    },
+    Entry {
+        name: "rsvgp",
+        aliases: &["r-svgp", "relaxed", "inverse-free"],
+        about: "as lsvgp by matrix products alone: no factorisation, no solve",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Cortinovis, Aitchison, Eleftheriadis & van der Wilk",
+        method: &Uncollapsed { name: "rsvgp", bound: &uncollapsed::Hensman, keeps: Keeps::Relaxed },
     },
     Entry {
         name: "tvgp",
