@@ -1,6 +1,7 @@
 //! Options of `sparsegp fit`.
 
 use crate::data::MissingInFit;
+use crate::relaxed_args::RelaxedArgs;
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::linalg::Jitter;
@@ -23,7 +24,8 @@ likelihood of classes says otherwise.
 
 Two ways to train: on all rows at once, by L-BFGS or Adam (`exact`, `titsias2009`, `spherical`,
 `titsias2025`, `tvgp`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
-`svgp-spherical`, `tsvgp`), by Adam with natural-gradient steps for q. Where q is kept as sites (`tsvgp`,
+`svgp-spherical`, `tsvgp`, `lsvgp`, `rsvgp`), by Adam with natural-gradient steps for q (the last two by
+Adam alone). Where q is kept as sites (`tsvgp`,
 `tvgp`), all rows at once means rounds of steps of q and iterations of the optimiser.
 
 Values given by --set are on the model's scale: inputs, and targets that may be shifted and scaled, are
@@ -137,7 +139,7 @@ pub struct FitArgs {
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
-    /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling
+    /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
     /// Seed of everything random
@@ -172,10 +174,11 @@ pub struct FitArgs {
     ], help_heading = "Training on all rows at once")]
     pub full_batch: bool,
 
-    /// Rows of a minibatch [default: 1024]
+    /// Rows of a minibatch [default: 1024; for `rsvgp` 100]
     #[arg(long, allow_negative_numbers = true, value_name = "ROWS", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub batch: Option<usize>,
-    /// Passes over the rows; by default 100, or more if that were fewer than 2000 minibatches
+    /// Passes over the rows; by default 100, or more if that were fewer than 2000 minibatches; for `rsvgp` as
+    /// many as make 20000
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub epochs: Option<usize>,
     /// Size of the natural-gradient steps of q, at most 1 [default: 0.1; where sites see all rows 0.8]
@@ -194,7 +197,7 @@ pub struct FitArgs {
     /// Train q by Adam like all else
     #[arg(long, help_heading = BATCHES)]
     pub no_natural: bool,
-    /// Learning rate of the inducing points [default: that of Adam]
+    /// Learning rate of the inducing points [default: that of Adam; for `rsvgp` 0.001]
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = BATCHES)]
     pub inducing_rate: Option<f64>,
     /// Keep this fraction of the training rows aside, and end when they are predicted no better
@@ -228,6 +231,9 @@ pub struct FitArgs {
     /// independent given the inducing points [default: variational]
     #[arg(long, value_name = "LAW", help_heading = CHAINS)]
     pub law: Option<LawChoice>,
+    /// Of the inverse by products.
+    #[command(flatten)]
+    pub relaxed: RelaxedArgs,
 
     /// Write the model here
     #[arg(long, short, value_name = "MODEL", help_heading = "Output")]
@@ -316,6 +322,7 @@ impl FitArgs {
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
+        .or(self.relaxed.given())
     }
 
     /// The first option given that says how q is stepped.

@@ -11,7 +11,7 @@ use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions, Fitted};
 use sparsegp::inducing::select;
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods::{Likelihood, REGISTRY};
-use sparsegp::methods;
+use sparsegp::methods::{self, Keeps};
 use sparsegp::optim::{AdamOptions, LbfgsOptions};
 use sparsegp::samplers::gibbs::GibbsOptions;
 use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
@@ -135,6 +135,15 @@ pub fn plan(
     let batches = in_minibatches
         && !args.full_batch
         && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
+    let relaxed = methods::find(&method)
+        .ok()
+        .and_then(|entry| entry.method.uncollapsed())
+        .is_some_and(|own| own.keeps == Keeps::Relaxed);
+    if let Some(option) = args.relaxed.given().filter(|_| !relaxed) {
+        return Err(Fail::usage(format!(
+            "{option} is for `rsvgp`, and the method is `{method}`: add --method rsvgp, or leave it out"
+        )));
+    }
     contradictions(args, &method, trains_q, batches)?;
     of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();
@@ -158,7 +167,7 @@ pub fn plan(
             max_iterations: args.max_iterations.unwrap_or(1000),
             em: em(args),
         },
-        batches: batches.then(|| batch_options(args, rows, from)),
+        batches: batches.then(|| batch_options(args, &method, rows, from)),
         checkpoint: args.checkpoint.clone(),
         diagonal: args.diagonal,
         tying: args.tying.map_or(Tying::Natural, Tying::from),
@@ -210,17 +219,18 @@ fn em(args: &FitArgs) -> EmOptions {
     }
 }
 
-fn batch_options(args: &FitArgs, rows: usize, from: Option<&Fitted>) -> BatchOptions {
-    let defaults = StochasticOptions::default();
+fn batch_options(args: &FitArgs, method: &str, rows: usize, from: Option<&Fitted>) -> BatchOptions {
+    let defaults = methods::find(method)
+        .map_or_else(|_| BatchOptions::default(), |entry| BatchOptions::of(entry.method));
+    let size = args.batch.unwrap_or(defaults.size).min(rows);
+    let defaults = defaults.training;
     let rate = args.learning_rate.unwrap_or(defaults.adam.learning_rate);
-    let size = args.batch.unwrap_or(BatchOptions::default().size).min(rows);
     let diagonal =
         args.diagonal || from.is_some_and(|f| f.model.q.as_ref().is_some_and(|q| q.is_diagonal()));
-    let training = StochasticOptions {
+    let mut training = StochasticOptions {
         epochs: args.epochs,
-        inducing_rate: args.inducing_rate.map_or(1.0, |own| own / rate),
+        inducing_rate: args.inducing_rate.map_or(defaults.inducing_rate, |own| own / rate),
         adam: AdamOptions { learning_rate: rate, ..AdamOptions::default() },
-        last_rate: defaults.last_rate,
         natural: match args.no_natural || diagonal {
             true => None,
             false => args.natural_rate.or(defaults.natural),
@@ -231,7 +241,9 @@ fn batch_options(args: &FitArgs, rows: usize, from: Option<&Fitted>) -> BatchOpt
         },
         patience: args.patience.unwrap_or(defaults.patience),
         checkpoint_seconds: args.checkpoint_every.unwrap_or(defaults.checkpoint_seconds),
+        ..defaults
     };
+    args.relaxed.apply(&mut training, args.seed);
     BatchOptions { size, training }
 }
 
@@ -295,7 +307,10 @@ fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
             None => Ok(()),
         };
     }
-    if entry.and_then(|method| method.uncollapsed()).is_some_and(|method| method.sites) {
+    if entry
+        .and_then(|method| method.uncollapsed())
+        .is_some_and(|method| method.keeps == Keeps::Sites)
+    {
         if args.diagonal {
             return usage(format!(
                 "--diagonal has no sense for `{method}`, whose q is kept as sites"
@@ -308,6 +323,16 @@ fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
             return usage("--tying untied needs all rows at once: add --full-batch".into());
         }
         return Ok(());
+    }
+    if entry.and_then(|method| method.uncollapsed()).is_some_and(|own| !own.steps_naturally()) {
+        let no_steps = args.step_option().or(args.no_natural.then_some("--no-natural"));
+        let options = [no_steps, args.diagonal.then_some("--diagonal")];
+        if let Some(option) = options.into_iter().flatten().next() {
+            return usage(format!(
+                "{option} has no sense for `{method}`, whose q is moved by Adam and has one noise variance \
+                 for each inducing point; leave it out, or choose --method svgp"
+            ));
+        }
     }
     if args.tying.is_some() {
         return usage(format!(

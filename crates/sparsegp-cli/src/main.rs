@@ -17,6 +17,7 @@ mod methods;
 mod plot;
 mod predict;
 mod progress;
+mod relaxed_args;
 mod report;
 mod score;
 mod scores;

@@ -27,6 +27,11 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A whole number from 0.
+pub fn whole(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "must be a whole number, 0 or more".into())
+}
+
 /// A whole number from 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {

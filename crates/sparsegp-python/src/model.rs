@@ -18,8 +18,9 @@ use serde::Deserialize;
 use serde_json::json;
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
+use sparsegp::inverse_free::Preconditioner;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
-use sparsegp::methods;
+use sparsegp::methods::{self, Keeps};
 use sparsegp::model::{Posterior, in_parts, inducing_param, stacked};
 use sparsegp::params::{Param, Prior};
 use sparsegp::train::{Surroundings, train, train_batches};
@@ -205,13 +206,28 @@ impl Model {
         let q = if entry.method.full_sites().is_some() {
             Some(Variational::sites(spec.rows, latents, sparsegp::variational::Tying::Untied))
         } else if let Some(method) = entry.method.uncollapsed() {
-            let mut q = match (method.sites, &q_mu, &q_sqrt) {
-                (true, ..) => {
+            let mut q = match (method.keeps, &q_mu, &q_sqrt) {
+                (keeps @ (Keeps::Pseudo | Keeps::Relaxed), mu, _) => {
+                    let relaxed = keeps == Keeps::Relaxed;
+                    let inverse = Preconditioner::Inverse;
+                    let mut q = Variational::pseudo_observations(m, latents, inverse, relaxed);
+                    if let Some(mu) = mu {
+                        let mu = owned(mu);
+                        let all =
+                            (0..mu.ncols()).flat_map(|j| (0..mu.nrows()).map(move |i| (i, j)));
+                        let all: Vec<f64> = all.map(|(i, j)| mu[(i, j)]).collect();
+                        q.first.set("q.mu", &all).map_err(exception)?;
+                    }
+                    q
+                }
+                (Keeps::Sites, ..) => {
                     let untied = tying == sparsegp::variational::Tying::Untied;
                     Variational::sites(if untied { spec.rows } else { m }, latents, tying)
                 }
-                (false, None, None) if spec.whiten => Variational::prior(m, latents, spec.diagonal),
-                (false, mu, root) => {
+                (Keeps::Moments, None, None) if spec.whiten => {
+                    Variational::prior(m, latents, spec.diagonal)
+                }
+                (Keeps::Moments, mu, root) => {
                     let mu = mu.as_ref().map_or_else(|| Mat::zeros(m, latents), owned);
                     let roots = match root {
                         Some(root) => matrices(root),
@@ -221,7 +237,7 @@ impl Model {
                         .map_err(exception)?
                 }
             };
-            if q.points() != m && !method.sites || q.latents() != latents {
+            if q.points() != m && method.keeps != Keeps::Sites || q.latents() != latents {
                 return Err(exception(Error::Shape {
                     what: "q_mu".into(),
                     expected: format!("{m}×{latents}"),

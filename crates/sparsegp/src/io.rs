@@ -7,6 +7,7 @@
 //! | `inducing.points` (`inducing.points[l]`) | M×D | inducing inputs on the model's scale |
 //! | `q.mu` | M×L | mean of q, whitened unless the header says otherwise |
 //! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
+//! | `q.lambda`, `q.t_sqrt` | M, 1×M×M | of L-SVGP and R-SVGP: noise variances of the pseudo-observations, lower root of the auxiliary T |
 //! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
 //! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
@@ -459,6 +460,11 @@ fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
         Form::Sites(tying) => {
             let first = tensors.matrix("q.lambda1")?;
             Variational::sites(first.nrows(), first.ncols(), tying)
+        }
+        Form::Likelihood(preconditioner) | Form::Relaxed(preconditioner) => {
+            let mu = tensors.matrix("q.mu")?;
+            let relaxed = matches!(header.form, Form::Relaxed(_));
+            Variational::pseudo_observations(mu.nrows(), mu.ncols(), preconditioner, relaxed)
         }
         form => {
             let mu = tensors.matrix("q.mu")?;

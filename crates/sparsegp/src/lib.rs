@@ -82,6 +82,7 @@ pub mod engine;
 pub mod error;
 pub mod fit;
 pub mod inducing;
+pub mod inverse_free;
 pub mod io;
 pub mod kernels;
 pub mod likelihoods;

@@ -151,8 +151,29 @@ pub struct Process<'a> {
     pub basis: &'a dyn Basis,
     /// Whitened means, M×l.
     pub mean: MatRef<'a, f64>,
-    /// Lower roots of the whitened covariances, M×M each; none for q at a point.
-    pub roots: &'a [Mat<f64>],
+    /// Where the variances s come from.
+    pub spread: Spread<'a>,
+}
+
+/// Where the variances s of latent functions that share their features come from.
+#[derive(Clone, Copy, Debug)]
+pub enum Spread<'a> {
+    /// s = ‖Rᵀφ‖² with a lower root R of its own for each of them, M×M; 0 where there are none: q at a
+    /// point.
+    Roots(&'a [Mat<f64>]),
+    /// s = φᵀEφ for all of them alike, with a symmetric E of any sign; 0 without.
+    Shared(Option<MatRef<'a, f64>>),
+}
+
+impl Process<'_> {
+    /// How many matrices Φ diag(b) Φᵀ a pass gives: one for each latent function, or one where they share
+    /// their variances.
+    pub fn grams(&self) -> usize {
+        match self.spread {
+            Spread::Roots(_) => self.mean.ncols(),
+            Spread::Shared(_) => 1,
+        }
+    }
 }
 
 /// A block of rows as a [`Pointwise`] sees it: every latent function for itself.
@@ -209,7 +230,8 @@ pub enum Want {
 pub struct ProcessSums {
     /// Φa, M×l.
     pub phi_a: Mat<f64>,
-    /// Φ diag(b) Φᵀ of every latent function, both triangles.
+    /// Φ diag(b) Φᵀ of every latent function, or Φ diag(Σ b) Φᵀ where they share their variances; both
+    /// triangles.
     pub grams: Vec<Mat<f64>>,
     /// Φ diag(Σ c) Φᵀ, c summed over the latent functions; both triangles. None where all slopes are
     /// equal (then it is the sum of `grams`); of no use without gradients.

@@ -81,6 +81,8 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
         ("diagonal covariances", options.diagonal.to_string()),
         ("tying of sites", format!("{:?}", options.tying)),
         ("E- and M-steps on a minibatch", format!("{:?}", training.and_then(|t| t.em))),
+        ("rates of the inducing points", format!("{:?}", training.map(|t| t.pace))),
+        ("inverse by products", format!("{:?}", training.map(|t| t.following))),
         ("natural-gradient rate", format!("{:?}", training.and_then(|t| t.natural))),
     ]
     .map(|(name, value)| (name.to_owned(), value))

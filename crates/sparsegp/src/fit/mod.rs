@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::io;
 use crate::linalg::Jitter;
-use crate::methods::collect;
+use crate::methods::{Keeps, Method, collect};
 use crate::model::{Model, Posterior};
 use crate::samplers::gibbs::{self, GibbsOptions};
 use crate::train::{
@@ -84,6 +84,20 @@ pub struct BatchOptions {
     pub size: usize,
     /// The rest.
     pub training: StochasticOptions,
+}
+
+impl BatchOptions {
+    /// What a method trains with unless it is told otherwise: for `rsvgp` its paper's recipe
+    /// ([`StochasticOptions::inverse_free`]), else [`BatchOptions::default`].
+    pub fn of(method: &dyn Method) -> Self {
+        match method.uncollapsed().map(|own| own.keeps) {
+            Some(Keeps::Relaxed) => Self {
+                size: StochasticOptions::inverse_free_batch(),
+                training: StochasticOptions::inverse_free(),
+            },
+            _ => Self::default(),
+        }
+    }
 }
 
 impl Default for BatchOptions {

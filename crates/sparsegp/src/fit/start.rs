@@ -7,11 +7,12 @@ use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
+use crate::inverse_free::Preconditioner;
 use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Extra, Gaussian, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
-use crate::methods;
+use crate::methods::{self, Keeps};
 use crate::model::{Model, inducing_param};
 use crate::rng;
 use crate::train::{Event, Observer};
@@ -430,12 +431,17 @@ pub fn prepare(
             widen_noise(&mut model, x, engine)?;
         }
         if let Some(method) = entry.method.uncollapsed() {
-            let q = match method.sites {
-                true => {
+            let q = match method.keeps {
+                Keeps::Sites => {
                     let size = if options.tying == Tying::Untied { n } else { points };
                     Variational::sites(size, latents, options.tying)
                 }
-                false => Variational::prior(points, latents, options.diagonal),
+                Keeps::Moments => Variational::prior(points, latents, options.diagonal),
+                keeps => {
+                    let relaxed = keeps == Keeps::Relaxed;
+                    let preconditioner = Preconditioner::Inverse;
+                    Variational::pseudo_observations(points, latents, preconditioner, relaxed)
+                }
             };
             model.q = Some(if method.bound.has_factors() { q.with_factors() } else { q });
         }

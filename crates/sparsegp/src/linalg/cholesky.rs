@@ -118,6 +118,7 @@ impl Cholesky {
                 }
                 target[j] += added;
             }
+            super::FACTORISATIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let outcome = llt::factor::cholesky_in_place(
                 self.l.as_mut(),
                 Default::default(),
@@ -168,6 +169,7 @@ impl Cholesky {
         let par = par_for(n);
         let mut inverse = Mat::zeros(n, n);
         let mut memory = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, par));
+        super::SOLVES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         llt::inverse::inverse(inverse.as_mut(), self.l.as_ref(), par, MemStack::new(&mut memory));
         super::mirror_lower(inverse.as_mut());
         inverse

@@ -10,12 +10,24 @@
 
 mod cholesky;
 pub mod exp;
+mod products;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
+pub use products::{Structure, multiply_lower, structured};
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::{matmul, triangular_inverse, triangular_solve};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static FACTORISATIONS: AtomicU64 = AtomicU64::new(0);
+static SOLVES: AtomicU64 = AtomicU64::new(0);
+
+/// How many matrices have been factorised, and how many triangular systems solved (inverses of triangular
+/// matrices count as such), since the program began: what a method without either is held to.
+pub fn counts() -> (u64, u64) {
+    (FACTORISATIONS.load(Ordering::Relaxed), SOLVES.load(Ordering::Relaxed))
+}
 
 /// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
 pub fn par_for(n: usize) -> Par {
@@ -126,18 +138,21 @@ pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
 
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+    SOLVES.fetch_add(1, Ordering::Relaxed);
     let par = unless_vector(b.nrows(), b.ncols(), par);
     triangular_solve::solve_lower_triangular_in_place(l, b, par);
 }
 
 /// Solves `Lᵀ X = B` in place.
 pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+    SOLVES.fetch_add(1, Ordering::Relaxed);
     let par = unless_vector(b.nrows(), b.ncols(), par);
     triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
 }
 
 /// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
 pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
+    SOLVES.fetch_add(1, Ordering::Relaxed);
     triangular_inverse::invert_lower_triangular(dst, l, par);
 }
 

@@ -342,3 +342,24 @@ fn threads_do_not_change_the_bits() {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn products_in_place_are_products(
+        n in 1usize..40,
+        m in 1usize..150,
+        transposed in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let x = noise(n, m, seed);
+        let mut l = noise(m, m, seed ^ 77);
+        // what is above the diagonal is not read
+        let full = l.clone();
+        clear_upper(l.as_mut());
+        let other = if transposed { l.transpose() } else { l.as_ref() };
+        let expected = naive(x.as_ref(), other);
+        let mut own = x.clone();
+        multiply_lower(own.as_mut(), full.as_ref(), transposed);
+        prop_assert!(largest_difference(own.as_ref(), expected.as_ref()) < 1e-12 * m as f64);
+    }
+}

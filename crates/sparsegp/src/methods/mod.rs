@@ -10,7 +10,7 @@ pub mod uncollapsed;
 pub use collapsed::{Collapsed, upper_bound};
 pub use exact::Exact;
 pub use tvgp::Tvgp;
-pub use uncollapsed::{Step, Uncollapsed};
+pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
@@ -42,6 +42,9 @@ pub struct Diagnostics {
     /// Rows where rᵢ came out below −1e-8 of the mean prior variance: rounding; raise the jitter if
     /// there are any.
     pub negative: usize,
+    /// ‖LᵀK̃L − I‖_F/√M of R-SVGP: how far T is from the inverse of K̃ = Kuu + Λ.
+    #[serde(default)]
+    pub residual: Option<f64>,
 }
 
 /// How a model is trained and conditioned.
@@ -81,7 +84,8 @@ pub trait Method: Send + Sync + std::fmt::Debug {
 
     /// Whether minibatches train it: of the methods with a q, those that are not for all rows at once.
     fn in_minibatches(&self) -> bool {
-        self.uncollapsed().is_some_and(|method| !(method.sites && method.bound.augments()))
+        self.uncollapsed()
+            .is_some_and(|method| !(method.keeps == Keeps::Sites && method.bound.augments()))
     }
 
     /// Whether it needs a likelihood with local variables ([`crate::likelihoods::augmented`]).
@@ -165,7 +169,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "svgp",
             bound: &uncollapsed::Hensman,
-            sites: false,
+            keeps: Keeps::Moments,
             samples: false,
         },
     },
@@ -178,7 +182,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "svgp2025",
             bound: &uncollapsed::Titsias2025,
-            sites: false,
+            keeps: Keeps::Moments,
             samples: false,
         },
     },
@@ -191,7 +195,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "svgp-spherical",
             bound: &uncollapsed::Spherical,
-            sites: false,
+            keeps: Keeps::Moments,
             samples: false,
         },
     },
@@ -204,7 +208,33 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "tsvgp",
             bound: &uncollapsed::Hensman,
-            sites: true,
+            keeps: Keeps::Sites,
+            samples: false,
+        },
+    },
+    Entry {
+        name: "lsvgp",
+        aliases: &["l-svgp"],
+        about: "as svgp, but q is what pseudo-observations with M noise variances make of the prior",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Panos, Dellaportas & Titsias 2018",
+        method: &Uncollapsed {
+            name: "lsvgp",
+            bound: &uncollapsed::Hensman,
+            keeps: Keeps::Pseudo,
+            samples: false,
+        },
+    },
+    Entry {
+        name: "rsvgp",
+        aliases: &["r-svgp", "relaxed", "inverse-free"],
+        about: "as lsvgp by matrix products alone: no factorisation, no solve",
+        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        source: "Cortinovis, Aitchison, Eleftheriadis & van der Wilk",
+        method: &Uncollapsed {
+            name: "rsvgp",
+            bound: &uncollapsed::Hensman,
+            keeps: Keeps::Relaxed,
             samples: false,
         },
     },
@@ -225,7 +255,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "cavi",
             bound: &uncollapsed::Augmented,
-            sites: true,
+            keeps: Keeps::Sites,
             samples: false,
         },
     },
@@ -254,7 +284,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "gibbs-sparse",
             bound: &uncollapsed::Augmented,
-            sites: true,
+            keeps: Keeps::Sites,
             samples: true,
         },
     },
@@ -267,7 +297,7 @@ pub const REGISTRY: &[Entry] = &[
         method: &Uncollapsed {
             name: "svi",
             bound: &uncollapsed::Augmented,
-            sites: false,
+            keeps: Keeps::Moments,
             samples: false,
         },
     },

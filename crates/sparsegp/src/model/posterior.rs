@@ -2,15 +2,18 @@
 
 use super::Model;
 use crate::error::{Error, Result};
+use crate::inverse_free::{LSpace, Root};
 use crate::kernels::{Kernel, Tape};
 use crate::likelihoods::functions::log_add_exp;
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
-    invert_lower, mirror_lower, par_for, product, sized, solve_lower, solve_lower_transpose,
-    times_triangular,
+    invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
+    solve_lower_transpose, times_triangular,
 };
 use crate::means::Mean;
+use crate::methods::uncollapsed::pseudo;
+use faer::reborrow::ReborrowMut;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -53,7 +56,8 @@ pub fn stacked(parts: &[Mat<f64>], rows: usize, columns: usize) -> Mat<f64> {
 /// A conditioned Gaussian process: for every latent function q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖² +
 /// ‖Rᵀφ‖²) with φ = L⁻¹k(P, x). For sparse methods P are the inducing points, L the factor of Kuu and
 /// q(v) = N(m, RRᵀ); for exact inference P are the training inputs, L the factor of K + σ²I, and
-/// there is no R.
+/// there is no R. For L-SVGP L is the factor of Kuu + Λ, without R either; for R-SVGP φ = Lᵀk(P, x) is a
+/// product, and the variance k(x, x) − ‖φ‖² + φᵀEφ.
 #[derive(Clone, Debug)]
 pub struct Posterior {
     mean: Box<dyn Mean>,
@@ -82,6 +86,17 @@ struct Process {
     /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is the
     /// variance and one triangular product finds it; none where RRᵀ is not below I.
     explained: Vec<Option<Mat<f64>>>,
+    /// Of q kept as pseudo-observations.
+    pseudo: Option<Pseudo>,
+}
+
+/// What is known of q where it is kept as pseudo-observations.
+#[derive(Clone, Debug)]
+struct Pseudo {
+    /// L and E, for R-SVGP; the factor of its process is empty.
+    products: Option<(Mat<f64>, Mat<f64>)>,
+    /// Of Kuu.
+    jitter: f64,
 }
 
 /// What is added to the diagonal of I − RRᵀ, times M: what rounding may have taken from it. Variances are
@@ -128,7 +143,37 @@ impl Process {
             invert_lower(inverse.as_mut(), factor.l.as_ref(), par_for(m));
         }
         let explained = roots.iter().map(|root| explained(&inverse, root)).collect();
-        Self { latents, kernel, points, factor, roots, weights, explained }
+        Self { latents, kernel, points, factor, roots, weights, explained, pseudo: None }
+    }
+
+    /// Of L-SVGP or R-SVGP.
+    fn of_pseudo(kernel: Box<dyn Kernel>, points: Mat<f64>, own: &LSpace, jitter: f64) -> Self {
+        let latents = 0..own.mean().ncols();
+        let mut factor = Cholesky::of_factor(Mat::new());
+        let mut products = None;
+        match (own.root(), own.residual()) {
+            (Root::Product(l), Some(e)) => products = Some((l.clone(), e.to_owned())),
+            (Root::Solve(basis), _) => factor = basis.factor.clone(),
+            (Root::Product(_), None) => {}
+        }
+        factor.jitter = jitter;
+        let (roots, explained) = (Vec::new(), Vec::new());
+        let (weights, pseudo) = (own.weights(), Some(Pseudo { products, jitter }));
+        Self { latents, kernel, points, factor, roots, weights, explained, pseudo }
+    }
+
+    /// L and E of R-SVGP.
+    fn products(&self) -> Option<(MatRef<'_, f64>, MatRef<'_, f64>)> {
+        let products = self.pseudo.as_ref().and_then(|pseudo| pseudo.products.as_ref());
+        products.map(|(l, e)| (l.as_ref(), e.as_ref()))
+    }
+
+    /// Features φ (B×M) in the place of covariances k(x, P), sequentially.
+    fn project(&self, mut k: MatMut<f64>) {
+        match self.products() {
+            Some((l, _)) => multiply_lower(k, l, false),
+            None => solve_lower(self.factor.l.as_ref(), k.rb_mut().transpose_mut(), Par::Seq),
+        }
     }
 
     fn root(&self, at: usize) -> Option<&Mat<f64>> {
@@ -140,6 +185,41 @@ impl Process {
         let points = Some(self.points.as_ref());
         self.kernel.evaluate(x, points, k.as_mut(), &mut Tape::off());
         k
+    }
+
+    /// Moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and Kuu − Kuu K̃⁻¹ Kuu or
+    /// what R-SVGP has for it.
+    fn pseudo_q(&self, pseudo: &Pseudo) -> (Mat<f64>, Mat<f64>) {
+        let m = self.points.nrows();
+        let mut k = Mat::zeros(m, m);
+        self.kernel.evaluate(self.points.as_ref(), None, k.as_mut(), &mut Tape::off());
+        (0..m).for_each(|i| k[(i, i)] += pseudo.jitter);
+        let mean = product(k.as_ref(), self.weights.as_ref());
+        let covariance = self.conditional(k.clone(), k);
+        (mean, covariance)
+    }
+
+    /// K − ΦΦᵀ, and ΦEΦᵀ more for R-SVGP, from covariances with the points (B×M) and K (B×B).
+    fn conditional(&self, mut phi: Mat<f64>, mut prior: Mat<f64>) -> Mat<f64> {
+        let par = par_for(prior.nrows());
+        self.project(phi.as_mut());
+        gemm(prior.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
+        if let Some((_, e)) = self.products() {
+            let image = product(phi.as_ref(), e);
+            gemm(prior.as_mut(), Accum::Add, image.as_ref(), phi.transpose(), 1.0, par);
+        }
+        mirror_lower(prior.as_mut());
+        prior
+    }
+
+    /// Variances k(x, x) − φᵀφ + φᵀEφ, where the first is in `out`.
+    fn product_variances(&self, mut phi: Mat<f64>, e: MatRef<f64>, out: &mut [f64]) {
+        self.project(phi.as_mut());
+        let mut image = phi.clone();
+        gemm(image.as_mut(), Accum::Add, phi.as_ref(), e, -1.0, Par::Seq);
+        let mut explained = vec![0.0; phi.nrows()];
+        add_row_dots(image.as_ref(), phi.as_ref(), &mut explained);
+        out.iter_mut().zip(&explained).for_each(|(v, e)| *v -= e);
     }
 
     /// Adds the mean of its latent functions, given covariances with the points.
@@ -172,6 +252,12 @@ impl Posterior {
     pub fn of_q(model: &Model) -> Result<Self> {
         let q = model.q.as_ref().ok_or_else(|| Error::Invalid("the model has no q".into()))?;
         let latents = q.latents();
+        if q.pseudo().is_some() {
+            let (points, own) = pseudo::prediction(model)?;
+            let jitter = pseudo::jitter(model);
+            let process = Process::of_pseudo(model.kernels[0].clone(), points, &own, jitter);
+            return Ok(Self::assemble(model, own.mean().to_owned(), vec![process]));
+        }
         let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
         let mut q_mu = Mat::zeros(q.points(), latents);
         let mut processes = Vec::new();
@@ -332,18 +418,19 @@ impl Posterior {
         self.processes[0].points.as_ref()
     }
 
-    /// Whitened mean of q, M×L.
+    /// Whitened mean of q, M×L; for L-SVGP and R-SVGP in the coordinates of their features.
     pub fn q_mu(&self) -> MatRef<'_, f64> {
         self.q_mu.as_ref()
     }
 
     /// Lower roots of the whitened covariances of q, M×M each: one that all latent functions share or
-    /// one for each; none for exact inference.
+    /// one for each; none for exact inference, L-SVGP and R-SVGP.
     pub fn q_sqrt(&self) -> Vec<MatRef<'_, f64>> {
         self.processes.iter().flat_map(|p| p.roots.iter().map(|r| r.as_ref())).collect()
     }
 
-    /// The factor of Kuu (of K + σ²I for exact inference); the first of several.
+    /// The factor of Kuu (of K + σ²I for exact inference, of Kuu + Λ for L-SVGP); the first of several. That of
+    /// R-SVGP, which has none, is empty.
     pub fn factor(&self) -> &Cholesky {
         &self.processes[0].factor
     }
@@ -354,6 +441,12 @@ impl Posterior {
         let mut mean = Mat::zeros(self.q_mu.nrows(), self.latents());
         let mut covariances = Vec::new();
         for process in &self.processes {
+            if let Some(pseudo) = &process.pseudo {
+                let (own, covariance) = process.pseudo_q(pseudo);
+                mean.copy_from(&own);
+                covariances.extend(std::iter::repeat_n(covariance, self.latents()));
+                continue;
+            }
             let l = process.factor.l.as_ref();
             let own = self.q_mu.as_ref().subcols(process.latents.start, process.latents.len());
             let target = mean.as_mut().subcols_mut(process.latents.start, process.latents.len());
@@ -420,6 +513,13 @@ impl Posterior {
                     continue;
                 }
                 let out = column_mut(variance.as_mut(), l);
+                if let Some((_, e)) = p.products() {
+                    out.copy_from_slice(&prior);
+                    p.product_variances(k.clone(), e, out);
+                    out.iter_mut().for_each(|v| *v = if *v < 0.0 { 0.0 } else { *v });
+                    last = Some(l);
+                    continue;
+                }
                 let own = if p.explained.len() == 1 { 0 } else { at };
                 match (p.explained.get(own), p.root(at)) {
                     (Some(Some(g)), _) => {
@@ -483,9 +583,14 @@ impl Posterior {
             let mut phi = p.covariances(x);
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(phi.as_ref(), own);
-            solve_lower(p.factor.l.as_ref(), phi.as_mut().transpose_mut(), par);
             let mut prior = Mat::zeros(n, n);
             p.kernel.evaluate(x, None, prior.as_mut(), &mut Tape::off());
+            if p.pseudo.is_some() {
+                let shared = p.conditional(phi, prior);
+                covariances.extend(std::iter::repeat_n(shared, p.latents.len()));
+                continue;
+            }
+            solve_lower(p.factor.l.as_ref(), phi.as_mut().transpose_mut(), par);
             gemm(prior.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
             for at in 0..p.latents.len() {
                 let mut covariance = prior.clone();

@@ -121,12 +121,21 @@ impl Adam {
         *steps += 1;
         let (unbias1, unbias2) = (1.0 / (1.0 - powers.0), 1.0 / (1.0 - powers.1));
         previous.clone_from(x);
+        // momenta come in groups: powers are taken anew where they change alone
+        let (mut own1, mut own_unbias1) = (beta1, unbias1);
         let multiplier = |i: usize| self.options.multipliers.get(i).copied().unwrap_or(1.0);
         for i in 0..x.len() {
             let slope = gradient[i].clamp(-LARGEST_SLOPE, LARGEST_SLOPE);
-            first[i] = beta1 * first[i] + (1.0 - beta1) * slope;
+            if let Some(&momentum) = self.options.momenta.get(i)
+                && momentum != own1
+            {
+                own1 = momentum;
+                let count = i32::try_from(*steps).unwrap_or(i32::MAX);
+                own_unbias1 = 1.0 / (1.0 - momentum.powi(count));
+            }
+            first[i] = own1 * first[i] + (1.0 - own1) * slope;
             second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
-            let direction = unbias1 * first[i] / ((unbias2 * second[i]).sqrt() + epsilon);
+            let direction = own_unbias1 * first[i] / ((unbias2 * second[i]).sqrt() + epsilon);
             x[i] -= rate * multiplier(i) * direction;
         }
     }

@@ -70,6 +70,8 @@ pub struct AdamOptions {
     pub beta1: f64,
     /// Decay β₂ of the second moment; 0.999 by default.
     pub beta2: f64,
+    /// β₁ of every parameter, where they differ; empty for `beta1` everywhere.
+    pub momenta: Vec<f64>,
     /// ε beside the root of the second moment; 1e-8 by default.
     pub epsilon: f64,
     /// Change of the learning rate; constant by default.
@@ -89,6 +91,7 @@ impl Default for AdamOptions {
             learning_rate: 0.01,
             multipliers: Vec::new(),
             beta1: 0.9,
+            momenta: Vec::new(),
             beta2: 0.999,
             epsilon: 1e-8,
             schedule: Schedule::Constant,
@@ -138,6 +141,16 @@ impl AdamOptions {
                 expected: format!("{dim} values, one per free parameter, or none"),
                 found: format!("{} values", self.multipliers.len()),
             });
+        }
+        if !self.momenta.is_empty() && self.momenta.len() != dim {
+            return Err(Error::Shape {
+                what: "momenta of Adam".into(),
+                expected: format!("{dim} values, one per free parameter, or none"),
+                found: format!("{} values", self.momenta.len()),
+            });
+        }
+        if let Some(&wrong) = self.momenta.iter().find(|m| !(0.0..1.0).contains(*m)) {
+            return invalid("momenta must be at least 0 and below 1", wrong);
         }
         match self.multipliers.iter().find(|m| !(**m >= 0.0 && m.is_finite())) {
             Some(&wrong) => invalid("learning-rate multipliers must be numbers ≥ 0", wrong),
@@ -191,6 +204,8 @@ mod tests {
             (AdamOptions { plateau: plateau(0, 0.1), ..good.clone() }, "window"),
             (AdamOptions { plateau: plateau(5, f64::NAN), ..good.clone() }, "plateau"),
             (AdamOptions { multipliers: vec![1.0], ..good.clone() }, "multipliers"),
+            (AdamOptions { momenta: vec![0.5], ..good.clone() }, "momenta"),
+            (AdamOptions { momenta: vec![0.5, 1.0, 0.2], ..good.clone() }, "momenta"),
             (AdamOptions { multipliers: vec![1.0, -1.0, 1.0], ..good.clone() }, "multipliers"),
         ] {
             let error = options.check(3).unwrap_err();

@@ -10,6 +10,7 @@ mod adam_options;
 mod lbfgs;
 mod lbfgs_options;
 mod line_search;
+mod plateau_rate;
 mod status;
 #[cfg(test)]
 mod test_functions;
@@ -19,6 +20,7 @@ pub use adam::Adam;
 pub use adam_options::{AdamOptions, Plateau, Schedule};
 pub use lbfgs::Lbfgs;
 pub use lbfgs_options::LbfgsOptions;
+pub use plateau_rate::{FallingRate, PlateauRate};
 pub use status::{Reason, Stall, Status, Step};
 
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 use crate::data::{Minibatch, Source};
 use crate::engine::{Engine, Want};
 use crate::error::Result;
-use crate::methods::{Diagnostics, Step, Uncollapsed};
+use crate::methods::{Diagnostics, Following, Step, Uncollapsed};
 use crate::model::Model;
 use crate::optim::Objective;
 use crate::variational::Variational;
@@ -30,6 +30,7 @@ pub(super) struct OneBatch<'a> {
     pub(super) engine: &'a dyn Engine,
     pub(super) batch: &'a Minibatch,
     pub(super) memory: &'a mut Workspace,
+    pub(super) following: Following,
     pub(super) failures: usize,
 }
 
@@ -42,7 +43,8 @@ impl Objective for OneBatch<'_> {
         self.model.set_free_values(x);
         let want = Want::Gradients;
         let step = &mut self.memory.step;
-        let pass = self.method.renew(step, self.model, self.engine, self.batch, want);
+        let how = &self.following;
+        let pass = self.method.follow(step, self.model, self.engine, self.batch, want, how);
         self.memory.passed = pass.is_ok().then_some(self.memory.step.diagnostics);
         pass.inspect_err(|e| self.failures += usize::from(e.is_recoverable()))?;
         let Workspace { step, slopes, .. } = &mut *self.memory;

@@ -4,17 +4,20 @@ mod adaptive_rate;
 mod em;
 mod minibatch;
 mod options;
+mod pace;
 mod stochastic;
 mod variables;
 
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use em::EmOptions;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
+pub use pace::{Pace, PaceState};
 pub use stochastic::{Checkpointer, Surroundings, TrainingState, train_batches};
 
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::inverse_free::SolverOptions;
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
@@ -191,7 +194,8 @@ impl Objective for Negated<'_> {
         }
         self.set(x);
         self.evaluations += 1;
-        match self.model.evaluate_free(self.engine, self.data) {
+        let settled = settle(self.model);
+        match settled.and_then(|()| self.model.evaluate_free(self.engine, self.data)) {
             Ok((evaluation, free)) => {
                 self.diagnostics = evaluation.diagnostics;
                 let value = -evaluation.value;
@@ -208,6 +212,15 @@ impl Objective for Negated<'_> {
                 Err(error)
             }
         }
+    }
+}
+
+/// Brings R-SVGP's T up to date, as near as rounding lets it come: the objective must be a function of the
+/// parameters.
+fn settle(model: &mut Model) -> Result<()> {
+    match model.method.uncollapsed() {
+        Some(method) => method.settle(model, &SolverOptions::strict()).map(|_| ()),
+        None => Ok(()),
     }
 }
 
@@ -334,6 +347,7 @@ fn ascend(
     let objective_value = match objective.best.take() {
         Some((best, value)) => {
             objective.set(&best);
+            settle(objective.model)?;
             -value
         }
         // no iteration was allowed: the parameters stay as they are, to the bit

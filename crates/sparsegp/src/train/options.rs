@@ -1,14 +1,17 @@
 //! Options of training by minibatches.
 
+use super::Pace;
+use crate::inverse_free::{Estimate, Traces};
+use crate::methods::Following;
 use crate::model::Model;
-use crate::optim::{AdamOptions, Schedule};
+use crate::optim::{AdamOptions, PlateauRate, Schedule};
 use crate::params::Transform;
 
 /// How to train by minibatches.
 #[derive(Clone, Debug)]
 pub struct StochasticOptions {
-    /// Most epochs; by default [`EPOCHS`], or as many as it takes to make [`LEAST_ITERATIONS`]
-    /// iterations.
+    /// Most epochs; by default [`EPOCHS`], or as many as it takes to make
+    /// [`LEAST_ITERATIONS`] iterations ([`StochasticOptions::least`]).
     pub epochs: Option<usize>,
     /// Adam; its `multipliers` are for the free numbers. Where they are empty, hyperparameters move
     /// on the scale of their logarithm, inducing points by lengthscales.
@@ -30,6 +33,12 @@ pub struct StochasticOptions {
     pub patience: usize,
     /// Seconds between checkpoints, if somebody takes them.
     pub checkpoint_seconds: f64,
+    /// Epochs, and iterations for which there are more of them where data are few, unless `epochs` is given.
+    pub least: (usize, usize),
+    /// Rates of inducing points, and on plateaus.
+    pub pace: Pace,
+    /// How R-SVGP's T follows the other parameters; of no effect for other methods.
+    pub following: Following,
 }
 
 /// Epochs, unless a number is given.
@@ -48,14 +57,61 @@ impl Default for StochasticOptions {
             em: None,
             patience: 10,
             checkpoint_seconds: 60.0,
+            least: (EPOCHS, LEAST_ITERATIONS),
+            pace: Pace::default(),
+            following: Following::default(),
         }
     }
 }
 
 impl StochasticOptions {
+    /// The paper's recipe for R-SVGP on regressions (Cortinovis et al., §4.2 and App. S5.4; what their text
+    /// leaves open is of their released configuration):
+    ///
+    /// | what | value | from |
+    /// | --- | --- | --- |
+    /// | learning rate of Adam, constant | 5·10⁻³ | released configuration |
+    /// | iterations | 20 000 | released configuration |
+    /// | rows of a minibatch ([`StochasticOptions::inverse_free_batch`]) | 100 | released configuration |
+    /// | iterations without inducing points | 1000 | released configuration; "the first few" in §3.4 |
+    /// | learning rate and β₁ of inducing points | 10⁻³, 0.99 | released configuration; §3.4, item 3 |
+    /// | fall of that rate after 100 iterations without a better bound | 0.95, to no less than 10⁻⁶ | App. S5.4; released configuration |
+    /// | steps of L | γ = 1, to a residual of 5·10⁻³, at most 100 | §4.2; here γ is less where 1 is not safe |
+    /// | probes of the traces | 256 | released configuration; here in L-space |
+    ///
+    /// It stops L's steps at rounding too, and starts L anew where it has lost touch ([`SolverOptions`]).
+    /// [`SolverOptions`]: crate::inverse_free::SolverOptions
+    pub fn inverse_free() -> Self {
+        let rate = 5e-3;
+        Self {
+            adam: AdamOptions { learning_rate: rate, ..AdamOptions::default() },
+            last_rate: 1.0,
+            inducing_rate: 1e-3 / rate,
+            natural: None,
+            least: (1, 20_000),
+            pace: Pace {
+                frozen: 1000,
+                beta1: Some(0.99),
+                inducing: Some(PlateauRate { factor: 0.95, patience: 100, least: 1e-6 }),
+                all: None,
+            },
+            following: Following {
+                traces: Traces::Probes(256, Estimate::LSpace),
+                ..Following::default()
+            },
+            ..Self::default()
+        }
+    }
+
+    /// Rows of a minibatch of that recipe.
+    pub const fn inverse_free_batch() -> usize {
+        100
+    }
+
     /// Most epochs where so many minibatches make one.
     pub fn epochs(&self, per_epoch: usize) -> usize {
-        self.epochs.unwrap_or_else(|| EPOCHS.max(LEAST_ITERATIONS.div_ceil(per_epoch)))
+        let (epochs, iterations) = self.least;
+        self.epochs.unwrap_or_else(|| epochs.max(iterations.div_ceil(per_epoch)))
     }
 
     /// Steps of Adam on every minibatch.

@@ -6,11 +6,14 @@
 //! bound of this minibatch did not fall: else the rate is halved, up to twenty times.
 
 use super::minibatch::{OneBatch, Workspace, move_q};
-use super::{Event, Observer, StochasticOptions, TracePoint, TrainReport, hyperparameters};
+use super::{
+    Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport, hyperparameters,
+};
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
-use crate::methods::{Diagnostics, Uncollapsed};
+use crate::inverse_free::SolverOptions;
+use crate::methods::{Diagnostics, Following, Uncollapsed};
 use crate::model::{Model, Posterior};
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
 use crate::variational::{Tying, Variational};
@@ -44,6 +47,8 @@ pub struct TrainingState {
     pub best: Option<(f64, usize, Vec<f64>)>,
     /// What the numerics had to do.
     pub diagnostics: Diagnostics,
+    /// Rates of inducing points, and on plateaus.
+    pub pace: PaceState,
 }
 
 /// Takes a checkpoint of a model in training.
@@ -126,7 +131,8 @@ pub fn train_batches(
         ));
     }
     let moves = |q: &Variational| q.tying().is_some() || !q.first.frozen;
-    let natural = options.natural.filter(|_| model.q.as_ref().is_some_and(moves));
+    let natural =
+        options.natural.filter(|_| method.steps_naturally() && model.q.as_ref().is_some_and(moves));
     let frozen = model.q.as_ref().map(|q| (q.first.frozen, q.second.frozen));
     // what natural gradients move is not for Adam
     if natural.is_some() {
@@ -138,6 +144,7 @@ pub fn train_batches(
                 .into(),
         ));
     }
+    options.following.solver.check()?;
     let mut run = Run { method, natural, frozen, options, engine };
     let outcome = run.go(model, batches, surroundings, observer);
     freeze(model, frozen);
@@ -182,11 +189,14 @@ impl Run<'_> {
         iterations: usize,
         settings: Vec<(String, String)>,
     ) -> TrainingState {
-        let adam = self.options.adam(model, iterations);
+        let mut adam = self.options.adam(model, iterations);
+        let free = model.free_values();
+        let pace = self.options.pace.start(model, &mut adam, free.len());
         TrainingState {
             settings,
             position: Position::default(),
-            adam: Adam::new(model.free_values(), adam),
+            pace,
+            adam: Adam::new(free, adam),
             epoch: (0.0, 0.0),
             shortened: 0,
             failures: 0,
@@ -281,6 +291,8 @@ impl Run<'_> {
         if let Some((_, _, values)) = &state.best {
             set_all_values(model, values)?;
         }
+        // what is left is to be as good as its parameters allow
+        self.method.settle(model, &SolverOptions::strict())?;
         let last = state.trace.last().map(|point| point.objective);
         let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
         Ok(TrainReport {
@@ -361,7 +373,12 @@ impl Run<'_> {
     ) -> Result<f64> {
         let (method, engine) = (self.method, self.engine);
         memory.passed = None;
-        let mut objective = OneBatch { model, method, engine, batch, memory, failures: 0 };
+        let iteration = state.iterations.saturating_sub(1);
+        self.options.pace.apply(&state.pace, &mut state.adam.options, iteration);
+        let following =
+            Following { evaluation: state.adam.evaluations() as u64, ..self.options.following };
+        let mut objective =
+            OneBatch { model, method, engine, batch, memory, following, failures: 0 };
         let mut value = state.adam.step(&mut objective)?.value;
         if objective.memory.passed.is_none() && objective.failures == 0 {
             // without hyperparameters to train Adam has converged and does not look; q has not
@@ -372,13 +389,14 @@ impl Run<'_> {
         if let Some(diagnostics) = memory.passed {
             state.diagnostics = diagnostics;
         }
+        self.options.pace.see(&mut state.pace, -value, iteration);
         Ok(-value)
     }
 
     /// Writes the trace and looks at the held-out rows; a reason to stop, if there is one.
     fn end_of_epoch(
         &self,
-        model: &Model,
+        model: &mut Model,
         state: &mut TrainingState,
         held_out: Option<&dyn Source>,
     ) -> Result<Option<String>> {
@@ -399,6 +417,7 @@ impl Run<'_> {
         };
         let mut stop = None;
         if let Some(data) = held_out {
+            self.method.settle(model, &self.options.following.solver)?;
             let now = density(model, data)?;
             point.held_out = Some(now);
             match &state.best {

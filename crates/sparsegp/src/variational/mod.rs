@@ -7,6 +7,7 @@
 //! adjoints come back the same way ([`Variational::pull`]).
 
 mod natural;
+mod pseudo;
 pub mod sites;
 
 pub use natural::{NaturalStep, Statistics};
@@ -14,6 +15,7 @@ use sites::At;
 pub use sites::Tying;
 
 use crate::error::{Error, Result};
+use crate::inverse_free::Preconditioner;
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, clear_upper, column, gemm, par_for, product, sized, solve_lower,
     solve_lower_transpose,
@@ -27,8 +29,11 @@ pub struct Variational {
     /// Means, M×L; of sites the first statistics (N×L where they are untied).
     pub first: Param,
     /// Lower roots of the covariances ([`Shape::Lower`]), or standard deviations, M×L; of sites the lower
-    /// triangles of the second statistics, which are symmetric (N×L where they are untied).
+    /// triangles of the second statistics, which are symmetric (N×L where they are untied); of
+    /// pseudo-observations their noise variances, M.
     pub second: Param,
+    /// The lower root of R-SVGP's auxiliary T, M×M, which follows the other parameters.
+    pub root: Option<Param>,
     /// Factors of the conditional variance of f given u, one per latent function, where the bound has
     /// them (Titsias 2025, Eq. 22).
     pub v: Option<Param>,
@@ -48,6 +53,11 @@ pub enum Form {
     Marginal,
     /// Sites: what the prior is multiplied with ([`sites`]).
     Sites(Tying),
+    /// What pseudo-observations with noise variances of their own make of the prior: L-SVGP
+    /// ([`crate::inverse_free`]).
+    Likelihood(Preconditioner),
+    /// The same without factorisations: R-SVGP.
+    Relaxed(Preconditioner),
 }
 
 impl Form {
@@ -56,6 +66,7 @@ impl Form {
         match self {
             Form::Whitened | Form::Marginal => ["mu", "sqrt"],
             Form::Sites(_) => ["lambda1", "lambda2"],
+            Form::Likelihood(_) | Form::Relaxed(_) => ["mu", "lambda"],
         }
     }
 }
@@ -98,7 +109,7 @@ impl Variational {
             Param::with(one.repeat(latents), Shape::Lower(latents, points), Transform::Identity)
         };
         let first = Param::with(mu, shape, Transform::Identity);
-        Self { first, second: sqrt, v: None, form: Form::Whitened, floor: 0.0 }
+        Self { first, second: sqrt, root: None, v: None, form: Form::Whitened, floor: 0.0 }
     }
 
     /// From means (M×L) and roots: L lower-triangular matrices, or one M×L matrix of standard
@@ -138,7 +149,7 @@ impl Variational {
         };
         let mu = Param::with(by_columns(mu), shape, Transform::Identity);
         let form = if whitened { Form::Whitened } else { Form::Marginal };
-        Ok(Self { first: mu, second: sqrt, v: None, form, floor: 0.0 })
+        Ok(Self { first: mu, second: sqrt, root: None, v: None, form, floor: 0.0 })
     }
 
     /// Adds factors v, one for each latent function, that start at 1.
@@ -150,12 +161,13 @@ impl Variational {
         self
     }
 
-    /// Shows the parameters with their paths: `mu` and `sqrt`, or `lambda1` and `lambda2` of sites, and,
-    /// if it has them, `v`.
+    /// Shows the parameters with their paths: `mu` and `sqrt`, or `lambda1` and `lambda2` of sites, or `mu`
+    /// and `lambda` of pseudo-observations, and, if it has them, `t_sqrt` and `v`.
     pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         let [first, second] = self.form.names();
         visitor(&first, &self.first);
         visitor(&second, &self.second);
+        self.root.iter().for_each(|root| visitor(&"t_sqrt", root));
         self.v.iter().for_each(|v| visitor(&"v", v));
     }
 
@@ -164,6 +176,7 @@ impl Variational {
         let [first, second] = self.form.names();
         visitor(&first, &mut self.first);
         visitor(&second, &mut self.second);
+        self.root.iter_mut().for_each(|root| visitor(&"t_sqrt", root));
         self.v.iter_mut().for_each(|v| visitor(&"v", v));
     }
 
@@ -234,7 +247,8 @@ impl Variational {
     /// The same, into `out`.
     ///
     /// # Errors
-    /// Sites may be of no normal: see [`sites::SiteWork::posterior`].
+    /// Sites may be of no normal: see [`sites::SiteWork::posterior`]. [`Error::Invalid`] for
+    /// pseudo-observations.
     pub fn read_whitened(
         &self,
         latents: Range<usize>,
@@ -243,6 +257,9 @@ impl Variational {
     ) -> Result<()> {
         let m = self.points();
         out.sized(m, latents.len());
+        if self.pseudo().is_some() {
+            return Err(Error::Invalid("pseudo-observations have no whitened moments".into()));
+        }
         if let Form::Sites(tying) = self.form {
             return sites::SiteWork::default().posterior(self, &At { tying, latents, factor }, out);
         }
@@ -266,8 +283,10 @@ impl Variational {
     pub fn copy_from(&mut self, other: &Self) {
         self.first.value_mut().copy_from_slice(other.first.value());
         self.second.value_mut().copy_from_slice(other.second.value());
-        if let (Some(own), Some(other)) = (&mut self.v, &other.v) {
-            own.value_mut().copy_from_slice(other.value());
+        for (own, other) in [(&mut self.v, &other.v), (&mut self.root, &other.root)] {
+            if let (Some(own), Some(other)) = (own, other) {
+                own.value_mut().copy_from_slice(other.value());
+            }
         }
     }
 

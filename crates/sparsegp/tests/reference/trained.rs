@@ -6,9 +6,11 @@ use crate::support::{Outcome, entries, get, items, matrix, number, numbers, own,
 use serde_json::Value;
 use sparsegp::data::{InMemory, Minibatch, Source};
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
+    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Spread,
+    Want,
 };
 use sparsegp::kernels::{Kernel, Tape};
+use sparsegp::likelihoods::{Slopes, Target};
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::{Parts, Variational, kl};
@@ -120,6 +122,26 @@ impl Problem {
         Ok(Self { model, data, observed })
     }
 
+    /// Σ E[log p(y | f)] of all rows at these marginals (n×L each), times the scale.
+    pub fn expectation(&self, mu: &Mat<f64>, v: &Mat<f64>) -> f64 {
+        let likelihood = &*self.model.likelihood;
+        let (k, rows) = (likelihood.latents(), &self.data.rows);
+        let (mut a, mut b) = (vec![0.0; k], vec![0.0; k]);
+        let mut params = vec![0.0; likelihood.num_params()];
+        let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let mut sum = 0.0;
+        for p in 0..rows.y.ncols() {
+            for i in 0..rows.y.nrows() {
+                let of = |a: &Mat<f64>| -> Vec<f64> { (0..k).map(|l| a[(i, p * k + l)]).collect() };
+                let extra = rows.extra.get(i).copied().unwrap_or(default);
+                let target = Target { y: rows.y[(i, p)], extra };
+                let slopes = Slopes { mean: &mut a, variance: &mut b, params: &mut params };
+                sum += likelihood.expect(target, &of(mu), &of(v), slopes);
+            }
+        }
+        sum * self.data.population as f64 / rows.y.nrows() as f64
+    }
+
     /// The file's minibatch.
     pub fn minibatch(&self, inputs: &Value) -> Outcome<Minibatch> {
         let picked = indices(get(inputs, "minibatch_indices")?)?;
@@ -204,7 +226,7 @@ pub fn marginals(model: &Model, data: &dyn Source) -> Outcome<Marginals> {
             z: group.z.as_ref(),
             basis: &group.basis,
             mean: group.parts.mean.as_ref(),
-            roots: &group.parts.roots,
+            spread: Spread::Roots(&group.parts.roots),
         })
         .collect();
     let watch = Watch::default();

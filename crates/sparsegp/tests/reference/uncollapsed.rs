@@ -34,10 +34,11 @@ pub fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Minibatch {
 }
 
 /// An evaluation with the cotangents that its kernel saw.
-struct Seen<'a> {
+pub struct Seen<'a> {
     model: &'a Model,
     data: &'a Minibatch,
-    value: f64,
+    /// The bound.
+    pub value: f64,
     gradient: Vec<f64>,
     by_path: Vec<(String, Vec<f64>)>,
     log: Log,
@@ -45,7 +46,7 @@ struct Seen<'a> {
 }
 
 /// Evaluates a model of one kernel.
-fn see<'a>(model: &'a Model, data: &'a Minibatch) -> Outcome<Seen<'a>> {
+pub fn see<'a>(model: &'a Model, data: &'a Minibatch) -> Outcome<Seen<'a>> {
     let mut spied = model.clone();
     let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
@@ -60,9 +61,25 @@ fn see<'a>(model: &'a Model, data: &'a Minibatch) -> Outcome<Seen<'a>> {
 }
 
 impl Seen<'_> {
-    fn slope(&self, path: &str) -> Outcome<Vec<f64>> {
+    /// The gradient of a parameter.
+    pub fn slope(&self, path: &str) -> Outcome<Vec<f64>> {
         let found = self.by_path.iter().find(|(p, _)| p == path);
         found.map(|(_, values)| values.clone()).ok_or_else(|| format!("no gradient of {path}"))
+    }
+
+    /// K̄uu.
+    pub fn kuu_bar(&self) -> Outcome<Mat<f64>> {
+        only(&self.log.own).cloned()
+    }
+
+    /// K̄uf, M×n.
+    pub fn kuf_bar(&self) -> Outcome<Mat<f64>> {
+        Ok(only(&self.log.cross)?.transpose() * faer::Scale(self.scale))
+    }
+
+    /// k̄ff.
+    pub fn kff_bar(&self) -> Outcome<Vec<f64>> {
+        Ok(self.scaled(only(&self.log.diag)?.clone()))
     }
 
     fn scaled(&self, values: Vec<f64>) -> Vec<f64> {

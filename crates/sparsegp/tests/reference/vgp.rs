@@ -12,7 +12,8 @@ use crate::svgp::prediction;
 use crate::trained::{Problem, check_known};
 use serde_json::Value;
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want,
+    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Spread,
+    Want,
 };
 use sparsegp::kernels::{Cotangents, Tape};
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
@@ -121,7 +122,13 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
         params: model.likelihood.num_params(),
         conditional,
     };
-    let process = Process { kernel, z: z.as_ref(), basis: &basis, mean: v.as_ref(), roots: &[] };
+    let process = Process {
+        kernel,
+        z: z.as_ref(),
+        basis: &basis,
+        mean: v.as_ref(),
+        spread: Spread::Roots(&[]),
+    };
     let (mean, data) = (&*model.mean, &problem.data);
     let mut passed = Passed::default();
     let engine = Cpu::default();

@@ -11,7 +11,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Jitter;
 use sparsegp::linalg::Mat;
-use sparsegp::methods::{Method, Uncollapsed, find, uncollapsed};
+use sparsegp::methods::{Keeps, Method, Uncollapsed, find, uncollapsed};
 use sparsegp::model::{Model, Posterior, inducing_param};
 use sparsegp::variational::{Tying, Variational};
 
@@ -30,9 +30,9 @@ const FULL_RANK: &[&str] = &[
 
 /// Sites with every bound.
 static BOUNDS: [Uncollapsed; 3] = [
-    Uncollapsed { name: "hensman", bound: &uncollapsed::Hensman, sites: true },
-    Uncollapsed { name: "titsias2025", bound: &uncollapsed::Titsias2025, sites: true },
-    Uncollapsed { name: "spherical", bound: &uncollapsed::Spherical, sites: true },
+    Uncollapsed { name: "hensman", bound: &uncollapsed::Hensman, keeps: Keeps::Sites },
+    Uncollapsed { name: "titsias2025", bound: &uncollapsed::Titsias2025, keeps: Keeps::Sites },
+    Uncollapsed { name: "spherical", bound: &uncollapsed::Spherical, keeps: Keeps::Sites },
 ];
 
 /// Random sites.

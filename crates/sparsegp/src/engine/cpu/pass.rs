@@ -8,7 +8,7 @@ use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
-use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, ProcessSums, Want};
+use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, ProcessSums, Spread, Want};
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
@@ -50,7 +50,7 @@ struct ProcessScratch {
     k: Buffer,
     phi: Buffer,
     other: Buffer,
-    /// ΦR of every latent function.
+    /// ΦR of every latent function, or ΦE.
     phi_r: Vec<Buffer>,
     tape: Tape,
 }
@@ -114,7 +114,7 @@ impl Lane {
                 continue;
             }
             sized(&mut lane.phi_a, m, l);
-            lane.grams.resize_with(l, Buffer::default);
+            lane.grams.resize_with(process.grams(), Buffer::default);
             lane.grams.iter_mut().for_each(|gram| sized(gram, m, m));
             if job.want == Want::Gradients {
                 if !job.pointwise.equal_slopes() {
@@ -149,7 +149,7 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
     for (at, (process, sums)) in job.processes.iter().zip(&mut out.processes).enumerate() {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
         let gradients = job.want == Want::Gradients;
-        sums.grams.resize_with(l, Mat::new);
+        sums.grams.resize_with(process.grams(), Mat::new);
         for (j, gram) in sums.grams.iter_mut().enumerate() {
             sized(gram, m, m);
             sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[j]), scale);
@@ -235,13 +235,28 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
         }
         let mu = s.mu.as_mut().subcols_mut(first, l);
         gemm(mu, Accum::Add, phi, process.mean, 1.0, Par::Seq);
-        own.phi_r.resize_with(process.roots.len(), Buffer::default);
-        for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(process.roots).enumerate() {
-            sized(phi_r, n, m);
-            let target = phi_r.as_mut();
-            times_triangular(target, Accum::Replace, phi, root.as_ref(), false, Par::Seq);
-            let variance = column_mut(s.s.as_mut(), first + j);
-            add_row_dots(phi_r.as_ref(), phi_r.as_ref(), variance);
+        match process.spread {
+            Spread::Roots(roots) => {
+                own.phi_r.resize_with(roots.len(), Buffer::default);
+                for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(roots).enumerate() {
+                    sized(phi_r, n, m);
+                    let target = phi_r.as_mut();
+                    times_triangular(target, Accum::Replace, phi, root.as_ref(), false, Par::Seq);
+                    let variance = column_mut(s.s.as_mut(), first + j);
+                    add_row_dots(phi_r.as_ref(), phi_r.as_ref(), variance);
+                }
+            }
+            Spread::Shared(Some(form)) => {
+                own.phi_r.resize_with(1, Buffer::default);
+                let phi_e = &mut own.phi_r[0];
+                sized(phi_e, n, m);
+                gemm(phi_e.as_mut(), Accum::Replace, phi, form, 1.0, Par::Seq);
+                for j in 0..l {
+                    let variance = column_mut(s.s.as_mut(), first + j);
+                    add_row_dots(phi_e.as_ref(), phi, variance);
+                }
+            }
+            Spread::Shared(None) => {}
         }
         lap(mark, &mut s.timings.products);
         first += l;
@@ -260,7 +275,15 @@ fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
         gemm(lane.phi_a.as_mut(), accum, phi.transpose(), a, 1.0, Par::Seq);
         sized(&mut own.other, n, m);
         for (j, gram) in lane.grams.iter_mut().enumerate() {
-            scale_rows(own.other.as_mut(), phi, column(s.b.as_ref(), first + j));
+            match process.spread {
+                Spread::Roots(_) => {
+                    scale_rows(own.other.as_mut(), phi, column(s.b.as_ref(), first + j));
+                }
+                Spread::Shared(_) => {
+                    sum_columns(&mut s.weights, &s.b, first, l);
+                    scale_rows(own.other.as_mut(), phi, &s.weights);
+                }
+            }
             gram_lower(gram.as_mut(), accum, phi, own.other.as_ref(), 1.0, Par::Seq);
         }
         if job.want == Want::Gradients && !job.pointwise.equal_slopes() {
@@ -280,7 +303,7 @@ fn sum_columns(out: &mut Vec<f64>, a: &Mat<f64>, first: usize, count: usize) {
     }
 }
 
-/// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), K̄uf, and the kernels' and mean's gradients.
+/// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc) (with E for RRᵀ where it is shared), K̄uf, and the kernels' and mean's gradients.
 fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) {
     let equal = job.pointwise.equal_slopes();
     let mut first = 0;
@@ -290,14 +313,23 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
         let bar = &mut own.other;
         let a = s.a.as_ref().subcols(first, l);
         gemm(bar.as_mut(), Accum::Replace, a, process.mean.transpose(), 1.0, Par::Seq);
-        for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(process.roots).enumerate() {
-            let b = column(s.b.as_ref(), first + j);
-            for q in 0..phi_r.ncols() {
-                let target = phi_r.col_as_slice_mut(q);
-                target.iter_mut().zip(b).for_each(|(t, b)| *t *= 2.0 * b);
+        match process.spread {
+            Spread::Roots(roots) => {
+                for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(roots).enumerate() {
+                    let b = column(s.b.as_ref(), first + j);
+                    for q in 0..phi_r.ncols() {
+                        let target = phi_r.col_as_slice_mut(q);
+                        target.iter_mut().zip(b).for_each(|(t, b)| *t *= 2.0 * b);
+                    }
+                    let (scaled, root) = (phi_r.as_ref(), root.as_ref());
+                    times_triangular(bar.as_mut(), Accum::Add, scaled, root, true, Par::Seq);
+                }
             }
-            let scaled = phi_r.as_ref();
-            times_triangular(bar.as_mut(), Accum::Add, scaled, root.as_ref(), true, Par::Seq);
+            Spread::Shared(Some(_)) => {
+                sum_columns(&mut s.weights, &s.b, first, l);
+                add_scaled_rows(bar.as_mut(), own.phi_r[0].as_ref(), &s.weights, 2.0);
+            }
+            Spread::Shared(None) => {}
         }
         sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
         add_scaled_rows(bar.as_mut(), own.phi.as_ref(), &s.weights, -2.0);

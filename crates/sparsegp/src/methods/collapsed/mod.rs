@@ -76,6 +76,7 @@ impl Method for Collapsed {
             unexplained: pass.folded.sums[sum::UNEXPLAINED],
             prior_variance: Some(pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram)),
             negative: pass.folded.sums[sum::NEGATIVE] as usize,
+            residual: None,
         };
         let rounding = inducing.rounding();
         let local = GaussianRows { variance: noise, b: -0.5 * p / noise, c, outputs: p, rounding };

@@ -46,6 +46,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
         unexplained: t,
         prior_variance: Some(t + trace(&pass.folded.gram)),
         negative: pass.folded.sums[sum::NEGATIVE] as usize,
+        residual: None,
     };
     let pull = PullBack {
         model,

@@ -13,15 +13,20 @@
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
 pub mod bounds;
+pub(crate) mod pseudo;
 pub(super) mod rows;
 mod untied;
 
 pub use bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
+pub use pseudo::Following;
 
 use super::{Diagnostics, Evaluation, Method};
 use crate::data::Source;
-use crate::engine::{CholeskyBasis, Engine, Job, Passed, Pointwise, Process, Want};
+use crate::engine::{
+    CholeskyBasis, Engine, Job, Passed, Pointwise, Process, ProcessSums, Spread, Want,
+};
 use crate::error::{Error, Result};
+use crate::inverse_free::Solved;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatMut, column, gram_lower, lower_product, par_for, sized,
@@ -42,10 +47,30 @@ pub struct Uncollapsed {
     pub name: &'static str,
     /// What a row contributes.
     pub bound: &'static dyn Bound,
-    /// Whether q is kept as sites ([`variational::sites`]), else by its moments.
-    pub sites: bool,
     /// Whether the posterior is sampled in the end ([`crate::samplers::gibbs`]).
     pub samples: bool,
+    /// How q is kept.
+    pub keeps: Keeps,
+}
+
+/// How q is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// By its moments.
+    Moments,
+    /// As sites ([`variational::sites`]).
+    Sites,
+    /// As pseudo-observations: L-SVGP ([`crate::inverse_free`]).
+    Pseudo,
+    /// The same, with an auxiliary T for the inverse of Kuu + Λ: R-SVGP.
+    Relaxed,
+}
+
+impl Uncollapsed {
+    /// Whether q moves by natural-gradient steps where they are asked for.
+    pub fn steps_naturally(&self) -> bool {
+        matches!(self.keeps, Keeps::Moments | Keeps::Sites)
+    }
 }
 
 impl std::fmt::Debug for Uncollapsed {
@@ -72,6 +97,7 @@ struct Prepared {
     /// Adjoint of Kuu.
     kuu_bar: Mat<f64>,
     sites: SiteWork,
+    pseudo: pseudo::Memory,
 }
 
 impl Default for Prepared {
@@ -89,14 +115,32 @@ impl Default for Prepared {
             moved: Parts::default(),
             kuu_bar: Mat::new(),
             sites: SiteWork::default(),
+            pseudo: pseudo::Memory::default(),
         }
     }
 }
 
 impl Prepared {
-    /// Kuu, its factor and the whitened q.
-    fn prepare(&mut self, model: &Model, q: &Variational, record: bool) -> Result<()> {
+    /// Inducing points and Kuu.
+    fn covariances(&mut self, model: &Model, record: bool) -> Result<()> {
         model.read_inducing_set(self.set, &mut self.z)?;
+        let m = self.z.nrows();
+        self.tape.restart(record);
+        sized(&mut self.kuu, m, m);
+        let kernel = &model.kernels[self.kernel];
+        kernel.evaluate(self.z.as_ref(), None, self.kuu.as_mut(), &mut self.tape);
+        Ok(())
+    }
+
+    /// Kuu, its factor and the whitened q, or what takes their place.
+    fn prepare(
+        &mut self,
+        model: &Model,
+        q: &Variational,
+        record: bool,
+        following: Option<(&Following, Option<&dyn Source>)>,
+    ) -> Result<Option<Solved>> {
+        self.covariances(model, record)?;
         let m = self.z.nrows();
         if q.points() != m && q.tying() != Some(Tying::Untied) {
             return Err(Error::Shape {
@@ -105,10 +149,9 @@ impl Prepared {
                 found: format!("{}", q.points()),
             });
         }
-        self.tape.restart(record);
-        sized(&mut self.kuu, m, m);
-        let kernel = &model.kernels[self.kernel];
-        kernel.evaluate(self.z.as_ref(), None, self.kuu.as_mut(), &mut self.tape);
+        if q.pseudo().is_some() {
+            return self.prepare_pseudo(model, q, following);
+        }
         self.basis.factor.renew(self.kuu.as_ref(), model.jitter, "Kuu")?;
         let (latents, factor) = (self.latents.clone(), &self.basis.factor);
         match q.tying() {
@@ -116,7 +159,8 @@ impl Prepared {
             Some(Tying::Untied) => Ok(()),
             Some(tying) => self.sites.posterior(q, &At { tying, latents, factor }, &mut self.parts),
             None => q.read_whitened(latents, factor, &mut self.parts),
-        }
+        }?;
+        Ok(None)
     }
 
     /// Adjoints of whitened mean and roots into `bars`; adds to Ψ what it is beyond −2Φ diag(Σc) Φᵀ.
@@ -145,14 +189,43 @@ impl Prepared {
         }
     }
 
+    /// From K̄uu and what the rows gave to the gradients of kernel and inducing points.
+    fn finish(
+        &mut self,
+        model: &Model,
+        sums: &mut ProcessSums,
+        kernel: &mut [f64],
+        inducing: &mut [f64],
+    ) {
+        let mut sinks = Cotangents { params: &mut sums.kernel, x: Some(sums.z.as_mut()), z: None };
+        model.kernels[self.kernel].vjp(
+            self.z.as_ref(),
+            None,
+            self.kuu.as_ref(),
+            self.kuu_bar.as_mut(),
+            &mut self.tape,
+            &mut sinks,
+        );
+        let start = model.kernels[..self.kernel].iter().map(|k| k.num_params()).sum::<usize>();
+        kernel[start..].iter_mut().zip(&sums.kernel).for_each(|(t, v)| *t += v);
+        let start = model.inducing[..self.set].iter().map(|z| z.len()).sum::<usize>();
+        for j in 0..sums.z.ncols() {
+            let target = &mut inducing[start + j * self.z.nrows()..];
+            target.iter_mut().zip(column(sums.z.as_ref(), j)).for_each(|(t, v)| *t += v);
+        }
+    }
+
     /// As the engine wants it.
     fn process<'a>(&'a self, model: &'a Model) -> Process<'a> {
+        if model.q.as_ref().is_some_and(|q| q.pseudo().is_some()) {
+            return self.pseudo_process(model);
+        }
         Process {
             kernel: &*model.kernels[self.kernel],
             z: self.z.as_ref(),
             basis: &self.basis,
             mean: self.parts.mean.as_ref(),
-            roots: &self.parts.roots,
+            spread: Spread::Roots(&self.parts.roots),
         }
     }
 }
@@ -165,6 +238,8 @@ pub struct Step {
     pub value: f64,
     /// What the numerics had to do.
     pub diagnostics: Diagnostics,
+    /// How T was brought up to date ([`Uncollapsed::follow`]).
+    pub solved: Option<Solved>,
     processes: Vec<Prepared>,
     /// Factors of the unexplained variances, one for each latent function.
     v: Vec<f64>,
@@ -186,7 +261,12 @@ fn variational(model: &Model) -> Result<&Variational> {
 }
 
 /// The processes of a model: one where all is shared, else one for each latent function.
-fn prepare(model: &Model, record: bool, processes: &mut Vec<Prepared>) -> Result<()> {
+fn prepare(
+    model: &Model,
+    record: bool,
+    following: Option<(&Following, Option<&dyn Source>)>,
+    processes: &mut Vec<Prepared>,
+) -> Result<Option<Solved>> {
     let q = variational(model)?;
     let latents = q.latents();
     let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
@@ -201,13 +281,14 @@ fn prepare(model: &Model, record: bool, processes: &mut Vec<Prepared>) -> Result
     }
     let (count, each) = if shared { (1, latents) } else { (latents, 1) };
     processes.resize_with(count, Prepared::default);
+    let mut solved = None;
     for (index, process) in processes.iter_mut().enumerate() {
         process.latents = index * each..(index + 1) * each;
         let of = |count: usize| if count == 1 { 0 } else { index };
         (process.kernel, process.set) = (of(model.kernels.len()), of(model.inducing.len()));
-        process.prepare(model, q, record)?;
+        solved = process.prepare(model, q, record, following)?;
     }
-    Ok(())
+    Ok(solved)
 }
 
 impl Uncollapsed {
@@ -290,6 +371,25 @@ impl Uncollapsed {
         [of_sites, data]: [&dyn Source; 2],
         want: Want,
     ) -> Result<()> {
+        self.prepare_step(step, model, data, want, None)?;
+        if variational(model)?.tying() == Some(Tying::Untied) {
+            let q = variational(model)?;
+            untied::check(q, of_sites)?;
+            let Step { processes, untied: sites, .. } = step;
+            untied::prepare(processes, model, q, engine, of_sites, sites)?;
+        }
+        self.sum(step, model, engine, data, want)
+    }
+
+    /// What comes before the rows.
+    fn prepare_step(
+        &self,
+        step: &mut Step,
+        model: &Model,
+        data: &dyn Source,
+        want: Want,
+        following: Option<&Following>,
+    ) -> Result<()> {
         self.bound.check(&*model.likelihood)?;
         let q = variational(model)?;
         let latents = model.latents(data.outputs());
@@ -300,14 +400,28 @@ impl Uncollapsed {
                 found: format!("{}", q.latents()),
             });
         }
-        let Step { processes, v, passed, untied: sites, seen, clipped, .. } = step;
-        *clipped = q.tying().is_some() && want == Want::Statistics;
-        prepare(model, want == Want::Gradients, processes)?;
-        let untied = q.tying() == Some(Tying::Untied);
-        if untied {
-            untied::check(q, of_sites)?;
-            untied::prepare(processes, model, q, engine, of_sites, sites)?;
+        if q.pseudo().is_some() {
+            self.check_pseudo(model)?;
         }
+        step.clipped = q.tying().is_some() && want == Want::Statistics;
+        let following = following.map(|how| (how, Some(data)));
+        step.solved = prepare(model, want == Want::Gradients, following, &mut step.processes)?;
+        Ok(())
+    }
+
+    /// The pass over the rows.
+    fn sum(
+        &self,
+        step: &mut Step,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+        want: Want,
+    ) -> Result<()> {
+        let q = variational(model)?;
+        let latents = q.latents();
+        let untied = q.tying() == Some(Tying::Untied);
+        let Step { processes, v, passed, seen, clipped, .. } = step;
         v.clear();
         v.extend((0..latents).map(|l| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 }));
         let trace = |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>();
@@ -320,7 +434,8 @@ impl Uncollapsed {
             bound: self.bound,
             v,
             params: model.likelihood.num_params(),
-            rounding: 1e-8 * smallest,
+            // R-SVGP's φᵀφ may be more than the prior variance: what is left of E is in s
+            rounding: if q.root.is_some() { f64::INFINITY } else { 1e-8 * smallest },
             // what moves sites alone: they stay precisions
             most: if *clipped { -0.5 * q.floor } else { f64::INFINITY },
         };
@@ -342,6 +457,10 @@ impl Uncollapsed {
         }?;
         let mut value = passed.sums[sum::VALUE];
         for p in processes.iter() {
+            if q.pseudo().is_some() {
+                value -= p.pseudo.lspace.kl();
+                continue;
+            }
             for (at, root) in p.parts.roots.iter().enumerate() {
                 value -= variational::kl(column(p.parts.mean.as_ref(), at), root.as_ref());
             }
@@ -354,6 +473,7 @@ impl Uncollapsed {
             unexplained: passed.sums[sum::UNEXPLAINED],
             prior_variance: None,
             negative: passed.sums[sum::NEGATIVE] as usize,
+            residual: processes.first().and_then(Prepared::pseudo_residual),
         };
         step.value = super::finite(value, "the bound")?;
         if untied && want == Want::Gradients {
@@ -376,6 +496,12 @@ impl Step {
         gradient.likelihood.copy_from_slice(&passed.sums[sum::PARAMS..][..likelihood]);
         for (own, sums) in processes.iter_mut().zip(&mut passed.processes) {
             let m = own.z.nrows();
+            if q.pseudo().is_some() {
+                let gram = sums.grams[0].as_ref();
+                own.pull_pseudo(q, sums.phi_a.as_ref(), gram, gradient.q);
+                own.finish(model, sums, &mut *gradient.kernel, &mut *gradient.inducing);
+                continue;
+            }
             let mut psi = std::mem::replace(&mut own.kuu_bar, Mat::new());
             sized(&mut psi, m, m);
             for j in 0..m {
@@ -406,24 +532,7 @@ impl Step {
                 }
             }
             own.kuu_bar = own.basis.kuu_bar(psi);
-            let mut sinks =
-                Cotangents { params: &mut sums.kernel, x: Some(sums.z.as_mut()), z: None };
-            model.kernels[own.kernel].vjp(
-                own.z.as_ref(),
-                None,
-                own.kuu.as_ref(),
-                own.kuu_bar.as_mut(),
-                &mut own.tape,
-                &mut sinks,
-            );
-            let start = model.kernels[..own.kernel].iter().map(|k| k.num_params()).sum::<usize>();
-            let target = &mut gradient.kernel[start..];
-            target.iter_mut().zip(&sums.kernel).for_each(|(t, v)| *t += v);
-            let start = model.inducing[..own.set].iter().map(|z| z.len()).sum::<usize>();
-            for j in 0..sums.z.ncols() {
-                let target = &mut gradient.inducing[start + j * m..];
-                target.iter_mut().zip(column(sums.z.as_ref(), j)).for_each(|(t, v)| *t += v);
-            }
+            own.finish(model, sums, &mut *gradient.kernel, &mut *gradient.inducing);
         }
         if let Some(v) = &q.v {
             let latents = v.len();
@@ -484,9 +593,15 @@ impl Step {
     /// Moves the model's q by a natural-gradient step of size `rate` from what this pass saw.
     ///
     /// # Errors
-    /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances. The model is
-    /// unchanged then.
+    /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances and
+    /// pseudo-observations. The model is unchanged then.
     pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
+        if variational(model)?.pseudo().is_some() {
+            return Err(Error::Invalid(
+                "pseudo-observations move by Adam: there are no natural-gradient steps of them"
+                    .into(),
+            ));
+        }
         let Self { processes, passed, natural, seen, clipped, .. } = self;
         let tying = variational(model)?.tying();
         if passed.processes.len() != processes.len() {
@@ -544,6 +659,9 @@ impl Method for Uncollapsed {
     }
 
     fn check(&self, model: &Model) -> Result<()> {
+        if !self.steps_naturally() {
+            self.check_pseudo(model)?;
+        }
         self.bound.check(&*model.likelihood)
     }
 

@@ -9,7 +9,7 @@ use super::{Prepared, Step};
 use crate::data::{Rows, Source};
 use crate::engine::{
     Block, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process, Slope,
-    Slopes, Want, Whitened,
+    Slopes, Spread, Want, Whitened,
 };
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column};
@@ -73,7 +73,8 @@ pub(super) fn prepare(
         processes.iter().map(|p| Mat::zeros(p.z.nrows(), p.latents.len())).collect();
     let mut all: Vec<Process<'_>> = Vec::new();
     for (p, zero) in processes.iter().zip(&zeros) {
-        all.push(Process { mean: zero.as_ref(), roots: &[], ..p.process(model) });
+        let spread = Spread::Roots(&[]);
+        all.push(Process { mean: zero.as_ref(), spread, ..p.process(model) });
     }
     let job = Job {
         processes: &all,

@@ -1,0 +1,576 @@
+//! What the rows see of q in L-space, its KL divergence or the bound on that, and the way back.
+//!
+//! With Φα and G = Φ diag(β) Φᵀ of the rows (α = ∂ℓ/∂μ, β = ∂ℓ/∂v summed over the latent functions) and κ, the
+//! slope of the objective in the KL divergence (−1), all adjoints are made of two matrices: with h = Φα +
+//! κ(I + E − J)ã,
+//!
+//! ```text
+//! Ē = G + ½κ ããᵀ + ½κP (I + 2E − J) − sym(h w̃ᵀ)      J̄ = ½κP (I − E) − ½κ ããᵀ
+//! K̄uu = L Ē Lᵀ      λ̄ = diag(L (Ē + J̄) Lᵀ) − κP/2λ      m̃̄ = L (I − E) h
+//! L̄ = tril(L⁻ᵀ X) − κP diag(1/Lⱼⱼ)      X = Φα ãᵀ − 2G(I − E) + 2(I + E)Ē + 2JJ̄ + w̃ ((I − E)h)ᵀ
+//! ```
+//!
+//! since E = Lᵀ(Kuu + Λ)L − I, J = LᵀΛL, Kuf = L⁻ᵀΦ, and K̄uf = L(ãαᵀ − 2(I − E)Φ diag β) is the business of the
+//! engine. Without the preconditioner sym(h w̃ᵀ) is not there, and m̃̄ = L⁻ᵀh.
+
+use super::Preconditioner;
+use super::inversion::{Enough, Inversion, Solved};
+use super::root::Root;
+use super::schedule::SolverOptions;
+use super::traces::Estimate;
+use crate::engine::CholeskyBasis;
+use crate::error::Result;
+use crate::linalg::{
+    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Structure, add_row_dots, column, dot, gemm,
+    gram_lower, invert_lower, mirror_lower, par_for, product, sized, structured, symmetrise,
+};
+
+const LOWER: Structure = Structure::TriangularLower;
+const UPPER: Structure = Structure::TriangularUpper;
+const WHOLE: Structure = Structure::Rectangular;
+
+/// K̃ = Kuu + jitter·I + Λ in its parts; the jitter counts as Kuu's.
+#[derive(Clone, Copy, Debug)]
+pub struct Tilde<'a> {
+    /// Kuu, M×M, both triangles.
+    pub kuu: MatRef<'a, f64>,
+    /// Added to its diagonal; neither method needs any.
+    pub jitter: f64,
+    /// λ > 0, M numbers.
+    pub lambda: &'a [f64],
+}
+
+/// L-SVGP or R-SVGP at some parameters, prepared for the rows.
+#[derive(Clone, Debug)]
+pub struct LSpace {
+    /// L.
+    root: Root,
+    /// E and K̃L, for R-SVGP.
+    inversion: Inversion,
+    /// Whether E is not 0.
+    relaxed: bool,
+    preconditioner: Preconditioner,
+    /// K̃ = Kuu + Λ.
+    tilde: Mat<f64>,
+    lambda: Vec<f64>,
+    /// w̃ = Lᵀm̃ and ã, M×P.
+    w: Mat<f64>,
+    mean: Mat<f64>,
+    /// Λ^½ L and Λ^½ L E.
+    scaled: Mat<f64>,
+    scaled_e: Mat<f64>,
+    /// Row sums of L∘L and of LE∘L (or an estimate of those).
+    squares: Vec<f64>,
+    crossed: Vec<f64>,
+    /// Ξ; without columns where traces are exact.
+    probes: Mat<f64>,
+    estimate: Estimate,
+    sketch: Sketch,
+    kl: f64,
+    core: Mat<f64>,
+    work: Mat<f64>,
+    /// M×P each.
+    h: Mat<f64>,
+    small: [Mat<f64>; 3],
+}
+
+/// What the probes become, M×p each.
+#[derive(Clone, Debug)]
+struct Sketch {
+    /// LΞ, or TΞ.
+    x: Mat<f64>,
+    /// EΞ, or K̃TΞ.
+    e: Mat<f64>,
+    /// Ξ + 2EΞ − JΞ, or Ξ + TKuuΞ.
+    r: Mat<f64>,
+    /// For the plain estimate: TK̃TΞ − 2TΞ.
+    d: Mat<f64>,
+    work: Mat<f64>,
+}
+
+/// Where the way back writes.
+#[derive(Debug)]
+pub struct Adjoints<'a> {
+    /// K̄uu, both triangles, without the part through Kuf.
+    pub kuu: &'a mut Mat<f64>,
+    /// Of m̃, M×P by columns.
+    pub mean: &'a mut [f64],
+    /// Of λ.
+    pub lambda: &'a mut [f64],
+    /// Of L, for R-SVGP with exact traces; the lower triangle by columns. It takes a triangular solve, and
+    /// natural-gradient steps do without it.
+    pub root: Option<&'a mut [f64]>,
+}
+
+impl Default for LSpace {
+    fn default() -> Self {
+        let none = Mat::new;
+        Self {
+            root: Root::Product(none()),
+            inversion: Inversion::default(),
+            relaxed: false,
+            preconditioner: Preconditioner::Inverse,
+            tilde: none(),
+            lambda: Vec::new(),
+            w: none(),
+            mean: none(),
+            scaled: none(),
+            scaled_e: none(),
+            squares: Vec::new(),
+            crossed: Vec::new(),
+            probes: none(),
+            estimate: Estimate::LSpace,
+            sketch: Sketch { x: none(), e: none(), r: none(), d: none(), work: none() },
+            kl: 0.0,
+            core: none(),
+            work: none(),
+            h: none(),
+            small: [none(), none(), none()],
+        }
+    }
+}
+
+impl LSpace {
+    /// L, which makes the features.
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    /// ã, M×P: μ = φᵀã.
+    pub fn mean(&self) -> MatRef<'_, f64> {
+        self.mean.as_ref()
+    }
+
+    /// E, if it is not 0: v = k(x, x) − φᵀφ + φᵀEφ.
+    pub fn residual(&self) -> Option<MatRef<'_, f64>> {
+        self.relaxed.then(|| self.inversion.residual())
+    }
+
+    /// The KL divergence of q from the prior, summed over the latent functions: for R-SVGP its upper bound.
+    pub fn kl(&self) -> f64 {
+        self.kl
+    }
+
+    /// K̃ = Kuu + Λ.
+    pub fn tilde(&self) -> MatRef<'_, f64> {
+        self.tilde.as_ref()
+    }
+
+    /// The lower-triangular L of R-SVGP.
+    pub fn lower(&self) -> Option<MatRef<'_, f64>> {
+        match &self.root {
+            Root::Product(l) if self.relaxed => Some(l.as_ref()),
+            _ => None,
+        }
+    }
+
+    /// a = Lã, M×P: μ = k(x, Z) a.
+    pub fn weights(&self) -> Mat<f64> {
+        let mut a = Mat::new();
+        self.root.times(self.mean.as_ref(), &mut a);
+        a
+    }
+
+    /// The estimates of traces take these probes (M×p); without columns traces are exact.
+    pub fn set_probes(&mut self, estimate: Estimate, fill: impl FnOnce(&mut Mat<f64>)) {
+        self.estimate = estimate;
+        fill(&mut self.probes);
+    }
+
+    /// Sets K̃ = Kuu + Λ: the first step.
+    fn begin(&mut self, tilde: Tilde<'_>, preconditioner: Preconditioner) {
+        let Tilde { kuu, jitter, lambda } = tilde;
+        let m = kuu.nrows();
+        sized(&mut self.tilde, m, m);
+        self.tilde.copy_from(kuu);
+        (0..m).for_each(|i| self.tilde[(i, i)] += jitter + lambda[i]);
+        self.lambda.clear();
+        self.lambda.extend_from_slice(lambda);
+        self.preconditioner = preconditioner;
+    }
+
+    /// L-SVGP at K̃ and m̃ (M×P).
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] if Kuu + Λ is not, by rounding.
+    pub fn likelihood(
+        &mut self,
+        tilde: Tilde<'_>,
+        m: MatRef<f64>,
+        preconditioner: Preconditioner,
+    ) -> Result<()> {
+        self.begin(tilde, preconditioner);
+        self.relaxed = false;
+        if !matches!(self.root, Root::Solve(_)) {
+            let factor = Cholesky::of_factor(Mat::new());
+            self.root = Root::Solve(CholeskyBasis { factor });
+        }
+        let Root::Solve(basis) = &mut self.root else { return Ok(()) };
+        basis.factor.renew(self.tilde.as_ref(), Jitter::Absolute(0.0), "Kuu + Λ")?;
+        // Λ^½ L̃⁻ᵀ, upper triangular
+        let size = m.nrows();
+        sized(&mut self.work, size, size);
+        sized(&mut self.scaled, size, size);
+        invert_lower(self.work.as_mut(), basis.factor.l.as_ref(), par_for(size));
+        for j in 0..size {
+            for i in 0..size {
+                let own = if i <= j { self.lambda[i].sqrt() * self.work[(j, i)] } else { 0.0 };
+                self.scaled[(i, j)] = own;
+            }
+        }
+        self.finish(m);
+        Ok(())
+    }
+
+    /// R-SVGP at K̃, a lower-triangular L with positive diagonal, and m̃ (M×P).
+    pub fn relaxed(
+        &mut self,
+        tilde: Tilde<'_>,
+        l: MatRef<f64>,
+        m: MatRef<f64>,
+        preconditioner: Preconditioner,
+    ) {
+        self.begin(tilde, preconditioner);
+        let own = self.own_root(l.nrows());
+        own.copy_from(l);
+        let Root::Product(own) = &self.root else { return };
+        self.inversion.look(self.tilde.as_ref(), own.as_ref());
+        self.scale_root();
+        self.finish(m);
+    }
+
+    /// The same after natural-gradient steps from `l`, by [`Inversion::solve`], whose last E is this one's: no
+    /// product is made twice.
+    ///
+    /// # Errors
+    /// As for [`Inversion::solve`].
+    pub fn settled(
+        &mut self,
+        tilde: Tilde<'_>,
+        l: MatRef<f64>,
+        m: MatRef<f64>,
+        preconditioner: Preconditioner,
+        options: &SolverOptions,
+        enough: Option<Enough<'_>>,
+    ) -> Result<Solved> {
+        self.begin(tilde, preconditioner);
+        self.own_root(l.nrows()).copy_from(l);
+        let Root::Product(own) = &mut self.root else { unreachable!("made a line above") };
+        let solved = self.inversion.solve(self.tilde.as_ref(), own, options, enough)?;
+        self.scale_root();
+        self.finish(m);
+        Ok(solved)
+    }
+
+    /// Memory for an L of products.
+    fn own_root(&mut self, m: usize) -> &mut Mat<f64> {
+        self.relaxed = true;
+        if !matches!(self.root, Root::Product(_)) {
+            self.root = Root::Product(Mat::new());
+        }
+        match &mut self.root {
+            Root::Product(l) => {
+                sized(l, m, m);
+                l
+            }
+            Root::Solve(_) => unreachable!("made a line above"),
+        }
+    }
+
+    /// Λ^½ L and, unless there are probes, Λ^½ L E.
+    fn scale_root(&mut self) {
+        let Root::Product(l) = &self.root else { return };
+        let m = l.nrows();
+        sized(&mut self.scaled, m, m);
+        for j in 0..m {
+            let target = self.scaled.col_as_slice_mut(j);
+            let source = column(l.as_ref(), j).iter().zip(&self.lambda);
+            target.iter_mut().zip(source).for_each(|(t, (v, lambda))| *t = lambda.sqrt() * v);
+        }
+        if self.probes.ncols() == 0 {
+            sized(&mut self.scaled_e, m, m);
+            structured(
+                (self.scaled_e.as_mut(), WHOLE),
+                Accum::Replace,
+                (self.scaled.as_ref(), LOWER),
+                (self.inversion.residual(), WHOLE),
+                1.0,
+                par_for(m),
+            );
+        }
+    }
+
+    /// w̃, ã and the KL divergence.
+    fn finish(&mut self, m: MatRef<f64>) {
+        let (size, latents) = (m.nrows(), m.ncols());
+        match self.preconditioner {
+            Preconditioner::Identity => {
+                self.root.solve(m, false, &mut self.mean);
+                sized(&mut self.w, size, latents);
+                self.w.fill(0.0);
+            }
+            Preconditioner::Naive | Preconditioner::Inverse => {
+                self.root.features(m, &mut self.w);
+                sized(&mut self.mean, size, latents);
+                self.mean.copy_from(&self.w);
+                if self.relaxed && self.preconditioner == Preconditioner::Inverse {
+                    self.inversion.add_times(self.w.as_ref(), &mut self.mean, -1.0);
+                }
+            }
+        }
+        for sums in [&mut self.squares, &mut self.crossed] {
+            sums.clear();
+            sums.resize(size, 0.0);
+        }
+        add_row_dots(self.scaled.as_ref(), self.scaled.as_ref(), &mut self.squares);
+        let trace_j: f64 = self.squares.iter().sum();
+        self.squares.iter_mut().zip(&self.lambda).for_each(|(s, lambda)| *s /= lambda);
+        let traces = match (self.relaxed, self.probes.ncols()) {
+            (false, _) => trace_j,
+            (true, 0) => trace_j + self.exact_traces(),
+            (true, _) => match self.estimate {
+                Estimate::LSpace => trace_j + self.lspace_traces(),
+                Estimate::Plain => self.plain_traces(),
+            },
+        };
+        let dets = self.root.log_det() + self.lambda.iter().map(|v| v.ln()).sum::<f64>();
+        let p = latents as f64;
+        self.kl = 0.5 * (self.quadratic() + p * (traces - size as f64 - dets));
+    }
+
+    /// ãᵀ(I + E − J)ã; (I + E − J)ã is left in the first of the small matrices.
+    fn quadratic(&mut self) -> f64 {
+        let (size, latents) = (self.mean.nrows(), self.mean.ncols());
+        let [image, turned, _] = &mut self.small;
+        sized(image, size, latents);
+        sized(turned, size, latents);
+        let par = par_for(size);
+        image.copy_from(&self.mean);
+        if self.relaxed {
+            self.inversion.add_times(self.mean.as_ref(), image, 1.0);
+        }
+        let (scaled, mean) = (self.scaled.as_ref(), self.mean.as_ref());
+        gemm(turned.as_mut(), Accum::Replace, scaled, mean, 1.0, par);
+        gemm(image.as_mut(), Accum::Add, scaled.transpose(), turned.as_ref(), -1.0, par);
+        dot(self.mean.as_ref(), image.as_ref())
+    }
+
+    /// ‖E‖² + tr E − ⟨E, J⟩.
+    fn exact_traces(&mut self) -> f64 {
+        let e = self.inversion.residual();
+        let trace: f64 = (0..e.nrows()).map(|j| e[(j, j)]).sum();
+        add_row_dots(self.scaled_e.as_ref(), self.scaled.as_ref(), &mut self.crossed);
+        let crossed: f64 = self.crossed.iter().sum();
+        self.crossed.iter_mut().zip(&self.lambda).for_each(|(s, lambda)| *s /= lambda);
+        dot(e, e) + trace - crossed
+    }
+
+    /// tr(E(I + E − J)) from probes.
+    fn lspace_traces(&mut self) -> f64 {
+        let (m, p) = (self.probes.nrows(), self.probes.ncols());
+        let Sketch { x, e, r, work, .. } = &mut self.sketch;
+        let xi = self.probes.as_ref();
+        sized(e, m, p);
+        e.fill(0.0);
+        self.inversion.add_times(xi, e, 1.0);
+        // r = Ξ + 2EΞ − JΞ, and JΞ = Lᵀ(ΛLΞ)
+        self.root.times(xi, x);
+        sized(work, m, p);
+        for j in 0..p {
+            let source = column(x.as_ref(), j).iter().zip(&self.lambda);
+            work.col_as_slice_mut(j).iter_mut().zip(source).for_each(|(t, (v, l))| *t = v * l);
+        }
+        self.root.features(work.as_ref(), r);
+        let mut sum = 0.0;
+        for j in 0..p {
+            let (xi, e) = (column(xi, j), column(e.as_ref(), j));
+            for ((r, xi), e) in r.col_as_slice_mut(j).iter_mut().zip(xi).zip(e) {
+                sum += e * (xi + e - *r);
+                *r = xi + 2.0 * e - *r;
+            }
+        }
+        // an estimate of the row sums of LE∘L
+        self.root.times(e.as_ref(), work);
+        add_row_dots(work.as_ref(), x.as_ref(), &mut self.crossed);
+        self.crossed.iter_mut().for_each(|v| *v /= p as f64);
+        sum / p as f64
+    }
+
+    /// tr(K̃T) − tr(CKuu) from probes: ⟨Ξ, b⟩ + ⟨c, d⟩ − 2⟨c, a⟩ with a = TΞ, b = K̃a, c = KuuΞ, d = Tb.
+    fn plain_traces(&mut self) -> f64 {
+        let (m, p) = (self.probes.nrows(), self.probes.ncols());
+        let Sketch { x, e, r, d, work } = &mut self.sketch;
+        let (xi, par) = (self.probes.as_ref(), par_for(m));
+        self.root.features(xi, work);
+        self.root.times(work.as_ref(), x);
+        sized(e, m, p);
+        gemm(e.as_mut(), Accum::Replace, self.tilde.as_ref(), x.as_ref(), 1.0, par);
+        self.root.features(e.as_ref(), work);
+        self.root.times(work.as_ref(), d);
+        *d -= &*x * faer::Scale(2.0);
+        // c = K̃Ξ − ΛΞ
+        sized(r, m, p);
+        gemm(r.as_mut(), Accum::Replace, self.tilde.as_ref(), xi, 1.0, par);
+        for j in 0..p {
+            let own = r.col_as_slice_mut(j).iter_mut().zip(column(xi, j)).zip(&self.lambda);
+            own.for_each(|((t, v), lambda)| *t -= lambda * v);
+        }
+        let sum = dot(xi, e.as_ref()) + dot(r.as_ref(), d.as_ref());
+        // r = Ξ + Tc
+        self.root.features(r.as_ref(), work);
+        self.root.times(work.as_ref(), r);
+        *r += xi;
+        sum / p as f64
+    }
+
+    /// J of the lower triangle times `factor`, added.
+    fn add_j(&self, target: MatMut<f64>, factor: f64) {
+        let (own, m) = (self.scaled.as_ref(), self.scaled.nrows());
+        let (left, right) = if self.relaxed { (UPPER, LOWER) } else { (LOWER, UPPER) };
+        let (a, b) = ((own.transpose(), left), (own, right));
+        structured((target, LOWER), Accum::Add, a, b, factor, par_for(m));
+    }
+
+    /// The way back, from Φα (M×P) and the lower triangle of G (M×M), at the slope κ in the KL divergence.
+    pub fn pull(
+        &mut self,
+        kappa: f64,
+        phi_alpha: MatRef<f64>,
+        gram: MatRef<f64>,
+        out: Adjoints<'_>,
+    ) {
+        let (m, latents) = (self.mean.nrows(), self.mean.ncols());
+        let (par, half) = (par_for(m), 0.5 * kappa * latents as f64);
+        let plain = self.relaxed && self.probes.ncols() > 0 && self.estimate == Estimate::Plain;
+        self.quadratic();
+        sized(&mut self.h, m, latents);
+        self.h.copy_from(phi_alpha);
+        for j in 0..latents {
+            let image = column(self.small[0].as_ref(), j);
+            self.h.col_as_slice_mut(j).iter_mut().zip(image).for_each(|(h, i)| *h += kappa * i);
+        }
+        // Ē
+        sized(&mut self.core, m, m);
+        let sketched = self.relaxed && self.probes.ncols() > 0;
+        for j in 0..m {
+            let target = &mut self.core.col_as_slice_mut(j)[j..];
+            target.copy_from_slice(&column(gram, j)[j..]);
+            if !sketched {
+                target[0] += half;
+                if self.relaxed {
+                    let e = &column(self.inversion.residual(), j)[j..];
+                    target.iter_mut().zip(e).for_each(|(t, e)| *t += 2.0 * half * e);
+                }
+            }
+        }
+        let mean = self.mean.transpose();
+        gram_lower(self.core.as_mut(), Accum::Add, mean, mean, 0.5 * kappa, par);
+        if self.preconditioner == Preconditioner::Inverse {
+            let (h, w) = (self.h.transpose(), self.w.transpose());
+            gram_lower(self.core.as_mut(), Accum::Add, h, w, -0.5, par);
+            gram_lower(self.core.as_mut(), Accum::Add, w, h, -0.5, par);
+        }
+        if !sketched {
+            let mut core = std::mem::replace(&mut self.core, Mat::new());
+            self.add_j(core.as_mut(), -half);
+            self.core = core;
+        } else if !plain {
+            let weight = 0.5 * half / self.probes.ncols() as f64;
+            let (xi, r) = (self.probes.transpose(), self.sketch.r.transpose());
+            gram_lower(self.core.as_mut(), Accum::Add, xi, r, weight, par);
+            gram_lower(self.core.as_mut(), Accum::Add, r, xi, weight, par);
+        }
+        mirror_lower(self.core.as_mut());
+        self.root.sandwich(&self.core, &mut self.work, out.kuu);
+        if let Some(root) = out.root {
+            self.pull_root(kappa, phi_alpha, gram, root);
+        }
+        // λ̄ from what K̃ gets, then what Kuu alone gets
+        let [_, a, other] = &mut self.small;
+        self.root.times(self.mean.as_ref(), a);
+        if plain {
+            let weight = 0.5 * half / self.probes.ncols() as f64;
+            let Sketch { x, r, d, .. } = &self.sketch;
+            let add = |target: &mut Mat<f64>, left: &Mat<f64>, right: &Mat<f64>| {
+                let (left, right) = (left.transpose(), right.transpose());
+                gram_lower(target.as_mut(), Accum::Add, left, right, weight, par);
+                gram_lower(target.as_mut(), Accum::Add, right, left, weight, par);
+            };
+            add(out.kuu, r, x);
+            let before: Vec<f64> = (0..m).map(|i| out.kuu[(i, i)]).collect();
+            add(out.kuu, &self.probes, d);
+            mirror_lower(out.kuu.as_mut());
+            out.lambda.copy_from_slice(&before);
+        } else {
+            for i in 0..m {
+                out.lambda[i] = out.kuu[(i, i)] + half * (self.squares[i] - self.crossed[i]);
+            }
+        }
+        for i in 0..m {
+            let weights: f64 = (0..latents).map(|p| a[(i, p)] * a[(i, p)]).sum();
+            out.lambda[i] -= 0.5 * kappa * weights + half / self.lambda[i];
+        }
+        match self.preconditioner {
+            Preconditioner::Identity => self.root.solve(self.h.as_ref(), true, a),
+            Preconditioner::Naive => self.root.times(self.h.as_ref(), a),
+            Preconditioner::Inverse => {
+                sized(other, m, latents);
+                other.copy_from(&self.h);
+                if self.relaxed {
+                    self.inversion.add_times(self.h.as_ref(), other, -1.0);
+                }
+                self.root.times(other.as_ref(), a);
+            }
+        }
+        for p in 0..latents {
+            out.mean[p * m..(p + 1) * m].copy_from_slice(column(a.as_ref(), p));
+        }
+    }
+
+    /// L̄, for comparison with natural gradients: not for the hot path.
+    fn pull_root(&self, kappa: f64, phi_alpha: MatRef<f64>, gram: MatRef<f64>, out: &mut [f64]) {
+        let (m, latents) = (self.mean.nrows(), self.mean.ncols());
+        let (par, half) = (par_for(m), 0.5 * kappa * latents as f64);
+        let e = self.inversion.residual();
+        let less = Mat::from_fn(m, m, |i, j| f64::from(u8::from(i == j)) - e[(i, j)]);
+        let more = Mat::from_fn(m, m, |i, j| f64::from(u8::from(i == j)) + e[(i, j)]);
+        let mut g = gram.to_owned();
+        mirror_lower(g.as_mut());
+        let mut j = Mat::zeros(m, m);
+        self.add_j(j.as_mut(), 1.0);
+        mirror_lower(j.as_mut());
+        let mut j_bar = &less * faer::Scale(half);
+        gemm(
+            j_bar.as_mut(),
+            Accum::Add,
+            self.mean.as_ref(),
+            self.mean.transpose(),
+            -0.5 * kappa,
+            par,
+        );
+        symmetrise(j_bar.as_mut());
+        let mut x = product(phi_alpha, self.mean.transpose());
+        x -= product(g.as_ref(), less.as_ref()) * faer::Scale(2.0);
+        x += product(more.as_ref(), self.core.as_ref()) * faer::Scale(2.0);
+        x += product(j.as_ref(), j_bar.as_ref()) * faer::Scale(2.0);
+        x += match self.preconditioner {
+            Preconditioner::Identity => {
+                product(self.h.as_ref(), self.mean.transpose()) * faer::Scale(-1.0)
+            }
+            Preconditioner::Naive => product(self.w.as_ref(), self.h.transpose()),
+            Preconditioner::Inverse => {
+                product(self.w.as_ref(), product(less.as_ref(), self.h.as_ref()).transpose())
+            }
+        };
+        let Root::Product(l) = &self.root else { return out.fill(0.0) };
+        let mut bar = Mat::new();
+        self.root.solve(x.as_ref(), true, &mut bar);
+        let mut rest = out;
+        for j in 0..m {
+            let (own, tail) = rest.split_at_mut(m - j);
+            own.copy_from_slice(&column(bar.as_ref(), j)[j..]);
+            own[0] -= kappa * latents as f64 / l[(j, j)];
+            rest = tail;
+        }
+    }
+}
