@@ -595,6 +595,11 @@ LIKELIHOOD_EXAMPLES = {
     "gaussian": Gaussian(Parameter(0.3, prior=priors.HalfNormal(0.8))),
     "student-t": StudentT(Parameter(4.5, fixed=True), 0.6),
     "laplace": Laplace(np.float64(0.7)),
+    "matern32": likelihoods.Matern32(Parameter(0.7, fixed=True)),
+    "logistic": likelihoods.Logistic(0.4),
+    "pseudo-huber": likelihoods.PseudoHuber(0.9, Parameter(0.6, prior=priors.HalfNormal(0.8))),
+    "svm": likelihoods.SVM(),
+    "poisson-logistic": likelihoods.PoissonLogistic(3.1),
     "log-normal": LogNormal(0.3),
     "bernoulli": Bernoulli("probit", floor=1e-3),
     "binomial": Binomial("probit"),
@@ -892,6 +897,29 @@ class Ordered:
         return self.moment(2) - self.moment(1) ** 2
 
 
+class MaternNoise:
+    """y - f of density sqrt(3)/4r (1 + u) exp(-u), u = sqrt(3) |y - f| / r."""
+
+    def __init__(self, f, r):
+        self.f, self.r = f, r
+
+    def u(self, y):
+        return np.sqrt(3) * np.abs(y - self.f) / self.r
+
+    def logpdf(self, y):
+        return np.log(np.sqrt(3) / (4 * self.r)) + np.log1p(self.u(y)) - self.u(y)
+
+    def cdf(self, y):
+        tail = 0.5 * np.exp(-self.u(y)) * (1 + 0.5 * self.u(y))
+        return np.where(y < self.f, tail, 1 - tail)
+
+    def mean(self):
+        return self.f
+
+    def var(self):
+        return 4 / 3 * self.r**2
+
+
 REAL = [-1.3, 0.2, 2.9]
 COUNTS = [0.0, 2.0, 7.0]
 POSITIVE = [0.08, 0.9, 6.3]
@@ -906,6 +934,20 @@ SCALARS = {
     ),
     "student-t": (StudentT(4.7, 0.6), lambda f, _: stats.t(4.7, f, 0.6), REAL, None),
     "laplace": (Laplace(0.7), lambda f, _: stats.laplace(f, 0.7), REAL, None),
+    "matern32": (likelihoods.Matern32(0.7), lambda f, _: MaternNoise(f, 0.7), REAL, None),
+    "logistic": (likelihoods.Logistic(0.4), lambda f, _: stats.logistic(f, 0.4), REAL, None),
+    "pseudo-huber": (
+        likelihoods.PseudoHuber(0.9, 0.6),
+        lambda f, _: stats.genhyperbolic(1, (0.9 / 0.6) ** 2, 0, f, 0.9),
+        REAL,
+        None,
+    ),
+    "poisson-logistic": (
+        likelihoods.PoissonLogistic(3.1),
+        lambda f, e: stats.poisson(3.1 * e * special.expit(f)),
+        COUNTS,
+        [0.4, 2.5, 1.7],
+    ),
     "log-normal": (
         LogNormal(0.37),
         lambda f, _: stats.lognorm(np.sqrt(0.37), scale=np.exp(f)),
@@ -1004,6 +1046,7 @@ BY_RULE = [
     "binomial",
     "binomial probit",
     "poisson softplus",
+    "poisson-logistic",
     "negative-binomial",
     "zero-inflated-poisson",
     "gamma softplus",
@@ -1020,8 +1063,19 @@ def log_density(law, y):
 
 def test_every_likelihood_of_one_latent_value_has_a_case():
     one = {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_latents == 1}
-    assert {case[0]._type for case in SCALARS.values()} == one
-    assert {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_classes == 2} == {"bernoulli"}
+    assert {case[0]._type for case in SCALARS.values()} | {"svm"} == one
+    two = {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_classes == 2}
+    assert two == {"bernoulli", "svm"}
+
+
+def test_the_hinge_loss_is_a_pseudo_likelihood():
+    f = np.array([-1.4, 0.3, 2.2])
+    for y, sign in ((0.0, -1), (1.0, 1)):
+        found = likelihoods.SVM().log_prob(f, np.full(3, y))
+        np.testing.assert_allclose(found, -2 * np.maximum(0, 1 - sign * f), atol=1e-15)
+    p = likelihoods.SVM().predict_proba(f, np.full(3, 0.4))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    assert (np.diff(p[:, 1]) > 0).all()
 
 
 @pytest.mark.parametrize("name", SCALARS)

@@ -36,11 +36,16 @@ __all__ = [
     "Laplace",
     "Likelihood",
     "LogNormal",
+    "Logistic",
     "LogisticSoftmax",
+    "Matern32",
     "NegativeBinomial",
     "Ordinal",
     "Poisson",
+    "PoissonLogistic",
+    "PseudoHuber",
     "RobustMax",
+    "SVM",
     "Softmax",
     "StudentT",
     "ZeroInflatedPoisson",
@@ -151,6 +156,51 @@ class Laplace(Likelihood):
 
     def __init__(self, scale: Scalar = None) -> None:
         super().__init__(scale=scale)
+
+
+class Matern32(Likelihood):
+    """Robust: noise with exponential tails, smooth at 0."""
+
+    _type = "matern32"
+
+    def __init__(self, scale: Scalar = None) -> None:
+        super().__init__(scale=scale)
+
+
+class Logistic(Likelihood):
+    """Robust: logistic noise."""
+
+    _type = "logistic"
+
+    def __init__(self, scale: Scalar = None) -> None:
+        super().__init__(scale=scale)
+
+
+class PseudoHuber(Likelihood):
+    """Robust: noise that is normal near 0, with exponential tails from ``delta`` on."""
+
+    _type = "pseudo-huber"
+
+    def __init__(self, delta: Scalar = None, scale: Scalar = None) -> None:
+        super().__init__(delta=delta, scale=scale)
+
+
+class SVM(Likelihood):
+    """Two classes by the hinge loss: the Bayesian support vector machine. A pseudo-likelihood."""
+
+    _type = "svm"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class PoissonLogistic(Likelihood):
+    """Counts of the bounded rate ``exposure * rate * sigmoid(f)``."""
+
+    _type = "poisson-logistic"
+
+    def __init__(self, rate: Scalar = None) -> None:
+        super().__init__(rate=rate)
 
 
 class LogNormal(Likelihood):
@@ -304,6 +354,11 @@ _CLASSES: dict[str, type[Likelihood]] = {
         Gaussian,
         StudentT,
         Laplace,
+        Matern32,
+        Logistic,
+        PseudoHuber,
+        SVM,
+        PoissonLogistic,
         LogNormal,
         Bernoulli,
         Binomial,

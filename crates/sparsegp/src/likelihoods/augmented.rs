@@ -14,7 +14,62 @@
 //! c² = E h² = γ((μ − t)² + v) + δ     ω̄ = −(log φ)′(c²)     ℓ = log C + gμ + log φ(c²)
 //! a = g + 2γtω                        λ = 2γω               ω | f ~ π_φ(ω | h) ∝ e^{−h²ω} π_φ(ω)
 //! ```
+//!
+//! # A likelihood of one's own
+//!
+//! From log φ, real and complex, follow the density, coordinate ascent, stochastic steps and exact draws. φ is
+//! admitted by [`crate::distributions::mixing::check`].
+//!
+//! ```
+//! use sparsegp::distributions::mixing::{Complex64, Mixing, check};
+//! use sparsegp::likelihoods::augmented::{self, Augmented, Form, SuperGaussian, log_constant};
+//! use sparsegp::likelihoods::custom::{Custom, LogProb};
+//! use sparsegp::likelihoods::dual::Real;
+//! use sparsegp::likelihoods::{Likelihood, Target};
+//!
+//! /// φ(r) = exp(1 − (1 + r)^p): noise with stretched tails.
+//! struct Phi(f64);
+//!
+//! impl Mixing for Phi {
+//!     fn log_phi(&self, r: f64) -> f64 {
+//!         1.0 - (1.0 + r).powf(self.0)
+//!     }
+//!     fn log_phi_complex(&self, s: Complex64) -> Complex64 {
+//!         1.0 - (1.0 + s).powf(self.0)
+//!     }
+//! }
+//!
+//! #[derive(Clone, Debug)]
+//! struct Stretched {
+//!     power: f64,
+//!     log_c: f64,
+//! }
+//!
+//! impl SuperGaussian for Stretched {
+//!     fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+//!         work(&Form::of_residual(self.log_c, target.y), &Phi(self.power));
+//!     }
+//! }
+//!
+//! impl LogProb for Stretched {
+//!     fn name(&self) -> &'static str {
+//!         "stretched"
+//!     }
+//!     fn log_prob<T: Real>(&self, y: f64, extra: f64, f: &[T], _: &[T]) -> T {
+//!         augmented::log_prob(self, Target { y, extra }, f[0])
+//!     }
+//!     fn augmented(&self) -> Option<&dyn Augmented> {
+//!         Some(self)
+//!     }
+//! }
+//!
+//! check(&Phi(0.4))?;
+//! let likelihood = Custom::new(Stretched { power: 0.4, log_c: log_constant(&Phi(0.4)) })?;
+//! assert!(likelihood.augmented().is_some()); // a model of it trains by `cavi`, `svi` and `gibbs`
+//! # Ok::<(), sparsegp::Error>(())
+//! ```
 
+use super::dual::Real;
 use super::{Slopes, Target, registry};
 use crate::distributions::{Mixing, PolyaGamma, Tilted};
 use rand_distr::Distribution;
@@ -136,6 +191,36 @@ pub trait SuperGaussian: Send + Sync {
         });
         out
     }
+}
+
+/// log p(y | f) of a super-Gaussian density with its derivatives by f, for
+/// [`LogProb`](super::custom::LogProb).
+pub fn log_prob<T: Real>(law: &dyn SuperGaussian, target: Target, f: T) -> T {
+    let [value, first, second] = law.log_density(target, f.value());
+    f.chain(value, first, second)
+}
+
+/// log C of noise around f whose density is C φ((y − f)²): −log ∫ φ(x²) dx, by the double exponential rule on
+/// the half line (Takahasi & Mori 1974).
+pub fn log_constant(phi: &dyn Mixing) -> f64 {
+    // where φ has fallen to e⁻¹, in logarithms of x
+    let (mut low, mut high) = (-300.0_f64, 300.0_f64);
+    for _ in 0..80 {
+        let middle = 0.5 * (low + high);
+        if phi.log_phi(middle.exp().powi(2)) > -1.0 { low = middle } else { high = middle }
+    }
+    let scale = low.exp();
+    let (step, half_pi) = (1.0 / 64.0, std::f64::consts::FRAC_PI_2);
+    let sum: f64 = (-320..=320)
+        .map(|j| {
+            let t = step * f64::from(j);
+            let x = (half_pi * t.sinh()).exp();
+            let weight = half_pi * t.cosh() * x;
+            let term = weight * phi.log_phi((scale * x).powi(2)).exp();
+            if term.is_finite() { term } else { 0.0 }
+        })
+        .sum();
+    -(2.0 * scale * step * sum).ln()
 }
 
 /// ω̄ is infinite at c = 0 for some φ; a variance of 0 beside a residual of 0 must not make NaN of it.

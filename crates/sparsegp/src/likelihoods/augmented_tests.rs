@@ -296,3 +296,83 @@ fn special_cases_agree() {
     close(t.value, normal.value, 1e-5, "heteroscedastic");
     close(t.mean[1], normal.mean[1], 1e-5, "heteroscedastic");
 }
+
+/// Noise that is given by log φ alone, with a φ that the library has too.
+mod given {
+    use super::super::augmented::{Form, SuperGaussian, log_constant, log_prob};
+    use super::super::custom::{Custom, LogProb};
+    use super::super::dual::Real;
+    use super::*;
+    use crate::distributions::mixing::{Complex64, Mixing, StudentT};
+
+    /// φ of Student's t by its two logarithms alone: no mean, no variance, no sampler.
+    struct Bare {
+        df: f64,
+        scale: f64,
+    }
+
+    impl Mixing for Bare {
+        fn log_phi(&self, r: f64) -> f64 {
+            -0.5 * (self.df + 1.0) * (r / (self.df * self.scale * self.scale)).ln_1p()
+        }
+
+        fn log_phi_complex(&self, s: Complex64) -> Complex64 {
+            -0.5 * (self.df + 1.0) * (1.0 + s / (self.df * self.scale * self.scale)).ln()
+        }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Noise {
+        log_c: f64,
+    }
+
+    impl SuperGaussian for Noise {
+        fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
+            work(&Form::of_residual(self.log_c, target.y), &Bare { df: 4.6, scale: 0.3 });
+        }
+    }
+
+    impl LogProb for Noise {
+        fn name(&self) -> &'static str {
+            "noise"
+        }
+
+        fn log_prob<T: Real>(&self, y: f64, extra: f64, f: &[T], _: &[T]) -> T {
+            log_prob(self, Target { y, extra }, f[0])
+        }
+
+        fn augmented(&self) -> Option<&dyn Augmented> {
+            Some(self)
+        }
+    }
+
+    #[test]
+    fn a_likelihood_of_ones_own_is_that_of_the_library() {
+        let known = parse("student-t(df=4.6, scale=0.3)").unwrap();
+        let log_c = log_constant(&Bare { df: 4.6, scale: 0.3 });
+        close(log_c, log_constant(&StudentT::new(4.6, 0.3).unwrap()), 1e-14, "constant");
+        let own = Custom::new(Noise { log_c }).unwrap();
+        let mut rng = rng::stream(3, "own");
+        for y in [-1.2, 0.3, 2.4] {
+            let t = Target { y, extra: 1.0 };
+            close(own.log_prob(t, &[0.4]), known.log_prob(t, &[0.4]), 1e-12, "log p");
+            let (found, expected) =
+                (bound(&own, t, &[0.4], &[0.7]), bound(&*known, t, &[0.4], &[0.7]));
+            close(found.value, expected.value, 1e-12, "bound");
+            close(found.mean[0], expected.mean[0], 1e-12, "by mean");
+            close(found.variance[0], expected.variance[0], 1e-12, "by variance");
+            // draws by inversion of the Laplace transform
+            let draws = 4000;
+            let mut mean = [0.0; 2];
+            for (l, mean) in [&own as &dyn Likelihood, &*known].iter().zip(&mut mean) {
+                for _ in 0..draws {
+                    let mut site = [Site::default()];
+                    of(*l).draw(0, t, &[0.4], &[0.7], &mut rng, &mut site);
+                    *mean += site[0].precision / f64::from(draws);
+                }
+            }
+            let precision = -2.0 * expected.variance[0];
+            assert!(mean.iter().all(|m| (m / precision - 1.0).abs() < 0.06), "{y}: {mean:?}");
+        }
+    }
+}

@@ -38,6 +38,7 @@
 //! # Ok::<(), sparsegp::Error>(())
 //! ```
 
+use super::augmented::Augmented;
 use super::custom_law::Law;
 use super::dual::{Dual, Real};
 use super::multi::{LogSum, SMALL_VARIANCE, Spec, index_quantile, uniform};
@@ -117,6 +118,12 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// log p(y | f), with its constants, which may depend on `params` (in the order of
     /// [`LogProb::parameters`]). Differentiable in `f` and `params`.
     fn log_prob<T: Real>(&self, y: f64, extra: f64, f: &[T], params: &[T]) -> T;
+
+    /// Local variables that make it Gaussian, if it has such: see
+    /// [`augmented`](super::augmented#a-likelihood-of-ones-own).
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        None
+    }
 
     /// K, the number of latent functions.
     fn latents(&self) -> usize {
@@ -292,6 +299,10 @@ impl<M: LogProb> Custom<M> {
 }
 
 impl<M: LogProb> Likelihood for Custom<M> {
+    fn augmented(&self) -> Option<&dyn Augmented> {
+        self.model.augmented()
+    }
+
     fn name(&self) -> &'static str {
         self.model.name()
     }

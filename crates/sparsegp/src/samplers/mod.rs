@@ -3,3 +3,6 @@
 pub mod conditional;
 pub mod diagnostics;
 pub mod gibbs;
+
+#[cfg(test)]
+mod gibbs_tests;

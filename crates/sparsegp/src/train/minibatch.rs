@@ -72,6 +72,7 @@ pub(super) fn move_q(
     let Workspace { step, probe, before, .. } = memory;
     let certain = method.bound.never_falls(&*model.likelihood);
     let turns = method.bound.turns(&*model.likelihood);
+    let latents = model.q.as_ref().map_or(0, Variational::latents);
     if !certain && let Some(q) = &model.q {
         before.get_or_insert_with(|| q.clone()).copy_from(q);
     }
@@ -80,7 +81,7 @@ pub(super) fn move_q(
             if turn > 0 {
                 method.renew(step, model, engine, data, Want::Statistics)?;
             }
-            step.natural_turn(model, method.bound, turn, rate)
+            step.natural_turn(model, method.bound, turn, &vec![rate; latents])
         });
         match moved {
             Ok(()) if certain => return Ok(Some(halvings)),

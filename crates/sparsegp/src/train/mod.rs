@@ -1,5 +1,6 @@
 //! The training loop: optimiser steps on a model's objective, watched.
 
+mod adapting;
 mod adaptive_rate;
 mod em;
 mod minibatch;
@@ -8,6 +9,7 @@ mod pace;
 mod stochastic;
 mod variables;
 
+pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use em::EmOptions;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};

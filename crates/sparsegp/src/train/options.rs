@@ -24,6 +24,10 @@ pub struct StochasticOptions {
     /// Size of natural-gradient steps of q, 0 < ρ ≤ 1; the schedule of `adam` applies to it too. None
     /// to train q by Adam.
     pub natural: Option<f64>,
+    /// Whether the size of these steps follows the noise of the natural gradients, and training ends when q no
+    /// longer changes (Ranganath et al. 2013; Wenzel et al. 2019). None for what the method does: `svi` does, the others do
+    /// not.
+    pub adaptive: Option<bool>,
     /// E-steps and M-steps on every minibatch: so many natural-gradient steps of q, then so many of Adam
     /// on the rest, each from a pass of its own (stochastic partial EM: Adam et al. 2021, Alg. 2). None
     /// for one of each from one pass. Where q is trained by Adam, only the second number counts.
@@ -54,6 +58,7 @@ impl Default for StochasticOptions {
             last_rate: 0.02,
             inducing_rate: 1.0,
             natural: Some(0.1),
+            adaptive: None,
             em: None,
             patience: 10,
             checkpoint_seconds: 60.0,

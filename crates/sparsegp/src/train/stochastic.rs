@@ -7,13 +7,14 @@
 
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{
-    Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport, hyperparameters,
+    Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
+    hyperparameters,
 };
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
-use crate::methods::{Diagnostics, Following, Uncollapsed};
+use crate::methods::{Diagnostics, Following, Keeps, Uncollapsed};
 use crate::model::{Model, Posterior};
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
 use crate::variational::{Tying, Variational};
@@ -49,6 +50,8 @@ pub struct TrainingState {
     pub diagnostics: Diagnostics,
     /// Rates of inducing points, and on plateaus.
     pub pace: PaceState,
+    /// Rates of q, where they adapt.
+    pub adapting: Adapting,
 }
 
 /// Takes a checkpoint of a model in training.
@@ -196,6 +199,7 @@ impl Run<'_> {
             settings,
             position: Position::default(),
             pace,
+            adapting: Adapting::default(),
             adam: Adam::new(free, adam),
             epoch: (0.0, 0.0),
             shortened: 0,
@@ -274,6 +278,9 @@ impl Run<'_> {
                 }
                 status => break status.to_string(),
             }
+            if state.adapting.settled() {
+                break "converged: q no longer changes".into();
+            }
             if flow.is_break() {
                 break "stopped early; what was learnt so far is kept".into();
             }
@@ -297,7 +304,7 @@ impl Run<'_> {
         let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
         Ok(TrainReport {
             stopped,
-            converged: false,
+            converged: state.adapting.settled(),
             iterations: state.iterations,
             evaluations: state.adam.evaluations(),
             failures: state.failures,
@@ -320,6 +327,10 @@ impl Run<'_> {
         let m_steps = self.options.m_steps();
         let factor = state.adam.options.schedule.factor(state.iterations * m_steps);
         state.iterations += 1;
+        let adaptive = self.options.adaptive.unwrap_or(self.method.bound.augments());
+        if adaptive && self.natural.is_some() && self.method.keeps == Keeps::Moments {
+            return self.adapt(model, batch, memory, state);
+        }
         let natural = self.natural.map(|rate| rate * factor);
         let (Some(rate), Some((e_steps, _))) = (natural, self.options.em) else {
             let mut value = f64::NAN;
@@ -345,6 +356,29 @@ impl Run<'_> {
         for _ in 0..m_steps {
             value = self.ascend(model, batch, memory, state)?;
             model.set_free_values(state.adam.x());
+        }
+        Ok(value)
+    }
+
+    /// One minibatch with a rate that adapts. Returns the bound before q moved.
+    fn adapt(
+        &self,
+        model: &mut Model,
+        batch: &Minibatch,
+        memory: &mut Workspace,
+        state: &mut TrainingState,
+    ) -> Result<f64> {
+        let (method, engine) = (self.method, self.engine);
+        let per_epoch = batch.population().div_ceil(batch.rows().max(1));
+        if state.adapting.looks_first(per_epoch) {
+            return state.adapting.look(model, method, engine, batch, memory);
+        }
+        let mut value = f64::NAN;
+        for _ in 0..self.options.m_steps() {
+            value = self.ascend(model, batch, memory, state)?;
+        }
+        if memory.passed.is_some() {
+            state.adapting.step(model, method, engine, batch, memory)?;
         }
         Ok(value)
     }

@@ -279,6 +279,17 @@ impl Variational {
         Ok(())
     }
 
+    /// Means and variances of every coordinate, as stored: what tells whether q still changes.
+    pub fn means_and_variances(&self) -> Vec<f64> {
+        let m = self.points();
+        let mut all = self.first.value().to_vec();
+        for l in 0..self.latents() {
+            let root = self.root(l);
+            all.extend((0..m).map(|i| (0..=i).map(|j| root[(i, j)] * root[(i, j)]).sum::<f64>()));
+        }
+        all
+    }
+
     /// Takes the values of another q of the same shapes.
     pub fn copy_from(&mut self, other: &Self) {
         self.first.value_mut().copy_from_slice(other.first.value());

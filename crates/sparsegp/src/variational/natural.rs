@@ -49,7 +49,7 @@ impl Default for NaturalStep {
 }
 
 impl NaturalStep {
-    /// The whitened q after a step of size `rate` (0 < ρ ≤ 1), into `out`.
+    /// The whitened q after a step of its size for every latent function (0 ≤ ρ ≤ 1), into `out`.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if the new precision is none: the rows' curvature is
@@ -58,14 +58,14 @@ impl NaturalStep {
         &mut self,
         q: &Parts,
         rows: Statistics<'_>,
-        rate: f64,
+        rates: &[f64],
         out: &mut Parts,
     ) -> Result<()> {
         let (m, latents) = (q.mean.nrows(), q.mean.ncols());
         out.sized(m, latents);
         sized(&mut self.pull, m, 1);
         sized(&mut self.rotated, m, 1);
-        for l in 0..latents {
+        for (l, rate) in rates.iter().copied().enumerate().take(latents) {
             self.new_precision(q.roots[l].as_ref(), rows.grams[l].as_ref(), rate);
             let what = "the precision of q after a natural-gradient step";
             let jitter = Jitter::Absolute(0.0);
@@ -81,6 +81,32 @@ impl NaturalStep {
             gemm(mean, Accum::Add, root, self.rotated.as_ref(), 1.0, par);
         }
         Ok(())
+    }
+
+    /// The natural gradient of one latent function: where a step of size 1 leads less where q is, in the natural
+    /// parameters η₁ = S⁻¹m (M numbers) and η₂ = −½S⁻¹ (M² numbers, both triangles).
+    pub fn gradient(&mut self, q: &Parts, rows: Statistics<'_>, l: usize) -> Vec<f64> {
+        let (m, root) = (q.mean.nrows(), q.roots[l].as_ref());
+        sized(&mut self.inverse, m, m);
+        sized(&mut self.precision, m, m);
+        invert_lower(self.inverse.as_mut(), root, par_for(m));
+        inner_gram(self.precision.as_mut(), self.inverse.as_ref(), par_for(m));
+        let gram = rows.grams[l].as_ref();
+        // S⁻¹ − (I − 2G), of which −½ is the target's excess in η₂ with the opposite sign
+        let at = |i: usize, j: usize| {
+            let (i, j) = (i.max(j), i.min(j));
+            self.precision[(i, j)] - f64::from(u8::from(i == j)) + 2.0 * gram[(i, j)]
+        };
+        let mut all = Vec::with_capacity(m + m * m);
+        for i in 0..m {
+            // η̂₁ − η₁ = {(I − 2G)m + Φa − m} − S⁻¹m
+            let moved: f64 = (0..m).map(|j| at(i, j) * q.mean[(j, l)]).sum();
+            all.push(rows.phi_a[(i, l)] - q.mean[(i, l)] - moved);
+        }
+        for j in 0..m {
+            all.extend((0..m).map(|i| 0.5 * at(i, j)));
+        }
+        all
     }
 
     /// Lower triangle of (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).

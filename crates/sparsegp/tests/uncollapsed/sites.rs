@@ -30,9 +30,24 @@ const FULL_RANK: &[&str] = &[
 
 /// Sites with every bound.
 static BOUNDS: [Uncollapsed; 3] = [
-    Uncollapsed { name: "hensman", bound: &uncollapsed::Hensman, keeps: Keeps::Sites },
-    Uncollapsed { name: "titsias2025", bound: &uncollapsed::Titsias2025, keeps: Keeps::Sites },
-    Uncollapsed { name: "spherical", bound: &uncollapsed::Spherical, keeps: Keeps::Sites },
+    Uncollapsed {
+        name: "hensman",
+        bound: &uncollapsed::Hensman,
+        keeps: Keeps::Sites,
+        samples: false,
+    },
+    Uncollapsed {
+        name: "titsias2025",
+        bound: &uncollapsed::Titsias2025,
+        keeps: Keeps::Sites,
+        samples: false,
+    },
+    Uncollapsed {
+        name: "spherical",
+        bound: &uncollapsed::Spherical,
+        keeps: Keeps::Sites,
+        samples: false,
+    },
 ];
 
 /// Random sites.

@@ -564,7 +564,20 @@ impl Step {
             .collect()
     }
 
-    /// [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) alone.
+    /// The natural gradient of every latent function, of M + M² numbers ([`NaturalStep::gradient`]).
+    pub fn natural_gradients(&mut self) -> Vec<Vec<f64>> {
+        let Self { processes, passed, natural, .. } = self;
+        let mut all = Vec::new();
+        for (own, sums) in processes.iter().zip(&passed.processes) {
+            for l in 0..own.parts.roots.len() {
+                let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
+                all.push(natural.gradient(&own.parts, rows, l));
+            }
+        }
+        all
+    }
+
+    /// [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) alone, each with its size.
     ///
     /// # Errors
     /// As for [`Step::natural`].
@@ -573,14 +586,14 @@ impl Step {
         model: &mut Model,
         bound: &dyn Bound,
         turn: usize,
-        rate: f64,
+        rates: &[f64],
     ) -> Result<()> {
         let each = model.likelihood.latents();
         if bound.turns(&*model.likelihood) == 1 {
-            return self.natural(model, rate);
+            return self.natural_each(model, rates);
         }
         let before = model.q.clone();
-        self.natural(model, rate)?;
+        self.natural_each(model, rates)?;
         if let (Some(q), Some(before)) = (&mut model.q, before) {
             let stays = (0..q.latents())
                 .filter(|l| bound.turn(&*model.likelihood, l % each) != turn)
@@ -596,6 +609,15 @@ impl Step {
     /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances and
     /// pseudo-observations. The model is unchanged then.
     pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
+        let latents = self.processes.iter().map(|p| p.latents.len()).sum();
+        self.natural_each(model, &vec![rate; latents])
+    }
+
+    /// The same with a size for every latent function; sites take the first.
+    ///
+    /// # Errors
+    /// As for [`Step::natural`].
+    pub fn natural_each(&mut self, model: &mut Model, rates: &[f64]) -> Result<()> {
         if variational(model)?.pseudo().is_some() {
             return Err(Error::Invalid(
                 "pseudo-observations move by Adam: there are no natural-gradient steps of them"
@@ -613,7 +635,7 @@ impl Step {
             let means = if tying.is_some() && *clipped {
                 &sums.phi_a
             } else {
-                natural.make(&own.parts, rows, rate, &mut own.moved)?;
+                natural.make(&own.parts, rows, &rates[own.latents.clone()], &mut own.moved)?;
                 &own.moved.mean
             };
             let mut all = (0..means.ncols()).flat_map(|l| column(means.as_ref(), l));
@@ -622,6 +644,7 @@ impl Step {
             }
         }
         let Some(q) = &mut model.q else { return variational(model).map(|_| ()) };
+        let rate = rates.first().copied().unwrap_or(0.0);
         if tying == Some(Tying::Untied) {
             seen.get_mut().unwrap_or_else(PoisonError::into_inner).step(q, rate);
             return Ok(());

@@ -1,0 +1,191 @@
+//! Gibbs chains: joint-distribution tests, equal laws, equal bits.
+
+use super::diagnostics::effective_sample_size;
+use super::gibbs::{Chain, GibbsOptions, Setting, Target, sample};
+use crate::data::InMemory;
+use crate::kernels::{Inputs, parse};
+use crate::likelihoods::{self, Likelihood};
+use crate::linalg::{Jitter, Mat};
+use crate::means;
+use crate::methods::find;
+use crate::model::{Model, inducing_param};
+use crate::rng;
+use std::ops::ControlFlow;
+
+/// Every likelihood whose y can be drawn, with what a row brings.
+const LAWS: [(&str, f64); 13] = [
+    ("gaussian(variance=0.31)", 0.17),
+    ("student-t(df=4.6, scale=0.4)", 1.0),
+    ("laplace(scale=0.6)", 1.0),
+    ("matern32(scale=0.7)", 1.0),
+    ("logistic(scale=0.4)", 1.0),
+    ("pseudo-huber(delta=0.9, scale=0.6)", 1.0),
+    ("bernoulli(link=logit)", 1.0),
+    ("binomial", 4.0),
+    ("poisson-logistic(rate=3.1)", 1.3),
+    ("negative-binomial(dispersion=0.7)", 2.3),
+    ("heteroscedastic(scale=logistic, precision=2.6)", 1.0),
+    ("hetero-student-t(scale=logistic, precision=2.6, df=3.4)", 1.0),
+    ("logistic-softmax(classes=3, integration=laplace)", 1.0),
+];
+
+fn model(likelihood: Box<dyn Likelihood>, points: Option<&Mat<f64>>) -> Model {
+    let latents = likelihood.latents();
+    let kernels = (0..latents)
+        .map(|l| {
+            let spec = format!("rbf(lengthscales={}, variance={})", 0.9 + 0.3 * l as f64, 1.1);
+            parse(&spec, Inputs::unnamed(1)).unwrap()
+        })
+        .collect();
+    let constants: Vec<f64> = (0..latents).map(|l| 0.3 - 0.4 * l as f64).collect();
+    let mean = serde_json::json!({"type": "constant", "constant": constants});
+    Model {
+        kernels,
+        mean: means::from_json(&mean, 1, latents).unwrap(),
+        likelihood,
+        inducing: points.map(|z| inducing_param(z.as_ref())).into_iter().collect(),
+        q: None,
+        method: find(if points.is_some() { "gibbs-sparse" } else { "gibbs" }).unwrap().method,
+        jitter: Jitter::Absolute(1e-8),
+    }
+}
+
+fn rows(y: &[f64], extra: f64) -> InMemory {
+    let n = y.len();
+    let x = Mat::from_fn(n, 1, |i, _| [0.2, 1.1, -0.7, 2.0][i]);
+    let mut rows = InMemory::new(x, Mat::from_fn(n, 1, |i, _| y[i])).unwrap();
+    rows.extra = vec![extra; n];
+    rows
+}
+
+/// Geweke 2004: where y is drawn given f and f by the sweep given y, in turn, f has the law of its prior.
+/// A sweep that is wrong anywhere drifts away from it.
+fn joint(spec: &str, extra: f64, points: Option<&Mat<f64>>, target: Target) {
+    let likelihood = likelihoods::parse(spec).unwrap();
+    let each = likelihood.latents();
+    let model = model(likelihood, points);
+    let mut rng = rng::stream(11, spec);
+    let mut data = rows(&[0.0, 0.0], extra);
+    let mut draw_y = |data: &mut InMemory, f: &Mat<f64>| {
+        for i in 0..2 {
+            let own: Vec<f64> = (0..each).map(|l| f[(i, l)]).collect();
+            data.y[(i, 0)] = model.likelihood.sample(extra, &own, &mut rng);
+        }
+    };
+    let setting = Setting::new(&model, &data, target).unwrap();
+    let mut chain = Chain::new(&setting, 5, 0);
+    let prior: Vec<[f64; 2]> = (0..each)
+        .map(|l| {
+            let mut k = [0.0; 2];
+            model.kernels[l].diag(data.x.as_ref(), &mut k);
+            [0.3 - 0.4 * l as f64, k[0]]
+        })
+        .collect();
+    let steps = 20_000;
+    let mut values = vec![Vec::with_capacity(steps); 2 * each];
+    for _ in 0..steps {
+        let f = chain.latent_values().clone();
+        draw_y(&mut data, &f);
+        let setting = Setting::new(&model, &data, target).unwrap();
+        chain.sweep(&setting).unwrap();
+        for l in 0..each {
+            let d = chain.latent_values()[(0, l)] - prior[l][0];
+            values[2 * l].push(d);
+            values[2 * l + 1].push(d * d - prior[l][1]);
+        }
+    }
+    for (at, values) in values.iter().enumerate() {
+        let mean = values.iter().sum::<f64>() / steps as f64;
+        let spread = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / steps as f64;
+        let size = effective_sample_size(&[values]).unwrap();
+        let error = (spread / size).sqrt();
+        let what = if at % 2 == 0 { "mean" } else { "variance" };
+        assert!(
+            mean.abs() < 4.5 * error,
+            "{spec} {target:?}: the {what} of latent function {} is off by {mean} ± {error}",
+            at / 2
+        );
+    }
+}
+
+#[test]
+fn sweeps_without_inducing_points_leave_the_joint_law() {
+    for (spec, extra) in LAWS {
+        joint(spec, extra, None, Target::Variational);
+    }
+}
+
+#[test]
+fn sweeps_of_the_model_with_independent_rows_leave_its_joint_law() {
+    // f at the rows has the prior's variance in this model too
+    let points = Mat::from_fn(2, 1, |i, _| [0.0, 1.7][i]);
+    for (spec, extra) in LAWS {
+        joint(spec, extra, Some(&points), Target::Fitc);
+    }
+}
+
+#[test]
+fn with_inducing_points_at_the_rows_all_laws_are_one() {
+    let y = [1.3, -0.4, 0.8];
+    let points = rows(&y, 1.0).x;
+    let mean = |points: Option<&Mat<f64>>, target: Target| {
+        let model = model(likelihoods::parse("student-t(df=4.6, scale=0.4)").unwrap(), points);
+        let options = GibbsOptions { chains: 2, draws: 6000, target, ..GibbsOptions::default() };
+        let draws = sample(&model, &rows(&y, 1.0), &options, &mut |_, _| ControlFlow::Continue(()))
+            .unwrap();
+        let all: Vec<f64> = draws.f.iter().flatten().map(|f| f[(1, 0)]).collect();
+        all.iter().sum::<f64>() / all.len() as f64
+    };
+    let exact = mean(None, Target::Variational);
+    for target in [Target::Variational, Target::Fitc] {
+        let found = mean(Some(&points), target);
+        assert!((found - exact).abs() < 0.03, "{target:?}: {found} for {exact}");
+    }
+}
+
+#[test]
+fn draws_depend_on_the_seed_alone() {
+    let model = model(likelihoods::parse("bernoulli(link=logit)").unwrap(), None);
+    let data = rows(&[1.0, 0.0, 1.0], 1.0);
+    let options =
+        GibbsOptions { chains: 3, draws: 20, burn_in: 5, thin: 2, ..GibbsOptions::default() };
+    let run = |threads: usize, options: &GibbsOptions| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            sample(&model, &data, options, &mut |_, _| ControlFlow::Continue(())).unwrap()
+        })
+    };
+    let (one, two) = (run(1, &options), run(2, &options));
+    assert_eq!(one.f, two.f);
+    assert_eq!(one.z, two.z);
+    assert_eq!((one.f.len(), one.f[0].len()), (3, 20));
+    let other = run(1, &GibbsOptions { seed: 1, ..options.clone() });
+    assert_ne!(one.f, other.f);
+    // the chains differ, and stopping keeps what there is
+    assert_ne!(one.f[0], one.f[1]);
+    let mut looks = 0;
+    let stopped = sample(&model, &data, &options, &mut |_, _| {
+        looks += 1;
+        if looks == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .unwrap();
+    assert!(stopped.f[0].len() < 20);
+    assert_eq!(stopped.f[0][..], one.f[0][..stopped.f[0].len()]);
+    assert!(one.mixing(1e-3).is_some_and(|m| m.effective > 1.0 && m.split_rhat > 0.9));
+}
+
+#[test]
+fn what_cannot_be_sampled_is_refused() {
+    let mut watch = |_, _| ControlFlow::Continue(());
+    let options = GibbsOptions::default();
+    let probit = model(likelihoods::parse("bernoulli").unwrap(), None);
+    let error = sample(&probit, &rows(&[1.0], 1.0), &options, &mut watch).unwrap_err();
+    assert!(error.to_string().contains("no local variables"), "{error}");
+    let logit = model(likelihoods::parse("bernoulli(link=logit)").unwrap(), None);
+    let none = GibbsOptions { draws: 0, ..options.clone() };
+    assert!(sample(&logit, &rows(&[1.0], 1.0), &none, &mut watch).is_err());
+    let mut weighted = rows(&[1.0], 1.0);
+    weighted.weights = vec![2.0];
+    let error = sample(&logit, &weighted, &options, &mut watch).unwrap_err();
+    assert!(error.to_string().contains("weights"), "{error}");
+}

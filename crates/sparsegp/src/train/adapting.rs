@@ -1,0 +1,90 @@
+//! Steps of q by minibatches whose rate follows the noise of the natural gradients (Wenzel et al. 2019;
+//! Ranganath et al. 2013), and the stop that goes with them.
+
+use super::minibatch::Workspace;
+use super::{AdaptiveRate, RelativeChange};
+use crate::data::Source;
+use crate::engine::{Engine, Want};
+use crate::error::Result;
+use crate::methods::Uncollapsed;
+use crate::model::Model;
+use serde::{Deserialize, Serialize};
+
+/// Minibatches at the initial parameters that the means of the gradients start from (Ranganath et al. 2013;
+/// the number is that of Wenzel et al. 2019).
+const INITIAL: usize = 50;
+
+/// One rate for each latent function, and how much q still changes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Adapting {
+    rates: Vec<AdaptiveRate>,
+    change: RelativeChange,
+    /// Minibatches looked at before the first step.
+    initial: usize,
+}
+
+impl Adapting {
+    /// Whether the next minibatch is only looked at: nothing moves.
+    pub(super) fn looks_first(&self, per_epoch: usize) -> bool {
+        self.initial < INITIAL.min(per_epoch)
+    }
+
+    /// Whether q has stopped changing.
+    pub(super) fn settled(&self) -> bool {
+        self.change.converged()
+    }
+
+    fn each(&mut self, latents: usize) -> &mut [AdaptiveRate] {
+        self.rates.resize_with(latents, AdaptiveRate::default);
+        &mut self.rates
+    }
+
+    /// Looks at the gradient of a minibatch at the initial parameters. Returns the bound there.
+    pub(super) fn look(
+        &mut self,
+        model: &Model,
+        method: &Uncollapsed,
+        engine: &dyn Engine,
+        batch: &dyn Source,
+        memory: &mut Workspace,
+    ) -> Result<f64> {
+        method.renew(&mut memory.step, model, engine, batch, Want::Statistics)?;
+        let gradients = memory.step.natural_gradients();
+        let rates = self.each(gradients.len());
+        for (rate, gradient) in rates.iter_mut().zip(gradients) {
+            rate.initialise(gradient)?;
+        }
+        self.initial += 1;
+        Ok(memory.step.value)
+    }
+
+    /// Moves q from what the last pass saw, in the bound's turns.
+    pub(super) fn step(
+        &mut self,
+        model: &mut Model,
+        method: &Uncollapsed,
+        engine: &dyn Engine,
+        batch: &dyn Source,
+        memory: &mut Workspace,
+    ) -> Result<()> {
+        let each = model.likelihood.latents();
+        for turn in 0..method.bound.turns(&*model.likelihood) {
+            if turn > 0 {
+                method.renew(&mut memory.step, model, engine, batch, Want::Statistics)?;
+            }
+            let gradients = memory.step.natural_gradients();
+            let rates = self.each(gradients.len());
+            let mut sizes = vec![0.0; rates.len()];
+            for (l, gradient) in gradients.into_iter().enumerate() {
+                if method.bound.turn(&*model.likelihood, l % each) == turn {
+                    sizes[l] = rates[l].update(gradient)?;
+                }
+            }
+            memory.step.natural_turn(model, method.bound, turn, &sizes)?;
+        }
+        if let Some(q) = &model.q {
+            self.change.update(q.means_and_variances())?;
+        }
+        Ok(())
+    }
+}
