@@ -52,6 +52,8 @@ pub type Enough<'a> = &'a mut dyn FnMut(MatRef<'_, f64>, &Inversion) -> Result<b
 const HALVINGS: usize = 30;
 /// Power iterations for λmax(H).
 const POWER: usize = 8;
+/// ‖E‖_F below which a unit step contracts: (3/2)‖E‖² + ‖E‖³/√2 < ‖E‖ up to 0.53.
+const CONTRACTS: f64 = 0.5;
 /// Eigenvalue up to which a unit step is safe.
 const SAFE: f64 = 2.0;
 
@@ -352,8 +354,11 @@ impl Inversion {
                 break Stopped::Most;
             }
             self.aim();
-            let rate = self.rate(options.schedule, steps);
-            let monotone = options.schedule.rate(steps).is_none();
+            // where a unit step contracts for certain there is nothing to choose, and ℓ differs by rounding
+            let near = residual * (m as f64).sqrt() < CONTRACTS;
+            let chosen = options.schedule.rate(steps).is_none();
+            let rate = if chosen && near { 1.0 } else { self.rate(options.schedule, steps) };
+            let monotone = chosen && !near;
             match self.step(k, l, rate, monotone) {
                 Some((next, halved)) => {
                     // a full step from nearby that does not halve the residual has met rounding

@@ -199,6 +199,11 @@ impl LSpace {
         m: MatRef<f64>,
         preconditioner: Preconditioner,
     ) -> Result<()> {
+        // T is K̃⁻¹, and moves with it
+        let preconditioner = match preconditioner {
+            Preconditioner::Naive => Preconditioner::Inverse,
+            other => other,
+        };
         self.begin(tilde, preconditioner);
         self.relaxed = false;
         if !matches!(self.root, Root::Solve(_)) {
@@ -574,3 +579,7 @@ impl LSpace {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lspace_tests.rs"]
+mod tests;
