@@ -8,6 +8,8 @@ mod ladder;
 #[path = "ladder/problem.rs"]
 #[allow(dead_code)]
 mod problem;
+#[path = "inverse_free/single.rs"]
+mod single;
 #[path = "inverse_free/support.rs"]
 mod support;
 #[path = "inverse_free/training.rs"]

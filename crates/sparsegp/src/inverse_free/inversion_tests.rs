@@ -254,3 +254,26 @@ fn what_has_no_inverse_is_an_error_that_optimisers_recover_from() {
         .unwrap_err();
     assert!(error.is_recoverable() && error.to_string().contains("Kuu + Λ"), "{error}");
 }
+
+#[test]
+fn single_precision_stalls_where_it_is_said_to() {
+    let single =
+        SolverOptions { tolerance: 1e-12, products: Precision::Single, ..SolverOptions::default() };
+    for noise in [1.0, 0.1, 1e-2, 1e-3] {
+        let k = covariances(40, 0.5, noise, 0.0);
+        let eigenvalues = k.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+        let condition = eigenvalues[39] / eigenvalues[0];
+        let mut l = Mat::new();
+        let solved = Inversion::default().solve(k.as_ref(), &mut l, &single, None).unwrap();
+        assert!(solved.stopped == Stopped::Stall && solved.steps < 40, "{noise}: {solved:?}");
+        // what is told is of double precision, and small as rounding allows
+        let exact = Inversion::default().look(k.as_ref(), l.as_ref());
+        assert_eq!(solved.residual, exact);
+        let floor = crate::linalg::SINGLE_ROUNDING * condition;
+        assert!(exact < floor, "{noise}: {exact} {floor}");
+        // from there double precision takes a step or two
+        let double = SolverOptions { tolerance: 1e-9, ..SolverOptions::default() };
+        let solved = Inversion::default().solve(k.as_ref(), &mut l, &double, None).unwrap();
+        assert!(solved.steps <= 2 && solved.residual < 1e-9, "{noise}: {solved:?}");
+    }
+}
