@@ -7,6 +7,7 @@ use sparsegp::Error;
 use sparsegp::fit::{BatchOptions, FitOptions};
 use sparsegp::inducing::select::Selection;
 use sparsegp::linalg::Jitter;
+use sparsegp::methods;
 use sparsegp::optim::{AdamOptions, LbfgsOptions};
 use sparsegp::samplers::gibbs::{GibbsOptions, Target};
 use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
@@ -86,10 +87,17 @@ impl Options {
         Ok(())
     }
 
+    /// What the method trains with unless it is told otherwise.
+    fn batches(&self) -> BatchOptions {
+        let entry = self.method.as_deref().and_then(|name| methods::find(name).ok());
+        entry.map_or_else(BatchOptions::default, |entry| BatchOptions::of(entry.method))
+    }
+
     /// Training by minibatches.
     pub fn stochastic(&self) -> PyResult<StochasticOptions> {
         self.check()?;
-        let default = StochasticOptions::default();
+        let mut default = self.batches().training;
+        default.following.seed = self.seed;
         let learning_rate = self.learning_rate.unwrap_or(default.adam.learning_rate);
         Ok(StochasticOptions {
             epochs: self.epochs,
@@ -151,7 +159,7 @@ impl Options {
         let batches = match self.full_batch {
             true => None,
             false => Some(BatchOptions {
-                size: self.batch_size.unwrap_or(BatchOptions::default().size),
+                size: self.batch_size.unwrap_or(self.batches().size),
                 training: self.stochastic()?,
             }),
         };

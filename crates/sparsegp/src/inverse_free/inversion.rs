@@ -13,7 +13,10 @@
 use super::schedule::{Schedule, SolverOptions};
 use crate::error::{Error, Result};
 use crate::linalg::structured;
-use crate::linalg::{Accum, Mat, MatRef, Structure, column, gemm, mirror_lower, par_for, sized};
+use crate::linalg::{
+    Accum, Mat, MatRef, Precision, Structure, column, gemm, mirror_lower, par_for, sized,
+    structured_in,
+};
 use serde::{Deserialize, Serialize};
 
 /// Why steps ended.
@@ -52,6 +55,8 @@ pub type Enough<'a> = &'a mut dyn FnMut(MatRef<'_, f64>, &Inversion) -> Result<b
 const HALVINGS: usize = 30;
 /// Power iterations for λmax(H).
 const POWER: usize = 8;
+/// ‖E‖_F below which a unit step contracts: (3/2)‖E‖² + ‖E‖³/√2 < ‖E‖ up to 0.53.
+const CONTRACTS: f64 = 0.5;
 /// Eigenvalue up to which a unit step is safe.
 const SAFE: f64 = 2.0;
 
@@ -70,7 +75,7 @@ impl Default for Look {
 
 impl Look {
     /// Returns ‖E‖_F/√M. M³ operations for K̃L, a third of that for the lower triangle of Lᵀ(K̃L).
-    fn at(&mut self, k: MatRef<f64>, l: MatRef<f64>) -> f64 {
+    fn at(&mut self, k: MatRef<f64>, l: MatRef<f64>, products: Precision) -> f64 {
         let m = l.nrows();
         let par = par_for(m);
         sized(&mut self.product, m, m);
@@ -78,10 +83,10 @@ impl Look {
         let (whole, lower) = (Structure::Rectangular, Structure::TriangularLower);
         let upper = Structure::TriangularUpper;
         let product = (self.product.as_mut(), whole);
-        structured(product, Accum::Replace, (k, whole), (l, lower), 1.0, par);
+        structured_in(products, product, Accum::Replace, (k, whole), (l, lower), 1.0, par);
         let (lt, product) = ((l.transpose(), upper), (self.product.as_ref(), whole));
         let target = (self.residual.as_mut(), lower);
-        structured(target, Accum::Replace, lt, product, 1.0, par);
+        structured_in(products, target, Accum::Replace, lt, product, 1.0, par);
         let mut squares = 0.0;
         for j in 0..m {
             let own = &mut self.residual.col_as_slice_mut(j)[j..];
@@ -144,7 +149,7 @@ pub fn scaled_identity(k: MatRef<f64>, l: &mut Mat<f64>) {
 impl Inversion {
     /// Looks at some L. Returns the normalised residual ‖E‖_F/√M (Cortinovis et al., Eq. 8).
     pub fn look(&mut self, k: MatRef<f64>, l: MatRef<f64>) -> f64 {
-        self.now.at(k, l)
+        self.now.at(k, l, Precision::Double)
     }
 
     /// E = LᵀK̃L − I of the L last looked at, both triangles.
@@ -165,7 +170,7 @@ impl Inversion {
     /// L Φ(E) at the L last looked at: the natural gradient (Cortinovis et al., Eq. 6).
     pub fn natural_gradient(&mut self, l: MatRef<f64>) -> Mat<f64> {
         self.aim();
-        self.move_to(l, -1.0);
+        self.move_to(l, -1.0, Precision::Double);
         let mut all = Mat::zeros(l.nrows(), l.nrows());
         for j in 0..l.nrows() {
             for i in j..l.nrows() {
@@ -214,13 +219,13 @@ impl Inversion {
     }
 
     /// L − γ L W, a third of M³ operations.
-    fn move_to(&mut self, l: MatRef<f64>, rate: f64) {
+    fn move_to(&mut self, l: MatRef<f64>, rate: f64, products: Precision) {
         let m = l.nrows();
         sized(&mut self.moved, m, m);
         self.moved.copy_from(l);
         let lower = Structure::TriangularLower;
         let (target, w) = ((self.moved.as_mut(), lower), (self.direction.as_ref(), lower));
-        structured(target, Accum::Add, (l, lower), w, -rate, par_for(m));
+        structured_in(products, target, Accum::Add, (l, lower), w, -rate, par_for(m));
     }
 
     /// The γ that is best along L − γ L W: ℓ(γ) − ℓ(0) = −γ tr(HW) + ½γ² tr(WᵀHW) − Σ log(1 − γWⱼⱼ).
@@ -281,7 +286,7 @@ impl Inversion {
         k: MatRef<f64>,
         l: &mut Mat<f64>,
         mut rate: f64,
-        monotone: bool,
+        (monotone, products): (bool, Precision),
     ) -> Option<(f64, usize)> {
         let m = l.nrows();
         let steepest = (0..m).map(|j| self.direction[(j, j)]).fold(0.0, f64::max);
@@ -289,8 +294,8 @@ impl Inversion {
         let room = 1e-13 * (before.abs() + m as f64);
         for halvings in 0..=HALVINGS {
             if rate * steepest < 1.0 {
-                self.move_to(l.as_ref(), rate);
-                let residual = self.trial.at(k, self.moved.as_ref());
+                self.move_to(l.as_ref(), rate, products);
+                let residual = self.trial.at(k, self.moved.as_ref(), products);
                 let after = self.trial.objective(self.moved.as_ref());
                 let falls = !monotone || after <= before + room;
                 if residual.is_finite() && after.is_finite() && falls {
@@ -329,11 +334,12 @@ impl Inversion {
         if restarted {
             scaled_identity(k, l);
         }
-        let mut residual = self.look(k, l.as_ref());
+        let products = options.products;
+        let mut residual = self.now.at(k, l.as_ref(), products);
         if residual.is_nan() || residual > options.restart_above {
             restarted = true;
             scaled_identity(k, l);
-            residual = self.look(k, l.as_ref());
+            residual = self.now.at(k, l.as_ref(), products);
         }
         let mut stalled = false;
         let stopped = loop {
@@ -352,9 +358,12 @@ impl Inversion {
                 break Stopped::Most;
             }
             self.aim();
-            let rate = self.rate(options.schedule, steps);
-            let monotone = options.schedule.rate(steps).is_none();
-            match self.step(k, l, rate, monotone) {
+            // where a unit step contracts for certain there is nothing to choose, and ℓ differs by rounding
+            let near = residual * (m as f64).sqrt() < CONTRACTS;
+            let chosen = options.schedule.rate(steps).is_none();
+            let rate = if chosen && near { 1.0 } else { self.rate(options.schedule, steps) };
+            let monotone = chosen && !near;
+            match self.step(k, l, rate, (monotone, products)) {
                 Some((next, halved)) => {
                     // a full step from nearby that does not halve the residual has met rounding
                     let full = halved == 0 && rate >= 0.99;
@@ -366,7 +375,7 @@ impl Inversion {
                 None if !restarted => {
                     restarted = true;
                     scaled_identity(k, l);
-                    residual = self.look(k, l.as_ref());
+                    residual = self.now.at(k, l.as_ref(), products);
                 }
                 // only rounding is left to move in
                 None if residual < 0.1 => break Stopped::Stall,
@@ -376,6 +385,9 @@ impl Inversion {
                 }
             }
         };
+        if products == Precision::Single {
+            residual = self.look(k, l.as_ref());
+        }
         Ok(Solved { steps, residual, stopped, restarted, halvings })
     }
 

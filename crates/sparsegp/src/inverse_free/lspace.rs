@@ -14,15 +14,16 @@
 //! engine. Without the preconditioner sym(h w̃ᵀ) is not there, and m̃̄ = L⁻ᵀh.
 
 use super::Preconditioner;
-use super::inversion::{Enough, Inversion, Solved};
+use super::inversion::{Enough, Inversion, Solved, infinity_norm};
 use super::root::Root;
 use super::schedule::SolverOptions;
 use super::traces::Estimate;
 use crate::engine::CholeskyBasis;
 use crate::error::Result;
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Structure, add_row_dots, column, dot, gemm,
-    gram_lower, invert_lower, mirror_lower, par_for, product, sized, structured, symmetrise,
+    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure,
+    add_row_dots, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for, product,
+    sized, structured, symmetrise,
 };
 
 const LOWER: Structure = Structure::TriangularLower;
@@ -199,6 +200,11 @@ impl LSpace {
         m: MatRef<f64>,
         preconditioner: Preconditioner,
     ) -> Result<()> {
+        // T is K̃⁻¹, and moves with it
+        let preconditioner = match preconditioner {
+            Preconditioner::Naive => Preconditioner::Inverse,
+            other => other,
+        };
         self.begin(tilde, preconditioner);
         self.relaxed = false;
         if !matches!(self.root, Root::Solve(_)) {
@@ -256,7 +262,12 @@ impl LSpace {
         self.begin(tilde, preconditioner);
         self.own_root(l.nrows()).copy_from(l);
         let Root::Product(own) = &mut self.root else { unreachable!("made a line above") };
-        let solved = self.inversion.solve(self.tilde.as_ref(), own, options, enough)?;
+        let mut options = *options;
+        let smallest = self.lambda.iter().copied().fold(f64::INFINITY, f64::min);
+        if smallest < 20.0 * SINGLE_ROUNDING * infinity_norm(self.tilde.as_ref()) {
+            options.products = Precision::Double;
+        }
+        let solved = self.inversion.solve(self.tilde.as_ref(), own, &options, enough)?;
         self.scale_root();
         self.finish(m);
         Ok(solved)
@@ -574,3 +585,7 @@ impl LSpace {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "lspace_tests.rs"]
+mod tests;

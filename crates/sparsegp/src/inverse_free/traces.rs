@@ -51,7 +51,18 @@ impl Traces {
 /// Independent signs, M×p, that depend on the seed and the number of the evaluation alone.
 pub fn probes(size: usize, count: usize, seed: u64, evaluation: u64, out: &mut Mat<f64>) {
     crate::linalg::sized(out, size, count);
-    let mut generator = rng::stream(seed, &format!("probes/{evaluation}"));
+    if count == 0 {
+        return;
+    }
+    // the name `probes/…` without memory of its own: this is done in every step
+    let mut name = *b"probes/....................";
+    let mut rest = evaluation;
+    for digit in name[7..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let name = std::str::from_utf8(&name).unwrap_or("probes");
+    let mut generator = rng::stream(seed, name);
     for j in 0..count {
         for chunk in out.col_as_slice_mut(j).chunks_mut(64) {
             let mut bits = generator.next_u64();

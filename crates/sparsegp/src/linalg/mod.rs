@@ -11,10 +11,12 @@
 mod cholesky;
 pub mod exp;
 mod products;
+mod single;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
 pub use products::{Structure, multiply_lower, structured};
+pub use single::{Precision, SINGLE_ROUNDING, structured_in};
 
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::{matmul, triangular_inverse, triangular_solve};

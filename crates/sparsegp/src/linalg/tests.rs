@@ -363,3 +363,40 @@ proptest! {
         prop_assert!(largest_difference(own.as_ref(), expected.as_ref()) < 1e-12 * m as f64);
     }
 }
+
+proptest! {
+    #[test]
+    fn single_precision_keeps_what_it_says(
+        n in 1usize..60,
+        m in 1usize..60,
+        seed in any::<u64>(),
+    ) {
+        let whole = Structure::Rectangular;
+        let (lower, upper) = (Structure::TriangularLower, Structure::TriangularUpper);
+        let (a, b) = (noise(n, m, seed), noise(m, n, seed ^ 5));
+        let mut square = noise(m, m, seed ^ 9);
+        clear_upper(square.as_mut());
+        let room = 4.0 * (m as f64).sqrt() * SINGLE_ROUNDING * m as f64;
+        for accum in [Accum::Replace, Accum::Add] {
+            let start = noise(n, n, seed ^ 13);
+            for structure in [whole, lower, upper] {
+                let (mut own, mut exact) = (start.clone(), start.clone());
+                let (left, right) = ((a.as_ref(), whole), (b.as_ref(), whole));
+                structured((exact.as_mut(), structure), accum, left, right, -0.7, Par::Seq);
+                let target = (own.as_mut(), structure);
+                structured_in(Precision::Single, target, accum, left, right, -0.7, Par::Seq);
+                prop_assert!(largest_difference(own.as_ref(), exact.as_ref()) < room);
+                if m > 3 {
+                    // it is rounded
+                    prop_assert!(n < 2 || own != exact);
+                }
+            }
+        }
+        let (mut own, mut exact) = (Mat::zeros(n, m), Mat::zeros(n, m));
+        let (left, right) = ((a.as_ref(), whole), (square.transpose(), upper));
+        structured((exact.as_mut(), whole), Accum::Replace, left, right, 1.0, Par::Seq);
+        let target = (own.as_mut(), whole);
+        structured_in(Precision::Single, target, Accum::Replace, left, right, 1.0, Par::Seq);
+        prop_assert!(largest_difference(own.as_ref(), exact.as_ref()) < room);
+    }
+}

@@ -217,12 +217,14 @@ impl Objective for Negated<'_> {
     }
 }
 
-/// Brings R-SVGP's T up to date, as near as rounding lets it come: the objective must be a function of the
+/// Brings R-SVGP's T up to date where it follows, as near as rounding lets it come: the objective must be a function of the
 /// parameters.
 fn settle(model: &mut Model) -> Result<()> {
     match model.method.uncollapsed() {
-        Some(method) => method.settle(model, &SolverOptions::strict()).map(|_| ()),
-        None => Ok(()),
+        Some(method) if method.follows(model) => {
+            method.settle(model, &SolverOptions::strict()).map(|_| ())
+        }
+        _ => Ok(()),
     }
 }
 

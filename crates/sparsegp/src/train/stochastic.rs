@@ -8,12 +8,11 @@
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{
     Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
-    hyperparameters,
+    hyperparameters, settle,
 };
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
-use crate::inverse_free::SolverOptions;
 use crate::methods::{Diagnostics, Following, Keeps, Uncollapsed};
 use crate::model::{Model, Posterior};
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
@@ -299,7 +298,7 @@ impl Run<'_> {
             set_all_values(model, values)?;
         }
         // what is left is to be as good as its parameters allow
-        self.method.settle(model, &SolverOptions::strict())?;
+        settle(model)?;
         let last = state.trace.last().map(|point| point.objective);
         let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
         Ok(TrainReport {
@@ -451,7 +450,9 @@ impl Run<'_> {
         };
         let mut stop = None;
         if let Some(data) = held_out {
-            self.method.settle(model, &self.options.following.solver)?;
+            if self.method.follows(model) {
+                self.method.settle(model, &self.options.following.solver)?;
+            }
             let now = density(model, data)?;
             point.held_out = Some(now);
             match &state.best {

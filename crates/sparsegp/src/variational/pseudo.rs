@@ -58,7 +58,7 @@ impl Variational {
     /// L of R-SVGP, lower triangular, into `out`.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if its diagonal is not positive; [`Error::Invalid`] if there is none.
+    /// [`Error::NonFinite`] if its diagonal is not positive; [`Error::Invalid`] if there is none.
     pub fn read_t_root(&self, out: &mut Mat<f64>) -> Result<()> {
         let m = self.points();
         let root =
@@ -72,9 +72,10 @@ impl Variational {
             target[j..].copy_from_slice(own);
             rest = tail;
             if !(target[j] > 0.0 && target[j].is_finite()) {
-                return Err(Error::InvalidParameter {
-                    path: "q.t_sqrt".into(),
-                    reason: format!("its diagonal must be positive, found {}", target[j]),
+                // optimisers that move L itself go back from here
+                return Err(Error::NonFinite {
+                    what: format!("the logarithm of {} on the diagonal of q.t_sqrt", target[j]),
+                    value: target[j].ln(),
                 });
             }
         }

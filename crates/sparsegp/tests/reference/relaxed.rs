@@ -134,13 +134,11 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     Ok(())
 }
 
+/// A gradient by paths.
+type ByPath = Vec<(String, Vec<f64>)>;
+
 /// The gradient by the program's names: m̃, λ and L are `q_mu`, `q_sqrt` and `q_T_sqrt`.
-fn gradient(
-    case: &Case,
-    model: &Model,
-    how: &str,
-    data: &Minibatch,
-) -> Outcome<(f64, Vec<(String, Vec<f64>)>)> {
+fn gradient(case: &Case, model: &Model, how: &str, data: &Minibatch) -> Outcome<(f64, ByPath)> {
     let evaluation = own(model.evaluate(&Cpu::default(), data))?;
     let mut all = gradient_by_path(model, &evaluation.gradient);
     let m = case.lambda.len();

@@ -41,6 +41,12 @@ _IN_BATCHES = (
     "svi",
     "augmented-svi",
     "x-gpc",
+    "lsvgp",
+    "rsvgp",
+    "l-svgp",
+    "r-svgp",
+    "relaxed",
+    "inverse-free",
 )
 
 # rows up to which `auto` sees all of them at once (the core decides; this is for what equal rows are)
@@ -57,7 +63,7 @@ _PARAMETERS = """
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
         ``"spherical"``, ``"titsias2025"``, ``"svgp"``, ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``,
-        ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
+        ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
     likelihood : str or Likelihood
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str, optional

@@ -12,12 +12,16 @@ use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, ProcessSums, Spread,
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
-    Accum, Mat, Par, add_row_dots, add_scaled_rows, column, column_mut, gemm, gram_lower,
-    scale_rows, sized, times_triangular,
+    Accum, Mat, Par, Precision, Structure, add_row_dots, add_scaled_rows, column, column_mut, gemm,
+    gram_lower, scale_rows, sized, structured_in, times_triangular,
 };
 use faer::reborrow::{Reborrow, ReborrowMut};
 use std::sync::PoisonError;
 use std::time::Instant;
+
+const WHOLE: Structure = Structure::Rectangular;
+const LOWER: Structure = Structure::TriangularLower;
+const UPPER: Structure = Structure::TriangularUpper;
 
 impl Job<'_> {
     fn latents(&self) -> usize {
@@ -41,6 +45,7 @@ pub(super) struct Scratch {
     weights: Vec<f64>,
     pointwise: Vec<f64>,
     processes: Vec<ProcessScratch>,
+    products: Precision,
     pub(super) timings: Timings,
 }
 
@@ -83,6 +88,7 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed)
         let take = || cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = take().unwrap_or_default();
         lane.start(job);
+        scratch.products = cpu.products;
         block(&mut scratch, lane, job, &rows);
         cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         Ok(())
@@ -220,8 +226,17 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
         process.kernel.evaluate(rows.x, Some(process.z), own.k.as_mut(), &mut own.tape);
         lap(mark, &mut s.timings.kernel);
         sized(&mut own.phi, n, m);
-        own.phi.copy_from(own.k.as_ref());
-        process.basis.project(own.phi.as_mut());
+        match (process.basis.lower(), s.products) {
+            (Some(l), Precision::Single) => {
+                let (k, l) = ((own.k.as_ref(), WHOLE), (l, LOWER));
+                let target = (own.phi.as_mut(), WHOLE);
+                structured_in(s.products, target, Accum::Replace, k, l, 1.0, Par::Seq);
+            }
+            _ => {
+                own.phi.copy_from(own.k.as_ref());
+                process.basis.project(own.phi.as_mut());
+            }
+        }
         lap(mark, &mut s.timings.solves);
         let phi = own.phi.as_ref();
         zeroed(&mut s.weights, n);
@@ -250,7 +265,8 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
                 own.phi_r.resize_with(1, Buffer::default);
                 let phi_e = &mut own.phi_r[0];
                 sized(phi_e, n, m);
-                gemm(phi_e.as_mut(), Accum::Replace, phi, form, 1.0, Par::Seq);
+                let (target, left, form) = ((phi_e.as_mut(), WHOLE), (phi, WHOLE), (form, WHOLE));
+                structured_in(s.products, target, Accum::Replace, left, form, 1.0, Par::Seq);
                 for j in 0..l {
                     let variance = column_mut(s.s.as_mut(), first + j);
                     add_row_dots(phi_e.as_ref(), phi, variance);
@@ -282,6 +298,12 @@ fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
                 Spread::Shared(_) => {
                     sum_columns(&mut s.weights, &s.b, first, l);
                     scale_rows(own.other.as_mut(), phi, &s.weights);
+                    if process.basis.lower().is_some() {
+                        let (target, right) = ((gram.as_mut(), LOWER), (own.other.as_ref(), WHOLE));
+                        let left = (phi.transpose(), WHOLE);
+                        structured_in(s.products, target, accum, left, right, 1.0, Par::Seq);
+                        continue;
+                    }
                 }
             }
             gram_lower(gram.as_mut(), accum, phi, own.other.as_ref(), 1.0, Par::Seq);
@@ -334,7 +356,16 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
         sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
         add_scaled_rows(bar.as_mut(), own.phi.as_ref(), &s.weights, -2.0);
         lap(mark, &mut s.timings.products);
-        process.basis.pull(bar.as_mut());
+        match (process.basis.lower(), s.products) {
+            (Some(l), Precision::Single) => {
+                // Φ is no longer needed
+                let (target, left) = ((own.phi.as_mut(), WHOLE), (bar.as_ref(), WHOLE));
+                let right = (l.transpose(), UPPER);
+                structured_in(s.products, target, Accum::Replace, left, right, 1.0, Par::Seq);
+                std::mem::swap(bar, &mut own.phi);
+            }
+            _ => process.basis.pull(bar.as_mut()),
+        }
         lap(mark, &mut s.timings.solves);
         let mut sinks = Cotangents { params: &mut lane.kernel, x: None, z: Some(lane.z.as_mut()) };
         let (z, k) = (Some(process.z), own.k.as_ref());

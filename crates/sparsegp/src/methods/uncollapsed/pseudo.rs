@@ -170,9 +170,14 @@ impl Prepared {
 }
 
 impl Uncollapsed {
+    /// Whether T of this model follows its other parameters: R-SVGP, unless an optimiser moves L itself.
+    pub fn follows(&self, model: &Model) -> bool {
+        model.q.as_ref().and_then(|q| q.root.as_ref()).is_some_and(|root| root.frozen)
+    }
+
     /// As [`Uncollapsed::renew`], after natural-gradient steps of R-SVGP's L at the model's other parameters,
-    /// which the model keeps. What the last step saw of K̃ serves the bound too. For other methods it is
-    /// [`Uncollapsed::renew`].
+    /// which the model keeps. What the last step saw of K̃ serves the bound too. Where T does not follow
+    /// ([`Uncollapsed::follows`]) it is [`Uncollapsed::renew`].
     ///
     /// # Errors
     /// As for [`Uncollapsed::renew`]; [`Error::NonFinite`] if Kuu + Λ has no inverse to working precision.
@@ -185,8 +190,7 @@ impl Uncollapsed {
         want: Want,
         how: &Following,
     ) -> Result<()> {
-        let relaxed = variational(model)?.root.is_some();
-        if !relaxed {
+        if !self.follows(model) {
             return self.renew(step, model, engine, data, want);
         }
         self.prepare_step(step, model, data, want, Some(how))?;
