@@ -144,6 +144,12 @@ pub fn plan(
             "{option} is for `rsvgp`, and the method is `{method}`: add --method rsvgp, or leave it out"
         )));
     }
+    if let Some(option) = args.relaxed.given().filter(|_| args.full_batch) {
+        return Err(Fail::usage(format!(
+            "{option} is for minibatches: on all rows T is as exact as rounding lets it be; leave it out, or \
+             --full-batch"
+        )));
+    }
     contradictions(args, &method, trains_q, batches)?;
     of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();

@@ -3,6 +3,7 @@
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::inverse_free::{Estimate, Schedule, Traces};
+use sparsegp::linalg::Precision;
 use sparsegp::train::StochasticOptions;
 
 const HEADING: &str = "Training of rsvgp by minibatches";
@@ -26,6 +27,10 @@ pub struct RelaxedArgs {
     /// Random probes for the traces of the bound; 0 for exact traces [default: 256]
     #[arg(long, allow_negative_numbers = true, value_name = "P", value_parser = values::whole, help_heading = HEADING)]
     pub probes: Option<usize>,
+    /// Make products in single precision: half the time, some five digits of the bound; λ above a hundredth of
+    /// the kernel's variance
+    #[arg(long, help_heading = HEADING)]
+    pub single: bool,
     /// Iterations for which inducing points stay where they are [default: 1000]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::whole, help_heading = HEADING)]
     pub inducing_wait: Option<usize>,
@@ -65,6 +70,7 @@ impl RelaxedArgs {
             ("--inverse-slack", self.inverse_slack.is_some()),
             ("--probes", self.probes.is_some()),
             ("--inducing-wait", self.inducing_wait.is_some()),
+            ("--single", self.single),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
@@ -79,6 +85,9 @@ impl RelaxedArgs {
         solver.tolerance = self.inverse_tolerance.unwrap_or(solver.tolerance);
         solver.most = self.inverse_steps.unwrap_or(solver.most);
         solver.schedule = self.inverse_schedule.map_or(solver.schedule, Schedule::from);
+        if self.single {
+            solver.products = Precision::Single;
+        }
         match self.probes {
             None => {}
             Some(0) => following.traces = Traces::Exact,

@@ -115,8 +115,9 @@ fn range(values: &[f64]) -> String {
 }
 
 fn notes(row: &ParameterRow) -> String {
-    // sites are moved by steps of their own, whatever the optimiser sees
-    let frozen = row.frozen && !row.path.starts_with("q.lambda");
+    // sites and T are moved by steps of their own, whatever the optimiser sees
+    let own = ["q.lambda1", "q.lambda2", "q.t_sqrt"];
+    let frozen = row.frozen && !own.contains(&row.path.as_str());
     let frozen = frozen.then(|| "frozen".to_owned());
     let prior = row.prior.map(|prior| {
         let text = serde_json::to_string(&prior).unwrap_or_default();

@@ -26,3 +26,5 @@ mod options;
 mod picture;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/relaxed.rs"]
+mod relaxed;

@@ -6,13 +6,23 @@ use std::process::Stdio;
 
 #[test]
 fn a_killed_training_goes_on_to_the_same_bits() {
+    killed_and_resumed("svgp");
+}
+
+/// T of R-SVGP is part of what is kept, and the probes of a step are those of its number.
+#[test]
+fn a_killed_training_of_rsvgp_goes_on_to_the_same_bits() {
+    killed_and_resumed("rsvgp --probes 5 --inducing-wait 50");
+}
+
+fn killed_and_resumed(method: &str) {
     let folder = Folder::new();
     folder.write("p.csv", plane(900));
     // The learning rate falls until the last epoch: both runs are to have as many.
     let epochs = 60;
     let fit = |epochs: usize, checkpoint: &str, model: &str| {
         format!(
-            "fit p.csv --target y --features a,b --method svgp --inducing 20 --batch 50 \
+            "fit p.csv --target y --features a,b --method {method} --inducing 20 --batch 50 \
              --epochs {epochs} --early-stopping 0.1 --patience 1000 --checkpoint {checkpoint} \
              --checkpoint-every 0 -o {model}"
         )

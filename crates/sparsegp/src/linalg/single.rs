@@ -41,7 +41,7 @@ fn sized_single(a: &mut Mat<f32>, rows: usize, cols: usize) {
 
 /// A matrix, or the transpose of one, in single precision.
 fn rounded<'a>(source: MatRef<'_, f64>, target: &'a mut Mat<f32>) -> faer::MatRef<'a, f32> {
-    let transposed = source.row_stride() != 1 && source.nrows() > 1;
+    let transposed = source.row_stride() != 1;
     let source = if transposed { source.transpose() } else { source };
     sized_single(target, source.nrows(), source.ncols());
     for j in 0..source.ncols() {

@@ -1,0 +1,83 @@
+//! L-SVGP and R-SVGP from the command line.
+
+use crate::support::{Folder, close, number, plane, snelson};
+
+#[test]
+fn both_are_trained_saved_and_scored() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let mut objectives = Vec::new();
+    for (method, more) in [
+        ("svgp", ""),
+        ("lsvgp", ""),
+        ("rsvgp", "--epochs 600"),
+        ("rsvgp", "--epochs 600 --probes 0 --inverse-schedule log-linear --inverse-tolerance 1e-3"),
+        ("rsvgp", "--epochs 600 --inverse-slack 0.01 --inverse-steps 50 --inducing-wait 0"),
+    ] {
+        let fit = format!("fit s.csv --target y --method {method} --inducing 12 {more} -o m");
+        folder.ok(&fit);
+        let told = folder.json("inspect m");
+        objectives.push(number(&told, "/objective"));
+        let paths: Vec<&str> = told["parameters"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|p| p["path"].as_str())
+            .collect();
+        assert_eq!(paths.contains(&"q.lambda"), method != "svgp", "{paths:?}");
+        assert_eq!(paths.contains(&"q.t_sqrt"), method == "rsvgp", "{paths:?}");
+        let scores = folder.ok("score m s.csv");
+        assert!(scores.out.contains("NLPD"), "{}", scores.out);
+    }
+    // on this table one noise variance for each inducing point is as good as a full covariance
+    objectives.iter().for_each(|o| close(*o, objectives[0], 0.03));
+}
+
+#[test]
+fn classes_by_the_robust_maximum() {
+    let folder = Folder::new();
+    let rows: String = (0..150)
+        .map(|i| {
+            let (a, b) = ((0.7 * i as f64).sin() * 2.0, (1.3 * i as f64).cos() * 2.0);
+            let class = if a > 0.5 {
+                "right"
+            } else if b > 0.0 {
+                "up"
+            } else {
+                "down"
+            };
+            format!("{a},{b},{class}\n")
+        })
+        .collect();
+    folder.write("c.csv", format!("a,b,class\n{rows}"));
+    let fit = "fit c.csv --target class --likelihood robust-max --method rsvgp --inducing 20 --batch 50 \
+               --epochs 400 --learning-rate 0.02 -o m";
+    folder.ok(fit);
+    let scores = folder.json("score m c.csv");
+    let text = scores.to_string();
+    assert!(text.contains("accuracy"), "{text}");
+}
+
+#[test]
+fn what_has_no_sense_is_refused() {
+    let folder = Folder::new();
+    folder.write("p.csv", plane(60));
+    let fit = "fit p.csv --target y --features a,b -o m --method";
+    for (more, parts) in [
+        ("svgp --probes 10", ["--probes", "rsvgp"]),
+        ("lsvgp --inverse-steps 3", ["--inverse-steps", "--method rsvgp"]),
+        ("exact --single", ["--single", "rsvgp"]),
+        ("rsvgp --natural-rate 0.5", ["--natural-rate", "svgp"]),
+        ("lsvgp --no-natural", ["--no-natural", "svgp"]),
+        ("rsvgp --diagonal", ["--diagonal", "svgp"]),
+        ("rsvgp --tying natural", ["--tying", "tsvgp"]),
+        ("rsvgp --probes 1.5", ["--probes", "whole number"]),
+        ("rsvgp --kernel rbf;rbf --likelihood heteroscedastic", ["share kernel", "svgp"]),
+        ("rsvgp --full-batch --probes 5", ["--probes", "--full-batch"]),
+    ] {
+        let run = folder.run(&format!("{fit} {more}"));
+        assert!(run.code.is_some_and(|code| code > 0), "{more}");
+        assert!(parts.iter().all(|part| run.err.contains(part)), "{more}: {}", run.err);
+        assert!(!folder.path("m").exists());
+    }
+}
