@@ -307,7 +307,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "diagnostics": r.diagnostics, "epochs": epochs(r),
+            "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| match row.path.starts_with("q.") {

@@ -3,6 +3,8 @@
 #[path = "cli/support.rs"]
 mod support;
 
+#[path = "cli/augmented.rs"]
+mod augmented;
 #[path = "cli/batches.rs"]
 mod batches;
 #[path = "cli/classes.rs"]

@@ -1,0 +1,91 @@
+//! Likelihoods with local variables: coordinate ascent, stochastic steps, chains.
+
+use crate::support::{Folder, bundled, close, column, number};
+
+const HEART: &str = "fit heart.csv --target y --classes --split 0.2 --seed 3";
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("heart.csv", bundled("heart.csv.gz"));
+    folder
+}
+
+#[test]
+fn coordinate_ascent_and_stochastic_steps_learn_what_svgp_learns() {
+    let folder = folder();
+    for method in ["cavi", "cavi-full", "svi"] {
+        let fitted = folder.json(&format!("{HEART} --method {method} -o {method}.gp"));
+        // the logistic likelihood is the default where one with local variables is needed
+        assert!(fitted.to_string().contains("\"link\":\"logit\""), "{fitted}");
+        let run = folder.ok(&format!("score {method}.gp heart.csv"));
+        assert!(run.out.contains("accuracy"), "{}", run.out);
+    }
+    let several = folder.ok(&format!("{HEART} --method cavi --likelihood svm"));
+    assert!(several.out.contains("svm"), "{}", several.out);
+}
+
+#[test]
+fn chains_are_kept_with_the_model() {
+    let folder = folder();
+    for (method, more) in [
+        ("gibbs", ""),
+        ("gibbs-sparse", "--inducing 30"),
+        ("gibbs-sparse", "--inducing 30 --law fitc"),
+    ] {
+        let chains = "--chains 2 --draws 40 --burn-in 20 --thin 2";
+        let fitted = folder.ok(&format!("{HEART} --method {method} {more} {chains} -o m.gp"));
+        assert!(fitted.out.contains("2 of 40 draws"), "{}", fitted.out);
+        assert!(fitted.out.contains("split R̂"), "{}", fitted.out);
+        assert!(fitted.err.contains("sweep 100 of 100"), "{}", fitted.err);
+        folder.ok("predict m.gp heart.csv -o one.csv");
+        // the same draws from the same seed, whatever the number of threads
+        folder.ok(&format!("{HEART} --method {method} {more} {chains} -o n.gp --threads 1"));
+        folder.ok("predict n.gp heart.csv -o two.csv");
+        assert_eq!(folder.read("one.csv"), folder.read("two.csv"), "{method} {more}");
+        let p = column(&folder.read("one.csv"), "p_1");
+        assert!(p.iter().all(|p| (0.0..=1.0).contains(p)));
+        let mixing = folder.json("inspect m.gp");
+        let mixing = mixing.pointer("/training/mixing").unwrap_or_else(|| panic!("{mixing}"));
+        close(number(mixing, "/draws"), 40.0, 1e-12);
+    }
+}
+
+#[test]
+fn what_has_no_sense_is_refused() {
+    let folder = folder();
+    folder.refused(
+        1,
+        &format!("{HEART} --method cavi --likelihood bernoulli"),
+        &["no local variables", "link=logit", "student-t"],
+    );
+    folder.refused(2, &format!("{HEART} --method cavi --draws 10"), &["--draws", "gibbs"]);
+    folder.refused(2, &format!("{HEART} --method gibbs --law fitc"), &["--law", "gibbs-sparse"]);
+    folder.refused(2, &format!("{HEART} --method gibbs --draws 0"), &["--draws"]);
+    folder.write("w.csv", "x,y,w\n1,0.3,1\n2,0.5,2\n3,0.1,1\n4,0.7,1\n");
+    folder.refused(
+        1,
+        "fit w.csv --target y --weight w --likelihood laplace --method gibbs",
+        &["weights"],
+    );
+}
+
+#[test]
+fn predictions_average_over_draws() {
+    let folder = folder();
+    // a Student-t fit with an outlier that the chain takes for one
+    let rows: String = (0..40)
+        .map(|i| {
+            let x = f64::from(i) / 8.0;
+            let y = if i == 20 { 30.0 } else { x.sin() + 0.05 * (13.0 * x).cos() };
+            format!("{x},{y}\n")
+        })
+        .collect();
+    folder.write("t.csv", format!("x,y\n{rows}"));
+    folder.ok("fit t.csv --target y --likelihood 'student-t' --method gibbs --draws 200 -o t.gp");
+    folder.write("new.csv", "x\n2.5\n1.3\n");
+    folder.ok("predict t.gp new.csv -o p.csv");
+    let mean = column(&folder.read("p.csv"), "mean");
+    for (mean, x) in mean.iter().zip([2.5_f64, 1.3]) {
+        assert!((mean - x.sin()).abs() < 0.15, "{mean} for {}", x.sin());
+    }
+}
