@@ -12,8 +12,8 @@ use sparsegp::distributions::PolyaGamma;
 use sparsegp::rng::{stream, uniform};
 use std::time::Instant;
 
-const DRAWS: usize = 50_000;
-const ROUNDS: usize = 21;
+const DRAWS: usize = 5_000;
+const ROUNDS: usize = 41;
 
 /// Seconds and sum of one round.
 type Round = (f64, f64);

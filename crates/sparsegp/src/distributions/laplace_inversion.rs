@@ -43,7 +43,7 @@ impl Euler {
     /// Good to 6·10⁻⁹: for draws.
     pub const SAMPLING: Self = Self { aliasing: 19.0, damping: 1, terms: 28, averaged: 11 };
     /// Good to 10⁻¹².
-    pub const REFERENCE: Self = Self { aliasing: 30.0, damping: 1, terms: 38, averaged: 14 };
+    pub const REFERENCE: Self = Self { aliasing: 30.0, damping: 3, terms: 38, averaged: 14 };
 }
 
 /// What an inversion found at one point.
