@@ -19,8 +19,8 @@ use std::sync::LazyLock;
 /// aₙ(x) = 2ᵇ Γ(n + b)/(Γ(b) n!) (2n + b)/√(2πx³) e^{−(2n + b)²/2x}.
 ///
 /// - Below a point t, f ≤ a₀: the proposal is IG(b/z, b²) below t.
-/// - Above, f ≤ 𝓜(π/2)ᵇ/Γ(b) x^{b−1}e^{−π²x/8} with 𝓜 = 1 for b ≥ 1 (as a sum of gammas; Windle et al.,
-///   §3) and 𝓜 = 1.07 for b < 1 and x ≥ 1 (checked numerically; the greatest ratio is 1.059). The
+/// - Above, f ≤ 𝓜(π/2)ᵇ/Γ(b) x^{b−1}e^{−π²x/8} with 𝓜 = 1 for b ≥ 1 (from ω as a sum of
+///   gammas) and 𝓜 = 1.07 for b < 1 and x ≥ 1 (checked numerically; the greatest ratio is 1.059). The
 ///   gamma density is in turn below an exponential one that touches it, so that masses need no
 ///   incomplete gamma function.
 /// - For a piece of shape 1, f has the dual series Σ (−1)ⁿπ(n + ½)e^{−(n + ½)²π²x/2} above t = 0.64.
