@@ -77,7 +77,7 @@ impl Tangent {
     }
 }
 
-/// t of Devroye 2014, §4; any t > 0 is valid, this one bounds the number of trials.
+/// t of Devroye 2014; any t > 0 is valid, this one bounds the number of trials.
 fn right_point(alpha: f64, lambda: f64) -> f64 {
     match -log_density(alpha, lambda, 1.0) {
         v if v > 2.0 => (2.0 / (alpha + lambda)).sqrt(),
@@ -86,7 +86,7 @@ fn right_point(alpha: f64, lambda: f64) -> f64 {
     }
 }
 
-/// s of Devroye 2014, §4.
+/// s of Devroye 2014.
 fn left_point(alpha: f64, lambda: f64) -> f64 {
     match -log_density(alpha, lambda, -1.0) {
         v if v > 2.0 => (4.0 / (alpha * 1f64.cosh() + lambda)).sqrt(),

@@ -151,7 +151,7 @@ struct NormalTail {
 
 impl NormalTail {
     fn beyond(start: f64) -> Self {
-        // Robert 1995, Eq. 2.4
+        // the best rate, Robert 1995
         let rate = if start < 0.8 { 0.0 } else { 0.5 * (start + (start * start + 4.0).sqrt()) };
         Self { start, rate }
     }

@@ -23,7 +23,7 @@ pub struct Tilted<'a> {
     log_phi: f64,
 }
 
-/// Settings of the Euler algorithm (Abate, Choudhury & Whitt 2000, §2; their A, l, n, m).
+/// Settings of the Euler algorithm (Abate, Choudhury & Whitt 2000; their A, l, n, m).
 ///
 /// The error of a distribution function is at most e^{−A}/(1 − e^{−A}) by aliasing, about
 /// e^{A/2l}·10⁻¹⁶ by rounding, and [`Inverted::truncation`]. A value takes l(n + m + 2) transforms.
@@ -43,7 +43,7 @@ impl Euler {
     /// Good to 6·10⁻⁹: for draws.
     pub const SAMPLING: Self = Self { aliasing: 19.0, damping: 1, terms: 28, averaged: 11 };
     /// Good to 10⁻¹².
-    pub const REFERENCE: Self = Self { aliasing: 30.0, damping: 1, terms: 38, averaged: 14 };
+    pub const REFERENCE: Self = Self { aliasing: 30.0, damping: 3, terms: 38, averaged: 14 };
 }
 
 /// What an inversion found at one point.
@@ -107,7 +107,7 @@ impl<'a> Tilted<'a> {
     ///
     /// F(x) ≈ Σₖ C(m, k)2⁻ᵐ S_{n+k}, S_j = e^{A/2l}/(2lx) Σ_{k ≤ j} (−1)ᵏbₖ and
     /// bₖ = 2 Σ_{j ≤ l} Re[F̂(A/2lx + iπ(j/l + k)/x) e^{ijπ/l}], b₀ with F̂(A/2lx) besides
-    /// (Abate, Choudhury & Whitt 2000, Eq. 15–17); one set of φ's serves F and the density.
+    /// (Abate, Choudhury & Whitt 2000); one set of φ's serves F and the density.
     pub fn euler(&self, x: f64, settings: &Euler) -> Inverted {
         if x <= 0.0 {
             return Inverted { cdf: 0.0, survival: 1.0, density: 0.0, truncation: 0.0 };
@@ -172,7 +172,7 @@ impl<'a> Tilted<'a> {
         })
     }
 
-    /// Ridout 2009, §3: Newton's method x ← x − (F(x) − u)/f(x) in a bracket, halved where a step would
+    /// Ridout 2009: Newton's method x ← x − (F(x) − u)/f(x) in a bracket, halved where a step would
     /// leave it. `gap` gives F − u and f. Nothing where 200 doublings do not reach u.
     fn solve(&self, gap: impl Fn(f64) -> (f64, f64), tolerance: f64) -> Option<f64> {
         let start = self.mean();

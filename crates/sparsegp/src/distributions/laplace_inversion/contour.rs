@@ -7,7 +7,7 @@
 //! wₖ = exp(log φ(s) − log φ(r₀) + (s − r₀)x)(τ + 2iqt) at t = kh, k = 0, 1, …, the first one halved
 //!
 //! (the inversion integral of the Laplace transform; saddle point as in Daniels 1954, trapezoidal rule as in
-//! Trefethen & Weideman 2014, §5). Divided by s − c² the same sum gives P(ω ≤ x) where the parabola
+//! Trefethen & Weideman 2014). Divided by s − c² the same sum gives P(ω ≤ x) where the parabola
 //! passes to the right of the pole at c², and −P(ω > x) where it passes to its left.
 //!
 //! The parabola must keep its distance from r_min, where φ may be singular, and from the pole, in units

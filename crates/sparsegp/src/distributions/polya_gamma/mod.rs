@@ -115,6 +115,6 @@ impl PolyaGamma {
 
 impl Distribution<f64> for PolyaGamma {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
-        self.sampler().sample(rng)
+        sampler::draw(self.shape, self.tilt, rng)
     }
 }

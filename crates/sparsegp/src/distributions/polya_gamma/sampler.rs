@@ -7,6 +7,7 @@ use crate::rng::uniform;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
 use std::f64::consts::{FRAC_PI_4, PI, TAU};
+use std::sync::LazyLock;
 
 /// Draws of one PG(b, c): what depends on (b, c) alone is computed once.
 ///
@@ -18,8 +19,8 @@ use std::f64::consts::{FRAC_PI_4, PI, TAU};
 /// aₙ(x) = 2ᵇ Γ(n + b)/(Γ(b) n!) (2n + b)/√(2πx³) e^{−(2n + b)²/2x}.
 ///
 /// - Below a point t, f ≤ a₀: the proposal is IG(b/z, b²) below t.
-/// - Above, f ≤ 𝓜(π/2)ᵇ/Γ(b) x^{b−1}e^{−π²x/8} with 𝓜 = 1 for b ≥ 1 (as a sum of gammas; Windle et al.,
-///   §3) and 𝓜 = 1.07 for b < 1 and x ≥ 1 (checked numerically; the greatest ratio is 1.059). The
+/// - Above, f ≤ 𝓜(π/2)ᵇ/Γ(b) x^{b−1}e^{−π²x/8} with 𝓜 = 1 for b ≥ 1 (from ω as a sum of
+///   gammas) and 𝓜 = 1.07 for b < 1 and x ≥ 1 (checked numerically; the greatest ratio is 1.059). The
 ///   gamma density is in turn below an exponential one that touches it, so that masses need no
 ///   incomplete gamma function.
 /// - For a piece of shape 1, f has the dual series Σ (−1)ⁿπ(n + ½)e^{−(n + ½)²π²x/2} above t = 0.64.
@@ -37,25 +38,70 @@ const LARGEST: f64 = 4.0;
 /// Above this x the gamma envelope is taken for the density: P(x > 25) < 10⁻⁹, the two differ by
 /// little, and the alternating series has no digits left.
 const FAR: f64 = 25.0;
+/// Smaller shapes draw 0.
+const TINY: f64 = 1e-100;
+
+/// What depends on the shape b ≤ 4 of a piece alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    b: f64,
+    /// t.
+    split: f64,
+    /// Below t without tilt.
+    untilted: TruncatedInverseGaussian,
+    /// ∫ a₀ below t over 2ᵇ, without tilt: 2Φ(−b/√t).
+    left: f64,
+    /// 𝓜(π/4)ᵇ/Γ(b): the gamma envelope over 2ᵇ, but for its powers of x.
+    right: f64,
+    /// log of the same times √(2π)/b: the gamma envelope over a₀, but for its powers of x.
+    log_ratio: f64,
+    /// 1 − a₁/a₀ at t, where that is smallest: smaller uniforms accept at once below t.
+    squeeze: f64,
+}
+
+/// The shapes ½, 1, 1½, …, 4, which are most in use.
+static HALVES: LazyLock<[Shape; 8]> =
+    LazyLock::new(|| std::array::from_fn(|i| Shape::new(0.5 * (i + 1) as f64)));
+
+impl Shape {
+    fn of(b: f64) -> Self {
+        let twice = 2.0 * b;
+        if twice.fract() == 0.0 { HALVES[twice as usize - 1] } else { Self::new(b) }
+    }
+
+    fn new(b: f64) -> Self {
+        let (split, margin) = (split(b), if b < 1.0 { MARGIN } else { 1.0 });
+        let right = margin * (b * FRAC_PI_4.ln()).exp() / libm::tgamma(b);
+        Self {
+            b,
+            split,
+            untilted: TruncatedInverseGaussian::with(0.0, b * b, split),
+            left: 2.0 * normal_cdf(-b / split.sqrt()),
+            right,
+            log_ratio: (right * TAU.sqrt() / b).ln(),
+            squeeze: 1.0 - (b + 2.0) * (-2.0 * (1.0 + b) / split).exp(),
+        }
+    }
+}
+
+/// 𝓜 for b < 1.
+const MARGIN: f64 = 1.07;
 
 /// A variate of shape b ≤ 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Piece {
-    shape: f64,
-    /// t.
-    split: f64,
+    shape: Shape,
+    /// Below t: the proposal, and the part z²/2 of the tilt that it lacks.
     left: TruncatedInverseGaussian,
+    lacking: f64,
     /// Probability that the proposal is above t.
     right_mass: f64,
     /// Rate of the exponential proposal above t.
     rate: f64,
     /// The gamma envelope e^{−Kx}x^{b−1} touches the exponential one at `touch`; `excess` is K − rate.
     touch: f64,
+    log_touch: f64,
     excess: f64,
-    /// log of 𝓜(π/2)ᵇ/Γ(b) · √(2π)/(2ᵇb): the gamma envelope over a₀ but for powers of x.
-    log_ratio: f64,
-    /// 1 − a₁/a₀ at the point where that is greatest: smaller uniforms accept at once.
-    squeeze: f64,
 }
 
 /// t: any number is valid; near the crossing of the two envelopes fewer proposals are rejected.
@@ -67,11 +113,6 @@ fn split(shape: f64) -> f64 {
     } else {
         (0.64 + 2.0 * (shape - 1.0)).min(1.02 * shape)
     }
-}
-
-/// 𝓜.
-fn margin(shape: f64) -> f64 {
-    if shape < 1.0 { 1.07 } else { 1.0 }
 }
 
 /// The x in [b/5, 3b] where a₀ and the gamma envelope cross for 1 ≤ b ≤ 4, the best point t up to which to
@@ -96,55 +137,73 @@ pub fn envelope_crossing(shape: f64) -> f64 {
     0.5 * (low + high)
 }
 
+/// A tilt e^{−z²x/2} that is at least e^{−LIGHT} below t can be left to rejection.
+const LIGHT: f64 = 1.0;
+
 impl Piece {
-    fn new(shape: f64, z: f64) -> Self {
-        let t = split(shape);
-        let k = PI * PI / 8.0 + 0.5 * z * z;
-        let root = t.sqrt();
-        // both masses times e^{bz}/2ᵇ, without cosh ᵇ z
-        let left = if z == 0.0 {
-            2.0 * normal_cdf(-shape / root)
+    /// For many draws: the proposal below t has the tilt.
+    fn new(shape: Shape, z: f64) -> Self {
+        Self::tilted(shape, z, false)
+    }
+
+    /// For one draw: a light tilt is left to rejection, as masses without tilt need no normal integrals.
+    fn quick(shape: Shape, z: f64) -> Self {
+        Self::tilted(shape, z, 0.5 * z * z * shape.split <= LIGHT)
+    }
+
+    fn tilted(shape: Shape, z: f64, light: bool) -> Self {
+        let Shape { b, split: t, .. } = shape;
+        let (half, light) = (0.5 * z * z, light || z == 0.0);
+        let k = PI * PI / 8.0 + half;
+        // both masses over 2ᵇ; times e^{bz} where there is a tilt
+        let (left, scale, proposal) = if light {
+            (shape.left, 0.0, shape.untilted)
         } else {
-            normal_cdf(z * root - shape / root)
-                + (2.0 * shape * z + log_normal_cdf(-z * root - shape / root)).exp()
+            let root = t.sqrt();
+            let small = (2.0 * b * z + log_normal_cdf(-z * root - b / root)).exp();
+            let proposal = TruncatedInverseGaussian::with(z / b, b * b, t);
+            (normal_cdf(z * root - b / root) + small, b * z, proposal)
         };
-        let (rate, touch, excess) = if shape < 1.0 {
-            (k, t, 0.0)
+        // for b = 1 the gamma envelope is exponential, for b < 1 it is one times a power that falls, t = 1
+        let (touch, log_touch, excess) = if b <= 1.0 {
+            (t, 0.0, 0.0)
         } else {
-            let sum = tangent_sum(shape, k * t);
-            let excess = 2.0 * k * (shape - 1.0) / sum;
-            (k - excess, 0.5 * sum / k, excess)
+            let sum = tangent_sum(b, k * t);
+            let touch = 0.5 * sum / k;
+            (touch, touch.ln(), 2.0 * k * (b - 1.0) / sum)
         };
-        let constant = margin(shape) / libm::tgamma(shape);
-        let log_right =
-            shape * (FRAC_PI_4.ln() + z) + (shape - 1.0) * touch.ln() - excess * touch - rate * t;
-        let right = constant * log_right.exp() / rate;
-        let ratio = constant * TAU.sqrt() / shape;
+        let rate = k - excess;
+        let log_right = scale + (b - 1.0) * log_touch - excess * touch - rate * t;
+        let right = shape.right * log_right.exp() / rate;
         Self {
             shape,
-            split: t,
-            left: TruncatedInverseGaussian::with(z / shape, shape * shape, t),
+            left: proposal,
+            lacking: if light { half } else { 0.0 },
             right_mass: if right > 0.0 { right / (right + left) } else { 0.0 },
             rate,
             touch,
+            log_touch,
             excess,
-            log_ratio: ratio.ln() + shape * FRAC_PI_4.ln(),
-            squeeze: 1.0 - (shape + 2.0) * (-2.0 * (1.0 + shape) / t).exp(),
         }
     }
 
     /// x.
     #[inline]
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
+        let Shape { b, split, squeeze, .. } = self.shape;
         loop {
             let (x, accepted) = if uniform(rng) < self.right_mass {
                 let e: f64 = Exp1.sample(rng);
-                let x = self.split + e / self.rate;
+                let x = split + e / self.rate;
                 (x, self.accept_right(x, uniform(rng)))
             } else {
                 let x = self.left.sample(rng);
+                if self.lacking > 0.0 && Distribution::<f64>::sample(&Exp1, rng) < self.lacking * x
+                {
+                    continue;
+                }
                 let u = uniform(rng);
-                (x, u < self.squeeze || below_series(self.shape, x, u))
+                (x, u < squeeze || below_series(b, x, u, 1.0))
             };
             if accepted {
                 return x;
@@ -154,30 +213,29 @@ impl Piece {
 
     /// Whether u times the exponential envelope at x is below the density.
     fn accept_right(&self, x: f64, u: f64) -> bool {
-        if self.shape == 1.0 {
+        let Shape { b, log_ratio, .. } = self.shape;
+        if b == 1.0 {
             return below_dual_series(x, u);
         }
         // the gamma envelope over the exponential one
-        let log = (x / self.touch).ln();
-        let power = self.shape - 1.0;
-        let gamma = (power * log - self.excess * (x - self.touch)).exp();
+        let (log, power) = (x.ln(), b - 1.0);
+        let gamma = (power * (log - self.log_touch) - self.excess * (x - self.touch)).exp();
         if u > gamma {
             return false;
         }
         if x > FAR {
             return true;
         }
-        let log_ratio = self.log_ratio + (power + 1.5) * (log + self.touch.ln())
-            - PI * PI / 8.0 * x
-            + 0.5 * self.shape * self.shape / x;
-        below_series(self.shape, x, u / gamma * log_ratio.exp())
+        let ratio = log_ratio + (b + 0.5) * log - PI * PI / 8.0 * x + 0.5 * b * b / x;
+        let envelope = ratio.exp();
+        below_series(b, x, u / gamma * envelope, envelope)
     }
 }
 
 /// Whether y ≤ f(x)/a₀(x) = 1 − a₁/a₀ + a₂/a₀ − …, from as many terms as that takes. Terms may grow
 /// before they fall, and only falling ones bound what is left; once they fall they fall for good, as
-/// aₙ/aₙ₋₁ decreases with n.
-fn below_series(shape: f64, x: f64, y: f64) -> bool {
+/// aₙ/aₙ₋₁ decreases with n. `envelope` is what f(x)/a₀(x) is known not to exceed.
+fn below_series(shape: f64, x: f64, y: f64, envelope: f64) -> bool {
     let (mut sum, mut before, mut binomial, mut n) = (1.0, 1.0, 1.0, 0.0);
     loop {
         n += 1.0;
@@ -188,6 +246,10 @@ fn below_series(shape: f64, x: f64, y: f64) -> bool {
         before = term;
         if n % 2.0 == 1.0 {
             sum -= term;
+            debug_assert!(
+                !falls || sum <= envelope + 1e-12,
+                "the envelope at b = {shape}, x = {x}"
+            );
             if falls && y <= sum {
                 return true;
             }
@@ -223,12 +285,23 @@ fn below_dual_series(x: f64, y: f64) -> bool {
     }
 }
 
+/// One draw of PG(b, c), c ≥ 0.
+pub(super) fn draw<R: Rng + ?Sized>(shape: f64, tilt: f64, rng: &mut R) -> f64 {
+    if shape < TINY {
+        0.0
+    } else if shape <= LARGEST {
+        0.25 * Piece::quick(Shape::of(shape), 0.5 * tilt).draw(rng)
+    } else {
+        PolyaGammaSampler::new(shape, tilt).sample(rng)
+    }
+}
+
 impl PolyaGammaSampler {
     /// With valid numbers, c ≥ 0.
     pub(super) fn new(shape: f64, tilt: f64) -> Self {
-        let pieces = if shape < 1e-100 { 0.0 } else { (shape / LARGEST).ceil() };
-        let piece = Piece::new(if pieces > 0.0 { shape / pieces } else { 1.0 }, 0.5 * tilt);
-        Self { pieces: pieces as u64, piece }
+        let pieces = if shape < TINY { 0.0 } else { (shape / LARGEST).ceil() };
+        let piece = Shape::of(if pieces > 0.0 { shape / pieces } else { 1.0 });
+        Self { pieces: pieces as u64, piece: Piece::new(piece, 0.5 * tilt) }
     }
 
     /// The probability that a piece is proposed above the point t that parts the two envelopes, by the
