@@ -118,8 +118,9 @@ fn all_that_is_listed_can_be_fitted() {
                 "coregion" => "output_dim=2, active_dims=[b]",
                 _ => "",
             };
-            let run = folder
-                .json(&format!("fit t.csv --target y --kernel '{name}({entries})' --max-iterations 2"));
+            let run = folder.json(&format!(
+                "fit t.csv --target y --kernel '{name}({entries})' --max-iterations 2"
+            ));
             assert!(number(&run, "/model/objective").is_finite(), "{name}");
             assert_eq!(run["model"]["kernel"]["type"], entry["name"], "{name}");
         }
