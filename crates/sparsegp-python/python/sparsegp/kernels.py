@@ -292,7 +292,7 @@ class Periodic(Kernel):
         repeat. By default :class:`RBF`.
     period : float, sequence of float or Parameter, optional
         One for all active columns or one for each; by default one for each, from the strongest wave in the
-        data.
+        data. Estimators standardise inputs: then a value given here is in standard deviations of the column.
     form : {"circles", "gpflow"}, optional
         ``"gpflow"`` has r = Σ_d |sin(π (x_d − x′_d)/p_d)|/ℓ_d where the base is not :class:`RBF`, as GPflow. With
         more than one column that is not positive definite in general: use it only to compare.
@@ -575,7 +575,8 @@ class ChangePoints(_Composite):
     kernels : sequence of Kernel or str
         At least two; in :meth:`with_params` (and scikit-learn's ``set_params``) ``k1``, ``k2``, ….
     locations : sequence of float or Parameter, optional
-        One less than kernels; by default from the data.
+        One less than kernels; by default from the data. Estimators standardise inputs: then a value given here
+        is in standard deviations from the column's mean.
     steepness : float, sequence of float or Parameter, optional
         One for all locations or one for each; by default from the data.
     active_dims : int or str, optional

@@ -117,6 +117,11 @@ impl Coregion {
         (value.round() as usize).min(self.outputs() - 1)
     }
 
+    /// The labels of all rows.
+    fn labels_of(&self, x: MatRef<f64>) -> Vec<usize> {
+        column(x, self.dim).iter().map(|v| self.label(*v)).collect()
+    }
+
     /// B.
     fn covariances(&self) -> Mat<f64> {
         let (p, w) = (self.outputs(), self.w.value());
@@ -155,11 +160,11 @@ impl Kernel for Coregion {
 
     fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, mut out: MatMut<f64>, _: &mut Tape) {
         let b = self.covariances();
+        let rows = self.labels_of(x);
         for (j, second) in column(z.unwrap_or(x), self.dim).iter().enumerate() {
             let own = b.col_as_slice(self.label(*second));
-            for (o, first) in column_mut(out.rb_mut(), j).iter_mut().zip(column(x, self.dim)) {
-                *o = own[self.label(*first)];
-            }
+            let out = column_mut(out.rb_mut(), j).iter_mut();
+            out.zip(&rows).for_each(|(o, first)| *o = own[*first]);
         }
     }
 
@@ -173,11 +178,11 @@ impl Kernel for Coregion {
         sinks: &mut Cotangents<'_>,
     ) {
         let mut bars = Mat::zeros(self.outputs(), self.outputs());
+        let rows = self.labels_of(x);
         for (j, second) in column(z.unwrap_or(x), self.dim).iter().enumerate() {
             let own = bars.col_as_slice_mut(self.label(*second));
-            for (bar, first) in column(k_bar.as_ref(), j).iter().zip(column(x, self.dim)) {
-                own[self.label(*first)] += bar;
-            }
+            let bars = column(k_bar.as_ref(), j).iter();
+            bars.zip(&rows).for_each(|(bar, first)| own[*first] += bar);
         }
         self.pull(&bars, sinks.params);
     }

@@ -1,7 +1,7 @@
 //! Stationary kernels that are given by their κ(ϱ²) alone.
 //!
 //! A type implements [`Kappa`]; [`Custom`] makes a [`Correlation`] of it, with derivatives by dual
-//! numbers, and [`Radial`] a kernel of that: variance, lengthscales, active columns and all.
+//! numbers, and [`super::radial::Radial`] a kernel of that: variance, lengthscales, active columns and all.
 //!
 //! ```
 //! use sparsegp::kernels::custom::{Custom, Kappa};

@@ -311,7 +311,6 @@ fn starting_values_explain_the_variance() {
         "arccosine(order=2, ard=true)",
         "coregion(output_dim=4, rank=2, active_dims=[1])",
         "rbf * coregion(output_dim=3, active_dims=[1])",
-        "constant",
         "changepoints(kernels=[rbf, matern32], active_dims=[1])",
         "periodic * rbf + linear",
     ] {

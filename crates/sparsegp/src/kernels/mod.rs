@@ -2,7 +2,7 @@
 //!
 //! A [`Kernel`] fills blocks of covariances and pulls cotangents back to its hyperparameters and to
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
-//! line in [`REGISTRY`].
+//! line in [`REGISTRY`]. Stationary kernels of one's own, outside of this crate, are in [`custom`].
 
 pub mod arccosine;
 pub mod change_points;

@@ -78,14 +78,23 @@ impl Kernel for Polynomial {
         self.inner.products(x, z, out.rb_mut(), tape);
         let offset = self.offset.scalar();
         let mut slopes = tape.is_recording().then(|| tape.buffer(out.nrows(), out.ncols()));
+        let mut below = tape.buffer(out.nrows(), 1);
         for j in 0..out.ncols() {
             let values = column_mut(out.rb_mut(), j);
-            if let Some(slopes) = &mut slopes {
-                let targets = slopes.col_as_slice_mut(j).iter_mut();
-                targets.zip(values.iter()).for_each(|(t, s)| *t = self.slope(s + offset));
+            values.iter_mut().for_each(|v| *v += offset);
+            // the power below the degree, factor by factor: column after column in vectors
+            let below = below.col_as_slice_mut(0);
+            below.fill(1.0);
+            for _ in 1..self.degree {
+                below.iter_mut().zip(values.iter()).for_each(|(b, v)| *b *= v);
             }
-            values.iter_mut().for_each(|v| *v = (*v + offset).powi(self.degree));
+            if let Some(slopes) = &mut slopes {
+                let targets = slopes.col_as_slice_mut(j).iter_mut().zip(below.iter());
+                targets.for_each(|(t, b)| *t = f64::from(self.degree) * b);
+            }
+            values.iter_mut().zip(below.iter()).for_each(|(v, b)| *v *= b);
         }
+        tape.recycle(below);
         if let Some(slopes) = slopes {
             tape.push(slopes);
         }
