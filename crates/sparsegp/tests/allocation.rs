@@ -80,6 +80,7 @@ fn steps_by_minibatches_allocate_only_at_first() {
         ("rbf", "heteroscedastic", "svgp"),
         ("rbf", "softmax(classes=3)", "svgp"),
         ("rbf", "logistic-softmax(classes=3)", "svgp"),
+        ("rbf", "logistic-softmax(classes=3, scales=true, constant=0.5)", "svi"),
     ] {
         let what = format!("{kernel} {likelihood} {method}");
         let likelihood = likelihoods::parse(likelihood).unwrap();
