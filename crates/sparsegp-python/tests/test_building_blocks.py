@@ -614,7 +614,9 @@ LIKELIHOOD_EXAMPLES = {
     "heteroscedastic-student-t": HeteroscedasticStudentT(df=5.5),
     "softmax": Softmax(3, slope="price"),
     "robust-max": RobustMax(4, epsilon=Parameter(0.02, fixed=True)),
-    "logistic-softmax": LogisticSoftmax(3),
+    "logistic-softmax": LogisticSoftmax(
+        3, scales=Parameter([1.3, 2.1, 0.4], fixed=True), constant=0.6, integration="laplace"
+    ),
 }
 # a kernel and a likelihood may have the same name
 EXAMPLES = {
@@ -1337,6 +1339,7 @@ SEVERAL = {
     "heteroscedastic-student-t": (HeteroscedasticStudentT(df=5.5), [0.1, 1.7, -0.4]),
     "softmax": (Softmax(3), [0.0, 2.0, 1.0]),
     "logistic-softmax": (LogisticSoftmax(3), [0.0, 2.0, 1.0]),
+    "logistic-softmax fewer": (LogisticSoftmax(3, scales=[1.3, 2.1, 0.4], constant=0.6), [0.0, 2.0, 1.0]),
     "robust-max": (RobustMax(3, epsilon=0.02), [0.0, 2.0, 1.0]),
 }
 
@@ -1380,6 +1383,34 @@ def test_classes_have_their_probabilities():
         found = likelihood.predict_proba(f, np.full((2, 3), 0.4))
         np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
         assert found[0].argmax() == 2 and found.shape == (2, 3)
+
+
+def test_classes_may_have_weights_and_the_last_no_latent_function():
+    f = np.array([[0.4, -0.6], [-1.1, 0.3], [2.0, 0.1]])
+    y = np.array([2.0, 0.0, 1.0])
+    scales = np.array([1.3, 2.1, 0.4])
+    likelihood = LogisticSoftmax(3, scales=scales, constant=0.6)
+    assert (likelihood.num_classes, likelihood.num_latents) == (3, 2)
+    score = scales * np.column_stack([special.expit(f), np.full(3, 0.6)])
+    p = score / score.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(likelihood.predict_proba(f, np.zeros((3, 2))), p, rtol=1e-12)
+    at = np.arange(3), y.astype(int)
+    np.testing.assert_allclose(likelihood.log_prob(f, y), np.log(p[at]), rtol=1e-12)
+    _, found = likelihood.variational_expectations_and_gradients(f, np.zeros((3, 2)), y)
+    # of the sum of log p: (1[y = k] - p_k) / scale
+    hits = np.eye(3)[y.astype(int)]
+    np.testing.assert_allclose(found["scales"], ((hits - p) / scales).sum(axis=0), rtol=1e-10)
+    assert likelihood.replace(constant=None, augmentation="mean-field").num_latents == 3
+    # a multiple of all weights says nothing, where all classes have latent functions
+    same = LogisticSoftmax(2, scales=[3.0, 3.0]).log_prob(f, [0.0, 1.0, 1.0])
+    np.testing.assert_allclose(same, LogisticSoftmax(2).log_prob(f, [0.0, 1.0, 1.0]), rtol=1e-12)
+    for wrong, part in (
+        ({"constant": 1.5}, "at most 1"),
+        ({"scales": [1.0, 2.0]}, "2 were given"),
+        ({"augmentation": "none"}, "augmentation"),
+    ):
+        with pytest.raises(ValueError, match=part):
+            LogisticSoftmax(3, **wrong).log_prob(f, y)
 
 
 def test_robust_max_is_an_integral():

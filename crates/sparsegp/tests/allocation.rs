@@ -86,6 +86,7 @@ fn steps_by_minibatches_allocate_only_at_first() {
         ("rbf", "softmax(classes=3)", "lsvgp"),
         ("matern32", "gaussian", "rsvgp"),
         ("rbf", "softmax(classes=3)", "rsvgp"),
+        ("rbf", "logistic-softmax(classes=3, scales=true, constant=0.5)", "svi"),
     ] {
         let what = format!("{kernel} {likelihood} {method}");
         let likelihood = likelihoods::parse(likelihood).unwrap();

@@ -343,9 +343,27 @@ class RobustMax(_Classes):
 
 
 class LogisticSoftmax(_Classes):
-    """Logistic functions of the latent functions, normalised."""
+    """Logistic functions of the latent functions, normalised.
+
+    ``scales`` are weights of the classes: ``True`` to train them from 1, or their values, one per class.
+    With ``constant``, a number above 0, at most 1, the last class has no latent function: this number
+    stands for its logistic function. ``augmentation="mean-field"`` has the methods with local variables
+    use the looser bound of the first publication."""
 
     _type = "logistic-softmax"
+
+    def __init__(
+        self,
+        classes: Optional[int] = None,
+        *,
+        scales: Union[None, bool, Sequence[float], Parameter] = None,
+        constant: Optional[float] = None,
+        augmentation: Optional[str] = None,
+        **entries: Any,
+    ) -> None:
+        super().__init__(
+            classes=classes, scales=scales, constant=constant, augmentation=augmentation, **entries
+        )
 
 
 _CLASSES: dict[str, type[Likelihood]] = {

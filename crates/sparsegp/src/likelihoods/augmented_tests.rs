@@ -30,6 +30,28 @@ fn zoo() -> Vec<(Box<dyn Likelihood>, Vec<Target>)> {
         case("heteroscedastic(scale=logistic, precision=2.6)", 0.0, &real),
         case("hetero-student-t(scale=logistic, precision=2.6, df=3.4)", 0.0, &real),
         case("logistic-softmax(classes=3, integration=laplace)", 0.0, &[0.0, 1.0, 2.0]),
+        case(
+            "logistic-softmax(classes=3, integration=laplace, scales=[1.3, 2.1, 0.4])",
+            0.0,
+            &[0.0, 1.0, 2.0],
+        ),
+        case(
+            "logistic-softmax(classes=4, integration=laplace, scales=[1.3, 2.1, 0.4, 0.7], constant=0.6)",
+            0.0,
+            &[0.0, 1.0, 2.0, 3.0],
+        ),
+        case(
+            "logistic-softmax(classes=3, integration=laplace, scales=[1.3, 2.1, 0.4], \
+             augmentation=mean-field)",
+            0.0,
+            &[0.0, 1.0, 2.0],
+        ),
+        case(
+            "logistic-softmax(classes=4, integration=laplace, scales=[1.3, 2.1, 0.4, 0.7], constant=0.6, \
+             augmentation=mean-field)",
+            0.0,
+            &[0.0, 1.0, 2.0, 3.0],
+        ),
     ]
 }
 
@@ -39,11 +61,16 @@ const PLACES: [([f64; 3], [f64; 3]); 3] = [
     ([2.8, -1.1, -1.4], [0.08, 2.11, 0.05]),
 ];
 
-struct Found {
-    value: f64,
-    mean: Vec<f64>,
-    variance: Vec<f64>,
-    params: Vec<f64>,
+pub(super) struct Found {
+    pub(super) value: f64,
+    pub(super) mean: Vec<f64>,
+    pub(super) variance: Vec<f64>,
+    pub(super) params: Vec<f64>,
+}
+
+/// Whether its bound has a gap where f is known, and is not that of its draws.
+fn mean_field(l: &dyn Likelihood) -> bool {
+    l.to_json()["augmentation"] == "mean-field"
 }
 
 fn of(l: &dyn Likelihood) -> &dyn Augmented {
@@ -59,16 +86,16 @@ fn call(l: &dyn Likelihood, m: &[f64], work: impl FnOnce(Slopes<'_>) -> f64) -> 
     Found { value, mean, variance, params }
 }
 
-fn bound(l: &dyn Likelihood, t: Target, m: &[f64], v: &[f64]) -> Found {
+pub(super) fn bound(l: &dyn Likelihood, t: Target, m: &[f64], v: &[f64]) -> Found {
     call(l, m, |slopes| of(l).expect(t, m, v, slopes))
 }
 
-fn close(own: f64, expected: f64, tolerance: f64, what: &str) {
+pub(super) fn close(own: f64, expected: f64, tolerance: f64, what: &str) {
     let allowed = tolerance * (1.0 + expected.abs());
     assert!((own - expected).abs() <= allowed, "{what}: {own:e} for {expected:e}");
 }
 
-fn difference(h: f64, g: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn difference(h: f64, g: impl Fn(f64) -> f64) -> f64 {
     (8.0 * (g(h) - g(-h)) - (g(2.0 * h) - g(-2.0 * h))) / (12.0 * h)
 }
 
@@ -138,7 +165,12 @@ fn it_is_a_bound_that_is_tight_without_variance() {
                 let (m, v) = (&m[..k], &v[..k]);
                 let what = format!("{} {t:?} {m:?}", l.to_json());
                 let found = bound(&*l, t, m, &vec![0.0; k]).value;
-                close(found, l.log_prob(t, m), 1e-12, &format!("{what} without variance"));
+                let log = l.log_prob(t, m);
+                if mean_field(&*l) {
+                    assert!(found < log, "{what} without variance: {found} {log}");
+                } else {
+                    close(found, log, 1e-12, &format!("{what} without variance"));
+                }
                 let expected = call(&*l, m, |slopes| l.expect(t, m, v, slopes)).value;
                 let found = bound(&*l, t, m, v).value;
                 let tight = l.name() == "gaussian";
@@ -215,7 +247,8 @@ fn draws_given_f_have_the_score_and_the_curvature_of_the_density() {
 /// With a spread of f the local variables have their optimal q, whose mean site is that of the bound.
 #[test]
 fn draws_with_a_variance_have_the_mean_of_the_bounds_sites() {
-    for (index, (l, targets)) in zoo().into_iter().enumerate() {
+    let zoo = zoo().into_iter().filter(|(l, _)| !mean_field(&**l));
+    for (index, (l, targets)) in zoo.enumerate() {
         let k = l.latents();
         let augmented = of(&*l);
         let mut rng = rng::stream(index as u64, "local variables with a spread");
@@ -234,9 +267,8 @@ fn draws_with_a_variance_have_the_mean_of_the_bounds_sites() {
                     sums[j][1] += sites[j].precision * sites[j].precision / f64::from(draws);
                 }
             }
-            for j in 0..k {
+            for (j, [mean, square]) in sums.into_iter().enumerate() {
                 let precision = -2.0 * found.variance[j];
-                let [mean, square] = sums[j];
                 let spread = ((square - mean * mean).max(0.0) / f64::from(draws)).sqrt();
                 let what = format!("{} {t:?} {j}: {mean} for {precision}", l.to_json());
                 assert!((mean - precision).abs() <= 4.5 * spread + 1e-9 * precision, "{what}");

@@ -8,83 +8,113 @@
 //! ```text
 //! D = Θ₀ + Σⱼ θⱼ{1 − σ̃(−μⱼ, vⱼ)}      n̄ⱼ = θⱼσ̃(−μⱼ, vⱼ)/D
 //! ℓ = log θ_y σ̃(μ_y, v_y) − log D      aⱼ = (Yⱼ − n̄ⱼ)/2      λⱼ = (Yⱼ + n̄ⱼ) θ(cⱼ)
+//! ∂ℓ/∂θⱼ = Yⱼ/θⱼ − {1 − σ̃(−μⱼ, vⱼ)}/D  ∂ℓ/∂Θ₀ = Y₀/Θ₀ − 1/D
 //! ```
-//! (σ̃ and θ(c) as in [`crate::distributions::functions`]; a class of weight Θ₀ has log Θ₀ − log D.)
+//! (σ̃ and θ(c) as in [`crate::distributions::functions`]; a class of weight Θ₀ has log Θ₀ − log D.) With λ kept
+//! (`logistic_mean_field`) other numbers take the place of 1/D.
 
 use super::Slopes;
 use super::augmented::{Site, polya_gamma};
+use super::class_weights::Weights;
 use crate::distributions::functions::{log_sigma_tilde, one_minus_sigma_tilde, pg_mean};
 use rand_distr::{Distribution, Exp1};
+use serde::{Deserialize, Serialize};
 
-/// The weights of the classes.
-#[derive(Clone, Copy, Debug)]
-pub struct Scales<'a> {
-    /// θ of the classes that have a latent function; empty for all 1.
-    pub theta: &'a [f64],
-    /// Θ₀.
-    pub rest: f64,
+/// What the bound does with λ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Augmentation {
+    /// Integrates it out.
+    #[default]
+    Marginal,
+    /// Keeps it with a factor of its own, q(λ) q(n), as the paper of 2020 does. Always the looser bound.
+    MeanField,
 }
 
-impl Scales<'_> {
-    /// θ = 1, Θ₀ = 0.
-    pub const UNIT: Scales<'static> = Scales { theta: &[], rest: 0.0 };
-
-    fn of(&self, class: usize) -> f64 {
-        self.theta.get(class).copied().unwrap_or(1.0)
-    }
-
-    /// D.
-    fn denominator(&self, mean: &[f64], variance: &[f64]) -> f64 {
-        let each = mean.iter().zip(variance).enumerate();
-        self.rest + each.map(|(j, (m, v))| self.of(j) * one_minus_sigma_tilde(-m, *v)).sum::<f64>()
-    }
+/// What local variables know of λ, and what it adds to ℓ.
+pub(super) struct Rate {
+    /// E λ; 1/D with λ integrated out.
+    pub(super) mean: f64,
+    /// What n̄ⱼ/θⱼσ̃(−μⱼ, vⱼ) is more than E λ.
+    pub(super) more: f64,
+    /// ℓ − log θ_y σ̃(μ_y, v_y).
+    pub(super) value: f64,
 }
 
-/// ℓ with its slopes in means and variances; D where it is asked for is `denominator` at the same.
-/// Slopes of the parameters are the caller's: ∂ℓ/∂θ_k = Y_k/θ_k − (1 − σ̃(−μ_k, v_k))/D.
-pub fn expect(
-    scales: &Scales<'_>,
+/// D.
+fn denominator(weights: &Weights, mean: &[f64], variance: &[f64]) -> f64 {
+    let each = mean.iter().zip(variance).enumerate();
+    weights.rest()
+        + each.map(|(j, (m, v))| weights.theta(j) * one_minus_sigma_tilde(-m, *v)).sum::<f64>()
+}
+
+/// ℓ with its slopes, those of the parameters by the θ of all classes.
+pub(super) fn expect(
+    weights: &Weights,
+    augmentation: Augmentation,
     y: usize,
     mean: &[f64],
     variance: &[f64],
     out: Slopes<'_>,
 ) -> f64 {
-    let total = scales.denominator(mean, variance);
+    let total = denominator(weights, mean, variance);
+    let rate = match augmentation {
+        Augmentation::Marginal => Rate { mean: 1.0 / total, more: 0.0, value: -total.ln() },
+        Augmentation::MeanField => {
+            let thetas: f64 = (0..mean.len()).map(|j| weights.theta(j)).sum();
+            super::logistic_mean_field::rate(total, thetas + weights.rest())
+        }
+    };
     for (j, (m, v)) in mean.iter().zip(variance).enumerate() {
         let hit = f64::from(u8::from(j == y));
-        let events = scales.of(j) * log_sigma_tilde(-m, *v).exp() / total;
+        let (theta, miss) = (weights.theta(j), log_sigma_tilde(-m, *v).exp());
+        let events = theta * miss * (rate.mean + rate.more);
         let precision = (hit + events) * pg_mean((m * m + v).sqrt());
         out.mean[j] = 0.5 * (hit - events) - precision * m;
         out.variance[j] = -0.5 * precision;
+        // (Yⱼ + n̄ⱼ)/θⱼ − E λ
+        out.params[j] = hit / theta + rate.more * miss - rate.mean * one_minus_sigma_tilde(-m, *v);
+    }
+    let last = mean.len();
+    if let Some(by) = out.params.get_mut(last) {
+        let hit = f64::from(u8::from(last == y));
+        *by = hit / weights.theta(last) - weights.constant() * rate.mean;
     }
     let own = match mean.get(y) {
-        Some(m) => scales.of(y).ln() + log_sigma_tilde(*m, variance[y]),
-        None => scales.rest.ln(),
+        Some(m) => weights.theta(y).ln() + log_sigma_tilde(*m, variance[y]),
+        None => weights.rest().ln(),
     };
-    own - total.ln()
+    own + rate.value
 }
 
-/// Slopes of ℓ with respect to θ of the classes that have a latent function, and to Θ₀.
-#[allow(dead_code)]
-pub fn by_scales(
-    scales: &Scales<'_>,
-    y: usize,
-    mean: &[f64],
-    variance: &[f64],
-    out: &mut [f64],
-) -> f64 {
-    let total = scales.denominator(mean, variance);
-    for (j, (m, v)) in mean.iter().zip(variance).enumerate() {
-        let hit = f64::from(u8::from(j == y));
-        out[j] = hit / scales.of(j) - one_minus_sigma_tilde(-m, *v) / total;
+/// What θ becomes at q(f) of rows with their classes, one number for each class: the maximum of a bound that
+/// touches Σ ℓ at the present θ, so that the sum of (λ integrated out) never falls (Galy-Fajou 2022, §7.4.3),
+///
+/// ```text
+/// θ_k ← N_k / Σᵢ {1 − σ̃(−μᵢₖ, vᵢₖ)}/Dᵢ      (D for 1 − σ̃ of a class without a latent function)
+/// ```
+pub(super) fn next_scales<'a>(
+    weights: &Weights,
+    rows: impl IntoIterator<Item = (usize, &'a [f64], &'a [f64])>,
+) -> Vec<f64> {
+    let classes = weights.classes();
+    let (mut counts, mut sums) = (vec![0.0; classes], vec![0.0; classes]);
+    for (y, mean, variance) in rows {
+        let total = denominator(weights, mean, variance);
+        counts[y] += 1.0;
+        for (k, sum) in sums.iter_mut().enumerate() {
+            *sum += match mean.get(k) {
+                Some(m) => one_minus_sigma_tilde(-m, variance[k]) / total,
+                None => weights.constant() / total,
+            };
+        }
     }
-    let hit = f64::from(u8::from(y == mean.len()));
-    if scales.rest > 0.0 { hit / scales.rest - 1.0 / total } else { 0.0 }
+    counts.iter().zip(&sums).map(|(count, sum)| count / sum).collect()
 }
 
 /// Draws λ, counts and Pólya-Gamma variables at latent values f (or at q(f) = N(f, variance)).
-pub fn draw(
-    scales: &Scales<'_>,
+pub(super) fn draw(
+    weights: &Weights,
     y: usize,
     f: &[f64],
     variance: &[f64],
@@ -92,10 +122,10 @@ pub fn draw(
     out: &mut [Site],
 ) {
     let exponential: f64 = Exp1.sample(rng);
-    let lambda = exponential / scales.denominator(f, variance);
+    let lambda = exponential / denominator(weights, f, variance);
     for (j, (m, v)) in f.iter().zip(variance).enumerate() {
         let hit = f64::from(u8::from(j == y));
-        let rate = lambda * scales.of(j) * log_sigma_tilde(-m, *v).exp();
+        let rate = lambda * weights.theta(j) * log_sigma_tilde(-m, *v).exp();
         let events = super::poisson::draw(rate, rng);
         let precision = polya_gamma(hit + events, (m * m + v).sqrt(), rng);
         out[j] = Site { potential: 0.5 * (hit - events), precision };

@@ -1,22 +1,40 @@
-//! Logistic-softmax: p(y = k | f) = σ(f_k) / Σⱼ σ(fⱼ) with the logistic function σ (Galy-Fajou,
-//! Wenzel, Donner & Opper 2020, Eq. 4).
+//! Logistic-softmax: p(y = k | f) = θ_k σ(f_k) / Σⱼ θⱼ σ(fⱼ) with the logistic function σ (Galy-Fajou,
+//! Wenzel, Donner & Opper 2020, Eq. 4). θ is 1 and frozen unless asked for; the last class may have a constant
+//! for σ(f) ([`Weights`]).
+//!
+//! Without such a class θ matters up to a factor only.
 
 use super::augmented::{Augmented, Site};
+use super::class_weights::Weights;
 use super::functions::{sigmoid, softplus};
-use super::logistic_classes::{Scales, draw, expect};
+use super::logistic_classes::{self, draw, expect};
+use super::multi::Spec;
 use super::multi_scores::{Normalised, Score};
 use super::registry::Entry;
 use super::{Slopes, Target};
+use crate::error::Result;
+use serde_json::{Value, json};
 
-/// s(f) = σ(f).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Logistic;
+pub use super::logistic_classes::Augmentation;
+
+/// s(f) = σ(f), with weights.
+#[derive(Clone, Debug)]
+pub struct Logistic {
+    /// θ, and the constant.
+    pub weights: Weights,
+    /// How local variables bound the expectation. It leaves the likelihood and draws of the variables alone.
+    pub augmentation: Augmentation,
+}
 
 /// Classes by logistic-softmax.
 pub type LogisticSoftmax = Normalised<Logistic>;
 
 impl Score for Logistic {
     const NAME: &'static str = "logistic-softmax";
+
+    fn new(classes: usize) -> Self {
+        Self { weights: Weights::new(classes), augmentation: Augmentation::default() }
+    }
 
     fn log_score(f: f64) -> (f64, f64, f64) {
         let (up, down) = (sigmoid(f), sigmoid(-f));
@@ -27,14 +45,52 @@ impl Score for Logistic {
         p.ln() - (-p).ln_1p()
     }
 
+    fn entries() -> Vec<&'static str> {
+        [&Weights::ENTRIES[..], &["augmentation"]].concat()
+    }
+
+    fn read(&mut self, spec: &Spec<'_>) -> Result<()> {
+        self.augmentation = spec.option("augmentation")?.unwrap_or_default();
+        self.weights.read(spec)
+    }
+
+    fn write(&self, json: &mut Value) {
+        self.weights.write(json);
+        if self.augmentation != Augmentation::default() {
+            json["augmentation"] = json!(self.augmentation);
+        }
+    }
+
+    fn weights(&self) -> Option<&Weights> {
+        Some(&self.weights)
+    }
+
+    fn weights_mut(&mut self) -> Option<&mut Weights> {
+        Some(&mut self.weights)
+    }
+
     fn augmented(of: &LogisticSoftmax) -> Option<&dyn Augmented> {
         Some(of)
     }
 }
 
+impl LogisticSoftmax {
+    /// What θ becomes at q(f) by a step that never lowers the sum of the rows' bounds with λ integrated out
+    /// (Galy-Fajou 2022, §7.4.3): θ_k ← N_k / Σᵢ (1 − σ̃(−μᵢₖ, vᵢₖ))/Dᵢ with Dᵢ at the present θ. A row is its
+    /// class with K means and variances. One number for each class, 0 for one that no row is of; any multiple
+    /// does as well where all classes have latent functions.
+    pub fn next_scales<'a>(
+        &self,
+        rows: impl IntoIterator<Item = (usize, &'a [f64], &'a [f64])>,
+    ) -> Vec<f64> {
+        logistic_classes::next_scales(&self.score.weights, rows)
+    }
+}
+
 impl Augmented for LogisticSoftmax {
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
-        expect(&Scales::UNIT, target.y as usize, mean, variance, out)
+        let Logistic { weights, augmentation } = &self.score;
+        expect(weights, *augmentation, target.y as usize, mean, variance, out)
     }
 
     fn draw(
@@ -46,7 +102,7 @@ impl Augmented for LogisticSoftmax {
         rng: &mut dyn rand::Rng,
         out: &mut [Site],
     ) {
-        draw(&Scales::UNIT, target.y as usize, f, variance, rng, out);
+        draw(&self.score.weights, target.y as usize, f, variance, rng, out);
     }
 }
 
@@ -56,7 +112,7 @@ pub const ENTRY: Entry = Entry {
     aliases: &["logisticsoftmax"],
     about: "classes with probabilities in proportion to sigmoid(f)",
     targets: "classes",
-    latents: "one per class",
+    latents: "one per class; with `constant` none for the last",
     augmented: true,
     build: |args| Ok(Box::new(LogisticSoftmax::from_json(&args.json())?)),
 };

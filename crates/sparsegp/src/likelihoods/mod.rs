@@ -13,6 +13,7 @@
 pub mod augmented;
 mod beta;
 mod binomial;
+pub mod class_weights;
 pub mod custom;
 mod custom_law;
 pub mod dual;
@@ -26,6 +27,7 @@ mod laplace;
 mod links;
 mod log_normal;
 mod logistic_classes;
+mod logistic_mean_field;
 mod logistic_noise;
 pub mod logistic_softmax;
 mod matern32;
@@ -214,6 +216,8 @@ impl Clone for Box<dyn Likelihood> {
 
 #[cfg(test)]
 mod augmented_tests;
+#[cfg(test)]
+mod logistic_softmax_tests;
 #[cfg(test)]
 mod multi_tests;
 #[cfg(test)]

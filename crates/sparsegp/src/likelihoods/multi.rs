@@ -146,7 +146,8 @@ pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64
 }
 
 /// A specification of the form `{"type": …, option: …, …}` that knows its entries.
-pub(super) struct Spec<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a> {
     name: &'static str,
     object: &'a serde_json::Map<String, Value>,
 }
@@ -164,6 +165,16 @@ impl<'a> Spec<'a> {
             )));
         }
         Ok(Self { name, object })
+    }
+
+    /// Whose it is.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// An entry as it stands.
+    pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.object.get(key)
     }
 
     /// An option that serde can read; none if it is absent.

@@ -135,6 +135,7 @@ fn zoo(slope: Slope) -> Vec<Box<dyn Likelihood>> {
     for rule in [Integration::Draws { count: 100, seed: 5 }, tensor, Integration::Laplace] {
         all.push(boxed(Softmax::with(3, rule, slope).unwrap()));
         all.push(boxed(LogisticSoftmax::with(3, rule, slope).unwrap()));
+        all.extend(weighted(rule, slope).map(boxed));
     }
     for rule in [Rule::GaussHermite(20), Rule::Trapezoid] {
         for squash in [0.0, 1e-6] {
@@ -148,6 +149,20 @@ fn zoo(slope: Slope) -> Vec<Box<dyn Likelihood>> {
     all.push(boxed(Custom::with(Counts, Rule::default(), slope).unwrap()));
     all.push(boxed(Custom::with(Three, Rule::GaussHermite(9), slope).unwrap()));
     all
+}
+
+/// Classes whose weights differ, with a latent function each and with one fewer.
+fn weighted(integration: Integration, slope: Slope) -> [LogisticSoftmax; 2] {
+    let spec = serde_json::json!({
+        "type": "logistic-softmax",
+        "classes": 3,
+        "scales": [1.3, 2.1, 0.4],
+        "integration": integration,
+        "slope": slope,
+    });
+    let mut fewer = spec.clone();
+    fewer["constant"] = 0.6.into();
+    [spec, fewer].map(|spec| LogisticSoftmax::from_json(&spec).unwrap())
 }
 
 fn label(likelihood: &dyn Likelihood) -> String {
@@ -232,14 +247,20 @@ fn slopes_are_those_of_the_computed_value() {
                     let what = format!("∂variance[{k}] at {t:?} {m:?} {v:?}");
                     close(&name, &what, own.variance[k], by, 3e-7);
                 }
-                for i in 0..own.params.len() {
-                    let now = likelihood.params()[i].1.scalar();
+                let params = likelihood.params();
+                let entries = params.iter().enumerate();
+                let entries = entries.flat_map(|(i, (_, p))| (0..p.len()).map(move |at| (i, at)));
+                for ((i, at), slope) in entries.zip(&own.params) {
+                    let values = params[i].1.value().to_vec();
+                    let now = values[at];
                     let by = difference(now, 1e-3 * now.abs(), |x| {
                         let mut moved = likelihood.clone();
-                        moved.params_mut()[i].1.set("p", &[x]).unwrap();
+                        let mut values = values.clone();
+                        values[at] = x;
+                        moved.params_mut()[i].1.set("p", &values).unwrap();
                         expect(&*moved, t, &m, &v).value
                     });
-                    close(&name, &format!("∂param[{i}] at {t:?}"), own.params[i], by, 1e-7);
+                    close(&name, &format!("∂param[{i}][{at}] at {t:?}"), *slope, by, 1e-7);
                 }
             }
         }
@@ -274,6 +295,7 @@ fn exact(slope: Slope) -> Vec<(Box<dyn Likelihood>, f64)> {
     }
     all.push((boxed(Softmax::with(3, Integration::Laplace, slope).unwrap()), 1e-9));
     all.push((boxed(LogisticSoftmax::with(3, Integration::Laplace, slope).unwrap()), 1e-9));
+    all.extend(weighted(Integration::Laplace, slope).map(|own| (boxed(own), 1e-9)));
     all.push((boxed(Softmax::with(2, Integration::Tensor(40), slope).unwrap()), 1e-9));
     all.push((boxed(Custom::with(LogNormal, Rule::GaussHermite(60), slope).unwrap()), 1e-7));
     all
@@ -344,8 +366,9 @@ fn probabilities_sum_to_one_even_at_extremes() {
     for likelihood in zoo(Slope::Rule).into_iter().filter(|l| l.classes().is_some()) {
         let c = likelihood.classes().unwrap();
         let name = label(&*likelihood);
+        let k = likelihood.latents();
         let extreme = [40.0, -40.0, 3.0, 40.0];
-        for (m, v) in places(c).chain([(extreme[..c].to_vec(), vec![0.5; c])]) {
+        for (m, v) in places(k).chain([(extreme[..k].to_vec(), vec![0.5; k])]) {
             let mut p = vec![f64::NAN; c];
             likelihood.probabilities(&m, &v, &mut p);
             close(&name, "sum", p.iter().sum(), 1.0, 1e-14);
@@ -604,6 +627,48 @@ fn json_is_read_back() {
     wrong(r#"{"type":"softmax","classes":1}"#, "1 classes");
     wrong(r#"{"type":"softmax","classes":3,"sloppe":"rule"}"#, "nearest: slope");
     wrong(r#"{"type":"softmax","classes":9,"integration":{"tensor":20}}"#, "20^9");
+    wrong(r#"{"type":"softmax","classes":3,"scales":true}"#, "unknown entry `scales`");
+}
+
+#[test]
+fn weights_of_classes_are_read_and_refused() {
+    let read = |spec: &str| super::parse(&format!("logistic-softmax(classes=3{spec})"));
+    let scales = |spec: &str| {
+        let own = read(spec).unwrap();
+        let found = own.params().into_iter().map(|(path, param)| (path, param.clone())).next();
+        let (path, param) = found.unwrap();
+        assert_eq!(path, "scales");
+        (param.value().to_vec(), param.frozen)
+    };
+    assert_eq!(scales(""), (vec![1.0; 3], true));
+    assert_eq!(scales(", scales=false"), (vec![1.0; 3], true));
+    assert_eq!(scales(", scales=true"), (vec![1.0; 3], false));
+    assert_eq!(scales(", scales=[1.0, 2.0, 0.5]"), (vec![1.0, 2.0, 0.5], false));
+    assert_eq!(
+        scales(", scales={value: [1.0, 2.0, 0.5], frozen: true}"),
+        (vec![1.0, 2.0, 0.5], true)
+    );
+    // without options the specification is what it was before there were any
+    let plain = read("").unwrap().to_json();
+    assert_eq!(plain.as_object().unwrap().len(), 4, "{plain}");
+    for spec in ["", ", scales=true", ", scales={value: [1.0, 2.0, 0.5], frozen: true}, constant=1"]
+    {
+        let own = read(spec).unwrap();
+        let again = super::build(&own.to_json()).unwrap();
+        assert_eq!(again.to_json(), own.to_json());
+        assert_eq!(again.params()[0].1.frozen, own.params()[0].1.frozen, "{spec}");
+        assert_eq!(again.params()[0].1.value(), own.params()[0].1.value(), "{spec}");
+    }
+    for (spec, part) in [
+        (", scales=[1.0, 2.0]", "2 were given"),
+        (", scales=[1.0, 2.0, -0.5]", "-0.5 is outside"),
+        (", constant=0", "`constant` is a number above 0, at most 1, not 0"),
+        (", constant=1.5", "at most 1, not 1.5"),
+        (", augmentation=none", "augmentation"),
+    ] {
+        let error = read(spec).unwrap_err().to_string();
+        assert!(error.contains(part), "{spec}: {error}");
+    }
 }
 
 #[test]
@@ -623,6 +688,21 @@ fn classes_are_checked_and_starts_are_not_surprising() {
             close("start", "probability", own, *p, 1e-13);
         }
     }
+    for own in weighted(Integration::default(), Slope::Rule) {
+        let mut own = boxed(own);
+        let f = own.initialise(&rows);
+        assert_eq!(f.len(), own.latents());
+        for (k, p) in expected.iter().enumerate() {
+            let own = own.log_prob(Target { y: k as f64, extra: 0.0 }, &f).exp();
+            close("start with weights", "probability", own, *p, 1e-13);
+        }
+    }
+    // more than this class can have beside the one without a latent function
+    let many: Vec<Target> = (0..99).map(|_| Target { y: 1.0, extra: 0.0 }).collect();
+    let mut own = boxed(weighted(Integration::default(), Slope::Rule)[1].clone());
+    let f = own.initialise(&many);
+    let log = |y: f64| own.log_prob(Target { y, extra: 0.0 }, &f);
+    assert!(f.iter().all(|f| f.abs() < 5.0) && log(1.0) > 0.7_f64.ln(), "{f:?}");
     let rows: Vec<Target> =
         (0..50).map(|i| Target { y: 7.0 + 0.3 * f64::from(i % 5), extra: 0.0 }).collect();
     for own in zoo(Slope::Rule).iter_mut().take(8) {
@@ -655,6 +735,36 @@ fn draws_are_fixed_antithetic_and_of_unit_second_moment() {
     let (a, b) = (expect(&many, t, &m, &v), expect(&exact, t, &m, &v));
     // five standard errors of the part that pairs do not cancel (below 0.5/√100 000)
     assert!((a.value - b.value).abs() < 8e-3, "{} {}", a.value, b.value);
+}
+
+#[test]
+fn probabilities_of_weighted_classes_are_means_over_draws() {
+    for own in weighted(Integration::Laplace, Slope::Rule) {
+        let (k, name) = (own.latents(), label(&own));
+        let draws = Points::draws(40_000, 17, k).unwrap();
+        for (m, v) in places(k) {
+            let mut exact = [0.0; 3];
+            own.probabilities(&m, &v, &mut exact);
+            let mut sums = [[0.0; 2]; 3];
+            for (x, w) in draws.iter() {
+                let f: Vec<f64> = (0..k).map(|j| m[j] + v[j].sqrt() * x[j]).collect();
+                let mut p = [0.0; 3];
+                own.conditional(&f, &mut p);
+                for (sum, p) in sums.iter_mut().zip(p) {
+                    sum[0] += w * p;
+                    sum[1] += w * p * p;
+                }
+            }
+            for (j, [mean, square]) in sums.into_iter().enumerate() {
+                // pairs of opposite draws do no harm, as p is monotone in every f
+                let error = ((square - mean * mean) / 40_000.0).sqrt();
+                let away = (mean - exact[j]).abs();
+                assert!(away < 4.5 * error, "{name} {j}: {mean} {}", exact[j]);
+                let t = Target { y: j as f64, extra: 0.0 };
+                close(&name, "density", own.predict_log_density(t, &m, &v).exp(), exact[j], 1e-12);
+            }
+        }
+    }
 }
 
 #[test]

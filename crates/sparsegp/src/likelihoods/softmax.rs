@@ -13,6 +13,10 @@ pub type Softmax = Normalised<Exponential>;
 impl Score for Exponential {
     const NAME: &'static str = "softmax";
 
+    fn new(_: usize) -> Self {
+        Exponential
+    }
+
     fn log_score(f: f64) -> (f64, f64, f64) {
         (f, 1.0, 0.0)
     }
@@ -21,6 +25,7 @@ impl Score for Exponential {
         p.ln()
     }
 }
+
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: Exponential::NAME,

@@ -253,6 +253,36 @@ fn the_pilot_of_classes_does_not_depend_on_the_likelihood() {
     assert_eq!((found[1], found[2]), (found[0], found[0]));
 }
 
+/// The other classes are learnt beside the one without a latent function; weights move where that is asked.
+#[test]
+fn a_class_without_a_latent_function_is_predicted() {
+    let spec = "logistic-softmax(classes=3, constant=0.5";
+    let of = |x: f64| vec![3.0 * x.sin() - 1.0, 3.0 * x.cos() - 1.0];
+    let rows = draws(300, &format!("{spec})"), 1.0, of);
+    let truth = likelihoods::parse(&format!("{spec})")).expect("a likelihood");
+    let x = grid();
+    for (method, options) in
+        [("svgp", ", scales=true"), ("svi", ""), ("svi", ", augmentation=mean-field")]
+    {
+        let options = stochastic(&format!("{spec}{options})"), method, 100, 100);
+        let fitted = fit(&dataset(rows.clone(), false), &options).expect("a fit");
+        assert_eq!(fitted.model.likelihood.latents(), 2);
+        let p = fitted.predict_proba(x.as_ref()).expect("probabilities");
+        let mut error = 0.0;
+        for i in 0..x.nrows() {
+            let sum: f64 = (0..3).map(|k| p[(i, k)]).sum();
+            assert!((sum - 1.0).abs() < 1e-12, "{sum}");
+            let mut exact = [0.0; 3];
+            truth.probabilities(&of(x[(i, 0)]), &[0.0; 2], &mut exact);
+            let away = (0..3).map(|k| (p[(i, k)] - exact[k]).abs());
+            error += away.sum::<f64>() / (3 * x.nrows()) as f64;
+        }
+        assert!(error < 0.1, "{method}: {error}");
+        let scales = value(&fitted.model, "likelihood.scales");
+        assert_eq!(scales.iter().any(|s| *s != 1.0), method == "svgp", "{scales:?}");
+    }
+}
+
 #[test]
 fn the_noise_of_a_heteroscedastic_fit_follows_the_inputs() {
     let rows = draws(400, "heteroscedastic", 1.0, |x| vec![x.sin(), -1.5 + 0.5 * x]);

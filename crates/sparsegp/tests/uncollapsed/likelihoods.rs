@@ -55,6 +55,11 @@ const OBSERVATIONS: &[Observations] = &[
         targets: Targets::Classes(3),
         extra: (0.0, 0.0),
     },
+    Observations {
+        spec: "logistic-softmax(classes=3, scales=[1.3, 2.1, 0.4], constant=0.6)",
+        targets: Targets::Classes(3),
+        extra: (0.0, 0.0),
+    },
 ];
 
 impl Observations {
