@@ -919,7 +919,7 @@ class MaternNoise:
         return self.f
 
     def var(self):
-        return 4 / 3 * self.r**2
+        return 4 / 3 * self.r**2 + 0 * self.f
 
 
 REAL = [-1.3, 0.2, 2.9]

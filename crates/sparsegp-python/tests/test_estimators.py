@@ -271,6 +271,33 @@ def test_every_method_by_name():
         GPRegressor(method="titsias2024").fit(X, y)
 
 
+def test_local_variables_and_chains(tmp_path):
+    X, y = waves(150)
+    high = y > 7
+    reference = GPClassifier("rbf", likelihood="bernoulli(link=logit)").fit(X, high).predict_proba(X)
+    for method in ("cavi", "cavi-full", "svi"):
+        model = GPClassifier("rbf", method=method, n_inducing=40).fit(X, high)
+        assert model.likelihood_.link == "logit" and model.method_ == method
+        assert abs(model.predict_proba(X) - reference).mean() < 0.1, method
+    sampling = {"chains": 2, "draws": 60, "burn_in": 30}
+    events = []
+    model = GPClassifier("rbf", method="gibbs", sampling=sampling, callback=events.append).fit(X, high)
+    assert abs(model.predict_proba(X) - reference).mean() < 0.1
+    assert [e for e in events if e["event"] == "sampling"][-1]["sweep"] == 90
+    model.save(tmp_path / "m.gp")
+    np.testing.assert_array_equal(GPClassifier.load(tmp_path / "m.gp").predict_proba(X), model.predict_proba(X))
+    again = GPClassifier("rbf", method="gibbs", sampling=sampling).fit(X, high)
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    robust = RobustGPRegressor(method="gibbs-sparse", n_inducing=30, sampling={**sampling, "law": "fitc"})
+    assert robust.fit(X, y).score(X, y) > 0.95
+    with pytest.raises(ValueError, match="unknown entry 'chain'; known: chains"):
+        GPClassifier(method="gibbs", sampling={"chain": 2}).fit(X, high)
+    with pytest.raises(ValueError, match="law is `x`"):
+        GPClassifier(method="gibbs", sampling={"law": "x"}).fit(X, high)
+    with pytest.raises(ValueError, match="local variables"):
+        GPClassifier(method="cavi", likelihood="bernoulli").fit(X, high)
+
+
 def test_fixed_values_given_points_and_seeds():
     X, y = waves()
     points = X[:15]

@@ -80,7 +80,7 @@ impl Adapting {
                     sizes[l] = rates[l].update(gradient)?;
                 }
             }
-            memory.step.natural_turn(model, method.bound, turn, &sizes)?;
+            memory.step.natural_turn(model, method.bound, turn, &|l| sizes[l])?;
         }
         if let Some(q) = &model.q {
             self.change.update(q.means_and_variances())?;

@@ -72,7 +72,6 @@ pub(super) fn move_q(
     let Workspace { step, probe, before, .. } = memory;
     let certain = method.bound.never_falls(&*model.likelihood);
     let turns = method.bound.turns(&*model.likelihood);
-    let latents = model.q.as_ref().map_or(0, Variational::latents);
     if !certain && let Some(q) = &model.q {
         before.get_or_insert_with(|| q.clone()).copy_from(q);
     }
@@ -81,7 +80,7 @@ pub(super) fn move_q(
             if turn > 0 {
                 method.renew(step, model, engine, data, Want::Statistics)?;
             }
-            step.natural_turn(model, method.bound, turn, &vec![rate; latents])
+            step.natural_turn(model, method.bound, turn, &|_| rate)
         });
         match moved {
             Ok(()) if certain => return Ok(Some(halvings)),

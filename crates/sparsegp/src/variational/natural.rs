@@ -58,14 +58,15 @@ impl NaturalStep {
         &mut self,
         q: &Parts,
         rows: Statistics<'_>,
-        rates: &[f64],
+        rate: impl Fn(usize) -> f64,
         out: &mut Parts,
     ) -> Result<()> {
         let (m, latents) = (q.mean.nrows(), q.mean.ncols());
         out.sized(m, latents);
         sized(&mut self.pull, m, 1);
         sized(&mut self.rotated, m, 1);
-        for (l, rate) in rates.iter().copied().enumerate().take(latents) {
+        for l in 0..latents {
+            let rate = rate(l);
             self.new_precision(q.roots[l].as_ref(), rows.grams[l].as_ref(), rate);
             let what = "the precision of q after a natural-gradient step";
             let jitter = Jitter::Absolute(0.0);

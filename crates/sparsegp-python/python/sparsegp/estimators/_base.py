@@ -52,7 +52,20 @@ _IN_BATCHES = (
 # rows up to which `auto` sees all of them at once (the core decides; this is for what equal rows are)
 _FEW = 2000
 # methods whose likelihood needs local variables
-_AUGMENTED = ("cavi", "cavi-full", "svi", "augmented", "augmented-full", "augmented-svi", "aaci", "x-gpc")
+_AUGMENTED = (
+    "cavi",
+    "cavi-full",
+    "svi",
+    "gibbs",
+    "gibbs-sparse",
+    "augmented",
+    "augmented-full",
+    "augmented-svi",
+    "aaci",
+    "x-gpc",
+    "gibbs-full",
+    "variational-gibbs",
+)
 
 _PARAMETERS = """
     Parameters
@@ -98,6 +111,10 @@ _PARAMETERS = """
         Of Adam.
     natural_rate : float, optional
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
+    sampling : dict, optional
+        For the methods ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
+        ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), and with inducing points ``law``
+        (``"variational"`` or ``"fitc"``).
     early_stopping : float
         Fraction of the rows to put aside; training, which is by minibatches then, ends when these are
         predicted no better for ``patience`` epochs. 0 for none.
@@ -214,6 +231,7 @@ class BaseGP(BaseEstimator):
         epochs: Optional[int] = None,
         learning_rate: Optional[float] = None,
         natural_rate: Optional[float] = None,
+        sampling: Optional[dict[str, Any]] = None,
         early_stopping: float = 0.0,
         patience: int = 10,
         pilot: int = 1000,
@@ -240,6 +258,7 @@ class BaseGP(BaseEstimator):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.natural_rate = natural_rate
+        self.sampling = sampling
         self.early_stopping = early_stopping
         self.patience = patience
         self.pilot = pilot
@@ -292,6 +311,12 @@ class BaseGP(BaseEstimator):
             "patience": _whole("patience", self.patience, 1),
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
         }
+        known = ("chains", "draws", "burn_in", "thin", "law")
+        for name, value in (self.sampling or {}).items():
+            if name not in known:
+                raise ValueError(f"sampling has the unknown entry {name!r}; known: {', '.join(known)}")
+            least = 0 if name == "burn_in" else 1
+            options[name] = value if name == "law" else _whole(f"sampling[{name!r}]", value, least)
         return {name: value for name, value in options.items() if value is not None}
 
     def _seed(self) -> int:

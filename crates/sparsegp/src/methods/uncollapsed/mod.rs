@@ -586,14 +586,14 @@ impl Step {
         model: &mut Model,
         bound: &dyn Bound,
         turn: usize,
-        rates: &[f64],
+        rate: &dyn Fn(usize) -> f64,
     ) -> Result<()> {
         let each = model.likelihood.latents();
         if bound.turns(&*model.likelihood) == 1 {
-            return self.natural_each(model, rates);
+            return self.natural_each(model, rate);
         }
         let before = model.q.clone();
-        self.natural_each(model, rates)?;
+        self.natural_each(model, rate)?;
         if let (Some(q), Some(before)) = (&mut model.q, before) {
             let stays = (0..q.latents())
                 .filter(|l| bound.turn(&*model.likelihood, l % each) != turn)
@@ -609,15 +609,14 @@ impl Step {
     /// As for [`NaturalStep::make`]; [`Error::Invalid`] for diagonal covariances and
     /// pseudo-observations. The model is unchanged then.
     pub fn natural(&mut self, model: &mut Model, rate: f64) -> Result<()> {
-        let latents = self.processes.iter().map(|p| p.latents.len()).sum();
-        self.natural_each(model, &vec![rate; latents])
+        self.natural_each(model, &|_| rate)
     }
 
     /// The same with a size for every latent function; sites take the first.
     ///
     /// # Errors
     /// As for [`Step::natural`].
-    pub fn natural_each(&mut self, model: &mut Model, rates: &[f64]) -> Result<()> {
+    pub fn natural_each(&mut self, model: &mut Model, rate: &dyn Fn(usize) -> f64) -> Result<()> {
         if variational(model)?.pseudo().is_some() {
             return Err(Error::Invalid(
                 "pseudo-observations move by Adam: there are no natural-gradient steps of them"
@@ -635,7 +634,8 @@ impl Step {
             let means = if tying.is_some() && *clipped {
                 &sums.phi_a
             } else {
-                natural.make(&own.parts, rows, &rates[own.latents.clone()], &mut own.moved)?;
+                let first = own.latents.start;
+                natural.make(&own.parts, rows, |l| rate(first + l), &mut own.moved)?;
                 &own.moved.mean
             };
             let mut all = (0..means.ncols()).flat_map(|l| column(means.as_ref(), l));
@@ -644,7 +644,7 @@ impl Step {
             }
         }
         let Some(q) = &mut model.q else { return variational(model).map(|_| ()) };
-        let rate = rates.first().copied().unwrap_or(0.0);
+        let rate = rate(0);
         if tying == Some(Tying::Untied) {
             seen.get_mut().unwrap_or_else(PoisonError::into_inner).step(q, rate);
             return Ok(());
