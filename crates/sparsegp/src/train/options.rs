@@ -80,6 +80,7 @@ impl StochasticOptions {
     /// | probes of the traces | 256 | released configuration; here in L-space |
     ///
     /// It stops L's steps at rounding too, and starts L anew where it has lost touch ([`SolverOptions`]).
+    ///
     /// [`SolverOptions`]: crate::inverse_free::SolverOptions
     pub fn inverse_free() -> Self {
         let rate = 5e-3;

@@ -887,6 +887,7 @@ fn bad_start(
             most: 1,
             stall: false,
             restart_above: f64::INFINITY,
+            ..SolverOptions::default()
         };
         own(inversion.solve(k.as_ref(), &mut moved, &options, None))?;
         Ok((moved, inversion))

@@ -256,6 +256,7 @@ fn steps(case: &Case, how: &str, reference: &Value, report: &mut Report) -> Outc
         tolerance: 1e-300,
         stall: false,
         restart_above: f64::INFINITY,
+        ..SolverOptions::default()
     };
     own(Inversion::default().solve(k.as_ref(), &mut l, &options, None))?;
     for (field, reference) in entries(reference)? {
