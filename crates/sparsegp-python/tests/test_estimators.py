@@ -263,7 +263,9 @@ def test_every_method_by_name():
     names = [entry["name"] for entry in sparsegp.registry()["methods"]]
     assert "exact" in names and "tvgp" in names
     for name in names:
-        model = GPRegressor(method=name, n_inducing=None if name in ("exact", "tvgp") else 30, epochs=300)
+        # the recipe of rsvgp is one of many small steps
+        epochs = 3000 if name == "rsvgp" else 300
+        model = GPRegressor(method=name, n_inducing=None if name in ("exact", "tvgp") else 30, epochs=epochs)
         model.fit(X, y)
         assert model.method_ == name
         assert model.score(X, y) > 0.99, name

@@ -17,13 +17,14 @@ use super::Preconditioner;
 use super::inversion::{Enough, Inversion, Solved, infinity_norm};
 use super::root::Root;
 use super::schedule::SolverOptions;
+use super::sketch::Sketch;
 use super::traces::Estimate;
 use crate::engine::CholeskyBasis;
 use crate::error::Result;
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure,
-    add_row_dots, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for, product,
-    sized, structured, symmetrise,
+    add_row_dots, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for, sized,
+    structured,
 };
 
 const LOWER: Structure = Structure::TriangularLower;
@@ -45,48 +46,34 @@ pub struct Tilde<'a> {
 #[derive(Clone, Debug)]
 pub struct LSpace {
     /// L.
-    root: Root,
+    pub(super) root: Root,
     /// E and K̃L, for R-SVGP.
-    inversion: Inversion,
+    pub(super) inversion: Inversion,
     /// Whether E is not 0.
-    relaxed: bool,
-    preconditioner: Preconditioner,
+    pub(super) relaxed: bool,
+    pub(super) preconditioner: Preconditioner,
     /// K̃ = Kuu + Λ.
-    tilde: Mat<f64>,
-    lambda: Vec<f64>,
+    pub(super) tilde: Mat<f64>,
+    pub(super) lambda: Vec<f64>,
     /// w̃ = Lᵀm̃ and ã, M×P.
-    w: Mat<f64>,
-    mean: Mat<f64>,
+    pub(super) w: Mat<f64>,
+    pub(super) mean: Mat<f64>,
     /// Λ^½ L and Λ^½ L E.
-    scaled: Mat<f64>,
-    scaled_e: Mat<f64>,
+    pub(super) scaled: Mat<f64>,
+    pub(super) scaled_e: Mat<f64>,
     /// Row sums of L∘L and of LE∘L (or an estimate of those).
-    squares: Vec<f64>,
-    crossed: Vec<f64>,
+    pub(super) squares: Vec<f64>,
+    pub(super) crossed: Vec<f64>,
     /// Ξ; without columns where traces are exact.
-    probes: Mat<f64>,
-    estimate: Estimate,
-    sketch: Sketch,
-    kl: f64,
-    core: Mat<f64>,
-    work: Mat<f64>,
+    pub(super) probes: Mat<f64>,
+    pub(super) estimate: Estimate,
+    pub(super) sketch: Sketch,
+    pub(super) kl: f64,
+    pub(super) core: Mat<f64>,
+    pub(super) work: Mat<f64>,
     /// M×P each.
-    h: Mat<f64>,
-    small: [Mat<f64>; 3],
-}
-
-/// What the probes become, M×p each.
-#[derive(Clone, Debug)]
-struct Sketch {
-    /// LΞ, or TΞ.
-    x: Mat<f64>,
-    /// EΞ, or K̃TΞ.
-    e: Mat<f64>,
-    /// Ξ + 2EΞ − JΞ, or Ξ + TKuuΞ.
-    r: Mat<f64>,
-    /// For the plain estimate: TK̃TΞ − 2TΞ.
-    d: Mat<f64>,
-    work: Mat<f64>,
+    pub(super) h: Mat<f64>,
+    pub(super) small: [Mat<f64>; 3],
 }
 
 /// Where the way back writes.
@@ -121,7 +108,7 @@ impl Default for LSpace {
             crossed: Vec::new(),
             probes: none(),
             estimate: Estimate::LSpace,
-            sketch: Sketch { x: none(), e: none(), r: none(), d: none(), work: none() },
+            sketch: Sketch::default(),
             kl: 0.0,
             core: none(),
             work: none(),
@@ -376,66 +363,8 @@ impl LSpace {
         dot(e, e) + trace - crossed
     }
 
-    /// tr(E(I + E − J)) from probes.
-    fn lspace_traces(&mut self) -> f64 {
-        let (m, p) = (self.probes.nrows(), self.probes.ncols());
-        let Sketch { x, e, r, work, .. } = &mut self.sketch;
-        let xi = self.probes.as_ref();
-        sized(e, m, p);
-        e.fill(0.0);
-        self.inversion.add_times(xi, e, 1.0);
-        // r = Ξ + 2EΞ − JΞ, and JΞ = Lᵀ(ΛLΞ)
-        self.root.times(xi, x);
-        sized(work, m, p);
-        for j in 0..p {
-            let source = column(x.as_ref(), j).iter().zip(&self.lambda);
-            work.col_as_slice_mut(j).iter_mut().zip(source).for_each(|(t, (v, l))| *t = v * l);
-        }
-        self.root.features(work.as_ref(), r);
-        let mut sum = 0.0;
-        for j in 0..p {
-            let (xi, e) = (column(xi, j), column(e.as_ref(), j));
-            for ((r, xi), e) in r.col_as_slice_mut(j).iter_mut().zip(xi).zip(e) {
-                sum += e * (xi + e - *r);
-                *r = xi + 2.0 * e - *r;
-            }
-        }
-        // an estimate of the row sums of LE∘L
-        self.root.times(e.as_ref(), work);
-        add_row_dots(work.as_ref(), x.as_ref(), &mut self.crossed);
-        self.crossed.iter_mut().for_each(|v| *v /= p as f64);
-        sum / p as f64
-    }
-
-    /// tr(K̃T) − tr(CKuu) from probes: ⟨Ξ, b⟩ + ⟨c, d⟩ − 2⟨c, a⟩ with a = TΞ, b = K̃a, c = KuuΞ, d = Tb.
-    fn plain_traces(&mut self) -> f64 {
-        let (m, p) = (self.probes.nrows(), self.probes.ncols());
-        let Sketch { x, e, r, d, work } = &mut self.sketch;
-        let (xi, par) = (self.probes.as_ref(), par_for(m));
-        self.root.features(xi, work);
-        self.root.times(work.as_ref(), x);
-        sized(e, m, p);
-        gemm(e.as_mut(), Accum::Replace, self.tilde.as_ref(), x.as_ref(), 1.0, par);
-        self.root.features(e.as_ref(), work);
-        self.root.times(work.as_ref(), d);
-        *d -= &*x * faer::Scale(2.0);
-        // c = K̃Ξ − ΛΞ
-        sized(r, m, p);
-        gemm(r.as_mut(), Accum::Replace, self.tilde.as_ref(), xi, 1.0, par);
-        for j in 0..p {
-            let own = r.col_as_slice_mut(j).iter_mut().zip(column(xi, j)).zip(&self.lambda);
-            own.for_each(|((t, v), lambda)| *t -= lambda * v);
-        }
-        let sum = dot(xi, e.as_ref()) + dot(r.as_ref(), d.as_ref());
-        // r = Ξ + Tc
-        self.root.features(r.as_ref(), work);
-        self.root.times(work.as_ref(), r);
-        *r += xi;
-        sum / p as f64
-    }
-
     /// J of the lower triangle times `factor`, added.
-    fn add_j(&self, target: MatMut<f64>, factor: f64) {
+    pub(super) fn add_j(&self, target: MatMut<f64>, factor: f64) {
         let (own, m) = (self.scaled.as_ref(), self.scaled.nrows());
         let (left, right) = if self.relaxed { (UPPER, LOWER) } else { (LOWER, UPPER) };
         let (a, b) = ((own.transpose(), left), (own, right));
@@ -535,53 +464,6 @@ impl LSpace {
         }
         for p in 0..latents {
             out.mean[p * m..(p + 1) * m].copy_from_slice(column(a.as_ref(), p));
-        }
-    }
-
-    /// L̄, for comparison with natural gradients: not for the hot path.
-    fn pull_root(&self, kappa: f64, phi_alpha: MatRef<f64>, gram: MatRef<f64>, out: &mut [f64]) {
-        let (m, latents) = (self.mean.nrows(), self.mean.ncols());
-        let (par, half) = (par_for(m), 0.5 * kappa * latents as f64);
-        let e = self.inversion.residual();
-        let less = Mat::from_fn(m, m, |i, j| f64::from(u8::from(i == j)) - e[(i, j)]);
-        let more = Mat::from_fn(m, m, |i, j| f64::from(u8::from(i == j)) + e[(i, j)]);
-        let mut g = gram.to_owned();
-        mirror_lower(g.as_mut());
-        let mut j = Mat::zeros(m, m);
-        self.add_j(j.as_mut(), 1.0);
-        mirror_lower(j.as_mut());
-        let mut j_bar = &less * faer::Scale(half);
-        gemm(
-            j_bar.as_mut(),
-            Accum::Add,
-            self.mean.as_ref(),
-            self.mean.transpose(),
-            -0.5 * kappa,
-            par,
-        );
-        symmetrise(j_bar.as_mut());
-        let mut x = product(phi_alpha, self.mean.transpose());
-        x -= product(g.as_ref(), less.as_ref()) * faer::Scale(2.0);
-        x += product(more.as_ref(), self.core.as_ref()) * faer::Scale(2.0);
-        x += product(j.as_ref(), j_bar.as_ref()) * faer::Scale(2.0);
-        x += match self.preconditioner {
-            Preconditioner::Identity => {
-                product(self.h.as_ref(), self.mean.transpose()) * faer::Scale(-1.0)
-            }
-            Preconditioner::Naive => product(self.w.as_ref(), self.h.transpose()),
-            Preconditioner::Inverse => {
-                product(self.w.as_ref(), product(less.as_ref(), self.h.as_ref()).transpose())
-            }
-        };
-        let Root::Product(l) = &self.root else { return out.fill(0.0) };
-        let mut bar = Mat::new();
-        self.root.solve(x.as_ref(), true, &mut bar);
-        let mut rest = out;
-        for j in 0..m {
-            let (own, tail) = rest.split_at_mut(m - j);
-            own.copy_from_slice(&column(bar.as_ref(), j)[j..]);
-            own[0] -= kappa * latents as f64 / l[(j, j)];
-            rest = tail;
         }
     }
 }

@@ -22,11 +22,13 @@
 //! every trace is a sum of small or of positive terms, and L-SVGP is the case E = 0, L the inverse transposed
 //! of the Cholesky factor of K̃. P latent functions share Λ and T, hence their variances.
 
+mod by_adam;
 mod gap;
 mod inversion;
 mod lspace;
 mod root;
 mod schedule;
+mod sketch;
 mod traces;
 mod whitened;
 

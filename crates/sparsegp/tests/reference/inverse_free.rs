@@ -14,7 +14,6 @@ use sparsegp::inverse_free::{
 };
 use sparsegp::kernels::{Cotangents, Inputs, Kernel, Tape, build};
 use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
-use sparsegp::linalg::Precision;
 use sparsegp::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use sparsegp::means;
 use sparsegp::methods::find;
@@ -888,7 +887,7 @@ fn bad_start(
             most: 1,
             stall: false,
             restart_above: f64::INFINITY,
-            products: Precision::default(),
+            ..SolverOptions::default()
         };
         own(inversion.solve(k.as_ref(), &mut moved, &options, None))?;
         Ok((moved, inversion))

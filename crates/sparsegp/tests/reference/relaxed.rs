@@ -15,7 +15,6 @@ use sparsegp::engine::Cpu;
 use sparsegp::inverse_free::{Inversion, Preconditioner, Schedule, SolverOptions};
 use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::likelihoods::Gaussian;
-use sparsegp::linalg::Precision;
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::means;
 use sparsegp::model::{Model, inducing_param};
@@ -257,7 +256,7 @@ fn steps(case: &Case, how: &str, reference: &Value, report: &mut Report) -> Outc
         tolerance: 1e-300,
         stall: false,
         restart_above: f64::INFINITY,
-        products: Precision::default(),
+        ..SolverOptions::default()
     };
     own(Inversion::default().solve(k.as_ref(), &mut l, &options, None))?;
     for (field, reference) in entries(reference)? {
