@@ -33,6 +33,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Places of a line.
+type Curve = Vec<(f64, f64)>;
+
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Drawn {
@@ -451,7 +454,7 @@ fn train_table(
 /// One panel for each data set, one line for each label.
 fn draw(
     out: &Path,
-    panels: &[(String, Vec<Vec<(f64, f64)>>)],
+    panels: &[(String, Vec<Curve>)],
     labels: &[&str],
     across: &str,
     up: &str,
