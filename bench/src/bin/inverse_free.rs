@@ -451,14 +451,11 @@ fn train_table(
 
 // ----------------------------------------------------------------------------------------- pictures
 
+/// A data set with its curves.
+type Panel = (String, Vec<Vec<(f64, f64)>>);
+
 /// One panel for each data set, one line for each label.
-fn draw(
-    out: &Path,
-    panels: &[(String, Vec<Curve>)],
-    labels: &[&str],
-    across: &str,
-    up: &str,
-) -> Drawn {
+fn draw(out: &Path, panels: &[Panel], labels: &[&str], across: &str, up: &str) -> Drawn {
     let root = SVGBackend::new(out, (520 * panels.len().max(1) as u32, 420)).into_drawing_area();
     root.fill(&WHITE)?;
     let areas = root.split_evenly((1, panels.len().max(1)));

@@ -10,9 +10,15 @@ fn both_are_trained_saved_and_scored() {
     for (method, more) in [
         ("svgp", ""),
         ("lsvgp", ""),
-        ("rsvgp", "--epochs 600"),
-        ("rsvgp", "--epochs 600 --probes 0 --inverse-schedule log-linear --inverse-tolerance 1e-3"),
-        ("rsvgp", "--epochs 600 --inverse-slack 0.01 --inverse-steps 50 --inducing-wait 0"),
+        ("rsvgp", "--epochs 2000 --learning-rate 0.02"),
+        (
+            "rsvgp",
+            "--epochs 2000 --learning-rate 0.02 --probes 0 --inverse-schedule log-linear --inverse-tolerance 1e-3",
+        ),
+        (
+            "rsvgp",
+            "--epochs 2000 --learning-rate 0.02 --inverse-slack 0.01 --inverse-steps 50 --inducing-wait 0",
+        ),
     ] {
         let fit = format!("fit s.csv --target y --method {method} --inducing 12 {more} -o m");
         folder.ok(&fit);
