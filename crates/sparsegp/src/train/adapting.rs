@@ -21,12 +21,15 @@ pub struct Adapting {
     change: RelativeChange,
     /// Minibatches looked at before the first step.
     initial: usize,
+    /// How many that is to be.
+    wanted: Option<usize>,
 }
 
 impl Adapting {
-    /// Whether the next minibatch is only looked at: nothing moves.
-    pub(super) fn looks_first(&self, per_epoch: usize) -> bool {
-        self.initial < INITIAL.min(per_epoch)
+    /// Whether the next minibatch is only looked at: nothing moves. `per_epoch` is how many there are of its
+    /// size, of which the first call counts (the last minibatch of an epoch may be smaller).
+    pub(super) fn looks_first(&mut self, per_epoch: usize) -> bool {
+        self.initial < *self.wanted.get_or_insert(INITIAL.min(per_epoch))
     }
 
     /// Whether q has stopped changing.

@@ -379,3 +379,18 @@ fn frozen_hyperparameters_leave_q_to_be_trained() {
     let best = report(&fit(&data, &options).expect("a fit")).objective;
     assert!((own - best).abs() < 1e-6 * best.abs(), "{own} {best}");
 }
+
+/// Adaptive steps see minibatches of unequal sizes (230 rows do not divide into those of 50), and depend on the
+/// seed alone.
+#[test]
+fn steps_that_adapt_learn_what_others_learn() {
+    let spec = "bernoulli(link=logit)";
+    let rows = draws(230, spec, 1.0, |x| vec![3.0 * x.sin()]);
+    let data = dataset(rows, false);
+    let fitted = |method: &str| fit(&data, &stochastic(spec, method, 50, 150)).expect("a fit");
+    let bound = |f: &Fitted| f.objective().expect("it was trained");
+    let (all, adaptive) = (fitted("cavi"), fitted("svi"));
+    let apart = (bound(&all) - bound(&adaptive)).abs();
+    assert!(apart < 0.05 * bound(&all).abs(), "{} {}", bound(&all), bound(&adaptive));
+    assert_eq!(bound(&fitted("svi")), bound(&adaptive));
+}
