@@ -33,9 +33,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Places of a line.
-type Curve = Vec<(f64, f64)>;
-
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Drawn {
