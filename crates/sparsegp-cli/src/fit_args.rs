@@ -181,7 +181,7 @@ pub struct FitArgs {
     /// many as make 20000
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub epochs: Option<usize>,
-    /// Size of the natural-gradient steps of q, at most 1 [default: 0.1; where sites see all rows 0.8]
+    /// Size of the natural-gradient steps of q, at most 1 [default: 0.1; where sites see all rows 0.8, or 1 where no step can overshoot; svi adapts it]
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::natural_rate,
           conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
     pub natural_rate: Option<f64>,

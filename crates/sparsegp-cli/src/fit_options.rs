@@ -219,7 +219,7 @@ fn em(args: &FitArgs) -> EmOptions {
     let defaults = EmOptions::default();
     EmOptions {
         e_steps: args.e_steps.unwrap_or(defaults.e_steps),
-        rate: args.natural_rate.unwrap_or(defaults.rate),
+        rate: args.natural_rate.or(defaults.rate),
         m_steps: args.m_steps.unwrap_or(defaults.m_steps),
         ..defaults
     }

@@ -142,7 +142,7 @@ impl Options {
             em: EmOptions {
                 e_steps: self.e_steps.unwrap_or(em.e_steps),
                 m_steps: self.m_steps.unwrap_or(em.m_steps),
-                rate: self.natural_rate.unwrap_or(em.rate),
+                rate: self.natural_rate.or(em.rate),
                 ..em
             },
         })

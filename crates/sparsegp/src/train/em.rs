@@ -15,8 +15,9 @@ use std::time::Instant;
 pub struct EmOptions {
     /// Most steps of q in a round.
     pub e_steps: usize,
-    /// Their size, 0 < ρ ≤ 1; 1 wherever no step can overshoot (Gaussian noise, local variables).
-    pub rate: f64,
+    /// Their size, 0 < ρ ≤ 1; by default 1 wherever no step can overshoot (Gaussian noise, local variables),
+    /// else [`EmOptions::CAREFUL`].
+    pub rate: Option<f64>,
     /// Most iterations on hyperparameters and inducing points in a round.
     pub m_steps: usize,
     /// A phase ends where a step, and the training where two rounds in turn raise the bound by less than
@@ -25,9 +26,14 @@ pub struct EmOptions {
     pub tolerance: f64,
 }
 
+impl EmOptions {
+    /// Size of steps that may overshoot, unless one is given.
+    pub const CAREFUL: f64 = 0.8;
+}
+
 impl Default for EmOptions {
     fn default() -> Self {
-        Self { e_steps: 20, rate: 0.8, m_steps: 10, tolerance: 1e-5 }
+        Self { e_steps: 20, rate: None, m_steps: 10, tolerance: 1e-5 }
     }
 }
 
@@ -120,12 +126,15 @@ fn e_step(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
-    mut rate: f64,
+    rate: Option<f64>,
     memory: &mut Workspace,
 ) -> Result<(f64, bool)> {
+    let start = |certain: bool| rate.unwrap_or(if certain { 1.0 } else { EmOptions::CAREFUL });
     if let Some(method) = model.method.full_sites() {
-        if method.bound.never_falls(&*model.likelihood) {
-            return Ok((method.step(model, data, 1.0)?, true));
+        let certain = method.bound.never_falls(&*model.likelihood);
+        let mut rate = start(certain);
+        if certain {
+            return Ok((method.step(model, data, rate)?, true));
         }
         let before = model.q.clone();
         let mut value = f64::NAN;
@@ -143,9 +152,7 @@ fn e_step(
         return Ok((value, false));
     }
     let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
-    if method.bound.never_falls(&*model.likelihood) {
-        rate = 1.0;
-    }
+    let rate = start(method.bound.never_falls(&*model.likelihood));
     method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
     let value = memory.step.value;
     let halvings = move_q(model, method, engine, data, memory, rate)?;

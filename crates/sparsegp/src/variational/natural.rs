@@ -129,3 +129,46 @@ impl NaturalStep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::Cholesky;
+    use crate::rng;
+
+    /// A step of size ρ moves η₁ = S⁻¹m and η₂ = −½S⁻¹ by ρ times the gradient.
+    #[test]
+    fn steps_go_along_the_natural_gradient() {
+        let (m, rate) = (4, 0.3);
+        let mut stream = rng::stream(8, "natural");
+        let mut draw = || 2.0 * rng::uniform(&mut stream) - 1.0;
+        let root = Mat::from_fn(m, m, |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Less => 0.0,
+            std::cmp::Ordering::Equal => 0.6 + 0.1 * i as f64,
+            std::cmp::Ordering::Greater => 0.3 * draw(),
+        });
+        let half = Mat::from_fn(m, m, |_, _| draw());
+        let gram = &half * half.transpose() * faer::Scale(-0.4);
+        let phi_a = Mat::from_fn(m, 1, |_, _| draw());
+        let q = Parts { mean: Mat::from_fn(m, 1, |_, _| draw()), roots: vec![root] };
+        let grams = [gram];
+        let rows = || Statistics { phi_a: phi_a.as_ref(), grams: &grams };
+        let natural = |q: &Parts| {
+            let s = &q.roots[0] * q.roots[0].transpose();
+            let p = Cholesky::new(s.as_ref(), Jitter::Absolute(0.0), "S").unwrap().inverse();
+            let first = &p * &q.mean;
+            let mut all: Vec<f64> = (0..m).map(|i| first[(i, 0)]).collect();
+            all.extend((0..m * m).map(|at| -0.5 * p[(at % m, at / m)]));
+            all
+        };
+        let mut work = NaturalStep::default();
+        let gradient = work.gradient(&q, rows(), 0);
+        let mut moved = Parts::default();
+        work.make(&q, rows(), |_| rate, &mut moved).unwrap();
+        let (before, after) = (natural(&q), natural(&moved));
+        for (at, g) in gradient.iter().enumerate() {
+            let expected = before[at] + rate * g;
+            assert!((after[at] - expected).abs() < 1e-10, "{at}: {} for {expected}", after[at]);
+        }
+    }
+}

@@ -17,6 +17,7 @@ use sparsegp::model::{Model, inducing_param};
 use sparsegp::samplers::conditional::{Conditional, Features};
 use sparsegp::samplers::diagnostics::effective_sample_size;
 use sparsegp::samplers::gibbs::{Draws, GibbsOptions, Target, sample};
+use sparsegp::variational::{Tying, Variational};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -130,7 +131,9 @@ pub fn posteriors(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                         let chains = chains(&draws.f, |f| f[(i, 0)]);
                         moments(report, &format!("f[{i}]"), &chains, m[i], v[i])?;
                     }
-                    evidence(report, &of, &k, &prior, &y, number(get(entry, "log_evidence")?)?)?;
+                    let told = number(get(entry, "log_evidence")?)?;
+                    evidence(report, &of, &k, &prior, &y, told)?;
+                    order(report, model, &rows(&y, of.extra)?, told)?;
                 }
             }
             "gaussian_conditional" => conditional(entry, report)?,
@@ -172,7 +175,7 @@ pub fn posteriors(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// log p(y) of two points by a grid, which the bound of coordinate ascent must not exceed.
+/// log p(y) of two points by a grid.
 fn evidence(
     report: &mut Report,
     of: &Own,
@@ -200,6 +203,23 @@ fn evidence(
     let found = (sum * step * step / std::f64::consts::TAU).ln();
     // the rule does not know of kinks
     report.close_to("log_evidence", &[found], &[told], 1e-4);
+    Ok(())
+}
+
+/// At every q on the way of coordinate ascent: the bound with local variables is no higher than the one without,
+/// and that no higher than the evidence.
+fn order(report: &mut Report, mut model: Model, rows: &InMemory, evidence: f64) -> Outcome {
+    let (n, augmented) = (rows.y.nrows(), model.method.full_sites().ok_or("sites")?);
+    let plain = own(find("tvgp"))?.method.full_sites().ok_or("sites")?;
+    model.q = Some(Variational::sites(n, 1, Tying::Untied));
+    for _ in 0..30 {
+        let (with, without) =
+            (own(augmented.value(&model, rows))?, own(plain.value(&model, rows))?);
+        let holds = with <= without + 1e-7 && without <= evidence + 1e-7;
+        let what = format!("{with} with local variables, {without} without, evidence {evidence}");
+        report.require("order", holds, &what);
+        own(augmented.step(&mut model, rows, 1.0))?;
+    }
     Ok(())
 }
 
