@@ -27,6 +27,8 @@ pub fn registry() -> String {
                 "about": e.about,
                 "cost": e.cost,
                 "source": e.source,
+                "minibatches": e.method.in_minibatches(),
+                "augmented": e.method.augments(),
             })
         })
         .collect();

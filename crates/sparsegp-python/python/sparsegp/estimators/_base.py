@@ -27,45 +27,20 @@ LikelihoodLike = Union[None, str, Likelihood]
 Path = Union[str, "os.PathLike[str]"]
 E = TypeVar("E", bound="BaseGP")
 
+
+def _names(what: str) -> frozenset[str]:
+    """Names and aliases of the methods of which the registry says so."""
+    methods = json.loads(_core.registry())["methods"]
+    return frozenset(n for m in methods if m[what] for n in (m["name"], *m["aliases"]))
+
+
 # methods that train q, by minibatches if they are to
-_IN_BATCHES = (
-    "svgp",
-    "svgp2025",
-    "svgp-spherical",
-    "tsvgp",
-    "hensman",
-    "svgp-new",
-    "svgp-v",
-    "t-svgp",
-    "dual",
-    "svi",
-    "augmented-svi",
-    "x-gpc",
-    "lsvgp",
-    "rsvgp",
-    "l-svgp",
-    "r-svgp",
-    "relaxed",
-    "inverse-free",
-)
+_IN_BATCHES = _names("minibatches")
 
 # rows up to which `auto` sees all of them at once (the core decides; this is for what equal rows are)
 _FEW = 2000
 # methods whose likelihood needs local variables
-_AUGMENTED = (
-    "cavi",
-    "cavi-full",
-    "svi",
-    "gibbs",
-    "gibbs-sparse",
-    "augmented",
-    "augmented-full",
-    "augmented-svi",
-    "aaci",
-    "x-gpc",
-    "gibbs-full",
-    "variational-gibbs",
-)
+_AUGMENTED = _names("augmented")
 
 _PARAMETERS = """
     Parameters
