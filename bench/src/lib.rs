@@ -6,7 +6,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use rayon::prelude::*;
 use sparsegp::data::{Loaded, Selection, Table};
-use sparsegp::linalg::{Accum, Mat, Par, gemm};
+use sparsegp::linalg::{Accum, Mat, Par, Real, gemm};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ pub fn median(mut times: Vec<f64>) -> f64 {
 
 /// c = b·a in panels of rows on all threads, as the engine cuts them: the product that benchmarks are
 /// compared with. a is M×M, b and c are N×M.
-pub fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
+pub fn panels<T: Real>(a: &Mat<T>, b: &Mat<T>, c: &mut Mat<T>) {
     const PANEL: usize = 512;
     let n = b.nrows();
     // every panel owns its rows: split the output row-wise
@@ -98,7 +98,7 @@ pub fn panels(a: &Mat<f64>, b: &Mat<f64>, c: &mut Mat<f64>) {
     }
     parts.into_par_iter().for_each(|(start, part)| {
         let rows = b.as_ref().subrows(start, part.nrows());
-        gemm(part, Accum::Replace, rows, a.as_ref(), 1.0, Par::Seq);
+        gemm(part, Accum::Replace, rows, a.as_ref(), T::of(1.0), Par::Seq);
     });
 }
 

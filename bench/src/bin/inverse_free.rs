@@ -1,7 +1,7 @@
 //! L-SVGP and R-SVGP against SVGP.
 //!
 //! ```text
-//! cargo run --release -p sparsegp-bench --bin inverse_free -- cost
+//! cargo run --release -p sparsegp-bench --bin inverse_free -- cost [--threads 1,2] [--points 256,1024] [--batch 100,1024]
 //! cargo run --release -p sparsegp-bench --bin inverse_free -- figure1 [--iterations 10000] [--out DIR]
 //! cargo run --release -p sparsegp-bench --bin inverse_free -- figure2 [elevators kin40k] [--points 500,1000]
 //!                                                             [--iterations 20000] [--seed 0] [--out DIR]
@@ -20,7 +20,7 @@ use sparsegp::inducing::select::Selection;
 use sparsegp::inverse_free::{Estimate, Preconditioner, Schedule, SolverOptions, Traces};
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods::{self, Gaussian};
-use sparsegp::linalg::{Jitter, Mat, MatRef};
+use sparsegp::linalg::{Jitter, Mat, MatRef, Precision, Real};
 use sparsegp::means;
 use sparsegp::methods::{Following, Step, find};
 use sparsegp::model::{Model, inducing_param};
@@ -87,40 +87,48 @@ fn q_of(method: &str, m: usize, latents: usize, preconditioner: Preconditioner) 
     }
 }
 
-/// A step with so many steps of L, medians of ten, and the share of the rate of a plain product. Counted are
-/// for `rsvgp` (5/3)M³k for k steps of L (K̃L, the lower triangle of Lᵀ(K̃L), L·W) and 4/3 M³ for the first
-/// look, 3 M³ for the traces and the sandwich (1⅓ M³ where there are probes), and 5M²B for the rows: project,
-/// ΦE (twice as much), gram and back. For `lsvgp` 3M²B, and a factor, an inverse, J and the sandwich: 3⅓ M³. For
-/// `svgp` 5M²B and 5⅓ M³.
+/// A step with so many steps of L, medians of ten, and the share of the rate of a plain product of the same
+/// precision. Counted are for `rsvgp` (5/3)M³k for k steps of L (K̃L, the lower triangle of Lᵀ(K̃L), L·W) and
+/// 4/3 M³ for the first look, 3 M³ for the traces and the sandwich (1⅓ M³ where there are probes), and 5M²B for
+/// the rows: project, ΦE (twice as much), gram and back. For `lsvgp` 3M²B, and a factor, an inverse, J and the
+/// sandwich: 3⅓ M³. For `svgp` 5M²B and 5⅓ M³.
 fn cost(arguments: &[String]) {
-    let (d, b) = (8, number(arguments, "--batch", "1024"));
-    println!("B = {b}, D = {d}, squared exponential with one lengthscale per input");
-    for threads in [1, 2] {
+    let listed = |name: &str, default: &str| -> Vec<usize> {
+        let listed = option(arguments, name, default);
+        listed.split(',').map(|v| v.parse().expect("a number")).collect()
+    };
+    let (few, all) = (Traces::Probes(64, Estimate::LSpace), Traces::Exact);
+    println!(
+        "| threads | M | B | precision | method | traces | steps of L | ms | GFLOP/s of the count | of GEMM \
+         | floor (5/3)M³k + 8M²B, of GEMM |"
+    );
+    println!("|--:|--:|--:|---|---|---|--:|--:|--:|--:|--:|");
+    for threads in listed("--threads", "1,2") {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
-        for m in [256, 1024] {
-            pool.install(|| {
-                for (method, traces, k) in [
-                    ("svgp", Traces::Exact, 0),
-                    ("lsvgp", Traces::Exact, 0),
-                    ("rsvgp", Traces::Exact, 1),
-                    ("rsvgp", Traces::Probes(256, Estimate::LSpace), 1),
-                    ("rsvgp", Traces::Probes(64, Estimate::LSpace), 1),
-                    ("rsvgp", Traces::Probes(64, Estimate::LSpace), 3),
-                ] {
-                    one_cost((m, b, d), method, traces, k, threads);
-                }
-            });
+        for b in listed("--batch", "100,1024") {
+            for m in listed("--points", "256,1024") {
+                pool.install(|| {
+                    let (single, double) = (Precision::Single, Precision::Double);
+                    one_cost::<f64>((m, b), "svgp", (all, 0, double), threads);
+                    one_cost::<f64>((m, b), "lsvgp", (all, 0, double), threads);
+                    for k in [1, 3, 10] {
+                        one_cost::<f64>((m, b), "rsvgp", (all, k, double), threads);
+                        one_cost::<f64>((m, b), "rsvgp", (few, k, double), threads);
+                        one_cost::<f32>((m, b), "rsvgp", (few, k, single), threads);
+                    }
+                });
+            }
         }
     }
 }
 
-fn one_cost(
-    (m, b, d): (usize, usize, usize),
+fn one_cost<T: Real>(
+    (m, b): (usize, usize),
     method: &str,
-    traces: Traces,
-    k: usize,
+    (traces, k, products): (Traces, usize, Precision),
     threads: usize,
 ) {
+    let d = 8;
     let x = noise(b, d, 7);
     let y = Mat::from_fn(b, 1, |i, _| (0..d).map(|q| x[(i, q)]).sum::<f64>().sin());
     let mut model = model(m, d, x.as_ref(), method);
@@ -128,9 +136,12 @@ fn one_cost(
         model.set("q.lambda", &[1e-2]).expect("positive");
     }
     let data = InMemory::new(x, y).expect("shapes fit");
-    let (left, right) = (noise(m, m, 3), noise(b, m, 5));
-    let mut c = Mat::zeros(b, m);
-    let engine = Cpu::default();
+    // the plain product: as many rows as give all threads enough to do
+    let rows = b.max(1024);
+    let ones =
+        |rows, columns| Mat::<T>::from_fn(rows, columns, |i, j| T::of(((i + 3 * j) % 7) as f64));
+    let (left, right, mut c) = (ones(m, m), ones(rows, m), ones(rows, m));
+    let engine = Cpu::default().with_products(products);
     let method_of = model.method.uncollapsed().expect("uncollapsed");
     let mut step = Step::default();
     let mut gradient = vec![0.0; model.num_params()];
@@ -140,6 +151,7 @@ fn one_cost(
         tolerance: 1e-300,
         most: k,
         stall: false,
+        products,
         ..SolverOptions::default()
     };
     let (mut product, mut whole) = (Vec::new(), Vec::new());
@@ -158,8 +170,8 @@ fn one_cost(
             whole.push(start.elapsed().as_secs_f64());
         }
     }
+    let gemm_rate = 2.0 * (m * m * rows) as f64 / median(product);
     let (cube, rows) = ((m * m * m) as f64, (m * m * b) as f64);
-    let gemm_rate = 2.0 * rows / median(product);
     let count = match method {
         "svgp" => 5.0 * rows + 16.0 / 3.0 * cube,
         "lsvgp" => 3.0 * rows + 10.0 / 3.0 * cube,
@@ -170,23 +182,20 @@ fn one_cost(
     };
     let floor = 5.0 / 3.0 * k as f64 * cube + 8.0 * rows;
     let whole = median(whole);
-    let label = match traces.probes(m) {
-        0 => method.to_owned(),
-        p => format!("{method} p={p}"),
+    let (traces, steps, of_floor) = match (method, traces.probes(m)) {
+        ("rsvgp", p) => (
+            if p == 0 { "exact".into() } else { format!("{p} probes") },
+            k.to_string(),
+            format!("{:.0} %", 100.0 * floor / whole / gemm_rate),
+        ),
+        _ => Default::default(),
     };
-    let of_floor = match method {
-        "rsvgp" => {
-            format!(", {:3.0} % of the floor (5/3)M³k + 8M²B", 100.0 * floor / whole / gemm_rate)
-        }
-        _ => String::new(),
-    };
+    let precision = if products == Precision::Single { "single" } else { "double" };
     println!(
-        "{threads} thread(s)  M = {m:4}  {label:12} k = {k}: {:7.1} ms, {:5.1} GFLOP/s of the count = {:3.0} % of \
-         GEMM ({:5.1}){of_floor}",
+        "| {threads} | {m} | {b} | {precision} | {method} | {traces} | {steps} | {:.1} | {:.0} | {:.0} % | {of_floor} |",
         whole * 1e3,
         count / whole / 1e9,
         100.0 * count / whole / gemm_rate,
-        gemm_rate / 1e9,
     );
 }
 

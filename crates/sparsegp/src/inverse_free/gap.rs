@@ -1,6 +1,5 @@
 //! How far R-SVGP is below L-SVGP with the same λ and mean weights.
 
-use super::Inversion;
 use crate::linalg::{Accum, Mat, MatRef, Par, add_row_dots, gemm, sized, times_triangular};
 
 /// Bounds on vᴿ − vᴸ ≥ 0 for a block of rows, from ρ ≥ ‖E‖ (spectral norm), ρ < 1: ‖Eφᵢ‖²/(1 − ρ), since the
@@ -27,11 +26,11 @@ pub fn kl_gap(frobenius: f64, rho: f64, latents: usize) -> f64 {
 
 /// The variance slacks Δᵢ = ‖kᵢ − K̃Tkᵢ‖²/s of a block of covariances with the inducing points (B×M), s = min λ:
 /// vᴿ − Δ ≤ vᴸ ≤ vᴿ (Cortinovis et al., Proposition 3). With Gaussian noise the variances' share of the
-/// bound's gap is at most ΣΔᵢ/2σ². `inversion` has looked at `l`; B×M work in `features` and `slack`.
+/// bound's gap is at most ΣΔᵢ/2σ². `product` is K̃L; B×M work in `features` and `slack`.
 pub fn variance_slacks(
     k: MatRef<f64>,
-    inversion: &Inversion,
     l: MatRef<f64>,
+    product: MatRef<f64>,
     smallest: f64,
     features: &mut Mat<f64>,
     slack: &mut Mat<f64>,
@@ -42,8 +41,7 @@ pub fn variance_slacks(
     sized(slack, n, m);
     times_triangular(features.as_mut(), Accum::Replace, k, l, false, Par::Seq);
     slack.copy_from(k);
-    let product = inversion.product().transpose();
-    gemm(slack.as_mut(), Accum::Add, features.as_ref(), product, -1.0, Par::Seq);
+    gemm(slack.as_mut(), Accum::Add, features.as_ref(), product.transpose(), -1.0, Par::Seq);
     out.clear();
     out.resize(n, 0.0);
     add_row_dots(slack.as_ref(), slack.as_ref(), out);

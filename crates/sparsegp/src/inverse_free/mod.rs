@@ -23,6 +23,7 @@
 //! of the Cholesky factor of K̃. P latent functions share Λ and T, hence their variances.
 
 mod by_adam;
+mod descent;
 mod gap;
 mod inversion;
 mod lspace;

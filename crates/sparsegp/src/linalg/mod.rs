@@ -15,12 +15,16 @@ mod single;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
+pub(crate) use products::shared;
 pub use products::{Structure, multiply_lower, structured};
-pub use single::{Precision, SINGLE_ROUNDING, structured_in};
+pub use single::{Precision, Real, SINGLE_ROUNDING, structured_in};
 
-use faer::linalg::matmul::triangular::{self, BlockStructure};
-use faer::linalg::{matmul, triangular_inverse, triangular_solve};
+use faer::linalg::{triangular_inverse, triangular_solve};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+const WHOLE: Structure = Structure::Rectangular;
+const LOWER: Structure = Structure::TriangularLower;
+const UPPER: Structure = Structure::TriangularUpper;
 
 static FACTORISATIONS: AtomicU64 = AtomicU64::new(0);
 static SOLVES: AtomicU64 = AtomicU64::new(0);
@@ -32,22 +36,24 @@ pub fn counts() -> (u64, u64) {
 }
 
 /// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
+///
+/// It does not depend on how many there are: work is divided in the same way for one.
 pub fn par_for(n: usize) -> Par {
-    if n >= 768 && rayon::current_num_threads() > 1 { Par::rayon(0) } else { Par::Seq }
+    if n >= 768 { Par::rayon(0) } else { Par::Seq }
 }
 
 /// Gives a matrix a shape: new memory only if what it has is too small. The contents are arbitrary.
-pub fn sized(a: &mut Mat<f64>, rows: usize, cols: usize) {
-    a.resize_with(rows, cols, |_, _| 0.0);
+pub fn sized<T: Real>(a: &mut Mat<T>, rows: usize, cols: usize) {
+    a.resize_with(rows, cols, |_, _| T::of(0.0));
 }
 
 /// Column `j` of a column-major matrix.
-pub fn column<'a>(a: MatRef<'a, f64>, j: usize) -> &'a [f64] {
+pub fn column<'a, T>(a: MatRef<'a, T>, j: usize) -> &'a [T] {
     a.try_as_col_major().expect("matrices here are column-major").col(j).as_slice()
 }
 
 /// Column `j` of a column-major matrix, to write.
-pub fn column_mut(a: MatMut<'_, f64>, j: usize) -> &mut [f64] {
+pub fn column_mut<T>(a: MatMut<'_, T>, j: usize) -> &mut [T] {
     a.try_as_col_major_mut().expect("matrices here are column-major").col_mut(j).as_slice_mut()
 }
 
@@ -57,17 +63,16 @@ fn unless_vector(rows: usize, columns: usize, par: Par) -> Par {
     if rows == 1 || columns == 1 { Par::Seq } else { par }
 }
 
-/// `dst = alpha·a·b` (or `dst += …`).
-pub fn gemm(
-    dst: MatMut<'_, f64>,
+/// `dst = alpha·a·b` (or `dst += …`), in double or single precision.
+pub fn gemm<T: Real>(
+    dst: MatMut<'_, T>,
     accum: Accum,
-    a: MatRef<'_, f64>,
-    b: MatRef<'_, f64>,
-    alpha: f64,
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    alpha: T,
     par: Par,
 ) {
-    let par = unless_vector(dst.nrows(), dst.ncols(), par);
-    matmul::matmul(dst, accum, a, b, alpha, par);
+    products::shared((dst, WHOLE), accum, (a, WHOLE), (b, WHOLE), alpha, par);
 }
 
 /// a·b, on the threads of the current pool.
@@ -87,17 +92,7 @@ pub fn gram_lower(
     alpha: f64,
     par: Par,
 ) {
-    triangular::matmul(
-        dst,
-        BlockStructure::TriangularLower,
-        accum,
-        a.transpose(),
-        BlockStructure::Rectangular,
-        b,
-        BlockStructure::Rectangular,
-        alpha,
-        par,
-    );
+    structured((dst, LOWER), accum, (a.transpose(), WHOLE), (b, WHOLE), alpha, par);
 }
 
 /// `dst = a·L` (or `dst += …`) for a lower-triangular L, or `a·Lᵀ` where `transposed`.
@@ -109,13 +104,11 @@ pub fn times_triangular(
     transposed: bool,
     par: Par,
 ) {
-    let (b, structure) = match transposed {
-        false => (l, BlockStructure::TriangularLower),
-        true => (l.transpose(), BlockStructure::TriangularUpper),
+    let right = match transposed {
+        false => (l, LOWER),
+        true => (l.transpose(), UPPER),
     };
-    let whole = BlockStructure::Rectangular;
-    let par = unless_vector(dst.nrows(), dst.ncols(), par);
-    triangular::matmul(dst, whole, accum, a, whole, b, structure, 1.0, par);
+    structured((dst, WHOLE), accum, (a, WHOLE), right, 1.0, par);
 }
 
 /// Lower triangle of `dst = alpha·L·B` (or `dst += …`) for a lower-triangular L, where the product is
@@ -128,14 +121,12 @@ pub fn lower_product(
     alpha: f64,
     par: Par,
 ) {
-    let (lower, whole) = (BlockStructure::TriangularLower, BlockStructure::Rectangular);
-    triangular::matmul(dst, lower, accum, l, lower, b, whole, alpha, par);
+    structured((dst, LOWER), accum, (l, LOWER), (b, WHOLE), alpha, par);
 }
 
 /// Lower triangle of `dst = LᵀL` for a lower-triangular L.
 pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
-    let (lower, upper) = (BlockStructure::TriangularLower, BlockStructure::TriangularUpper);
-    triangular::matmul(dst, lower, Accum::Replace, l.transpose(), upper, l, lower, 1.0, par);
+    structured((dst, LOWER), Accum::Replace, (l.transpose(), UPPER), (l, LOWER), 1.0, par);
 }
 
 /// Solves `L X = B` in place.
@@ -166,23 +157,41 @@ pub fn clear_upper(mut a: MatMut<'_, f64>) {
     }
 }
 
-/// Calls `f` with every (i, j), i > j, in tiles, so that both (i, j) and (j, i) stay in cache.
-fn below_diagonal(n: usize, mut f: impl FnMut(usize, usize)) {
-    const TILE: usize = 32;
+/// Side of the tiles in which a matrix meets its own transpose.
+const TILE: usize = 32;
+
+/// Replaces every aᵢⱼ and aⱼᵢ (i > j) by `f` of both, which is symmetric from then on. Entries of a row are a
+/// column apart, where the caches of large powers of two hold a few alone: what lies across is gathered in a
+/// tile first, and written by columns.
+fn with_transpose<T: Real>(mut a: MatMut<'_, T>, f: impl Fn(T, T) -> T) {
+    let n = a.ncols();
+    let mut tile = [[T::of(0.0); TILE]; TILE];
     for j0 in (0..n).step_by(TILE) {
         for i0 in (j0..n).step_by(TILE) {
-            for j in j0..(j0 + TILE).min(n) {
-                for i in i0.max(j + 1)..(i0 + TILE).min(n) {
-                    f(i, j);
+            let (across, down) = (TILE.min(n - j0), TILE.min(n - i0));
+            for (i, own) in tile.iter_mut().enumerate().take(down) {
+                own[..across].copy_from_slice(&column(a.rb(), i0 + i)[j0..j0 + across]);
+            }
+            for j in 0..across {
+                // on the diagonal the tile is its own transpose's place
+                let from = if i0 == j0 { j + 1 } else { 0 };
+                let below = &mut column_mut(a.rb_mut(), j0 + j)[i0..i0 + down];
+                for (own, row) in below.iter_mut().zip(tile.iter_mut()).skip(from) {
+                    *own = f(*own, row[j]);
+                    row[j] = *own;
                 }
+            }
+            for (i, own) in tile.iter().enumerate().take(down) {
+                let above = if i0 == j0 { i } else { across };
+                column_mut(a.rb_mut(), i0 + i)[j0..j0 + above].copy_from_slice(&own[..above]);
             }
         }
     }
 }
 
 /// Copies the lower triangle over the upper one.
-pub fn mirror_lower(mut a: MatMut<'_, f64>) {
-    below_diagonal(a.ncols(), |i, j| a[(j, i)] = a[(i, j)]);
+pub fn mirror_lower<T: Real>(a: MatMut<'_, T>) {
+    with_transpose(a, |lower, _| lower);
 }
 
 /// `L⁻ᵀ S L⁻¹` for a symmetric S, symmetric again to the last bit.
@@ -195,19 +204,38 @@ pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f6
 }
 
 /// `a = ½(a + aᵀ)`.
-pub fn symmetrise(mut a: MatMut<'_, f64>) {
-    below_diagonal(a.ncols(), |i, j| {
-        let mean = 0.5 * (a[(i, j)] + a[(j, i)]);
-        a[(i, j)] = mean;
-        a[(j, i)] = mean;
-    });
+pub fn symmetrise(a: MatMut<'_, f64>) {
+    with_transpose(a, |lower: f64, upper| 0.5 * (lower + upper));
 }
 
 /// Σᵢⱼ aᵢⱼ bᵢⱼ.
 pub fn dot(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
-    (0..a.ncols())
-        .map(|j| column(a, j).iter().zip(column(b, j)).map(|(x, y)| x * y).sum::<f64>())
-        .sum()
+    (0..a.ncols()).map(|j| sum_of_products(column(a, j), column(b, j))).sum()
+}
+
+/// Sums are kept in so many parts, which the machine adds to at the same time.
+const PARTS: usize = 8;
+
+/// Σᵢ f(aᵢ).
+pub fn sum<T: Real>(a: &[T], f: impl Fn(f64) -> f64) -> f64 {
+    let (whole, rest) = a.as_chunks::<PARTS>();
+    let mut parts = [0.0; PARTS];
+    for chunk in whole {
+        parts.iter_mut().zip(chunk).for_each(|(t, v)| *t += f((*v).into()));
+    }
+    parts.iter().sum::<f64>() + rest.iter().map(|v| f((*v).into())).sum::<f64>()
+}
+
+/// Σᵢ aᵢbᵢ.
+pub fn sum_of_products<T: Real>(a: &[T], b: &[T]) -> f64 {
+    let ((whole, rest), (other, last)) = (a.as_chunks::<PARTS>(), b.as_chunks::<PARTS>());
+    let mut parts = [0.0; PARTS];
+    for (x, y) in whole.iter().zip(other) {
+        let pairs = parts.iter_mut().zip(x.iter().zip(y));
+        pairs.for_each(|(t, (x, y))| *t += (*x).into() * (*y).into());
+    }
+    let rest = rest.iter().zip(last).map(|(x, y)| (*x).into() * (*y).into());
+    parts.iter().sum::<f64>() + rest.sum::<f64>()
 }
 
 /// Adds Σⱼ aᵢⱼ bᵢⱼ to `out[i]`.
@@ -259,7 +287,7 @@ pub fn scale_rows(mut dst: MatMut<'_, f64>, src: MatRef<'_, f64>, weights: &[f64
     }
 }
 
-use faer::reborrow::ReborrowMut;
+use faer::reborrow::{Reborrow, ReborrowMut};
 
 #[cfg(test)]
 mod tests;

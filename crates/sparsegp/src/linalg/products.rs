@@ -1,26 +1,196 @@
-//! Products in which some factor or the result is triangular.
+//! Products in which some factor or the result is triangular, and how large ones are shared among threads.
 
-use super::{Accum, MatMut, MatRef, Par, column, column_mut, gemm, unless_vector};
+use super::{Accum, Mat, MatMut, MatRef, Par, Real, sized, unless_vector};
+use faer::linalg::matmul;
 use faer::linalg::matmul::triangular;
 pub use faer::linalg::matmul::triangular::BlockStructure as Structure;
 use faer::reborrow::{Reborrow, ReborrowMut};
+use std::cell::Cell;
+
+const WHOLE: Structure = Structure::Rectangular;
 
 /// `dst = alpha·a·b` (or `dst += …`) where each of the three is read, or written, within its structure
 /// alone.
 pub fn structured(
-    (dst, of_dst): (MatMut<'_, f64>, Structure),
+    dst: (MatMut<'_, f64>, Structure),
     accum: Accum,
-    (a, of_a): (MatRef<'_, f64>, Structure),
-    (b, of_b): (MatRef<'_, f64>, Structure),
+    a: (MatRef<'_, f64>, Structure),
+    b: (MatRef<'_, f64>, Structure),
     alpha: f64,
     par: Par,
 ) {
-    let par = unless_vector(dst.nrows(), dst.ncols(), par);
-    triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, par);
+    shared(dst, accum, a, b, alpha, par);
 }
 
-/// Columns below which a product in place goes column by column.
-const SMALL: usize = 32;
+/// Matrices with triangles are halved down to this size.
+const LEAF: usize = 256;
+/// Products of rectangular matrices with no more multiplications than this are not divided.
+const WORK: usize = 256 * 256 * 256;
+
+/// A product on one thread, or divided among the threads of the current pool. How it is divided depends on
+/// its size alone, hence so do the bits of the result.
+pub(crate) fn shared<T: Real>(
+    (dst, of_dst): (MatMut<'_, T>, Structure),
+    accum: Accum,
+    (a, of_a): (MatRef<'_, T>, Structure),
+    (b, of_b): (MatRef<'_, T>, Structure),
+    alpha: T,
+    par: Par,
+) {
+    let whole = is_whole(of_dst) && is_whole(of_a) && is_whole(of_b);
+    match unless_vector(dst.nrows(), dst.ncols(), par) {
+        Par::Seq if whole => matmul::matmul(dst, accum, a, b, alpha, Par::Seq),
+        Par::Seq => triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, Par::Seq),
+        Par::Rayon(_) if whole => divided(dst, accum, a, b, alpha),
+        Par::Rayon(_) => Halves { of_dst, of_a, of_b, alpha }.product(dst, accum, a, b),
+    }
+}
+
+fn is_whole(structure: Structure) -> bool {
+    matches!(structure, Structure::Rectangular)
+}
+
+/// A product of rectangular matrices, the longer side of the result halved.
+fn divided<T: Real>(
+    dst: MatMut<'_, T>,
+    accum: Accum,
+    a: MatRef<'_, T>,
+    b: MatRef<'_, T>,
+    alpha: T,
+) {
+    let (rows, columns) = (dst.nrows(), dst.ncols());
+    if rows * columns * a.ncols() <= WORK || rows.max(columns) < 2 * UNIT {
+        return matmul::matmul(dst, accum, a, b, alpha, Par::Seq);
+    }
+    if rows > columns {
+        let half = half(rows);
+        let ((a1, a2), (d1, d2)) = (a.split_at_row(half), dst.split_at_row_mut(half));
+        rayon::join(|| divided(d1, accum, a1, b, alpha), || divided(d2, accum, a2, b, alpha));
+    } else {
+        let half = half(columns);
+        let ((b1, b2), (d1, d2)) = (b.split_at_col(half), dst.split_at_col_mut(half));
+        rayon::join(|| divided(d1, accum, a, b1, alpha), || divided(d2, accum, a, b2, alpha));
+    }
+}
+
+/// Halves are multiples of this: of the tiles of the machine.
+const UNIT: usize = 48;
+
+fn half(size: usize) -> usize {
+    (size / 2).next_multiple_of(UNIT)
+}
+
+/// The part of a matrix of some structure in one of its four quarters; none if it is empty.
+fn quarter(structure: Structure, row: usize, column: usize) -> Option<Structure> {
+    let inside = match structure {
+        Structure::Rectangular => return Some(WHOLE),
+        Structure::TriangularUpper => row < column,
+        _ => row > column,
+    };
+    if row == column { Some(structure) } else { inside.then_some(WHOLE) }
+}
+
+/// A product with a triangle somewhere: what is triangular is quartered, the rest is halved along with it.
+#[derive(Clone, Copy)]
+struct Halves<T> {
+    of_dst: Structure,
+    of_a: Structure,
+    of_b: Structure,
+    alpha: T,
+}
+
+impl<T: Real> Halves<T> {
+    fn product(self, dst: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
+        let Self { of_dst, of_a, of_b, alpha } = self;
+        if is_whole(of_dst) && is_whole(of_a) && is_whole(of_b) {
+            return divided(dst, accum, a, b, alpha);
+        }
+        let (rows, columns) = self.cuts();
+        let size = if rows { dst.nrows() } else { dst.ncols() };
+        if size <= LEAF {
+            return triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, Par::Seq);
+        }
+        let cut = half(size);
+        if columns {
+            let (left, right) = dst.split_at_col_mut(cut);
+            rayon::join(
+                || self.column(left, accum, (a, b), cut, 0),
+                || self.column(right, accum, (a, b), cut, 1),
+            );
+        } else {
+            self.column(dst, accum, (a, b), cut, 0);
+        }
+    }
+
+    /// Whether rows and whether columns of the result are halved.
+    fn cuts(self) -> (bool, bool) {
+        let (dst, a, b) = (is_whole(self.of_dst), is_whole(self.of_a), is_whole(self.of_b));
+        (!dst || !a, !dst || !b)
+    }
+
+    /// All of the result, or the left or the right half of it.
+    fn column(
+        self,
+        dst: MatMut<'_, T>,
+        accum: Accum,
+        factors: (MatRef<'_, T>, MatRef<'_, T>),
+        cut: usize,
+        column: usize,
+    ) {
+        if self.cuts().0 {
+            let (upper, lower) = dst.split_at_row_mut(cut);
+            rayon::join(
+                || self.block(upper, accum, factors, cut, (0, column)),
+                || self.block(lower, accum, factors, cut, (1, column)),
+            );
+        } else {
+            self.block(dst, accum, factors, cut, (0, column));
+        }
+    }
+
+    /// One block of the result: the sum over one or two blocks of either factor.
+    fn block(
+        self,
+        mut dst: MatMut<'_, T>,
+        mut accum: Accum,
+        (a, b): (MatRef<'_, T>, MatRef<'_, T>),
+        cut: usize,
+        (row, column): (usize, usize),
+    ) {
+        let (rows, columns) = self.cuts();
+        let Some(of_dst) = quarter(self.of_dst, row, column) else { return };
+        let inner = !is_whole(self.of_a) || !is_whole(self.of_b);
+        for at in 0..1 + usize::from(inner) {
+            let (of_a, of_b) = (quarter(self.of_a, row, at), quarter(self.of_b, at, column));
+            let (Some(of_a), Some(of_b)) = (of_a, of_b) else { continue };
+            let a = part(part(a, rows, cut, row).transpose(), inner, cut, at).transpose();
+            let b = part(part(b, inner, cut, at).transpose(), columns, cut, column).transpose();
+            Self { of_dst, of_a, of_b, ..self }.product(dst.rb_mut(), accum, a, b);
+            accum = Accum::Add;
+        }
+        // an upper times an upper triangle has nothing below
+        if matches!(accum, Accum::Replace) {
+            dst.fill(T::of(0.0));
+        }
+    }
+}
+
+/// The first or the second half of the rows, or all where they are not cut.
+fn part<T>(a: MatRef<'_, T>, is_cut: bool, cut: usize, at: usize) -> MatRef<'_, T> {
+    match (is_cut, at) {
+        (false, _) => a,
+        (true, 0) => a.split_at_row(cut).0,
+        (true, _) => a.split_at_row(cut).1,
+    }
+}
+
+/// Columns below which a product in place goes by a copy.
+const SMALL: usize = 128;
+
+thread_local! {
+    /// A copy of a few columns.
+    static COPY: Cell<Option<Mat<f64>>> = const { Cell::new(None) };
+}
 
 /// `x = x·L` for a lower-triangular L, or `x = x·Lᵀ` where `transposed`, in place: M²B operations for a
 /// block of B×M. Halves of the columns are multiplied for themselves, and what passes between them is an
@@ -28,7 +198,12 @@ const SMALL: usize = 32;
 pub fn multiply_lower(x: MatMut<'_, f64>, l: MatRef<'_, f64>, transposed: bool) {
     let m = l.nrows();
     if m <= SMALL {
-        return multiply_small(x, l, transposed);
+        let mut copy = COPY.take().unwrap_or_else(Mat::new);
+        sized(&mut copy, x.nrows(), m);
+        copy.copy_from(x.rb());
+        super::times_triangular(x, Accum::Replace, copy.as_ref(), l, transposed, Par::Seq);
+        COPY.set(Some(copy));
+        return;
     }
     let half = (m / 2).next_multiple_of(16);
     let (mut first, mut second) = x.split_at_col_mut(half);
@@ -36,31 +211,11 @@ pub fn multiply_lower(x: MatMut<'_, f64>, l: MatRef<'_, f64>, transposed: bool) 
     let (below, tail) = (l.submatrix(half, 0, rest, half), l.submatrix(half, half, rest, rest));
     if transposed {
         multiply_lower(second.rb_mut(), tail, true);
-        gemm(second, Accum::Add, first.rb(), below.transpose(), 1.0, Par::Seq);
+        super::gemm(second, Accum::Add, first.rb(), below.transpose(), 1.0, Par::Seq);
         multiply_lower(first, head, true);
     } else {
         multiply_lower(first.rb_mut(), head, false);
-        gemm(first, Accum::Add, second.rb(), below, 1.0, Par::Seq);
+        super::gemm(first, Accum::Add, second.rb(), below, 1.0, Par::Seq);
         multiply_lower(second, tail, false);
-    }
-}
-
-/// The same, column by column.
-fn multiply_small(mut x: MatMut<'_, f64>, l: MatRef<'_, f64>, transposed: bool) {
-    let m = l.nrows();
-    for step in 0..m {
-        // a column is made of itself and of those that are still as they were
-        let j = if transposed { m - 1 - step } else { step };
-        let others = if transposed { 0..j } else { j + 1..m };
-        let (before, rest) = x.rb_mut().split_at_col_mut(j);
-        let (own, after) = rest.split_at_col_mut(1);
-        let own = column_mut(own, 0);
-        own.iter_mut().for_each(|v| *v *= l[(j, j)]);
-        for i in others {
-            let factor = if transposed { l[(j, i)] } else { l[(i, j)] };
-            let source =
-                if transposed { column(before.rb(), i) } else { column(after.rb(), i - j - 1) };
-            own.iter_mut().zip(source).for_each(|(v, s)| *v += factor * s);
-        }
     }
 }

@@ -5,11 +5,10 @@
 //! absolute values of its terms. A product takes half the time and memory traffic; rounding the factors is
 //! O(entries).
 
-use super::{
-    Accum, Mat, MatMut, MatRef, Par, Structure, column, column_mut, structured, unless_vector,
-};
-use faer::linalg::matmul::triangular;
+use super::products::shared;
+use super::{Accum, Mat, MatMut, MatRef, Par, Structure, column, column_mut, sized, structured};
 use faer::reborrow::ReborrowMut;
+use faer::traits::RealField;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
@@ -24,6 +23,39 @@ pub enum Precision {
     Single,
 }
 
+/// Entries of matrices: `f64` and `f32`.
+pub trait Real: RealField + Copy + Into<f64> + std::ops::Mul<Output = Self> {
+    /// The nearest number.
+    fn of(value: f64) -> Self;
+    /// The same matrix in double precision: itself, or a copy in `memory`.
+    fn doubled<'a>(a: MatRef<'a, Self>, memory: &'a mut Mat<f64>) -> MatRef<'a, f64>;
+}
+
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+
+    fn doubled<'a>(a: MatRef<'a, f64>, _: &'a mut Mat<f64>) -> MatRef<'a, f64> {
+        a
+    }
+}
+
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+
+    fn doubled<'a>(a: MatRef<'a, f32>, memory: &'a mut Mat<f64>) -> MatRef<'a, f64> {
+        sized(memory, a.nrows(), a.ncols());
+        for j in 0..a.ncols() {
+            let pairs = memory.col_as_slice_mut(j).iter_mut().zip(column(a, j));
+            pairs.for_each(|(t, v)| *t = f64::from(*v));
+        }
+        memory.as_ref()
+    }
+}
+
 /// Half a unit in the last place of single precision, relative.
 pub const SINGLE_ROUNDING: f64 = 5.960_464_477_539_063e-8;
 
@@ -35,15 +67,11 @@ thread_local! {
     static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
-fn sized_single(a: &mut Mat<f32>, rows: usize, cols: usize) {
-    a.resize_with(rows, cols, |_, _| 0.0);
-}
-
 /// A matrix, or the transpose of one, in single precision.
 fn rounded<'a>(source: MatRef<'_, f64>, target: &'a mut Mat<f32>) -> faer::MatRef<'a, f32> {
     let transposed = source.row_stride() != 1;
     let source = if transposed { source.transpose() } else { source };
-    sized_single(target, source.nrows(), source.ncols());
+    sized(target, source.nrows(), source.ncols());
     for j in 0..source.ncols() {
         let pairs = target.col_as_slice_mut(j).iter_mut().zip(column(source, j));
         pairs.for_each(|(t, v)| *t = *v as f32);
@@ -65,14 +93,13 @@ pub fn structured_in(
         return structured((dst, of_dst), accum, (a, of_a), (b, of_b), alpha, par);
     }
     let (rows, cols) = (dst.nrows(), dst.ncols());
-    let par = unless_vector(rows, cols, par);
     let mut buffers =
         BUFFERS.take().unwrap_or_else(|| Box::new(Buffers([Mat::new(), Mat::new(), Mat::new()])));
     let Buffers([left, right, product]) = &mut *buffers;
     let (left, right) = (rounded(a, left), rounded(b, right));
-    sized_single(product, rows, cols);
-    let target = product.as_mut();
-    triangular::matmul(target, of_dst, Accum::Replace, left, of_a, right, of_b, 1.0, par);
+    sized(product, rows, cols);
+    let target = (product.as_mut(), of_dst);
+    shared(target, Accum::Replace, (left, of_a), (right, of_b), 1.0, par);
     for j in 0..cols {
         let range = match of_dst {
             Structure::TriangularLower => j.min(rows)..rows,

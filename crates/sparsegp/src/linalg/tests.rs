@@ -101,6 +101,80 @@ proptest! {
     }
 }
 
+/// Every combination of structures at sizes that are divided among threads: entries outside a structure are
+/// neither read nor written, and the bits do not depend on the threads.
+#[test]
+fn divided_products_agree_with_plain_loops_in_every_structure() {
+    let structures = [WHOLE, LOWER, UPPER];
+    let inside = |structure: Structure, i: usize, j: usize| match structure {
+        Structure::TriangularLower => i >= j,
+        Structure::TriangularUpper => i <= j,
+        _ => true,
+    };
+    let shown = |structure, a: &Mat<f64>, other: f64| {
+        let entry = |i, j| if inside(structure, i, j) { a[(i, j)] } else { other };
+        Mat::from_fn(a.nrows(), a.ncols(), entry)
+    };
+    let n = 533;
+    let (first, second) = (noise(n, n, 3), noise(n, n, 4));
+    for of_a in structures {
+        for of_b in structures {
+            let (a, b) = (shown(of_a, &first, f64::NAN), shown(of_b, &second, f64::NAN));
+            let whole = {
+                let (a, b) = (shown(of_a, &first, 0.0), shown(of_b, &second, 0.0));
+                naive(a.as_ref(), b.as_ref())
+            };
+            for of_dst in structures {
+                let results = [1, 2, 3].map(|threads| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                    let mut out = Mat::full(n, n, 0.25);
+                    pool.expect("threads").install(|| {
+                        let (a, b) = ((a.as_ref(), of_a), (b.as_ref(), of_b));
+                        let par = par_for(1000);
+                        structured((out.as_mut(), of_dst), Accum::Replace, a, b, 1.5, par);
+                        structured((out.as_mut(), of_dst), Accum::Add, a, b, -0.5, par);
+                    });
+                    out
+                });
+                let expected = |i, j| if inside(of_dst, i, j) { whole[(i, j)] } else { 0.25 };
+                let expected = Mat::from_fn(n, n, expected);
+                let difference = largest_difference(results[0].as_ref(), expected.as_ref());
+                assert!(difference < 1e-12, "{of_dst:?} of {of_a:?} and {of_b:?}: {difference}");
+                assert!(results[0] == results[1] && results[0] == results[2]);
+            }
+        }
+    }
+    // sides that differ: the one factor's structure does not touch
+    let (rows, tall) = (311, noise(311, n, 5));
+    let lower = shown(LOWER, &second, f64::NAN);
+    let expected = naive(tall.as_ref(), shown(LOWER, &second, 0.0).as_ref());
+    let mut out = Mat::full(rows, n, f64::NAN);
+    let factors = ((tall.as_ref(), WHOLE), (lower.as_ref(), LOWER));
+    structured((out.as_mut(), WHOLE), Accum::Replace, factors.0, factors.1, 1.0, par_for(1000));
+    assert!(largest_difference(out.as_ref(), expected.as_ref()) < 1e-12);
+    let mut out = Mat::full(n, rows, f64::NAN);
+    let (left, right) = ((lower.transpose(), UPPER), (tall.transpose(), WHOLE));
+    structured((out.as_mut(), WHOLE), Accum::Replace, left, right, 1.0, par_for(1000));
+    assert!(largest_difference(out.transpose(), expected.as_ref()) < 1e-12);
+}
+
+#[test]
+fn a_triangle_is_mirrored_and_a_matrix_made_symmetric() {
+    for n in [1, 2, 31, 32, 33, 70, 96] {
+        let a = noise(n, n, n as u64);
+        let (mut mirrored, mut mean) = (a.clone(), a.clone());
+        mirror_lower(mirrored.as_mut());
+        symmetrise(mean.as_mut());
+        for j in 0..n {
+            for i in 0..n {
+                assert_eq!(mirrored[(i, j)], a[(i.max(j), i.min(j))]);
+                let half = 0.5 * (a[(i.max(j), i.min(j))] + a[(i.min(j), i.max(j))]);
+                assert_eq!(mean[(i, j)], half);
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     /// Products with triangular factors, which read nothing above the diagonal and leave alone what

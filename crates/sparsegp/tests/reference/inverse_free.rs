@@ -979,7 +979,8 @@ pub fn stopping(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     let (mut features, mut work, mut slack) = (Mat::new(), Mat::new(), Vec::new());
     let k = problem.kuf.transpose().to_owned();
     let memory = (&mut features, &mut work);
-    variance_slacks(k.as_ref(), &inversion, l.as_ref(), smallest, memory.0, memory.1, &mut slack);
+    let product = inversion.product();
+    variance_slacks(k.as_ref(), l.as_ref(), product, smallest, memory.0, memory.1, &mut slack);
     let phi = &k * &l;
     let spectral_slack = variance_gaps(phi.as_ref(), e.as_ref(), spectral);
     let frobenius = inversion.frobenius();

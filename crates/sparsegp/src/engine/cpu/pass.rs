@@ -226,13 +226,13 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
         process.kernel.evaluate(rows.x, Some(process.z), own.k.as_mut(), &mut own.tape);
         lap(mark, &mut s.timings.kernel);
         sized(&mut own.phi, n, m);
-        match (process.basis.lower(), s.products) {
-            (Some(l), Precision::Single) => {
+        match process.basis.lower() {
+            Some(l) => {
                 let (k, l) = ((own.k.as_ref(), WHOLE), (l, LOWER));
                 let target = (own.phi.as_mut(), WHOLE);
                 structured_in(s.products, target, Accum::Replace, k, l, 1.0, Par::Seq);
             }
-            _ => {
+            None => {
                 own.phi.copy_from(own.k.as_ref());
                 process.basis.project(own.phi.as_mut());
             }
@@ -356,15 +356,15 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
         sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
         add_scaled_rows(bar.as_mut(), own.phi.as_ref(), &s.weights, -2.0);
         lap(mark, &mut s.timings.products);
-        match (process.basis.lower(), s.products) {
-            (Some(l), Precision::Single) => {
+        match process.basis.lower() {
+            Some(l) => {
                 // Φ is no longer needed
                 let (target, left) = ((own.phi.as_mut(), WHOLE), (bar.as_ref(), WHOLE));
                 let right = (l.transpose(), UPPER);
                 structured_in(s.products, target, Accum::Replace, left, right, 1.0, Par::Seq);
                 std::mem::swap(bar, &mut own.phi);
             }
-            _ => process.basis.pull(bar.as_mut()),
+            None => process.basis.pull(bar.as_mut()),
         }
         lap(mark, &mut s.timings.solves);
         let mut sinks = Cotangents { params: &mut lane.kernel, x: None, z: Some(lane.z.as_mut()) };

@@ -8,7 +8,7 @@ use crate::data::Source;
 use crate::engine::{Engine, Process, Spread, Want};
 use crate::error::{Error, Result};
 use crate::inverse_free::{
-    Adjoints, Inversion, LSpace, Solved, SolverOptions, Tilde, Traces, probes, variance_slacks,
+    Adjoints, Enough, LSpace, Solved, SolverOptions, Tilde, Traces, probes, variance_slacks,
 };
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{Jitter, Mat, MatRef, dot};
@@ -62,14 +62,14 @@ struct Slack<'a> {
 
 impl Slack<'_> {
     /// Whether Σ Δᵢ/2σ²n is small enough.
-    fn holds(&self, l: MatRef<f64>, inversion: &Inversion) -> Result<bool> {
+    fn holds(&self, l: MatRef<f64>, product: MatRef<f64>) -> Result<bool> {
         let (mut sum, mut count) = (0.0, 0.0);
         let (mut features, mut slack, mut slacks) = (Mat::new(), Mat::new(), Vec::new());
         self.data.for_each_chunk(512, &mut |rows| {
             let mut k = Mat::zeros(rows.x.nrows(), self.z.nrows());
             self.kernel.evaluate(rows.x, Some(self.z), k.as_mut(), &mut Tape::off());
             let (k, memory) = (k.as_ref(), (&mut features, &mut slack));
-            variance_slacks(k, inversion, l, self.smallest, memory.0, memory.1, &mut slacks);
+            variance_slacks(k, l, product, self.smallest, memory.0, memory.1, &mut slacks);
             sum += slacks.iter().sum::<f64>();
             count += slacks.len() as f64;
             Ok(())
@@ -118,17 +118,16 @@ impl Prepared {
             noise,
             most,
         });
-        let mut holds = |l: MatRef<'_, f64>, inversion: &Inversion| match &slack {
-            Some(slack) => slack.holds(l, inversion),
-            None => Ok(false),
-        };
+        let mut holds = slack.map(|slack| {
+            move |l: MatRef<'_, f64>, product: MatRef<'_, f64>| slack.holds(l, product)
+        });
         let solved = lspace.settled(
             tilde,
             root.as_ref(),
             m,
             preconditioner,
             &how.solver,
-            Some(&mut holds),
+            holds.as_mut().map(|holds| holds as Enough<'_>),
         )?;
         Ok(Some(solved))
     }
