@@ -111,7 +111,7 @@ fn cost(arguments: &[String]) {
                     let (single, double) = (Precision::Single, Precision::Double);
                     one_cost::<f64>((m, b), "svgp", (all, 0, double), threads);
                     one_cost::<f64>((m, b), "lsvgp", (all, 0, double), threads);
-                    for k in [1, 3, 10] {
+                    for k in [1, 3, 10, 30] {
                         one_cost::<f64>((m, b), "rsvgp", (all, k, double), threads);
                         one_cost::<f64>((m, b), "rsvgp", (few, k, double), threads);
                         one_cost::<f32>((m, b), "rsvgp", (few, k, single), threads);

@@ -4,7 +4,7 @@ use super::inversion::{Enough, Solved, Stopped, infinity_norm, scaled_identity};
 use super::schedule::{Schedule, SolverOptions};
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Accum, Mat, MatRef, Real, Structure, column, mirror_lower, par_for, shared, sized,
+    Accum, Mat, MatRef, Real, Structure, by_columns, column, mirror_lower, par_for, shared, sized,
     sum_of_products,
 };
 
@@ -28,11 +28,13 @@ struct Look<T> {
     /// The lower triangle of E, and the upper one once it has been asked for: steps do without.
     residual: Mat<T>,
     mirrored: bool,
+    /// Of the columns of E.
+    squares: Vec<f64>,
 }
 
 impl<T: Real> Default for Look<T> {
     fn default() -> Self {
-        Self { product: Mat::new(), residual: Mat::new(), mirrored: true }
+        Self { product: Mat::new(), residual: Mat::new(), mirrored: true, squares: Vec::new() }
     }
 }
 
@@ -48,14 +50,14 @@ impl<T: Real> Look<T> {
         let (lt, product) = ((l.transpose(), UPPER), (self.product.as_ref(), WHOLE));
         shared((self.residual.as_mut(), LOWER), Accum::Replace, lt, product, one, par);
         self.mirrored = false;
-        let mut squares = 0.0;
-        for j in 0..m {
-            let own = &mut self.residual.col_as_slice_mut(j)[j..];
+        self.squares.resize(m, 0.0);
+        by_columns(self.residual.as_mut(), &mut self.squares, &|j, own, squares| {
+            let own = &mut own[j..];
             own[0] = own[0] - one;
             let diagonal: f64 = own[0].into();
-            squares += diagonal * diagonal + 2.0 * sum_of_products(&own[1..], &own[1..]);
-        }
-        (squares / m.max(1) as f64).sqrt()
+            *squares = diagonal * diagonal + 2.0 * sum_of_products(&own[1..], &own[1..]);
+        });
+        (self.squares.iter().sum::<f64>() / m.max(1) as f64).sqrt()
     }
 
     fn mirror(&mut self) {
@@ -80,6 +82,7 @@ pub(super) struct Descent<T> {
     /// W = Φ(E), for the line search alone.
     direction: Mat<T>,
     vector: Vec<f64>,
+    /// Of power iterations; factors of columns.
     image: Vec<f64>,
     /// L and K̃L as a caller's criterion sees them.
     shown: [Mat<f64>; 2],
@@ -175,11 +178,12 @@ impl<T: Real> Descent<T> {
             sized(&mut self.moved, m, m);
             self.moved.fill(T::of(0.0));
         }
-        for j in 0..m {
-            let factor = T::of(1.0 + 0.5 * rate * self.now.diagonal(j));
-            let pairs = self.moved.col_as_slice_mut(j)[j..].iter_mut().zip(&column(l, j)[j..]);
+        self.image.resize(m, 0.0);
+        (0..m).for_each(|j| self.image[j] = 1.0 + 0.5 * rate * self.now.diagonal(j));
+        by_columns(self.moved.as_mut(), &mut self.image, &|j, own, factor| {
+            let (factor, pairs) = (T::of(*factor), own[j..].iter_mut().zip(&column(l, j)[j..]));
             pairs.for_each(|(t, v)| *t = factor * *v);
-        }
+        });
         let (target, e) = ((self.moved.as_mut(), LOWER), (self.now.residual.as_ref(), LOWER));
         shared(target, Accum::Add, (l, LOWER), e, T::of(-rate), par_for(m));
     }

@@ -13,7 +13,9 @@
 use super::descent::Descent;
 use super::schedule::SolverOptions;
 use crate::error::Result;
-use crate::linalg::{Accum, Mat, MatRef, Precision, Real, column, dot, gemm, par_for, sized, sum};
+use crate::linalg::{
+    Accum, Mat, MatRef, Precision, Real, by_columns, column, dot, gemm, par_for, sized, sum,
+};
 use serde::{Deserialize, Serialize};
 
 /// Why steps ended.
@@ -144,10 +146,9 @@ impl Inversion {
 /// A matrix in another precision.
 fn convert<S: Real, T: Real>(source: MatRef<S>, target: &mut Mat<T>) {
     sized(target, source.nrows(), source.ncols());
-    for j in 0..source.ncols() {
-        let pairs = target.col_as_slice_mut(j).iter_mut().zip(column(source, j));
-        pairs.for_each(|(t, v)| *t = T::of((*v).into()));
-    }
+    by_columns(target.as_mut(), &mut vec![(); source.ncols()], &|j, own, ()| {
+        own.iter_mut().zip(column(source, j)).for_each(|(t, v)| *t = T::of((*v).into()));
+    });
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use crate::engine::CholeskyBasis;
 use crate::error::Result;
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure,
-    add_row_dots, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for, sized,
-    structured,
+    add_row_dots, by_columns, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for,
+    sized, structured,
 };
 
 const LOWER: Structure = Structure::TriangularLower;
@@ -52,6 +52,8 @@ pub struct LSpace {
     /// Whether E is not 0.
     pub(super) relaxed: bool,
     pub(super) preconditioner: Preconditioner,
+    /// Of L's steps and of K̄uu.
+    products: Precision,
     /// K̃ = Kuu + Λ.
     pub(super) tilde: Mat<f64>,
     pub(super) lambda: Vec<f64>,
@@ -98,6 +100,7 @@ impl Default for LSpace {
             inversion: Inversion::default(),
             relaxed: false,
             preconditioner: Preconditioner::Inverse,
+            products: Precision::Double,
             tilde: none(),
             lambda: Vec::new(),
             w: none(),
@@ -175,6 +178,7 @@ impl LSpace {
         self.lambda.clear();
         self.lambda.extend_from_slice(lambda);
         self.preconditioner = preconditioner;
+        self.products = Precision::Double;
     }
 
     /// L-SVGP at K̃ and m̃ (M×P).
@@ -254,6 +258,7 @@ impl LSpace {
         if smallest < 20.0 * SINGLE_ROUNDING * infinity_norm(self.tilde.as_ref()) {
             options.products = Precision::Double;
         }
+        self.products = options.products;
         let solved = self.inversion.solve(self.tilde.as_ref(), own, &options, enough)?;
         self.scale_root();
         self.finish(m);
@@ -280,11 +285,14 @@ impl LSpace {
         let Root::Product(l) = &self.root else { return };
         let m = l.nrows();
         sized(&mut self.scaled, m, m);
-        for j in 0..m {
-            let target = self.scaled.col_as_slice_mut(j);
-            let source = column(l.as_ref(), j).iter().zip(&self.lambda);
-            target.iter_mut().zip(source).for_each(|(t, (v, lambda))| *t = lambda.sqrt() * v);
-        }
+        // until row sums take its place
+        self.crossed.clear();
+        self.crossed.extend(self.lambda.iter().map(|v| v.sqrt()));
+        let roots = &self.crossed;
+        by_columns(self.scaled.as_mut(), &mut vec![(); m], &|j, own, ()| {
+            let source = column(l.as_ref(), j).iter().zip(roots);
+            own.iter_mut().zip(source).for_each(|(t, (v, root))| *t = root * v);
+        });
         if self.probes.ncols() == 0 {
             sized(&mut self.scaled_e, m, m);
             structured(
@@ -392,8 +400,8 @@ impl LSpace {
         // Ē
         sized(&mut self.core, m, m);
         let sketched = self.relaxed && self.probes.ncols() > 0;
-        for j in 0..m {
-            let target = &mut self.core.col_as_slice_mut(j)[j..];
+        by_columns(self.core.as_mut(), &mut vec![(); m], &|j, own, ()| {
+            let target = &mut own[j..];
             target.copy_from_slice(&column(gram, j)[j..]);
             if !sketched {
                 target[0] += half;
@@ -402,7 +410,7 @@ impl LSpace {
                     target.iter_mut().zip(e).for_each(|(t, e)| *t += 2.0 * half * e);
                 }
             }
-        }
+        });
         let mean = self.mean.transpose();
         gram_lower(self.core.as_mut(), Accum::Add, mean, mean, 0.5 * kappa, par);
         if self.preconditioner == Preconditioner::Inverse {
@@ -421,7 +429,7 @@ impl LSpace {
             gram_lower(self.core.as_mut(), Accum::Add, r, xi, weight, par);
         }
         mirror_lower(self.core.as_mut());
-        self.root.sandwich(&self.core, &mut self.work, out.kuu);
+        self.root.sandwich(&self.core, self.products, &mut self.work, out.kuu);
         if let Some(root) = out.root {
             self.pull_root(kappa, phi_alpha, gram, root);
         }

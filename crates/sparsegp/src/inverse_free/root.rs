@@ -2,8 +2,8 @@
 
 use crate::engine::{Basis, CholeskyBasis};
 use crate::linalg::{
-    Accum, Mat, MatMut, MatRef, Structure, mirror_lower, multiply_lower, par_for, sandwich_inverse,
-    sized, solve_lower, solve_lower_transpose, structured,
+    Accum, Mat, MatMut, MatRef, Precision, Structure, mirror_lower, multiply_lower, par_for,
+    sandwich_inverse, sized, solve_lower, solve_lower_transpose, structured, structured_in,
 };
 
 /// A root L of T, LLᵀ = T.
@@ -73,8 +73,15 @@ impl Root {
         }
     }
 
-    /// LALᵀ for a symmetric A, both triangles, into `out`; `work` is of the same size.
-    pub(super) fn sandwich(&self, a: &Mat<f64>, work: &mut Mat<f64>, out: &mut Mat<f64>) {
+    /// LALᵀ for a symmetric A, both triangles, into `out`; `work` is of the same size. Products are of the
+    /// precision given.
+    pub(super) fn sandwich(
+        &self,
+        a: &Mat<f64>,
+        products: Precision,
+        work: &mut Mat<f64>,
+        out: &mut Mat<f64>,
+    ) {
         let m = a.nrows();
         sized(out, m, m);
         match self {
@@ -89,9 +96,11 @@ impl Root {
                 let par = par_for(m);
                 let l = l.as_ref();
                 let half = (work.as_mut(), WHOLE);
-                structured(half, Accum::Replace, (l, LOWER), (a.as_ref(), WHOLE), 1.0, par);
+                let a = (a.as_ref(), WHOLE);
+                structured_in(products, half, Accum::Replace, (l, LOWER), a, 1.0, par);
                 let (half, lt) = ((work.as_ref(), WHOLE), (l.transpose(), UPPER));
-                structured((out.as_mut(), LOWER), Accum::Replace, half, lt, 1.0, par);
+                let out = (out.as_mut(), LOWER);
+                structured_in(products, out, Accum::Replace, half, lt, 1.0, par);
             }
         }
         mirror_lower(out.as_mut());
@@ -129,7 +138,7 @@ impl Basis for Root {
             }
             Self::Product(_) => {
                 let (mut work, mut out) = (Mat::new(), Mat::new());
-                self.sandwich(&a, &mut work, &mut out);
+                self.sandwich(&a, Precision::Double, &mut work, &mut out);
                 out
             }
         }

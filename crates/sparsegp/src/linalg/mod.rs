@@ -159,39 +159,113 @@ pub fn clear_upper(mut a: MatMut<'_, f64>) {
 
 /// Side of the tiles in which a matrix meets its own transpose.
 const TILE: usize = 32;
+/// Matrices with more entries than this are halved for the threads of the current pool.
+const SHARED: usize = 256 * 256;
 
-/// Replaces every aᵢⱼ and aⱼᵢ (i > j) by `f` of both, which is symmetric from then on. Entries of a row are a
-/// column apart, where the caches of large powers of two hold a few alone: what lies across is gathered in a
-/// tile first, and written by columns.
-fn with_transpose<T: Real>(mut a: MatMut<'_, T>, f: impl Fn(T, T) -> T) {
-    let n = a.ncols();
-    let mut tile = [[T::of(0.0); TILE]; TILE];
-    for j0 in (0..n).step_by(TILE) {
-        for i0 in (j0..n).step_by(TILE) {
-            let (across, down) = (TILE.min(n - j0), TILE.min(n - i0));
-            for (i, own) in tile.iter_mut().enumerate().take(down) {
-                own[..across].copy_from_slice(&column(a.rb(), i0 + i)[j0..j0 + across]);
-            }
-            for j in 0..across {
-                // on the diagonal the tile is its own transpose's place
-                let from = if i0 == j0 { j + 1 } else { 0 };
-                let below = &mut column_mut(a.rb_mut(), j0 + j)[i0..i0 + down];
-                for (own, row) in below.iter_mut().zip(tile.iter_mut()).skip(from) {
-                    *own = f(*own, row[j]);
-                    row[j] = *own;
-                }
-            }
-            for (i, own) in tile.iter().enumerate().take(down) {
-                let above = if i0 == j0 { i } else { across };
-                column_mut(a.rb_mut(), i0 + i)[j0..j0 + above].copy_from_slice(&own[..above]);
-            }
+/// Replaces every aᵢⱼ and aⱼᵢ (i > j) by `f` of both, which is symmetric from then on.
+fn with_transpose<T: Real>(a: MatMut<'_, T>, f: &(impl Fn(T, T) -> T + Sync)) {
+    let n = a.nrows();
+    if n <= TILE {
+        return tile_with_itself(a, f);
+    }
+    let half = (n / 2).next_multiple_of(TILE);
+    let (first, above, below, second) = a.split_at_mut(half, half);
+    let own = || {
+        with_transpose(first, f);
+        with_transpose(second, f);
+    };
+    if n * n > SHARED {
+        rayon::join(own, || with_other(below, above, f));
+    } else {
+        own();
+        with_other(below, above, f);
+    }
+}
+
+fn tile_with_itself<T: Real>(mut a: MatMut<'_, T>, f: &impl Fn(T, T) -> T) {
+    for j in 0..a.ncols() {
+        for i in j + 1..a.nrows() {
+            let value = f(a[(i, j)], a[(j, i)]);
+            a[(i, j)] = value;
+            a[(j, i)] = value;
         }
     }
 }
 
+/// The same for a block and the one across the diagonal. Entries of a row are a column apart, where the caches
+/// of large powers of two hold a few alone: what lies across is gathered in a tile, and written by columns.
+fn with_other<T: Real>(
+    mut below: MatMut<'_, T>,
+    mut above: MatMut<'_, T>,
+    f: &(impl Fn(T, T) -> T + Sync),
+) {
+    let (rows, columns) = (below.nrows(), below.ncols());
+    if rows.max(columns) > TILE {
+        let (pair, other) = if rows >= columns {
+            let half = (rows / 2).next_multiple_of(TILE);
+            let (b, a) = (below.split_at_row_mut(half), above.split_at_col_mut(half));
+            ((b.0, a.0), (b.1, a.1))
+        } else {
+            let half = (columns / 2).next_multiple_of(TILE);
+            let (b, a) = (below.split_at_col_mut(half), above.split_at_row_mut(half));
+            ((b.0, a.0), (b.1, a.1))
+        };
+        let (first, second) =
+            (|| with_other(pair.0, pair.1, f), || with_other(other.0, other.1, f));
+        if rows * columns > SHARED {
+            rayon::join(first, second);
+        } else {
+            first();
+            second();
+        }
+        return;
+    }
+    let mut tile = [[T::of(0.0); TILE]; TILE];
+    for (i, own) in tile.iter_mut().enumerate().take(rows) {
+        own[..columns].copy_from_slice(column(above.rb(), i));
+    }
+    for j in 0..columns {
+        for (value, row) in column_mut(below.rb_mut(), j).iter_mut().zip(tile.iter_mut()) {
+            *value = f(*value, row[j]);
+            row[j] = *value;
+        }
+    }
+    for (i, own) in tile.iter().enumerate().take(rows) {
+        column_mut(above.rb_mut(), i).copy_from_slice(&own[..columns]);
+    }
+}
+
+/// Calls `f` with every column of a matrix, its index and its part of `out`, on the threads of the current pool
+/// if the matrix is large.
+pub(crate) fn by_columns<T: Real, S: Send>(
+    a: MatMut<'_, T>,
+    out: &mut [S],
+    f: &(impl Fn(usize, &mut [T], &mut S) + Sync),
+) {
+    fn part<T: Real, S: Send>(
+        mut a: MatMut<'_, T>,
+        out: &mut [S],
+        first: usize,
+        f: &(impl Fn(usize, &mut [T], &mut S) + Sync),
+    ) {
+        if a.nrows() * a.ncols() > SHARED {
+            let half = a.ncols() / 2;
+            let (left, right) = a.split_at_col_mut(half);
+            let (before, after) = out.split_at_mut(half);
+            rayon::join(|| part(left, before, first, f), || part(right, after, first + half, f));
+            return;
+        }
+        for (j, own) in out.iter_mut().enumerate() {
+            f(first + j, column_mut(a.rb_mut(), j), own);
+        }
+    }
+    assert_eq!(a.ncols(), out.len());
+    part(a, out, 0, f);
+}
+
 /// Copies the lower triangle over the upper one.
 pub fn mirror_lower<T: Real>(a: MatMut<'_, T>) {
-    with_transpose(a, |lower, _| lower);
+    with_transpose(a, &|lower, _| lower);
 }
 
 /// `L⁻ᵀ S L⁻¹` for a symmetric S, symmetric again to the last bit.
@@ -205,7 +279,7 @@ pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f6
 
 /// `a = ½(a + aᵀ)`.
 pub fn symmetrise(a: MatMut<'_, f64>) {
-    with_transpose(a, |lower: f64, upper| 0.5 * (lower + upper));
+    with_transpose(a, &|lower: f64, upper| 0.5 * (lower + upper));
 }
 
 /// Σᵢⱼ aᵢⱼ bᵢⱼ.
