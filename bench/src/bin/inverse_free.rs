@@ -3,14 +3,15 @@
 //! ```text
 //! cargo run --release -p sparsegp-bench --bin inverse_free -- cost [--threads 1,2] [--points 256,1024] [--batch 100,1024]
 //! cargo run --release -p sparsegp-bench --bin inverse_free -- figure1 [--iterations 10000] [--out DIR]
-//! cargo run --release -p sparsegp-bench --bin inverse_free -- figure2 [elevators kin40k] [--points 500,1000]
-//!                                                             [--iterations 20000] [--seed 0] [--out DIR]
+//! cargo run --release -p sparsegp-bench --bin inverse_free -- figure2 [elevators kin40k] [--seed 0] [--out DIR]
+//!     [--points 256,512,1024,2048] [--seconds 40,60,120,240] [--batch 1024] [--rate 0.02]
 //! ```
 //!
 //! `cost` times a step, value and all gradients, against a plain product of matrices in the same run.
 //! `figure1` and `figure2` repeat figures 1 and 2 of Cortinovis et al., "Inverse-free sparse variational
-//! Gaussian processes", with the sizes of their appendix S5 (figure 2 with fewer inducing points unless told
-//! otherwise), and write tables (CSV) and pictures (SVG).
+//! Gaussian processes", and write tables (CSV) and pictures (SVG): figure 1 with the sizes of their appendix S5;
+//! figure 2 on one thread, with larger minibatches and steps than theirs, for so many seconds of the processor
+//! for each method and number of inducing points.
 
 use plotters::prelude::*;
 use sparsegp::data::{Batches, InMemory, Minibatch, ShuffledInMemory};
@@ -26,10 +27,11 @@ use sparsegp::methods::{Following, Step, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::rng;
-use sparsegp::train::{StochasticOptions, Surroundings, train_batches};
+use sparsegp::train::{Event, Observer, StochasticOptions, Surroundings, train_batches};
 use sparsegp::variational::Variational;
-use sparsegp_bench::{load, median, noise, panels};
+use sparsegp_bench::{load, median, noise, panels, processor_seconds};
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -363,55 +365,101 @@ fn train_toy(
 
 // ----------------------------------------------------------------------------------------- figure 2
 
+/// What every run of figure 2 has.
+struct Runs {
+    batch: usize,
+    rate: f64,
+    seed: u64,
+    out: PathBuf,
+}
+
 fn figure2(arguments: &[String]) -> Drawn {
-    let iterations = number(arguments, "--iterations", "20000");
-    let seed = number(arguments, "--seed", "0") as u64;
-    let out = PathBuf::from(option(arguments, "--out", "."));
-    let points: Vec<usize> = option(arguments, "--points", "500,1000")
-        .split(',')
-        .map(|m| m.parse().expect("a number of inducing points"))
-        .collect();
+    let runs = Runs {
+        batch: number(arguments, "--batch", "1024"),
+        rate: option(arguments, "--rate", "0.02").parse()?,
+        seed: number(arguments, "--seed", "0") as u64,
+        out: PathBuf::from(option(arguments, "--out", ".")),
+    };
+    let numbers = |name: &str, default: &str| -> Vec<usize> {
+        let listed = option(arguments, name, default);
+        listed.split(',').map(|m| m.parse().expect("a number")).collect()
+    };
+    let points = numbers("--points", "256,512,1024,2048");
+    let seconds = numbers("--seconds", "40,60,120,240");
     let known = ["elevators", "kin40k"];
     let asked: Vec<&str> =
         known.iter().copied().filter(|n| arguments.iter().any(|a| a == n)).collect();
     let names = if asked.is_empty() { known.to_vec() } else { asked };
-    let mut table = std::fs::File::create(out.join("inverse_free_2.csv"))?;
+    let mut table = std::fs::File::create(runs.out.join("inverse_free_2.csv"))?;
     writeln!(table, "data,method,points,seconds,nlpd")?;
-    let (mut panels, mut labels) = (Vec::new(), Vec::new());
+    println!(
+        "| data | M | method | steps | ms per step | seconds | NLPD |\n|---|--:|---|--:|--:|--:|--:|"
+    );
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let (mut panels, methods) = (Vec::new(), ["svgp", "lsvgp", "rsvgp"]);
     for name in names {
-        let mut curves = Vec::new();
-        for &m in &points {
-            for method in ["svgp", "lsvgp", "rsvgp"] {
-                let curve = train_table(name, method, m, iterations, seed)?;
+        for (&m, &seconds) in points.iter().zip(seconds.iter().cycle()) {
+            let mut curves = Vec::new();
+            for method in methods {
+                let (curve, steps) =
+                    pool.install(|| train_table(name, method, m, seconds as f64, &runs))?;
                 let end = curve.last().copied().unwrap_or((f64::NAN, f64::NAN));
-                println!("{name:9} M = {m:4} {method:6} NLPD {:.4} after {:.0} s", end.1, end.0);
+                println!(
+                    "| {name} | {m} | {method} | {steps} | {:.1} | {:.0} | {:.4} |",
+                    1e3 * end.0 / steps as f64,
+                    end.0,
+                    end.1
+                );
                 for (seconds, nlpd) in &curve {
                     writeln!(table, "{name},{method},{m},{seconds},{nlpd}")?;
                 }
                 curves.push(curve);
-                labels.push(format!("{method} M = {m}"));
             }
+            panels.push((format!("{name}, M = {m}"), curves));
         }
-        panels.push((name.to_owned(), curves));
     }
-    labels.truncate(points.len() * 3);
-    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-    draw(&out.join("inverse_free_2.svg"), &panels, &labels, "seconds", "test NLPD")
+    draw(&runs.out.join("inverse_free_2.svg"), &panels, &methods, "processor seconds", "test NLPD")
 }
 
-/// NLPD of a tenth of the rows against seconds, once per epoch. All methods: minibatches of 100, Adam at
-/// 5·10⁻³, k-means; `rsvgp` by its recipe.
+/// Ends a training after so many seconds of the processor, and keeps when its epochs ended.
+struct Budget {
+    start: f64,
+    seconds: f64,
+    epochs: Vec<f64>,
+    steps: usize,
+}
+
+impl Observer for Budget {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        match event {
+            Event::Batch { .. } => self.steps += 1,
+            Event::Iteration(_) => {
+                let spent = processor_seconds() - self.start;
+                self.epochs.push(spent);
+                if spent > self.seconds {
+                    return ControlFlow::Break(());
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// NLPD of a tenth of the rows against seconds of the processor, once per epoch (the time it takes to look at
+/// those rows included), and the number of steps. All methods: Adam at the same rate, k-means; `rsvgp` follows
+/// its recipe otherwise.
 fn train_table(
     name: &str,
     method: &str,
     m: usize,
-    iterations: usize,
-    seed: u64,
-) -> Result<Vec<(f64, f64)>, sparsegp::Error> {
+    seconds: f64,
+    runs: &Runs,
+) -> Result<(Vec<(f64, f64)>, usize), sparsegp::Error> {
     let loaded = load(name, false);
     let (x, y) = (loaded.x, loaded.y);
     let n = x.nrows();
-    let order = rng::permutation(&mut rng::stream(seed, "split"), n, n);
+    let order = rng::permutation(&mut rng::stream(runs.seed, "split"), n, n);
     let (test, train) = order.split_at(n / 10);
     let pick =
         |a: &Mat<f64>, rows: &[usize]| Mat::from_fn(rows.len(), a.ncols(), |i, j| a[(rows[i], j)]);
@@ -425,7 +473,7 @@ fn train_table(
         inducing: Some(m),
         selection: Selection::KMeans,
         pilot: 0,
-        seed,
+        seed: runs.seed,
         set: vec![
             ("kernel.variance".into(), vec![1.0]),
             ("kernel.lengthscales".into(), vec![1.0]),
@@ -436,23 +484,31 @@ fn train_table(
     let engine = Cpu::default();
     let mut model = prepare(&dataset, &options, &engine, &mut ())?.model;
     let recipe = StochasticOptions::inverse_free();
+    let adam = AdamOptions { learning_rate: runs.rate, ..recipe.adam.clone() };
     let mut training = match method {
-        "rsvgp" => recipe,
+        "rsvgp" => {
+            // inducing points at the same rate as in the recipe, whatever that of all else
+            let inducing_rate = recipe.inducing_rate * recipe.adam.learning_rate / runs.rate;
+            StochasticOptions { adam, inducing_rate, ..recipe }
+        }
         _ => StochasticOptions {
-            adam: recipe.adam.clone(),
+            adam,
             last_rate: 1.0,
             natural: None,
             ..StochasticOptions::default()
         },
     };
-    let mut batches = dataset.source.batches(100, seed)?;
-    training.epochs = Some(iterations.div_ceil(batches.per_epoch()));
+    let mut batches = dataset.source.batches(runs.batch, runs.seed)?;
+    training.epochs = Some(1_000_000);
     training.patience = usize::MAX / 2;
-    training.following.seed = seed;
+    training.following.seed = runs.seed;
     let around = Surroundings { held_out: Some(&held_out), ..Surroundings::default() };
-    let report = train_batches(&mut model, &engine, &mut *batches, &training, around, &mut ())?;
-    let points = report.trace.iter().filter_map(|p| p.held_out.map(|d| (p.seconds, -d)));
-    Ok(points.collect())
+    let mut budget = Budget { start: processor_seconds(), seconds, epochs: Vec::new(), steps: 0 };
+    let watched = &mut budget;
+    let report = train_batches(&mut model, &engine, &mut *batches, &training, around, watched)?;
+    let curve = budget.epochs.iter().zip(&report.trace);
+    let curve = curve.filter_map(|(seconds, point)| point.held_out.map(|d| (*seconds, -d)));
+    Ok((curve.collect(), budget.steps))
 }
 
 // ----------------------------------------------------------------------------------------- pictures
@@ -462,9 +518,14 @@ type Panel = (String, Vec<Vec<(f64, f64)>>);
 
 /// One panel for each data set, one line for each label.
 fn draw(out: &Path, panels: &[Panel], labels: &[&str], across: &str, up: &str) -> Drawn {
-    let root = SVGBackend::new(out, (520 * panels.len().max(1) as u32, 420)).into_drawing_area();
+    // no more than four beside each other
+    let across_page = panels.len().clamp(1, 4);
+    let down_page = panels.len().div_ceil(across_page).max(1);
+    let width = if panels.len() > 2 { 360 } else { 520 };
+    let size = (width * across_page as u32, (width * 4 / 5) * down_page as u32);
+    let root = SVGBackend::new(out, size).into_drawing_area();
     root.fill(&WHITE)?;
-    let areas = root.split_evenly((1, panels.len().max(1)));
+    let areas = root.split_evenly((down_page, across_page));
     for (area, (name, curves)) in areas.iter().zip(panels) {
         let finite = |v: &&(f64, f64)| v.0.is_finite() && v.1.is_finite();
         let all: Vec<(f64, f64)> = curves.iter().flatten().filter(finite).copied().collect();
