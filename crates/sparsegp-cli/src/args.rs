@@ -1,5 +1,6 @@
 //! The command line: what can be asked for.
 
+use crate::compare::CompareArgs;
 use crate::fit_args::FitArgs;
 use crate::inspect::InspectArgs;
 use crate::plot::command::PlotArgs;
@@ -14,6 +15,7 @@ First steps:
   sparsegp fit data.csv --target species --split 0.1     (text: classes)
   sparsegp fit data.csv --target n --likelihood poisson  (counts; see `sparsegp likelihoods`)
   sparsegp predict model.safetensors new.csv -o predictions.csv
+  sparsegp compare data.csv --target y --kernel rbf --kernel matern52
 
 Tables are CSV (plain or .gz, comma, tab or semicolon) or Parquet, with a header; the content decides,
 not the name. Columns are found by name: their order does not matter, and there may be others.
@@ -60,6 +62,8 @@ pub enum Command {
     Demo,
     /// Learn a model from a table
     Fit(Box<FitArgs>),
+    /// Compare methods, kernels or likelihoods on the same divisions of a table
+    Compare(CompareArgs),
     /// Predict numbers with their uncertainty, or classes with their probabilities, for the rows of a
     /// table
     Predict(PredictArgs),

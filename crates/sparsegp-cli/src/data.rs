@@ -62,6 +62,8 @@ pub enum Split<'a> {
     Random(f64, u64),
     /// `FILE:COLUMN`.
     Mask(&'a str),
+    /// These rows to learn from, and those to test on; there may be others.
+    Given(Arc<Mask>, Arc<Mask>),
 }
 
 /// The columns and rows of a file to learn from.
@@ -110,6 +112,11 @@ pub fn open(
             Mask::random(rows, *fraction, *seed).map_err(|e| in_file(table.path(), e))?
         }
         Split::Mask(spec) => Mask::open(spec)?,
+        Split::Given(learnt, tested) => {
+            let test = all.clone().rows_where(tested.clone(), true);
+            let train = all.rows_where(learnt.clone(), true);
+            return Ok(Opened { table, train, aside: None, test: Some(test) });
+        }
     };
     let mask = Arc::new(mask);
     let test = all.clone().rows_where(mask.clone(), true);
@@ -121,18 +128,18 @@ impl Opened {
     pub fn put_aside(&mut self, fraction: f64, split: &Split, seed: u64) -> Result<()> {
         let path = self.table.path();
         let rows = self.train.count_rows()?;
-        let test = match split {
-            Split::None => Mask::new("no test rows", vec![false; rows]),
+        let own = match split {
+            Split::None => (0..rows).collect(),
             Split::Random(fraction, seed) => {
-                Mask::random(rows, *fraction, *seed).map_err(|e| in_file(path, e))?
+                Mask::random(rows, *fraction, *seed).map_err(|e| in_file(path, e))?.indices(false)
             }
-            Split::Mask(spec) => Mask::open(spec)?,
+            Split::Mask(spec) => Mask::open(spec)?.indices(false),
+            Split::Given(learnt, _) => learnt.indices(true),
         };
-        let own = test.indices(false);
         // another stream than that of the test rows
         let drawn = Mask::random(own.len(), fraction, seed ^ 0x5eed_0a51_de00)
             .map_err(|e| in_file(path, e))?;
-        let (mut aside, mut learnt) = (vec![false; test.rows()], vec![false; test.rows()]);
+        let (mut aside, mut learnt) = (vec![false; rows], vec![false; rows]);
         for (i, row) in own.into_iter().enumerate() {
             let flags = if drawn.get(i) == Some(true) { &mut aside } else { &mut learnt };
             flags[row] = true;

@@ -23,8 +23,53 @@ use std::path::PathBuf;
 /// Runs the command.
 pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     check_outputs(args)?;
+    let split = match (args.split, &args.test_mask) {
+        (Some(fraction), _) => Split::Random(fraction, args.seed),
+        (None, Some(spec)) => Split::Mask(spec),
+        (None, None) => Split::None,
+    };
+    let Learnt { mut fitted, opened, notes, dropped } = learn_from(args, &split, context)?;
+    context.warn(&fitted.warnings);
+    fitted.warnings.splice(0..0, notes);
+    if let Some(path) = &args.output {
+        io::save(&fitted, path)?;
+    }
+    if let Some(path) = &args.trace {
+        trace::write(path, &fitted)?;
+    }
+    if context.interrupted() {
+        return Ok(reply(args, &fitted, dropped, None));
+    }
+    let scores = Judged {
+        train: score::score(&fitted, &opened.train, context)?,
+        test: match &opened.test {
+            Some(test) => Some(score::score(&fitted, test, context)?),
+            None => None,
+        },
+    };
+    if let Some(path) = &args.plot {
+        let judged = scores.test.as_ref().unwrap_or(&scores.train);
+        plot::draw(path, &fitted, &opened, judged)?;
+    }
+    Ok(reply(args, &fitted, dropped, Some(&scores)))
+}
+
+/// A model, with the rows it was learnt from and those held out.
+pub struct Learnt {
+    /// The model.
+    pub fitted: Fitted,
+    /// The rows.
+    pub opened: Opened,
+    /// What was worth a warning before the training.
+    pub notes: Vec<String>,
+    /// Rows that were left out.
+    pub dropped: usize,
+}
+
+/// Learns a model from the rows that are not held out.
+pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Learnt> {
     let from = args.from.as_deref().map(io::load).transpose()?;
-    let (mut opened, early) = open(args, from.as_ref())?;
+    let (mut opened, early) = open(args, from.as_ref(), split)?;
     let stream = args.stream || opened.is_large()?;
     let scaling = match &from {
         Some(fitted) => Scaling::Given(fitted.scaler.clone()),
@@ -59,30 +104,7 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     if let Some(reason) = reason {
         fitted.reason = reason;
     }
-    context.warn(&fitted.warnings);
-    fitted.warnings.splice(0..0, notes);
-    drop(dataset);
-    if let Some(path) = &args.output {
-        io::save(&fitted, path)?;
-    }
-    if let Some(path) = &args.trace {
-        trace::write(path, &fitted)?;
-    }
-    if context.interrupted() {
-        return Ok(reply(args, &fitted, dropped, None));
-    }
-    let scores = Judged {
-        train: score::score(&fitted, &opened.train, context)?,
-        test: match &opened.test {
-            Some(test) => Some(score::score(&fitted, test, context)?),
-            None => None,
-        },
-    };
-    if let Some(path) = &args.plot {
-        let judged = scores.test.as_ref().unwrap_or(&scores.train);
-        plot::draw(path, &fitted, &opened, judged)?;
-    }
-    Ok(reply(args, &fitted, dropped, Some(&scores)))
+    Ok(Learnt { fitted, opened, notes, dropped })
 }
 
 /// Scores on the training rows and, where some were held out, on those.
@@ -110,7 +132,11 @@ fn check_outputs(args: &FitArgs) -> Result<()> {
 
 /// Opens the table, and says under which likelihood its columns are read (of how many classes is not
 /// known yet).
-fn open(args: &FitArgs, from: Option<&Fitted>) -> Result<(Opened, Box<dyn Likelihood>)> {
+fn open(
+    args: &FitArgs,
+    from: Option<&Fitted>,
+    split: &Split,
+) -> Result<(Opened, Box<dyn Likelihood>)> {
     let table = Table::open(&args.data)?;
     let spec = args.likelihood.as_deref();
     let early = match (from, spec) {
@@ -153,14 +179,9 @@ fn open(args: &FitArgs, from: Option<&Fitted>) -> Result<(Opened, Box<dyn Likeli
     if labels {
         selection = selection.categorical();
     }
-    let split = match (args.split, &args.test_mask) {
-        (Some(fraction), _) => Split::Random(fraction, args.seed),
-        (None, Some(spec)) => Split::Mask(spec),
-        (None, None) => Split::None,
-    };
-    let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
+    let mut opened = data::open(table, &selection, args.missing.into(), split)?;
     if let Some(fraction) = args.early_stopping {
-        opened.put_aside(fraction, &split, args.seed)?;
+        opened.put_aside(fraction, split, args.seed)?;
     }
     opened.know(from.and_then(|fitted| fitted.classes.as_ref()));
     if from.is_none() {

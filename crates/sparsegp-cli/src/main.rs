@@ -1,6 +1,7 @@
 //! `sparsegp`, the command line: fit, judge, save and use Gaussian processes on CSV and Parquet files.
 
 mod args;
+mod compare;
 mod context;
 mod data;
 mod demo;
@@ -8,6 +9,7 @@ mod fail;
 mod fit;
 mod fit_args;
 mod fit_options;
+mod folds;
 mod format;
 mod inspect;
 mod kernels;
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         let reply = match &cli.command {
             Command::Demo => demo::run(&context),
             Command::Fit(args) => fit::run(args, &context),
+            Command::Compare(args) => compare::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),

@@ -11,6 +11,8 @@ mod batches;
 mod classes;
 #[path = "cli/commands.rs"]
 mod commands;
+#[path = "cli/compare.rs"]
+mod compare;
 #[path = "cli/formats.rs"]
 mod formats;
 #[path = "cli/handled.rs"]

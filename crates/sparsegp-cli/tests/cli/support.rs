@@ -79,7 +79,7 @@ impl Folder {
 
     /// Runs with --json and expects success and one document.
     pub fn json(&self, arguments: &str) -> Value {
-        let run = self.ok(&format!("{arguments} --json"));
+        let run = self.ok(&format!("--json {arguments}"));
         serde_json::from_str(&run.out).unwrap_or_else(|e| panic!("{arguments}: {e}\n{}", run.out))
     }
 

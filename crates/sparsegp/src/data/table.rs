@@ -82,6 +82,32 @@ impl Table {
         self.rows
     }
 
+    /// The cells of a column as they stand, one for each row of the file.
+    ///
+    /// # Errors
+    /// [`Error::Column`] for a column that is absent, with the nearest names; [`Error::File`] if the file
+    /// cannot be read.
+    pub fn texts(&self, name: &str) -> Result<Vec<String>> {
+        let index = position(&self.path, &self.columns, name)?;
+        let plan = Plan {
+            path: self.path.clone(),
+            format: self.format.clone(),
+            width: self.columns.len(),
+            numbers: Vec::new(),
+            inputs: 0,
+            outputs: 0,
+            labels: false,
+            classes: None,
+            weight: false,
+            extra: false,
+            texts: vec![Field { index, name: name.into() }],
+            missing: Missing::Drop,
+            keep: None,
+        };
+        let raw = Cursor::open(Arc::new(plan.clone()))?.read(usize::MAX)?;
+        Ok(raw.into_parts(&plan).texts.into_iter().next().unwrap_or_default())
+    }
+
     /// Whether a column holds labels rather than numbers, as its first value that is not missing tells:
     /// text or a truth value. What else may be wrong with the column, reading it will tell.
     ///
