@@ -3,6 +3,8 @@
 use crate::compare::CompareArgs;
 use crate::fit_args::FitArgs;
 use crate::inspect::InspectArgs;
+use crate::page::ReportArgs;
+use crate::pages::{CompletionsArgs, ManArgs};
 use crate::plot::command::PlotArgs;
 use crate::predict::PredictArgs;
 use crate::score::ScoreArgs;
@@ -71,6 +73,8 @@ pub enum Command {
     Score(ScoreArgs),
     /// Draw a saved model with the rows of a table
     Plot(PlotArgs),
+    /// Put a model on one page of HTML, with scores and pictures
+    Report(ReportArgs),
     /// Show what is in a model file
     Inspect(InspectArgs),
     /// List the inference methods
@@ -79,4 +83,8 @@ pub enum Command {
     Kernels,
     /// List the likelihoods: numbers, classes, counts, shares, …
     Likelihoods,
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write those of all commands
+    Man(ManArgs),
 }

@@ -16,6 +16,8 @@ mod kernels;
 mod kind;
 mod likelihoods;
 mod methods;
+mod page;
+mod pages;
 mod plot;
 mod predict;
 mod progress;
@@ -41,10 +43,13 @@ fn main() -> ExitCode {
             Command::Predict(args) => predict::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),
+            Command::Report(args) => page::run(args, &context),
             Command::Inspect(args) => inspect::run(args),
             Command::Methods => Ok(methods::run()),
             Command::Kernels => Ok(kernels::run()),
             Command::Likelihoods => Ok(likelihoods::run()),
+            Command::Completions(args) => Ok(pages::completions(args)),
+            Command::Man(args) => pages::man(args),
         }?;
         context.print(&reply)
     });

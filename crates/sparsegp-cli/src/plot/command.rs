@@ -4,6 +4,8 @@ use crate::context::{Context, Reply};
 use crate::data::{self, MissingChoice, Split};
 use crate::fail::{Fail, Result};
 use crate::format::count;
+use crate::plot::What;
+use crate::score::AllScores;
 use crate::{kind, plot, score};
 use clap::Args;
 use sparsegp::atomic;
@@ -15,6 +17,8 @@ const AFTER: &str = "\
 Examples:
   sparsegp plot model.safetensors data.csv --output fit.svg
   sparsegp plot model.safetensors data.csv --test-mask masks.csv:split0 --output fit.svg
+  sparsegp plot model.safetensors data.csv --what calibration --output calibration.svg
+  sparsegp plot model.safetensors --what relevance --output inputs.svg
 
 One input: the curve with its 95 % band (counts: quantiles), the rows as points. Two inputs: the surface
 of the mean and of its uncertainty, or the decision surface of classes. More inputs: targets against
@@ -26,8 +30,11 @@ predictions, or how reliable the probabilities of classes are.";
 pub struct PlotArgs {
     /// Model file
     pub model: PathBuf,
-    /// Table with the model's input and target columns
-    pub data: PathBuf,
+    /// Table with the model's input and target columns; not needed for what is of the model alone
+    pub data: Option<PathBuf>,
+    /// What to draw
+    #[arg(long, value_enum, default_value_t)]
+    pub what: What,
     /// Where the picture goes
     #[arg(long, short, value_name = "FILE.svg")]
     pub output: PathBuf,
@@ -42,14 +49,39 @@ pub struct PlotArgs {
 /// Runs the command.
 pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     let path = &args.output;
-    if [&args.model, &args.data].contains(&path) {
+    if *path == args.model || Some(path) == args.data.as_ref() {
         let path = path.display();
         return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
     }
     plot::check_name("--output", path)?;
     atomic::check_writable(path)?;
     let fitted = io::load(&args.model)?;
-    let table = Table::open(&args.data)?;
+    if let Some(why) = args.what.cannot(&fitted) {
+        let model = args.model.display();
+        return Err(Fail::usage(format!("{model}: there is no such picture of this model: {why}")));
+    }
+    let reply = |judged: Option<&AllScores>| Reply {
+        text: format!("plot written to {}\n", path.display()),
+        json: serde_json::json!({
+            "command": "plot",
+            "model": args.model,
+            "data": args.data,
+            "rows": judged.map(|judged| judged.overall.rows()),
+            "dropped": judged.map(|judged| judged.dropped),
+            "files": { "plot": path },
+        }),
+        is_result: false,
+    };
+    let table = match (&args.data, args.what.needs_rows()) {
+        (_, false) => {
+            atomic::write_atomically(path, plot::of_model(args.what, &fitted)?.as_bytes())?;
+            return Ok(reply(None));
+        }
+        (Some(data), true) => Table::open(data)?,
+        (None, true) => {
+            return Err(Fail::usage("this picture needs rows: give a table after the model"));
+        }
+    };
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
@@ -60,17 +92,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
         let rows = count(judged.dropped, "row");
         context.warn(&[format!("{rows} with missing numbers left out")]);
     }
-    plot::draw(path, &fitted, &opened, &judged)?;
-    Ok(Reply {
-        text: format!("plot written to {}\n", path.display()),
-        json: serde_json::json!({
-            "command": "plot",
-            "model": args.model,
-            "data": args.data,
-            "rows": judged.overall.rows(),
-            "dropped": judged.dropped,
-            "files": { "plot": path },
-        }),
-        is_result: false,
-    })
+    let svg = plot::of_rows(args.what, &fitted, &opened, &judged)?;
+    atomic::write_atomically(path, svg.as_bytes())?;
+    Ok(reply(Some(&judged)))
 }

@@ -1,22 +1,26 @@
 //! Pictures as SVG: a curve over one input, a map over two, predictions against observations over more;
 //! of classes a map, or how reliable their probabilities are.
 
+mod calibration;
 pub mod command;
 mod contour;
 mod counts;
 mod curve;
 mod marker;
+mod relevance;
 mod reliability;
 mod scatter;
 mod style;
 mod surface;
 #[cfg(test)]
 mod tests;
+mod training;
 
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
 use crate::kind::{Kind, labels};
 use crate::score::{AllScores, Score};
+use clap::ValueEnum;
 use contour::Grid;
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -79,8 +83,8 @@ pub fn check_name(option: &str, path: &Path) -> Result<()> {
     Err(Fail::usage(format!("{option} {path}: the picture is SVG; end its name in .svg")))
 }
 
-/// Draws so many panels, one below the other, into a file.
-fn write(path: &Path, panels: usize, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<()> {
+/// Draws so many panels, one below the other, as SVG.
+fn svg(panels: usize, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<String> {
     let mut svg = String::new();
     let root =
         SVGBackend::with_string(&mut svg, (SIZE.0, SIZE.1 * panels as u32)).into_drawing_area();
@@ -94,39 +98,110 @@ fn write(path: &Path, panels: usize, mut draw: impl FnMut(usize, &Panel) -> Draw
     };
     let drawn = draw_all();
     drop(root);
-    drawn.map_err(|e| Fail::Work(format!("{}: cannot be drawn: {e}", path.display())))?;
-    Ok(write_atomically(path, svg.as_bytes())?)
+    drawn.map_err(|e| Fail::Work(format!("a picture cannot be drawn: {e}")))?;
+    Ok(svg)
+}
+
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// The function where there are one or two inputs; else predictions against observations, or the
+    /// reliability of classes
+    #[default]
+    Fit,
+    /// Predictions against observations
+    Predictions,
+    /// How often intervals hold the targets; of classes how often they are right
+    Calibration,
+    /// How finely the function varies along every input
+    Relevance,
+    /// How the objective rose
+    Training,
+}
+
+impl What {
+    /// Whether rows are drawn.
+    pub fn needs_rows(self) -> bool {
+        !matches!(self, Self::Relevance | Self::Training)
+    }
+
+    /// In words.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Fit => "The fit",
+            Self::Predictions => "Predictions against observations",
+            Self::Calibration => "Calibration",
+            Self::Relevance => "Relevance of the inputs",
+            Self::Training => "Training",
+        }
+    }
+
+    /// Why there is no such picture of a model.
+    pub fn cannot(self, fitted: &Fitted) -> Option<&'static str> {
+        let classes = Kind::of(fitted) == Kind::Classes;
+        match self {
+            Self::Predictions if classes => Some("the targets are classes: see --what calibration"),
+            Self::Relevance if relevance::inputs(fitted).is_empty() => {
+                Some("its kernel has no lengthscales")
+            }
+            Self::Training if !training::has_history(fitted) => {
+                Some("it keeps no history of a training")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A picture of a model alone.
+pub fn of_model(what: What, fitted: &Fitted) -> Result<String> {
+    svg(1, |_, panel| match what {
+        What::Training => training::panel(panel, fitted),
+        _ => relevance::panel(panel, fitted),
+    })
 }
 
 /// Draws how reliable probabilities of classes are.
 pub fn reliability(path: &Path, fitted: &Fitted, which: &str, of: &ClassScores) -> Result<()> {
+    Ok(write_atomically(path, reliable(fitted, which, of)?.as_bytes())?)
+}
+
+fn reliable(fitted: &Fitted, which: &str, of: &ClassScores) -> Result<String> {
     let caption = style::caption(fitted, 0, &format!(", {which}"));
-    write(path, 1, |_, panel| reliability::panel(panel, &caption, &of.reliability, of.ece))
+    svg(1, |_, panel| reliability::panel(panel, &caption, &of.reliability, of.ece))
 }
 
 /// Draws a model into a file; `judged` are its scores on the test rows, or on the training rows where
 /// there are none.
 pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<()> {
+    let svg = of_rows(What::Fit, fitted, opened, judged)?;
+    Ok(write_atomically(path, svg.as_bytes())?)
+}
+
+/// A picture of a model with rows; `judged` as for [`draw`].
+pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<String> {
     // between labels there is nothing to draw
     let labels = fitted.model.kernels.iter().any(|kernel| !kernel.labels().is_empty());
     let inputs = fitted.input_names.len();
-    if let (Score::Classes(of), false) = (&judged.overall, inputs == 2 && !labels) {
-        let which = if opened.test.is_some() { "test rows" } else { "training rows" };
-        return reliability(path, fitted, which, of);
+    let tested = if opened.test.is_some() { "test rows" } else { "training rows" };
+    if let Score::Classes(of) = &judged.overall
+        && !(what == What::Fit && inputs == 2 && !labels)
+    {
+        return reliable(fitted, tested, of);
     }
     let train = sample(fitted, &opened.train)?;
     let test = opened.test.as_ref().map(|rows| sample(fitted, rows)).transpose()?;
+    let judged = test.as_ref().unwrap_or(&train);
     // without a default there is nothing to draw a curve for
     let needs = fitted.model.likelihood.extra().is_some_and(|extra| extra.default.is_none());
     let rows_only = needs || labels;
-    write(path, fitted.target_names.len(), |p, panel| match (inputs, &test) {
-        (1, _) if !rows_only => match Kind::of(fitted) {
+    svg(fitted.target_names.len(), |p, panel| match (what, inputs) {
+        (What::Calibration, _) => calibration::panel(panel, fitted, p, judged, tested),
+        (What::Fit, 1) if !rows_only => match Kind::of(fitted) {
             Kind::Counts => curve::counts(panel, fitted, p, &train, test.as_ref()),
             _ => curve::panel(panel, fitted, p, &train, test.as_ref()),
         },
-        (2, _) if !rows_only => map(panel, fitted, p, &train),
-        (_, Some(test)) => scatter::panel(panel, fitted, p, test, "test rows"),
-        (_, None) => scatter::panel(panel, fitted, p, &train, "training rows"),
+        (What::Fit, 2) if !rows_only => map(panel, fitted, p, &train),
+        _ => scatter::panel(panel, fitted, p, judged, tested),
     })
 }
 

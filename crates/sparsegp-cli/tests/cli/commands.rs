@@ -198,3 +198,19 @@ fn who_reads_only_the_beginning_is_no_failure() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
 }
+
+#[test]
+fn shells_and_the_manual_know_all_commands() {
+    let folder = Folder::new();
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = folder.ok(&format!("completions {shell}")).out;
+        assert!(script.contains("compare") && script.contains("inducing"), "{shell}");
+    }
+    assert!(folder.ok("man").out.contains(".TH sparsegp 1"));
+    std::fs::create_dir(folder.path("pages")).unwrap();
+    folder.ok("man --folder pages");
+    let page = folder.read("pages/sparsegp-fit.1");
+    assert!(page.contains(".TH sparsegp-fit 1") && page.contains("early"));
+    assert!(folder.read("pages/sparsegp-compare.1").contains("folds"));
+    folder.refused(1, "man --folder nowhere", &["nowhere"]);
+}

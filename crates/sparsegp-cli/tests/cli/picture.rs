@@ -78,3 +78,71 @@ fn a_saved_model_is_drawn_as_it_was_when_it_was_fitted() {
     folder.refused(2, "plot 3.safetensors map.csv --output map.csv", &["overwritten"]);
     folder.refused(2, "plot 3.safetensors map.csv --output p.png", &["--output p.png", "SVG"]);
 }
+
+/// Two inputs, of which one matters, and a third that is noise.
+fn three_inputs() -> String {
+    let mut text = String::from("a,b,<c>,y,label\n");
+    for i in 0..50 {
+        let x = 0.2 * f64::from(i);
+        let (b, c) = ((7.1 * x).sin(), (11.3 * x).cos());
+        let y = (1.3 * x).sin() + 0.1 * b;
+        text += &format!("{x},{b},{c},{y},{}\n", if y > 0.0 { "up" } else { "down" });
+    }
+    text
+}
+
+#[test]
+fn a_model_is_drawn_in_every_way_that_it_has() {
+    let folder = Folder::new();
+    folder.write("t.csv", three_inputs());
+    folder.ok("fit t.csv --target y --ignore label -o m.safetensors");
+    for (what, texts) in [
+        ("fit", ["predicted = observed", "95 % interval"]),
+        ("predictions", ["predicted = observed", "mean of the prediction"]),
+        ("calibration", ["what chance allows (95 %)", "share of the rows within it"]),
+        ("relevance", ["1/lengthscale, model", "relevance of inputs: "]),
+        ("training", ["objective per row", "nats per row"]),
+    ] {
+        folder.ok(&format!("plot m.safetensors t.csv --what {what} --output {what}.svg"));
+        let svg = folder.read(&format!("{what}.svg"));
+        assert!(texts.iter().all(|text| svg.contains(text)), "{what}");
+    }
+    // the model alone is enough where rows are not drawn
+    folder.ok("plot m.safetensors --what relevance --output alone.svg");
+    assert_eq!(folder.read("alone.svg"), folder.read("relevance.svg"));
+    // the input that matters is the first bar
+    let svg = folder.read("relevance.svg");
+    let at =
+        |name: &str| svg.find(&format!("\n{name}  ")).unwrap_or_else(|| panic!("{name}: {svg}"));
+    assert!(at("a") < at("b"));
+    folder.refused(2, "plot m.safetensors --output none.svg", &["needs rows"]);
+    folder.ok(
+        "fit t.csv --target label --ignore y --kernel linear --max-iterations 3 -o c.safetensors",
+    );
+    let line = "plot c.safetensors t.csv --what predictions --output none.svg";
+    folder.refused(2, line, &["--what calibration"]);
+    let line = "plot c.safetensors t.csv --what relevance --output none.svg";
+    folder.refused(2, line, &["no lengthscales"]);
+}
+
+#[test]
+fn a_report_is_one_page_with_scores_pictures_and_parameters() {
+    let folder = Folder::new();
+    folder.write("t.csv", three_inputs());
+    folder.ok("fit t.csv --target y --ignore label -o m.safetensors");
+    let told = folder.json("report m.safetensors t.csv --output r.html");
+    let titles: Vec<&str> =
+        told["pictures"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
+    assert_eq!(titles, ["The fit", "Calibration", "Relevance of the inputs", "Training"]);
+    let page = folder.read("r.html");
+    assert_eq!(page.matches("<svg").count(), 4);
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    assert!(page.contains("kernel.lengthscales[0]") && page.contains("RMSE"));
+    // names of columns are text, not markup
+    assert!(page.contains("&lt;c&gt;") && !page.contains("<c>"));
+    // nothing is fetched from elsewhere
+    let links = page.matches("http").count();
+    assert_eq!(links, page.matches("http://www.w3.org/2000/svg").count(), "{links}");
+    folder.refused(2, "report m.safetensors t.csv --output r.txt", &[".html"]);
+    folder.refused(2, "report m.safetensors t.csv --output t.csv", &["overwritten"]);
+}

@@ -53,7 +53,7 @@ impl<T: Real> Look<T> {
         self.squares.resize(m, 0.0);
         by_columns(self.residual.as_mut(), &mut self.squares, &|j, own, squares| {
             let own = &mut own[j..];
-            own[0] = own[0] - one;
+            own[0] -= one;
             let diagonal: f64 = own[0].into();
             *squares = diagonal * diagonal + 2.0 * sum_of_products(&own[1..], &own[1..]);
         });

@@ -54,8 +54,21 @@ pub type Enough<'a> = &'a mut dyn FnMut(MatRef<'_, f64>, MatRef<'_, f64>) -> Res
 #[derive(Clone, Debug, Default)]
 pub struct Inversion {
     pub(super) double: Descent<f64>,
-    /// For steps in single precision: the descent, K̃ and L.
-    single: Option<Box<(Descent<f32>, Mat<f32>, Mat<f32>)>>,
+    single: Option<Box<Single>>,
+}
+
+/// What steps in single precision take.
+#[derive(Clone, Debug)]
+struct Single {
+    descent: Descent<f32>,
+    k: Mat<f32>,
+    l: Mat<f32>,
+}
+
+impl Default for Single {
+    fn default() -> Self {
+        Self { descent: Descent::default(), k: Mat::new(), l: Mat::new() }
+    }
 }
 
 /// The largest sum of absolute values of a row, ‖K‖_∞ ≥ ‖K‖₂.
@@ -122,12 +135,12 @@ impl Inversion {
         if options.products == Precision::Double {
             return self.double.solve(k, l, options, enough);
         }
-        let new = || Box::new((Descent::default(), Mat::new(), Mat::new()));
-        let (descent, small_k, small_l) = &mut **self.single.get_or_insert_with(new);
-        convert(k, small_k);
-        convert(l.as_ref(), small_l);
-        let solved = descent.solve(small_k.as_ref(), small_l, options, enough)?;
-        convert(small_l.as_ref(), l);
+        let single = &mut **self.single.get_or_insert_default();
+        convert(k, &mut single.k);
+        convert(l.as_ref(), &mut single.l);
+        let Single { descent, k: small, l: root } = single;
+        let solved = descent.solve(small.as_ref(), root, options, enough)?;
+        convert(root.as_ref(), l);
         Ok(Solved { residual: self.look(k, l.as_ref()), ..solved })
     }
 

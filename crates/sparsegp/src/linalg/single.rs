@@ -11,6 +11,7 @@ use faer::reborrow::ReborrowMut;
 use faer::traits::RealField;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
+use std::ops::{Mul, SubAssign};
 
 /// What products are made in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ pub enum Precision {
 }
 
 /// Entries of matrices: `f64` and `f32`.
-pub trait Real: RealField + Copy + Into<f64> + std::ops::Mul<Output = Self> {
+pub trait Real: RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
     /// The nearest number.
     fn of(value: f64) -> Self;
     /// The same matrix in double precision: itself, or a copy in `memory`.
