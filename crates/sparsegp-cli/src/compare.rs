@@ -24,6 +24,7 @@ Examples:
   sparsegp compare data.csv --target y --splits 10 --split 0.1 --inducing 50 --inducing 200 -o runs.csv
   sparsegp compare claims.csv --target claims --likelihood poisson --likelihood negative-binomial
   sparsegp compare patients.csv --target y --group patient
+  sparsegp compare data.csv --target y --test-mask masks.csv
   sparsegp compare sales.csv --target sales --ordered date -- --ignore id --epochs 20
 
 Every choice of --method, --kernel, --likelihood and --inducing is combined with every other, and all learn
@@ -69,8 +70,9 @@ pub struct CompareArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = values::fraction, requires = "splits",
           help_heading = "How to divide the rows")]
     pub split: Option<f64>,
-    /// A split from a file: the rows that are 1 in this column are tested on; repeatable
-    #[arg(long, value_name = "FILE:COLUMN", conflicts_with_all = ["folds", "group", "ordered"],
+    /// A split from a file: the rows that are 1 in this column are tested on; repeatable. Without a column,
+    /// one split for every column of the file
+    #[arg(long, value_name = "FILE[:COLUMN]", conflicts_with_all = ["folds", "group", "ordered"],
           help_heading = "How to divide the rows")]
     pub test_mask: Vec<String>,
     /// Keep rows with equal values in this column (which is no input) in the same fold
@@ -299,9 +301,21 @@ fn protocol(args: &CompareArgs, table: &data::Table) -> Result<Protocol> {
             let cells = table.texts(column)?;
             Protocol::Ordered(folds, cells.into_iter().map(Key::from).collect())
         }
-        _ if !args.test_mask.is_empty() => Protocol::Masks(args.test_mask.clone()),
+        _ if !args.test_mask.is_empty() => {
+            let specs = args.test_mask.iter().map(|spec| masks(spec));
+            Protocol::Masks(specs.collect::<Result<Vec<_>>>()?.concat())
+        }
         _ => Protocol::Folds(folds),
     })
+}
+
+/// `FILE:COLUMN`, or that of every column of a file.
+fn masks(spec: &str) -> Result<Vec<String>> {
+    if !Path::new(spec).exists() {
+        return Ok(vec![spec.into()]);
+    }
+    let columns = data::Table::open(spec)?;
+    Ok(columns.columns().iter().map(|column| format!("{spec}:{column}")).collect())
 }
 
 fn rows_of(table: &data::Table) -> Result<usize> {

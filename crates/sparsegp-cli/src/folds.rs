@@ -59,7 +59,10 @@ impl Protocol {
             Self::Splits(n, fraction) => {
                 format!("{n} random splits that hold out {:.0} % of the rows", 100.0 * fraction)
             }
-            Self::Masks(masks) => format!("the {} splits of files", masks.len()),
+            Self::Masks(masks) => {
+                let plural = if masks.len() == 1 { "" } else { "s" };
+                format!("{} split{plural} from files", masks.len())
+            }
             Self::Groups(k, _) => format!("{k} folds of whole groups"),
             Self::Ordered(k, _) => format!("{k} blocks in order, each after all before it"),
         }
@@ -82,7 +85,7 @@ impl Protocol {
                 })
                 .collect(),
             Self::Masks(specs) => {
-                specs.iter().map(|spec| Ok(of_test(spec.clone(), Mask::open(spec)?))).collect()
+                specs.iter().map(|spec| Ok(of_test(short(spec), Mask::open(spec)?))).collect()
             }
             Self::Groups(k, labels) => Ok(by_number(&whole_groups(labels, *k)?, *k)),
             Self::Ordered(k, keys) => {
@@ -105,6 +108,11 @@ impl Protocol {
             }
         }
     }
+}
+
+/// The column of `FILE:COLUMN`.
+fn short(spec: &str) -> String {
+    spec.rsplit_once(':').map_or(spec, |(_, column)| column).to_owned()
 }
 
 fn mask(name: &str, flags: impl Iterator<Item = bool>) -> Arc<Mask> {

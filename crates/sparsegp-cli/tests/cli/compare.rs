@@ -58,13 +58,14 @@ fn choices_meet_the_same_rows_and_the_scores_are_those_of_fit() {
 fn rows_are_divided_at_random_by_groups_in_order_or_by_a_file() {
     let folder = Folder::new();
     folder.write("data.csv", table());
-    let mask: String = (0..60).map(|i| format!("{}\n", u8::from(i % 5 == 0))).collect();
-    folder.write("masks.csv", format!("a\n{mask}"));
+    let flags = |i: usize| format!("{},{}\n", u8::from(i % 5 == 0), u8::from(i % 7 == 1));
+    folder.write("masks.csv", format!("a,b\n{}", (0..60).map(flags).collect::<String>()));
     for (how, divisions, told) in [
         ("--folds 3", 3, "3 random folds"),
         ("--folds 3 --group patient", 3, "3 folds of whole groups"),
         ("--folds 2 --ordered t", 2, "2 blocks in order"),
-        ("--test-mask masks.csv:a", 1, "the 1 splits of files"),
+        ("--test-mask masks.csv:a", 1, "1 split from files"),
+        ("--test-mask masks.csv", 2, "2 splits from files"),
     ] {
         let ignored = if how.contains("patient") { "t" } else { "t,patient" };
         let line =
