@@ -5,7 +5,7 @@ use crate::relaxed_args::RelaxedArgs;
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::linalg::Jitter;
-use sparsegp::samplers::gibbs;
+use sparsegp::samplers;
 use sparsegp::variational::Tying;
 use std::path::PathBuf;
 
@@ -261,11 +261,11 @@ pub enum LawChoice {
     Fitc,
 }
 
-impl From<LawChoice> for gibbs::Target {
+impl From<LawChoice> for samplers::Target {
     fn from(choice: LawChoice) -> Self {
         match choice {
-            LawChoice::Variational => gibbs::Target::Variational,
-            LawChoice::Fitc => gibbs::Target::Fitc,
+            LawChoice::Variational => samplers::Target::Variational,
+            LawChoice::Fitc => samplers::Target::Fitc,
         }
     }
 }

@@ -37,6 +37,11 @@ impl Features {
     fn is_full(&self) -> bool {
         self.k.nrows() > 0
     }
+
+    /// The first row of a column of A that need not be 0: without inducing points A is lower triangular.
+    pub(super) fn first_row(&self, column: usize) -> usize {
+        if self.is_full() { column } else { 0 }
+    }
 }
 
 /// The conditional law of z, with the memory it takes.

@@ -23,7 +23,7 @@ use crate::inverse_free::SolverOptions;
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
-use crate::samplers::gibbs::Mixing;
+use crate::samplers::Mixing;
 use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
