@@ -231,6 +231,9 @@ pub struct FitArgs {
     /// independent given the inducing points [default: variational]
     #[arg(long, value_name = "LAW", help_heading = CHAINS)]
     pub law: Option<LawChoice>,
+    /// Sample the hyperparameters that are not frozen too, under their priors
+    #[arg(long, help_heading = CHAINS)]
+    pub sample_hyperparameters: bool,
     /// Of the inverse by products.
     #[command(flatten)]
     pub relaxed: RelaxedArgs,
@@ -344,6 +347,7 @@ impl FitArgs {
             ("--burn-in", self.burn_in.is_some()),
             ("--thin", self.thin.is_some()),
             ("--law", self.law.is_some()),
+            ("--sample-hyperparameters", self.sample_hyperparameters),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

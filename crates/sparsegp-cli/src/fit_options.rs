@@ -210,6 +210,7 @@ fn chains(args: &FitArgs) -> GibbsOptions {
         burn_in: args.burn_in.unwrap_or(default.burn_in),
         thin: args.thin.unwrap_or(default.thin),
         target: args.law.map_or(default.target, |law| law.into()),
+        hyperparameters: args.sample_hyperparameters,
         ..default
     }
 }

@@ -55,6 +55,8 @@ pub struct Options {
     thin: Option<usize>,
     /// `variational` or `fitc`.
     law: Option<String>,
+    /// Whether chains sample hyperparameters too.
+    hyperparameters: bool,
 }
 
 fn invalid(text: String) -> PyErr {
@@ -204,6 +206,8 @@ impl Options {
             thin: self.thin.unwrap_or(default.thin),
             seed: self.seed,
             target,
+            hyperparameters: self.hyperparameters,
+            ..default
         })
     }
 

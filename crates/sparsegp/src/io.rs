@@ -13,6 +13,7 @@
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
 //! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
+//! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 
 use crate::atomic::write_atomically;
@@ -246,6 +247,11 @@ fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Resul
             draws[r / latents][(i, r % latents)]
         });
         matrix("posterior.draws", all.as_ref());
+    }
+    let hyper = fitted.posterior.hyperparameters();
+    if let Some(first) = hyper.first() {
+        let all = Mat::from_fn(hyper.len(), first.len(), |s, i| hyper[s][i]);
+        matrix("posterior.hyperparameters", all.as_ref());
     }
     let mut views = tensors
         .iter()
@@ -510,8 +516,16 @@ fn sampled(
     let draws = (0..all.nrows() / latents)
         .map(|s| Mat::from_fn(all.ncols(), latents, |i, l| all[(s * latents + l, i)]))
         .collect();
-    Posterior::of_draws(model, points.as_ref(), draws)
-        .map_err(|error| foreign(format!("posterior.draws: {error}")))
+    let posterior = match tensors.0.names().contains(&"posterior.hyperparameters") {
+        false => Posterior::of_draws(model, points.as_ref(), draws),
+        true => {
+            let all = tensors.matrix("posterior.hyperparameters")?;
+            let own = |s: usize| (0..all.ncols()).map(|i| all[(s, i)]).collect();
+            let own = (0..all.nrows()).map(own).collect();
+            Posterior::of_sampled(model, points.as_ref(), draws, own)
+        }
+    };
+    posterior.map_err(|error| foreign(format!("posterior.draws: {error}")))
 }
 
 /// The posterior from its tensors; the factor is computed again with the jitter that was used.

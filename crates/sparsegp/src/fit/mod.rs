@@ -20,6 +20,7 @@ use crate::linalg::Jitter;
 use crate::methods::{Keeps, Method, collect};
 use crate::model::{Model, Posterior};
 use crate::samplers::gibbs::{self, GibbsOptions};
+use crate::samplers::slice;
 use crate::train::{
     Event, Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState,
     train, train_batches,
@@ -132,6 +133,9 @@ impl Default for FitOptions {
 
 /// Draws that are kept with a model, at most: predictions average over them.
 pub const KEPT_DRAWS: usize = 500;
+/// Numbers that factors of draws with hyperparameters of their own may take, at most (512 MiB): there are fewer draws of
+/// large models.
+pub const KEPT_NUMBERS: usize = 1 << 26;
 /// Rows up to which `auto` means exact inference.
 pub const AUTO_EXACT: usize = 2000;
 /// Inducing points unless a number is given.
@@ -204,6 +208,9 @@ impl Learning<'_> {
         state: Option<TrainingState>,
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
+        if model.method.samples() && self.options.gibbs.hyperparameters {
+            origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
+        }
         let data = &*self.dataset.source;
         let whole = self.whole || !model.method.in_minibatches();
         let batches = self.options.batches.as_ref().filter(|_| !whole);
@@ -256,13 +263,26 @@ impl Learning<'_> {
         report.seconds += seconds;
         let each = seconds / (sweeps * options.chains).max(1) as f64;
         report.mixing = draws.mixing(each);
-        let kept = draws.thinned(KEPT_DRAWS);
-        if kept.is_empty() {
-            // interrupted before the first draw: what coordinate ascent knows is kept
-            return Ok((posterior, report));
-        }
         let x = (!model.method.is_sparse()).then_some(&rows.x);
-        Ok((Posterior::of_draws(model, x, kept)?, report))
+        let points = if model.method.is_sparse() {
+            model.inducing_points()?.nrows()
+        } else {
+            rows.x.nrows()
+        };
+        let most = match options.hyperparameters {
+            false => KEPT_DRAWS,
+            true => {
+                (KEPT_NUMBERS / (points * points * model.kernels.len()).max(1)).clamp(1, KEPT_DRAWS)
+            }
+        };
+        let (kept, hyperparameters) = draws.thinned(most);
+        let posterior = match (kept.is_empty(), options.hyperparameters) {
+            // interrupted before the first draw: what coordinate ascent knows is kept
+            (true, _) => posterior,
+            (_, true) => Posterior::of_sampled(model, x, kept, hyperparameters)?,
+            (_, false) => Posterior::of_draws(model, x, kept)?,
+        };
+        Ok((posterior, report))
     }
 
     /// Training by minibatches, with checkpoints.
@@ -295,13 +315,27 @@ impl Learning<'_> {
     }
 }
 
+/// That priors were assumed.
+fn assumption(paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| {
+        format!(
+            "no prior was given for {}: log-normal about the starting value with a standard deviation of 1 in the \
+             logarithm was assumed for positive numbers, normal about it with a standard deviation of 1 on the \
+             model's scale for others",
+            paths.join(", ")
+        )
+    })
+}
+
 /// What a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some(mixing) = report.mixing.as_ref().filter(|m| m.split_rhat > 1.05) {
+    let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
+        mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
+    });
+    if worst > 1.05 {
         remarks.push(format!(
-            "the chains have not mixed well (split R̂ up to {:.3}): more draws, or a longer burn-in",
-            mixing.split_rhat
+            "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"
         ));
     }
     if report.failures > 0 {

@@ -23,6 +23,10 @@ pub(super) trait Runs: Send {
     fn latent_values(&self) -> &Mat<f64>;
     /// Whitened variables, M×L.
     fn whitened(&self) -> &Mat<f64>;
+    /// All hyperparameters, where they are sampled too ([`crate::train::hyperparameters`]).
+    fn hyperparameters(&self) -> Option<Vec<f64>> {
+        None
+    }
 }
 
 /// What chains gave.
@@ -32,6 +36,11 @@ pub struct Draws {
     pub f: Vec<Vec<Mat<f64>>>,
     /// Whitened variables, M×L, likewise.
     pub z: Vec<Vec<Mat<f64>>>,
+    /// Hyperparameters of every draw, likewise, in the order of the parameters but for inducing points and q; no chains
+    /// where they stayed.
+    pub hyperparameters: Vec<Vec<Vec<f64>>>,
+    /// Names of those that were sampled, and their places.
+    pub sampled: Vec<(String, usize)>,
 }
 
 /// Shortest time between two looks at whoever watches, in seconds.
@@ -53,8 +62,10 @@ pub(super) fn run<R: Runs>(
         ));
     }
     let room = || Vec::with_capacity(length.draws);
-    let mut chains: Vec<Kept<R>> =
-        chains.into_iter().map(|chain| Kept { chain, f: room(), z: room() }).collect();
+    let mut chains: Vec<Kept<R>> = chains
+        .into_iter()
+        .map(|chain| Kept { chain, f: room(), z: room(), hyper: vec![] })
+        .collect();
     let total = length.burn_in + length.draws * length.thin;
     let (mut done, mut slice) = (0, 1);
     while done < total {
@@ -73,6 +84,9 @@ pub(super) fn run<R: Runs>(
     let ended = chains.into_iter().map(|kept| {
         draws.f.push(kept.f);
         draws.z.push(kept.z);
+        if !kept.hyper.is_empty() {
+            draws.hyperparameters.push(kept.hyper);
+        }
         kept.chain
     });
     let ended = ended.collect();
@@ -84,6 +98,7 @@ struct Kept<R> {
     chain: R,
     f: Vec<Mat<f64>>,
     z: Vec<Mat<f64>>,
+    hyper: Vec<Vec<f64>>,
 }
 
 impl<R: Runs> Kept<R> {
@@ -94,6 +109,7 @@ impl<R: Runs> Kept<R> {
             if past > 0 && past.is_multiple_of(length.thin) {
                 self.f.push(self.chain.latent_values().clone());
                 self.z.push(self.chain.whitened().clone());
+                self.hyper.extend(self.chain.hyperparameters());
             }
         }
         Ok(())
@@ -114,6 +130,24 @@ pub struct Mixing {
     /// Smallest effective sample size among latent values, of all chains together.
     pub effective: f64,
     /// Largest split R̂ among latent values: near 1 for chains that agree.
+    pub split_rhat: f64,
+    /// The hyperparameters that were sampled.
+    #[serde(default)]
+    pub hyperparameters: Vec<Sampled>,
+}
+
+/// What chains say of a hyperparameter.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Sampled {
+    /// Its path, with its place in a vector.
+    pub path: String,
+    /// Mean of its draws, on the model's scale.
+    pub mean: f64,
+    /// Their standard deviation.
+    pub deviation: f64,
+    /// Effective sample size, of all chains together.
+    pub effective: f64,
+    /// Split R̂.
     pub split_rhat: f64,
 }
 
@@ -156,13 +190,36 @@ impl Draws {
             lag_one: each.iter().map(|e| e[0]).sum::<f64>() / each.len() as f64,
             effective: each.iter().fold(f64::INFINITY, |m, e| m.min(e[1])),
             split_rhat: each.iter().fold(0.0, |m, e| m.max(e[2])),
+            hyperparameters: self
+                .sampled
+                .iter()
+                .filter_map(|s| self.sampled_one(s, draws))
+                .collect(),
         })
     }
 
-    /// At most so many whitened draws, evenly spread over the chains.
-    pub fn thinned(&self, most: usize) -> Vec<Mat<f64>> {
-        let all: Vec<&Mat<f64>> = self.z.iter().flatten().collect();
-        let step = all.len().div_ceil(most.max(1)).max(1);
-        all.into_iter().step_by(step).cloned().collect()
+    /// Of one of [`Draws::sampled`].
+    fn sampled_one(&self, (path, place): &(String, usize), draws: usize) -> Option<Sampled> {
+        let of = |chain: &Vec<Vec<f64>>| chain[..draws].iter().map(|h| h[*place]).collect();
+        let chains: Vec<Vec<f64>> = self.hyperparameters.iter().map(of).collect();
+        let n = chains.iter().map(Vec::len).sum::<usize>() as f64;
+        let mean = chains.iter().flatten().sum::<f64>() / n;
+        let square = chains.iter().flatten().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
+        Some(Sampled {
+            path: path.clone(),
+            mean,
+            deviation: square.sqrt(),
+            effective: diagnostics::effective_sample_size(&chains).ok()?,
+            split_rhat: diagnostics::split_gelman_rubin(&chains).ok()?,
+        })
+    }
+
+    /// At most so many draws, evenly spread over the chains: whitened variables, and hyperparameters where they were
+    /// sampled.
+    pub fn thinned(&self, most: usize) -> (Vec<Mat<f64>>, Vec<Vec<f64>>) {
+        let count: usize = self.z.iter().map(Vec::len).sum();
+        let step = count.div_ceil(most.max(1)).max(1);
+        let z = self.z.iter().flatten().step_by(step).cloned().collect();
+        (z, self.hyperparameters.iter().flatten().step_by(step).cloned().collect())
     }
 }

@@ -9,13 +9,16 @@
 use super::chains::{Draws, Length, Runs, run};
 use super::conditional::Conditional;
 use super::setting::{Setting, Target};
+use super::slice::{self, Block, Coordinate, Hyperparameters};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::likelihoods::{self, augmented::Site};
 use crate::linalg::{Mat, column};
 use crate::model::Model;
 use crate::rng;
+use crate::train::hyperparameters;
 use rand_distr::{Distribution, StandardNormal};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 /// How to sample.
@@ -33,11 +36,21 @@ pub struct GibbsOptions {
     pub seed: u64,
     /// The law, where there are inducing points.
     pub target: Target,
+    /// Whether hyperparameters that are not frozen are sampled too ([`slice`](super::slice)).
+    pub hyperparameters: bool,
 }
 
 impl Default for GibbsOptions {
     fn default() -> Self {
-        Self { chains: 4, burn_in: 200, draws: 500, thin: 1, seed: 0, target: Target::default() }
+        Self {
+            chains: 4,
+            burn_in: 200,
+            draws: 500,
+            thin: 1,
+            seed: 0,
+            target: Target::default(),
+            hyperparameters: false,
+        }
     }
 }
 
@@ -119,17 +132,70 @@ impl Chain {
     /// # Errors
     /// What factorising the precision gives, if sites are not finite.
     pub fn sweep(&mut self, setting: &Setting<'_>) -> Result<()> {
-        let turns = setting.model.likelihood.augmented().map_or(0, |a| a.turns());
-        for turn in 0..turns {
+        for turn in 0..setting.turns() {
             self.draw_sites(setting, turn);
-            for l in 0..setting.latents() {
-                let augmented = setting.model.likelihood.augmented();
-                if augmented.is_some_and(|a| a.turn(l % setting.each) == turn) {
-                    self.draw_latent(setting, l)?;
-                }
-            }
+            self.draw_latents(setting, turn)?;
         }
         Ok(())
+    }
+
+    /// One sweep with updates of hyperparameters: those of the likelihood given f, then in every turn those of kernels
+    /// and mean given the local variables, before the latent functions that depend on them.
+    pub(super) fn sweep_all(
+        &mut self,
+        setting: &mut Setting<'_>,
+        hyperparameters: &[Coordinate],
+    ) -> Result<()> {
+        for own in hyperparameters.iter().filter(|c| c.block == Block::Likelihood) {
+            self.update(setting, *own)?;
+        }
+        for turn in 0..setting.turns() {
+            self.draw_sites(setting, turn);
+            for own in hyperparameters {
+                if setting.latents_of(own.block).any(|l| setting.turn(l) == turn) {
+                    self.update(setting, *own)?;
+                }
+            }
+            self.draw_latents(setting, turn)?;
+        }
+        Ok(())
+    }
+
+    /// One update of a hyperparameter.
+    fn update(&mut self, setting: &mut Setting<'_>, own: Coordinate) -> Result<()> {
+        let now = own.read(&setting.model);
+        let present = self.log_density(setting, own.block)? + own.log_prior(now);
+        // the closure has all else of the chain
+        let mut rng = self.rng.clone();
+        let updated = slice::update(own, (now, present), &mut rng, |value| {
+            own.write(&mut setting.model, value);
+            match own.block {
+                Block::Kernel(at) => setting.renew_kernel(at)?,
+                Block::Mean(_) => setting.renew_mean(),
+                Block::Likelihood => {}
+            }
+            Ok(self.log_density(setting, own.block)? + own.log_prior(value))
+        });
+        self.rng = rng;
+        updated
+    }
+
+    /// The log density that a block of hyperparameters is drawn from, without priors.
+    fn log_density(&mut self, setting: &Setting<'_>, block: Block) -> Result<f64> {
+        if block == Block::Likelihood {
+            return Ok(setting.log_likelihood(&self.f));
+        }
+        let mut sum = 0.0;
+        for l in setting.latents_of(block) {
+            let (features, mu) = (setting.features(l), column(setting.mu.as_ref(), l));
+            sum += self.conditional.renew(features, &self.sites[l], mu, setting.alpha())?;
+        }
+        Ok(sum)
+    }
+
+    fn draw_latents(&mut self, setting: &Setting<'_>, turn: usize) -> Result<()> {
+        let own = (0..setting.latents()).filter(|l| setting.turn(*l) == turn);
+        own.into_iter().try_for_each(|l| self.draw_latent(setting, l))
     }
 
     fn draw_sites(&mut self, setting: &Setting<'_>, turn: usize) {
@@ -180,15 +246,21 @@ impl Chain {
     }
 }
 
-/// A chain where it samples.
+/// A chain where it samples. Chains share the setting as long as none of them changes it.
 struct Running<'s, 'a> {
     chain: Chain,
-    setting: &'s Setting<'a>,
+    setting: Cow<'s, Setting<'a>>,
+    /// Those to sample.
+    hyperparameters: &'s [Coordinate],
 }
 
 impl Runs for Running<'_, '_> {
     fn sweep(&mut self, _: usize) -> Result<()> {
-        self.chain.sweep(self.setting)
+        if self.hyperparameters.is_empty() {
+            self.chain.sweep(&self.setting)
+        } else {
+            self.chain.sweep_all(self.setting.to_mut(), self.hyperparameters)
+        }
     }
 
     fn latent_values(&self) -> &Mat<f64> {
@@ -198,14 +270,19 @@ impl Runs for Running<'_, '_> {
     fn whitened(&self) -> &Mat<f64> {
         &self.chain.z
     }
+
+    fn hyperparameters(&self) -> Option<Vec<f64>> {
+        (!self.hyperparameters.is_empty()).then(|| hyperparameters(&self.setting.model))
+    }
 }
 
-/// Runs chains at fixed hyperparameters, in parallel; the draws depend on the seed alone, not on the number of
+/// Runs chains from the model's hyperparameters, in parallel; the draws depend on the seed alone, not on the number of
 /// threads. `watch` is told now and then how many sweeps of every chain are done and of how many, and may end the
 /// sampling, with the draws made so far.
 ///
 /// # Errors
-/// As for [`Setting::new`], [`Chain::new`] and [`Chain::sweep`]; [`Error::Invalid`] for no draws.
+/// As for [`Setting::new`], [`Chain::new`] and [`Chain::sweep`]; [`Error::Invalid`] for no draws, and where hyperparameters
+/// are to be sampled that have no prior ([`assume_priors`](super::slice::assume_priors)).
 pub fn sample(
     model: &Model,
     rows: &InMemory,
@@ -213,12 +290,20 @@ pub fn sample(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Draws> {
     let setting = Setting::new(model, rows, options.target)?;
+    let sampled = match options.hyperparameters {
+        true => Hyperparameters::new(model, setting.latents())?,
+        false => Hyperparameters::default(),
+    };
     let chains = (0..options.chains)
         .map(|chain| {
-            let chain = Chain::new(&setting, options.seed, chain)?;
-            Ok(Running { chain, setting: &setting })
+            Ok(Running {
+                chain: Chain::new(&setting, options.seed, chain)?,
+                setting: Cow::Borrowed(&setting),
+                hyperparameters: &sampled.coordinates,
+            })
         })
         .collect::<Result<Vec<_>>>()?;
     let &GibbsOptions { burn_in, draws, thin, .. } = options;
-    Ok(run(chains, Length { burn_in, draws, thin }, watch)?.0)
+    let (draws, _) = run(chains, Length { burn_in, draws, thin }, watch)?;
+    Ok(Draws { sampled: sampled.named, ..draws })
 }

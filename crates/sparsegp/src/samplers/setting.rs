@@ -2,11 +2,12 @@
 //! kernel, the prior means and the targets.
 
 use super::conditional::Features;
+use super::slice::Block;
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
-use crate::likelihoods;
-use crate::linalg::{Cholesky, Mat, Par, add_row_dots, solve_lower};
+use crate::likelihoods::{self, Slopes};
+use crate::linalg::{Cholesky, Mat, Par, add_row_dots, sized, solve_lower};
 use crate::model::Model;
 
 /// The law that a chain with inducing points has.
@@ -33,6 +34,8 @@ pub struct Setting<'a> {
     /// Likelihood's latent values for one target column.
     pub(super) each: usize,
     pub(super) target: Target,
+    /// Of the last covariance: its memory.
+    factor: Cholesky,
 }
 
 impl<'a> Setting<'a> {
@@ -47,12 +50,60 @@ impl<'a> Setting<'a> {
             ));
         }
         let (n, latents) = (rows.x.nrows(), model.latents(rows.y.ncols()));
-        let mut mu = Mat::zeros(n, latents);
-        model.mean.evaluate(rows.x.as_ref(), mu.as_mut());
-        let each = (0..model.kernels.len()).map(|at| features(model, rows, at));
-        let features = each.collect::<Result<Vec<_>>>()?;
-        let each = model.likelihood.latents();
-        Ok(Self { model: model.clone(), rows, features, mu, each, target })
+        let none = || Features { a: Mat::new(), k: Mat::new(), unexplained: vec![0.0; n] };
+        let mut setting = Self {
+            model: model.clone(),
+            rows,
+            features: (0..model.kernels.len()).map(|_| none()).collect(),
+            mu: Mat::zeros(n, latents),
+            each: model.likelihood.latents(),
+            target,
+            factor: Cholesky::of_factor(Mat::new()),
+        };
+        setting.renew_mean();
+        (0..model.kernels.len()).try_for_each(|at| setting.renew_kernel(at))?;
+        Ok(setting)
+    }
+
+    /// Prior means at the present parameters of the mean function.
+    pub(super) fn renew_mean(&mut self) {
+        self.model.mean.evaluate(self.rows.x.as_ref(), self.mu.as_mut());
+    }
+
+    /// Features of a kernel at its present parameters.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`], after which the features are no good until they are renewed.
+    pub(super) fn renew_kernel(&mut self, at: usize) -> Result<()> {
+        let (kernel, x) = (&self.model.kernels[at], self.rows.x.as_ref());
+        let Features { a, k, unexplained } = &mut self.features[at];
+        let (n, factor, jitter) = (x.nrows(), &mut self.factor, self.model.jitter);
+        let mut tape = Tape::off();
+        if !self.model.method.is_sparse() {
+            sized(k, n, n);
+            k.fill(0.0);
+            kernel.evaluate(x, None, k.as_mut(), &mut tape);
+            factor.renew(k.as_ref(), jitter, "K")?;
+            (0..n).for_each(|i| k[(i, i)] += factor.jitter);
+            sized(a, n, n);
+            a.copy_from(&factor.l);
+            return Ok(());
+        }
+        let z = self.model.inducing_set(at)?;
+        let m = z.nrows();
+        let mut kuu = Mat::zeros(m, m);
+        kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
+        factor.renew(kuu.as_ref(), jitter, "Kuu")?;
+        sized(a, n, m);
+        a.fill(0.0);
+        kernel.evaluate(x, Some(z.as_ref()), a.as_mut(), &mut tape);
+        solve_lower(factor.l.as_ref(), a.as_mut().transpose_mut(), Par::Seq);
+        let mut explained = vec![0.0; n];
+        add_row_dots(a.as_ref(), a.as_ref(), &mut explained);
+        unexplained.fill(0.0);
+        kernel.diag(x, unexplained);
+        unexplained.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
+        Ok(())
     }
 
     /// Number of latent functions.
@@ -72,6 +123,54 @@ impl<'a> Setting<'a> {
             Target::Variational => 0.0,
             Target::Fitc => 1.0,
         }
+    }
+
+    /// Turns of a sweep ([`Augmented::turns`](likelihoods::augmented::Augmented::turns)).
+    pub(super) fn turns(&self) -> usize {
+        self.model.likelihood.augmented().map_or(0, |a| a.turns())
+    }
+
+    /// The turn of a latent function.
+    pub(super) fn turn(&self, latent: usize) -> usize {
+        self.model.likelihood.augmented().map_or(0, |a| a.turn(latent % self.each))
+    }
+
+    /// Latent functions whose kernel or mean a block of hyperparameters is of.
+    pub(super) fn latents_of(&self, block: Block) -> std::ops::Range<usize> {
+        match block {
+            Block::Likelihood => 0..0,
+            Block::Kernel(_) if self.features.len() == 1 => 0..self.latents(),
+            Block::Kernel(l) | Block::Mean(l) => l..l + 1,
+        }
+    }
+
+    /// Σ log p(yᵢ | fᵢ), or the bound ℓ on its mean over f given u where the law takes that.
+    pub(super) fn log_likelihood(&self, f: &Mat<f64>) -> f64 {
+        let (likelihood, k) = (&self.model.likelihood, self.each);
+        let (mut own, mut variance) = (vec![0.0; k], vec![0.0; k]);
+        let (mut slope, mut by_variance) = (vec![0.0; k], vec![0.0; k]);
+        let mut params = vec![0.0; likelihood.num_params()];
+        let mut sum = 0.0;
+        for p in 0..self.rows.y.ncols() {
+            for i in 0..f.nrows() {
+                let Some(target) = self.observed(i, p) else { continue };
+                for j in 0..k {
+                    own[j] = f[(i, p * k + j)];
+                    variance[j] = self.averaged(i, p * k + j);
+                }
+                let augmented =
+                    likelihood.augmented().filter(|_| variance.iter().any(|v| *v > 0.0));
+                sum += augmented.map_or_else(
+                    || likelihood.log_prob(target, &own),
+                    |augmented| {
+                        let (mean, variances) = (&mut slope[..], &mut by_variance[..]);
+                        let out = Slopes { mean, variance: variances, params: &mut params };
+                        augmented.expect(target, &own, &variance, out)
+                    },
+                );
+            }
+        }
+        sum
     }
 
     /// Number of whitened variables of every latent function.
@@ -99,32 +198,4 @@ impl<'a> Setting<'a> {
             Target::Fitc => 0.0,
         }
     }
-}
-
-/// Features of one kernel.
-fn features(model: &Model, rows: &InMemory, at: usize) -> Result<Features> {
-    let (kernel, x) = (&model.kernels[at], rows.x.as_ref());
-    let n = rows.x.nrows();
-    let mut tape = Tape::off();
-    if !model.method.is_sparse() {
-        let mut k = Mat::zeros(n, n);
-        kernel.evaluate(x, None, k.as_mut(), &mut tape);
-        let factor = Cholesky::new(k.as_ref(), model.jitter, "K")?;
-        (0..n).for_each(|i| k[(i, i)] += factor.jitter);
-        return Ok(Features { a: factor.l, k, unexplained: vec![0.0; n] });
-    }
-    let z = model.inducing_set(at)?;
-    let m = z.nrows();
-    let mut kuu = Mat::zeros(m, m);
-    kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
-    let factor = Cholesky::new(kuu.as_ref(), model.jitter, "Kuu")?;
-    let mut a = Mat::zeros(n, m);
-    kernel.evaluate(x, Some(z.as_ref()), a.as_mut(), &mut tape);
-    solve_lower(factor.l.as_ref(), a.as_mut().transpose_mut(), Par::Seq);
-    let mut explained = vec![0.0; n];
-    add_row_dots(a.as_ref(), a.as_ref(), &mut explained);
-    let mut unexplained = vec![0.0; n];
-    kernel.diag(x, &mut unexplained);
-    unexplained.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
-    Ok(Features { a, k: Mat::new(), unexplained })
 }

@@ -26,7 +26,8 @@ use std::path::Path;
 const DRAWS: (usize, usize) = (10_000, 2);
 
 fn options(target: Target) -> GibbsOptions {
-    GibbsOptions { chains: DRAWS.1, draws: DRAWS.0, burn_in: 200, thin: 1, seed: 20, target }
+    let (draws, chains) = DRAWS;
+    GibbsOptions { chains, draws, seed: 20, target, ..GibbsOptions::default() }
 }
 
 /// A model whose inputs are the numbers of rows.
