@@ -207,7 +207,8 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "EPOCHS", value_parser = values::at_least_one,
           requires = "early_stopping", help_heading = BATCHES)]
     pub patience: Option<usize>,
-    /// Write the state of the training to this file now and then; if it is there, go on from it
+    /// Write the state of the training (or of the chains of `gibbs`) to this file now and then; if it is
+    /// there, go on from it
     #[arg(long, value_name = "FILE", help_heading = BATCHES)]
     pub checkpoint: Option<PathBuf>,
     /// Seconds between checkpoints [default: 60]
@@ -321,11 +322,15 @@ impl FitArgs {
             ("--no-natural", self.no_natural),
             ("--inducing-rate", self.inducing_rate.is_some()),
             ("--early-stopping", self.early_stopping.is_some()),
-            ("--checkpoint", self.checkpoint.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
         .or(self.relaxed.given())
+    }
+
+    /// The same, or the option that chains have too.
+    pub fn batch_or_checkpoint(&self) -> Option<&'static str> {
+        self.batch_option().or(self.checkpoint.is_some().then_some("--checkpoint"))
     }
 
     /// The first option given that says how q is stepped.

@@ -89,6 +89,23 @@ fn hyperparameters_are_sampled_on_request() {
 }
 
 #[test]
+fn chains_go_on_from_their_checkpoint() {
+    let folder = folder();
+    let fit = format!("{HEART} --method gibbs --chains 2 --draws 30 --burn-in 10");
+    folder.ok(&format!("{fit} -o whole.gp"));
+    folder.ok("predict whole.gp heart.csv -o whole.csv");
+    // fewer draws stand for an interruption
+    let short = fit.replace("--draws 30", "--draws 12");
+    folder.ok(&format!("{short} --checkpoint run.gp --checkpoint-every 0"));
+    let rest = folder.ok(&format!("{fit} --checkpoint run.gp -o rest.gp"));
+    assert!(rest.err.contains("goes on"), "{}", rest.err);
+    folder.ok("predict rest.gp heart.csv -o rest.csv");
+    assert_eq!(folder.read("rest.csv"), folder.read("whole.csv"));
+    folder.refused(1, &format!("{fit} --thin 2 --checkpoint run.gp"), &["no checkpoint", "chains"]);
+    folder.refused(2, &format!("{HEART} --method cavi-full --checkpoint r.gp"), &["--checkpoint"]);
+}
+
+#[test]
 fn what_has_no_sense_is_refused() {
     let folder = folder();
     folder.refused(

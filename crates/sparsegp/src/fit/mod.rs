@@ -7,6 +7,7 @@ mod pilot;
 mod select;
 mod start;
 
+use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
@@ -19,8 +20,8 @@ use crate::io;
 use crate::linalg::Jitter;
 use crate::methods::{Keeps, Method, collect};
 use crate::model::{Model, Posterior};
-use crate::samplers::gibbs::{self, GibbsOptions};
-use crate::samplers::slice;
+use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
+use crate::samplers::{SamplingState, slice};
 use crate::train::{
     Event, Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState,
     train, train_batches,
@@ -67,8 +68,8 @@ pub struct FitOptions {
     /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
     /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows or a checkpoint.
     pub batches: Option<BatchOptions>,
-    /// File to which training by minibatches writes its state now and then, and from which it goes on
-    /// if the file is there: a model file like any other.
+    /// File to which training by minibatches, or chains, write their state now and then, and from which they
+    /// go on if the file is there: a model file like any other.
     pub checkpoint: Option<PathBuf>,
     /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
     pub diagonal: bool,
@@ -156,9 +157,20 @@ pub fn fit(
     let whole = start::whole(dataset, options);
     let learning = Learning { dataset, options, engine, whole };
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
-        let (fitted, state) = checkpoint::load(path, dataset, options)?;
+        let (mut fitted, held) = checkpoint::load(path, dataset, options)?;
+        let report = fitted.report.take();
+        let posterior = fitted.posterior.clone();
         let (model, origin) = fitted.into_parts();
-        return learning.run(model, origin, Some(state), observer);
+        return match (held, report) {
+            (Held::Training(state), _) => learning.run(model, origin, Some(state), observer),
+            (Held::Sampling(state), Some(report)) => {
+                learning.end(model, origin, (posterior, report), Some(&state), observer)
+            }
+            (Held::Sampling(_), None) => Err(Error::File {
+                path: path.into(),
+                reason: "holds chains without a report of the training before them".into(),
+            }),
+        };
     }
     let Start { model, reason, warnings } = prepare(dataset, options, engine, observer)?;
     let origin = Origin::new(dataset, options.seed, reason, warnings);
@@ -234,34 +246,58 @@ impl Learning<'_> {
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
             outcome => outcome?,
         };
+        self.end(model, origin, (posterior, report), None, observer)
+    }
+
+    /// What comes after training: chains, and what a person should know.
+    fn end(
+        &self,
+        model: Model,
+        mut origin: Origin,
+        (posterior, report): (Posterior, TrainReport),
+        state: Option<&SamplingState>,
+        observer: &mut dyn Observer,
+    ) -> Result<Fitted> {
         let (posterior, report) = match model.method.samples() && !observer.interrupted() {
-            true => self.sampled(&model, posterior, report, observer)?,
+            true => self.sampled(&model, &origin, (posterior, report), state, observer)?,
             false => (posterior, report),
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         Ok(origin.fitted(model, posterior, Some(report)))
     }
 
-    /// The posterior by chains at the hyperparameters found.
+    /// The posterior by chains from the hyperparameters found.
     fn sampled(
         &self,
         model: &Model,
-        posterior: Posterior,
-        mut report: TrainReport,
+        origin: &Origin,
+        (posterior, mut report): (Posterior, TrainReport),
+        state: Option<&SamplingState>,
         observer: &mut dyn Observer,
     ) -> Result<(Posterior, TrainReport)> {
         let rows = collect(&*self.dataset.source)?;
+        let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
+        let settings = checkpoint::settings(self.options, self.dataset.source.rows());
+        let mut write = |mut state: SamplingState| {
+            state.settings.clone_from(&settings);
+            let path = self.options.checkpoint.as_deref();
+            path.map_or(Ok(()), |path| io::save_sampling(&now, &state, path))
+        };
+        let write: Option<Checkpointer<'_>> =
+            if self.options.checkpoint.is_some() { Some(&mut write) } else { None };
+        let from = state.map_or(0, |state| state.sweeps);
         let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
-        let (clock, mut sweeps) = (Instant::now(), 0);
-        let draws = gibbs::sample(model, &rows, &options, &mut |done, total| {
-            sweeps = done;
-            let seconds = clock.elapsed().as_secs_f64();
-            let flow = observer.event(Event::Sampling { done, total, seconds });
-            if observer.interrupted() { ControlFlow::Break(()) } else { flow }
-        })?;
+        let (clock, mut sweeps) = (Instant::now(), from);
+        let draws =
+            gibbs::sample_from(model, &rows, &options, state, write, &mut |done, total| {
+                sweeps = done;
+                let seconds = clock.elapsed().as_secs_f64();
+                let flow = observer.event(Event::Sampling { done, total, seconds });
+                if observer.interrupted() { ControlFlow::Break(()) } else { flow }
+            })?;
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
-        let each = seconds / (sweeps * options.chains).max(1) as f64;
+        let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;
         report.mixing = draws.mixing(each);
         let x = (!model.method.is_sparse()).then_some(&rows.x);
         let points = if model.method.is_sparse() {

@@ -46,28 +46,67 @@ pub struct Draws {
 /// Shortest time between two looks at whoever watches, in seconds.
 const LOOK: f64 = 0.1;
 
+/// A chain with its draws.
+pub(super) struct Kept<R> {
+    pub chain: R,
+    pub f: Vec<Mat<f64>>,
+    pub z: Vec<Mat<f64>>,
+    pub hyperparameters: Vec<Vec<f64>>,
+}
+
+/// Chains without draws.
+pub(super) fn fresh<R>(chains: Vec<R>) -> Vec<Kept<R>> {
+    let kept = |chain| Kept { chain, f: vec![], z: vec![], hyperparameters: vec![] };
+    chains.into_iter().map(kept).collect()
+}
+
+/// What chains gave, and the chains.
+pub(super) fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
+    let mut draws = Draws::default();
+    let ended = chains.into_iter().map(|kept| {
+        draws.f.push(kept.f);
+        draws.z.push(kept.z);
+        if !kept.hyperparameters.is_empty() {
+            draws.hyperparameters.push(kept.hyperparameters);
+        }
+        kept.chain
+    });
+    let ended = ended.collect();
+    (draws, ended)
+}
+
 /// Runs chains in parallel. `watch` is told now and then how many sweeps of every chain are done and of how many,
 /// and may end the sampling, with the draws made so far.
 ///
 /// # Errors
-/// [`Error::Invalid`] for no chains or draws; those of the sweeps.
+/// As for [`go_on`].
 pub(super) fn run<R: Runs>(
     chains: Vec<R>,
     length: Length,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(Draws, Vec<R>)> {
+    let mut chains = fresh(chains);
+    go_on(&mut chains, 0, length, &mut |_, done, total| Ok(watch(done, total)))?;
+    Ok(gathered(chains))
+}
+
+/// Runs chains that have made so many sweeps. `watch` sees them between sweeps.
+///
+/// # Errors
+/// [`Error::Invalid`] for no chains or draws; those of the sweeps and of `watch`.
+pub(super) fn go_on<R: Runs>(
+    chains: &mut [Kept<R>],
+    from: usize,
+    length: Length,
+    watch: Watch<'_, R>,
+) -> Result<()> {
     if chains.is_empty() || length.draws == 0 || length.thin == 0 {
         return Err(Error::Invalid(
             "sampling needs at least one chain, one draw and one sweep for a draw".into(),
         ));
     }
-    let room = || Vec::with_capacity(length.draws);
-    let mut chains: Vec<Kept<R>> = chains
-        .into_iter()
-        .map(|chain| Kept { chain, f: room(), z: room(), hyper: vec![] })
-        .collect();
     let total = length.burn_in + length.draws * length.thin;
-    let (mut done, mut slice) = (0, 1);
+    let (mut done, mut slice) = (from, 1);
     while done < total {
         let clock = Instant::now();
         let count = slice.min(total - done);
@@ -76,30 +115,16 @@ pub(super) fn run<R: Runs>(
         if clock.elapsed().as_secs_f64() < LOOK {
             slice *= 2;
         }
-        if watch(done, total).is_break() {
+        if watch(chains, done, total)?.is_break() {
             break;
         }
     }
-    let mut draws = Draws::default();
-    let ended = chains.into_iter().map(|kept| {
-        draws.f.push(kept.f);
-        draws.z.push(kept.z);
-        if !kept.hyper.is_empty() {
-            draws.hyperparameters.push(kept.hyper);
-        }
-        kept.chain
-    });
-    let ended = ended.collect();
-    Ok((draws, ended))
+    Ok(())
 }
 
-/// A chain with its draws.
-struct Kept<R> {
-    chain: R,
-    f: Vec<Mat<f64>>,
-    z: Vec<Mat<f64>>,
-    hyper: Vec<Vec<f64>>,
-}
+/// Sees chains, sweeps of every chain that are done, and of how many.
+pub(super) type Watch<'a, R> =
+    &'a mut dyn FnMut(&[Kept<R>], usize, usize) -> Result<ControlFlow<()>>;
 
 impl<R: Runs> Kept<R> {
     fn go(&mut self, length: Length, done: usize, count: usize) -> Result<()> {
@@ -109,7 +134,7 @@ impl<R: Runs> Kept<R> {
             if past > 0 && past.is_multiple_of(length.thin) {
                 self.f.push(self.chain.latent_values().clone());
                 self.z.push(self.chain.whitened().clone());
-                self.hyper.extend(self.chain.hyperparameters());
+                self.hyperparameters.extend(self.chain.hyperparameters());
             }
         }
         Ok(())

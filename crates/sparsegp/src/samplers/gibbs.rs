@@ -6,8 +6,9 @@
 //! ([`Target`]); the scheme that the thesis prints draws the local variables at an f that ignores y, and has
 //! no stated law.
 
-use super::chains::{Draws, Length, Runs, run};
+use super::chains::{Draws, Length, Runs, fresh, gathered, go_on};
 use super::conditional::Conditional;
+use super::resume::SamplingState;
 use super::setting::{Setting, Target};
 use super::slice::{self, Block, Coordinate, Hyperparameters};
 use crate::data::InMemory;
@@ -16,10 +17,11 @@ use crate::likelihoods::{self, augmented::Site};
 use crate::linalg::{Mat, column};
 use crate::model::Model;
 use crate::rng;
-use crate::train::hyperparameters;
+use crate::train::{hyperparameters, set_hyperparameters};
 use rand_distr::{Distribution, StandardNormal};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -38,6 +40,8 @@ pub struct GibbsOptions {
     pub target: Target,
     /// Whether hyperparameters that are not frozen are sampled too ([`slice`](super::slice)).
     pub hyperparameters: bool,
+    /// Seconds between checkpoints, if somebody takes them.
+    pub checkpoint_seconds: f64,
 }
 
 impl Default for GibbsOptions {
@@ -50,6 +54,7 @@ impl Default for GibbsOptions {
             seed: 0,
             target: Target::default(),
             hyperparameters: false,
+            checkpoint_seconds: 60.0,
         }
     }
 }
@@ -57,12 +62,12 @@ impl Default for GibbsOptions {
 /// One chain.
 #[derive(Debug)]
 pub struct Chain {
-    rng: rand_chacha::ChaCha8Rng,
+    pub(super) rng: rand_chacha::ChaCha8Rng,
     /// Latent values where the local variables are drawn, N×L: of f, or of μ + Aᵀz for
     /// [`Target::Variational`].
-    f: Mat<f64>,
+    pub(super) f: Mat<f64>,
     /// Whitened variables, M×L.
-    z: Mat<f64>,
+    pub(super) z: Mat<f64>,
     /// N of each latent function.
     sites: Vec<Vec<Site>>,
     conditional: Conditional,
@@ -247,19 +252,34 @@ impl Chain {
 }
 
 /// A chain where it samples. Chains share the setting as long as none of them changes it.
-struct Running<'s, 'a> {
-    chain: Chain,
+pub(super) struct Running<'s, 'a> {
+    pub chain: Chain,
     setting: Cow<'s, Setting<'a>>,
     /// Those to sample.
-    hyperparameters: &'s [Coordinate],
+    sampled: &'s [Coordinate],
+}
+
+impl Running<'_, '_> {
+    /// All hyperparameters, if some are sampled.
+    pub fn own_hyperparameters(&self) -> Option<Vec<f64>> {
+        (!self.sampled.is_empty()).then(|| hyperparameters(&self.setting.model))
+    }
+
+    /// Sets them.
+    pub fn set_hyperparameters(&mut self, values: &[f64]) -> Result<()> {
+        let setting = self.setting.to_mut();
+        set_hyperparameters(&mut setting.model, values)?;
+        setting.renew_mean();
+        (0..setting.model.kernels.len()).try_for_each(|at| setting.renew_kernel(at))
+    }
 }
 
 impl Runs for Running<'_, '_> {
     fn sweep(&mut self, _: usize) -> Result<()> {
-        if self.hyperparameters.is_empty() {
+        if self.sampled.is_empty() {
             self.chain.sweep(&self.setting)
         } else {
-            self.chain.sweep_all(self.setting.to_mut(), self.hyperparameters)
+            self.chain.sweep_all(self.setting.to_mut(), self.sampled)
         }
     }
 
@@ -272,9 +292,12 @@ impl Runs for Running<'_, '_> {
     }
 
     fn hyperparameters(&self) -> Option<Vec<f64>> {
-        (!self.hyperparameters.is_empty()).then(|| hyperparameters(&self.setting.model))
+        self.own_hyperparameters()
     }
 }
+
+/// Takes a state of sampling.
+pub type Checkpointer<'a> = &'a mut dyn FnMut(SamplingState) -> Result<()>;
 
 /// Runs chains from the model's hyperparameters, in parallel; the draws depend on the seed alone, not on the number of
 /// threads. `watch` is told now and then how many sweeps of every chain are done and of how many, and may end the
@@ -289,6 +312,22 @@ pub fn sample(
     options: &GibbsOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Draws> {
+    sample_from(model, rows, options, None, None, watch)
+}
+
+/// The same from a state, as if there had been no interruption, or from the start; with somebody who takes states, every
+/// [`GibbsOptions::checkpoint_seconds`] and at the end. There may be more draws than when the sampling began.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &GibbsOptions,
+    state: Option<&SamplingState>,
+    mut checkpoint: Option<Checkpointer<'_>>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Draws> {
     let setting = Setting::new(model, rows, options.target)?;
     let sampled = match options.hyperparameters {
         true => Hyperparameters::new(model, setting.latents())?,
@@ -299,11 +338,28 @@ pub fn sample(
             Ok(Running {
                 chain: Chain::new(&setting, options.seed, chain)?,
                 setting: Cow::Borrowed(&setting),
-                hyperparameters: &sampled.coordinates,
+                sampled: &sampled.coordinates,
             })
         })
         .collect::<Result<Vec<_>>>()?;
+    let mut chains = fresh(chains);
+    if let Some(state) = state {
+        state.restore(&mut chains)?;
+    }
     let &GibbsOptions { burn_in, draws, thin, .. } = options;
-    let (draws, _) = run(chains, Length { burn_in, draws, thin }, watch)?;
+    let mut saved = Instant::now();
+    let from = state.map_or(0, |state| state.sweeps);
+    go_on(&mut chains, from, Length { burn_in, draws, thin }, &mut |chains, done, total| {
+        let flow = watch(done, total);
+        let ends = flow.is_break() || done == total;
+        if let Some(checkpoint) = &mut checkpoint
+            && (ends || saved.elapsed().as_secs_f64() >= options.checkpoint_seconds)
+        {
+            checkpoint(SamplingState::of(chains, done))?;
+            saved = Instant::now();
+        }
+        Ok(flow)
+    })?;
+    let (draws, _) = gathered(chains);
     Ok(Draws { sampled: sampled.named, ..draws })
 }

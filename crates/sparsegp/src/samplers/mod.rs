@@ -15,10 +15,12 @@ pub mod gibbs;
 pub mod hmc;
 pub mod joint;
 pub mod metropolis;
+mod resume;
 mod setting;
 pub mod slice;
 
 pub use chains::{Draws, Mixing, Sampled};
+pub use resume::SamplingState;
 pub use setting::{Setting, Target};
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ _PARAMETERS = """
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
-        File to which training by minibatches writes its state, and from which it goes on.
+        File to which training by minibatches, or chains, write their state, and from which they go on.
     random_state : int, RandomState instance or None
         Seed of everything random; the same seed gives the same bits on any number of threads.
     verbose : int
