@@ -37,7 +37,7 @@ pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
 
 /// What a checkpoint holds beside its model.
 pub(super) enum Held {
-    Training(TrainingState),
+    Training(Box<TrainingState>),
     Sampling(SamplingState),
 }
 
@@ -54,7 +54,7 @@ pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Resu
         Some(state) => Held::Sampling(state),
         None => io::load_checkpoint(path)?
             .1
-            .map(Held::Training)
+            .map(|state| Held::Training(Box::new(state)))
             .ok_or_else(|| other("it holds a model without a state of training".into()))?,
     };
     same_columns(&fitted, dataset).map_err(|e| other(e.to_string()))?;

@@ -162,7 +162,7 @@ pub fn fit(
         let posterior = fitted.posterior.clone();
         let (model, origin) = fitted.into_parts();
         return match (held, report) {
-            (Held::Training(state), _) => learning.run(model, origin, Some(state), observer),
+            (Held::Training(state), _) => learning.run(model, origin, Some(*state), observer),
             (Held::Sampling(state), Some(report)) => {
                 learning.end(model, origin, (posterior, report), Some(&state), observer)
             }

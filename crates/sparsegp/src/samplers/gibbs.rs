@@ -230,7 +230,7 @@ impl Chain {
     fn draw_latent(&mut self, setting: &Setting<'_>, l: usize) -> Result<()> {
         let (features, mu) = (setting.features(l), column(setting.mu.as_ref(), l));
         let sites = &self.sites[l];
-        self.conditional.renew(features, sites, mu, setting.alpha())?;
+        self.conditional.factorise(features, sites, mu, setting.alpha())?;
         self.conditional.draw(features, &mut self.rng);
         let m = features.a.ncols();
         self.z.col_as_slice_mut(l)[..m].copy_from_slice(self.conditional.z());
