@@ -5,7 +5,7 @@ use crate::relaxed_args::RelaxedArgs;
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::linalg::Jitter;
-use sparsegp::samplers::gibbs;
+use sparsegp::samplers;
 use sparsegp::variational::Tying;
 use std::path::PathBuf;
 
@@ -207,7 +207,8 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "EPOCHS", value_parser = values::at_least_one,
           requires = "early_stopping", help_heading = BATCHES)]
     pub patience: Option<usize>,
-    /// Write the state of the training to this file now and then; if it is there, go on from it
+    /// Write the state of the training (or of the chains of `gibbs`) to this file now and then; if it is
+    /// there, go on from it
     #[arg(long, value_name = "FILE", help_heading = BATCHES)]
     pub checkpoint: Option<PathBuf>,
     /// Seconds between checkpoints [default: 60]
@@ -231,6 +232,9 @@ pub struct FitArgs {
     /// independent given the inducing points [default: variational]
     #[arg(long, value_name = "LAW", help_heading = CHAINS)]
     pub law: Option<LawChoice>,
+    /// Sample the hyperparameters that are not frozen too, under their priors
+    #[arg(long, help_heading = CHAINS)]
+    pub sample_hyperparameters: bool,
     /// Of the inverse by products.
     #[command(flatten)]
     pub relaxed: RelaxedArgs,
@@ -261,11 +265,11 @@ pub enum LawChoice {
     Fitc,
 }
 
-impl From<LawChoice> for gibbs::Target {
+impl From<LawChoice> for samplers::Target {
     fn from(choice: LawChoice) -> Self {
         match choice {
-            LawChoice::Variational => gibbs::Target::Variational,
-            LawChoice::Fitc => gibbs::Target::Fitc,
+            LawChoice::Variational => samplers::Target::Variational,
+            LawChoice::Fitc => samplers::Target::Fitc,
         }
     }
 }
@@ -318,11 +322,15 @@ impl FitArgs {
             ("--no-natural", self.no_natural),
             ("--inducing-rate", self.inducing_rate.is_some()),
             ("--early-stopping", self.early_stopping.is_some()),
-            ("--checkpoint", self.checkpoint.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
         .or(self.relaxed.given())
+    }
+
+    /// The same, or the option that chains have too.
+    pub fn batch_or_checkpoint(&self) -> Option<&'static str> {
+        self.batch_option().or(self.checkpoint.is_some().then_some("--checkpoint"))
     }
 
     /// The first option given that says how q is stepped.
@@ -344,6 +352,7 @@ impl FitArgs {
             ("--burn-in", self.burn_in.is_some()),
             ("--thin", self.thin.is_some()),
             ("--law", self.law.is_some()),
+            ("--sample-hyperparameters", self.sample_hyperparameters),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

@@ -87,7 +87,7 @@ fn method(
         None => &args.method,
     };
     let steps = args.step_option().is_some();
-    let wish = args.batch_option().is_some()
+    let wish = args.batch_or_checkpoint().is_some()
         || steps
         || args.full_batch
         || args.diagonal
@@ -97,7 +97,7 @@ fn method(
     }
     if !gaussian || dataset.extra_name.is_some() || (!wish && !dataset.source.is_plain()) {
         let few = dataset.source.rows() <= AUTO_EXACT;
-        if args.batch_option().is_some() || args.diagonal {
+        if args.batch_or_checkpoint().is_some() || args.diagonal {
             // `auto` may see all rows at once
             return ("svgp".into(), "svgp".into(), None);
         }
@@ -210,6 +210,8 @@ fn chains(args: &FitArgs) -> GibbsOptions {
         burn_in: args.burn_in.unwrap_or(default.burn_in),
         thin: args.thin.unwrap_or(default.thin),
         target: args.law.map_or(default.target, |law| law.into()),
+        hyperparameters: args.sample_hyperparameters,
+        checkpoint_seconds: args.checkpoint_every.unwrap_or(default.checkpoint_seconds),
         ..default
     }
 }
@@ -281,7 +283,8 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
         let fits = |name: &&str| !(sites && ["--full-batch", "--missing keep"].contains(name));
         let other = others.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).find(fits);
         let steps = args.step_option().filter(|_| !sites);
-        if let Some(option) = args.batch_option().or(steps).or(other) {
+        let batch = if samples { args.batch_option() } else { args.batch_or_checkpoint() };
+        if let Some(option) = batch.or(steps).or(other) {
             return usage(format!(
                 "{option} is for the methods that train q ({}), and the method is `{method}`",
                 q_methods()

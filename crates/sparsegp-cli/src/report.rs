@@ -225,6 +225,16 @@ pub fn summary(fitted: &Fitted) -> String {
                     number(mixing.split_rhat, 4),
                 ),
             ));
+            lines.extend(mixing.hyperparameters.iter().map(|own| {
+                let text = format!(
+                    "{} ± {}, {} effective draws, split R̂ {}",
+                    number(own.mean, 4),
+                    number(own.deviation, 2),
+                    number(own.effective, 3),
+                    number(own.split_rhat, 4),
+                );
+                (own.path.as_str(), text)
+            }));
         }
         let aside = report.trace.iter().filter_map(|p| p.held_out).reduce(f64::max);
         if let Some(best) = aside {

@@ -9,7 +9,8 @@ use sparsegp::inducing::select::Selection;
 use sparsegp::linalg::Jitter;
 use sparsegp::methods;
 use sparsegp::optim::{AdamOptions, LbfgsOptions};
-use sparsegp::samplers::gibbs::{GibbsOptions, Target};
+use sparsegp::samplers::Target;
+use sparsegp::samplers::gibbs::GibbsOptions;
 use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
 use sparsegp::variational::Tying;
 use std::path::PathBuf;
@@ -54,6 +55,8 @@ pub struct Options {
     thin: Option<usize>,
     /// `variational` or `fitc`.
     law: Option<String>,
+    /// Whether chains sample hyperparameters too.
+    hyperparameters: bool,
 }
 
 fn invalid(text: String) -> PyErr {
@@ -203,6 +206,8 @@ impl Options {
             thin: self.thin.unwrap_or(default.thin),
             seed: self.seed,
             target,
+            hyperparameters: self.hyperparameters,
+            ..default
         })
     }
 

@@ -10,9 +10,11 @@
 //! | `q.lambda`, `q.t_sqrt` | M, 1×M×M | of L-SVGP and R-SVGP: noise variances of the pseudo-observations, lower root of the auxiliary T |
 //! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
 //! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
+//! | `sampling.state` | bytes | of a checkpoint: what chains need to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
 //! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
+//! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 
 use crate::atomic::write_atomically;
@@ -26,6 +28,7 @@ use crate::means;
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
 use crate::params::{Param, Prior, Shape, listed, listed_mut};
+use crate::samplers::SamplingState;
 use crate::train::{TrainReport, TrainingState};
 use crate::variational::{Form, Variational};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -38,6 +41,8 @@ pub const VERSION: u32 = 1;
 const KEY: &str = "sparsegp";
 /// Tensor of bytes that holds a state of training.
 const STATE: &str = "training.state";
+/// Tensor of bytes that holds a state of sampling.
+const SAMPLING: &str = "sampling.state";
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -153,7 +158,7 @@ fn param_bytes(param: &Param) -> Vec<u8> {
 /// # Errors
 /// [`Error::File`].
 pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
-    save_with(fitted, None, path)
+    save_with(fitted, Holds::Nothing, path)
 }
 
 /// Writes a model file that also holds a state of training by minibatches, to go on from
@@ -162,10 +167,25 @@ pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
 /// # Errors
 /// [`Error::File`].
 pub fn save_checkpoint(fitted: &Fitted, state: &TrainingState, path: &Path) -> Result<()> {
-    save_with(fitted, Some(state), path)
+    save_with(fitted, Holds::Training(state), path)
 }
 
-fn save_with(fitted: &Fitted, state: Option<&TrainingState>, path: &Path) -> Result<()> {
+/// Writes a model file that also holds a state of sampling, to go on from ([`load_sampling`]).
+///
+/// # Errors
+/// [`Error::File`].
+pub fn save_sampling(fitted: &Fitted, state: &SamplingState, path: &Path) -> Result<()> {
+    save_with(fitted, Holds::Sampling(state), path)
+}
+
+/// What a file holds beside the model.
+enum Holds<'a> {
+    Nothing,
+    Training(&'a TrainingState),
+    Sampling(&'a SamplingState),
+}
+
+fn save_with(fitted: &Fitted, state: Holds<'_>, path: &Path) -> Result<()> {
     let content =
         content(fitted, state).map_err(|reason| Error::File { path: path.into(), reason })?;
     write_atomically(path, &content)
@@ -176,10 +196,10 @@ fn save_with(fitted: &Fitted, state: Option<&TrainingState>, path: &Path) -> Res
 /// # Errors
 /// [`Error::Invalid`] if the model cannot be written.
 pub fn to_bytes(fitted: &Fitted) -> Result<Vec<u8>> {
-    content(fitted, None).map_err(Error::Invalid)
+    content(fitted, Holds::Nothing).map_err(Error::Invalid)
 }
 
-fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Result<Vec<u8>, String> {
+fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<Vec<u8>, String> {
     let model = &fitted.model;
     let header = Header {
         version: VERSION,
@@ -247,6 +267,11 @@ fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Resul
         });
         matrix("posterior.draws", all.as_ref());
     }
+    let hyper = fitted.posterior.hyperparameters();
+    if let Some(first) = hyper.first() {
+        let all = Mat::from_fn(hyper.len(), first.len(), |s, i| hyper[s][i]);
+        matrix("posterior.hyperparameters", all.as_ref());
+    }
     let mut views = tensors
         .iter()
         .map(|(name, shape, data)| {
@@ -254,10 +279,16 @@ fn content(fitted: &Fitted, state: Option<&TrainingState>) -> std::result::Resul
         })
         .collect::<std::result::Result<Vec<_>, _>>()
         .map_err(|e| e.to_string())?;
-    let state = state.map(postcard::to_stdvec).transpose().map_err(|e| e.to_string())?;
-    if let Some(bytes) = &state {
+    let state = match state {
+        Holds::Nothing => None,
+        Holds::Training(state) => Some((STATE, postcard::to_stdvec(state))),
+        Holds::Sampling(state) => Some((SAMPLING, postcard::to_stdvec(state))),
+    };
+    let bytes = state.map(|(name, bytes)| Ok((name, bytes?))).transpose();
+    let bytes = bytes.map_err(|e: postcard::Error| e.to_string())?;
+    if let Some((name, bytes)) = &bytes {
         let view = TensorView::new(Dtype::U8, vec![bytes.len()], bytes);
-        views.push((STATE, view.map_err(|e| e.to_string())?));
+        views.push((name, view.map_err(|e| e.to_string())?));
     }
     let metadata = HashMap::from([(KEY.to_owned(), header)]);
     safetensors::serialize(views, Some(metadata)).map_err(|e| e.to_string())
@@ -283,14 +314,29 @@ pub fn load(path: &Path) -> Result<Fitted> {
 /// # Errors
 /// [`Error::File`] as for [`load`].
 pub fn load_checkpoint(path: &Path) -> Result<(Fitted, Option<TrainingState>)> {
+    load_with(path, STATE)
+}
+
+/// Reads a model file with the state of sampling in it, if there is one.
+///
+/// # Errors
+/// [`Error::File`] as for [`load`].
+pub fn load_sampling(path: &Path) -> Result<(Fitted, Option<SamplingState>)> {
+    load_with(path, SAMPLING)
+}
+
+fn load_with<S: serde::de::DeserializeOwned>(
+    path: &Path,
+    name: &str,
+) -> Result<(Fitted, Option<S>)> {
     let fitted = load(path)?;
     let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
     let damaged = |e: &dyn std::fmt::Display| Error::File {
         path: path.into(),
-        reason: format!("holds a state of training that cannot be read ({e})"),
+        reason: format!("holds a state that cannot be read ({e})"),
     };
     let tensors = SafeTensors::deserialize(&content).map_err(|e| damaged(&e))?;
-    let Ok(tensor) = tensors.tensor(STATE) else { return Ok((fitted, None)) };
+    let Ok(tensor) = tensors.tensor(name) else { return Ok((fitted, None)) };
     let state = postcard::from_bytes(tensor.data()).map_err(|e| damaged(&e))?;
     Ok((fitted, Some(state)))
 }
@@ -510,8 +556,16 @@ fn sampled(
     let draws = (0..all.nrows() / latents)
         .map(|s| Mat::from_fn(all.ncols(), latents, |i, l| all[(s * latents + l, i)]))
         .collect();
-    Posterior::of_draws(model, points.as_ref(), draws)
-        .map_err(|error| foreign(format!("posterior.draws: {error}")))
+    let posterior = match tensors.0.names().contains(&"posterior.hyperparameters") {
+        false => Posterior::of_draws(model, points.as_ref(), draws),
+        true => {
+            let all = tensors.matrix("posterior.hyperparameters")?;
+            let own = |s: usize| (0..all.ncols()).map(|i| all[(s, i)]).collect();
+            let own = (0..all.nrows()).map(own).collect();
+            Posterior::of_sampled(model, points.as_ref(), draws, own)
+        }
+    };
+    posterior.map_err(|error| foreign(format!("posterior.draws: {error}")))
 }
 
 /// The posterior from its tensors; the factor is computed again with the jitter that was used.

@@ -51,6 +51,61 @@ fn chains_are_kept_with_the_model() {
 }
 
 #[test]
+fn hyperparameters_are_sampled_on_request() {
+    let folder = folder();
+    let chains = "--chains 2 --draws 40 --burn-in 20 --sample-hyperparameters";
+    for (method, more) in
+        [("gibbs", "--kernel 'rbf(ard=false)'"), ("gibbs-sparse", "--inducing 20")]
+    {
+        let fit = format!("{HEART} --method {method} {more} {chains}");
+        let fitted = folder.ok(&format!("{fit} -o m.gp"));
+        for word in ["kernel.variance", "kernel.lengthscales", "effective draws", "lognormal"] {
+            assert!(fitted.out.contains(word), "{word}: {}", fitted.out);
+        }
+        assert!(format!("{}{}", fitted.out, fitted.err).contains("no prior was given for"));
+        let report = folder.json("inspect m.gp");
+        let sampled = report.pointer("/training/mixing/hyperparameters").unwrap();
+        let sampled = sampled.as_array().unwrap();
+        assert_eq!(sampled[0]["path"], "kernel.variance", "{report}");
+        for own in sampled {
+            let size = number(own, "/effective");
+            assert!(number(own, "/deviation") > 0.0 && size > 1.0, "{own}");
+        }
+        // the file has everything that predictions need, and the same seed gives the same draws
+        folder.ok("predict m.gp heart.csv -o one.csv");
+        folder.ok(&format!("{fit} -o n.gp --threads 1"));
+        folder.ok("predict n.gp heart.csv -o two.csv");
+        assert_eq!(folder.read("one.csv"), folder.read("two.csv"), "{method} {more}");
+        let p = column(&folder.read("one.csv"), "p_1");
+        assert!(p.iter().all(|p| (0.0..=1.0).contains(p)));
+    }
+    folder.refused(
+        2,
+        &format!("{HEART} --method cavi --sample-hyperparameters"),
+        &["--sample-hyperparameters", "gibbs"],
+    );
+    let frozen = "--freeze kernel --freeze mean";
+    folder.refused(1, &format!("{HEART} --method gibbs {frozen} {chains}"), &["frozen"]);
+}
+
+#[test]
+fn chains_go_on_from_their_checkpoint() {
+    let folder = folder();
+    let fit = format!("{HEART} --method gibbs --chains 2 --draws 30 --burn-in 10");
+    folder.ok(&format!("{fit} -o whole.gp"));
+    folder.ok("predict whole.gp heart.csv -o whole.csv");
+    // fewer draws stand for an interruption
+    let short = fit.replace("--draws 30", "--draws 12");
+    folder.ok(&format!("{short} --checkpoint run.gp --checkpoint-every 0"));
+    let rest = folder.ok(&format!("{fit} --checkpoint run.gp -o rest.gp"));
+    assert!(rest.err.contains("goes on"), "{}", rest.err);
+    folder.ok("predict rest.gp heart.csv -o rest.csv");
+    assert_eq!(folder.read("rest.csv"), folder.read("whole.csv"));
+    folder.refused(1, &format!("{fit} --thin 2 --checkpoint run.gp"), &["no checkpoint", "chains"]);
+    folder.refused(2, &format!("{HEART} --method cavi-full --checkpoint r.gp"), &["--checkpoint"]);
+}
+
+#[test]
 fn what_has_no_sense_is_refused() {
     let folder = folder();
     folder.refused(

@@ -1,8 +1,10 @@
-//! Going on with a training: from its checkpoint, or with a model that was saved.
+//! Going on with a training or with chains: from a checkpoint, or with a model that was saved.
 
 use super::{Dataset, FitOptions, Fitted};
 use crate::error::{Error, Result};
 use crate::io;
+use crate::samplers::SamplingState;
+use crate::samplers::gibbs::GibbsOptions;
 use crate::train::TrainingState;
 use std::path::Path;
 
@@ -33,21 +35,28 @@ pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
+/// What a checkpoint holds beside its model.
+pub(super) enum Held {
+    Training(Box<TrainingState>),
+    Sampling(SamplingState),
+}
+
 /// The model and the state of a checkpoint, if they are of this training.
-pub(super) fn load(
-    path: &Path,
-    dataset: &Dataset,
-    options: &FitOptions,
-) -> Result<(Fitted, TrainingState)> {
+pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Result<(Fitted, Held)> {
     let other = |reason: String| Error::File {
         path: path.into(),
         reason: format!(
             "is no checkpoint of this training ({reason}); remove it or name another file"
         ),
     };
-    let (fitted, state) = io::load_checkpoint(path)?;
-    let state =
-        state.ok_or_else(|| other("it holds a model without a state of training".into()))?;
+    let (fitted, sampling) = io::load_sampling(path)?;
+    let held = match sampling {
+        Some(state) => Held::Sampling(state),
+        None => io::load_checkpoint(path)?
+            .1
+            .map(|state| Held::Training(Box::new(state)))
+            .ok_or_else(|| other("it holds a model without a state of training".into()))?,
+    };
     same_columns(&fitted, dataset).map_err(|e| other(e.to_string()))?;
     if (fitted.rows, fitted.seed) != (dataset.source.rows(), options.seed) {
         return Err(other(format!(
@@ -58,12 +67,24 @@ pub(super) fn load(
             options.seed
         )));
     }
-    for ((name, own), (_, asked)) in state.settings.iter().zip(settings(options, fitted.rows)) {
+    let own = match &held {
+        Held::Training(state) => &state.settings,
+        Held::Sampling(state) => &state.settings,
+    };
+    for ((name, own), (_, asked)) in own.iter().zip(settings(options, fitted.rows)) {
         if *own != asked {
             return Err(other(format!("its {name}: {own}, not {asked}")));
         }
     }
-    Ok((fitted, state))
+    Ok((fitted, held))
+}
+
+/// What decides where chains go; the number of draws may change.
+fn chains(options: &GibbsOptions) -> String {
+    format!(
+        "{} of law {:?}, {} sweeps of burn-in, {} for a draw, hyperparameters sampled: {}",
+        options.chains, options.target, options.burn_in, options.thin, options.hyperparameters
+    )
 }
 
 /// What decides where a training goes, by names; the number of epochs may change.
@@ -84,6 +105,7 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
         ("rates of the inducing points", format!("{:?}", training.map(|t| t.pace))),
         ("inverse by products", format!("{:?}", training.map(|t| t.following))),
         ("natural-gradient rate", format!("{:?}", training.and_then(|t| t.natural))),
+        ("chains", chains(&options.gibbs)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

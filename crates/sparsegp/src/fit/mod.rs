@@ -7,6 +7,7 @@ mod pilot;
 mod select;
 mod start;
 
+use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
@@ -19,7 +20,8 @@ use crate::io;
 use crate::linalg::Jitter;
 use crate::methods::{Keeps, Method, collect};
 use crate::model::{Model, Posterior};
-use crate::samplers::gibbs::{self, GibbsOptions};
+use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
+use crate::samplers::{SamplingState, slice};
 use crate::train::{
     Event, Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState,
     train, train_batches,
@@ -66,8 +68,8 @@ pub struct FitOptions {
     /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
     /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows or a checkpoint.
     pub batches: Option<BatchOptions>,
-    /// File to which training by minibatches writes its state now and then, and from which it goes on
-    /// if the file is there: a model file like any other.
+    /// File to which training by minibatches, or chains, write their state now and then, and from which they
+    /// go on if the file is there: a model file like any other.
     pub checkpoint: Option<PathBuf>,
     /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
     pub diagonal: bool,
@@ -132,6 +134,9 @@ impl Default for FitOptions {
 
 /// Draws that are kept with a model, at most: predictions average over them.
 pub const KEPT_DRAWS: usize = 500;
+/// Numbers that factors of draws with hyperparameters of their own may take, at most (512 MiB): there are fewer draws of
+/// large models.
+pub const KEPT_NUMBERS: usize = 1 << 26;
 /// Rows up to which `auto` means exact inference.
 pub const AUTO_EXACT: usize = 2000;
 /// Inducing points unless a number is given.
@@ -152,9 +157,20 @@ pub fn fit(
     let whole = start::whole(dataset, options);
     let learning = Learning { dataset, options, engine, whole };
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
-        let (fitted, state) = checkpoint::load(path, dataset, options)?;
+        let (mut fitted, held) = checkpoint::load(path, dataset, options)?;
+        let report = fitted.report.take();
+        let posterior = fitted.posterior.clone();
         let (model, origin) = fitted.into_parts();
-        return learning.run(model, origin, Some(state), observer);
+        return match (held, report) {
+            (Held::Training(state), _) => learning.run(model, origin, Some(*state), observer),
+            (Held::Sampling(state), Some(report)) => {
+                learning.end(model, origin, (posterior, report), Some(&state), observer)
+            }
+            (Held::Sampling(_), None) => Err(Error::File {
+                path: path.into(),
+                reason: "holds chains without a report of the training before them".into(),
+            }),
+        };
     }
     let Start { model, reason, warnings } = prepare(dataset, options, engine, observer)?;
     let origin = Origin::new(dataset, options.seed, reason, warnings);
@@ -204,6 +220,9 @@ impl Learning<'_> {
         state: Option<TrainingState>,
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
+        if model.method.samples() && self.options.gibbs.hyperparameters {
+            origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
+        }
         let data = &*self.dataset.source;
         let whole = self.whole || !model.method.in_minibatches();
         let batches = self.options.batches.as_ref().filter(|_| !whole);
@@ -227,42 +246,79 @@ impl Learning<'_> {
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
             outcome => outcome?,
         };
+        self.end(model, origin, (posterior, report), None, observer)
+    }
+
+    /// What comes after training: chains, and what a person should know.
+    fn end(
+        &self,
+        model: Model,
+        mut origin: Origin,
+        (posterior, report): (Posterior, TrainReport),
+        state: Option<&SamplingState>,
+        observer: &mut dyn Observer,
+    ) -> Result<Fitted> {
         let (posterior, report) = match model.method.samples() && !observer.interrupted() {
-            true => self.sampled(&model, posterior, report, observer)?,
+            true => self.sampled(&model, &origin, (posterior, report), state, observer)?,
             false => (posterior, report),
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         Ok(origin.fitted(model, posterior, Some(report)))
     }
 
-    /// The posterior by chains at the hyperparameters found.
+    /// The posterior by chains from the hyperparameters found.
     fn sampled(
         &self,
         model: &Model,
-        posterior: Posterior,
-        mut report: TrainReport,
+        origin: &Origin,
+        (posterior, mut report): (Posterior, TrainReport),
+        state: Option<&SamplingState>,
         observer: &mut dyn Observer,
     ) -> Result<(Posterior, TrainReport)> {
         let rows = collect(&*self.dataset.source)?;
+        let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
+        let settings = checkpoint::settings(self.options, self.dataset.source.rows());
+        let mut write = |mut state: SamplingState| {
+            state.settings.clone_from(&settings);
+            let path = self.options.checkpoint.as_deref();
+            path.map_or(Ok(()), |path| io::save_sampling(&now, &state, path))
+        };
+        let write: Option<Checkpointer<'_>> =
+            if self.options.checkpoint.is_some() { Some(&mut write) } else { None };
+        let from = state.map_or(0, |state| state.sweeps);
         let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
-        let (clock, mut sweeps) = (Instant::now(), 0);
-        let draws = gibbs::sample(model, &rows, &options, &mut |done, total| {
-            sweeps = done;
-            let seconds = clock.elapsed().as_secs_f64();
-            let flow = observer.event(Event::Sampling { done, total, seconds });
-            if observer.interrupted() { ControlFlow::Break(()) } else { flow }
-        })?;
+        let (clock, mut sweeps) = (Instant::now(), from);
+        let draws =
+            gibbs::sample_from(model, &rows, &options, state, write, &mut |done, total| {
+                sweeps = done;
+                let seconds = clock.elapsed().as_secs_f64();
+                let flow = observer.event(Event::Sampling { done, total, seconds });
+                if observer.interrupted() { ControlFlow::Break(()) } else { flow }
+            })?;
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
-        let each = seconds / (sweeps * options.chains).max(1) as f64;
+        let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;
         report.mixing = draws.mixing(each);
-        let kept = draws.thinned(KEPT_DRAWS);
-        if kept.is_empty() {
-            // interrupted before the first draw: what coordinate ascent knows is kept
-            return Ok((posterior, report));
-        }
         let x = (!model.method.is_sparse()).then_some(&rows.x);
-        Ok((Posterior::of_draws(model, x, kept)?, report))
+        let points = if model.method.is_sparse() {
+            model.inducing_points()?.nrows()
+        } else {
+            rows.x.nrows()
+        };
+        let most = match options.hyperparameters {
+            false => KEPT_DRAWS,
+            true => {
+                (KEPT_NUMBERS / (points * points * model.kernels.len()).max(1)).clamp(1, KEPT_DRAWS)
+            }
+        };
+        let (kept, hyperparameters) = draws.thinned(most);
+        let posterior = match (kept.is_empty(), options.hyperparameters) {
+            // interrupted before the first draw: what coordinate ascent knows is kept
+            (true, _) => posterior,
+            (_, true) => Posterior::of_sampled(model, x, kept, hyperparameters)?,
+            (_, false) => Posterior::of_draws(model, x, kept)?,
+        };
+        Ok((posterior, report))
     }
 
     /// Training by minibatches, with checkpoints.
@@ -295,13 +351,27 @@ impl Learning<'_> {
     }
 }
 
+/// That priors were assumed.
+fn assumption(paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| {
+        format!(
+            "no prior was given for {}: log-normal about the starting value with a standard deviation of 1 in the \
+             logarithm was assumed for positive numbers, normal about it with a standard deviation of 1 on the \
+             model's scale for others",
+            paths.join(", ")
+        )
+    })
+}
+
 /// What a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some(mixing) = report.mixing.as_ref().filter(|m| m.split_rhat > 1.05) {
+    let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
+        mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
+    });
+    if worst > 1.05 {
         remarks.push(format!(
-            "the chains have not mixed well (split R̂ up to {:.3}): more draws, or a longer burn-in",
-            mixing.split_rhat
+            "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"
         ));
     }
     if report.failures > 0 {

@@ -165,6 +165,17 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// log p(y | f).
     fn log_prob(&self, target: Target, f: &[f64]) -> f64;
 
+    /// log p(y | f) with its slopes by f into `slope` (K numbers). By default [`Likelihood::expect`] where
+    /// f is known.
+    fn log_prob_slope(&self, target: Target, f: &[f64], slope: &mut [f64]) -> f64 {
+        let k = f.len();
+        multi::scratch(2 * k + self.num_params(), |work| {
+            let (still, rest) = work.split_at_mut(k);
+            let (variance, params) = rest.split_at_mut(k);
+            self.expect(target, f, still, Slopes { mean: slope, variance, params })
+        })
+    }
+
     /// E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), independent, with slopes.
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
 

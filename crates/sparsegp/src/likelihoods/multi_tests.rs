@@ -443,6 +443,9 @@ fn without_variance_expectations_are_log_densities() {
                 // robust-max squashed
                 let tolerance = if name.contains("1e-6") { 1e-4 } else { 1e-11 };
                 close(&name, "value", own.value, log, tolerance);
+                let mut slope = vec![f64::NAN; m.len()];
+                close(&name, "value", likelihood.log_prob_slope(t, &m, &mut slope), log, tolerance);
+                assert_eq!(slope, own.mean, "{name}");
                 let density = likelihood.predict_log_density(t, &m, &zero);
                 close(&name, "density", density, log, tolerance);
                 // the slope in the variance is the limit from above; with draws, the slope of the

@@ -262,6 +262,12 @@ impl<S: Scalar> Likelihood for Single<S> {
         self.model.constant(target) + self.model.at(target, f[0])[0]
     }
 
+    fn log_prob_slope(&self, target: Target, f: &[f64], slope: &mut [f64]) -> f64 {
+        let [value, first, _] = self.model.at(target, f[0]);
+        slope[0] = first;
+        self.model.constant(target) + value
+    }
+
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], mut out: Slopes<'_>) -> f64 {
         let (mean, variance) = (mean[0], variance[0]);
         if self.rule.is_none()

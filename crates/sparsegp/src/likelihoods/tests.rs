@@ -204,6 +204,10 @@ fn slopes_without_variance_are_derivatives_of_the_log_probability() {
                 let bend = (16.0 * (g(h) + g(-h)) - g(2.0 * h) - g(-2.0 * h) - 30.0 * g(0.0))
                     / (12.0 * h * h);
                 close(first, slope, 1e-8, &format!("{} {target:?} {f} first", c.spec));
+                let mut own = [f64::NAN];
+                let value = c.likelihood.log_prob_slope(*target, &[f], &mut own);
+                close(value, c.log_prob(*target, f), 1e-14, c.spec);
+                close(own[0], first, 1e-12, &format!("{} {target:?} {f} slope", c.spec));
                 close(2.0 * second, bend, 1e-6, &format!("{} {target:?} {f} second", c.spec));
             }
         }

@@ -13,6 +13,7 @@ use crate::linalg::{
 };
 use crate::means::Mean;
 use crate::methods::uncollapsed::pseudo;
+use crate::train::set_hyperparameters;
 use faer::reborrow::ReborrowMut;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -70,6 +71,10 @@ pub struct Posterior {
     /// Draws of the whitened variables, M×L each, where the posterior was sampled: it is the even mixture of
     /// what is known at each. Mean and roots are their moments then.
     draws: Vec<Mat<f64>>,
+    /// What is known at every draw, where hyperparameters were sampled too.
+    each: Vec<Self>,
+    /// Those hyperparameters, in the order of [`crate::train::hyperparameters`].
+    hyperparameters: Vec<Vec<f64>>,
 }
 
 /// Latent functions that share covariance function and points.
@@ -122,6 +127,29 @@ fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
     let mut g = Mat::zeros(m, m);
     times_triangular(g.as_mut(), Accum::Replace, u.as_ref(), inverse.as_ref(), false, par);
     Some(g)
+}
+
+/// The points of a latent function: training inputs where there are no inducing points.
+fn points_of(model: &Model, x: Option<&Mat<f64>>, latent: usize) -> Result<Mat<f64>> {
+    x.map_or_else(|| model.inducing_set(latent), |x| Ok(x.clone()))
+}
+
+/// The factor of their covariance.
+fn factor_of(model: &Model, points: &Mat<f64>, latent: usize) -> Result<Cholesky> {
+    let m = points.nrows();
+    let mut k = Mat::zeros(m, m);
+    let kernel = &model.kernels[if model.kernels.len() == 1 { 0 } else { latent }];
+    kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+    Cholesky::new(k.as_ref(), model.jitter, "the covariance of the points")
+}
+
+/// Takes a component into mean and variance of an even mixture, of which its share is `share`: Welford's sums, which for
+/// one component are its moments.
+fn pool(share: f64, (mean, variance): (&mut f64, &mut f64), (own, within): (f64, f64)) {
+    let apart = own - *mean;
+    *mean += share * apart;
+    let between = (1.0 - share) * apart * apart;
+    *variance += share * (within + between - *variance);
 }
 
 impl Process {
@@ -294,7 +322,16 @@ impl Posterior {
 
     fn assemble(model: &Model, q_mu: Mat<f64>, processes: Vec<Process>) -> Self {
         let (mean, likelihood) = (model.mean.clone(), model.likelihood.clone());
-        Self { mean, likelihood, processes, q_mu, row_noise: Vec::new(), draws: Vec::new() }
+        Self {
+            mean,
+            likelihood,
+            processes,
+            q_mu,
+            row_noise: Vec::new(),
+            draws: Vec::new(),
+            each: Vec::new(),
+            hyperparameters: Vec::new(),
+        }
     }
 
     /// From draws of the whitened variables of points (one set for every kernel; training inputs where there
@@ -315,10 +352,7 @@ impl Posterior {
         q_mu *= faer::Scale(1.0 / count);
         let mut processes = Vec::new();
         for l in 0..latents {
-            let points = match x {
-                Some(x) => x.clone(),
-                None => model.inducing_set(l)?,
-            };
+            let points = points_of(model, x, l)?;
             let m = points.nrows();
             if m > first.nrows() || draws.iter().any(|z| z.ncols() != latents || z.nrows() < m) {
                 return Err(Error::Shape {
@@ -328,19 +362,88 @@ impl Posterior {
                 });
             }
             let kernel = model.kernels[if kernels == 1 { 0 } else { l }].clone();
-            let mut k = Mat::zeros(m, m);
-            kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
-            let factor = Cholesky::new(k.as_ref(), model.jitter, "the covariance of the points")?;
+            let factor = factor_of(model, &points, l)?;
             let mut covariance = Mat::zeros(m, m);
             let apart = Mat::from_fn(m, draws.len(), |i, s| draws[s][(i, l)] - q_mu[(i, l)]);
             let out = covariance.as_mut();
             gemm(out, Accum::Replace, apart.as_ref(), apart.transpose(), 1.0 / count, par_for(m));
-            // fewer draws than points leave it without full rank
-            let root = Cholesky::new(covariance.as_ref(), Jitter::Relative(1e-10), "draws")?.l;
+            // fewer draws than points leave it without full rank, and one draw without any
+            let root = match draws.len() {
+                1 => covariance,
+                _ => Cholesky::new(covariance.as_ref(), Jitter::Relative(1e-10), "draws")?.l,
+            };
             let mean = q_mu.as_ref().subcols(l, 1).subrows(0, m);
             processes.push(Process::new(l..l + 1, kernel, points, factor, vec![root], mean));
         }
         Ok(Self { draws, ..Self::assemble(model, q_mu, processes) })
+    }
+
+    /// From draws with hyperparameters of their own: as [`Posterior::of_draws`], with a factor for every draw. The
+    /// moments of q(u) are those under the model's hyperparameters.
+    ///
+    /// # Errors
+    /// As for [`Posterior::of_draws`]; [`Error::Shape`] for hyperparameters that are not the model's.
+    pub fn of_sampled(
+        model: &Model,
+        x: Option<&Mat<f64>>,
+        draws: Vec<Mat<f64>>,
+        hyperparameters: Vec<Vec<f64>>,
+    ) -> Result<Self> {
+        if hyperparameters.len() != draws.len() {
+            return Err(Error::Shape {
+                what: "hyperparameters of draws".into(),
+                expected: format!("those of {} draws", draws.len()),
+                found: hyperparameters.len().to_string(),
+            });
+        }
+        let each = draws
+            .par_iter()
+            .zip(&hyperparameters)
+            .map(|(z, own)| Self::of_draw(model, x, z, own))
+            .collect::<Result<Vec<_>>>()?;
+        // the same u in the coordinates of the model's own hyperparameters
+        let mut common = draws.clone();
+        if let Some(first) = draws.first() {
+            for l in 0..first.ncols() {
+                let points = points_of(model, x, l)?;
+                let factor = factor_of(model, &points, l)?;
+                let mut mean = Mat::zeros(points.nrows(), first.ncols());
+                model.mean.evaluate(points.as_ref(), mean.as_mut());
+                for (own, at) in each.iter().zip(&mut common) {
+                    let u = own.predict_mean(points.as_ref())?;
+                    let mut z = Mat::from_fn(points.nrows(), 1, |i, _| u[(i, l)] - mean[(i, l)]);
+                    solve_lower(factor.l.as_ref(), z.as_mut(), par_for(points.nrows()));
+                    at.as_mut().subcols_mut(l, 1).subrows_mut(0, z.nrows()).copy_from(&z);
+                }
+            }
+        }
+        Ok(Self { draws, each, hyperparameters, ..Self::of_draws(model, x, common)? })
+    }
+
+    /// What is known at one draw with these hyperparameters: as after exact inference, means and what is left
+    /// unexplained.
+    fn of_draw(model: &Model, x: Option<&Mat<f64>>, z: &Mat<f64>, own: &[f64]) -> Result<Self> {
+        let mut model = model.clone();
+        set_hyperparameters(&mut model, own)?;
+        let latents = z.ncols();
+        let shared = model.kernels.len() == 1 && (x.is_some() || model.inducing.len() == 1);
+        let mut processes = Vec::new();
+        for l in 0..if shared { 1 } else { latents } {
+            let points = points_of(&model, x, l)?;
+            let factor = factor_of(&model, &points, l)?;
+            let range = if shared { 0..latents } else { l..l + 1 };
+            if points.nrows() > z.nrows() {
+                return Err(Error::Shape {
+                    what: "posterior.draws".into(),
+                    expected: format!("{}×{latents}", points.nrows()),
+                    found: format!("{}×{latents}", z.nrows()),
+                });
+            }
+            let mean = z.as_ref().subcols(range.start, range.len()).subrows(0, points.nrows());
+            let kernel = model.kernels[if model.kernels.len() == 1 { 0 } else { l }].clone();
+            processes.push(Process::new(range, kernel, points, factor, vec![], mean));
+        }
+        Ok(Self::assemble(&model, z.clone(), processes))
     }
 
     /// Draws of the whitened variables, M×L each, where the posterior was sampled; else empty.
@@ -348,12 +451,30 @@ impl Posterior {
         &self.draws
     }
 
-    /// Means of the latent functions at every draw (B×L each) and what is left unexplained, B×L; the
-    /// moments of a posterior that was not sampled.
-    fn components(&self, x: MatRef<f64>) -> Result<(Vec<Mat<f64>>, Mat<f64>)> {
+    /// Hyperparameters of every draw, where they were sampled too, in the order of the parameters but for inducing points
+    /// and q; else empty.
+    pub fn hyperparameters(&self) -> &[Vec<f64>] {
+        &self.hyperparameters
+    }
+
+    /// Calls `work` with what is known at every draw: likelihood, means of the latent functions and what is left
+    /// unexplained (B×L each); once with the moments of a posterior that was not sampled.
+    fn components(
+        &self,
+        x: MatRef<f64>,
+        mut work: impl FnMut(&dyn Likelihood, MatRef<f64>, MatRef<f64>),
+    ) -> Result<()> {
+        for own in &self.each {
+            let (mean, variance) = own.predict_f(x)?;
+            work(&*own.likelihood, mean.as_ref(), variance.as_ref());
+        }
+        if !self.each.is_empty() {
+            return Ok(());
+        }
         if self.draws.is_empty() {
             let (mean, variance) = self.predict_f(x)?;
-            return Ok((vec![mean], variance));
+            work(&*self.likelihood, mean.as_ref(), variance.as_ref());
+            return Ok(());
         }
         self.check(x)?;
         let n = x.nrows();
@@ -378,7 +499,10 @@ impl Posterior {
             p.kernel.diag(x, left);
             left.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
         }
-        Ok((means, unexplained))
+        for mean in &means {
+            work(&*self.likelihood, mean.as_ref(), unexplained.as_ref());
+        }
+        Ok(())
     }
 
     /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.
@@ -477,6 +601,13 @@ impl Posterior {
     pub fn predict_mean(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         self.check(x)?;
         let mut mean = Mat::zeros(x.nrows(), self.latents());
+        if !self.each.is_empty() {
+            let share = faer::Scale(1.0 / self.each.len() as f64);
+            for own in &self.each {
+                mean += share * own.predict_mean(x)?;
+            }
+            return Ok(mean);
+        }
         self.mean.evaluate(x, mean.as_mut());
         for p in &self.processes {
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
@@ -495,6 +626,22 @@ impl Posterior {
         let n = x.nrows();
         let mut mean = Mat::zeros(n, self.latents());
         let mut variance = Mat::zeros(n, self.latents());
+        if !self.each.is_empty() {
+            let mut count = 0.0;
+            self.components(x, |_, own, within| {
+                count += 1.0;
+                for l in 0..own.ncols() {
+                    let (own, within) = (column(own, l), column(within, l));
+                    let mean = column_mut(mean.as_mut(), l).iter_mut();
+                    let all =
+                        mean.zip(column_mut(variance.as_mut(), l)).zip(own.iter().zip(within));
+                    all.for_each(|((m, v), (own, within))| {
+                        pool(1.0 / count, (m, v), (*own, *within));
+                    });
+                }
+            })?;
+            return Ok((mean, variance));
+        }
         self.mean.evaluate(x, mean.as_mut());
         for p in &self.processes {
             let k = p.covariances(x);
@@ -577,6 +724,9 @@ impl Posterior {
         let n = x.nrows();
         let par = par_for(n);
         let mut mean = Mat::zeros(n, self.latents());
+        if !self.each.is_empty() {
+            return self.mixed_f_full(x);
+        }
         self.mean.evaluate(x, mean.as_mut());
         let mut covariances = Vec::with_capacity(self.latents());
         for p in &self.processes {
@@ -600,6 +750,24 @@ impl Posterior {
                 }
                 mirror_lower(covariance.as_mut());
                 covariances.push(covariance);
+            }
+        }
+        Ok((mean, covariances))
+    }
+
+    /// Moments of the mixture over draws with hyperparameters of their own.
+    fn mixed_f_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
+        let n = x.nrows();
+        let share = 1.0 / self.each.len() as f64;
+        let mean = self.predict_mean(x)?;
+        let mut covariances = vec![Mat::zeros(n, n); self.latents()];
+        for own in &self.each {
+            let (its, within) = own.predict_f_full(x)?;
+            let apart = &its - &mean;
+            for (l, (sum, within)) in covariances.iter_mut().zip(&within).enumerate() {
+                *sum += faer::Scale(share) * within;
+                let d = apart.as_ref().subcols(l, 1);
+                gemm(sum.as_mut(), Accum::Add, d, d.transpose(), share, Par::Seq);
             }
         }
         Ok((mean, covariances))
@@ -637,20 +805,16 @@ impl Posterior {
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_y(&self, x: MatRef<f64>, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        let (means, variance) = self.components(x)?;
         let mut y_mean = Mat::zeros(x.nrows(), self.outputs());
         let mut y_variance = Mat::zeros(x.nrows(), self.outputs());
-        // total variance by Welford's sums, which for one component are its moments
-        for (s, mean) in means.iter().enumerate() {
-            let share = 1.0 / (s + 1) as f64;
-            self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
-                let (own, within) = self.likelihood.predict(self.extra(extra, i), mean, variance);
-                let apart = own - y_mean[(i, p)];
-                y_mean[(i, p)] += share * apart;
-                let between = (1.0 - share) * apart * apart;
-                y_variance[(i, p)] += share * (within + between - y_variance[(i, p)]);
+        let mut count = 0.0;
+        self.components(x, |likelihood, mean, variance| {
+            count += 1.0;
+            self.observations(mean, variance, |i, p, mean, variance| {
+                let own = likelihood.predict(self.extra(extra, i), mean, variance);
+                pool(1.0 / count, (&mut y_mean[(i, p)], &mut y_variance[(i, p)]), own);
             });
-        }
+        })?;
         Ok((y_mean, y_variance))
     }
 
@@ -666,16 +830,15 @@ impl Posterior {
                 self.likelihood.name()
             )));
         };
-        let (means, variance) = self.components(x)?;
-        let share = 1.0 / means.len() as f64;
+        let share = 1.0 / self.draws.len().max(1) as f64;
         let mut all = Mat::zeros(x.nrows(), classes);
         let mut own = vec![0.0; classes];
-        for mean in &means {
-            self.observations(mean.as_ref(), variance.as_ref(), |i, _, mean, variance| {
-                self.likelihood.probabilities(mean, variance, &mut own);
+        self.components(x, |likelihood, mean, variance| {
+            self.observations(mean, variance, |i, _, mean, variance| {
+                likelihood.probabilities(mean, variance, &mut own);
                 own.iter().enumerate().for_each(|(c, p)| all[(i, c)] += share * p);
             });
-        }
+        })?;
         Ok(all)
     }
 
@@ -710,19 +873,20 @@ impl Posterior {
                 found: format!("{}×{}", y.nrows(), y.ncols()),
             });
         }
-        let (means, variance) = self.components(x)?;
         let mut density = Mat::zeros(x.nrows(), self.outputs());
-        for (s, mean) in means.iter().enumerate() {
-            self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+        let mut first = true;
+        self.components(x, |likelihood, mean, variance| {
+            self.observations(mean, variance, |i, p, mean, variance| {
                 let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
                 if !target.y.is_nan() {
-                    let own = self.likelihood.predict_log_density(target, mean, variance);
+                    let own = likelihood.predict_log_density(target, mean, variance);
                     let sum = &mut density[(i, p)];
-                    *sum = if s == 0 { own } else { log_add_exp(*sum, own) };
+                    *sum = if first { own } else { log_add_exp(*sum, own) };
                 }
             });
-        }
-        let count = (means.len() as f64).ln();
+            first = false;
+        })?;
+        let count = (self.draws.len().max(1) as f64).ln();
         let observed = |i: usize, p: usize| !y[(i, p)].is_nan();
         let each = |i: usize| -> f64 {
             (0..self.outputs()).filter(|p| observed(i, *p)).map(|p| density[(i, p)] - count).sum()

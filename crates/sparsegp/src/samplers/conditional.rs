@@ -37,6 +37,11 @@ impl Features {
     fn is_full(&self) -> bool {
         self.k.nrows() > 0
     }
+
+    /// The first row of a column of A that need not be 0: without inducing points A is lower triangular.
+    pub(super) fn first_row(&self, column: usize) -> usize {
+        if self.is_full() { column } else { 0 }
+    }
 }
 
 /// The conditional law of z, with the memory it takes.
@@ -82,11 +87,35 @@ fn rows_energy(site: Site, mu: f64, r: f64, alpha: f64) -> f64 {
 }
 
 impl Conditional {
-    /// Takes the sites of all rows, whose prior means are `mu`, and factorises. Returns log E_α.
+    /// Takes the sites of all rows, whose prior means are `mu`, and factorises; finds the mean. Returns log E_α.
+    ///
+    /// # Errors
+    /// As for [`Conditional::factorise`].
+    pub fn renew(
+        &mut self,
+        features: &Features,
+        sites: &[Site],
+        mu: &[f64],
+        alpha: f64,
+    ) -> Result<f64> {
+        let energy = self.factorise(features, sites, mu, alpha)?;
+        // the mean P⁻¹Aᵀa′ in `z`
+        self.mean_of(features);
+        let fit: f64 = (0..features.a.ncols())
+            .map(|j| {
+                let column = features.a.col_as_slice(j);
+                let pulled: f64 = column.iter().zip(&self.a).map(|(x, a)| x * a).sum();
+                pulled * self.z[(j, 0)]
+            })
+            .sum();
+        Ok(energy + 0.5 * fit - 0.5 * self.factor.log_det())
+    }
+
+    /// Takes the sites and factorises, which is all that [`Conditional::draw`] needs. Returns the rows' part of log E_α.
     ///
     /// # Errors
     /// [`crate::Error::NonFinite`] for sites that are not finite.
-    pub fn renew(
+    pub fn factorise(
         &mut self,
         features: &Features,
         sites: &[Site],
@@ -123,16 +152,7 @@ impl Conditional {
         }
         let none = Jitter::Absolute(0.0);
         self.factor.renew(self.matrix.as_ref(), none, "the precision given the sites")?;
-        // the mean P⁻¹Aᵀa′ in `z`
-        self.mean_of(features);
-        let fit: f64 = (0..m)
-            .map(|j| {
-                let column = features.a.col_as_slice(j);
-                let pulled: f64 = column.iter().zip(&self.a).map(|(x, a)| x * a).sum();
-                pulled * self.z[(j, 0)]
-            })
-            .sum();
-        Ok(energy + 0.5 * fit - 0.5 * self.factor.log_det())
+        Ok(energy)
     }
 
     /// P⁻¹Aᵀa′ into `z`.
@@ -205,7 +225,7 @@ impl Conditional {
         gemm(row, Accum::Replace, features.a.as_ref(), z, 1.0, Par::Seq);
     }
 
-    /// The last z drawn, or after [`Conditional::renew`] its mean.
+    /// The last z drawn, or right after [`Conditional::renew`] its mean.
     pub fn z(&self) -> &[f64] {
         self.z.col_as_slice(0)
     }

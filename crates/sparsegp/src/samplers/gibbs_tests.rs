@@ -1,14 +1,12 @@
 //! Gibbs chains: joint-distribution tests, equal laws, equal bits.
 
 use super::diagnostics::effective_sample_size;
-use super::gibbs::{Chain, GibbsOptions, Setting, Target, sample};
+use super::gibbs::{Chain, GibbsOptions, sample};
+use super::test_models::{model, rows};
+use super::{Setting, Target};
 use crate::data::InMemory;
-use crate::kernels::{Inputs, parse};
-use crate::likelihoods::{self, Likelihood};
-use crate::linalg::{Jitter, Mat};
-use crate::means;
-use crate::methods::find;
-use crate::model::{Model, inducing_param};
+use crate::likelihoods;
+use crate::linalg::Mat;
 use crate::rng;
 use std::ops::ControlFlow;
 
@@ -29,35 +27,6 @@ const LAWS: [(&str, f64); 13] = [
     ("logistic-softmax(classes=3, integration=laplace)", 1.0),
 ];
 
-fn model(likelihood: Box<dyn Likelihood>, points: Option<&Mat<f64>>) -> Model {
-    let latents = likelihood.latents();
-    let kernels = (0..latents)
-        .map(|l| {
-            let spec = format!("rbf(lengthscales={}, variance={})", 0.9 + 0.3 * l as f64, 1.1);
-            parse(&spec, Inputs::unnamed(1)).unwrap()
-        })
-        .collect();
-    let constants: Vec<f64> = (0..latents).map(|l| 0.3 - 0.4 * l as f64).collect();
-    let mean = serde_json::json!({"type": "constant", "constant": constants});
-    Model {
-        kernels,
-        mean: means::from_json(&mean, 1, latents).unwrap(),
-        likelihood,
-        inducing: points.map(|z| inducing_param(z.as_ref())).into_iter().collect(),
-        q: None,
-        method: find(if points.is_some() { "gibbs-sparse" } else { "gibbs" }).unwrap().method,
-        jitter: Jitter::Absolute(1e-8),
-    }
-}
-
-fn rows(y: &[f64], extra: f64) -> InMemory {
-    let n = y.len();
-    let x = Mat::from_fn(n, 1, |i, _| [0.2, 1.1, -0.7, 2.0][i]);
-    let mut rows = InMemory::new(x, Mat::from_fn(n, 1, |i, _| y[i])).unwrap();
-    rows.extra = vec![extra; n];
-    rows
-}
-
 /// Geweke 2004: where y is drawn given f and f by the sweep given y, in turn, f has the law of its prior.
 /// A sweep that is wrong anywhere drifts away from it.
 fn joint(spec: &str, extra: f64, points: Option<&Mat<f64>>, target: Target) {
@@ -73,7 +42,7 @@ fn joint(spec: &str, extra: f64, points: Option<&Mat<f64>>, target: Target) {
         }
     };
     let setting = Setting::new(&model, &data, target).unwrap();
-    let mut chain = Chain::new(&setting, 5, 0);
+    let mut chain = Chain::new(&setting, 5, 0).unwrap();
     let prior: Vec<[f64; 2]> = (0..each)
         .map(|l| {
             let mut k = [0.0; 2];

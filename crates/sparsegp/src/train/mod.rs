@@ -23,7 +23,7 @@ use crate::inverse_free::SolverOptions;
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
-use crate::samplers::gibbs::Mixing;
+use crate::samplers::Mixing;
 use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
@@ -239,11 +239,38 @@ pub fn is_bulky(path: &str) -> bool {
     path.starts_with("inducing.points") || path.starts_with("q.")
 }
 
-/// Hyperparameters of a model but its inducing points and q.
-fn hyperparameters(model: &Model) -> Vec<f64> {
+/// All parameters of a model but its inducing points and q: constrained values, in their order.
+pub fn hyperparameters(model: &Model) -> Vec<f64> {
     let params = model.params();
     let own = params.iter().filter(|(path, _)| !is_bulky(path));
     own.flat_map(|(_, p)| p.value().iter().copied()).collect()
+}
+
+/// Sets what [`hyperparameters`] gives.
+///
+/// # Errors
+/// [`Error::Shape`] for another number of values, [`Error::InvalidParameter`] for one out of range.
+pub fn set_hyperparameters(model: &mut Model, values: &[f64]) -> Result<()> {
+    let own = |path: &str| !is_bulky(path);
+    let expected: usize =
+        model.params().iter().filter(|(path, _)| own(path)).map(|(_, p)| p.len()).sum();
+    if values.len() != expected {
+        return Err(Error::Shape {
+            what: "hyperparameters".into(),
+            expected: expected.to_string(),
+            found: values.len().to_string(),
+        });
+    }
+    let mut rest = values;
+    for (path, param) in model.params_mut().into_iter().filter(|(path, _)| own(path)) {
+        let (its, tail) = rest.split_at(param.len());
+        rest = tail;
+        // an empty parameter has nothing to be set to
+        if !its.is_empty() {
+            param.set(&path, its)?;
+        }
+    }
+    Ok(())
 }
 
 /// Maximises the model's objective plus log prior over the parameters that are not frozen. However it

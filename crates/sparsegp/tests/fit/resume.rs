@@ -146,3 +146,66 @@ fn through_files_from_several_positions() {
     }
     let _ = (std::fs::remove_file(&table), std::fs::remove_file(&checkpoint));
 }
+
+/// Ends the sampling after so many sweeps.
+struct Sweeps(usize);
+
+impl Observer for Sweeps {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        match event {
+            Event::Sampling { done, .. } if done >= self.0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[test]
+fn chains_from_several_sweeps() {
+    let checkpoint = file("chains");
+    let data = data(None);
+    for (method, hyperparameters) in [("gibbs", false), ("gibbs", true), ("gibbs-sparse", true)] {
+        let mut options = FitOptions {
+            method: method.into(),
+            likelihood: Some("poisson-logistic".into()),
+            inducing: (method == "gibbs-sparse").then_some(8),
+            seed: 3,
+            ..FitOptions::default()
+        };
+        options.gibbs.chains = 2;
+        options.gibbs.burn_in = 9;
+        options.gibbs.draws = 12;
+        options.gibbs.thin = 2;
+        options.gibbs.hyperparameters = hyperparameters;
+        let whole = fit(&data, &options).expect("a fit");
+        options.checkpoint = Some(checkpoint.clone());
+        options.gibbs.checkpoint_seconds = 0.0;
+        for sweeps in [1, 7, 16] {
+            let _ = std::fs::remove_file(&checkpoint);
+            let part = sparsegp::fit::fit(&data, &options, &Cpu::default(), &mut Sweeps(sweeps));
+            let done = io::load_sampling(&checkpoint).expect("a file").1.expect("a state").sweeps;
+            assert!(done >= sweeps && done < 33, "{done}");
+            assert!(part.expect("a part").posterior.draws().len() < 24);
+            let own = fit(&data, &options).expect("the rest");
+            assert_eq!(own.posterior.draws(), whole.posterior.draws(), "{method} {sweeps}");
+            assert_eq!(own.posterior.draws().len(), 24);
+            let (a, b) = (own.posterior.hyperparameters(), whole.posterior.hyperparameters());
+            assert_eq!(a, b, "{method} {sweeps}");
+            assert_eq!(a.is_empty(), !hyperparameters);
+            let mixing = |f: &Fitted| f.report.clone().and_then(|r| r.mixing).expect("chains");
+            assert_eq!(mixing(&own).effective, mixing(&whole).effective);
+            assert_eq!(own.warnings, whole.warnings);
+        }
+        // what has ended goes on where more draws are asked for, and not where anything else is
+        let more = |draws: usize, thin: usize| {
+            let mut other = options.clone();
+            (other.gibbs.draws, other.gibbs.thin) = (draws, thin);
+            fit(&data, &other)
+        };
+        let error = more(12, 3).expect_err("other chains").to_string();
+        assert!(error.contains("its chains: 2 of law"), "{error}");
+        let longer = more(15, 2).expect("more draws");
+        assert_eq!(longer.posterior.draws().len(), 30);
+        assert_eq!(longer.posterior.draws()[..12], whole.posterior.draws()[..12]);
+    }
+    let _ = std::fs::remove_file(&checkpoint);
+}

@@ -16,7 +16,8 @@ use sparsegp::methods::find;
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::samplers::conditional::{Conditional, Features};
 use sparsegp::samplers::diagnostics::effective_sample_size;
-use sparsegp::samplers::gibbs::{Draws, GibbsOptions, Target, sample};
+use sparsegp::samplers::gibbs::{GibbsOptions, sample};
+use sparsegp::samplers::{Draws, Target};
 use sparsegp::variational::{Tying, Variational};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -25,7 +26,8 @@ use std::path::Path;
 const DRAWS: (usize, usize) = (10_000, 2);
 
 fn options(target: Target) -> GibbsOptions {
-    GibbsOptions { chains: DRAWS.1, draws: DRAWS.0, burn_in: 200, thin: 1, seed: 20, target }
+    let (draws, chains) = DRAWS;
+    GibbsOptions { chains, draws, seed: 20, target, ..GibbsOptions::default() }
 }
 
 /// A model whose inputs are the numbers of rows.

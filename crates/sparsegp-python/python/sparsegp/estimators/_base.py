@@ -88,8 +88,9 @@ _PARAMETERS = """
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
     sampling : dict, optional
         For the methods ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
-        ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), and with inducing points ``law``
-        (``"variational"`` or ``"fitc"``).
+        ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
+        (``"variational"`` or ``"fitc"``), and ``hyperparameters`` (False): whether those that are not fixed are
+        sampled too, under their priors or, where there are none, weak ones about their starting values.
     early_stopping : float
         Fraction of the rows to put aside; training, which is by minibatches then, ends when these are
         predicted no better for ``patience`` epochs. 0 for none.
@@ -100,7 +101,7 @@ _PARAMETERS = """
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
-        File to which training by minibatches writes its state, and from which it goes on.
+        File to which training by minibatches, or chains, write their state, and from which they go on.
     random_state : int, RandomState instance or None
         Seed of everything random; the same seed gives the same bits on any number of threads.
     verbose : int
@@ -286,12 +287,15 @@ class BaseGP(BaseEstimator):
             "patience": _whole("patience", self.patience, 1),
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
         }
-        known = ("chains", "draws", "burn_in", "thin", "law")
+        known = ("chains", "draws", "burn_in", "thin", "law", "hyperparameters")
         for name, value in (self.sampling or {}).items():
             if name not in known:
                 raise ValueError(f"sampling has the unknown entry {name!r}; known: {', '.join(known)}")
             least = 0 if name == "burn_in" else 1
-            options[name] = value if name == "law" else _whole(f"sampling[{name!r}]", value, least)
+            if name == "hyperparameters":
+                options[name] = bool(value)
+            else:
+                options[name] = value if name == "law" else _whole(f"sampling[{name!r}]", value, least)
         return {name: value for name, value in options.items() if value is not None}
 
     def _seed(self) -> int:

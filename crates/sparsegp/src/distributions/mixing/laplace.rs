@@ -1,6 +1,6 @@
 //! The Laplace likelihood and the Bayesian support-vector machine.
 
-use super::{Complex64, Mixing, positive};
+use super::{Complex64, Mixing, inverse_gamma, positive};
 use crate::distributions::InverseGaussian;
 use crate::error::Result;
 use rand::Rng;
@@ -42,6 +42,10 @@ impl Mixing for Laplace {
 
     fn variance(&self, r: f64) -> f64 {
         0.25 / (self.scale * r * r.sqrt())
+    }
+
+    fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
+        Some(inverse_gamma(omega, 0.5, 0.25 / (self.scale * self.scale)))
     }
 
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! The Matérn-3/2 likelihood.
 
-use super::{Complex64, Mixing, ln_1p, positive};
+use super::{Complex64, Mixing, inverse_gamma, ln_1p, positive};
 use crate::distributions::GeneralisedInverseGaussian;
 use crate::error::Result;
 use rand::Rng;
@@ -64,6 +64,10 @@ impl Mixing for Matern32 {
     fn variance(&self, r: f64) -> f64 {
         let u = r.sqrt() / self.scale;
         0.25 / (self.scale.powi(4) * u * (1.0 + u) * (1.0 + u))
+    }
+
+    fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
+        Some(inverse_gamma(omega, 1.5, 0.25 / (self.scale * self.scale)))
     }
 
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {

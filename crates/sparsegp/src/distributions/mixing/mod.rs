@@ -29,6 +29,7 @@ pub use student_t::StudentT;
 
 use crate::error::{Error, Result};
 use rand::Rng;
+use statrs::function::gamma::ln_gamma;
 
 /// A completely monotone φ with φ(0) = 1, by its logarithm: φ(r) = ∫ e^{−rω} π_φ(ω ∣ 0) dω.
 ///
@@ -88,11 +89,24 @@ pub trait Mixing {
         0.0
     }
 
+    /// log π_φ(ω ∣ 0) and its slope in ω > 0 where there is a closed form; nothing otherwise, and
+    /// [`Tilted::log_density`](super::Tilted::log_density) finds them.
+    fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
+        let _ = omega;
+        None
+    }
+
     /// A draw from π_φ(ω ∣ c), c ≥ 0, where there is a direct way; nothing otherwise.
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {
         let _ = (c, rng);
         None
     }
+}
+
+/// Logarithm of the inverse gamma density with this shape and scale, and its slope.
+fn inverse_gamma(omega: f64, shape: f64, scale: f64) -> [f64; 2] {
+    let log = shape * scale.ln() - ln_gamma(shape) - (shape + 1.0) * omega.ln() - scale / omega;
+    [log, (scale / omega - (shape + 1.0)) / omega]
 }
 
 /// A point to differentiate at: r, but not where the function ends.

@@ -5,6 +5,7 @@ use crate::distributions::InverseGaussian;
 use crate::error::Result;
 use rand::Rng;
 use rand_distr::Distribution;
+use std::f64::consts::TAU;
 
 /// φ(r) = exp(−A(√(1 + r/δ²) − 1)), A = δ²/s².
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +50,18 @@ impl Mixing for PseudoHuber {
 
     fn r_min(&self) -> f64 {
         -self.square
+    }
+
+    fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
+        // inverse Gaussian with mean A/2δ² and shape A²/2δ²
+        let (mean, shape) =
+            (0.5 * self.power / self.square, 0.5 * self.power * self.power / self.square);
+        let ratio = mean / omega;
+        let d = 1.0 - ratio;
+        let log = 0.5 * (shape / (TAU * omega.powi(3))).ln()
+            - 0.5 * shape * omega * d * d / (mean * mean);
+        let slope = -1.5 / omega - 0.5 * shape * (1.0 - ratio * ratio) / (mean * mean);
+        Some([log, slope])
     }
 
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {

@@ -4,6 +4,7 @@ use super::{Complex64, Mixing, ln_1p, positive};
 use crate::error::Result;
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};
+use statrs::function::gamma::ln_gamma;
 
 /// φ(r) = (1 + r/νσ²)^{−(ν+1)/2}.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +45,12 @@ impl Mixing for StudentT {
 
     fn r_min(&self) -> f64 {
         -self.width
+    }
+
+    fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
+        let (a, rate) = (self.power, self.width);
+        let log = a * rate.ln() - ln_gamma(a) + (a - 1.0) * omega.ln() - rate * omega;
+        Some([log, (a - 1.0) / omega - rate])
     }
 
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {

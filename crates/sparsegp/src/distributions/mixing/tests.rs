@@ -55,6 +55,26 @@ fn closed_forms_of_the_moments_are_derivatives_of_log_phi() {
 }
 
 #[test]
+fn closed_forms_of_the_log_density_are_the_inverse_transform() {
+    let mut closed = 0;
+    for (name, mixing) in catalogue() {
+        let scale = mixing.mean(0.3);
+        for share in [0.07, 0.6, 1.0, 4.0, 30.0] {
+            let omega = share * scale;
+            let Some([log, slope]) = mixing.log_density(omega) else { continue };
+            closed += 1;
+            let tilted = Tilted::new(&*mixing, 0.0).unwrap();
+            let (by_contour, its) = (tilted.log_density(omega), tilted.log_density_slope(omega));
+            let size = 1.0 + log.abs();
+            assert!((log - by_contour).abs() < 1e-9 * size, "{name} {omega}: {log} {by_contour}");
+            let size = slope.abs() + 1.0 / omega;
+            assert!((slope - its).abs() < 1e-8 * size, "{name} {omega}: {slope} {its}");
+        }
+    }
+    assert_eq!(closed, 25);
+}
+
+#[test]
 fn log_phi_keeps_its_digits_near_zero_and_far_out() {
     for (name, mixing) in catalogue() {
         assert_eq!(mixing.log_phi(0.0), 0.0, "{name}");

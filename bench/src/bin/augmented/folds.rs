@@ -1,11 +1,11 @@
-//! Two classes by local variables against other inference, on the data sets of Wenzel et al. 2019 that are
-//! bundled: `cargo run --release -p sparsegp-bench --bin augmented -- [NAME …] [--folds K] [--methods A,B]`.
+//! Two classes by local variables against other inference.
 //!
-//! Prints a Markdown table of error, negative log probability of test labels and seconds: means over ten folds
-//! with their standard errors. Logistic likelihood, squared exponential with one lengthscale per input, 100
-//! inducing points by k-means, minibatches of 100 where there are minibatches; inputs standardised by the training
-//! rows. All methods train hyperparameters and inducing points and start from the same pilot.
+//! Prints a table of error, negative log probability of test labels and seconds: means over ten folds with their standard
+//! errors. Logistic likelihood, squared exponential with one lengthscale per input, 100 inducing points by k-means,
+//! minibatches of 100 where there are minibatches; inputs standardised by the training rows. All methods train
+//! hyperparameters and inducing points and start from the same pilot.
 
+use crate::common::option;
 use sparsegp::data::{Loaded, Mask};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, fit};
@@ -18,12 +18,8 @@ use std::time::Instant;
 const NAMES: [&str; 5] = ["diabetes", "ionosphere", "heart", "banana", "sonar"];
 const METHODS: &str = "svgp,tsvgp,cavi,svi,cavi-full,gibbs";
 
-fn option(arguments: &[String], name: &str) -> Option<String> {
-    let at = arguments.iter().position(|a| a == name)?;
-    arguments.get(at + 1).cloned()
-}
-
-fn folds(all: &Loaded, count: usize) -> Vec<(Loaded, Loaded)> {
+/// Training and test rows of every fold.
+pub fn folds(all: &Loaded, count: usize) -> Vec<(Loaded, Loaded)> {
     let n = all.x.nrows();
     let mut fold = vec![0; n];
     let order = permutation(&mut stream(0, "folds"), n, n);
@@ -65,10 +61,10 @@ fn one((train, test): &(Loaded, Loaded), method: &str) -> [f64; 3] {
     [wrong / n as f64, log / n as f64, seconds]
 }
 
-fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let count = option(&arguments, "--folds").map_or(10, |k| k.parse().expect("a number"));
-    let methods = option(&arguments, "--methods").unwrap_or_else(|| METHODS.into());
+/// Runs them.
+pub fn run(arguments: &[String]) {
+    let count = option(arguments, "--folds").map_or(10, |k| k.parse().expect("a number"));
+    let methods = option(arguments, "--methods").unwrap_or_else(|| METHODS.into());
     let asked: Vec<&str> = NAMES
         .into_iter()
         .filter(|name| {

@@ -1,0 +1,38 @@
+//! Likelihoods with local variables: `cargo run --release -p sparsegp-bench --bin augmented -- [WHAT] [OPTION VALUE …]`.
+//!
+//! - `folds [NAME …] [--folds K] [--methods A,B]` (the default): two classes against other inference, on the data sets of
+//!   Wenzel et al. 2019 that are bundled.
+//! - `sampling [--chains 5] [--draws 300] [--lengthscale 3] [--grid]`: Gibbs against random walks and Hamiltonian Monte
+//!   Carlo on `heart` (logistic) and `housing` (Student-t, Laplace, Matérn-3/2): Galy-Fajou, Wenzel & Opper 2020, Table 2;
+//!   with `--grid` their grid of steps.
+//! - `gap [--points 13] [--variance 0.1] [--draws 1000]`: what the local variables cost, against lengthscales: the bound with
+//!   them, the bound without, log evidence (ibid., Figure 5).
+//! - `calibration [--levels 7] [--rows 500]`: three classes of overlapping clusters by softmax, robust-max and
+//!   logistic-softmax (Galy-Fajou et al. 2020, §5.1).
+//! - `mnist [--inducing 100] [--batch 200] [--epochs 4]`: ten digits.
+//! - `speed [--data protein] [--rows 20000] [--iterations 300]`: cost of an iteration of `svi`, `svgp` and `tsvgp` and time to
+//!   their last test scores; a Gibbs sweep against its factorisation and products.
+//!
+//! All print Markdown; `--csv FILE` writes the same numbers, `gap --svg FILE` draws them.
+
+mod calibration;
+mod common;
+mod folds;
+mod gap;
+mod mnist;
+mod sampling;
+mod speed;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let rest = arguments.get(1..).unwrap_or_default();
+    match arguments.first().map(String::as_str) {
+        Some("sampling") => sampling::run(rest),
+        Some("gap") => gap::run(rest),
+        Some("calibration") => calibration::run(rest),
+        Some("mnist") => mnist::run(rest),
+        Some("speed") => speed::run(rest),
+        Some("folds") => folds::run(rest),
+        _ => folds::run(&arguments),
+    }
+}
