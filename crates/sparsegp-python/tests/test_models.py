@@ -251,6 +251,30 @@ def test_bounds_are_in_order(seed):
     assert (np.diff(values) > 0.01).all(), values
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.4, 1.0])
+def test_power_ep_is_its_formula(alpha):
+    model = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="pep", alpha=alpha, jitter=JITTER)
+    _, _, q, r = sparse_parts()
+    wide = q + np.diag(NOISE + alpha * r)
+    _, determinant = np.linalg.slogdet(wide)
+    expected = -0.5 * (40 * math.log(2 * math.pi) + determinant + (Y.T @ np.linalg.solve(wide, Y)).item())
+    expected -= (1 - alpha) / (2 * alpha) * np.log1p(alpha * r / NOISE).sum()
+    assert model.elbo() == pytest.approx(expected, rel=1e-9)
+    check_gradients(model)
+    if alpha == 1.0:
+        fitc = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="fitc", jitter=JITTER)
+        assert fitc.elbo() == model.elbo()
+        for found, expected in zip(fitc.predict_f(XNEW), model.predict_f(XNEW)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_power_is_of_pep_alone():
+    with pytest.raises(ValueError, match="alpha is the power of 'pep'"):
+        SGPR((X, Y), KERNEL, Z, bound="fitc", alpha=0.5)
+    with pytest.raises(ValueError, match="at most 1"):
+        SGPR((X, Y), KERNEL, Z, bound="pep", alpha=1.5)
+
+
 def test_the_upper_bound_is_its_formula():
     model = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, jitter=JITTER)
     _, _, q, r = sparse_parts()

@@ -451,7 +451,7 @@ class GPR(_Kept):
 
 
 class SGPR(_Kept):
-    """Sparse regression by a collapsed bound: O(NM²).
+    """Sparse regression by a collapsed bound (or by FITC or power EP, which are no bounds): O(NM²).
 
     Parameters
     ----------
@@ -459,8 +459,12 @@ class SGPR(_Kept):
     kernel : Kernel or str
     inducing_points : array of shape (M, D)
     noise_variance : float or Parameter
-    bound : {"titsias2025", "spherical", "titsias2009"}
-        The tightest first.
+    bound : {"titsias2025", "spherical", "titsias2009", "fitc", "pep"}
+        The tightest first. The last two are approximations of the log evidence that may be above it:
+        ``elbo`` is no bound then.
+    alpha : float, optional
+        Power of ``"pep"``, 0 < alpha ≤ 1; by default 0.5. Towards 0 it is ``"titsias2009"``, at 1
+        ``"fitc"``.
     mean : str or dict
     jitter : float, optional
         Absolute jitter of Kuu; by default 1e-6 of its mean diagonal, more where needed.
@@ -474,10 +478,15 @@ class SGPR(_Kept):
         *,
         noise_variance: Union[float, Parameter] = 1.0,
         bound: str = "titsias2025",
+        alpha: Optional[float] = None,
         mean: Mean = "zero",
         jitter: Optional[float] = None,
     ) -> None:
-        _one_of("bound", bound, ("titsias2025", "spherical", "titsias2009"))
+        _one_of("bound", bound, ("titsias2025", "spherical", "titsias2009", "fitc", "pep"))
+        if alpha is not None:
+            if bound != "pep":
+                raise ValueError(f"alpha is the power of 'pep', and bound is {bound!r}")
+            bound = f"pep(alpha={float(alpha)!r})"
         inputs, outputs, _ = self._keep(data)
         points = [_matrix(inducing_points, "inducing_points")]
         likelihood = _noise(noise_variance)

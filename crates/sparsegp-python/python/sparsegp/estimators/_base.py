@@ -50,8 +50,8 @@ _PARAMETERS = """
         ``"matern52 + linear"``. A list has one for each latent function.
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
-        ``"spherical"``, ``"titsias2025"``, ``"svgp"``, ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``,
-        ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
+        ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``,
+        ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
     likelihood : str or Likelihood
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str, optional
