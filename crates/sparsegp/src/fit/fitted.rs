@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
-use crate::model::{Model, Posterior, in_parts, stacked};
+use crate::model::{LeaveOneOut, Model, Posterior, in_parts, stacked};
 use crate::params::{Prior, Shape};
 use crate::train::TrainReport;
 use std::collections::BTreeMap;
@@ -178,6 +178,37 @@ pub struct ParameterRow {
 }
 
 impl Fitted {
+    /// Every training row as the others predict it, in the data's own units, at the hyperparameters and inducing
+    /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
+    /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale
+    /// ([`super::Scaling::Given`]).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be told; as for
+    /// [`Posterior::leave_one_out`].
+    pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
+        super::checkpoint::same_columns(self, dataset)?;
+        let rows = |rows: usize, weight: Option<f64>| weight.unwrap_or(rows as f64);
+        let count = rows(dataset.source.rows(), dataset.total_weight);
+        let trained = rows(self.rows, self.total_weight);
+        if (count - trained).abs() > 1e-9 * trained {
+            return Err(Error::Invalid(format!(
+                "{count} rows were given, and the model was trained on {trained}: leaving one out needs the rows                  of the training"
+            )));
+        }
+        let mut all = self.posterior.leave_one_out(&self.model, &*dataset.source)?;
+        self.scaler.unscale_mean(all.mean.as_mut())?;
+        self.scaler.unscale_variance(all.variance.as_mut())?;
+        if self.model.likelihood.latents() == 1 {
+            self.scaler.unscale_mean(all.f_mean.as_mut())?;
+            self.scaler.unscale_variance(all.f_variance.as_mut())?;
+        }
+        for (p, scale) in self.scaler.y_scale.iter().enumerate() {
+            all.log_density.col_as_slice_mut(p).iter_mut().for_each(|v| *v -= scale.ln());
+        }
+        Ok(all)
+    }
+
     /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.
     fn in_parts<T: Send>(
         &self,

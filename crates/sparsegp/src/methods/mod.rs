@@ -12,6 +12,7 @@ pub use collapsed::{
 };
 pub use exact::Exact;
 pub use tvgp::Tvgp;
+pub(crate) use tvgp::least_raised;
 pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
 use crate::data::{InMemory, Source};
@@ -49,6 +50,21 @@ pub struct Diagnostics {
     pub residual: Option<f64>,
 }
 
+/// The Gaussian factor that a row contributes to a posterior, by which leave-one-out predictions go
+/// ([`Posterior::leave_one_out`]).
+#[derive(Clone, Copy)]
+pub enum RowSite {
+    /// The posterior is not the prior times factors of rows.
+    None,
+    /// Of Gaussian noise of the variance σ² + αr.
+    Noise {
+        /// α.
+        alpha: f64,
+    },
+    /// What natural-gradient steps on this bound end at: λ₂ = −2 ∂ℓ/∂s.
+    Bound(&'static dyn uncollapsed::Bound),
+}
+
 /// How a model is trained and conditioned.
 pub trait Method: Send + Sync + std::fmt::Debug {
     /// Name in specifications, model files and messages.
@@ -68,6 +84,11 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Invalid`] that says what, and what can.
     fn check(&self, model: &Model) -> Result<()>;
+
+    /// What a row contributes to the posterior.
+    fn row_site(&self) -> RowSite {
+        RowSite::None
+    }
 
     /// Factors vᵢ of what the inducing points leave unexplained of the rows (given), in the q(f | u) of this
     /// method; none for methods without ([`HighCost`]).

@@ -1,8 +1,10 @@
 //! A Gaussian-process model: slots for kernel, mean, noise, inducing points and method, and the
 //! posterior it is conditioned to.
 
+mod leave_one_out;
 mod posterior;
 
+pub use leave_one_out::LeaveOneOut;
 pub use posterior::{Posterior, in_parts, stacked};
 
 use crate::data::Source;

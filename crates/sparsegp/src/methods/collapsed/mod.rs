@@ -15,7 +15,7 @@ pub use high_cost::{HighCost, MOST_ROWS as MOST_ROWS_HIGH_COST};
 pub use power_ep::{DEFAULT_ALPHA, PowerEp};
 pub use upper::upper_bound;
 
-use super::{Diagnostics, Evaluation, Method, finite};
+use super::{Diagnostics, Evaluation, Method, RowSite, finite};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -44,6 +44,10 @@ impl Method for Collapsed {
 
     fn is_sparse(&self) -> bool {
         true
+    }
+
+    fn row_site(&self) -> RowSite {
+        RowSite::Noise { alpha: 0.0 }
     }
 
     fn check(&self, model: &Model) -> Result<()> {

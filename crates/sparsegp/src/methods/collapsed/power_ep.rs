@@ -23,7 +23,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
 use crate::linalg::{Cholesky, Jitter, Mat, column, column_mut};
-use crate::methods::{Diagnostics, Entry, Evaluation, Method, finite, plain_rows};
+use crate::methods::{Diagnostics, Entry, Evaluation, Method, RowSite, finite, plain_rows};
 use crate::model::{Model, Posterior};
 use faer::reborrow::ReborrowMut;
 use std::sync::{Mutex, PoisonError};
@@ -177,6 +177,10 @@ impl Method for PowerEp {
 
     fn is_bound(&self) -> bool {
         false
+    }
+
+    fn row_site(&self) -> RowSite {
+        RowSite::Noise { alpha: self.alpha }
     }
 
     fn check(&self, model: &Model) -> Result<()> {
