@@ -163,6 +163,29 @@ impl Fitted {
         crate::arrays::array(py, density, &[rows])
     }
 
+    /// Every training row as the others predict it: means, variances and log densities, N×P each.
+    #[pyo3(signature = (x, y, *, weights=None, extra=None))]
+    fn leave_one_out<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        weights: Option<Array1<'py>>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let data = crate::fit::known(&self.inner, &x, &y, weights.as_ref(), extra.as_ref())?;
+        let found = unlocked(py, || self.inner.leave_one_out(&data))?;
+        let part = |a: &sparsegp::linalg::Mat<f64>| matrix(py, a.as_ref());
+        Ok((part(&found.mean)?, part(&found.variance)?, part(&found.log_density)?))
+    }
+
+    /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.
+    fn predict_gradients<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
+        let x = Matrix::of(&x);
+        let found = unlocked(py, || self.inner.predict_gradients(x.as_ref()))?;
+        slopes(py, &found)
+    }
+
     /// Inducing points in the data's units, if there are any.
     fn inducing_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let points = self.inner.inducing_points().map_err(exception)?;
@@ -200,6 +223,17 @@ impl Fitted {
         self.inner.scaler.scale_x(x.as_mut()).map_err(exception)?;
         matrix(py, x.as_ref())
     }
+}
+
+/// Slopes as arrays.
+pub fn slopes<'py>(
+    py: Python<'py>,
+    found: &sparsegp::model::InputGradients,
+) -> PyResult<Pair<'py>> {
+    let part = |all: &[sparsegp::linalg::Mat<f64>]| {
+        stack(py, &all.iter().map(|a| a.as_ref()).collect::<Vec<_>>())
+    };
+    Ok((part(&found.mean)?, part(&found.variance)?))
 }
 
 /// Reads a model file.

@@ -5,6 +5,8 @@
 
 #[path = "ladder/gradients.rs"]
 mod gradients;
+#[path = "ladder/input_gradients.rs"]
+mod input_gradients;
 #[path = "ladder/leave_one_out.rs"]
 mod leave_one_out;
 #[path = "ladder/order.rs"]

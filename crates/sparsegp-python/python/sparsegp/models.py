@@ -308,6 +308,45 @@ class Model:
         x = _matrix(Xnew, "Xnew")
         return self._model.predict_f_full(x) if full_cov else self._model.predict_f(x)
 
+    def predict_f_gradients(self, Xnew: ArrayLike) -> tuple[Array, Array]:
+        """Slopes of the means and variances of :meth:`predict_f` in the inputs, L×N×D each."""
+        self._condition()
+        return self._model.predict_gradients(_matrix(Xnew, "Xnew"))
+
+    def loo(
+        self,
+        data: Optional[Data] = None,
+        *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> dict[str, Array]:
+        """Leave-one-out: every row as the others predict it, at the present parameters, without conditioning
+        anew. For Gaussian noise that is exact; else the row's own site is taken from q, which must be at its
+        optimum.
+
+        Parameters
+        ----------
+        data : (X, Y), optional
+            The rows that the model was trained on, for models that do not keep their data.
+        extra, weights : array-like, optional
+            The further number of every row, and how often its term counts.
+
+        Returns
+        -------
+        dict
+            ``"mean"``, ``"variance"`` and ``"log_density"`` of the observations, N×P, and ``"f_mean"`` and
+            ``"f_variance"`` of the latent functions, N×L.
+
+        Raises
+        ------
+        ValueError
+            For models whose posterior is not made of sites of rows, and for other rows.
+        """
+        self._condition()
+        x, y, further = self._rows(data, extra, weights)
+        further.pop("population")
+        return self._model.leave_one_out(x, y, **further)
+
     def predict_y(self, Xnew: ArrayLike, extra: Optional[ArrayLike] = None) -> tuple[Array, Array]:
         """Means and variances of observations, N×P each. ``extra`` is the further number of every row."""
         self._condition()
@@ -491,6 +530,19 @@ class SGPR(_Kept):
         points = [_matrix(inducing_points, "inducing_points")]
         likelihood = _noise(noise_variance)
         self._build(bound, kernel, likelihood, mean, inputs, outputs, points=points, jitter=jitter)
+
+    def predict_f_high_cost(self, Xnew: ArrayLike) -> tuple[Array, Array]:
+        """Means and variances of the latent functions, N×L, by the q(f | u) that the bounds ``"titsias2025"``
+        and ``"spherical"`` have in mind, which takes the rows: O(N³), for up to 4096 of them. The means are
+        those of :meth:`predict_f`, the variances are smaller.
+
+        Raises
+        ------
+        ValueError
+            For more rows, and for FITC and power EP.
+        """
+        x, y, _ = self._rows(None, None, None)
+        return self._model.predict_high_cost(x, y, _matrix(Xnew, "Xnew"))
 
     def upper_bound(self) -> float:
         """An upper bound on the log evidence."""

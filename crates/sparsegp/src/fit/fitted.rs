@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
-use crate::model::{LeaveOneOut, Model, Posterior, in_parts, stacked};
+use crate::model::{InputGradients, LeaveOneOut, Model, Posterior, in_parts, stacked};
 use crate::params::{Prior, Shape};
 use crate::train::TrainReport;
 use std::collections::BTreeMap;
@@ -291,6 +291,31 @@ impl Fitted {
         let mut mean = stacked(&parts, x.nrows(), self.target_names.len());
         self.scaler.unscale_mean(mean.as_mut())?;
         Ok(mean)
+    }
+
+    /// Slopes of means and variances of the latent functions in the inputs ([`Posterior::predict_gradients`]),
+    /// B×D each, in the data's own units; where a target column has several latent functions, these are on the
+    /// model's scale.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn predict_gradients(&self, x: MatRef<'_, f64>) -> Result<InputGradients> {
+        let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_gradients(x))?;
+        let own_units = self.model.likelihood.latents() == 1;
+        let all = |l: usize, power: i32, of: &dyn Fn(&InputGradients) -> &Vec<Mat<f64>>| {
+            let parts: Vec<Mat<f64>> = parts.iter().map(|part| of(part)[l].clone()).collect();
+            let mut slopes = stacked(&parts, x.nrows(), x.ncols());
+            let target = if own_units { self.scaler.y_scale[l].powi(power) } else { 1.0 };
+            for (q, scale) in self.scaler.x_scale.iter().enumerate() {
+                slopes.col_as_slice_mut(q).iter_mut().for_each(|v| *v *= target / scale);
+            }
+            slopes
+        };
+        let latents = 0..self.posterior.latents();
+        Ok(InputGradients {
+            mean: latents.clone().map(|l| all(l, 1, &|part| &part.mean)).collect(),
+            variance: latents.map(|l| all(l, 2, &|part| &part.variance)).collect(),
+        })
     }
 
     /// Predictive means, B×P, with the covariance of the rows for every target column, B×B each, in the

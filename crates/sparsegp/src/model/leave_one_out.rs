@@ -170,13 +170,11 @@ impl Context<'_> {
                     if self.direct.is_none() {
                         self.slopes(target, weight, &own, p * k, &mut slopes);
                     }
-                    for l in 0..k {
+                    for (l, s) in own[1].iter().enumerate() {
                         let at = (i, p * k + l);
                         let (alpha, cavity) = match self.direct {
-                            Some(direct) => direct.cavity((rows.start + i, p * k + l), own[1][l]),
-                            None => {
-                                (slopes.a[l], own[1][l] / (1.0 + 2.0 * slopes.b[l] * own[1][l]))
-                            }
+                            Some(direct) => direct.cavity((rows.start + i, p * k + l), *s),
+                            None => (slopes.a[l], s / (1.0 + 2.0 * slopes.b[l] * s)),
                         };
                         if !(cavity >= 0.0 && cavity.is_finite()) {
                             return Err(Error::Invalid(format!(

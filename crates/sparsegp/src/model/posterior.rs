@@ -1,5 +1,9 @@
 //! What a model believes after seeing data.
 
+mod gradients;
+
+pub use gradients::InputGradients;
+
 use super::Model;
 use crate::error::{Error, Result};
 use crate::inverse_free::{LSpace, Root};

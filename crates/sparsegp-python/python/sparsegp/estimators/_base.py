@@ -623,6 +623,24 @@ class BaseGP(BaseEstimator):
             return mean[:, 0], variance[:, 0]
         return mean, variance
 
+    def predict_gradients(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Slopes of mean and variance of the latent functions in the inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        mean, variance : arrays of shape (n_samples, n_features), or (n_samples, n_features, n_latents) if \
+there are several
+            Of :meth:`latent_mean_and_variance`, per unit of each feature.
+        """
+        mean, variance = self.fitted_.predict_gradients(self._inputs(X))
+        if len(mean) == 1:
+            return mean[0], variance[0]
+        return np.moveaxis(mean, 0, -1), np.moveaxis(variance, 0, -1)
+
     @property
     def model_(self) -> Any:
         """The model for closer work (:class:`sparsegp.models.Model`), on its own (standardised) scale."""
