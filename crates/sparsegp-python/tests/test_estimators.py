@@ -306,7 +306,9 @@ def test_rows_are_left_out():
     X, y = np.vstack([X, X[:1]]), np.append(y, y[0])
     model = GPRegressor("matern52").fit(X, y)
     mean, std, density = model.loo(X, y)
-    values = {path: model.model_[path] for path in ("kernel.lengthscales", "kernel.variance", "likelihood.variance")}
+    values = {
+        path: model.model_[path] for path in ("kernel.lengthscales", "kernel.variance", "likelihood.variance")
+    }
     for i in (0, 17, 60):
         kept = np.arange(61) != i
         # on the scale of all rows
