@@ -148,6 +148,37 @@ impl Fitted {
         stack(py, &all)
     }
 
+    /// The same by functions of so many waves each.
+    #[pyo3(signature = (x, samples, waves, seed, *, extra=None))]
+    fn sample_y_by_functions<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        samples: usize,
+        waves: usize,
+        seed: u64,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let all = unlocked(py, || {
+            self.inner.sample_y_by_functions(x.as_ref(), &extra, samples, waves, seed)
+        })?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        stack(py, &all)
+    }
+
+    /// Draws of the latent functions, as functions.
+    fn sample_functions(
+        &self,
+        py: Python<'_>,
+        samples: usize,
+        waves: usize,
+        seed: u64,
+    ) -> PyResult<Functions> {
+        let functions = unlocked(py, || self.inner.sample_functions(samples, waves, seed))?;
+        Ok(Functions { functions, fitted: Some(self.inner.clone()) })
+    }
+
     /// Log densities of targets.
     #[pyo3(signature = (x, y, *, extra=None))]
     fn log_density<'py>(
@@ -222,6 +253,48 @@ impl Fitted {
         let mut x = owned(&x);
         self.inner.scaler.scale_x(x.as_mut()).map_err(exception)?;
         matrix(py, x.as_ref())
+    }
+}
+
+/// Draws of latent functions.
+#[pyclass(frozen, module = "sparsegp._core")]
+pub struct Functions {
+    functions: sparsegp::model::Functions,
+    /// Whose units they have; else they are on the model's scale.
+    fitted: Option<Arc<sparsegp::fit::Fitted>>,
+}
+
+impl Functions {
+    /// On the model's scale.
+    pub fn of_model(functions: sparsegp::model::Functions) -> Self {
+        Self { functions, fitted: None }
+    }
+}
+
+#[pymethods]
+impl Functions {
+    /// Number of draws.
+    fn __len__(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Values at inputs, S×N×L.
+    fn evaluate<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = owned(&x);
+        let values = unlocked(py, || {
+            if let Some(fitted) = &self.fitted {
+                return fitted.evaluate_functions(&self.functions, x.as_ref());
+            }
+            let parts = sparsegp::model::in_parts(x.as_ref(), |_, x| self.functions.evaluate(x))?;
+            let latents = self.functions.posterior().latents();
+            let one = |s: usize| {
+                let own: Vec<_> = parts.iter().map(|part| part[s].clone()).collect();
+                sparsegp::model::stacked(&own, x.nrows(), latents)
+            };
+            Ok((0..self.functions.len()).map(one).collect())
+        })?;
+        let values: Vec<_> = values.iter().map(|v| v.as_ref()).collect();
+        stack(py, &values)
     }
 }
 

@@ -667,6 +667,22 @@ impl Model {
         stack(py, &draws)
     }
 
+    /// Draws of the latent functions, as functions of so many waves each.
+    fn sample_functions(
+        &self,
+        py: Python<'_>,
+        samples: usize,
+        waves: usize,
+        seed: u64,
+    ) -> PyResult<crate::fitted::Functions> {
+        let posterior = self.known()?;
+        let functions = unlocked(py, || {
+            let mut rng = sparsegp::rng::stream(seed, "functions");
+            posterior.sample_functions(samples, waves, &mut rng)
+        })?;
+        Ok(crate::fitted::Functions::of_model(functions))
+    }
+
     /// Whitened mean of q, M×L, and the lower roots of its whitened covariances, L×M×M (one where the
     /// latent functions share it; none for exact inference).
     fn q<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {

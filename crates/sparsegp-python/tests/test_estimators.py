@@ -351,6 +351,32 @@ def test_slopes_of_predictions():
     np.testing.assert_allclose(mean[:, :, 1], -2 * mean[:, :, 0], rtol=1e-8)
 
 
+def test_functions_are_drawn():
+    X, y = waves(60)
+    model = GPRegressor().fit(X, y)
+    functions = model.sample_f(2000, random_state=3, waves=200)
+    assert len(functions) == 2000
+    values = functions(X[:4])
+    assert values.shape == (2000, 4, 1)
+    np.testing.assert_allclose(functions(X[2:3]), values[:, 2:3], rtol=1e-8, atol=1e-8)
+    mean, variance = model.latent_mean_and_variance(X[:4])
+    error = np.sqrt(variance / 2000)
+    assert (abs(values[:, :, 0].mean(axis=0) - mean) < 5 * error).all()
+    assert (abs(values[:, :, 0].var(axis=0) / variance - 1) < 5 * np.sqrt(2 / 2000)).all()
+    draws = model.sample_y(X[:4], 2000, random_state=3, method="pathwise")
+    mean, std = model.predict(X[:4], return_std=True)
+    assert draws.shape == (4, 2000)
+    assert (abs(draws.mean(axis=1) - mean) < 5 * std / np.sqrt(2000)).all()
+    again = model.sample_y(X[:4], 2000, random_state=3, method="pathwise")
+    np.testing.assert_array_equal(draws, again)
+    with pytest.raises(ValueError, match="'joint' or 'pathwise'"):
+        model.sample_y(X, method="other")
+    with pytest.raises(ValueError, match="`linear`.*jointly"):
+        GPRegressor("rbf + linear").fit(X, y).sample_f()
+    own = model.model_.sample_functions(3, seed=1, waves=50)
+    assert own(X[:5]).shape == (3, 5, 1)
+
+
 def test_fixed_values_given_points_and_seeds():
     X, y = waves()
     points = X[:15]

@@ -11,6 +11,8 @@ mod input_gradients;
 mod leave_one_out;
 #[path = "ladder/order.rs"]
 mod order;
+#[path = "ladder/pathwise.rs"]
+mod pathwise;
 #[path = "ladder/posterior.rs"]
 mod posterior;
 #[path = "ladder/problem.rs"]

@@ -5,7 +5,7 @@ mod leave_one_out;
 mod posterior;
 
 pub use leave_one_out::LeaveOneOut;
-pub use posterior::{InputGradients, Posterior, in_parts, stacked};
+pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Posterior, in_parts, stacked};
 
 use crate::data::Source;
 use crate::engine::Engine;

@@ -1,8 +1,10 @@
 //! What a model believes after seeing data.
 
 mod gradients;
+mod pathwise;
 
 pub use gradients::InputGradients;
+pub use pathwise::{DEFAULT_WAVES, Functions};
 
 use super::Model;
 use crate::error::{Error, Result};
@@ -825,16 +827,25 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        let k = self.likelihood.latents();
         let latent = self.sample_f(x, samples, rng)?;
-        Ok(latent
-            .into_iter()
-            .map(|f| {
-                Mat::from_fn(x.nrows(), self.outputs(), |i, p| {
-                    let own: Vec<f64> = (0..k).map(|l| f[(i, p * k + l)]).collect();
-                    self.likelihood.sample(self.extra(extra, i), &own, rng)
-                })
+        Ok(self.observed(&latent, extra, rng))
+    }
+
+    /// Draws of observations given draws of latent functions, B×P each. `extra` as for
+    /// [`Posterior::predict_y`].
+    pub fn observed(
+        &self,
+        latent: &[Mat<f64>],
+        extra: &[f64],
+        rng: &mut impl rand::Rng,
+    ) -> Vec<Mat<f64>> {
+        let k = self.likelihood.latents();
+        let one = |f: &Mat<f64>| {
+            Mat::from_fn(f.nrows(), self.outputs(), |i, p| {
+                let own: Vec<f64> = (0..k).map(|l| f[(i, p * k + l)]).collect();
+                self.likelihood.sample(self.extra(extra, i), &own, rng)
             })
-            .collect())
+        };
+        latent.iter().map(one).collect()
     }
 }

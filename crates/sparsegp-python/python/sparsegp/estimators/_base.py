@@ -20,6 +20,7 @@ from .. import _core
 from .._progress import Progress, watch
 from ..kernels import Kernel, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
+from ..models import Functions
 
 Array = NDArray[np.float64]
 KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
@@ -640,6 +641,36 @@ there are several
         if len(mean) == 1:
             return mean[0], variance[0]
         return np.moveaxis(mean, 0, -1), np.moveaxis(variance, 0, -1)
+
+    def sample_f(self, n_samples: int = 1, random_state: Any = 0, waves: int = 1024) -> Functions:
+        """Draws of the latent functions that can be evaluated anywhere, cheaply: by Matheron's rule with random
+        Fourier features.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None
+        waves : int
+            Waves that the prior part of every function is made of.
+
+        Returns
+        -------
+        sparsegp.models.Functions
+            A callable: ``functions(X)`` has the shape (n_samples, len(X), n_latents), in the units of
+            :meth:`latent_mean_and_variance`.
+
+        Raises
+        ------
+        ValueError
+            For kernels without a spectral density; stationary ones, their sums and products have one.
+        """
+        check_is_fitted(self, "fitted_")
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        draws = self.fitted_.sample_functions(
+            _whole("n_samples", n_samples, 1), _whole("waves", waves, 1), seed
+        )
+        return Functions(draws)
 
     @property
     def model_(self) -> Any:

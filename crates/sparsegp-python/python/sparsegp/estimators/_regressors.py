@@ -143,12 +143,18 @@ class Regressor(RegressorMixin, BaseGP):
         x, Y = self._judged(X, y)
         return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
 
-    def _sample(self, X: ArrayLike, n_samples: int, random_state: Any, extra: Optional[ArrayLike]) -> Array:
+    def _sample(
+        self, X: ArrayLike, n_samples: int, random_state: Any, method: str, extra: Optional[ArrayLike]
+    ) -> Array:
         x = self._inputs(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
-        draws = self.fitted_.sample_y(
-            x, int(n_samples), seed, extra=self._extra(extra, len(x), self._extra_name)
-        )
+        further = self._extra(extra, len(x), self._extra_name)
+        if method == "joint":
+            draws = self.fitted_.sample_y(x, int(n_samples), seed, extra=further)
+        elif method == "pathwise":
+            draws = self.fitted_.sample_y_by_functions(x, int(n_samples), 1024, seed, extra=further)
+        else:
+            raise ValueError(f"method is {method!r}; it must be 'joint' or 'pathwise'")
         return draws[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(draws, 0, -1)
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **further: Optional[ArrayLike]) -> Array:
@@ -216,6 +222,7 @@ class Regressor(RegressorMixin, BaseGP):
         X: ArrayLike,
         n_samples: int = 1,
         random_state: Any = 0,
+        method: str = "joint",
         **further: Optional[ArrayLike],
     ) -> Array:
         """Joint draws of new observations.
@@ -226,6 +233,9 @@ class Regressor(RegressorMixin, BaseGP):
         n_samples : int
             Number of draws.
         random_state : int, RandomState instance or None
+        method : {"joint", "pathwise"}
+            By a factor of the covariance of the rows, which takes O(n_samples_X³), or by functions of random
+            Fourier features (:meth:`sample_f`), for many rows.
         **further
             What :meth:`predict` takes of every row.
 
@@ -236,7 +246,7 @@ class Regressor(RegressorMixin, BaseGP):
         unknown = set(further) - {self._extra_name}
         if unknown:
             raise TypeError(f"sample_y got unknown arguments {sorted(unknown)}")
-        return self._sample(X, n_samples, random_state, further.get(self._extra_name or ""))
+        return self._sample(X, n_samples, random_state, method, further.get(self._extra_name or ""))
 
 
 _PREDICT = """Predictions for new rows.
