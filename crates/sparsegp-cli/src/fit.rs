@@ -202,7 +202,7 @@ fn likelihood(
     }
     let classes = dataset.classes.as_ref();
     let likelihood = sparsegp::fit::likelihood_for(
-        &args.method,
+        &args.method()?,
         args.likelihood.as_deref(),
         classes.map(Classes::count),
     )

@@ -1,6 +1,7 @@
 //! Options of `sparsegp fit`.
 
 use crate::data::MissingInFit;
+use crate::fail::{Fail, Result};
 use crate::relaxed_args::RelaxedArgs;
 use crate::values;
 use clap::{Args, ValueEnum};
@@ -23,7 +24,7 @@ Columns of text or truth values are classes. Numbers are taken as numbers unless
 likelihood of classes says otherwise.
 
 Two ways to train: on all rows at once, by L-BFGS or Adam (`exact`, `titsias2009`, `spherical`,
-`titsias2025`, `tvgp`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
+`titsias2025`, `fitc`, `pep`, `tvgp`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
 `svgp-spherical`, `tsvgp`, `lsvgp`, `rsvgp`), by Adam with natural-gradient steps for q (the last two by
 Adam alone). Where q is kept as sites (`tsvgp`,
 `tvgp`), all rows at once means rounds of steps of q and iterations of the optimiser.
@@ -112,6 +113,9 @@ pub struct FitArgs {
     /// where those cannot be tsvgp on all rows, else svgp
     #[arg(long, short, default_value = "auto", value_parser = values::method, help_heading = "Model")]
     pub method: String,
+    /// Power of `pep`, above 0 and at most 1, where it is `fitc` [default: 0.5]
+    #[arg(long, allow_negative_numbers = true, value_name = "ALPHA", value_parser = values::power, help_heading = "Model")]
+    pub alpha: Option<f64>,
     /// Number of inducing points of the sparse methods; by default 512
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
@@ -135,7 +139,7 @@ pub struct FitArgs {
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "target", "classes", "features", "ignore", "no_standardise", "likelihood", "kernel", "mean",
-        "method", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
+        "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
@@ -331,6 +335,21 @@ impl FitArgs {
     /// The same, or the option that chains have too.
     pub fn batch_or_checkpoint(&self) -> Option<&'static str> {
         self.batch_option().or(self.checkpoint.is_some().then_some("--checkpoint"))
+    }
+
+    /// The method that was asked for, with its power.
+    ///
+    /// # Errors
+    /// A sentence if the method has no power.
+    pub fn method(&self) -> Result<String> {
+        match self.alpha {
+            None => Ok(self.method.clone()),
+            Some(alpha) if self.method == "pep" => Ok(format!("pep(alpha={alpha})")),
+            Some(_) => Err(Fail::usage(format!(
+                "--alpha is the power of `pep`, and the method is `{}`: add --method pep, or leave it out",
+                self.method
+            ))),
+        }
     }
 
     /// The first option given that says how q is stepped.

@@ -81,10 +81,10 @@ fn method(
     from: Option<&Fitted>,
     dataset: &Dataset,
     gaussian: bool,
-) -> (String, String, Option<String>) {
+) -> Result<(String, String, Option<String>)> {
     let asked = match from {
-        Some(fitted) => fitted.model.method.name(),
-        None => &args.method,
+        Some(fitted) => fitted.model.method.name().to_owned(),
+        None => args.method()?,
     };
     let steps = args.step_option().is_some();
     let wish = args.batch_or_checkpoint().is_some()
@@ -93,13 +93,13 @@ fn method(
         || args.diagonal
         || args.keeps_missing();
     if asked != "auto" {
-        return (asked.into(), asked.into(), None);
+        return Ok((asked.clone(), asked, None));
     }
     if !gaussian || dataset.extra_name.is_some() || (!wish && !dataset.source.is_plain()) {
         let few = dataset.source.rows() <= AUTO_EXACT;
         if args.batch_or_checkpoint().is_some() || args.diagonal {
             // `auto` may see all rows at once
-            return ("svgp".into(), "svgp".into(), None);
+            return Ok(("svgp".into(), "svgp".into(), None));
         }
         let points = args.inducing.is_some() || args.inducing_from.is_some();
         let (asked, method) = match (gaussian && few, wish) {
@@ -108,13 +108,13 @@ fn method(
             (true, true) => ("tsvgp", "tsvgp"),
             _ => ("auto", if few { "tsvgp" } else { "svgp" }),
         };
-        return (asked.into(), method.into(), None);
+        return Ok((asked.into(), method.into(), None));
     }
     if wish {
         let reason = "the tightest bound that has what was asked for".to_owned();
-        return ("svgp2025".into(), "svgp2025".into(), Some(reason));
+        return Ok(("svgp2025".into(), "svgp2025".into(), Some(reason)));
     }
-    ("auto".into(), "auto".into(), None)
+    Ok(("auto".into(), "auto".into(), None))
 }
 
 /// Options for the library.
@@ -125,7 +125,7 @@ pub fn plan(
     gaussian: bool,
 ) -> Result<Plan> {
     let mut notes = Vec::new();
-    let (asked, method, reason) = method(args, from, dataset, gaussian);
+    let (asked, method, reason) = method(args, from, dataset, gaussian)?;
     let trains_q = match method.as_str() {
         "auto" => false,
         name => methods::find(name).map_err(Fail::of_usage)?.method.uncollapsed().is_some(),

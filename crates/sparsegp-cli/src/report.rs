@@ -144,6 +144,12 @@ pub fn inducing_table(fitted: &Fitted) -> Option<String> {
 pub fn objective_name(fitted: &Fitted) -> &'static str {
     let priors = fitted.model.params().iter().any(|(_, p)| p.prior.is_some());
     let method = fitted.model.method;
+    if !method.is_bound() {
+        return match priors {
+            false => "approximate log evidence (no bound)",
+            true => "approximate log evidence (no bound) + log prior",
+        };
+    }
     match (method.is_sparse() || method.has_q(), priors) {
         (false, false) => "log evidence",
         (false, true) => "log evidence + log prior",

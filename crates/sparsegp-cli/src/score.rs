@@ -9,7 +9,7 @@ use crate::{plot, scores};
 use clap::{Args, ValueEnum};
 use sparsegp::atomic;
 use sparsegp::data::{Block, Selected, Table};
-use sparsegp::fit::{Fitted, Of};
+use sparsegp::fit::{Dataset, Fitted, Of};
 use sparsegp::io;
 use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::classes::{ClassMetrics, ClassOptions, ClassScores};
@@ -23,6 +23,7 @@ Examples:
   sparsegp score model.safetensors test.csv
   sparsegp score model.safetensors data.csv.gz --test-mask masks.csv.gz:split0 --on test
   sparsegp score classifier.safetensors test.csv --plot reliability.svg --json
+  sparsegp score model.safetensors train.csv --leave-one-out
 
 All scores are in the data's units, and every row counts alike. RMSE, MAE, NLPD, MSLL and CRPS are
 better the smaller they are (NLPD: mean negative log predictive density; MSLL: the same minus that of a
@@ -48,6 +49,10 @@ pub struct ScoreArgs {
     /// Which side of the mask to score: test (1) or train (0)
     #[arg(long, value_enum, default_value_t, requires = "test_mask")]
     pub on: Side,
+    /// Predict every row of the training table by the others, without training anew: the table must have the
+    /// rows of the training and no others. Exact for Gaussian noise, else by the model's own sites
+    #[arg(long, conflicts_with = "plot")]
+    pub leave_one_out: bool,
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
@@ -251,6 +256,48 @@ pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllS
     })
 }
 
+/// Scores every row as the others predict it.
+fn left_out(fitted: &Fitted, rows: &Selected) -> Result<AllScores> {
+    let loaded = kind::with_classes(rows.clone(), fitted.classes.as_ref()).read_all()?;
+    let (y, dropped) = (loaded.y.clone(), loaded.dropped);
+    let dataset = Dataset::from_loaded(loaded, fitted.scaler.clone())?;
+    let found = fitted.leave_one_out(&dataset)?;
+    let targets = fitted.target_names.len();
+    let kept: Vec<usize> =
+        (0..y.nrows()).filter(|i| (0..targets).all(|p| !y[(*i, p)].is_nan())).collect();
+    let pick = |a: &Mat<f64>| Mat::from_fn(kept.len(), targets, |i, p| a[(kept[i], p)]);
+    let [y, mean, variance, density] =
+        [&y, &found.mean, &found.variance, &found.log_density].map(pick);
+    let (overall, each) = match Kind::of(fitted) {
+        Kind::Gaussian => {
+            let mut metrics =
+                Metrics::against_trivial(&fitted.target_mean, &fitted.target_variance)?;
+            metrics.add(y.as_ref(), mean.as_ref(), variance.as_ref())?;
+            let each = metrics.finish_each()?.into_iter().map(Score::Gaussian);
+            (Score::Gaussian(metrics.finish()?), each.collect())
+        }
+        kind => {
+            let mut all = DensityMetrics::new(&[])?;
+            let mut each = Vec::new();
+            for p in 0..targets {
+                let mut own = DensityMetrics::new(&[])?;
+                own.add(&Predictions {
+                    y: column(y.as_ref(), p),
+                    mean: (kind != Kind::Classes).then(|| column(mean.as_ref(), p)),
+                    log_density: Some(column(density.as_ref(), p)),
+                    intervals: &[],
+                    weights: None,
+                })?;
+                all.merge(&own)?;
+                each.push(Score::Density(own.finish()?));
+            }
+            (Score::Density(all.finish()?), each)
+        }
+    };
+    let targets = fitted.target_names.iter().cloned().zip(each).collect();
+    Ok(AllScores { overall, targets, dropped })
+}
+
 /// Runs the command.
 pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
     if let Some(path) = &args.plot {
@@ -271,7 +318,10 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         )));
     }
     let table = Table::open(&args.data)?;
-    let (selection, note) = kind::judged(&fitted, &table);
+    let (mut selection, note) = kind::judged(&fitted, &table);
+    if let Some(weight) = fitted.weight_name.as_ref().filter(|_| args.leave_one_out) {
+        selection = selection.weight(weight);
+    }
     context.warn(note.as_slice());
     let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
     let opened = data::open(table, &selection, args.missing.into(), &split)?;
@@ -279,12 +329,16 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         (Side::Test, Some(test)) => test,
         _ => opened.train,
     };
-    let scores = score(&fitted, &rows, context)?;
+    let scores = match args.leave_one_out {
+        true => left_out(&fitted, &rows)?,
+        false => score(&fitted, &rows, context)?,
+    };
     if scores.dropped > 0 {
         let rows = count(scores.dropped, "row");
         context.warn(&[format!("{rows} with missing numbers left out")]);
     }
     let label = match (&args.test_mask, args.on) {
+        _ if args.leave_one_out => "each by the others",
         (None, _) => "all rows",
         (Some(_), Side::Test) => "test",
         (Some(_), Side::Train) => "train",
@@ -303,6 +357,7 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         "data": args.data,
         "rows": scores.overall.rows(),
         "dropped": scores.dropped,
+        "leave_one_out": args.leave_one_out,
         "scores": scores::json(&scores).map_err(|e| Fail::Work(e.to_string()))?,
     });
     if fitted.classes.is_some() {

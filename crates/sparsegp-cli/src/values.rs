@@ -48,6 +48,14 @@ pub fn method(text: &str) -> Result<String, String> {
     }
 }
 
+/// A power of power expectation propagation: above 0, at most 1.
+pub fn power(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(f) if f > 0.0 && f <= 1.0 => Ok(f),
+        _ => Err("must be a number above 0 (whose limit is titsias2009) and at most 1".into()),
+    }
+}
+
 /// The name of a mean function.
 pub fn mean(text: &str) -> Result<String, String> {
     let name = text.to_ascii_lowercase();

@@ -231,6 +231,28 @@ pub fn fit_table(
     Ok(reply(py, outcome))
 }
 
+/// Rows for a model that is there: its columns and scales.
+pub fn known(
+    fitted: &sparsegp::fit::Fitted,
+    x: &Array2<'_>,
+    y: &Array2<'_>,
+    weights: Option<&Array1<'_>>,
+    extra: Option<&Array1<'_>>,
+) -> PyResult<Dataset> {
+    let columns = Columns {
+        inputs: fitted.input_names.clone(),
+        targets: fitted.target_names.clone(),
+        weight: fitted.weight_name.clone(),
+        extra: fitted.extra_name.clone(),
+        classes: None,
+        standardise: true,
+        merge: false,
+    };
+    let mut data = loaded(x, y, weights, extra, columns)?;
+    data.classes.clone_from(&fitted.classes);
+    Dataset::from_loaded(data, Scaling::Given(fitted.scaler.clone())).map_err(exception)
+}
+
 /// Trains a model further on new rows, which stand for `population` rows in all.
 #[pyfunction]
 #[pyo3(signature = (fitted, x, y, options, *, population, weights=None, extra=None, callback=None))]
@@ -248,19 +270,7 @@ pub fn go_on(
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
     let own = (*fitted.inner).clone();
-    let columns = Columns {
-        inputs: own.input_names.clone(),
-        targets: own.target_names.clone(),
-        weight: own.weight_name.clone(),
-        extra: own.extra_name.clone(),
-        classes: None,
-        standardise: true,
-        merge: false,
-    };
-    let mut data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
-    data.classes.clone_from(&own.classes);
-    let scaling = Scaling::Given(own.scaler.clone());
-    let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
+    let mut dataset = known(&own, &x, &y, weights.as_ref(), extra.as_ref())?;
     let rows = dataset.source;
     dataset.source = Box::new(Sample { population: population.max(rows.rows()), rows });
     let options = options.fit_options(None)?;

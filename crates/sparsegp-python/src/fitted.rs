@@ -148,6 +148,37 @@ impl Fitted {
         stack(py, &all)
     }
 
+    /// The same by functions of so many waves each.
+    #[pyo3(signature = (x, samples, waves, seed, *, extra=None))]
+    fn sample_y_by_functions<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        samples: usize,
+        waves: usize,
+        seed: u64,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let all = unlocked(py, || {
+            self.inner.sample_y_by_functions(x.as_ref(), &extra, samples, waves, seed)
+        })?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        stack(py, &all)
+    }
+
+    /// Draws of the latent functions, as functions.
+    fn sample_functions(
+        &self,
+        py: Python<'_>,
+        samples: usize,
+        waves: usize,
+        seed: u64,
+    ) -> PyResult<Functions> {
+        let functions = unlocked(py, || self.inner.sample_functions(samples, waves, seed))?;
+        Ok(Functions { functions, fitted: Some(self.inner.clone()) })
+    }
+
     /// Log densities of targets.
     #[pyo3(signature = (x, y, *, extra=None))]
     fn log_density<'py>(
@@ -161,6 +192,29 @@ impl Fitted {
         let density = unlocked(py, || self.inner.log_density(x.as_ref(), y.as_ref(), &extra))?;
         let rows = density.len();
         crate::arrays::array(py, density, &[rows])
+    }
+
+    /// Every training row as the others predict it: means, variances and log densities, N×P each.
+    #[pyo3(signature = (x, y, *, weights=None, extra=None))]
+    fn leave_one_out<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        weights: Option<Array1<'py>>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let data = crate::fit::known(&self.inner, &x, &y, weights.as_ref(), extra.as_ref())?;
+        let found = unlocked(py, || self.inner.leave_one_out(&data))?;
+        let part = |a: &sparsegp::linalg::Mat<f64>| matrix(py, a.as_ref());
+        Ok((part(&found.mean)?, part(&found.variance)?, part(&found.log_density)?))
+    }
+
+    /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.
+    fn predict_gradients<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
+        let x = Matrix::of(&x);
+        let found = unlocked(py, || self.inner.predict_gradients(x.as_ref()))?;
+        slopes(py, &found)
     }
 
     /// Inducing points in the data's units, if there are any.
@@ -200,6 +254,59 @@ impl Fitted {
         self.inner.scaler.scale_x(x.as_mut()).map_err(exception)?;
         matrix(py, x.as_ref())
     }
+}
+
+/// Draws of latent functions.
+#[pyclass(frozen, module = "sparsegp._core")]
+pub struct Functions {
+    functions: sparsegp::model::Functions,
+    /// Whose units they have; else they are on the model's scale.
+    fitted: Option<Arc<sparsegp::fit::Fitted>>,
+}
+
+impl Functions {
+    /// On the model's scale.
+    pub fn of_model(functions: sparsegp::model::Functions) -> Self {
+        Self { functions, fitted: None }
+    }
+}
+
+#[pymethods]
+impl Functions {
+    /// Number of draws.
+    fn __len__(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Values at inputs, S×N×L.
+    fn evaluate<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let x = owned(&x);
+        let values = unlocked(py, || {
+            if let Some(fitted) = &self.fitted {
+                return fitted.evaluate_functions(&self.functions, x.as_ref());
+            }
+            let parts = sparsegp::model::in_parts(x.as_ref(), |_, x| self.functions.evaluate(x))?;
+            let latents = self.functions.posterior().latents();
+            let one = |s: usize| {
+                let own: Vec<_> = parts.iter().map(|part| part[s].clone()).collect();
+                sparsegp::model::stacked(&own, x.nrows(), latents)
+            };
+            Ok((0..self.functions.len()).map(one).collect())
+        })?;
+        let values: Vec<_> = values.iter().map(|v| v.as_ref()).collect();
+        stack(py, &values)
+    }
+}
+
+/// Slopes as arrays.
+pub fn slopes<'py>(
+    py: Python<'py>,
+    found: &sparsegp::model::InputGradients,
+) -> PyResult<Pair<'py>> {
+    let part = |all: &[sparsegp::linalg::Mat<f64>]| {
+        stack(py, &all.iter().map(|a| a.as_ref()).collect::<Vec<_>>())
+    };
+    Ok((part(&found.mean)?, part(&found.variance)?))
 }
 
 /// Reads a model file.

@@ -24,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
+    module.add_class::<fitted::Functions>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<likelihood::Likelihood>()?;
     module.add_class::<model::Model>()?;

@@ -541,6 +541,66 @@ impl Model {
         Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
     }
 
+    /// Means and variances of the latent functions by q(f | u), which takes the rows (x, y).
+    fn predict_high_cost<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        new: Array2<'py>,
+    ) -> PyResult<Pair<'py>> {
+        let (model, _) = self.copied();
+        let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
+        let new = owned(&new);
+        finite(new.as_ref())?;
+        let (mean, variance) = unlocked(py, || {
+            let costly = methods::HighCost::new(&model, &Cpu::default(), &data)?;
+            let parts = in_parts(new.as_ref(), |_, x| costly.predict_f(x))?;
+            let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+            let latents = costly.posterior().latents();
+            let whole = |parts: &[Mat<f64>]| stacked(parts, new.nrows(), latents);
+            Ok((whole(&means), whole(&variances)))
+        })?;
+        Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
+    }
+
+    /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.
+    fn predict_gradients<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
+        let posterior = self.known()?;
+        let x = owned(&x);
+        finite(x.as_ref())?;
+        let found = unlocked(py, || posterior.predict_gradients(x.as_ref()))?;
+        crate::fitted::slopes(py, &found)
+    }
+
+    /// Every row as the others predict it.
+    #[pyo3(signature = (x, y, *, weights=None, extra=None))]
+    fn leave_one_out<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        y: Array2<'py>,
+        weights: Option<Array1<'py>>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let posterior = self.known()?;
+        let (model, _) = self.copied();
+        let data =
+            rows::rows((&model, self.columns), &x, &y, weights.as_ref(), extra.as_ref(), None)?;
+        let found = unlocked(py, || posterior.leave_one_out(&model, &data))?;
+        let all = PyDict::new(py);
+        for (name, part) in [
+            ("f_mean", &found.f_mean),
+            ("f_variance", &found.f_variance),
+            ("mean", &found.mean),
+            ("variance", &found.variance),
+            ("log_density", &found.log_density),
+        ] {
+            all.set_item(name, matrix(py, part.as_ref())?)?;
+        }
+        Ok(all)
+    }
+
     /// Means and variances of observations.
     #[pyo3(signature = (x, *, extra=None))]
     fn predict_y<'py>(
@@ -605,6 +665,22 @@ impl Model {
         })?;
         let draws: Vec<_> = draws.iter().map(|d| d.as_ref()).collect();
         stack(py, &draws)
+    }
+
+    /// Draws of the latent functions, as functions of so many waves each.
+    fn sample_functions(
+        &self,
+        py: Python<'_>,
+        samples: usize,
+        waves: usize,
+        seed: u64,
+    ) -> PyResult<crate::fitted::Functions> {
+        let posterior = self.known()?;
+        let functions = unlocked(py, || {
+            let mut rng = sparsegp::rng::stream(seed, "functions");
+            posterior.sample_functions(samples, waves, &mut rng)
+        })?;
+        Ok(crate::fitted::Functions::of_model(functions))
     }
 
     /// Whitened mean of q, M×L, and the lower roots of its whitened covariances, L×M×M (one where the

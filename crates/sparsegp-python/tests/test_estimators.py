@@ -304,6 +304,83 @@ def test_local_variables_and_chains(tmp_path):
         GPClassifier(method="cavi", likelihood="bernoulli").fit(X, high)
 
 
+def test_rows_are_left_out():
+    X, y = waves(60)
+    # a row that is there twice, which the model keeps as one of weight 2
+    X, y = np.vstack([X, X[:1]]), np.append(y, y[0])
+    model = GPRegressor("matern52").fit(X, y)
+    mean, std, density = model.loo(X, y)
+    values = {
+        path: model.model_[path] for path in ("kernel.lengthscales", "kernel.variance", "likelihood.variance")
+    }
+    for i in (0, 17, 60):
+        kept = np.arange(61) != i
+        # on the scale of all rows
+        scaler = model._about["scaler"]
+        centre, scale = scaler["y_mean"][0], scaler["y_scale"][0]
+        inputs = (X - scaler["x_mean"]) / scaler["x_scale"]
+        others = sparsegp.models.GPR((inputs[kept], (y[kept] - centre) / scale), "matern52")
+        for path, value in values.items():
+            others[path] = value
+        m, v = others.predict_y(inputs[i : i + 1])
+        assert mean[i] == pytest.approx(centre + scale * m[0, 0], rel=1e-6)
+        assert std[i] == pytest.approx(scale * np.sqrt(v[0, 0]), rel=1e-6)
+        expected = -0.5 * (np.log(2 * np.pi * std[i] ** 2) + ((y[i] - mean[i]) / std[i]) ** 2)
+        assert density[i] == pytest.approx(expected, rel=1e-8)
+    with pytest.raises(ValueError, match="trained on 61"):
+        model.loo(X[:50], y[:50])
+    both = np.column_stack([y, -y])
+    mean, std, density = GPRegressor(method="titsias2025", n_inducing=20).fit(X, both).loo(X, both)
+    assert mean.shape == std.shape == density.shape == (61, 2)
+    labels = np.where(y > 7, "high", "low")
+    classifier = GPClassifier().fit(X, labels)
+    density = classifier.loo(X, labels)
+    assert density.shape == (61,) and (density < 0).all()
+    assert density.mean() < classifier.log_predictive_density(X, labels).mean()
+
+
+def test_slopes_of_predictions():
+    X, y = waves(60)
+    for model in (GPRegressor().fit(X, y), GPClassifier(epochs=20).fit(X, y > 7)):
+        mean, variance = model.predict_gradients(X[:5] + 0.01)
+        assert mean.shape == variance.shape == (5, 2)
+        for q in range(2):
+            h = 1e-5 * np.eye(2)[q]
+            up, down = (model.latent_mean_and_variance(X[:5] + 0.01 + s * h) for s in (1, -1))
+            np.testing.assert_allclose(mean[:, q], (up[0] - down[0]) / 2e-5, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(variance[:, q], (up[1] - down[1]) / 2e-5, rtol=1e-4, atol=1e-5)
+    both = GPRegressor().fit(X, np.column_stack([y, -2 * y]))
+    mean, variance = both.predict_gradients(X[:3])
+    assert mean.shape == (3, 2, 2)
+    np.testing.assert_allclose(mean[:, :, 1], -2 * mean[:, :, 0], rtol=1e-8)
+
+
+def test_functions_are_drawn():
+    X, y = waves(60)
+    model = GPRegressor().fit(X, y)
+    functions = model.sample_f(2000, random_state=3, waves=200)
+    assert len(functions) == 2000
+    values = functions(X[:4])
+    assert values.shape == (2000, 4, 1)
+    np.testing.assert_allclose(functions(X[2:3]), values[:, 2:3], rtol=1e-8, atol=1e-8)
+    mean, variance = model.latent_mean_and_variance(X[:4])
+    error = np.sqrt(variance / 2000)
+    assert (abs(values[:, :, 0].mean(axis=0) - mean) < 5 * error).all()
+    assert (abs(values[:, :, 0].var(axis=0) / variance - 1) < 5 * np.sqrt(2 / 2000)).all()
+    draws = model.sample_y(X[:4], 2000, random_state=3, method="pathwise")
+    mean, std = model.predict(X[:4], return_std=True)
+    assert draws.shape == (4, 2000)
+    assert (abs(draws.mean(axis=1) - mean) < 5 * std / np.sqrt(2000)).all()
+    again = model.sample_y(X[:4], 2000, random_state=3, method="pathwise")
+    np.testing.assert_array_equal(draws, again)
+    with pytest.raises(ValueError, match="'joint' or 'pathwise'"):
+        model.sample_y(X, method="other")
+    with pytest.raises(ValueError, match="`linear`.*jointly"):
+        GPRegressor("rbf + linear").fit(X, y).sample_f()
+    own = model.model_.sample_functions(3, seed=1, waves=50)
+    assert own(X[:5]).shape == (3, 5, 1)
+
+
 def test_fixed_values_given_points_and_seeds():
     X, y = waves()
     points = X[:15]

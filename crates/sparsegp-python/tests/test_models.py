@@ -251,6 +251,30 @@ def test_bounds_are_in_order(seed):
     assert (np.diff(values) > 0.01).all(), values
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.4, 1.0])
+def test_power_ep_is_its_formula(alpha):
+    model = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="pep", alpha=alpha, jitter=JITTER)
+    _, _, q, r = sparse_parts()
+    wide = q + np.diag(NOISE + alpha * r)
+    _, determinant = np.linalg.slogdet(wide)
+    expected = -0.5 * (40 * math.log(2 * math.pi) + determinant + (Y.T @ np.linalg.solve(wide, Y)).item())
+    expected -= (1 - alpha) / (2 * alpha) * np.log1p(alpha * r / NOISE).sum()
+    assert model.elbo() == pytest.approx(expected, rel=1e-9)
+    check_gradients(model)
+    if alpha == 1.0:
+        fitc = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="fitc", jitter=JITTER)
+        assert fitc.elbo() == model.elbo()
+        for found, expected in zip(fitc.predict_f(XNEW), model.predict_f(XNEW)):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_the_power_is_of_pep_alone():
+    with pytest.raises(ValueError, match="alpha is the power of 'pep'"):
+        SGPR((X, Y), KERNEL, Z, bound="fitc", alpha=0.5)
+    with pytest.raises(ValueError, match="at most 1"):
+        SGPR((X, Y), KERNEL, Z, bound="pep", alpha=1.5)
+
+
 def test_the_upper_bound_is_its_formula():
     model = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, jitter=JITTER)
     _, _, q, r = sparse_parts()
@@ -1215,3 +1239,83 @@ def test_missing_targets_are_left_out_of_uncollapsed_bounds():
     missing[3] = np.nan
     kept = np.delete(np.arange(40), 3)
     assert model.elbo((X, missing)) == pytest.approx(model.elbo((X[kept], Y[kept])), rel=1e-12)
+
+
+# -- leaving rows out, slopes in inputs, predictions by q(f | u) -------------------------------------
+
+
+def test_leaving_a_row_out_is_conditioning_on_the_others():
+    noise = np.linspace(0.0, 0.4, 40)
+    for model in (
+        GPR((X, Y), KERNEL, noise_variance=NOISE, mean="constant"),
+        GPR((X, Y), KERNEL, noise_variance=NOISE, extra=noise),
+        SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, jitter=JITTER),
+        SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="fitc", jitter=JITTER),
+    ):
+        found = model.loo()
+        extra = noise if model._further["extra"] is not None else None
+        for i in range(0, 40, 5):
+            kept = np.arange(40) != i
+            others = model.copy()
+            others._data = (X[kept], Y[kept])
+            others["kernel.variance"] = others["kernel.variance"]  # conditioned anew
+            if extra is not None:
+                others._further = {**others._further, "extra": extra[kept]}
+            own = None if extra is None else extra[i : i + 1]
+            mean, variance = others.predict_y(X[i : i + 1], extra=own)
+            density = others.predict_log_density((X[i : i + 1], Y[i : i + 1]), extra=own)
+            assert found["mean"][i, 0] == pytest.approx(mean[0, 0], rel=1e-8)
+            assert found["variance"][i, 0] == pytest.approx(variance[0, 0], rel=1e-8)
+            assert found["log_density"][i, 0] == pytest.approx(density[0], rel=1e-8)
+
+
+def test_leaving_out_needs_sites_of_rows():
+    model = SVGP(KERNEL, "gaussian", Z)
+    with pytest.raises(ValueError, match="do not|keep data"):
+        model.loo()
+    model.natural_gradient_step((X, Y), 1.0)
+    expected = SGPR((X, Y), KERNEL, Z, noise_variance=1.0).loo()
+    for name, values in model.loo((X, Y)).items():
+        np.testing.assert_allclose(values, expected[name], rtol=1e-7)
+    with pytest.raises(ValueError, match="row 1 cannot be left out"):
+        GPR((X, Y), KERNEL, noise_variance=NOISE).loo((X + 100.0, Y))
+
+
+def test_slopes_of_predictions_are_differences():
+    new = XNEW + 0.013
+    for model in (
+        GPR((X, Y), KERNEL, noise_variance=NOISE, mean="linear"),
+        SGPR((X, Y), KERNEL, Z, noise_variance=NOISE),
+    ):
+        mean, variance = model.predict_f_gradients(new)
+        assert mean.shape == variance.shape == (1, len(new), 2)
+        for q in range(2):
+            h = np.eye(2)[q] * 1e-5
+            (up, v_up), (down, v_down) = model.predict_f(new + h), model.predict_f(new - h)
+            np.testing.assert_allclose(mean[0, :, q], (up - down)[:, 0] / 2e-5, rtol=1e-5, atol=1e-7)
+            np.testing.assert_allclose(variance[0, :, q], (v_up - v_down)[:, 0] / 2e-5, rtol=1e-5, atol=1e-7)
+
+
+def test_predictions_by_the_rows_are_their_formula():
+    for bound in ("titsias2025", "spherical", "titsias2009"):
+        model = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound=bound, jitter=JITTER)
+        mean, variance = model.predict_f_high_cost(XNEW)
+        plain_mean, plain = model.predict_f(XNEW)
+        np.testing.assert_array_equal(mean, plain_mean)
+        kuu = KERNEL(Z) + JITTER * np.eye(len(Z))
+        kuf, kun = KERNEL(Z, X), KERNEL(Z, XNEW)
+        rest = KERNEL(X) - kuf.T @ np.linalg.solve(kuu, kuf)
+        across = KERNEL(X, XNEW) - kuf.T @ np.linalg.solve(kuu, kun)
+        values, vectors = np.linalg.eigh(rest)
+        kept = values > 1e-12 * values.max()
+        root = vectors[:, kept] / np.sqrt(values[kept]) @ vectors[:, kept].T
+        r = np.diag(rest)
+        v = {
+            "titsias2025": 1 / (1 + r / NOISE),
+            "spherical": np.full(40, 1 / (1 + r.mean() / NOISE)),
+            "titsias2009": np.ones(40),
+        }[bound]
+        expected = plain[:, 0] - ((1 - v)[:, None] * (root @ across) ** 2).sum(axis=0)
+        np.testing.assert_allclose(variance[:, 0], expected, rtol=1e-6, atol=1e-9)
+    with pytest.raises(ValueError, match="titsias2025"):
+        SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="fitc").predict_f_high_cost(XNEW)

@@ -5,8 +5,14 @@
 
 #[path = "ladder/gradients.rs"]
 mod gradients;
+#[path = "ladder/input_gradients.rs"]
+mod input_gradients;
+#[path = "ladder/leave_one_out.rs"]
+mod leave_one_out;
 #[path = "ladder/order.rs"]
 mod order;
+#[path = "ladder/pathwise.rs"]
+mod pathwise;
 #[path = "ladder/posterior.rs"]
 mod posterior;
 #[path = "ladder/problem.rs"]

@@ -46,6 +46,8 @@ mod relaxed;
 mod snelson;
 #[path = "reference/streaming.rs"]
 mod streaming;
+#[path = "reference/streaming_power.rs"]
+mod streaming_power;
 #[path = "reference/support.rs"]
 mod support;
 #[path = "reference/svgp.rs"]

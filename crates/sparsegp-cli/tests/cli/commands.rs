@@ -214,3 +214,51 @@ fn shells_and_the_manual_know_all_commands() {
     assert!(folder.read("pages/sparsegp-compare.1").contains("folds"));
     folder.refused(1, "man --folder nowhere", &["nowhere"]);
 }
+
+#[test]
+fn rows_are_scored_by_the_others() {
+    const ROWS: usize = 12;
+    let folder = Folder::new();
+    let lines: Vec<String> = snelson().lines().take(ROWS + 1).map(str::to_owned).collect();
+    let table = |kept: &dyn Fn(usize) -> bool| {
+        let rows = (1..=ROWS).filter(|i| kept(i - 1)).map(|i| lines[i].clone());
+        std::iter::once(lines[0].clone()).chain(rows).collect::<Vec<_>>().join("\n") + "\n"
+    };
+    folder.write("s.csv", table(&|_| true));
+    folder.ok("fit s.csv --target y --max-iterations 5 -o m");
+    let nlpd = |json: &serde_json::Value| number(json, "/scores/overall/nlpd");
+    let score = folder.json("score m s.csv --leave-one-out");
+    assert_eq!(number(&score, "/rows"), ROWS as f64);
+    // against models of the other rows, in the data's units; the mean that standardising takes off is of all
+    let model = folder.json("inspect m");
+    let mean = number(&model, "/scaler/y_mean/0");
+    let set: Vec<String> = (0..3)
+        .map(|i| {
+            let path = model["parameters"][i]["path"].as_str().unwrap();
+            format!("--set {path}={}", number(&model, &format!("/parameters/{i}/data_units/0")))
+        })
+        .collect();
+    let set = set.join(" ");
+    let mut sum = 0.0;
+    for i in 0..ROWS {
+        folder.write("others.csv", table(&|j| j != i));
+        folder.write("one.csv", table(&|j| j == i));
+        folder.ok(&format!(
+            "fit others.csv --target y --no-standardise --mean constant --max-iterations 0 {set} \
+             --set mean.constant={mean} -o other"
+        ));
+        sum += nlpd(&folder.json("score other one.csv")) / ROWS as f64;
+    }
+    close(nlpd(&score), sum, 1e-8);
+    folder.write("three.csv", table(&|j| j < 3));
+    folder.refused(1, "score m three.csv --leave-one-out", &["3 rows", "trained on 12"]);
+    folder.refused(2, "score m s.csv --leave-one-out --plot p.svg", &["--plot"]);
+    // counts and classes have densities alone
+    folder.write("c.csv", "x,y\n0,1\n1,2\n2,4\n3,3\n4,1\n5,0\n6,1\n");
+    folder.ok("fit c.csv --target y --likelihood poisson -o c");
+    let score = folder.json("score c c.csv --leave-one-out");
+    assert!(nlpd(&score) > nlpd(&folder.json("score c c.csv")));
+    folder.write("l.csv", "x,y\n0,no\n1,no\n2,yes\n3,yes\n4,no\n5,yes\n6,yes\n");
+    folder.ok("fit l.csv --target y -o l");
+    assert!(nlpd(&folder.json("score l l.csv --leave-one-out")) > 0.0);
+}

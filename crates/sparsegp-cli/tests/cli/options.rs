@@ -80,6 +80,27 @@ fn methods_selections_kernels_and_means() {
         let json = fit(&format!("--method {asked} --inducing 6"));
         assert_eq!(json["model"]["method"], found);
     }
+    let powers = [
+        ("fitc", "fitc"),
+        ("pep", "pep"),
+        ("power-ep --alpha 0.5", "pep"),
+        ("pep --alpha 0.3", "pep(alpha=0.3)"),
+        ("'pep(alpha=0.3)'", "pep(alpha=0.3)"),
+    ];
+    for (asked, found) in powers {
+        let json = fit(&format!("--method {asked} --inducing 6 -o {found}"));
+        assert_eq!(json["model"]["method"], found);
+        assert!(json["model"]["objective_is"].as_str().unwrap().contains("no bound"));
+        // the file knows the power
+        assert_eq!(folder.json(&format!("inspect '{found}'"))["method"], found);
+        folder.ok(&format!("predict '{found}' s.csv"));
+    }
+    folder.refused(
+        2,
+        "fit s.csv --target y --method fitc --alpha 0.3",
+        &["--alpha", "--method pep"],
+    );
+    folder.refused(2, "fit s.csv --target y --method pep --alpha 0", &["--alpha", "titsias2009"]);
     assert_eq!(fit("")["model"]["method"], "exact");
     assert!(fit("")["model"]["reason"].as_str().unwrap().contains("200 rows"));
     assert_eq!(fit("--inducing 6")["model"]["method"], "titsias2025");

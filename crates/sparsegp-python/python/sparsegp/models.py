@@ -34,7 +34,7 @@ from .kernels import Kernel, _matrix, _vector, as_kernel
 from .likelihoods import Gaussian, Likelihood, as_likelihood
 from .priors import Parameter, Prior
 
-__all__ = ["GPR", "SGPR", "SVGP", "TSVGP", "TVGP", "Model"]
+__all__ = ["GPR", "SGPR", "SVGP", "TSVGP", "TVGP", "Functions", "Model"]
 
 Array = NDArray[np.float64]
 Data = tuple[ArrayLike, ArrayLike]
@@ -87,6 +87,20 @@ _TRAINING = """Trains every parameter that is not frozen.
 
 def _y(y: ArrayLike) -> Array:
     return _matrix(y, "Y")
+
+
+class Functions:
+    """Draws of the latent functions of a posterior: call them with inputs N×D for their values, draws×N×L."""
+
+    def __init__(self, functions: _core.Functions) -> None:
+        self._functions = functions
+
+    def __len__(self) -> int:
+        return len(self._functions)
+
+    def __call__(self, Xnew: ArrayLike) -> Array:
+        """Values at ``Xnew``, the same whenever they are asked for."""
+        return self._functions.evaluate(_matrix(Xnew, "Xnew"))
 
 
 class Model:
@@ -308,6 +322,45 @@ class Model:
         x = _matrix(Xnew, "Xnew")
         return self._model.predict_f_full(x) if full_cov else self._model.predict_f(x)
 
+    def predict_f_gradients(self, Xnew: ArrayLike) -> tuple[Array, Array]:
+        """Slopes of the means and variances of :meth:`predict_f` in the inputs, L×N×D each."""
+        self._condition()
+        return self._model.predict_gradients(_matrix(Xnew, "Xnew"))
+
+    def loo(
+        self,
+        data: Optional[Data] = None,
+        *,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> dict[str, Array]:
+        """Leave-one-out: every row as the others predict it, at the present parameters, without conditioning
+        anew. For Gaussian noise that is exact; else the row's own site is taken from q, which must be at its
+        optimum.
+
+        Parameters
+        ----------
+        data : (X, Y), optional
+            The rows that the model was trained on, for models that do not keep their data.
+        extra, weights : array-like, optional
+            The further number of every row, and how often its term counts.
+
+        Returns
+        -------
+        dict
+            ``"mean"``, ``"variance"`` and ``"log_density"`` of the observations, N×P, and ``"f_mean"`` and
+            ``"f_variance"`` of the latent functions, N×L.
+
+        Raises
+        ------
+        ValueError
+            For models whose posterior is not made of sites of rows, and for other rows.
+        """
+        self._condition()
+        x, y, further = self._rows(data, extra, weights)
+        further.pop("population")
+        return self._model.leave_one_out(x, y, **further)
+
     def predict_y(self, Xnew: ArrayLike, extra: Optional[ArrayLike] = None) -> tuple[Array, Array]:
         """Means and variances of observations, N×P each. ``extra`` is the further number of every row."""
         self._condition()
@@ -327,6 +380,23 @@ class Model:
         """Joint draws of the latent functions, num_samples×N×L."""
         self._condition()
         return self._model.predict_f_samples(_matrix(Xnew, "Xnew"), num_samples, seed)
+
+    def sample_functions(self, num_samples: int = 1, seed: int = 0, waves: int = 1024) -> Functions:
+        """Draws of the latent functions that can be evaluated anywhere, in O(waves + M) for every value, where
+        :meth:`predict_f_samples` takes O(N³) for N of them: by Matheron's rule with random Fourier features.
+
+        Returns
+        -------
+        Functions
+            A callable: ``functions(Xnew)`` is num_samples×N×L, the same values for the same inputs.
+
+        Raises
+        ------
+        ValueError
+            For kernels without a spectral density; stationary ones, their sums and products have one.
+        """
+        self._condition()
+        return Functions(self._model.sample_functions(num_samples, waves, seed))
 
     @property
     def q_u(self) -> Optional[tuple[Array, Array]]:
@@ -451,7 +521,7 @@ class GPR(_Kept):
 
 
 class SGPR(_Kept):
-    """Sparse regression by a collapsed bound: O(NM²).
+    """Sparse regression by a collapsed bound (or by FITC or power EP, which are no bounds): O(NM²).
 
     Parameters
     ----------
@@ -459,8 +529,12 @@ class SGPR(_Kept):
     kernel : Kernel or str
     inducing_points : array of shape (M, D)
     noise_variance : float or Parameter
-    bound : {"titsias2025", "spherical", "titsias2009"}
-        The tightest first.
+    bound : {"titsias2025", "spherical", "titsias2009", "fitc", "pep"}
+        The tightest first. The last two are approximations of the log evidence that may be above it:
+        ``elbo`` is no bound then.
+    alpha : float, optional
+        Power of ``"pep"``, 0 < alpha ≤ 1; by default 0.5. Towards 0 it is ``"titsias2009"``, at 1
+        ``"fitc"``.
     mean : str or dict
     jitter : float, optional
         Absolute jitter of Kuu; by default 1e-6 of its mean diagonal, more where needed.
@@ -474,14 +548,32 @@ class SGPR(_Kept):
         *,
         noise_variance: Union[float, Parameter] = 1.0,
         bound: str = "titsias2025",
+        alpha: Optional[float] = None,
         mean: Mean = "zero",
         jitter: Optional[float] = None,
     ) -> None:
-        _one_of("bound", bound, ("titsias2025", "spherical", "titsias2009"))
+        _one_of("bound", bound, ("titsias2025", "spherical", "titsias2009", "fitc", "pep"))
+        if alpha is not None:
+            if bound != "pep":
+                raise ValueError(f"alpha is the power of 'pep', and bound is {bound!r}")
+            bound = f"pep(alpha={float(alpha)!r})"
         inputs, outputs, _ = self._keep(data)
         points = [_matrix(inducing_points, "inducing_points")]
         likelihood = _noise(noise_variance)
         self._build(bound, kernel, likelihood, mean, inputs, outputs, points=points, jitter=jitter)
+
+    def predict_f_high_cost(self, Xnew: ArrayLike) -> tuple[Array, Array]:
+        """Means and variances of the latent functions, N×L, by the q(f | u) that the bounds ``"titsias2025"``
+        and ``"spherical"`` have in mind, which takes the rows: O(N³), for up to 4096 of them. The means are
+        those of :meth:`predict_f`, the variances are smaller.
+
+        Raises
+        ------
+        ValueError
+            For more rows, and for FITC and power EP.
+        """
+        x, y, _ = self._rows(None, None, None)
+        return self._model.predict_high_cost(x, y, _matrix(Xnew, "Xnew"))
 
     def upper_bound(self) -> float:
         """An upper bound on the log evidence."""

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
-use crate::model::{Model, Posterior, in_parts, stacked};
+use crate::model::{Functions, InputGradients, LeaveOneOut, Model, Posterior, in_parts, stacked};
 use crate::params::{Prior, Shape};
 use crate::train::TrainReport;
 use std::collections::BTreeMap;
@@ -178,6 +178,37 @@ pub struct ParameterRow {
 }
 
 impl Fitted {
+    /// Every training row as the others predict it, in the data's own units, at the hyperparameters and inducing
+    /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
+    /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale
+    /// ([`super::Scaling::Given`]).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be told; as for
+    /// [`Posterior::leave_one_out`].
+    pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
+        super::checkpoint::same_columns(self, dataset)?;
+        let rows = |rows: usize, weight: Option<f64>| weight.unwrap_or(rows as f64);
+        let count = rows(dataset.source.rows(), dataset.total_weight);
+        let trained = rows(self.rows, self.total_weight);
+        if (count - trained).abs() > 1e-9 * trained {
+            return Err(Error::Invalid(format!(
+                "{count} rows were given, and the model was trained on {trained}: leaving one out needs the rows                  of the training"
+            )));
+        }
+        let mut all = self.posterior.leave_one_out(&self.model, &*dataset.source)?;
+        self.scaler.unscale_mean(all.mean.as_mut())?;
+        self.scaler.unscale_variance(all.variance.as_mut())?;
+        if self.model.likelihood.latents() == 1 {
+            self.scaler.unscale_mean(all.f_mean.as_mut())?;
+            self.scaler.unscale_variance(all.f_variance.as_mut())?;
+        }
+        for (p, scale) in self.scaler.y_scale.iter().enumerate() {
+            all.log_density.col_as_slice_mut(p).iter_mut().for_each(|v| *v -= scale.ln());
+        }
+        Ok(all)
+    }
+
     /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.
     fn in_parts<T: Send>(
         &self,
@@ -260,6 +291,31 @@ impl Fitted {
         let mut mean = stacked(&parts, x.nrows(), self.target_names.len());
         self.scaler.unscale_mean(mean.as_mut())?;
         Ok(mean)
+    }
+
+    /// Slopes of means and variances of the latent functions in the inputs ([`Posterior::predict_gradients`]),
+    /// B×D each, in the data's own units; where a target column has several latent functions, these are on the
+    /// model's scale.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn predict_gradients(&self, x: MatRef<'_, f64>) -> Result<InputGradients> {
+        let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_gradients(x))?;
+        let own_units = self.model.likelihood.latents() == 1;
+        let all = |l: usize, power: i32, of: &dyn Fn(&InputGradients) -> &Vec<Mat<f64>>| {
+            let parts: Vec<Mat<f64>> = parts.iter().map(|part| of(part)[l].clone()).collect();
+            let mut slopes = stacked(&parts, x.nrows(), x.ncols());
+            let target = if own_units { self.scaler.y_scale[l].powi(power) } else { 1.0 };
+            for (q, scale) in self.scaler.x_scale.iter().enumerate() {
+                slopes.col_as_slice_mut(q).iter_mut().for_each(|v| *v *= target / scale);
+            }
+            slopes
+        };
+        let latents = 0..self.posterior.latents();
+        Ok(InputGradients {
+            mean: latents.clone().map(|l| all(l, 1, &|part| &part.mean)).collect(),
+            variance: latents.map(|l| all(l, 2, &|part| &part.variance)).collect(),
+        })
     }
 
     /// Predictive means, B×P, with the covariance of the rows for every target column, B×B each, in the
@@ -359,6 +415,70 @@ impl Fitted {
         let mut rng = crate::rng::stream(seed, "samples of observations");
         let extra = self.scaled_extra(extra);
         let mut draws = self.posterior.sample_y(rows.as_ref(), &extra, samples, &mut rng)?;
+        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;
+        Ok(draws)
+    }
+
+    /// Draws of the latent functions as functions ([`Posterior::sample_functions`]); [`Fitted::evaluate_functions`]
+    /// gives their values.
+    ///
+    /// # Errors
+    /// As for [`Posterior::sample_functions`].
+    pub fn sample_functions(&self, samples: usize, waves: usize, seed: u64) -> Result<Functions> {
+        let mut rng = crate::rng::stream(seed, "functions");
+        self.posterior.sample_functions(samples, waves, &mut rng)
+    }
+
+    /// Values of such functions at inputs B×D, B×L each: in the data's own units, or on the model's scale where a
+    /// target column has several latent functions. O(waves + M) per value.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn evaluate_functions(
+        &self,
+        functions: &Functions,
+        x: MatRef<'_, f64>,
+    ) -> Result<Vec<Mat<f64>>> {
+        let mut all = self.scaled_functions(functions, x)?;
+        if self.model.likelihood.latents() == 1 {
+            all.iter_mut().try_for_each(|f| self.scaler.unscale_mean(f.as_mut()))?;
+        }
+        Ok(all)
+    }
+
+    /// Their values on the model's scale.
+    fn scaled_functions(&self, functions: &Functions, x: MatRef<'_, f64>) -> Result<Vec<Mat<f64>>> {
+        let parts = self.in_parts(x, &[], |_, x, _| functions.evaluate(x))?;
+        let one = |s: usize| {
+            let own: Vec<Mat<f64>> = parts.iter().map(|part| part[s].clone()).collect();
+            stacked(&own, x.nrows(), self.posterior.latents())
+        };
+        Ok((0..functions.len()).map(one).collect())
+    }
+
+    /// [`Fitted::sample_y`] by drawn functions, for many rows: O(B(waves + M)) instead of O(B³).
+    ///
+    /// # Errors
+    /// As for [`Fitted::sample_functions`]; [`Error::Shape`] if numbers of rows or columns differ.
+    pub fn sample_y_by_functions(
+        &self,
+        x: MatRef<'_, f64>,
+        extra: &[f64],
+        samples: usize,
+        waves: usize,
+        seed: u64,
+    ) -> Result<Vec<Mat<f64>>> {
+        let functions = self.sample_functions(samples, waves, seed)?;
+        let latent = self.scaled_functions(&functions, x)?;
+        if !extra.is_empty() && extra.len() != x.nrows() {
+            return Err(Error::Shape {
+                what: "further numbers of the rows".into(),
+                expected: format!("{}, one per row, or none", x.nrows()),
+                found: format!("{}", extra.len()),
+            });
+        }
+        let mut rng = crate::rng::stream(seed, "samples of observations");
+        let mut draws = self.posterior.observed(&latent, &self.scaled_extra(extra), &mut rng);
         draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;
         Ok(draws)
     }

@@ -192,6 +192,33 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().try_for_each(|child| child.check(x))
     }
 
+    /// Of a sum a mixture, in proportion to the variances; of a product a convolution: frequencies add.
+    fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
+        if O::MULTIPLIES {
+            let mut variance = 1.0;
+            for child in &self.children {
+                variance *= child.spectral(out.rb_mut(), &mut *rng)?;
+            }
+            return Ok(variance);
+        }
+        let mut drawn = Vec::with_capacity(self.children.len());
+        for child in &self.children {
+            let mut own = Mat::zeros(out.nrows(), out.ncols());
+            drawn.push((child.spectral(own.as_mut(), &mut *rng)?, own));
+        }
+        let total: f64 = drawn.iter().map(|(variance, _)| variance).sum();
+        for j in 0..out.nrows() {
+            let mut left = total * crate::rng::uniform(&mut *rng);
+            let found = drawn.iter().find(|(variance, _)| {
+                left -= variance;
+                left < 0.0
+            });
+            let Some((_, own)) = found.or(drawn.last()) else { continue };
+            (0..out.ncols()).for_each(|q| out[(j, q)] += own[(j, q)]);
+        }
+        Ok(total)
+    }
+
     fn to_json(&self) -> Value {
         let children: Vec<Value> = self.children.iter().map(|c| c.to_json()).collect();
         json!({ "type": O::NAME, "kernels": children })

@@ -69,6 +69,11 @@ impl Kernel for Constant {
         super::spec::initialise(&mut self.variance, &[variance]);
     }
 
+    /// Frequency 0.
+    fn spectral(&self, _: MatMut<f64>, _: &mut dyn rand::Rng) -> Result<f64> {
+        Ok(self.variance.scalar())
+    }
+
     fn to_json(&self) -> Value {
         object(ENTRY.name, &[("variance", &self.variance)], None)
     }

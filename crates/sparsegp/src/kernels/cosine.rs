@@ -203,6 +203,15 @@ impl Kernel for Cosine {
         }
     }
 
+    /// One frequency.
+    fn spectral(&self, mut out: MatMut<f64>, _: &mut dyn rand::Rng) -> Result<f64> {
+        for (q, &d) in self.dims.iter().enumerate() {
+            let frequency = TAU / self.lengthscale(q);
+            column_mut(out.rb_mut(), d).iter_mut().for_each(|w| *w += frequency);
+        }
+        Ok(self.variance.scalar())
+    }
+
     fn to_json(&self) -> Value {
         object(
             ENTRY.name,

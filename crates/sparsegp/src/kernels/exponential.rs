@@ -1,6 +1,7 @@
 //! Exponential: k = σ² exp(−ϱ/2), the convention of GPflow (Matthews et al. 2017): a Matérn kernel of
 //! order 1/2 whose lengthscale is twice as long. (`matern12` is exp(−ϱ).)
 
+use super::matern::student_t_scale;
 use super::radial::{Profile, build};
 use super::registry::Entry;
 use crate::linalg::exp::exp;
@@ -29,5 +30,9 @@ impl Profile for Exponential {
         // −e^{−ϱ/2}/(4ϱ) has no limit at 0: coincident points exert no force, as a subgradient
         let slope = if d2 > 0.0 { -0.25 * value / r } else { 0.0 };
         (value, slope)
+    }
+
+    fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
+        student_t_scale(1.0, rng).map(|scale| 0.5 * scale)
     }
 }

@@ -5,6 +5,7 @@ use super::radial::{Correlation, build};
 use super::registry::Entry;
 use crate::linalg::exp::{exp, ln};
 use crate::params::{Param, Shape, Transform};
+use rand_distr::{Distribution, Exp1};
 
 const NAME: &str = "gamma_exponential";
 
@@ -57,6 +58,17 @@ impl Correlation for GammaExponential {
         // ∂ϱ^γ/∂ϱ² = ½γ ϱ^γ/ϱ²; coincident points exert no force, as a subgradient
         let slope = -0.5 * self.gamma * power / apart * value;
         (if d2 > NEAR { value } else { 1.0 }, if d2 > NEAR { slope } else { 0.0 })
+    }
+
+    /// exp(−(ϱ²)^a) = E exp(−Sϱ²) with a positive a-stable S, a = γ/2 (drawn by Kanter 1975): t = √(2S).
+    fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
+        let a = 0.5 * self.gamma;
+        // inside (0, π)
+        let u = std::f64::consts::PI * (1.0 - crate::rng::uniform(&mut *rng)).min(1.0 - 1e-16);
+        let w: f64 = Exp1.sample(rng);
+        let stable =
+            (a * u).sin() / u.sin().powf(1.0 / a) * (((1.0 - a) * u).sin() / w).powf((1.0 - a) / a);
+        Some((2.0 * stable).sqrt())
     }
 
     /// ∂ϱ^γ/∂γ = ϱ^γ log ϱ.

@@ -3,6 +3,7 @@
 use super::radial::{Profile, build};
 use super::registry::Entry;
 use crate::linalg::exp::exp;
+use rand_distr::{ChiSquared, Distribution};
 
 /// κ = e^{−ϱ}.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,6 +37,13 @@ pub const ENTRY_52: Entry = Entry {
     build: build::<Matern52>,
 };
 
+/// The spectral density of order ν is a multivariate Student t of 2ν degrees of freedom (Rasmussen & Williams
+/// 2006, Eq. 4.15): t = √(2ν/u), u ~ χ² of 2ν degrees.
+pub(super) fn student_t_scale(df: f64, rng: &mut dyn rand::Rng) -> Option<f64> {
+    let u: f64 = ChiSquared::new(df).ok()?.sample(rng);
+    Some((df / u).sqrt())
+}
+
 const SQRT_3: f64 = 1.732_050_807_568_877_2;
 const SQRT_5: f64 = 2.236_067_977_499_79;
 
@@ -52,6 +60,10 @@ impl Profile for Matern12 {
         let slope = if d2 > 0.0 { -0.5 * value / r } else { 0.0 };
         (value, slope)
     }
+
+    fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
+        student_t_scale(1.0, rng)
+    }
 }
 
 impl Profile for Matern32 {
@@ -65,6 +77,10 @@ impl Profile for Matern32 {
         let e = exp::<FMA>(-t);
         ((1.0 + t) * e, -1.5 * e)
     }
+
+    fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
+        student_t_scale(3.0, rng)
+    }
 }
 
 impl Profile for Matern52 {
@@ -77,5 +93,9 @@ impl Profile for Matern52 {
         let t = SQRT_5 * d2.sqrt();
         let e = exp::<FMA>(-t);
         ((1.0 + t + 5.0 / 3.0 * d2) * e, -5.0 / 6.0 * (1.0 + t) * e)
+    }
+
+    fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
+        student_t_scale(5.0, rng)
     }
 }

@@ -186,6 +186,17 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Adds to every row of `out` (F×D) a draw ω from the spectral density of the kernel, independent of the
+    /// other rows: k(x, x′) = σ² E cos ωᵀ(x − x′) (Bochner's theorem). Returns σ². Random functions of such
+    /// waves have this covariance ([`crate::model::Posterior::sample_functions`]).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names a kernel without a spectral density to draw from.
+    fn spectral(&self, out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
+        let _ = (out, rng);
+        Err(no_spectrum(self.name()))
+    }
+
     /// The kernel as a function of distances that somebody else measures; `None` if it is no such
     /// function.
     fn into_stationary(self: Box<Self>) -> Option<Box<dyn radial::Stationary>> {
@@ -197,6 +208,14 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// A copy.
     fn clone_box(&self) -> Box<dyn Kernel>;
+}
+
+/// What [`Kernel::spectral`] says of a kernel that has none.
+fn no_spectrum(name: &str) -> Error {
+    Error::Invalid(format!(
+        "the kernel `{name}` has no spectral density to draw from, which functions by random features need: draw \
+         them jointly at given inputs instead, or use stationary kernels, their sums and products"
+    ))
 }
 
 impl Clone for Box<dyn Kernel> {

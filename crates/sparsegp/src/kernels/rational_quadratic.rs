@@ -5,6 +5,7 @@ use super::radial::{Correlation, build};
 use super::registry::Entry;
 use crate::linalg::exp::{exp, ln_1p};
 use crate::params::Param;
+use rand_distr::{Distribution, Gamma};
 
 const NAME: &str = "rational_quadratic";
 
@@ -49,6 +50,13 @@ impl Correlation for RationalQuadratic {
         let t = 0.5 * d2 / self.alpha;
         let value = exp::<FMA>(-self.alpha * ln_1p::<FMA>(t));
         (value, -0.5 * value / (1.0 + t))
+    }
+
+    /// (1 + ϱ²/2α)^{−α} = E exp(−½τϱ²) with τ ~ Gamma of shape α and mean 1.
+    fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
+        let gamma = Gamma::new(self.alpha, 1.0 / self.alpha).ok()?;
+        let precision: f64 = gamma.sample(rng);
+        Some(precision.sqrt())
     }
 
     /// With t = ϱ²/2α: log κ = −α log(1 + t), so ∂κ/∂α = κ {t/(1 + t) − log(1 + t)}.

@@ -26,4 +26,8 @@ impl Profile for SquaredExponential {
         let value = exp::<FMA>(-0.5 * d2);
         (value, -0.5 * value)
     }
+
+    fn frequency_scale(_: &mut dyn rand::Rng) -> Option<f64> {
+        Some(1.0)
+    }
 }

@@ -9,11 +9,13 @@
 //! ([`par_for`]). Results do not depend on the number of threads.
 
 mod cholesky;
+mod eigen;
 pub mod exp;
 mod products;
 mod single;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
+pub use eigen::inverse_square_root;
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
 pub(crate) use products::shared;
 pub use products::{Structure, multiply_lower, structured};

@@ -474,3 +474,22 @@ proptest! {
         prop_assert!(largest_difference(own.as_ref(), exact.as_ref()) < room);
     }
 }
+
+#[test]
+fn the_inverse_square_root_is_symmetric_and_undoes_the_matrix() {
+    let a = spd(23, 5);
+    let root = inverse_square_root(a.as_ref(), 1e-12).unwrap();
+    assert!(largest_difference(root.as_ref(), root.transpose()) < 1e-12 * root.norm_max());
+    let whitened = naive(naive(root.as_ref(), a.as_ref()).as_ref(), root.as_ref());
+    assert!(largest_difference(whitened.as_ref(), Mat::identity(23, 23).as_ref()) < 1e-10);
+    // of rank 4: the projection on what is there
+    let b = noise(9, 4, 7);
+    let a = naive(b.as_ref(), b.transpose());
+    let root = inverse_square_root(a.as_ref(), 1e-10).unwrap();
+    let projection = naive(naive(root.as_ref(), a.as_ref()).as_ref(), root.as_ref());
+    let trace: f64 = (0..9).map(|i| projection[(i, i)]).sum();
+    assert!((trace - 4.0).abs() < 1e-8, "{trace}");
+    let mut nan = spd(4, 1);
+    nan[(2, 1)] = f64::NAN;
+    assert!(matches!(inverse_square_root(nan.as_ref(), 0.0), Err(crate::Error::NonFinite { .. })));
+}

@@ -21,6 +21,8 @@ pub trait Mean: Send + Sync + std::fmt::Debug {
     fn evaluate(&self, x: MatRef<f64>, out: MatMut<f64>);
     /// Adds the gradient with respect to the parameters, from the cotangent `a` of the values (B×P).
     fn vjp(&self, x: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]);
+    /// Adds ∂m_p/∂x of the output p at every row to `out` (B×D).
+    fn add_slopes(&self, x: MatRef<f64>, output: usize, out: MatMut<f64>);
     /// A copy.
     fn clone_box(&self) -> Box<dyn Mean>;
 
@@ -105,6 +107,7 @@ impl Mean for Zero {
         out.fill(0.0);
     }
     fn vjp(&self, _: MatRef<f64>, _: MatRef<f64>, _: &mut [f64]) {}
+    fn add_slopes(&self, _: MatRef<f64>, _: usize, _: MatMut<f64>) {}
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
     }
@@ -148,6 +151,7 @@ impl Mean for Constant {
     fn vjp(&self, _: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]) {
         add_column_sums(a, gradient);
     }
+    fn add_slopes(&self, _: MatRef<f64>, _: usize, _: MatMut<f64>) {}
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
     }
@@ -203,6 +207,12 @@ impl Mean for Linear {
             own.iter_mut().zip(column(product.as_ref(), j)).for_each(|(g, v)| *g += v);
         }
         add_column_sums(a, &mut gradient[d * p..]);
+    }
+    fn add_slopes(&self, x: MatRef<f64>, output: usize, mut out: MatMut<f64>) {
+        let d = x.ncols();
+        for (q, w) in self.weights.value()[output * d..(output + 1) * d].iter().enumerate() {
+            column_mut(out.rb_mut(), q).iter_mut().for_each(|slope| *slope += w);
+        }
     }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())

@@ -7,7 +7,7 @@
 //! times (2πs)^{(1−w)/2} w^{−½}: the diagonal of G gets s/w instead of σ², F gets the logarithms of the
 //! factors. A row of weight 0 is no row.
 
-use super::{Diagnostics, Evaluation, Method};
+use super::{Diagnostics, Evaluation, Method, RowSite};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -129,6 +129,10 @@ impl Method for Exact {
 
     fn is_sparse(&self) -> bool {
         false
+    }
+
+    fn row_site(&self) -> RowSite {
+        RowSite::Noise { alpha: 0.0 }
     }
 
     fn check(&self, model: &Model) -> Result<()> {

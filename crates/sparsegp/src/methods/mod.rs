@@ -7,9 +7,12 @@ mod exact;
 mod tvgp;
 pub mod uncollapsed;
 
-pub use collapsed::{Collapsed, upper_bound};
+pub use collapsed::{
+    Collapsed, DEFAULT_ALPHA, HighCost, MOST_ROWS_HIGH_COST, PowerEp, upper_bound,
+};
 pub use exact::Exact;
 pub use tvgp::Tvgp;
+pub(crate) use tvgp::least_raised;
 pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
 use crate::data::{InMemory, Source};
@@ -47,6 +50,21 @@ pub struct Diagnostics {
     pub residual: Option<f64>,
 }
 
+/// The Gaussian factor that a row contributes to a posterior, by which leave-one-out predictions go
+/// ([`Posterior::leave_one_out`]).
+#[derive(Clone, Copy)]
+pub enum RowSite {
+    /// The posterior is not the prior times factors of rows.
+    None,
+    /// Of Gaussian noise of the variance σ² + αr.
+    Noise {
+        /// α.
+        alpha: f64,
+    },
+    /// What natural-gradient steps on this bound end at: λ₂ = −2 ∂ℓ/∂s.
+    Bound(&'static dyn uncollapsed::Bound),
+}
+
 /// How a model is trained and conditioned.
 pub trait Method: Send + Sync + std::fmt::Debug {
     /// Name in specifications, model files and messages.
@@ -55,11 +73,28 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// Whether there are inducing points.
     fn is_sparse(&self) -> bool;
 
+    /// Whether the objective is the log evidence or a bound from below, which the approximations by power
+    /// expectation propagation are not.
+    fn is_bound(&self) -> bool {
+        true
+    }
+
     /// Whether there is something about a model that it cannot do.
     ///
     /// # Errors
     /// [`Error::Invalid`] that says what, and what can.
     fn check(&self, model: &Model) -> Result<()>;
+
+    /// What a row contributes to the posterior.
+    fn row_site(&self) -> RowSite {
+        RowSite::None
+    }
+
+    /// Factors vᵢ of what the inducing points leave unexplained of the rows (given), in the q(f | u) of this
+    /// method; none for methods without ([`HighCost`]).
+    fn factors(&self, _model: &Model, _unexplained: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
 
     /// This method if it trains q(u) as a parameter, so that minibatches and natural gradients are
     /// possible.
@@ -111,6 +146,7 @@ pub trait Method: Send + Sync + std::fmt::Debug {
 }
 
 /// A method that can be named.
+#[derive(Clone, Copy)]
 pub struct Entry {
     /// Its name.
     pub name: &'static str,
@@ -159,6 +195,22 @@ pub const REGISTRY: &[Entry] = &[
         cost: "O(NM²), memory O(M²)",
         source: "Titsias 2025, Eq. 16",
         method: &Collapsed { term: &terms::Titsias2025 },
+    },
+    Entry {
+        name: "fitc",
+        aliases: &[],
+        about: "approximate log evidence, no bound: rows independent given the inducing points",
+        cost: "O(NM²), memory O(M²)",
+        source: "Snelson & Ghahramani 2006",
+        method: &PowerEp { name: "fitc", alpha: 1.0 },
+    },
+    Entry {
+        name: "pep",
+        aliases: &["power-ep"],
+        about: "approximate log evidence, no bound, between titsias2009 (alpha to 0) and fitc (1): pep(alpha=0.5)",
+        cost: "O(NM²), memory O(M²)",
+        source: "Bui, Yan & Turner 2017",
+        method: &PowerEp { name: "pep", alpha: DEFAULT_ALPHA },
     },
     Entry {
         name: "svgp",
@@ -303,12 +355,27 @@ pub const REGISTRY: &[Entry] = &[
     },
 ];
 
-/// The entry of a method's name or alias, in any capitals.
+/// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`.
 ///
 /// # Errors
-/// [`Error::Invalid`] that names the nearest.
+/// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.
 pub fn find(name: &str) -> Result<&'static Entry> {
     let lower = name.to_ascii_lowercase();
+    if let Some((plain, options)) = lower.split_once('(') {
+        let entry = find(plain.trim())?;
+        let alpha = options.trim_end().strip_suffix(')').and_then(|text| text.split_once('='));
+        return match alpha.filter(|(key, _)| key.trim() == "alpha") {
+            Some((_, number)) if entry.name == "pep" => {
+                let alpha = number.trim().parse().map_err(|_| {
+                    Error::Invalid(format!("method `{name}`: `{}` is not a number", number.trim()))
+                })?;
+                PowerEp::entry(alpha)
+            }
+            _ => Err(Error::Invalid(format!(
+                "method `{name}`: the one option of a method is the power of `pep`, as in `pep(alpha=0.3)`"
+            ))),
+        };
+    }
     REGISTRY.iter().find(|e| e.name == lower || e.aliases.contains(&lower.as_str())).ok_or_else(
         || {
             Error::Invalid(format!(

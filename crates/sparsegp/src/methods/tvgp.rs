@@ -17,7 +17,7 @@
 use super::exact::MOST_ROWS;
 use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
-use super::{Diagnostics, Evaluation, Method, finite};
+use super::{Diagnostics, Evaluation, Method, RowSite, finite};
 use crate::data::{InMemory, Rows, Source};
 use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
@@ -306,11 +306,7 @@ impl Tvgp {
         for l in 0..latents {
             let (_, k, _) = &covariances[if covariances.len() == 1 { 0 } else { l }];
             let first = &q.first.value()[l * n..(l + 1) * n];
-            // T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B, which rows without precision must not break: they
-            // keep a millionth of the largest w, a part of 10⁻¹² of T
-            let second = &q.second.value()[l * n..(l + 1) * n];
-            let largest = second.iter().fold(1e-12_f64, |m, s| m.max(*s));
-            let raised: Vec<f64> = second.iter().map(|s| s.max(1e-12 * largest)).collect();
+            let raised = least_raised(&q.second.value()[l * n..(l + 1) * n]);
             let own = Sited::new(k, first, &raised)?;
             let inverse: Vec<f64> = own.w.iter().map(|w| 1.0 / w).collect();
             let factor = Cholesky::of_factor(weighted(&own.factor.l, &inverse));
@@ -319,6 +315,13 @@ impl Tvgp {
         }
         Ok(Posterior::of_rows(model, x, factors))
     }
+}
+
+/// Precisions of rows as the posterior takes them: T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B, which rows without
+/// precision must not break; they keep a millionth of the largest w, a part of 10⁻¹² of T.
+pub(crate) fn least_raised(second: &[f64]) -> Vec<f64> {
+    let largest = second.iter().fold(1e-12_f64, |m, s| m.max(*s));
+    second.iter().map(|s| s.max(1e-12 * largest)).collect()
 }
 
 impl Method for Tvgp {
@@ -336,6 +339,10 @@ impl Method for Tvgp {
 
     fn samples(&self) -> bool {
         self.samples
+    }
+
+    fn row_site(&self) -> RowSite {
+        RowSite::Bound(self.bound)
     }
 
     fn check(&self, model: &Model) -> Result<()> {

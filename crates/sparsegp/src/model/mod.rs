@@ -1,9 +1,11 @@
 //! A Gaussian-process model: slots for kernel, mean, noise, inducing points and method, and the
 //! posterior it is conditioned to.
 
+mod leave_one_out;
 mod posterior;
 
-pub use posterior::{Posterior, in_parts, stacked};
+pub use leave_one_out::LeaveOneOut;
+pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Posterior, in_parts, stacked};
 
 use crate::data::Source;
 use crate::engine::Engine;

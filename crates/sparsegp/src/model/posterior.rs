@@ -1,5 +1,11 @@
 //! What a model believes after seeing data.
 
+mod gradients;
+mod pathwise;
+
+pub use gradients::InputGradients;
+pub use pathwise::{DEFAULT_WAVES, Functions};
+
 use super::Model;
 use crate::error::{Error, Result};
 use crate::inverse_free::{LSpace, Root};
@@ -715,6 +721,52 @@ impl Posterior {
         Ok((mean, variance))
     }
 
+    /// Means (B×L) and both parts of the variances, s and r (B×L each): what comes from q, and what the
+    /// inducing points leave unexplained, which is 0 without inducing points.
+    pub(super) fn split(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>, Mat<f64>)> {
+        let (mean, mut s) = self.predict_f(x)?;
+        let mut r = Mat::zeros(x.nrows(), self.latents());
+        for p in self.processes.iter().filter(|p| !p.roots.is_empty()) {
+            let mut phi = p.covariances(x);
+            p.project(phi.as_mut());
+            for (at, l) in p.latents.clone().enumerate() {
+                let left = column_mut(r.as_mut(), l);
+                let mut explained = vec![0.0; x.nrows()];
+                add_row_dots(phi.as_ref(), phi.as_ref(), &mut explained);
+                p.kernel.diag(x, left);
+                left.iter_mut().zip(&explained).for_each(|(r, e)| *r -= e);
+                if let Some(root) = p.root(at) {
+                    let image = product(phi.as_ref(), root.as_ref());
+                    let own = column_mut(s.as_mut(), l);
+                    own.fill(0.0);
+                    add_row_dots(image.as_ref(), image.as_ref(), own);
+                }
+            }
+        }
+        Ok((mean, s, r))
+    }
+
+    /// Without inducing points: diag G⁻¹ and G⁻¹(f − m) at the points, N×L each, where G is the matrix whose
+    /// factor is kept.
+    pub(super) fn at_points(&self) -> (Mat<f64>, Mat<f64>) {
+        let n = self.q_mu.nrows();
+        let (mut diagonal, mut alpha) =
+            (Mat::zeros(n, self.latents()), Mat::zeros(n, self.latents()));
+        for p in &self.processes {
+            let mut inverse = Mat::zeros(n, n);
+            invert_lower(inverse.as_mut(), p.factor.l.as_ref(), par_for(n));
+            let first = p.latents.start;
+            alpha.as_mut().subcols_mut(first, p.latents.len()).copy_from(&p.weights);
+            for l in p.latents.clone() {
+                let own = column_mut(diagonal.as_mut(), l);
+                for (i, d) in own.iter_mut().enumerate() {
+                    *d = inverse.col_as_slice(i)[i..].iter().map(|v| v * v).sum();
+                }
+            }
+        }
+        (diagonal, alpha)
+    }
+
     /// Means (B×L) and the full covariance (B×B) of every latent function.
     ///
     /// # Errors
@@ -939,16 +991,25 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        let k = self.likelihood.latents();
         let latent = self.sample_f(x, samples, rng)?;
-        Ok(latent
-            .into_iter()
-            .map(|f| {
-                Mat::from_fn(x.nrows(), self.outputs(), |i, p| {
-                    let own: Vec<f64> = (0..k).map(|l| f[(i, p * k + l)]).collect();
-                    self.likelihood.sample(self.extra(extra, i), &own, rng)
-                })
+        Ok(self.observed(&latent, extra, rng))
+    }
+
+    /// Draws of observations given draws of latent functions, B×P each. `extra` as for
+    /// [`Posterior::predict_y`].
+    pub fn observed(
+        &self,
+        latent: &[Mat<f64>],
+        extra: &[f64],
+        rng: &mut impl rand::Rng,
+    ) -> Vec<Mat<f64>> {
+        let k = self.likelihood.latents();
+        let one = |f: &Mat<f64>| {
+            Mat::from_fn(f.nrows(), self.outputs(), |i, p| {
+                let own: Vec<f64> = (0..k).map(|l| f[(i, p * k + l)]).collect();
+                self.likelihood.sample(self.extra(extra, i), &own, rng)
             })
-            .collect())
+        };
+        latent.iter().map(one).collect()
     }
 }

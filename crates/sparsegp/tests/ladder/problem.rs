@@ -180,7 +180,8 @@ pub fn objective(name: &str, model: &Model, data: &dyn sparsegp::data::Source) -
 /// ε‖A‖‖Kuf‖²/jitter in a gradient. With ‖Kuf‖² ≤ tr Kuu Σ k(xᵢ, xᵢ) and a jitter of at least
 /// 10⁻⁶ tr Kuu/M that is ε‖A‖ M Σ k(xᵢ, xᵢ)/10⁻⁶. The lower bounds have ‖A‖ ≤ 2P/σ² (and much less
 /// where they are tight: 2b and 2c cancel). The upper bound has c = g + P(N − M + tr B⁻¹)/2σ² with its
-/// gradient g in the noise, hence ‖A‖ ≤ 2|g| + P(N + 1)/σ².
+/// gradient g in the noise, hence ‖A‖ ≤ 2|g| + P(N + 1)/σ². For FITC and its like c = αδ − … with
+/// |δ| ≤ ½‖γ‖² + P/σ², and ‖γ‖² ≤ Σ γ²s̃/σ² ≤ Σ ‖y − m‖²/σ⁴.
 pub fn rounding(name: &str, problem: &Problem, evaluation: &Evaluation) -> f64 {
     let noise = problem.model.noise();
     let (n, p) = (problem.data.x.nrows() as f64, problem.data.y.ncols() as f64);
@@ -190,6 +191,13 @@ pub fn rounding(name: &str, problem: &Problem, evaluation: &Evaluation) -> f64 {
         "upper" => {
             let size = evaluation.gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
             2.0 * size + p * (n + 1.0) / noise
+        }
+        name if name == "fitc" || name.starts_with("pep") => {
+            let mut m =
+                sparsegp::linalg::Mat::zeros(problem.data.x.nrows(), problem.data.y.ncols());
+            problem.model.mean.evaluate(problem.data.x.as_ref(), m.as_mut());
+            let residual = (&problem.data.y - &m).norm_l2();
+            residual * residual / (noise * noise) + 4.0 * p / noise
         }
         _ => 2.0 * p / noise,
     };

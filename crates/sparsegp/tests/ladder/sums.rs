@@ -7,7 +7,8 @@ use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::Cpu;
 use sparsegp::linalg::Mat;
 
-const SPARSE: [&str; 4] = ["titsias2009", "spherical", "titsias2025", "upper"];
+const SPARSE: [&str; 6] =
+    ["titsias2009", "spherical", "titsias2025", "fitc", "pep(alpha=0.3)", "upper"];
 
 /// A problem larger than the property tests'.
 fn large(n: usize, m: usize, kernel: &'static str) -> Problem {
@@ -52,11 +53,13 @@ fn a_stream_gives_the_same_bits_as_memory() {
             let memory = bits(name, &problem, &problem.data);
             assert_eq!(memory, bits(name, &problem, &stream), "{name} {n}");
         }
-        let posterior = |data: &dyn Source| {
-            let posterior = problem.with("titsias2025").posterior(&Cpu::default(), data);
-            posterior.expect("well posed").q_mu().to_owned()
-        };
-        assert_eq!(posterior(&problem.data), posterior(&stream));
+        for name in ["titsias2025", "pep"] {
+            let posterior = |data: &dyn Source| {
+                let posterior = problem.with(name).posterior(&Cpu::default(), data);
+                posterior.expect("well posed").q_mu().to_owned()
+            };
+            assert_eq!(posterior(&problem.data), posterior(&stream));
+        }
     }
     let problem = large(200, 8, "rbf");
     let stream = Streamed(problem.data.clone());

@@ -13,7 +13,25 @@ use sparsegp::terms::{self, Pooling};
 use std::path::Path;
 
 /// Approximations that are not built yet.
-pub const KINDS_NOT_BUILT: &[&str] = &["dtc", "fitc", "pep"];
+pub const KINDS_NOT_BUILT: &[&str] = &["dtc"];
+
+/// The method of a kind: its name, with its α where it has one.
+pub fn method(result: &Value) -> Outcome<String> {
+    let name = text(get(result, "kind")?)?;
+    Ok(match result.get("alpha") {
+        Some(alpha) => format!("{name}(alpha={})", number(alpha)?),
+        None => name.to_owned(),
+    })
+}
+
+/// α of a kind that changes the noise of a row: s = σ² + αr.
+pub fn power(result: &Value) -> Outcome<Option<f64>> {
+    Ok(match text(get(result, "kind")?)? {
+        "fitc" => Some(1.0),
+        "pep" => Some(number(get(result, "alpha")?)?),
+        _ => None,
+    })
+}
 
 /// Unexplained variances r of all rows.
 fn unexplained(model: &Model, data: &InMemory) -> Outcome<Vec<f64>> {
@@ -32,8 +50,12 @@ fn unexplained(model: &Model, data: &InMemory) -> Outcome<Vec<f64>> {
     Ok(r)
 }
 
-/// P Σ ρ of a bound.
-fn penalty(name: &str, r: &[f64], outputs: usize, noise: f64) -> Outcome<f64> {
+/// P Σ ρ of a bound, or of power expectation propagation with this α.
+fn penalty(name: &str, alpha: Option<f64>, r: &[f64], outputs: usize, noise: f64) -> Outcome<f64> {
+    if let Some(alpha) = alpha {
+        let each = r.iter().map(|r| (alpha * r / noise).ln_1p());
+        return Ok(outputs as f64 * (1.0 - alpha) / (2.0 * alpha) * each.sum::<f64>());
+    }
     let term = terms::REGISTRY.iter().find(|term| term.name() == name);
     let term = term.ok_or_else(|| format!("no term is called {name}"))?;
     let each = match term.pooling() {
@@ -73,8 +95,7 @@ pub fn hyper(
 
 /// One kind of one case.
 fn kind(case: &Value, result: &Value, r: &[f64], report: &mut Report) -> Outcome {
-    let name = text(get(result, "kind")?)?;
-    let (mut model, data) = problem::bounds(case, name)?;
+    let (mut model, data) = problem::bounds(case, &method(result)?)?;
     let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
     model.kernels = vec![Box::new(spy)];
@@ -83,10 +104,11 @@ fn kind(case: &Value, result: &Value, r: &[f64], report: &mut Report) -> Outcome
     let log = log.lock().map_err(|e| e.to_string())?;
     let gradients = gradient_by_path(&model, &evaluation.gradient);
     let q = own(model.posterior(&Cpu::default(), &data))?.q_u();
-    let charged = || penalty(model.method.name(), r, data.y.ncols(), noise);
+    let alpha = power(result)?;
+    let charged = || penalty(model.method.name(), alpha, r, data.y.ncols(), noise);
     for (field, reference) in entries(result)? {
         let values = match field.as_str() {
-            "kind" => continue,
+            "kind" | "alpha" => continue,
             "hyper" => {
                 hyper(field, &gradients, reference, report)?;
                 continue;
@@ -130,7 +152,7 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         for result in items(get(case, "results")?)? {
             let name = text(get(result, "kind")?)?;
             if !KINDS_NOT_BUILT.contains(&name) {
-                report.case = format!("case {index} {name}");
+                report.case = format!("case {index} {}", method(result)?);
                 kind(case, result, &r, report)?;
             }
         }

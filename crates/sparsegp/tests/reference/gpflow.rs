@@ -11,9 +11,9 @@ use sparsegp::model::{Model, Posterior};
 use sparsegp::params::log_prior;
 use std::path::Path;
 
-/// Outputs that nothing here can be compared with: FITC is not built; a condition number and other
-/// programs' differences are no outputs of a model.
-pub const NOT_COMPARED: &[&str] = &["fitc", "cond_Kuu", "max_abs_diff", "max_abs_diff_to_gpflow"];
+/// Outputs that nothing here can be compared with: a condition number and other programs' differences are
+/// no outputs of a model.
+pub const NOT_COMPARED: &[&str] = &["cond_Kuu", "max_abs_diff", "max_abs_diff_to_gpflow"];
 
 /// A file's inputs; what `same_as_case` names fills in what is missing. `None` where that file is
 /// not there.
@@ -212,6 +212,10 @@ pub fn sparse(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
             }
             "compute_qu_mean" => by_rows(mean.as_ref()),
             "compute_qu_cov" => per_output(covariance[0].as_ref(), reference, data.y.ncols())?,
+            "fitc" => {
+                fitc(&inputs, jitter, reference, report)?;
+                continue;
+            }
             "grad_elbo" => {
                 gradient(field, gradient_by_path(&model, &evaluation.gradient), reference, report)?;
                 continue;
@@ -229,6 +233,32 @@ pub fn sparse(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
             },
         };
         report.close(field, &value, &numbers(reference)?);
+    }
+    Ok(())
+}
+
+/// What a file of `sgpr_*` says about FITC.
+fn fitc(inputs: &Value, jitter: f64, outputs: &Value, report: &mut Report) -> Outcome {
+    let (model, data) = problem::gpflow(inputs, "fitc", jitter)?;
+    let evaluation = evaluate(&model, &data)?;
+    let posterior = own(model.posterior(&Cpu::default(), &data))?;
+    for (field, reference) in entries(outputs)? {
+        let name = format!("fitc {field}");
+        let value = match field.as_str() {
+            "log_marginal_likelihood" => vec![evaluation.value],
+            "grad_log_marginal_likelihood" => {
+                gradient(&name, gradient_by_path(&model, &evaluation.gradient), reference, report)?;
+                continue;
+            }
+            _ => match prediction(field, &posterior, inputs)? {
+                Some(values) => values,
+                None => {
+                    report.fail(&name, "an output that the check does not know");
+                    continue;
+                }
+            },
+        };
+        report.close(&name, &value, &numbers(reference)?);
     }
     Ok(())
 }

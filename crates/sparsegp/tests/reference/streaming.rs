@@ -1,9 +1,10 @@
 //! Statistics of chunks of rows, their sums, and the gradients of chunks, through the engine's public
 //! interface; the M×M work in between is written out here from the formulas.
 
-use crate::collapsed::{KINDS_NOT_BUILT, hyper};
+use crate::collapsed::{KINDS_NOT_BUILT, hyper, method, power};
 use crate::probe::{Rows, SlopeInR};
 use crate::problem::{self, gradient_by_path};
+use crate::streaming_power;
 use crate::support::{Outcome, Report, by_rows, entries, get, items, number, numbers, own, text};
 use serde_json::Value;
 use sparsegp::data::InMemory;
@@ -14,7 +15,7 @@ use sparsegp::model::Model;
 use std::path::Path;
 
 /// Names of a kernel's gradients and of Z's, as [`hyper`] wants them.
-fn named(model: &Model, kernel: &[f64], z: &Mat<f64>) -> Vec<(String, Vec<f64>)> {
+pub fn named(model: &Model, kernel: &[f64], z: &Mat<f64>) -> Vec<(String, Vec<f64>)> {
     let mut gradient = vec![0.0; model.num_params()];
     let mut parts = model.parts_of(&mut gradient);
     parts.kernel.copy_from_slice(kernel);
@@ -23,7 +24,7 @@ fn named(model: &Model, kernel: &[f64], z: &Mat<f64>) -> Vec<(String, Vec<f64>)>
 }
 
 /// Rows `cuts[k]..cuts[k + 1]`.
-fn chunks(data: &InMemory, cuts: &[f64]) -> Outcome<Vec<InMemory>> {
+pub fn chunks(data: &InMemory, cuts: &[f64]) -> Outcome<Vec<InMemory>> {
     let cut = |pair: &[f64]| {
         let (from, len) = (pair[0] as usize, (pair[1] - pair[0]) as usize);
         let x = data.x.as_ref().subrows(from, len).to_owned();
@@ -33,7 +34,7 @@ fn chunks(data: &InMemory, cuts: &[f64]) -> Outcome<Vec<InMemory>> {
 }
 
 /// The sum of the statistics of all chunks.
-fn total(parts: &[Folded]) -> Outcome<Folded> {
+pub fn total(parts: &[Folded]) -> Outcome<Folded> {
     let mut sum = parts.first().ok_or("no chunks")?.clone();
     for part in &parts[1..] {
         sum.sums.iter_mut().zip(&part.sums).for_each(|(t, v)| *t += v);
@@ -206,8 +207,11 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         if KINDS_NOT_BUILT.contains(&name) {
             continue;
         }
-        report.case = name.to_owned();
-        kind(json, result, name, report)?;
+        report.case = method(result)?;
+        match power(result)? {
+            Some(alpha) => streaming_power::kind(json, result, alpha, report)?,
+            None => kind(json, result, name, report)?,
+        }
     }
     Ok(())
 }

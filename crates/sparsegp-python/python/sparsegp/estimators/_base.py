@@ -20,6 +20,7 @@ from .. import _core
 from .._progress import Progress, watch
 from ..kernels import Kernel, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
+from ..models import Functions
 
 Array = NDArray[np.float64]
 KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
@@ -50,8 +51,8 @@ _PARAMETERS = """
         ``"matern52 + linear"``. A list has one for each latent function.
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
-        ``"spherical"``, ``"titsias2025"``, ``"svgp"``, ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``,
-        ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
+        ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``,
+        ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
     likelihood : str or Likelihood
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str, optional
@@ -626,6 +627,54 @@ class BaseGP(BaseEstimator):
         if mean.shape[1] == 1:
             return mean[:, 0], variance[:, 0]
         return mean, variance
+
+    def predict_gradients(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Slopes of mean and variance of the latent functions in the inputs.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        mean, variance : arrays of shape (n_samples, n_features), or (n_samples, n_features, n_latents) if \
+there are several
+            Of :meth:`latent_mean_and_variance`, per unit of each feature.
+        """
+        mean, variance = self.fitted_.predict_gradients(self._inputs(X))
+        if len(mean) == 1:
+            return mean[0], variance[0]
+        return np.moveaxis(mean, 0, -1), np.moveaxis(variance, 0, -1)
+
+    def sample_f(self, n_samples: int = 1, random_state: Any = 0, waves: int = 1024) -> Functions:
+        """Draws of the latent functions that can be evaluated anywhere, cheaply: by Matheron's rule with random
+        Fourier features.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of draws.
+        random_state : int, RandomState instance or None
+        waves : int
+            Waves that the prior part of every function is made of.
+
+        Returns
+        -------
+        sparsegp.models.Functions
+            A callable: ``functions(X)`` has the shape (n_samples, len(X), n_latents), in the units of
+            :meth:`latent_mean_and_variance`.
+
+        Raises
+        ------
+        ValueError
+            For kernels without a spectral density; stationary ones, their sums and products have one.
+        """
+        check_is_fitted(self, "fitted_")
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        draws = self.fitted_.sample_functions(
+            _whole("n_samples", n_samples, 1), _whole("waves", waves, 1), seed
+        )
+        return Functions(draws)
 
     @property
     def model_(self) -> Any:

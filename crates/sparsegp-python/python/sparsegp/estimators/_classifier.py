@@ -204,6 +204,32 @@ class GPClassifier(ClassifierMixin, BaseGP):
         x = self._inputs(X)
         return self.fitted_.log_density(x, self._codes(column_or_1d(y)))
 
+    def loo(self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> Array:
+        """Leave-one-out: log p(y | X, the other rows) of every training row, without training anew (at the
+        hyperparameters found, by the model's own approximation).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        array of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If the rows are not those of the training, as far as can be told.
+        """
+        x = self._inputs(X)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        return self.fitted_.leave_one_out(x, self._codes(column_or_1d(y)), weights=weights)[2][:, 0]
+
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> NDArray[Any]:
         """Joint draws of labels.
 

@@ -130,21 +130,31 @@ class Regressor(RegressorMixin, BaseGP):
     def _flat(self, values: Array) -> Array:
         return values[:, 0] if self._y_ndim == 1 else values
 
-    def _log_density(self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]) -> Array:
+    def _judged(self, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+        """Inputs and targets (two-dimensional) of rows with which the model is judged."""
         x = self._inputs(X)
         Y = check_array(y, ensure_2d=False, dtype=np.float64, allow_nd=False)
         Y = self._targets(Y.reshape(len(Y), -1))
         if Y.shape != (len(x), len(self._about["targets"])):
             raise ValueError(f"y has shape {Y.shape}; expected ({len(x)}, {len(self._about['targets'])})")
-        Y = np.require(Y, np.float64, "A")
+        return x, np.require(Y, np.float64, "A")
+
+    def _log_density(self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]) -> Array:
+        x, Y = self._judged(X, y)
         return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
 
-    def _sample(self, X: ArrayLike, n_samples: int, random_state: Any, extra: Optional[ArrayLike]) -> Array:
+    def _sample(
+        self, X: ArrayLike, n_samples: int, random_state: Any, method: str, extra: Optional[ArrayLike]
+    ) -> Array:
         x = self._inputs(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
-        draws = self.fitted_.sample_y(
-            x, int(n_samples), seed, extra=self._extra(extra, len(x), self._extra_name)
-        )
+        further = self._extra(extra, len(x), self._extra_name)
+        if method == "joint":
+            draws = self.fitted_.sample_y(x, int(n_samples), seed, extra=further)
+        elif method == "pathwise":
+            draws = self.fitted_.sample_y_by_functions(x, int(n_samples), 1024, seed, extra=further)
+        else:
+            raise ValueError(f"method is {method!r}; it must be 'joint' or 'pathwise'")
         return draws[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(draws, 0, -1)
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **further: Optional[ArrayLike]) -> Array:
@@ -167,11 +177,52 @@ class Regressor(RegressorMixin, BaseGP):
             raise TypeError(f"log_predictive_density got unknown arguments {sorted(unknown)}")
         return self._log_density(X, y, further.get(self._extra_name or ""))
 
+    def loo(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: Optional[ArrayLike] = None,
+        **further: Optional[ArrayLike],
+    ) -> tuple[Array, Array, Array]:
+        """Leave-one-out: every training row as the others predict it, without training anew (at the
+        hyperparameters found). Exact for Gaussian noise; else by the model's own approximation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the training.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+        **further
+            What :meth:`fit` takes of every row.
+
+        Returns
+        -------
+        mean, std, log_density : arrays of shape (n_samples,) or (n_samples, n_outputs)
+            Of the row's own observation.
+
+        Raises
+        ------
+        ValueError
+            If the rows are not those of the training, as far as can be told.
+        """
+        unknown = set(further) - {self._extra_name}
+        if unknown:
+            raise TypeError(f"loo got unknown arguments {sorted(unknown)}")
+        x, Y = self._judged(X, y)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        extra = self._extra(further.get(self._extra_name or ""), len(x), self._extra_name)
+        mean, variance, density = self.fitted_.leave_one_out(x, Y, weights=weights, extra=extra)
+        return self._flat(mean), self._flat(np.sqrt(variance)), self._flat(density)
+
     def sample_y(
         self,
         X: ArrayLike,
         n_samples: int = 1,
         random_state: Any = 0,
+        method: str = "joint",
         **further: Optional[ArrayLike],
     ) -> Array:
         """Joint draws of new observations.
@@ -182,6 +233,9 @@ class Regressor(RegressorMixin, BaseGP):
         n_samples : int
             Number of draws.
         random_state : int, RandomState instance or None
+        method : {"joint", "pathwise"}
+            By a factor of the covariance of the rows, which takes O(n_samples_X³), or by functions of random
+            Fourier features (:meth:`sample_f`), for many rows.
         **further
             What :meth:`predict` takes of every row.
 
@@ -192,7 +246,7 @@ class Regressor(RegressorMixin, BaseGP):
         unknown = set(further) - {self._extra_name}
         if unknown:
             raise TypeError(f"sample_y got unknown arguments {sorted(unknown)}")
-        return self._sample(X, n_samples, random_state, further.get(self._extra_name or ""))
+        return self._sample(X, n_samples, random_state, method, further.get(self._extra_name or ""))
 
 
 _PREDICT = """Predictions for new rows.

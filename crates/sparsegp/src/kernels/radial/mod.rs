@@ -9,13 +9,14 @@ mod stationary;
 pub use stationary::Stationary;
 
 use super::registry::{Args, object};
-use super::{Cotangents, Inputs, Kernel, Tape, Unit};
+use super::{Cotangents, Inputs, Kernel, Tape, Unit, no_spectrum};
 use crate::error::Result;
 use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 use loops::{Column, Values, Weigh, squared_norms};
+use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
 /// κ and its slope.
@@ -29,6 +30,12 @@ pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite.
     /// Implementations are `#[inline(always)]`.
     fn value_and_slope<const FMA: bool>(squared_distance: f64) -> (f64, f64);
+
+    /// As for [`Correlation::frequency_scale`].
+    fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
+        let _ = rng;
+        None
+    }
 }
 
 /// κ with shape parameters of its own. The object holds their values.
@@ -57,6 +64,14 @@ pub trait Correlation: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// by differences of 0). Implementations are `#[inline(always)]`.
     fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64);
 
+    /// A draw of t ≥ 0 where κ(ϱ²) = E exp(−½t²ϱ²), a mixture of squared exponentials: then ω_q = t z_q/ℓ_q, with
+    /// independent standard normal z_q and one t for all inputs, has the spectral density of the kernel. None
+    /// for a κ that is not known to be one.
+    fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
+        let _ = rng;
+        None
+    }
+
     /// ∂κ(ϱ²)/∂ the shape parameter of this index, in the same manner.
     fn shape_slope<const FMA: bool>(&self, index: usize, squared_distance: f64) -> f64 {
         let _ = (index, squared_distance);
@@ -75,6 +90,10 @@ impl<P: Profile> Correlation for P {
     #[inline(always)]
     fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64) {
         P::value_and_slope::<FMA>(squared_distance)
+    }
+
+    fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
+        P::frequency_scale(rng)
     }
 }
 
@@ -447,6 +466,19 @@ impl<C: Correlation> Kernel for Radial<C> {
             json[*name] = shape.to_json(start.transform());
         }
         json
+    }
+
+    fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
+        let correlation = self.correlation();
+        for j in 0..out.nrows() {
+            let scale = correlation.frequency_scale(&mut *rng);
+            let scale = scale.ok_or_else(|| no_spectrum(self.name()))?;
+            for (q, &d) in self.dims.iter().enumerate() {
+                let z: f64 = StandardNormal.sample(&mut *rng);
+                out[(j, d)] += scale * z * self.inverse_lengthscale(q);
+            }
+        }
+        Ok(self.variance.scalar())
     }
 
     fn into_stationary(self: Box<Self>) -> Option<Box<dyn Stationary>> {

@@ -6,19 +6,23 @@
 //! The gradient is the adjoint of the uncollapsed bound at this q (envelope): slopes
 //! a = (y − m − φᵀe)/σ², b = −P/2σ², c = −P ∂ρ/∂r, and Φa = e there.
 
+mod high_cost;
 mod parts;
+mod power_ep;
 mod upper;
 
+pub use high_cost::{HighCost, MOST_ROWS as MOST_ROWS_HIGH_COST};
+pub use power_ep::{DEFAULT_ALPHA, PowerEp};
 pub use upper::upper_bound;
 
-use super::{Diagnostics, Evaluation, Method, finite};
+use super::{Diagnostics, Evaluation, Method, RowSite, finite};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernels::Tape;
 use crate::linalg::{Cholesky, Jitter};
 use crate::model::{Model, Posterior};
-use crate::terms::Term;
+use crate::terms::{Pooling, Term};
 use parts::{GaussianRows, Inducing, PullBack, RowSlopes, core, first_pass, scaled, sum, trace};
 
 /// A bound of the collapsed family.
@@ -42,8 +46,29 @@ impl Method for Collapsed {
         true
     }
 
+    fn row_site(&self) -> RowSite {
+        RowSite::Noise { alpha: 0.0 }
+    }
+
     fn check(&self, model: &Model) -> Result<()> {
         model.gaussian().map(|_| ())
+    }
+
+    /// ρ is what remains of the divergence and the expected density at the best v, in which each rᵢ stands
+    /// as −vᵢrᵢ/2σ²: so vᵢ = 2σ² ∂ρ/∂rᵢ (envelope).
+    fn factors(&self, model: &Model, unexplained: &[f64]) -> Option<Vec<f64>> {
+        let noise = model.noise();
+        let rows = unexplained.len();
+        Some(match self.term.pooling() {
+            Pooling::Total => {
+                let total = self.term.penalty(unexplained.iter().sum(), rows as f64, noise);
+                vec![2.0 * noise * total.by_r; rows]
+            }
+            Pooling::Rows => {
+                let one = |r: &f64| 2.0 * noise * self.term.penalty(*r, 1.0, noise).by_r;
+                unexplained.iter().map(one).collect()
+            }
+        })
     }
 
     fn evaluate(

@@ -200,12 +200,37 @@ pub(super) struct PullBack<'a> {
 
 impl PullBack<'_> {
     /// The gradient but for the noise, and Σ‖a‖².
-    pub(super) fn run(self, mut inducing: Inducing) -> Result<(Vec<f64>, f64)> {
+    pub(super) fn run(self, inducing: Inducing) -> Result<(Vec<f64>, f64)> {
         let Self { model, engine, data, mean, covariance, local, gram_c } = self;
         let outputs = local.outputs;
         let q = Whitened { mean: mean.as_ref(), covariance: covariance.as_ref() };
         let unfolded = engine.unfold(inducing.prepared(model), q, &local, data, 1.0)?;
-        // Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2bS ΦΦᵀ − 2Φ diag(c) Φᵀ with Φa = m and 2bSΦΦᵀ = −P(I − S)
+        let squares = unfolded.sums[sum::SQUARES];
+        let rows = FromRows { kernel: &unfolded.kernel, mean: &unfolded.mean, z: unfolded.z };
+        Ok((rows.with_kuu(model, inducing, mean, covariance, outputs, &gram_c), squares))
+    }
+}
+
+/// Gradients that the rows contribute, without the part through Kuu.
+pub(super) struct FromRows<'a> {
+    pub(super) kernel: &'a [f64],
+    pub(super) mean: &'a [f64],
+    pub(super) z: Mat<f64>,
+}
+
+impl FromRows<'_> {
+    /// The gradient but for the likelihood, of P target columns at q = N(m, S), its optimum: Φa = m and
+    /// 2SΦ diag(b) Φᵀ = −P(I − S) there, so that Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2SΦ diag(b) Φᵀ − 2Φ diag(c) Φᵀ needs
+    /// the last term alone (`gram_c`).
+    pub(super) fn with_kuu(
+        self,
+        model: &Model,
+        mut inducing: Inducing,
+        mean: &Mat<f64>,
+        covariance: &Mat<f64>,
+        outputs: f64,
+        gram_c: &Mat<f64>,
+    ) -> Vec<f64> {
         let m = mean.nrows();
         let mut psi = Mat::from_fn(m, m, |i, j| {
             outputs * (covariance[(i, j)] - if i == j { 1.0 } else { 0.0 }) - 2.0 * gram_c[(i, j)]
@@ -214,9 +239,9 @@ impl PullBack<'_> {
         let mut kuu_bar = inducing.basis.kuu_bar(psi);
         let mut gradient = vec![0.0; model.num_params()];
         let mut parts = model.parts_of(&mut gradient);
-        parts.kernel.copy_from_slice(&unfolded.kernel);
-        parts.mean.copy_from_slice(&unfolded.mean);
-        let mut z_bar = unfolded.z;
+        parts.kernel.copy_from_slice(self.kernel);
+        parts.mean.copy_from_slice(self.mean);
+        let mut z_bar = self.z;
         let mut sinks = Cotangents { params: parts.kernel, x: Some(z_bar.as_mut()), z: None };
         model.kernel().vjp(
             inducing.z.as_ref(),
@@ -227,7 +252,7 @@ impl PullBack<'_> {
             &mut sinks,
         );
         parts.set_inducing(z_bar.as_ref());
-        Ok((gradient, unfolded.sums[sum::SQUARES]))
+        gradient
     }
 }
 

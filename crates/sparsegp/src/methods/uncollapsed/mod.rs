@@ -20,7 +20,7 @@ mod untied;
 pub use bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
 pub use pseudo::Following;
 
-use super::{Diagnostics, Evaluation, Method};
+use super::{Diagnostics, Evaluation, Method, RowSite};
 use crate::data::Source;
 use crate::engine::{
     CholeskyBasis, Engine, Job, Passed, Pointwise, Process, ProcessSums, Spread, Want,
@@ -679,6 +679,10 @@ impl Method for Uncollapsed {
 
     fn samples(&self) -> bool {
         self.samples
+    }
+
+    fn row_site(&self) -> RowSite {
+        if self.steps_naturally() { RowSite::Bound(self.bound) } else { RowSite::None }
     }
 
     fn check(&self, model: &Model) -> Result<()> {

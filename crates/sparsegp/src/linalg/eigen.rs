@@ -1,0 +1,45 @@
+//! Eigenvalues and eigenvectors of symmetric matrices.
+
+use super::{Mat, MatRef, Par, scale_rows};
+use crate::error::{Error, Result};
+use faer::diag::Diag;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+
+/// A^{−½}, the symmetric one, of a symmetric positive semidefinite matrix, of which the lower triangle is
+/// read; eigenvalues below `least` times the largest count as 0, and so do their inverses. O(N³), on one
+/// thread, so that the result does not depend on how many there are.
+///
+/// # Errors
+/// [`Error::NonFinite`] if the decomposition fails, as it does for matrices with NaN.
+pub fn inverse_square_root(a: MatRef<'_, f64>, least: f64) -> Result<Mat<f64>> {
+    let n = a.nrows();
+    let mut values = Diag::<f64>::zeros(n);
+    let mut vectors = Mat::zeros(n, n);
+    let scratch =
+        self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, Par::Seq, Default::default());
+    let mut memory = MemBuffer::new(scratch);
+    let (to, stack) = (Some(vectors.as_mut()), MemStack::new(&mut memory));
+    self_adjoint_evd(a, values.as_mut(), to, Par::Seq, stack, Default::default()).map_err(
+        |_| Error::NonFinite {
+            what: "an eigenvalue of a symmetric matrix".into(),
+            value: f64::NAN,
+        },
+    )?;
+    let values: Vec<f64> = (0..n).map(|i| values.column_vector()[i]).collect();
+    let largest = values.iter().fold(0.0_f64, |m, v| m.max(*v));
+    let inverse = |v: f64| if v > least * largest { v.sqrt().recip() } else { 0.0 };
+    let weights: Vec<f64> = values.into_iter().map(inverse).collect();
+    let mut scaled = Mat::zeros(n, n);
+    scale_rows(scaled.as_mut(), vectors.transpose().to_owned().as_ref(), &weights);
+    let mut root = Mat::zeros(n, n);
+    super::gemm(
+        root.as_mut(),
+        faer::Accum::Replace,
+        vectors.as_ref(),
+        scaled.as_ref(),
+        1.0,
+        super::par_for(n),
+    );
+    Ok(root)
+}

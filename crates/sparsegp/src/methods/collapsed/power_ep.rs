@@ -1,0 +1,260 @@
+//! Power expectation propagation with Gaussian noise (Bui, Yan & Turner 2017), of which FITC (Snelson &
+//! Ghahramani 2006) is the case α = 1.
+//!
+//! The noise of a row is s̃ᵢ = σ² + αrᵢ, and with B = I + Φ diag(1/s̃) Φᵀ = L_B L_Bᵀ, e = B⁻¹Φ diag(1/s̃)(Y − m):
+//!
+//! ```text
+//! F = −½{PN log 2π + P Σ log s̃ᵢ + P log|B| + Σ ‖yᵢ − mᵢ‖²/s̃ᵢ − ‖L_B⁻¹Φ diag(1/s̃)(Y − m)‖²} − P ρ
+//! ρ = (1 − α)/2α Σ log(1 + αrᵢ/σ²)      q(v) = N(e, B⁻¹)
+//! γᵢ = (yᵢ − mᵢ − φᵢᵀe)/s̃ᵢ      δᵢ = ½{‖γᵢ‖² − P/s̃ᵢ + P φᵢᵀB⁻¹φᵢ/s̃ᵢ²}, the slope of F + Pρ in s̃ᵢ
+//! a = γ      b = −P/2s̃      c = −P ∂ρ/∂r + αδ
+//! ```
+//!
+//! These slopes give the gradient through the same K̄uf and K̄uu as those of the bounds: with s̃ held, F + Pρ is
+//! log N(y; m, Q + diag s̃), whose adjoint at the optimal q is the bound's. α → 0 is `titsias2009`. No value
+//! of α makes a bound: F may be above the log evidence.
+
+use super::parts::{FromRows, Inducing, core, trace};
+use crate::data::Source;
+use crate::engine::{
+    Block, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process, Slope,
+    Slopes, Spread, Want,
+};
+use crate::error::{Error, Result};
+use crate::kernels::Tape;
+use crate::linalg::{Cholesky, Jitter, Mat, column, column_mut};
+use crate::methods::{Diagnostics, Entry, Evaluation, Method, RowSite, finite, plain_rows};
+use crate::model::{Model, Posterior};
+use faer::reborrow::ReborrowMut;
+use std::sync::{Mutex, PoisonError};
+
+/// Power expectation propagation with a power α, 0 < α ≤ 1.
+#[derive(Debug)]
+pub struct PowerEp {
+    /// Its name, with α where that is not the registered one.
+    pub name: &'static str,
+    /// α.
+    pub alpha: f64,
+}
+
+/// α of the method `pep` unless another is given.
+pub const DEFAULT_ALPHA: f64 = 0.5;
+
+impl PowerEp {
+    /// The method `pep` with this α, as [`crate::methods::find`] gives it for `pep(alpha=…)`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless 0 < α ≤ 1.
+    pub fn entry(alpha: f64) -> Result<&'static Entry> {
+        if !(alpha > 0.0 && alpha <= 1.0) {
+            return Err(Error::Invalid(format!(
+                "alpha of `pep` is {alpha}; it must be above 0 and at most 1 (its limit at 0 is the method \
+                 `titsias2009`)"
+            )));
+        }
+        let registered = super::super::find("pep")?;
+        if alpha == DEFAULT_ALPHA {
+            return Ok(registered);
+        }
+        // methods live as long as the program: one for every α that is asked for
+        static OTHERS: Mutex<Vec<(f64, &'static Entry)>> = Mutex::new(Vec::new());
+        let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, entry)) = others.iter().find(|(other, _)| *other == alpha) {
+            return Ok(entry);
+        }
+        let name: &'static str = Box::leak(format!("pep(alpha={alpha})").into_boxed_str());
+        let method: &'static dyn Method = Box::leak(Box::new(Self { name, alpha }));
+        let entry: &'static Entry = Box::leak(Box::new(Entry { name, method, ..*registered }));
+        others.push((alpha, entry));
+        Ok(entry)
+    }
+}
+
+/// Positions among the sums over rows of the first pass.
+mod sum {
+    pub const SQUARES: usize = 0;
+    pub const LOG_NOISE: usize = 1;
+    pub const UNEXPLAINED: usize = 2;
+    pub const PENALTY: usize = 3;
+    pub const PENALTY_BY_NOISE: usize = 4;
+    pub const NEGATIVE: usize = 5;
+    pub const ROWS: usize = 6;
+    pub const COUNT: usize = 7;
+}
+
+/// Rows at σ² and α.
+struct Rows {
+    noise: f64,
+    alpha: f64,
+    /// rᵢ below minus this counts as negative.
+    rounding: f64,
+}
+
+impl Rows {
+    /// ρ of one row with its slopes in r and σ².
+    fn penalty(&self, r: f64) -> (f64, f64, f64) {
+        let Self { noise, alpha, .. } = *self;
+        let wide = noise + alpha * r;
+        let rest = 0.5 * (1.0 - alpha);
+        (rest / alpha * (alpha * r / noise).ln_1p(), rest / wide, -rest * r / (noise * wide))
+    }
+}
+
+/// The first pass, at μ = m(x): a = (y − m)/s̃ and b = 1/s̃, so that Φa and Φ diag(b) Φᵀ are what B and e are of.
+impl Local for Rows {
+    fn plan(&self) -> Plan {
+        Plan { variances: false, b: Slope::Rows, c: Slope::Constant(0.0), sums: sum::COUNT }
+    }
+
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        for (b, r) in out.b.iter_mut().zip(block.r) {
+            let wide = self.noise + self.alpha * r;
+            let (value, _, by_noise) = self.penalty(*r);
+            *b = 1.0 / wide;
+            out.sums[sum::LOG_NOISE] += wide.ln();
+            out.sums[sum::UNEXPLAINED] += r;
+            out.sums[sum::PENALTY] += value;
+            out.sums[sum::PENALTY_BY_NOISE] += by_noise;
+            if *r < -self.rounding {
+                out.sums[sum::NEGATIVE] += 1.0;
+            }
+        }
+        out.sums[sum::ROWS] += block.y.nrows() as f64;
+        for p in 0..block.y.ncols() {
+            let residuals = column(block.y, p).iter().zip(column(block.mu, p));
+            let a = column_mut(out.a.rb_mut(), p);
+            for ((a, (y, mu)), b) in a.iter_mut().zip(residuals).zip(out.b.iter()) {
+                let residual = y - mu;
+                *a = residual * b;
+                out.sums[sum::SQUARES] += residual * *a;
+            }
+        }
+    }
+}
+
+/// The second pass, at q = N(e, B⁻¹). Its sum is Σδ.
+impl Pointwise for Rows {
+    fn sums(&self) -> usize {
+        1
+    }
+
+    fn equal_slopes(&self) -> bool {
+        false
+    }
+
+    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+        for p in 0..block.mu.ncols() {
+            for (i, y) in column(block.rows.y, p).iter().enumerate() {
+                let (s, r) = (block.s[(i, p)], block.r[(i, p)]);
+                let wide = self.noise + self.alpha * r;
+                let gamma = (y - block.mu[(i, p)]) / wide;
+                let delta = 0.5 * (gamma * gamma - (1.0 - s / wide) / wide);
+                out.a[(i, p)] = gamma;
+                out.b[(i, p)] = -0.5 / wide;
+                out.c[(i, p)] = self.alpha * delta - self.penalty(r).1;
+                out.sums[0] += delta;
+            }
+        }
+    }
+}
+
+impl PowerEp {
+    fn rows(&self, model: &Model, inducing: &Inducing, data: &dyn Source) -> Result<Rows> {
+        plain_rows(model, data)?;
+        let noise = model.gaussian()?.variance.scalar();
+        Ok(Rows { noise, alpha: self.alpha, rounding: inducing.rounding() })
+    }
+}
+
+impl Method for PowerEp {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn is_sparse(&self) -> bool {
+        true
+    }
+
+    fn is_bound(&self) -> bool {
+        false
+    }
+
+    fn row_site(&self) -> RowSite {
+        RowSite::Noise { alpha: self.alpha }
+    }
+
+    fn check(&self, model: &Model) -> Result<()> {
+        model.gaussian().map(|_| ())
+    }
+
+    fn evaluate(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Evaluation> {
+        let inducing = Inducing::new(model, Tape::recording())?;
+        let rows = self.rows(model, &inducing, data)?;
+        let folded = engine.fold(inducing.prepared(model), None, &rows, data, 1.0)?;
+        let (sums, p) = (&folded.sums, data.outputs() as f64);
+        let core = core(folded.gram.as_ref(), folded.phi_a.as_ref(), 1.0)?;
+        let value = -0.5
+            * (p * sums[sum::ROWS] * (2.0 * std::f64::consts::PI).ln()
+                + p * sums[sum::LOG_NOISE]
+                + p * core.factor.log_det()
+                + sums[sum::SQUARES]
+                - core.explained)
+            - p * sums[sum::PENALTY];
+        let value = finite(value, "the approximate log evidence")?;
+        let covariance = core.factor.inverse();
+        let unexplained = sums[sum::UNEXPLAINED];
+        let diagnostics = Diagnostics {
+            jitter: inducing.basis.factor.jitter,
+            unexplained,
+            prior_variance: folded.gram_c.as_ref().map(|gram| unexplained + trace(gram)),
+            negative: sums[sum::NEGATIVE] as usize,
+            residual: None,
+        };
+        let mut passed = Passed::default();
+        let process = Process {
+            kernel: model.kernel(),
+            z: inducing.z.as_ref(),
+            basis: &inducing.basis,
+            mean: core.mean.as_ref(),
+            spread: Spread::Shared(Some(covariance.as_ref())),
+        };
+        let job = Job {
+            processes: &[process],
+            mean: &*model.mean,
+            pointwise: &rows,
+            scale: 1.0,
+            want: Want::Gradients,
+        };
+        engine.pass(&job, data, &mut passed)?;
+        let own = passed.processes.swap_remove(0);
+        let gram_c = own.gram_c.unwrap_or_else(Mat::new);
+        let from_rows = FromRows { kernel: &own.kernel, mean: &passed.mean, z: own.z };
+        let mut gradient = from_rows.with_kuu(model, inducing, &core.mean, &covariance, p, &gram_c);
+        model.parts_of(&mut gradient).likelihood[0] =
+            passed.sums[0] - p * sums[sum::PENALTY_BY_NOISE];
+        Ok(Evaluation { value, gradient, diagnostics })
+    }
+
+    fn posterior(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Posterior> {
+        let inducing = Inducing::new(model, Tape::off())?;
+        let rows = self.rows(model, &inducing, data)?;
+        let folded = engine.fold(inducing.prepared(model), None, &rows, data, 1.0)?;
+        let core = core(folded.gram.as_ref(), folded.phi_a.as_ref(), 1.0)?;
+        let root = Cholesky::inverse_root(
+            core.b.as_ref(),
+            Jitter::Relative(0.0),
+            "B = I + Φ diag(1/s̃) Φᵀ",
+        )?;
+        Ok(Posterior::new(model, inducing.z, inducing.basis.factor, core.mean, Some(root)))
+    }
+}

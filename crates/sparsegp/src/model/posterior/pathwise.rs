@@ -1,0 +1,232 @@
+//! Functions drawn from a posterior, by Matheron's rule with random Fourier features (Wilson et al. 2020,
+//! "Efficiently sampling functions from Gaussian process posteriors", Eq. 8–13).
+//!
+//! A draw f₀ of the prior and a draw u of q(u) make a draw of the posterior,
+//!
+//! ```text
+//! f(x) = m(x) + f₀(x) + k(x, Z) Kuu⁻¹ (u − f₀(Z) − ξ)                with inducing points, ξ ~ N(0, jitter)
+//! f(x) = m(x) + f₀(x) + k(x, X) {G⁻¹(y − m) − G⁻¹(f₀(X) + ε)}        without, ε ~ N(0, G − K), its diagonal
+//! f₀(x) = √(σ²/F) Σⱼ {aⱼ cos ωⱼᵀx + bⱼ sin ωⱼᵀx}                     a, b ~ N(0, 1), ω from the spectral density
+//! ```
+//!
+//! Frequencies are drawn anew for every function. Over many functions the covariance is then the posterior's
+//! whatever the number F of waves; a single function is one of a Gaussian process whose prior covariance is that
+//! of its own waves, off by O(1/√F).
+
+use super::{Posterior, Process};
+use crate::error::{Error, Result};
+use crate::linalg::{
+    Accum, Cholesky, Mat, MatRef, Par, column, column_mut, gemm, par_for, solve_lower_transpose,
+};
+use rand_distr::{Distribution, StandardNormal};
+
+/// Waves of a function unless another number is given.
+pub const DEFAULT_WAVES: usize = 1024;
+
+/// Draws of the latent functions of a posterior, which are functions: evaluated anywhere, any number of times,
+/// always the same.
+#[derive(Clone, Debug)]
+pub struct Functions {
+    posterior: Posterior,
+    /// For every process.
+    parts: Vec<Part>,
+    samples: usize,
+}
+
+/// Of the latent functions of one process.
+#[derive(Clone, Debug)]
+struct Part {
+    /// One for each sample.
+    waves: Vec<Waves>,
+    /// What k(x, points) is multiplied with, M×(samples·l).
+    weights: Mat<f64>,
+}
+
+/// Draws of the prior of l latent functions.
+#[derive(Clone, Debug)]
+struct Waves {
+    /// ω, F×D.
+    frequencies: Mat<f64>,
+    /// a and b, with √(σ²/F), F×l each.
+    cos: Mat<f64>,
+    sin: Mat<f64>,
+}
+
+fn normal(rows: usize, columns: usize, scale: f64, rng: &mut impl rand::Rng) -> Mat<f64> {
+    // in the order of columns
+    let mut a = Mat::zeros(rows, columns);
+    for j in 0..columns {
+        for v in a.col_as_slice_mut(j) {
+            let z: f64 = StandardNormal.sample(rng);
+            *v = scale * z;
+        }
+    }
+    a
+}
+
+impl Waves {
+    fn draw(
+        process: &Process,
+        inputs: usize,
+        count: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Self> {
+        let mut frequencies = Mat::zeros(count, inputs);
+        let variance = process.kernel.spectral(frequencies.as_mut(), rng)?;
+        let (l, scale) = (process.latents.len(), (variance / count as f64).sqrt());
+        let cos = normal(count, l, scale, rng);
+        let sin = normal(count, l, scale, rng);
+        Ok(Self { frequencies, cos, sin })
+    }
+
+    /// Values at `x` (B×D), B×l.
+    fn evaluate(&self, x: MatRef<f64>) -> Mat<f64> {
+        let (n, count, l) = (x.nrows(), self.frequencies.nrows(), self.cos.ncols());
+        let mut cos = Mat::zeros(n, count);
+        gemm(cos.as_mut(), Accum::Replace, x, self.frequencies.transpose(), 1.0, Par::Seq);
+        let mut sin = Mat::zeros(n, count);
+        for j in 0..count {
+            let to = column_mut(sin.as_mut(), j).iter_mut();
+            to.zip(cos.col_as_slice_mut(j)).for_each(|(sin, cos)| (*sin, *cos) = cos.sin_cos());
+        }
+        let mut values = Mat::zeros(n, l);
+        gemm(values.as_mut(), Accum::Replace, cos.as_ref(), self.cos.as_ref(), 1.0, Par::Seq);
+        gemm(values.as_mut(), Accum::Add, sin.as_ref(), self.sin.as_ref(), 1.0, Par::Seq);
+        values
+    }
+}
+
+impl Process {
+    /// What k(x, points) is multiplied with: M×l, given a draw of the prior at the points.
+    fn update(
+        &self,
+        prior: Mat<f64>,
+        q_mu: MatRef<f64>,
+        draws: &[Mat<f64>],
+        rng: &mut impl rand::Rng,
+    ) -> Mat<f64> {
+        let (m, l) = (prior.nrows(), prior.ncols());
+        let factor: &Cholesky = &self.factor;
+        let mut apart = prior;
+        if self.roots.is_empty() {
+            // G − K on the diagonal: noise and jitter
+            let mut own = vec![0.0; m];
+            self.kernel.diag(self.points.as_ref(), &mut own);
+            for (i, k) in own.iter().enumerate() {
+                let g: f64 = (0..=i).map(|j| factor.l[(i, j)] * factor.l[(i, j)]).sum();
+                let noise = normal(1, l, (g - k).max(0.0).sqrt(), rng);
+                (0..l).for_each(|at| apart[(i, at)] += noise[(0, at)]);
+            }
+            return &self.weights - factor.solve(apart.as_ref());
+        }
+        apart += normal(m, l, factor.jitter.sqrt(), rng);
+        let mut white = normal(m, l, 1.0, rng);
+        if draws.is_empty() {
+            for at in 0..l {
+                if let Some(root) = self.root(at) {
+                    let image = root * white.as_ref().subcols(at, 1);
+                    white.as_mut().subcols_mut(at, 1).copy_from(image);
+                }
+            }
+            white += q_mu.subcols(self.latents.start, l);
+        } else {
+            let picked = crate::rng::below(rng, draws.len());
+            let own = draws[picked].as_ref().subcols(self.latents.start, l).subrows(0, m);
+            white.copy_from(own);
+        }
+        solve_lower_transpose(factor.l.as_ref(), white.as_mut(), par_for(m));
+        white - factor.solve(apart.as_ref())
+    }
+}
+
+impl Posterior {
+    /// Draws `samples` functions with `waves` waves each ([`DEFAULT_WAVES`] is a good number): O(waves + M) for
+    /// every value that is asked for later, and no factorisation, where [`Posterior::sample_f`] takes O(B³). Where
+    /// the posterior was sampled every function is of one of its draws.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for kernels without a spectral density ([`crate::kernels::Kernel::spectral`]), for R-SVGP,
+    /// whose variance no noise makes, and for no waves.
+    pub fn sample_functions(
+        &self,
+        samples: usize,
+        waves: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Functions> {
+        if waves == 0 {
+            return Err(Error::Invalid("functions need at least one wave".into()));
+        }
+        if self.processes.iter().any(|p| p.products().is_some()) {
+            return Err(Error::Invalid(
+                "functions cannot be drawn by features from the posterior of `rsvgp`: draw them jointly at given \
+                 inputs, or train `lsvgp` or `svgp`"
+                    .into(),
+            ));
+        }
+        let mut parts = Vec::with_capacity(self.processes.len());
+        for p in &self.processes {
+            let l = p.latents.len();
+            let mut part = Part {
+                waves: Vec::with_capacity(samples),
+                weights: Mat::zeros(p.points.nrows(), samples * l),
+            };
+            for s in 0..samples {
+                let own = Waves::draw(p, self.inputs(), waves, rng)?;
+                let prior = own.evaluate(p.points.as_ref());
+                let update = p.update(prior, self.q_mu(), &self.draws, rng);
+                part.weights.as_mut().subcols_mut(s * l, l).copy_from(&update);
+                part.waves.push(own);
+            }
+            parts.push(part);
+        }
+        Ok(Functions { posterior: self.clone(), parts, samples })
+    }
+}
+
+impl Functions {
+    /// Number of functions (of all latent functions at once).
+    pub fn len(&self) -> usize {
+        self.samples
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// The posterior that they are of.
+    pub fn posterior(&self) -> &Posterior {
+        &self.posterior
+    }
+
+    /// Values of the latent functions at `x`, B×L for every sample.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn evaluate(&self, x: MatRef<f64>) -> Result<Vec<Mat<f64>>> {
+        self.posterior.check(x)?;
+        let own = x.to_owned();
+        let x = own.as_ref();
+        let (n, latents) = (x.nrows(), self.posterior.latents());
+        let mut mean = Mat::zeros(n, latents);
+        self.posterior.mean.evaluate(x, mean.as_mut());
+        let mut values = vec![mean; self.samples];
+        for (p, part) in self.posterior.processes.iter().zip(&self.parts) {
+            let k = p.covariances(x);
+            let mut updates = Mat::zeros(n, part.weights.ncols());
+            let to = updates.as_mut();
+            gemm(to, Accum::Replace, k.as_ref(), part.weights.as_ref(), 1.0, Par::Seq);
+            let l = p.latents.len();
+            for (s, (values, waves)) in values.iter_mut().zip(&part.waves).enumerate() {
+                let prior = waves.evaluate(x);
+                for (at, latent) in p.latents.clone().enumerate() {
+                    let to = column_mut(values.as_mut(), latent).iter_mut();
+                    let both =
+                        column(prior.as_ref(), at).iter().zip(updates.col_as_slice(s * l + at));
+                    to.zip(both).for_each(|(v, (prior, update))| *v += prior + update);
+                }
+            }
+        }
+        Ok(values)
+    }
+}
