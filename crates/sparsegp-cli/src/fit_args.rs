@@ -160,6 +160,15 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "JITTER", value_parser = values::jitter, help_heading = "Training")]
     pub jitter: Option<Jitter>,
 
+    /// Write the state of the training (or of the chains of `gibbs`) to this file now and then; if it is
+    /// there, go on from it
+    #[arg(long, value_name = "FILE", help_heading = "Training")]
+    pub checkpoint: Option<PathBuf>,
+    /// Seconds between checkpoints [default: 60]
+    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = values::not_negative,
+          requires = "checkpoint", help_heading = "Training")]
+    pub checkpoint_every: Option<f64>,
+
     /// Optimiser [default: lbfgs]
     #[arg(long, value_enum, help_heading = "Training on all rows at once")]
     pub optimiser: Option<OptimiserChoice>,
@@ -174,7 +183,6 @@ pub struct FitArgs {
     /// Train svgp methods on all rows at once too
     #[arg(long, conflicts_with_all = [
         "batch", "epochs", "no_natural", "inducing_rate", "early_stopping", "patience",
-        "checkpoint",
     ], help_heading = "Training on all rows at once")]
     pub full_batch: bool,
 
@@ -211,15 +219,6 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "EPOCHS", value_parser = values::at_least_one,
           requires = "early_stopping", help_heading = BATCHES)]
     pub patience: Option<usize>,
-    /// Write the state of the training (or of the chains of `gibbs`) to this file now and then; if it is
-    /// there, go on from it
-    #[arg(long, value_name = "FILE", help_heading = BATCHES)]
-    pub checkpoint: Option<PathBuf>,
-    /// Seconds between checkpoints [default: 60]
-    #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = values::not_negative,
-          requires = "checkpoint", help_heading = BATCHES)]
-    pub checkpoint_every: Option<f64>,
-
     /// Chains [default: 4]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = CHAINS)]
     pub chains: Option<usize>,
@@ -330,11 +329,6 @@ impl FitArgs {
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))
         .or(self.relaxed.given())
-    }
-
-    /// The same, or the option that chains have too.
-    pub fn batch_or_checkpoint(&self) -> Option<&'static str> {
-        self.batch_option().or(self.checkpoint.is_some().then_some("--checkpoint"))
     }
 
     /// The method that was asked for, with its power.

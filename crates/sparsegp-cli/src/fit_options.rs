@@ -87,7 +87,7 @@ fn method(
         None => args.method()?,
     };
     let steps = args.step_option().is_some();
-    let wish = args.batch_or_checkpoint().is_some()
+    let wish = args.batch_option().is_some()
         || steps
         || args.full_batch
         || args.diagonal
@@ -97,7 +97,7 @@ fn method(
     }
     if !gaussian || dataset.extra_name.is_some() || (!wish && !dataset.source.is_plain()) {
         let few = dataset.source.rows() <= AUTO_EXACT;
-        if args.batch_or_checkpoint().is_some() || args.diagonal {
+        if args.batch_option().is_some() || args.diagonal {
             // `auto` may see all rows at once
             return Ok(("svgp".into(), "svgp".into(), None));
         }
@@ -172,6 +172,9 @@ pub fn plan(
             },
             max_iterations: args.max_iterations.unwrap_or(1000),
             em: em(args),
+            checkpoint_seconds: args
+                .checkpoint_every
+                .unwrap_or(TrainOptions::default().checkpoint_seconds),
         },
         batches: batches.then(|| batch_options(args, &method, rows, from)),
         checkpoint: args.checkpoint.clone(),
@@ -283,8 +286,7 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
         let fits = |name: &&str| !(sites && ["--full-batch", "--missing keep"].contains(name));
         let other = others.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).find(fits);
         let steps = args.step_option().filter(|_| !sites);
-        let batch = if samples { args.batch_option() } else { args.batch_or_checkpoint() };
-        if let Some(option) = batch.or(steps).or(other) {
+        if let Some(option) = args.batch_option().or(steps).or(other) {
             return usage(format!(
                 "{option} is for the methods that train q ({}), and the method is `{method}`",
                 q_methods()

@@ -148,6 +148,7 @@ impl Options {
                 rate: self.natural_rate.or(em.rate),
                 ..em
             },
+            ..default
         })
     }
 

@@ -28,3 +28,5 @@ mod support;
 mod training;
 #[path = "fit/units.rs"]
 mod units;
+#[path = "fit/whole_resume.rs"]
+mod whole_resume;

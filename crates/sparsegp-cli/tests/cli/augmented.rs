@@ -102,7 +102,6 @@ fn chains_go_on_from_their_checkpoint() {
     folder.ok("predict rest.gp heart.csv -o rest.csv");
     assert_eq!(folder.read("rest.csv"), folder.read("whole.csv"));
     folder.refused(1, &format!("{fit} --thin 2 --checkpoint run.gp"), &["no checkpoint", "chains"]);
-    folder.refused(2, &format!("{HEART} --method cavi-full --checkpoint r.gp"), &["--checkpoint"]);
 }
 
 #[test]

@@ -206,7 +206,6 @@ fn contradictions_are_refused() {
     folder.write("s.csv", snelson());
     for (more, parts) in [
         ("--method exact --batch 10", &["--batch", "svgp2025", "`exact`"][..]),
-        ("--method titsias2025 --checkpoint c", &["--checkpoint is for", "`titsias2025`"]),
         ("--method titsias2025 --full-batch", &["--full-batch is for"]),
         ("--method exact --diagonal", &["--diagonal is for"]),
         ("--method svgp --max-iterations 5", &["--max-iterations", "--full-batch"]),
@@ -312,5 +311,34 @@ fn sites_without_inducing_points_are_trained_saved_and_used() {
         assert!(text.contains("lower bound") && !text.contains("frozen"), "{text}");
         folder.ok("plot m t.csv -o q.svg");
         assert_eq!(folder.read("p.svg"), folder.read("q.svg"));
+    }
+}
+
+#[test]
+fn a_killed_training_on_all_rows_goes_on_to_the_same_bits() {
+    for method in ["titsias2025", "tsvgp --full-batch --likelihood student-t"] {
+        let folder = Folder::new();
+        folder.write("p.csv", plane(900));
+        let fit = |checkpoint: &str, model: &str| {
+            format!(
+                "fit p.csv --target y --features a,b --method {method} --inducing 60 --max-iterations 60 \
+                 --checkpoint {checkpoint} --checkpoint-every 0 -o {model}"
+            )
+        };
+        let mut command = folder.command(&fit("c", "m"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        while !folder.path("c").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            assert!(child.try_wait().unwrap().is_none(), "it ended early");
+        }
+        child.kill().unwrap(); // SIGKILL
+        child.wait().unwrap();
+        assert!(!folder.path("m").exists());
+        let run = folder.ok(&fit("c", "m"));
+        assert!(run.err.contains("c is there: the training goes on from it"), "{}", run.err);
+        folder.ok(&fit("d", "n"));
+        assert_eq!(tensors(&folder.bytes("m")), tensors(&folder.bytes("n")), "{method}");
+        let line = fit("c", "x").replace("--inducing 60", "--inducing 50");
+        folder.refused(1, &line, &["c: is no checkpoint of this", "inducing"]);
     }
 }

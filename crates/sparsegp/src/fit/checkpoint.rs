@@ -1,11 +1,15 @@
 //! Going on with a training or with chains: from a checkpoint, or with a model that was saved.
 
 use super::{Dataset, FitOptions, Fitted};
+use crate::atomic::write_atomically;
+use crate::data::Scaler;
 use crate::error::{Error, Result};
 use crate::io;
+use crate::model::Model;
 use crate::samplers::SamplingState;
 use crate::samplers::gibbs::GibbsOptions;
-use crate::train::TrainingState;
+use crate::train::{Place, Standing, TrainingState, set_all_values};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Refuses a model whose columns or scales are not those of the data.
@@ -39,16 +43,119 @@ pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
 pub(super) enum Held {
     Training(Box<TrainingState>),
     Sampling(SamplingState),
+    Whole(Place),
 }
 
-/// The model and the state of a checkpoint, if they are of this training.
-pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Result<(Fitted, Held)> {
-    let other = |reason: String| Error::File {
+/// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
+/// common with every run on these rows with these options is made anew.
+const WHOLE: &[u8] = b"sparsegp: a training on all rows, 1\n";
+
+/// What it holds.
+#[derive(Serialize, Deserialize)]
+struct Whole {
+    inputs: Vec<String>,
+    targets: Vec<String>,
+    scaler: Scaler,
+    rows: usize,
+    seed: u64,
+    settings: Vec<(String, String)>,
+    standing: Standing,
+}
+
+/// The settings of [`settings`] with those of the optimiser.
+fn whole_settings(options: &FitOptions, rows: usize) -> Vec<(String, String)> {
+    let mut all = settings(options, rows);
+    let train = &options.train;
+    all.push(("optimiser".into(), format!("{:?}", train.optimiser)));
+    all.push(("steps of sites".into(), format!("{:?}", train.em)));
+    all.push(("values given".into(), format!("{:?}, {:?}", options.set, options.freeze)));
+    all.push(("start".into(), format!("{} rows of a pilot, {:?}", options.pilot, options.jitter)));
+    all
+}
+
+/// Writes a checkpoint of a training on all rows.
+///
+/// # Errors
+/// [`Error::File`].
+pub(super) fn save_whole(
+    path: &Path,
+    dataset: &Dataset,
+    options: &FitOptions,
+    standing: &Standing,
+) -> Result<()> {
+    let rows = dataset.source.rows();
+    let whole = Whole {
+        inputs: dataset.input_names.clone(),
+        targets: dataset.target_names.clone(),
+        scaler: dataset.scaler.clone(),
+        rows,
+        seed: options.seed,
+        settings: whole_settings(options, rows),
+        standing: standing.clone(),
+    };
+    let content = postcard::to_extend(&whole, WHOLE.to_vec());
+    let content = content.map_err(|e| Error::File { path: path.into(), reason: e.to_string() })?;
+    write_atomically(path, &content)
+}
+
+/// Where a training on all rows stands, if the file is a checkpoint of one.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be read, or is of another training.
+pub(super) fn load_whole(
+    path: &Path,
+    dataset: &Dataset,
+    options: &FitOptions,
+) -> Result<Option<Standing>> {
+    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    let Some(state) = content.strip_prefix(WHOLE) else { return Ok(None) };
+    let whole: Whole = postcard::from_bytes(state)
+        .map_err(|e| other(path, &format!("its state cannot be read: {e}")))?;
+    let rows = dataset.source.rows();
+    let same = whole.inputs == dataset.input_names
+        && whole.targets == dataset.target_names
+        && whole.scaler == dataset.scaler
+        && (whole.rows, whole.seed) == (rows, options.seed);
+    if !same {
+        return Err(other(path, "it is of other rows, columns or another seed"));
+    }
+    for ((name, own), (_, asked)) in whole.settings.iter().zip(whole_settings(options, rows)) {
+        if *own != asked {
+            return Err(other(path, &format!("its {name}: {own}, not {asked}")));
+        }
+    }
+    Ok(Some(whole.standing))
+}
+
+/// Gives a model that was prepared the values that it had.
+///
+/// # Errors
+/// [`Error::File`] if they are of another model.
+pub(super) fn set_values(model: &mut Model, values: &[f64], path: &Path) -> Result<()> {
+    if values.len() != model.params().iter().map(|(_, p)| p.len()).sum::<usize>() {
+        return Err(other(path, "it is of a model with other parameters"));
+    }
+    set_all_values(model, values)
+}
+
+/// The error for a checkpoint of the other way to see rows.
+pub(super) fn of_another(options: &FitOptions, way: &str) -> Error {
+    let path = options.checkpoint.clone().unwrap_or_default();
+    other(&path, &format!("it is of a training by {way}"))
+}
+
+fn other(path: &Path, reason: &str) -> Error {
+    Error::File {
         path: path.into(),
         reason: format!(
             "is no checkpoint of this training ({reason}); remove it or name another file"
         ),
-    };
+    }
+}
+
+/// The model and the state of a checkpoint, if they are of this training.
+pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Result<(Fitted, Held)> {
+    let other = |reason: String| other(path, &reason);
     let (fitted, sampling) = io::load_sampling(path)?;
     let held = match sampling {
         Some(state) => Held::Sampling(state),
@@ -70,6 +177,7 @@ pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Resu
     let own = match &held {
         Held::Training(state) => &state.settings,
         Held::Sampling(state) => &state.settings,
+        Held::Whole(_) => &Vec::new(),
     };
     for ((name, own), (_, asked)) in own.iter().zip(settings(options, fitted.rows)) {
         if *own != asked {

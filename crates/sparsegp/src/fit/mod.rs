@@ -23,8 +23,8 @@ use crate::model::{Model, Posterior};
 use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
 use crate::samplers::{SamplingState, slice};
 use crate::train::{
-    Event, Observer, StochasticOptions, Surroundings, TrainOptions, TrainReport, TrainingState,
-    train, train_batches,
+    Event, GoingOn, Observer, Place, Standing, StochasticOptions, Surroundings, TrainOptions,
+    TrainReport, TrainingState, train_batches, train_from,
 };
 use crate::variational::{Tying, Variational};
 use std::ops::ControlFlow;
@@ -66,10 +66,10 @@ pub struct FitOptions {
     /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
     /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
-    /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows or a checkpoint.
+    /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows.
     pub batches: Option<BatchOptions>,
-    /// File to which training by minibatches, or chains, write their state now and then, and from which they
-    /// go on if the file is there: a model file like any other.
+    /// File to which a training, or chains, write their state now and then, and from which they go on if the
+    /// file is there: for minibatches and chains a model file like any other.
     pub checkpoint: Option<PathBuf>,
     /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
     pub diagonal: bool,
@@ -156,13 +156,25 @@ pub fn fit(
 ) -> Result<Fitted> {
     let whole = start::whole(dataset, options);
     let learning = Learning { dataset, options, engine, whole };
-    if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
+    let there = options.checkpoint.as_deref().filter(|path| path.exists());
+    if let Some(path) = there
+        && let Some(standing) = checkpoint::load_whole(path, dataset, options)?
+    {
+        // the start is a matter of the rows and the options alone: what has moved since are values
+        let Start { mut model, reason, warnings } = prepare(dataset, options, engine, observer)?;
+        checkpoint::set_values(&mut model, &standing.values, path)?;
+        let origin = Origin::new(dataset, options.seed, reason, warnings);
+        return learning.run(model, origin, Some(Held::Whole(standing.place)), observer);
+    }
+    if let Some(path) = there {
         let (mut fitted, held) = checkpoint::load(path, dataset, options)?;
         let report = fitted.report.take();
         let posterior = fitted.posterior.clone();
         let (model, origin) = fitted.into_parts();
         return match (held, report) {
-            (Held::Training(state), _) => learning.run(model, origin, Some(*state), observer),
+            (held @ (Held::Training(_) | Held::Whole(_)), _) => {
+                learning.run(model, origin, Some(held), observer)
+            }
             (Held::Sampling(state), Some(report)) => {
                 learning.end(model, origin, (posterior, report), Some(&state), observer)
             }
@@ -217,7 +229,7 @@ impl Learning<'_> {
         &self,
         mut model: Model,
         mut origin: Origin,
-        state: Option<TrainingState>,
+        held: Option<Held>,
         observer: &mut dyn Observer,
     ) -> Result<Fitted> {
         if model.method.samples() && self.options.gibbs.hyperparameters {
@@ -228,6 +240,13 @@ impl Learning<'_> {
         let batches = self.options.batches.as_ref().filter(|_| !whole);
         let report = match (model.method.uncollapsed(), batches) {
             (Some(method), Some(batches)) => {
+                let state = match held {
+                    Some(Held::Training(state)) => Some(*state),
+                    Some(_) => {
+                        return Err(checkpoint::of_another(self.options, "all rows at once"));
+                    }
+                    None => None,
+                };
                 let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;
                 if !observer.interrupted() {
                     // the estimates of an epoch are of a q that moved; this is the bound at the end
@@ -236,7 +255,14 @@ impl Learning<'_> {
                 }
                 report
             }
-            _ => train(&mut model, self.engine, data, &self.options.train, observer)?,
+            _ => {
+                let resume = match held {
+                    Some(Held::Whole(place)) => Some(place),
+                    Some(_) => return Err(checkpoint::of_another(self.options, "minibatches")),
+                    None => None,
+                };
+                self.on_all_rows(&mut model, resume, observer)?
+            }
         };
         if let Some(method) = model.method.uncollapsed() {
             method.tie(&mut model, self.engine, data)?;
@@ -247,6 +273,25 @@ impl Learning<'_> {
             outcome => outcome?,
         };
         self.end(model, origin, (posterior, report), None, observer)
+    }
+
+    /// Training on all rows at once, with checkpoints.
+    fn on_all_rows(
+        &self,
+        model: &mut Model,
+        resume: Option<Place>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let mut write = |standing: &Standing| match &self.options.checkpoint {
+            None => Ok(()),
+            Some(path) => checkpoint::save_whole(path, self.dataset, self.options, standing),
+        };
+        let going = GoingOn {
+            resume,
+            checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
+        };
+        let data = &*self.dataset.source;
+        train_from(model, self.engine, data, &self.options.train, going, observer)
     }
 
     /// What comes after training: chains, and what a person should know.

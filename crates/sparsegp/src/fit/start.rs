@@ -78,7 +78,7 @@ fn choose(
 /// Whether `auto` sees so few rows all at once, where a q is trained: nobody wants what only minibatches
 /// have. (`bench --bin dual -- default` is the evidence.)
 pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
-    let batches = options.checkpoint.is_some() || options.diagonal || dataset.held_out.is_some();
+    let batches = options.diagonal || dataset.held_out.is_some();
     options.method == "auto" && dataset.source.rows() <= AUTO_EXACT && !batches
 }
 

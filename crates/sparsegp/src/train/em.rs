@@ -1,14 +1,15 @@
 //! Expectation maximisation on all rows: sites move by natural-gradient steps, hyperparameters by L-BFGS
 //! (or Adam) at fixed sites (Adam, Chang, Khan & Solin 2021, Alg. 2).
 
+use super::ascent::ascend;
+use super::going_on::{self, Clock, GoingOn, Keeper, Place, Rounds};
 use super::minibatch::{HALVINGS, Workspace, move_q};
-use super::{Event, Observer, TracePoint, TrainOptions, TrainReport, ascend};
+use super::{Event, Observer, TracePoint, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 /// How to alternate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -168,18 +169,36 @@ pub(super) fn train_em(
     engine: &dyn Engine,
     data: &dyn Source,
     options: &TrainOptions,
+    mut going: GoingOn<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
-    let start = Instant::now();
+    let mut start = Clock::default();
     let mut memory = Workspace::default();
     let em = &options.em;
     if observer.interrupted() {
         return Err(Error::Interrupted);
     }
-    let (mut value, mut evaluations) = e_steps(model, engine, data, em, &mut memory, observer)?;
     let (mut iterations, mut failures, mut trace) = (0, 0, Vec::new());
-    let mut small = false;
+    let (mut value, mut evaluations);
+    let (mut small, mut ended) = (false, None);
+    match going.resume.take() {
+        None => {
+            (value, evaluations) = e_steps(model, engine, data, em, &mut memory, observer)?;
+        }
+        Some(Place::Rounds(rounds)) => {
+            (value, small, ended) = (rounds.value, rounds.small, rounds.converged);
+            (iterations, evaluations) = (rounds.iterations, rounds.evaluations);
+            (failures, trace) = (rounds.failures, rounds.trace);
+            (start, memory.step.diagnostics) = (Clock::after(rounds.seconds), rounds.diagnostics);
+        }
+        Some(_) => return Err(going_on::another()),
+    }
+    let mut keeper = Keeper::new(going, options.checkpoint_seconds);
     let (stopped, converged) = loop {
+        // of a training that had ended
+        if let Some(text) = ended {
+            break (text, true);
+        }
         if iterations >= options.max_iterations {
             let text = format!(
                 "stopped after {iterations} iterations, the most allowed; it may improve with more"
@@ -191,10 +210,10 @@ pub(super) fn train_em(
         }
         let left = options.max_iterations - iterations;
         let inner = TrainOptions { max_iterations: em.m_steps.min(left), ..options.clone() };
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = start.seconds();
         let mut counting =
             Counting { inner: observer, iterations, evaluations, seconds, stopped: false };
-        let report = ascend(model, engine, data, &inner, &mut counting)?;
+        let report = ascend(model, engine, data, &inner, GoingOn::default(), &mut counting)?;
         trace.extend(report.trace.iter().map(|point| counting.count(point)));
         let was_stopped = counting.stopped;
         iterations += report.iterations;
@@ -211,13 +230,31 @@ pub(super) fn train_em(
         let rise = now - value;
         let was_small = std::mem::replace(&mut small, rise <= em.tolerance * now.abs());
         value = now;
+        ended = (stalled || (small && was_small))
+            .then(|| format!("converged: a round raised the bound by {rise:.2e}"));
         if was_stopped {
+            // a round that was cut short is none to go on from
             break ("stopped early; the best parameters found are kept".into(), false);
         }
-        if stalled || (small && was_small) {
-            break (format!("converged: a round raised the bound by {rise:.2e}"), true);
+        if observer.interrupted() {
+            // nor is one whose steps of q were
+            continue;
         }
+        keeper.look(model, || {
+            Place::Rounds(Rounds {
+                value,
+                small,
+                iterations,
+                evaluations,
+                failures,
+                diagnostics: memory.step.diagnostics,
+                seconds: start.seconds(),
+                trace: trace.clone(),
+                converged: ended.clone(),
+            })
+        })?;
     };
+    keeper.finish()?;
     Ok(TrainReport {
         stopped,
         converged,
@@ -225,7 +262,7 @@ pub(super) fn train_em(
         evaluations,
         failures,
         objective: value,
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: start.seconds(),
         diagnostics: memory.step.diagnostics,
         trace,
         mixing: None,

@@ -2,7 +2,9 @@
 
 mod adapting;
 mod adaptive_rate;
+mod ascent;
 mod em;
+mod going_on;
 mod minibatch;
 mod options;
 mod pace;
@@ -12,23 +14,22 @@ mod variables;
 pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use em::EmOptions;
+pub use going_on::{Ascent, GoingOn, Place, Rounds, Standing};
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
 pub use pace::{Pace, PaceState};
+pub(crate) use stochastic::set_all_values;
 pub use stochastic::{Checkpointer, Surroundings, TrainingState, train_batches};
 
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inverse_free::SolverOptions;
 use crate::methods::Diagnostics;
 use crate::model::Model;
-use crate::optim::{AdamOptions, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+use crate::optim::{AdamOptions, LbfgsOptions};
 use crate::samplers::Mixing;
 use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
-use std::time::Instant;
-use variables::Variable;
 
 /// Which optimiser, and when to stop.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub struct TrainOptions {
     pub max_iterations: usize,
     /// How steps of sites alternate with the optimiser, for the methods that keep q as sites.
     pub em: EmOptions,
+    /// Seconds between checkpoints, if somebody takes them.
+    pub checkpoint_seconds: f64,
 }
 
 /// An optimiser with its options.
@@ -56,6 +59,7 @@ impl Default for TrainOptions {
             optimiser: OptimiserKind::Lbfgs(LbfgsOptions::default()),
             max_iterations: 1000,
             em: EmOptions::default(),
+            checkpoint_seconds: 60.0,
         }
     }
 }
@@ -164,76 +168,6 @@ pub trait Observer {
 
 impl Observer for () {}
 
-struct Negated<'a> {
-    variables: Vec<Variable>,
-    model: &'a mut Model,
-    engine: &'a dyn Engine,
-    data: &'a dyn Source,
-    observer: &'a mut dyn Observer,
-    evaluations: usize,
-    failures: usize,
-    diagnostics: Diagnostics,
-    /// The best point evaluated and its value, whether or not a step ended there.
-    best: Option<(Vec<f64>, f64)>,
-}
-
-impl Negated<'_> {
-    /// Moves the model to the optimiser's point.
-    fn set(&mut self, x: &[f64]) {
-        let free: Vec<f64> = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).0).collect();
-        self.model.set_free_values(&free);
-    }
-}
-
-impl Objective for Negated<'_> {
-    fn dim(&self) -> usize {
-        self.model.free_count()
-    }
-
-    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
-        if self.observer.interrupted() {
-            return Err(Error::Interrupted);
-        }
-        self.set(x);
-        self.evaluations += 1;
-        let settled = settle(self.model);
-        match settled.and_then(|()| self.model.evaluate_free(self.engine, self.data)) {
-            Ok((evaluation, free)) => {
-                self.diagnostics = evaluation.diagnostics;
-                let value = -evaluation.value;
-                if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
-                    self.best = Some((x.to_vec(), value));
-                }
-                let slopes = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).1);
-                let scaled = free.iter().zip(slopes).map(|(f, slope)| -f * slope);
-                gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
-                Ok(value)
-            }
-            Err(error) => {
-                self.failures += usize::from(error.is_recoverable());
-                Err(error)
-            }
-        }
-    }
-}
-
-/// Brings R-SVGP's T up to date where it follows, as near as rounding lets it come: the objective must be a function of the
-/// parameters.
-fn settle(model: &mut Model) -> Result<()> {
-    match model.method.uncollapsed() {
-        Some(method) if method.follows(model) => {
-            method.settle(model, &SolverOptions::strict()).map(|_| ())
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Largest move of a variable of L-BFGS in one iteration: of a logarithm, or in units of
-/// [`Variable::Scaled`]. A
-/// longer one may end where a lengthscale is below every distance: all looks like noise there, and no
-/// gradient leads back.
-const LARGEST_MOVE: f64 = 1.0;
-
 /// Whether a parameter is none of the few that describe a model: inducing points and q.
 pub fn is_bulky(path: &str) -> bool {
     path.starts_with("inducing.points") || path.starts_with("q.")
@@ -286,122 +220,23 @@ pub fn train(
     options: &TrainOptions,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
-    match model.q.as_ref().and_then(Variational::tying) {
-        Some(_) => em::train_em(model, engine, data, options, observer),
-        None => ascend(model, engine, data, options, observer),
-    }
+    train_from(model, engine, data, options, GoingOn::default(), observer)
 }
 
-/// The same for what the optimiser sees alone: sites stay.
-fn ascend(
+/// The same with checkpoints, and from one: the model is then as [`Standing::values`] say.
+///
+/// # Errors
+/// As for [`train`]; those of the checkpointer; [`Error::Invalid`] for a checkpoint of another way to train.
+pub fn train_from(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
     options: &TrainOptions,
+    going: GoingOn<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
-    let start = Instant::now();
-    let free = model.free_values();
-    let (variables, x0) = Variable::all(model, &options.optimiser);
-    let mut optimiser = match &options.optimiser {
-        OptimiserKind::Lbfgs(o) => {
-            let largest_move = o.largest_move.or(Some(LARGEST_MOVE));
-            AnyOptimiser::Lbfgs(Lbfgs::new(x0, LbfgsOptions { largest_move, ..o.clone() }))
-        }
-        OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
-    };
-    let mut objective = Negated {
-        variables,
-        model,
-        engine,
-        data,
-        observer,
-        evaluations: 0,
-        failures: 0,
-        diagnostics: Diagnostics::default(),
-        best: None,
-    };
-    let mut trace = Vec::new();
-    let mut converged = false;
-    let stopped = loop {
-        if optimiser.iterations() >= options.max_iterations {
-            break format!(
-                "stopped after {} iterations, the most allowed; it may improve with more",
-                options.max_iterations
-            );
-        }
-        let step = match optimiser.step(&mut objective) {
-            Ok(step) => step,
-            Err(Error::Interrupted) if objective.best.is_some() => {
-                break "interrupted; the best parameters found are kept".into();
-            }
-            Err(error) => {
-                match objective.best.take() {
-                    Some((best, _)) => objective.set(&best),
-                    None => objective.model.set_free_values(&free),
-                }
-                return Err(error);
-            }
-        };
-        if let Some((best, _)) = optimiser.best() {
-            objective.set(best);
-        }
-        let point = TracePoint {
-            iteration: optimiser.iterations(),
-            evaluations: optimiser.evaluations(),
-            objective: -step.value,
-            gradient_norm: match (optimiser.best(), optimiser.gradient()) {
-                (Some((x, _)), Some(gradient)) => {
-                    let slopes = x.iter().zip(&objective.variables).map(|(x, v)| v.free(*x).1);
-                    gradient.iter().zip(slopes).fold(0.0, |m, (g, s)| f64::max(m, (g / s).abs()))
-                }
-                _ => step.gradient_norm,
-            },
-            seconds: start.elapsed().as_secs_f64(),
-            parameters: hyperparameters(objective.model),
-            held_out: None,
-        };
-        let flow = objective.observer.event(Event::Iteration(&point));
-        trace.push(point);
-        match step.status {
-            Status::Running => {}
-            Status::Converged(_) => {
-                converged = true;
-                break step.status.to_string();
-            }
-            Status::Stalled(_) => break step.status.to_string(),
-        }
-        if flow.is_break() {
-            break "stopped early; the best parameters found are kept".into();
-        }
-    };
-    let objective_value = match objective.best.take() {
-        Some((best, value)) => {
-            objective.set(&best);
-            settle(objective.model)?;
-            -value
-        }
-        // no iteration was allowed: the parameters stay as they are, to the bit
-        None => {
-            if objective.observer.interrupted() {
-                return Err(Error::Interrupted);
-            }
-            objective.evaluations += 1;
-            let (evaluation, _) = objective.model.evaluate_free(engine, data)?;
-            objective.diagnostics = evaluation.diagnostics;
-            evaluation.value
-        }
-    };
-    Ok(TrainReport {
-        stopped,
-        converged,
-        iterations: optimiser.iterations(),
-        evaluations: objective.evaluations,
-        failures: objective.failures,
-        objective: objective_value,
-        seconds: start.elapsed().as_secs_f64(),
-        diagnostics: objective.diagnostics,
-        trace,
-        mixing: None,
-    })
+    match model.q.as_ref().and_then(Variational::tying) {
+        Some(_) => em::train_em(model, engine, data, options, going, observer),
+        None => ascent::ascend(model, engine, data, options, going, observer),
+    }
 }

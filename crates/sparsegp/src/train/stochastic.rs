@@ -8,7 +8,7 @@
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{
     Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
-    hyperparameters, settle,
+    ascent::settle, hyperparameters,
 };
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::{Engine, Want};
@@ -96,7 +96,8 @@ fn all_values(model: &Model) -> Vec<f64> {
     model.params().iter().flat_map(|(_, p)| p.value().iter().copied()).collect()
 }
 
-fn set_all_values(model: &mut Model, values: &[f64]) -> Result<()> {
+/// Gives a model these values of all its parameters.
+pub(crate) fn set_all_values(model: &mut Model, values: &[f64]) -> Result<()> {
     let mut rest = values;
     for (path, param) in model.params_mut() {
         let (own, tail) = rest.split_at(param.len());

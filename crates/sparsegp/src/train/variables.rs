@@ -5,6 +5,7 @@ use crate::model::Model;
 use crate::params::{Shape, Transform};
 
 /// How a variable of the optimiser stands for a free number of the model.
+#[derive(Clone, Debug)]
 pub(super) enum Variable {
     /// It is a multiple: so much per unit.
     Scaled(f64),
@@ -14,6 +15,23 @@ pub(super) enum Variable {
 }
 
 impl Variable {
+    /// Its multiple, if it is one.
+    pub(super) fn scale(&self) -> Option<f64> {
+        match self {
+            Self::Scaled(scale) => Some(*scale),
+            Self::Logarithm(_) => None,
+        }
+    }
+
+    /// With the multiple that it had; none if it cannot be.
+    pub(super) fn with_scale(self, scale: Option<f64>) -> Option<Self> {
+        match (scale, self) {
+            (Some(scale), _) => Some(Self::Scaled(scale)),
+            (None, Self::Scaled(_)) => None,
+            (None, logarithm) => Some(logarithm),
+        }
+    }
+
     /// The variables of a model that are trained, in the order of its free numbers, and where they are.
     ///
     /// L-BFGS starts from a multiple of the identity: its variables should have curvatures alike. Inducing

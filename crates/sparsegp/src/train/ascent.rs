@@ -1,0 +1,232 @@
+//! The optimiser's way up, all rows at once.
+
+use super::going_on::{self, Ascent, Clock, GoingOn, Keeper, Place};
+use super::variables::Variable;
+use super::{
+    Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport, hyperparameters,
+};
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::inverse_free::SolverOptions;
+use crate::methods::Diagnostics;
+use crate::model::Model;
+use crate::optim::{AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+
+struct Negated<'a> {
+    variables: Vec<Variable>,
+    model: &'a mut Model,
+    engine: &'a dyn Engine,
+    data: &'a dyn Source,
+    observer: &'a mut dyn Observer,
+    evaluations: usize,
+    failures: usize,
+    diagnostics: Diagnostics,
+    /// The best point evaluated and its value, whether or not a step ended there.
+    best: Option<(Vec<f64>, f64)>,
+}
+
+impl Negated<'_> {
+    /// Moves the model to the optimiser's point.
+    fn set(&mut self, x: &[f64]) {
+        let free: Vec<f64> = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).0).collect();
+        self.model.set_free_values(&free);
+    }
+}
+
+impl Objective for Negated<'_> {
+    fn dim(&self) -> usize {
+        self.model.free_count()
+    }
+
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        if self.observer.interrupted() {
+            return Err(Error::Interrupted);
+        }
+        self.set(x);
+        self.evaluations += 1;
+        let settled = settle(self.model);
+        match settled.and_then(|()| self.model.evaluate_free(self.engine, self.data)) {
+            Ok((evaluation, free)) => {
+                self.diagnostics = evaluation.diagnostics;
+                let value = -evaluation.value;
+                if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
+                    self.best = Some((x.to_vec(), value));
+                }
+                let slopes = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).1);
+                let scaled = free.iter().zip(slopes).map(|(f, slope)| -f * slope);
+                gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
+                Ok(value)
+            }
+            Err(error) => {
+                self.failures += usize::from(error.is_recoverable());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Brings R-SVGP's T up to date where it follows, as near as rounding lets it come: the objective must be a function of the
+/// parameters.
+pub(super) fn settle(model: &mut Model) -> Result<()> {
+    match model.method.uncollapsed() {
+        Some(method) if method.follows(model) => {
+            method.settle(model, &SolverOptions::strict()).map(|_| ())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Largest move of a variable of L-BFGS in one iteration: of a logarithm, or in units of
+/// [`Variable::Scaled`]. A
+/// longer one may end where a lengthscale is below every distance: all looks like noise there, and no
+/// gradient leads back.
+const LARGEST_MOVE: f64 = 1.0;
+
+/// [`super::train`] for what the optimiser sees alone: sites stay.
+pub(super) fn ascend(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &TrainOptions,
+    mut going: GoingOn<'_>,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    let mut start = Clock::default();
+    let free = model.free_values();
+    let (variables, x0) = Variable::all(model, &options.optimiser);
+    let mut optimiser = match &options.optimiser {
+        OptimiserKind::Lbfgs(o) => {
+            let largest_move = o.largest_move.or(Some(LARGEST_MOVE));
+            AnyOptimiser::Lbfgs(Lbfgs::new(x0, LbfgsOptions { largest_move, ..o.clone() }))
+        }
+        OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
+    };
+    let mut objective = Negated {
+        variables,
+        model,
+        engine,
+        data,
+        observer,
+        evaluations: 0,
+        failures: 0,
+        diagnostics: Diagnostics::default(),
+        best: None,
+    };
+    let mut trace = Vec::new();
+    if let Some(place) = going.resume.take() {
+        let Place::Ascent(place) = place else { return Err(going_on::another()) };
+        if [place.optimiser.x().len(), place.scales.len()] != [optimiser.x().len(); 2] {
+            return Err(going_on::another());
+        }
+        optimiser = place.optimiser;
+        let variables = objective.variables.into_iter().zip(place.scales);
+        objective.variables = variables
+            .map(|(variable, scale)| variable.with_scale(scale).ok_or_else(going_on::another))
+            .collect::<Result<_>>()?;
+        (objective.best, objective.evaluations) = (place.best, place.evaluations);
+        (objective.failures, objective.diagnostics) = (place.failures, place.diagnostics);
+        (trace, start) = (place.trace, Clock::after(place.seconds));
+    }
+    let mut keeper = Keeper::new(going, options.checkpoint_seconds);
+    let mut converged = false;
+    let stopped = loop {
+        // of a training that had ended
+        if optimiser.status().is_final() {
+            converged = matches!(optimiser.status(), Status::Converged(_));
+            break optimiser.status().to_string();
+        }
+        if optimiser.iterations() >= options.max_iterations {
+            break format!(
+                "stopped after {} iterations, the most allowed; it may improve with more",
+                options.max_iterations
+            );
+        }
+        let step = match optimiser.step(&mut objective) {
+            Ok(step) => step,
+            Err(Error::Interrupted) if objective.best.is_some() => {
+                break "interrupted; the best parameters found are kept".into();
+            }
+            Err(error) => {
+                match objective.best.take() {
+                    Some((best, _)) => objective.set(&best),
+                    None => objective.model.set_free_values(&free),
+                }
+                return Err(error);
+            }
+        };
+        if let Some((best, _)) = optimiser.best() {
+            objective.set(best);
+        }
+        let point = TracePoint {
+            iteration: optimiser.iterations(),
+            evaluations: optimiser.evaluations(),
+            objective: -step.value,
+            gradient_norm: match (optimiser.best(), optimiser.gradient()) {
+                (Some((x, _)), Some(gradient)) => {
+                    let slopes = x.iter().zip(&objective.variables).map(|(x, v)| v.free(*x).1);
+                    gradient.iter().zip(slopes).fold(0.0, |m, (g, s)| f64::max(m, (g / s).abs()))
+                }
+                _ => step.gradient_norm,
+            },
+            seconds: start.seconds(),
+            parameters: hyperparameters(objective.model),
+            held_out: None,
+        };
+        let flow = objective.observer.event(Event::Iteration(&point));
+        trace.push(point);
+        keeper.look(objective.model, || {
+            Place::Ascent(Ascent {
+                optimiser: optimiser.clone(),
+                scales: objective.variables.iter().map(Variable::scale).collect(),
+                best: objective.best.clone(),
+                evaluations: objective.evaluations,
+                failures: objective.failures,
+                diagnostics: objective.diagnostics,
+                seconds: start.seconds(),
+                trace: trace.clone(),
+            })
+        })?;
+        match step.status {
+            Status::Running => {}
+            Status::Converged(_) => {
+                converged = true;
+                break step.status.to_string();
+            }
+            Status::Stalled(_) => break step.status.to_string(),
+        }
+        if flow.is_break() {
+            break "stopped early; the best parameters found are kept".into();
+        }
+    };
+    keeper.finish()?;
+    let objective_value = match objective.best.take() {
+        Some((best, value)) => {
+            objective.set(&best);
+            settle(objective.model)?;
+            -value
+        }
+        // no iteration was allowed: the parameters stay as they are, to the bit
+        None => {
+            if objective.observer.interrupted() {
+                return Err(Error::Interrupted);
+            }
+            objective.evaluations += 1;
+            let (evaluation, _) = objective.model.evaluate_free(engine, data)?;
+            objective.diagnostics = evaluation.diagnostics;
+            evaluation.value
+        }
+    };
+    Ok(TrainReport {
+        stopped,
+        converged,
+        iterations: optimiser.iterations(),
+        evaluations: objective.evaluations,
+        failures: objective.failures,
+        objective: objective_value,
+        seconds: start.seconds(),
+        diagnostics: objective.diagnostics,
+        trace,
+        mixing: None,
+    })
+}

@@ -1,0 +1,143 @@
+//! Going on with a training on all rows where another run left it.
+
+use super::TracePoint;
+use crate::error::{Error, Result};
+use crate::methods::Diagnostics;
+use crate::model::Model;
+use crate::optim::AnyOptimiser;
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+/// A training after an iteration (or a round of steps of q and iterations): all that it needs to go on to the same
+/// bits, but the model's structure, the rows and the options.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Standing {
+    /// Values of all parameters of the model, in the order of their paths.
+    pub values: Vec<f64>,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// Where a training stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Place {
+    /// On the optimiser's way.
+    Ascent(Ascent),
+    /// Between rounds of steps of q and iterations of the optimiser.
+    Rounds(Rounds),
+}
+
+/// The optimiser's way so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ascent {
+    pub(super) optimiser: AnyOptimiser,
+    /// Multiples of what it moves: they depend on where the model started.
+    pub(super) scales: Vec<Option<f64>>,
+    /// The best point evaluated, and its value.
+    pub(super) best: Option<(Vec<f64>, f64)>,
+    pub(super) evaluations: usize,
+    pub(super) failures: usize,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) seconds: f64,
+    pub(super) trace: Vec<TracePoint>,
+}
+
+/// The rounds so far.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Rounds {
+    /// The bound after the last round.
+    pub(super) value: f64,
+    /// Whether that round gained little.
+    pub(super) small: bool,
+    pub(super) iterations: usize,
+    pub(super) evaluations: usize,
+    pub(super) failures: usize,
+    pub(super) diagnostics: Diagnostics,
+    pub(super) seconds: f64,
+    pub(super) trace: Vec<TracePoint>,
+    /// Why it converged, if it has.
+    pub(super) converged: Option<String>,
+}
+
+/// A training that goes on, or leaves checkpoints to go on from.
+#[derive(Default)]
+pub struct GoingOn<'a> {
+    /// Where an earlier run stood; the model has its values already.
+    pub resume: Option<Place>,
+    /// Takes a checkpoint.
+    pub checkpoint: Option<&'a mut dyn FnMut(&Standing) -> Result<()>>,
+}
+
+impl std::fmt::Debug for GoingOn<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let checkpoint = self.checkpoint.is_some();
+        let mut shown = f.debug_struct("GoingOn");
+        shown.field("resume", &self.resume).field("checkpoint", &checkpoint).finish()
+    }
+}
+
+/// The error for a place that is not of this way to train.
+pub(super) fn another() -> Error {
+    Error::Invalid("the checkpoint is of another way to train".into())
+}
+
+/// Seconds, those of earlier runs included.
+#[derive(Debug)]
+pub(super) struct Clock {
+    start: Instant,
+    before: f64,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::after(0.0)
+    }
+}
+
+impl Clock {
+    pub(super) fn after(seconds: f64) -> Self {
+        Self { start: Instant::now(), before: seconds }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.before + self.start.elapsed().as_secs_f64()
+    }
+}
+
+/// Knows where the training last stood at the end of an iteration, and has that written now and then and at the
+/// end: an interruption within an iteration loses no more than that iteration.
+pub(super) struct Keeper<'a> {
+    going: GoingOn<'a>,
+    every: f64,
+    written: Instant,
+    last: Option<Standing>,
+}
+
+impl<'a> Keeper<'a> {
+    pub(super) fn new(going: GoingOn<'a>, every: f64) -> Self {
+        Self { going, every, written: Instant::now(), last: None }
+    }
+
+    /// An iteration has ended.
+    pub(super) fn look(&mut self, model: &Model, place: impl FnOnce() -> Place) -> Result<()> {
+        if self.going.checkpoint.is_none() {
+            return Ok(());
+        }
+        let params = model.params();
+        let values = params.iter().flat_map(|(_, p)| p.value().iter().copied()).collect();
+        self.last = Some(Standing { values, place: place() });
+        if self.written.elapsed().as_secs_f64() >= self.every {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Writes where the training stands, if that has not been written.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        if let (Some(checkpoint), Some(last)) = (&mut self.going.checkpoint, self.last.take()) {
+            checkpoint(&last)?;
+            self.written = Instant::now();
+        }
+        Ok(())
+    }
+}

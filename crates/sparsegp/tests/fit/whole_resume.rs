@@ -1,0 +1,162 @@
+//! Trainings on all rows go on from checkpoints to the same bits.
+
+use crate::support::{bits, fit, options, table};
+use sparsegp::engine::Cpu;
+use sparsegp::fit::{Dataset, FitOptions, Fitted};
+use sparsegp::optim::AdamOptions;
+use sparsegp::train::{Event, Observer, OptimiserKind, TracePoint};
+use std::cell::Cell;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Ends a training after so many iterations, or in the middle of one, after so many looks at the flag.
+struct Ending {
+    iterations: usize,
+    looks: Cell<usize>,
+}
+
+impl Observer for Ending {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        match event {
+            Event::Iteration(point) if point.iteration >= self.iterations => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.looks.set(self.looks.get().saturating_sub(1));
+        self.looks.get() == 0
+    }
+}
+
+fn after(iterations: usize) -> Ending {
+    Ending { iterations, looks: Cell::new(usize::MAX) }
+}
+
+fn in_the_middle(looks: usize) -> Ending {
+    Ending { iterations: usize::MAX, looks: Cell::new(looks) }
+}
+
+/// A way to train, and where it is ended.
+fn cases() -> Vec<(&'static str, FitOptions)> {
+    let all_rows = |method: &str, iterations| FitOptions {
+        batches: None,
+        // whose evaluations would be counted too
+        pilot: 0,
+        inducing: (method != "tvgp" && method != "exact").then_some(8),
+        ..options(method, iterations)
+    };
+    let mut adam = all_rows("titsias2025", 25);
+    adam.train.optimiser =
+        OptimiserKind::Adam(AdamOptions { learning_rate: 0.05, ..AdamOptions::default() });
+    let mut classes = all_rows("tsvgp", 40);
+    classes.likelihood = Some("student-t".into());
+    classes.train.em.m_steps = 3;
+    let mut dense = all_rows("tvgp", 30);
+    dense.likelihood = Some("laplace".into());
+    dense.train.em.m_steps = 4;
+    vec![
+        ("exact", all_rows("exact", 30)),
+        ("titsias2025", all_rows("titsias2025", 25)),
+        ("Adam", adam),
+        ("svgp", all_rows("svgp", 20)),
+        ("rsvgp", all_rows("rsvgp", 12)),
+        ("tsvgp", classes),
+        ("tvgp", dense),
+    ]
+}
+
+fn file(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("sparsegp-whole-{}-{name}", std::process::id()))
+}
+
+fn with(dataset: &Dataset, options: &FitOptions, observer: &mut dyn Observer) -> Fitted {
+    sparsegp::fit::fit(dataset, options, &Cpu::default(), observer).expect("a fit")
+}
+
+/// A trace but for its seconds.
+fn timeless(fitted: &Fitted) -> Vec<TracePoint> {
+    let report = fitted.report.as_ref().expect("a report");
+    report.trace.iter().map(|p| TracePoint { seconds: 0.0, ..p.clone() }).collect()
+}
+
+#[test]
+fn an_interrupted_training_goes_on_to_the_same_bits() {
+    let dataset = table(60, 2);
+    for (name, options) in cases() {
+        let whole = fit(&dataset, &options).expect("a fit");
+        let report = whole.report.as_ref().expect("a report");
+        assert!(report.iterations > 10, "{name}: {}", report.iterations);
+        let path = file(name);
+        let kept = FitOptions { checkpoint: Some(path.clone()), ..options.clone() };
+        // at the end of an iteration, twice; and in the middle of one
+        // (rounds of sites look more often, and only whole ones are gone on from)
+        let looks = match name {
+            "tsvgp" => 70,
+            "tvgp" => 90,
+            _ => 12,
+        };
+        for mut endings in [vec![after(5), after(9)], vec![in_the_middle(looks)]] {
+            let _ = std::fs::remove_file(&path);
+            for ending in &mut endings {
+                let part = with(&dataset, &kept, ending);
+                assert!(part.report.expect("a report").iterations < report.iterations, "{name}");
+                assert!(path.exists(), "{name}");
+            }
+            let resumed = with(&dataset, &kept, &mut ());
+            let own = resumed.report.as_ref().expect("a report");
+            assert_eq!(bits(&resumed.model), bits(&whole.model), "{name}");
+            assert_eq!(own.objective.to_bits(), report.objective.to_bits(), "{name}");
+            assert_eq!(
+                (own.iterations, &own.stopped),
+                (report.iterations, &report.stopped),
+                "{name}"
+            );
+            assert_eq!(timeless(&resumed), timeless(&whole), "{name}");
+            // what has ended stays as it is
+            let again = with(&dataset, &kept, &mut ());
+            assert_eq!(bits(&again.model), bits(&whole.model), "{name}");
+        }
+        let _ = std::fs::remove_file(&path);
+    }
+}
+
+#[test]
+fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
+    let dataset = table(40, 1);
+    let path = file("more");
+    let _ = std::fs::remove_file(&path);
+    let at_most = |iterations| FitOptions {
+        checkpoint: Some(path.clone()),
+        ..options("titsias2025", iterations)
+    };
+    fit(&dataset, &at_most(3)).expect("a fit");
+    let longer = fit(&dataset, &at_most(12)).expect("a fit");
+    let at_once = fit(&dataset, &options("titsias2025", 12)).expect("a fit");
+    assert_eq!(bits(&longer.model), bits(&at_once.model));
+    let others = [
+        (table(41, 1), at_most(12), "other rows"),
+        (table(40, 1), FitOptions { seed: 9, ..at_most(12) }, "another seed"),
+        (table(40, 1), FitOptions { kernel: "matern52".into(), ..at_most(12) }, "kernel"),
+        (table(40, 1), FitOptions { method: "svgp".into(), ..at_most(12) }, "method"),
+        (
+            table(40, 1),
+            FitOptions { set: vec![("likelihood.variance".into(), vec![0.3])], ..at_most(12) },
+            "values given",
+        ),
+    ];
+    for (dataset, options, word) in others {
+        let error = fit(&dataset, &options).unwrap_err().to_string();
+        assert!(
+            error.contains("no checkpoint of this training") && error.contains(word),
+            "{error}"
+        );
+    }
+    // damage is an error, not a panic
+    let mut content = std::fs::read(&path).expect("a file");
+    content.truncate(content.len() / 2);
+    std::fs::write(&path, content).expect("space");
+    let error = fit(&dataset, &at_most(12)).unwrap_err().to_string();
+    assert!(error.contains("no checkpoint of this training"), "{error}");
+    let _ = std::fs::remove_file(&path);
+}
