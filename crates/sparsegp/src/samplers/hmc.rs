@@ -205,7 +205,7 @@ impl<'a> Chain<'a> {
 
 impl Chain<'_> {
     /// Goes to the end of a path of so many steps, if that is accepted. Returns the probability of that.
-    fn to_the_end(&mut self, count: usize) -> f64 {
+    fn go_to_the_end(&mut self, count: usize) -> f64 {
         let before = self.point.energy(&self.momentum, &self.inverse_mass);
         self.end.clone_from(&self.point);
         let (momentum, mass) = (&mut self.momentum, &self.inverse_mass);
@@ -227,7 +227,7 @@ impl Runs for Chain<'_> {
             *p = normal / inverse.sqrt();
         }
         let probability = match self.path {
-            Path::Steps(count) => self.to_the_end(count),
+            Path::Steps(count) => self.go_to_the_end(count),
             Path::NoUTurn { depth } => {
                 let (joint, point) = (&mut self.joint, &mut self.point);
                 let metric = (&self.inverse_mass[..], self.step);
