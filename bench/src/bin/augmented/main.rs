@@ -2,12 +2,12 @@
 //!
 //! - `folds [NAME …] [--folds K] [--methods A,B]` (the default): two classes against other inference, on the data sets of
 //!   Wenzel et al. 2019 that are bundled.
-//! - `sampling [--chains 5] [--draws 300] [--lengthscale 3] [--grid]`: Gibbs against random walks and Hamiltonian Monte
+//! - `sampling [--chains 5] [--draws 1000] [--lengthscale 3] [--grid]`: Gibbs against random walks and Hamiltonian Monte
 //!   Carlo on `heart` (logistic) and `housing` (Student-t, Laplace, Matérn-3/2): Galy-Fajou, Wenzel & Opper 2020, Table 2;
 //!   with `--grid` their grid of steps.
 //! - `gap [--points 13] [--variance 0.1] [--draws 1000]`: what the local variables cost, against lengthscales: the bound with
 //!   them, the bound without, log evidence (ibid., Figure 5).
-//! - `calibration [--levels 7] [--rows 500]`: three classes of overlapping clusters by softmax, robust-max and
+//! - `calibration [--levels 7] [--rows 500] [--iterations 30]`: three classes of overlapping clusters by softmax, robust-max and
 //!   logistic-softmax (Galy-Fajou et al. 2020, §5.1).
 //! - `mnist [--inducing 100] [--batch 200] [--epochs 4]`: ten digits.
 //! - `speed [--data protein] [--rows 20000] [--iterations 300]`: cost of an iteration of `svi`, `svgp` and `tsvgp` and time to

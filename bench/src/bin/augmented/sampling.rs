@@ -4,7 +4,7 @@ use crate::common::{Table, digits, kernel, number, problem};
 use sparsegp::data::InMemory;
 use sparsegp::model::Model;
 use sparsegp::samplers::gibbs::{self, GibbsOptions};
-use sparsegp::samplers::hmc::{self, HmcOptions};
+use sparsegp::samplers::hmc::{self, HmcOptions, Path};
 use sparsegp::samplers::joint::Variables;
 use sparsegp::samplers::metropolis::{self, MetropolisOptions};
 use sparsegp::samplers::{Draws, Mixing};
@@ -49,7 +49,7 @@ pub fn run(arguments: &[String]) {
 
 fn all(arguments: &[String]) {
     let chains = number(arguments, "--chains", 5.0) as usize;
-    let draws = number(arguments, "--draws", 300.0) as usize;
+    let draws = number(arguments, "--draws", 1000.0) as usize;
     let lengthscale = number(arguments, "--lengthscale", 3.0);
     let grid = arguments.iter().any(|a| a == "--grid");
     println!("{chains} chains of {draws} draws, kernel {}\n", kernel(lengthscale, 1.0));
@@ -93,6 +93,8 @@ fn all(arguments: &[String]) {
         };
         let own = HmcOptions { chains, draws, burn_in: 300, ..HmcOptions::default() };
         paths("HMC, 10 steps adapted", own.clone());
+        let path = Path::NoUTurn { depth: 10 };
+        paths("NUTS", HmcOptions { path, ..own.clone() });
         // the densities of Pólya-Gamma variables are contour integrals: hours
         if !classes {
             let augmented = HmcOptions { variables: Variables::Augmented, ..own.clone() };
@@ -101,7 +103,8 @@ fn all(arguments: &[String]) {
         if grid {
             for step in [0.01, 0.05, 0.1] {
                 for steps in [1, 2, 5, 10] {
-                    let options = HmcOptions { step: Some(step), steps, ..own.clone() };
+                    let path = Path::Steps(steps);
+                    let options = HmcOptions { step: Some(step), path, ..own.clone() };
                     paths(&format!("HMC, {steps} steps of {step}"), options);
                 }
             }

@@ -93,6 +93,78 @@ fn sweeps_of_the_model_with_independent_rows_leave_its_joint_law() {
     }
 }
 
+/// z of one inducing point for every latent function, by a grid: its density is N(z; 0, I) exp Σ ℓᵢ. Means and variances.
+fn best_q(setting: &Setting<'_>) -> Vec<[f64; 2]> {
+    let latents = setting.latents();
+    // enough for densities that are nearly normal and for tails that are a power
+    let (half, step) = if latents == 1 { (2000_usize, 0.004) } else { (32, 0.2) };
+    let side = 2 * half + 1;
+    let (mut mass, mut sums) = (0.0, vec![[0.0; 2]; latents]);
+    for at in 0..side.pow(latents as u32) {
+        let place = |l: usize| (at / side.pow(l as u32)) % side;
+        let z: Vec<f64> = (0..latents).map(|l| step * (place(l) as f64 - half as f64)).collect();
+        let f = Mat::from_fn(setting.mu.nrows(), latents, |i, l| {
+            setting.mu[(i, l)] + setting.features(l).a[(i, 0)] * z[l]
+        });
+        let prior = -0.5 * z.iter().map(|z| z * z).sum::<f64>();
+        let w = (prior + setting.log_likelihood(&f)).exp();
+        mass += w;
+        for (sum, z) in sums.iter_mut().zip(&z) {
+            sum[0] += w * z;
+            sum[1] += w * z * z;
+        }
+    }
+    let moments = |[first, second]: [f64; 2]| {
+        let mean = first / mass;
+        [mean, second / mass - mean * mean]
+    };
+    sums.into_iter().map(moments).collect()
+}
+
+#[test]
+fn chains_have_the_law_of_the_best_q() {
+    let point = Mat::from_fn(1, 1, |_, _| 0.5);
+    let known = LAWS.iter().map(|(spec, _)| likelihoods::parse(spec).unwrap().name());
+    let known: Vec<&str> = known.chain(["svm"]).collect();
+    let names = likelihoods::augmented::names();
+    assert_eq!(names.iter().find(|name| !known.contains(name)), None);
+    for (spec, extra) in LAWS.into_iter().chain([("svm", 1.0)]) {
+        let likelihood = likelihoods::parse(spec).unwrap();
+        let (each, mut rng) = (likelihood.latents(), rng::stream(2, spec));
+        let f = [0.9, -0.2, 0.4];
+        let y: Vec<f64> = match spec {
+            "svm" => vec![1.0, 0.0],
+            _ => (0..2).map(|_| likelihood.sample(extra, &f[..each], &mut rng)).collect(),
+        };
+        let (model, data) = (model(likelihood, Some(&point)), rows(&y, extra));
+        let setting = Setting::new(&model, &data, Target::Variational).unwrap();
+        // much of f is left unexplained by the one point
+        assert!(setting.averaged(1, 0) > 0.2);
+        let exact = best_q(&setting);
+        let options = GibbsOptions { chains: 2, draws: 12_000, ..GibbsOptions::default() };
+        let draws = sample(&model, &data, &options, &mut |_, _| ControlFlow::Continue(())).unwrap();
+        for (l, [mean, variance]) in exact.into_iter().enumerate() {
+            for (what, g) in [
+                ("mean", &(|d: f64| d) as &dyn Fn(f64) -> f64),
+                ("variance", &|d: f64| d * d - variance),
+            ] {
+                let chains: Vec<Vec<f64>> = draws
+                    .z
+                    .iter()
+                    .map(|chain| chain.iter().map(|z| g(z[(0, l)] - mean)).collect())
+                    .collect();
+                let all = || chains.iter().flatten();
+                let n = all().count() as f64;
+                let off = all().sum::<f64>() / n;
+                let spread = all().map(|v| (v - off) * (v - off)).sum::<f64>() / n;
+                let error = (spread / effective_sample_size(&chains).unwrap()).sqrt();
+                assert!(off.abs() < 4.5 * error, "{spec}, {what} of z{l}: off by {off} ± {error}");
+                assert!(error < 0.05, "{spec}: ± {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn with_inducing_points_at_the_rows_all_laws_are_one() {
     let y = [1.3, -0.4, 0.8];

@@ -1,17 +1,18 @@
-//! Hamiltonian Monte Carlo (Duane et al. 1987; Neal 2011) with paths of a fixed number of leapfrog steps and a
-//! diagonal mass.
+//! Hamiltonian Monte Carlo (Duane et al. 1987; Neal 2011) with a diagonal mass, on paths of a fixed number of leapfrog
+//! steps or on paths that end where they turn back.
 //!
 //! With momenta p ~ N(0, M) and H = −log π(x) + ½ pᵀM⁻¹p a leapfrog step of size ε is
 //!
 //! ```text
 //! p ← p + ½ε ∇log π(x)      x ← x + ε M⁻¹p      p ← p + ½ε ∇log π(x)
 //! ```
-//! It is reversible, keeps volumes, and changes H by O(ε³); the end of a path is accepted with probability
-//! min(1, e^{−ΔH}).
+//! It is reversible, keeps volumes, and changes H by O(ε³); the end of a path of fixed length is accepted with probability
+//! min(1, e^{−ΔH}). Paths without U-turns (Hoffman & Gelman 2014) give a draw among all of their points instead.
 
 use super::adaptation::Adaptation;
 use super::chains::{Draws, Length, Runs, run};
 use super::joint::{Joint, LogDensity, Variables};
+use super::nuts;
 use super::setting::{Setting, Target};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
@@ -20,6 +21,28 @@ use crate::model::Model;
 use crate::rng::{stream, uniform};
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::ControlFlow;
+
+/// How far a path goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// So many leapfrog steps.
+    Steps(usize),
+    /// Until it turns back, or after 2^depth steps.
+    NoUTurn {
+        /// Doublings, at most.
+        depth: usize,
+    },
+}
+
+impl Path {
+    /// The number that says how far, which must not be 0.
+    fn length(self) -> usize {
+        match self {
+            Path::Steps(length) | Path::NoUTurn { depth: length } => length,
+        }
+    }
+}
 
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -36,8 +59,8 @@ pub struct HmcOptions {
     pub seed: u64,
     /// The variables that move.
     pub variables: Variables,
-    /// Leapfrog steps of a path.
-    pub steps: usize,
+    /// How far a path goes.
+    pub path: Path,
     /// ε with a mass of 1; none to find ε and masses during burn-in.
     pub step: Option<f64>,
     /// The mean acceptance that ε is sought for.
@@ -53,7 +76,7 @@ impl Default for HmcOptions {
             thin: 1,
             seed: 0,
             variables: Variables::Original,
-            steps: 10,
+            path: Path::Steps(10),
             step: None,
             acceptance: 0.8,
         }
@@ -65,7 +88,7 @@ impl Default for HmcOptions {
 pub struct Sampled {
     /// What the chains gave.
     pub draws: Draws,
-    /// Mean probability of acceptance after burn-in.
+    /// Mean probability of acceptance after burn-in (of the points of a path, where the draw is one of them).
     pub acceptance: f64,
     /// Mean over chains of the step that was used after burn-in.
     pub step: f64,
@@ -143,7 +166,7 @@ struct Chain<'a> {
     momentum: Vec<f64>,
     inverse_mass: Vec<f64>,
     step: f64,
-    steps: usize,
+    path: Path,
     adaptation: Option<Adaptation>,
     burn_in: usize,
     f: Mat<f64>,
@@ -168,7 +191,7 @@ impl<'a> Chain<'a> {
             momentum: vec![0.0; n],
             inverse_mass: vec![1.0; n],
             step,
-            steps: options.steps,
+            path: options.path,
             adaptation: adapts.then(|| Adaptation::new(burn_in, n, step, options.acceptance)),
             burn_in,
             f: joint.latent_values().clone(),
@@ -180,24 +203,39 @@ impl<'a> Chain<'a> {
     }
 }
 
+impl Chain<'_> {
+    /// Goes to the end of a path of so many steps, if that is accepted. Returns the probability of that.
+    fn go_to_the_end(&mut self, count: usize) -> f64 {
+        let before = self.point.energy(&self.momentum, &self.inverse_mass);
+        self.end.clone_from(&self.point);
+        let (momentum, mass) = (&mut self.momentum, &self.inverse_mass);
+        self.end.leapfrog(&mut self.joint, momentum, mass, self.step, count);
+        let rise = self.end.energy(&self.momentum, &self.inverse_mass) - before;
+        // a path that left the numbers is never accepted
+        let probability = if rise.is_nan() { 0.0 } else { (-rise).exp().min(1.0) };
+        if uniform(&mut self.rng) < probability {
+            std::mem::swap(&mut self.point, &mut self.end);
+        }
+        probability
+    }
+}
+
 impl Runs for Chain<'_> {
     fn sweep(&mut self, sweep: usize) -> Result<()> {
         for (p, inverse) in self.momentum.iter_mut().zip(&self.inverse_mass) {
             let normal: f64 = StandardNormal.sample(&mut self.rng);
             *p = normal / inverse.sqrt();
         }
-        let before = self.point.energy(&self.momentum, &self.inverse_mass);
-        self.end.clone_from(&self.point);
-        let (momentum, mass) = (&mut self.momentum, &self.inverse_mass);
-        self.end.leapfrog(&mut self.joint, momentum, mass, self.step, self.steps);
-        let rise = self.end.energy(&self.momentum, &self.inverse_mass) - before;
-        // a path that left the numbers is never accepted
-        let probability = if rise.is_nan() { 0.0 } else { (-rise).exp().min(1.0) };
-        if uniform(&mut self.rng) < probability {
-            std::mem::swap(&mut self.point, &mut self.end);
-            self.f.copy_from(self.joint.latent_values());
-            self.z = self.joint.whitened(&self.point.position);
-        }
+        let probability = match self.path {
+            Path::Steps(count) => self.go_to_the_end(count),
+            Path::NoUTurn { depth } => {
+                let (joint, point) = (&mut self.joint, &mut self.point);
+                let metric = (&self.inverse_mass[..], self.step);
+                nuts::transition(joint, point, &self.momentum, metric, depth, &mut self.rng)
+            }
+        };
+        self.f.copy_from(self.joint.latent_values_at(&self.point.position));
+        self.z = self.joint.whitened(&self.point.position);
         if sweep >= self.burn_in {
             self.accepted.0 += probability;
             self.accepted.1 += 1.0;
@@ -230,11 +268,11 @@ pub fn sample(
 ) -> Result<Sampled> {
     let positive = options.step.is_none_or(|step| step > 0.0 && step.is_finite());
     let inside = options.acceptance > 0.0 && options.acceptance < 1.0;
-    if !positive || !inside || options.steps == 0 {
+    if !positive || !inside || options.path.length() == 0 {
         return Err(Error::Invalid(format!(
             "Hamiltonian paths need at least one step, of positive size, and an acceptance between 0 and 1; \
-             not {} of {:?} with {}",
-            options.steps, options.step, options.acceptance
+             not {:?} of {:?} with {}",
+            options.path, options.step, options.acceptance
         )));
     }
     let setting = Setting::new(model, rows, Target::Variational)?;

@@ -1,7 +1,7 @@
 //! Gradients, leapfrog steps, and the laws of gradient-based and random-walk chains.
 
 use super::diagnostics::effective_sample_size;
-use super::hmc::{self, HmcOptions, Point, Sampled};
+use super::hmc::{self, HmcOptions, Path, Point, Sampled};
 use super::joint::{Joint, LogDensity, Variables};
 use super::metropolis::{self, MetropolisOptions};
 use super::test_models::{model, rows};
@@ -212,11 +212,14 @@ fn chains_have_the_moments_of_the_posterior() {
         // densities of Pólya-Gamma variables are contour integrals, too slow for long chains
         let closed = !spec.contains("bernoulli");
         let kinds = [Variables::Original, Variables::Augmented];
+        let no_turn = Path::NoUTurn { depth: 10 };
+        let ways = [(None, Path::Steps(10)), (Some(0.15), Path::Steps(10)), (None, no_turn)];
         for variables in kinds.into_iter().take(if closed { 2 } else { 1 }) {
-            for step in [None, Some(0.15)] {
-                let options = HmcOptions { draws: 4000, variables, step, ..HmcOptions::default() };
+            for (step, path) in ways {
+                let options =
+                    HmcOptions { draws: 4000, variables, step, path, ..HmcOptions::default() };
                 let sampled = hmc::sample(&model, &data, &options, &mut watch).unwrap();
-                moments(&format!("{spec} {variables:?} {step:?}"), &sampled, exact);
+                moments(&format!("{spec} {variables:?} {step:?} {path:?}"), &sampled, exact);
                 match step {
                     // in two dimensions a path may be stable up to a step and not beyond
                     None => assert!(sampled.acceptance > 0.65, "{}", sampled.acceptance),
@@ -247,7 +250,8 @@ fn draws_depend_on_the_seed_alone_and_bad_options_are_refused() {
     assert_eq!(run(1, 0).f, run(2, 0).f);
     assert_ne!(run(1, 0).f, run(1, 1).f);
     for bad in [
-        HmcOptions { steps: 0, ..options.clone() },
+        HmcOptions { path: Path::Steps(0), ..options.clone() },
+        HmcOptions { path: Path::NoUTurn { depth: 0 }, ..options.clone() },
         HmcOptions { step: Some(f64::NAN), ..options.clone() },
         HmcOptions { acceptance: 1.0, ..options.clone() },
         HmcOptions { draws: 0, ..options.clone() },

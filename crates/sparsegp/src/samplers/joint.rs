@@ -137,6 +137,12 @@ impl<'a> Joint<'a> {
         &self.f
     }
 
+    /// Latent values of a position, which count as evaluated last.
+    pub(super) fn latent_values_at(&mut self, position: &[f64]) -> &Mat<f64> {
+        self.latent_values_of(position);
+        &self.f
+    }
+
     /// The whitened variables of a position, M×L.
     pub fn whitened(&self, position: &[f64]) -> Mat<f64> {
         let mut z = Mat::zeros(self.setting.widest(), self.setting.latents());

@@ -15,6 +15,7 @@ pub mod gibbs;
 pub mod hmc;
 pub mod joint;
 pub mod metropolis;
+mod nuts;
 mod resume;
 mod setting;
 pub mod slice;
