@@ -614,6 +614,7 @@ LIKELIHOOD_EXAMPLES = {
     "heteroscedastic-student-t": HeteroscedasticStudentT(df=5.5),
     "softmax": Softmax(3, slope="price"),
     "robust-max": RobustMax(4, epsilon=Parameter(0.02, fixed=True)),
+    "coregionalised": likelihoods.Coregionalised(Poisson("softplus"), 3, 2, mixing=[0.3, 1, 2, 0.1, -1, 0.5]),
     "logistic-softmax": LogisticSoftmax(
         3, scales=Parameter([1.3, 2.1, 0.4], fixed=True), constant=0.6, integration="laplace"
     ),

@@ -77,12 +77,11 @@ impl Posterior {
         self.check(x)?;
         let own = x.to_owned();
         let x = own.as_ref();
-        let mut means = Vec::with_capacity(self.latents());
-        let mut variances: Vec<Mat<f64>> = Vec::with_capacity(self.latents());
+        let mut means = Vec::with_capacity(self.unmixed());
+        let mut variances: Vec<Mat<f64>> = Vec::with_capacity(self.unmixed());
         for p in &self.processes {
-            for (at, l) in p.latents.clone().enumerate() {
+            for at in 0..p.latents.len() {
                 let mut mean = Mat::zeros(x.nrows(), x.ncols());
-                self.mean.add_slopes(x, l, mean.as_mut());
                 let weights = p.weights.as_ref();
                 p.pull(x, false, &mut mean, |k| {
                     Mat::from_fn(k.nrows(), k.ncols(), |_, j| weights[(j, at)])
@@ -99,6 +98,10 @@ impl Posterior {
                 });
             }
         }
-        Ok(InputGradients { mean: means, variance: variances })
+        let mut mean = self.mixed_matrices(means, |w| w);
+        for (l, own) in mean.iter_mut().enumerate() {
+            self.mean.add_slopes(x, l, own.as_mut());
+        }
+        Ok(InputGradients { mean, variance: self.mixed_matrices(variances, |w| w * w) })
     }
 }

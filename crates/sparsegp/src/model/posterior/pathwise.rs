@@ -207,10 +207,8 @@ impl Functions {
         self.posterior.check(x)?;
         let own = x.to_owned();
         let x = own.as_ref();
-        let (n, latents) = (x.nrows(), self.posterior.latents());
-        let mut mean = Mat::zeros(n, latents);
-        self.posterior.mean.evaluate(x, mean.as_mut());
-        let mut values = vec![mean; self.samples];
+        let n = x.nrows();
+        let mut values = vec![self.posterior.start(x); self.samples];
         for (p, part) in self.posterior.processes.iter().zip(&self.parts) {
             let k = p.covariances(x);
             let mut updates = Mat::zeros(n, part.weights.ncols());
@@ -227,6 +225,6 @@ impl Functions {
                 }
             }
         }
-        Ok(values)
+        Ok(values.into_iter().map(|g| self.posterior.mixed(x, g)).collect())
     }
 }
