@@ -152,7 +152,17 @@ impl Model {
     ) -> PyResult<Self> {
         let spec: Spec = read_json(spec)?;
         let likelihood = registry::likelihood(&spec.likelihood)?;
-        let latents = likelihood.latents() * spec.outputs;
+        // of the mean function; those with a q of their own may be mixed
+        let seen = likelihood.latents() * spec.outputs;
+        let mixing = likelihood.mixing().map(methods::uncollapsed::mixed_shape);
+        let latents = mixing.map_or(seen, |(_, latents)| latents);
+        if let Some((rows, _)) = mixing.filter(|(rows, _)| *rows != spec.outputs) {
+            let text = format!(
+                "the likelihood mixes functions for {rows} outputs, and num_outputs is {}",
+                spec.outputs
+            );
+            return Err(exception(Error::Invalid(text)));
+        }
         let kernels = spec
             .kernels
             .iter()
@@ -253,7 +263,7 @@ impl Model {
         };
         let model = sparsegp::model::Model {
             kernels,
-            mean: means::from_json(&spec.mean, spec.inputs, latents).map_err(exception)?,
+            mean: means::from_json(&spec.mean, spec.inputs, seen).map_err(exception)?,
             likelihood,
             inducing: points.iter().map(|z| inducing_param(z.as_ref())).collect(),
             q,

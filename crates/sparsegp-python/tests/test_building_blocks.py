@@ -614,6 +614,7 @@ LIKELIHOOD_EXAMPLES = {
     "heteroscedastic-student-t": HeteroscedasticStudentT(df=5.5),
     "softmax": Softmax(3, slope="price"),
     "robust-max": RobustMax(4, epsilon=Parameter(0.02, fixed=True)),
+    "coregionalised": likelihoods.Coregionalised(Poisson("softplus"), 3, 2, mixing=[0.3, 1, 2, 0.1, -1, 0.5]),
     "logistic-softmax": LogisticSoftmax(
         3, scales=Parameter([1.3, 2.1, 0.4], fixed=True), constant=0.6, integration="laplace"
     ),
@@ -1065,7 +1066,8 @@ def log_density(law, y):
 
 def test_every_likelihood_of_one_latent_value_has_a_case():
     one = {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_latents == 1}
-    assert {case[0]._type for case in SCALARS.values()} | {"svm"} == one
+    # the last is what the likelihood inside it is
+    assert {case[0]._type for case in SCALARS.values()} | {"svm", "coregionalised"} == one
     two = {n for n, example in LIKELIHOOD_EXAMPLES.items() if example.num_classes == 2}
     assert two == {"bernoulli", "svm"}
 

@@ -1319,3 +1319,28 @@ def test_predictions_by_the_rows_are_their_formula():
         np.testing.assert_allclose(variance[:, 0], expected, rtol=1e-6, atol=1e-9)
     with pytest.raises(ValueError, match="titsias2025"):
         SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, bound="fitc").predict_f_high_cost(XNEW)
+
+
+# -- mixtures of common latent functions ----------------------------------------------------------------
+
+
+def test_targets_that_are_mixtures():
+    rng = np.random.default_rng(2)
+    mixing = np.array([[1.0, 0.2], [-0.4, 0.8], [0.5, -1.2]])
+    latent = np.column_stack([np.sin(X[:, 0]), np.cos(2 * X[:, 1])])
+    targets = latent @ mixing.T + 0.1 * rng.normal(size=(40, 3))
+    likelihood = likelihoods.Coregionalised("gaussian", 3, 2)
+    model = SVGP([KERNEL, "matern32"], likelihood, Z, num_outputs=3)
+    assert model["likelihood.mixing"].shape == (3, 2)
+    assert model.q_mu.shape == (7, 2)
+    model["likelihood.mixing"] = mixing
+    model["likelihood.variance"] = 0.3
+    check_gradients(model, (X, targets))
+    before = model.elbo((X, targets))
+    model.optimise((X, targets), max_iterations=200)
+    assert model.elbo((X, targets)) > before + 50
+    mean, variance = model.predict_y(X)
+    assert mean.shape == variance.shape == (40, 3)
+    assert ((mean - targets) ** 2).mean() < 0.1 * targets.var()
+    with pytest.raises(ValueError, match="svgp"):
+        SVGP(KERNEL, likelihood, Z, num_outputs=3, bound="svgp-spherical")

@@ -440,7 +440,9 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         }
         one => vec![kernels::build(one, inputs)?],
     };
-    let latents = likelihood.latents() * p;
+    // of the mean function, and of kernels and q
+    let seen = likelihood.latents() * p;
+    let latents = likelihood.mixing().map_or(seen, |w| methods::uncollapsed::mixed_shape(w).1);
     let fits = |count: usize| count == 1 || count == latents;
     if !fits(kernels.len()) || !(fits(sets) || sets == 0) {
         return Err(foreign(format!(
@@ -451,7 +453,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     }
     let mut model = Model {
         kernels,
-        mean: means::from_json(&header.mean, d, latents)?,
+        mean: means::from_json(&header.mean, d, seen)?,
         likelihood,
         inducing,
         q,

@@ -7,6 +7,8 @@ mod gradients;
 mod ladder;
 #[path = "uncollapsed/likelihoods.rs"]
 mod likelihoods;
+#[path = "uncollapsed/mixed.rs"]
+mod mixed;
 #[path = "ladder/problem.rs"]
 #[allow(dead_code)]
 mod problem;

@@ -262,3 +262,28 @@ fn rows_are_scored_by_the_others() {
     folder.ok("fit l.csv --target y -o l");
     assert!(nlpd(&folder.json("score l l.csv --leave-one-out")) > 0.0);
 }
+
+#[test]
+fn targets_are_mixtures_of_common_functions() {
+    let folder = Folder::new();
+    let mut table = String::from("x,a,b,c\n");
+    for i in 0..60 {
+        let x = 0.1 * f64::from(i);
+        let (g, h, e) = (x.sin(), (1.7 * x).cos(), 0.05 * (37.0 * x).sin());
+        table += &format!("{x},{},{},{}\n", g + e, 2.0 - 0.5 * g + h - e, 30.0 * h + 3.0 * e);
+    }
+    folder.write("t.csv", table);
+    let fit = folder.json(
+        "fit t.csv -t a -t b -t c --likelihood 'coregionalised(outputs=3, latents=2)' --inducing 15 -o m",
+    );
+    assert_eq!(fit["model"]["likelihood"]["type"], "coregionalised");
+    assert_eq!(fit["model"]["kernels"].as_array().unwrap().len(), 2);
+    assert!(number(&fit, "/scores/train/overall/nlpd").is_finite());
+    folder.ok("predict m t.csv -o p.csv");
+    folder.ok("inspect m");
+    folder.refused(
+        1,
+        "fit t.csv -t a -t b --likelihood 'coregionalised(outputs=3, latents=2)'",
+        &["outputs=2"],
+    );
+}

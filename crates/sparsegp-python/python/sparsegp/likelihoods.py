@@ -28,6 +28,7 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Binomial",
+    "Coregionalised",
     "Exponential",
     "Gamma",
     "Gaussian",
@@ -366,6 +367,29 @@ class LogisticSoftmax(_Classes):
         )
 
 
+class Coregionalised(Likelihood):
+    """Several targets, each with this ``likelihood``, as mixtures W g of common latent functions g: the linear
+    model of coregionalisation, for :class:`sparsegp.models.SVGP` and :class:`~sparsegp.models.TSVGP` (and
+    estimators with ``method="svgp"`` or ``"tsvgp"``). ``mixing`` is W, one column after the other, where it is to
+    start from given values; ``latents`` is the number of functions, each with a kernel of its own."""
+
+    _type = "coregionalised"
+
+    def __init__(
+        self,
+        likelihood: Union[str, dict[str, Any], Likelihood] = "gaussian",
+        outputs: int = 1,
+        latents: int = 1,
+        *,
+        mixing: Union[None, Sequence[float], Parameter] = None,
+        **entries: Any,
+    ) -> None:
+        if isinstance(likelihood, dict):
+            likelihood = json.dumps(likelihood)
+        likelihood = as_likelihood(likelihood)
+        super().__init__(likelihood=likelihood, outputs=outputs, latents=latents, mixing=mixing, **entries)
+
+
 _CLASSES: dict[str, type[Likelihood]] = {
     c._type: c
     for c in (
@@ -392,6 +416,7 @@ _CLASSES: dict[str, type[Likelihood]] = {
         Softmax,
         RobustMax,
         LogisticSoftmax,
+        Coregionalised,
     )
 }
 
@@ -416,7 +441,9 @@ def as_likelihood(spec: Union[Likelihood, str]) -> Likelihood:
     for entry in json.loads(_core.registry())["likelihoods"]:
         if str(entries["type"]).lower() in (entry["name"], *entry["aliases"]):
             entries["type"] = entry["name"]
-    own = {k: Parameter.of(v) for k, v in entries.items() if k != "type"}
+    # a likelihood inside has a type, a parameter has none
+    inside = {k: v for k, v in entries.items() if isinstance(v, dict) and "type" in v}
+    own = {k: inside.get(k, Parameter.of(v)) for k, v in entries.items() if k != "type"}
     try:
         return _CLASSES[entries["type"]](**own)
     except (KeyError, TypeError):

@@ -12,6 +12,7 @@ use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Extra, Gaussian, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
+use crate::methods::uncollapsed::mixed_shape;
 use crate::methods::{self, Keeps};
 use crate::model::{Model, inducing_param};
 use crate::rng;
@@ -373,7 +374,17 @@ pub fn prepare(
     let starts: Vec<f64> =
         targets.iter().flat_map(|own| likelihood.clone().initialise(own)).collect();
     likelihood.initialise(&targets.concat());
-    let latents = starts.len();
+    let latents = match likelihood.mixing().map(mixed_shape) {
+        None => starts.len(),
+        Some((rows, latents)) if rows == p => latents,
+        Some((rows, _)) => {
+            return Err(Error::Shape {
+                what: "targets of the likelihood `coregionalised`".into(),
+                expected: format!("outputs={p}, as many as there are target columns"),
+                found: format!("{rows}"),
+            });
+        }
+    };
     let standardised = dataset.scaler != Scaler::identity(d, p);
     let zero = standardised && likelihood.standardises() && likelihood.latents() == 1;
     let mean = mean(dataset, options, zero, &starts)?;

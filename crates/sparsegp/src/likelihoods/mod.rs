@@ -14,6 +14,7 @@ pub mod augmented;
 mod beta;
 mod binomial;
 pub mod class_weights;
+pub mod coregionalised;
 pub mod custom;
 mod custom_law;
 pub mod dual;
@@ -53,7 +54,7 @@ mod zero_inflated_poisson;
 pub use gaussian::Gaussian;
 pub use registry::{Args, Entry, REGISTRY, build, find, parse};
 
-use crate::params::{Named, NamedMut, Visitor, VisitorMut, count, listed, listed_mut};
+use crate::params::{Named, NamedMut, Param, Visitor, VisitorMut, count, listed, listed_mut};
 use serde_json::Value;
 
 /// One observation.
@@ -94,6 +95,18 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// Number of latent functions K that one target depends on.
     fn latents(&self) -> usize {
         1
+    }
+
+    /// The matrix W (P×Q, column by column) by which Q latent functions g that all target columns have in common
+    /// become those of the targets, f = W g; then a target has one ([`coregionalised`]). None where every target
+    /// column has latent functions of its own.
+    fn mixing(&self) -> Option<&Param> {
+        None
+    }
+
+    /// The same, to change it.
+    fn mixing_mut(&mut self) -> Option<&mut Param> {
+        None
     }
 
     /// Whether the latent functions of a target differ in kind, so that each should have a kernel of

@@ -3,8 +3,8 @@
 use super::links::{Positive, Probability};
 use super::quadrature::{Rule, Slope};
 use super::{
-    Likelihood, beta, binomial, gamma, gaussian, heteroscedastic, laplace, log_normal,
-    logistic_noise, logistic_softmax, matern32, negative_binomial, ordinal, poisson,
+    Likelihood, beta, binomial, coregionalised, gamma, gaussian, heteroscedastic, laplace,
+    log_normal, logistic_noise, logistic_softmax, matern32, negative_binomial, ordinal, poisson,
     poisson_logistic, pseudo_huber, robust_max, softmax, student_t, svm, zero_inflated_poisson,
 };
 use crate::error::{Error, Result, nearest};
@@ -55,6 +55,7 @@ pub const REGISTRY: &[Entry] = &[
     softmax::ENTRY,
     robust_max::ENTRY,
     logistic_softmax::ENTRY,
+    coregionalised::ENTRY,
 ];
 
 /// The entry of a registered name or alias, in any capitals.

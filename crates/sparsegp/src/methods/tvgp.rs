@@ -168,9 +168,21 @@ fn covariances(model: &Model, x: &Mat<f64>, record: bool) -> Vec<(Mat<f64>, Mat<
 }
 
 impl Tvgp {
+    /// Sites of rows are of latent functions that are not mixed.
+    fn check_mixing(&self, model: &Model) -> Result<()> {
+        match model.likelihood.mixing() {
+            None => Ok(()),
+            Some(_) => Err(Error::Invalid(format!(
+                "latent functions are mixed by `svgp` and `tsvgp` with tied sites; the method is `{}`",
+                self.name
+            ))),
+        }
+    }
+
     /// `most` cuts ∂ℓ/∂v.
     fn pass(&self, model: &Model, data: &dyn Source, record: bool, most: f64) -> Result<Pass> {
         self.bound.check(&*model.likelihood)?;
+        self.check_mixing(model)?;
         let q = sites(model)?;
         let rows = rows_of(self.name, data)?;
         let (n, p) = (rows.x.nrows(), rows.y.ncols());
@@ -346,6 +358,7 @@ impl Method for Tvgp {
     }
 
     fn check(&self, model: &Model) -> Result<()> {
+        self.check_mixing(model)?;
         self.bound.check(&*model.likelihood)
     }
 

@@ -103,6 +103,13 @@ impl Posterior {
                 found: format!("{}", data.outputs()),
             });
         }
+        if self.likelihood().mixing().is_some() {
+            return Err(Error::Invalid(
+                "rows of mixed latent functions cannot be left out: their targets share the functions; use a \
+                 likelihood with functions of each target's own, or train without the rows"
+                    .into(),
+            ));
+        }
         let site = model.method.row_site();
         if matches!(site, RowSite::None) || !self.draws().is_empty() {
             return Err(Error::Invalid(format!(

@@ -14,6 +14,7 @@ use crate::kernels::Kernel;
 use crate::likelihoods::{Gaussian, Likelihood};
 use crate::linalg::{Jitter, Mat, MatRef, column, sized};
 use crate::means::Mean;
+use crate::methods::uncollapsed::mixed_shape;
 use crate::methods::{Evaluation, Method};
 use crate::params::{
     Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, count, free_count,
@@ -24,12 +25,12 @@ use crate::variational::Variational;
 
 /// A model of P target columns as functions of D input columns, through L latent functions: K for
 /// each target column, where K is what the likelihood asks for ([`Likelihood::latents`]). Those of
-/// target column p are p·K, …, p·K + K − 1.
+/// target column p are p·K, …, p·K + K − 1. Or Q in all, which a matrix mixes ([`Likelihood::mixing`]).
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Covariance functions: one that all latent functions share, or one for each.
     pub kernels: Vec<Box<dyn Kernel>>,
-    /// Mean function, with L outputs.
+    /// Mean function, with L outputs (one for each target column where latent functions are mixed).
     pub mean: Box<dyn Mean>,
     /// Observation model.
     pub likelihood: Box<dyn Likelihood>,
@@ -126,9 +127,13 @@ impl Model {
         })
     }
 
-    /// Number of latent functions L for so many target columns.
+    /// Number of latent functions with a q of their own for so many target columns: K for each, or as many as
+    /// are mixed ([`Likelihood::mixing`]).
     pub fn latents(&self, outputs: usize) -> usize {
-        self.likelihood.latents() * outputs
+        match self.likelihood.mixing() {
+            Some(mixing) => mixed_shape(mixing).1,
+            None => self.likelihood.latents() * outputs,
+        }
     }
 
     /// Shows the parameters with their paths: `kernel.…` (`kernels[l].…` where there are several), `mean.…`,

@@ -1,6 +1,7 @@
 //! What a model believes after seeing data.
 
 mod gradients;
+mod mixing;
 mod pathwise;
 
 pub use gradients::InputGradients;
@@ -18,7 +19,7 @@ use crate::linalg::{
     solve_lower_transpose, times_triangular,
 };
 use crate::means::Mean;
-use crate::methods::uncollapsed::pseudo;
+use crate::methods::uncollapsed::{mixed_shape, pseudo};
 use crate::train::set_hyperparameters;
 use faer::reborrow::ReborrowMut;
 use rayon::prelude::*;
@@ -523,9 +524,9 @@ impl Posterior {
         &self.row_noise
     }
 
-    /// Number of latent functions L.
+    /// Number of latent functions L, mixed ones where [`Likelihood::mixing`] says so.
     pub fn latents(&self) -> usize {
-        self.q_mu.ncols()
+        self.likelihood.mixing().map_or(self.q_mu.ncols(), |w| mixed_shape(w).0)
     }
 
     /// Number of target columns P.
@@ -568,13 +569,13 @@ impl Posterior {
     /// q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): means M×L and the
     /// covariance of every latent function, M×M. None for exact inference.
     pub fn q_u(&self) -> Option<(Mat<f64>, Vec<Mat<f64>>)> {
-        let mut mean = Mat::zeros(self.q_mu.nrows(), self.latents());
+        let mut mean = Mat::zeros(self.q_mu.nrows(), self.unmixed());
         let mut covariances = Vec::new();
         for process in &self.processes {
             if let Some(pseudo) = &process.pseudo {
                 let (own, covariance) = process.pseudo_q(pseudo);
                 mean.copy_from(&own);
-                covariances.extend(std::iter::repeat_n(covariance, self.latents()));
+                covariances.extend(std::iter::repeat_n(covariance, self.unmixed()));
                 continue;
             }
             let l = process.factor.l.as_ref();
@@ -606,20 +607,20 @@ impl Posterior {
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_mean(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         self.check(x)?;
-        let mut mean = Mat::zeros(x.nrows(), self.latents());
         if !self.each.is_empty() {
+            let mut mean = Mat::zeros(x.nrows(), self.latents());
             let share = faer::Scale(1.0 / self.each.len() as f64);
             for own in &self.each {
                 mean += share * own.predict_mean(x)?;
             }
             return Ok(mean);
         }
-        self.mean.evaluate(x, mean.as_mut());
+        let mut mean = self.start(x);
         for p in &self.processes {
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(p.covariances(x).as_ref(), own);
         }
-        Ok(mean)
+        Ok(self.mixed(x, mean))
     }
 
     /// Means and variances of the latent functions, B×L each. Variances below 0 by rounding are
@@ -630,9 +631,9 @@ impl Posterior {
     pub fn predict_f(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         self.check(x)?;
         let n = x.nrows();
-        let mut mean = Mat::zeros(n, self.latents());
-        let mut variance = Mat::zeros(n, self.latents());
         if !self.each.is_empty() {
+            let mut mean = Mat::zeros(n, self.latents());
+            let mut variance = Mat::zeros(n, self.latents());
             let mut count = 0.0;
             self.components(x, |_, own, within| {
                 count += 1.0;
@@ -648,7 +649,8 @@ impl Posterior {
             })?;
             return Ok((mean, variance));
         }
-        self.mean.evaluate(x, mean.as_mut());
+        let mut mean = self.start(x);
+        let mut variance = Mat::zeros(n, self.unmixed());
         for p in &self.processes {
             let k = p.covariances(x);
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
@@ -718,7 +720,7 @@ impl Posterior {
                 last = Some(l);
             }
         }
-        Ok((mean, variance))
+        Ok((self.mixed(x, mean), self.mixed_variances(variance)))
     }
 
     /// Means (B×L) and both parts of the variances, s and r (B×L each): what comes from q, and what the
@@ -772,15 +774,20 @@ impl Posterior {
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_f_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
+        let (mean, covariances) = self.unmixed_full(x)?;
+        Ok((self.mixed(x, mean), self.mixed_matrices(covariances, |w| w * w)))
+    }
+
+    /// The same of the latent functions before they are mixed.
+    fn unmixed_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
         self.check(x)?;
         let n = x.nrows();
         let par = par_for(n);
-        let mut mean = Mat::zeros(n, self.latents());
         if !self.each.is_empty() {
             return self.mixed_f_full(x);
         }
-        self.mean.evaluate(x, mean.as_mut());
-        let mut covariances = Vec::with_capacity(self.latents());
+        let mut mean = self.start(x);
+        let mut covariances = Vec::with_capacity(self.unmixed());
         for p in &self.processes {
             let mut phi = p.covariances(x);
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
@@ -957,7 +964,7 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        let (mean, covariances) = self.predict_f_full(x)?;
+        let (mean, covariances) = self.unmixed_full(x)?;
         let factors: Vec<Cholesky> = covariances
             .iter()
             .map(|c| Cholesky::new(c.as_ref(), Jitter::Relative(1e-10), "the posterior covariance"))
@@ -974,7 +981,7 @@ impl Posterior {
                     let own = draw.as_mut().subcols_mut(l, 1);
                     gemm(own, Accum::Add, factor.l.as_ref(), noise.as_ref(), 1.0, Par::Seq);
                 }
-                draw
+                self.mixed(x, draw)
             })
             .collect())
     }

@@ -336,6 +336,21 @@ fn predictions_average_over_draws_with_their_hyperparameters() {
         close("mean of y", all.predict_y(new.as_ref(), &[]).unwrap().0[(2, 0)], y_mean);
         let log = all.predict_log_density(new.as_ref(), target.as_ref(), &[]).unwrap();
         close("density", log[3], density.ln());
+        // slopes in the inputs, by differences
+        let at = |h: f64| {
+            let moved = Mat::from_fn(4, 1, |i, _| new[(i, 0)] + h);
+            all.predict_f(moved.as_ref()).unwrap()
+        };
+        let slopes = all.predict_gradients(new.as_ref()).unwrap();
+        let (up, down) = (at(1e-5), at(-1e-5));
+        for l in 0..all.latents() {
+            for i in 0..4 {
+                let by = |a: &Mat<f64>, b: &Mat<f64>| (a[(i, l)] - b[(i, l)]) / 2e-5;
+                close("slope of the mean", slopes.mean[l][(i, 0)], by(&up.0, &down.0));
+                close("slope of the variance", slopes.variance[l][(i, 0)], by(&up.1, &down.1));
+            }
+        }
+        assert!(all.sample_functions(1, 8, &mut crate::rng::stream(1, "waves")).is_err());
         assert_eq!(all.draws(), z);
         assert_eq!(all.hyperparameters(), own);
         let short = own[..3].to_vec();

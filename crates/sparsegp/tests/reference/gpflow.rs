@@ -66,6 +66,7 @@ pub fn our_path(path: &str, separate: bool) -> String {
         "mean_function.c" | "mean_function.b" => "mean.constant".into(),
         "mean_function.A" => "mean.weights".into(),
         "inducing_variable.Z" | "inducing_variable.inducing_variable.Z" => "inducing.points".into(),
+        "kernel.W" => "likelihood.mixing".into(),
         "q_mu" => "q.mu".into(),
         "q_sqrt" => "q.sqrt".into(),
         other => other.into(),

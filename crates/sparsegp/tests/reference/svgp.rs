@@ -36,31 +36,22 @@ pub const INPUTS: &[&str] = &[
     "eps",
 ];
 
-/// Covariances between latent functions at `Xnew`, which are independent here: N×L×L, or N×L×N×L from
-/// the full covariances over the rows.
+/// Covariances between latent functions at `Xnew`: N×L×L, or N×L×N×L.
 fn between_outputs(field: &str, posterior: &Posterior, x: &Mat<f64>) -> Outcome<Option<Vec<f64>>> {
-    let l = posterior.latents();
-    let n = x.nrows();
-    let mut all = Vec::new();
-    match field {
-        "predict_f_full_output_cov" => {
-            let variance = own(posterior.predict_f(x.as_ref()))?.1;
-            for i in 0..n {
-                let entry = |p: usize, q: usize| if p == q { variance[(i, p)] } else { 0.0 };
-                all.extend((0..l).flat_map(|p| (0..l).map(move |q| entry(p, q))));
-            }
-        }
-        "predict_f_full_cov_full_output_cov" => {
-            let full = own(posterior.predict_f_full(x.as_ref()))?.1;
-            for i in 0..n {
-                for (p, own) in full.iter().enumerate() {
-                    for j in 0..n {
-                        all.extend((0..l).map(|q| if p == q { own[(i, j)] } else { 0.0 }));
-                    }
-                }
-            }
-        }
+    let (l, n) = (posterior.latents(), x.nrows());
+    let every_row = match field {
+        "predict_f_full_output_cov" => false,
+        "predict_f_full_cov_full_output_cov" => true,
         _ => return Ok(None),
+    };
+    let joint = own(posterior.predict_f_joint(x.as_ref()))?.1;
+    let mut all = Vec::new();
+    for i in 0..n {
+        for p in 0..l {
+            for j in if every_row { 0..n } else { i..i + 1 } {
+                all.extend((0..l).map(|q| joint[(p * n + i, q * n + j)]));
+            }
+        }
     }
     Ok(Some(all))
 }

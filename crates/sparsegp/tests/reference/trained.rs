@@ -10,6 +10,7 @@ use sparsegp::engine::{
     Want,
 };
 use sparsegp::kernels::{Kernel, Tape};
+use sparsegp::likelihoods::coregionalised::Coregionalised;
 use sparsegp::likelihoods::{Slopes, Target};
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::model::{Model, inducing_param};
@@ -51,7 +52,7 @@ fn kernels(json: &Value, inputs: usize, latents: usize) -> Outcome<Vec<Box<dyn K
             }
             Ok(vec![problem::kernel(get(json, "kernel")?, inputs)?])
         }
-        "SeparateIndependent" => {
+        "SeparateIndependent" | "LinearCoregionalization" => {
             let list = items(get(json, "kernels")?)?;
             list.iter().map(|kernel| problem::kernel(kernel, inputs)).collect()
         }
@@ -96,10 +97,16 @@ pub fn indices(json: &Value) -> Outcome<Vec<usize>> {
 impl Problem {
     /// From `inputs` in GPflow's words; `squashed` where probits have its floor.
     pub fn read(inputs: &Value, jitter: f64, squashed: bool) -> Outcome<Self> {
-        let observed = Observed::read(inputs, squashed)?;
+        let mut observed = Observed::read(inputs, squashed)?;
         let data = own(InMemory::new(matrix(get(inputs, "X")?)?, matrix(get(inputs, "Y")?)?))?;
         let (n, d) = (data.x.nrows(), data.x.ncols());
         let latents = observed.likelihood.latents() * data.y.ncols();
+        if let Some(w) = get(inputs, "kernel")?.get("W") {
+            let w = matrix(w)?;
+            let by_columns = crate::support::by_rows(w.transpose());
+            let inner = observed.likelihood.clone();
+            observed.likelihood = Box::new(Coregionalised::new(inner, w.nrows(), by_columns));
+        }
         let points = match inputs.get("Zs") {
             Some(sets) => items(sets)?.iter().map(matrix).collect::<Outcome<Vec<_>>>()?,
             None => vec![matrix(get(inputs, "Z")?)?],

@@ -13,11 +13,13 @@
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
 pub mod bounds;
+mod mixed;
 pub(crate) mod pseudo;
 pub(super) mod rows;
 mod untied;
 
 pub use bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
+pub use mixed::shape as mixed_shape;
 pub use pseudo::Following;
 
 use super::{Diagnostics, Evaluation, Method, RowSite};
@@ -32,10 +34,12 @@ use crate::linalg::{
     Accum, Cholesky, Mat, MatMut, column, gram_lower, lower_product, par_for, sized,
     times_triangular,
 };
+use crate::means::{Mean, Zero};
 use crate::model::{Model, Posterior};
 use crate::variational::sites::{At, SiteWork, Tying};
 use crate::variational::{self, NaturalStep, Parts, Statistics, Variational};
 use faer::reborrow::ReborrowMut;
+use mixed::MixedRows;
 use rows::{LikelihoodRows, sum};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -292,6 +296,28 @@ fn prepare(
 }
 
 impl Uncollapsed {
+    /// Refuses to mix latent functions where that is not derived: with factors of their own, or sites of rows; and
+    /// a matrix for other than so many target columns.
+    fn check_mixing(&self, model: &Model, outputs: Option<usize>) -> Result<()> {
+        let Some(mixing) = model.likelihood.mixing() else { return Ok(()) };
+        let untied = model.q.as_ref().is_some_and(|q| q.tying() == Some(Tying::Untied));
+        if self.bound.has_factors() || untied || !self.steps_naturally() {
+            return Err(Error::Invalid(format!(
+                "latent functions are mixed by `svgp` and `tsvgp` with tied sites; the method is `{}`",
+                self.name
+            )));
+        }
+        let rows = mixed_shape(mixing).0;
+        match outputs.filter(|outputs| *outputs != rows) {
+            None => Ok(()),
+            Some(outputs) => Err(Error::Shape {
+                what: "likelihood.mixing".into(),
+                expected: format!("{outputs} rows, one for every target column"),
+                found: format!("{rows}"),
+            }),
+        }
+    }
+
     /// One pass over `data` at the model's parameters.
     ///
     /// # Errors
@@ -391,6 +417,7 @@ impl Uncollapsed {
         following: Option<&Following>,
     ) -> Result<()> {
         self.bound.check(&*model.likelihood)?;
+        self.check_mixing(model, Some(data.outputs()))?;
         let q = variational(model)?;
         let latents = model.latents(data.outputs());
         if q.latents() != latents {
@@ -423,7 +450,11 @@ impl Uncollapsed {
         let untied = q.tying() == Some(Tying::Untied);
         let Step { processes, v, passed, seen, clipped, .. } = step;
         v.clear();
-        v.extend((0..latents).map(|l| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 }));
+        let mixing = model.likelihood.mixing();
+        // one for every latent function that the likelihood sees
+        let seen_by_rows = mixing.map_or(latents, |w| mixed_shape(w).0);
+        let factor = |l: usize| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 };
+        v.extend((0..seen_by_rows).map(factor));
         let trace = |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>();
         let smallest = processes
             .iter()
@@ -442,7 +473,13 @@ impl Uncollapsed {
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let mean = &*model.mean;
         let recording = Recording { inner: &rows, mean, rows: data.rows(), seen };
-        let pointwise: &dyn Pointwise = if untied { &recording } else { &rows };
+        let mixed = mixing.map(|mixing| MixedRows { inner: &rows, mixing, mean });
+        let (pointwise, mean): (&dyn Pointwise, &dyn Mean) = match &mixed {
+            // the mean is that of the targets
+            Some(mixed) => (mixed, &Zero),
+            None if untied => (&recording, mean),
+            None => (&rows, mean),
+        };
         match processes.as_slice() {
             // the usual case, which needs no list
             [one] => {
@@ -491,9 +528,18 @@ impl Step {
         let Self { processes, passed, .. } = self;
         let gradient = model.parts_of(out);
         let Some(q) = &model.q else { return };
-        gradient.mean.copy_from_slice(&passed.mean);
         let likelihood = gradient.likelihood.len();
         gradient.likelihood.copy_from_slice(&passed.sums[sum::PARAMS..][..likelihood]);
+        match model.likelihood.mixing() {
+            None => gradient.mean.copy_from_slice(&passed.mean),
+            Some(mixing) => {
+                // W is the last of the likelihood's parameters
+                let from = sum::PARAMS + likelihood + 2 * mixed_shape(mixing).0;
+                let (by_mixing, by_mean) = passed.sums[from..].split_at(mixing.len());
+                gradient.likelihood[likelihood - mixing.len()..].copy_from_slice(by_mixing);
+                gradient.mean.copy_from_slice(by_mean);
+            }
+        }
         for (own, sums) in processes.iter_mut().zip(&mut passed.processes) {
             let m = own.z.nrows();
             if q.pseudo().is_some() {
@@ -689,6 +735,7 @@ impl Method for Uncollapsed {
         if !self.steps_naturally() {
             self.check_pseudo(model)?;
         }
+        self.check_mixing(model, None)?;
         self.bound.check(&*model.likelihood)
     }
 

@@ -75,14 +75,16 @@ impl Posterior {
     /// [`crate::Error::Shape`] if the number of columns differs.
     pub fn predict_gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
         self.check(x)?;
+        if !self.each.is_empty() {
+            return self.mixture_gradients(x);
+        }
         let own = x.to_owned();
         let x = own.as_ref();
-        let mut means = Vec::with_capacity(self.latents());
-        let mut variances: Vec<Mat<f64>> = Vec::with_capacity(self.latents());
+        let mut means = Vec::with_capacity(self.unmixed());
+        let mut variances: Vec<Mat<f64>> = Vec::with_capacity(self.unmixed());
         for p in &self.processes {
-            for (at, l) in p.latents.clone().enumerate() {
+            for at in 0..p.latents.len() {
                 let mut mean = Mat::zeros(x.nrows(), x.ncols());
-                self.mean.add_slopes(x, l, mean.as_mut());
                 let weights = p.weights.as_ref();
                 p.pull(x, false, &mut mean, |k| {
                     Mat::from_fn(k.nrows(), k.ncols(), |_, j| weights[(j, at)])
@@ -99,6 +101,35 @@ impl Posterior {
                 });
             }
         }
-        Ok(InputGradients { mean: means, variance: variances })
+        let mut mean = self.mixed_matrices(means, |w| w);
+        for (l, own) in mean.iter_mut().enumerate() {
+            self.mean.add_slopes(x, l, own.as_mut());
+        }
+        Ok(InputGradients { mean, variance: self.mixed_matrices(variances, |w| w * w) })
+    }
+
+    /// Of a mixture over draws with hyperparameters of their own: the mean's slopes average, and with
+    /// v = E[v_s + m_s²] − m² those of the variance are E[∂v_s + 2m_s ∂m_s] − 2m ∂m.
+    fn mixture_gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
+        let empty = || vec![Mat::zeros(x.nrows(), x.ncols()); self.latents()];
+        let mut all = InputGradients { mean: empty(), variance: empty() };
+        let (mean, _) = self.predict_f(x)?;
+        let share = 1.0 / self.each.len() as f64;
+        for one in &self.each {
+            let (own, _) = one.predict_f(x)?;
+            let slopes = one.predict_gradients(x)?;
+            for l in 0..self.latents() {
+                for q in 0..x.ncols() {
+                    for i in 0..x.nrows() {
+                        let (m, v) = (slopes.mean[l][(i, q)], slopes.variance[l][(i, q)]);
+                        all.mean[l][(i, q)] += share * m;
+                        // E[m_s ∂m_s] − m ∂m, about the mean
+                        let apart = own[(i, l)] - mean[(i, l)];
+                        all.variance[l][(i, q)] += share * (v + 2.0 * apart * m);
+                    }
+                }
+            }
+        }
+        Ok(all)
     }
 }

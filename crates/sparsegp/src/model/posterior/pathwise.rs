@@ -146,7 +146,7 @@ impl Posterior {
     ///
     /// # Errors
     /// [`Error::Invalid`] for kernels without a spectral density ([`crate::kernels::Kernel::spectral`]), for R-SVGP,
-    /// whose variance no noise makes, and for no waves.
+    /// whose variance no noise makes, for sampled hyperparameters, and for no waves.
     pub fn sample_functions(
         &self,
         samples: usize,
@@ -155,6 +155,13 @@ impl Posterior {
     ) -> Result<Functions> {
         if waves == 0 {
             return Err(Error::Invalid("functions need at least one wave".into()));
+        }
+        if !self.each.is_empty() {
+            return Err(Error::Invalid(
+                "functions cannot be drawn by features from a posterior whose hyperparameters were sampled: draw \
+                 them jointly at given inputs"
+                    .into(),
+            ));
         }
         if self.processes.iter().any(|p| p.products().is_some()) {
             return Err(Error::Invalid(
@@ -207,10 +214,8 @@ impl Functions {
         self.posterior.check(x)?;
         let own = x.to_owned();
         let x = own.as_ref();
-        let (n, latents) = (x.nrows(), self.posterior.latents());
-        let mut mean = Mat::zeros(n, latents);
-        self.posterior.mean.evaluate(x, mean.as_mut());
-        let mut values = vec![mean; self.samples];
+        let n = x.nrows();
+        let mut values = vec![self.posterior.start(x); self.samples];
         for (p, part) in self.posterior.processes.iter().zip(&self.parts) {
             let k = p.covariances(x);
             let mut updates = Mat::zeros(n, part.weights.ncols());
@@ -227,6 +232,6 @@ impl Functions {
                 }
             }
         }
-        Ok(values)
+        Ok(values.into_iter().map(|g| self.posterior.mixed(x, g)).collect())
     }
 }
