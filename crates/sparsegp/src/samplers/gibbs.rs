@@ -38,7 +38,7 @@ pub struct GibbsOptions {
     pub seed: u64,
     /// The law, where there are inducing points.
     pub target: Target,
-    /// Whether hyperparameters that are not frozen are sampled too ([`slice`](super::slice)).
+    /// Whether hyperparameters that are not frozen are sampled too ([`mod@slice`]).
     pub hyperparameters: bool,
     /// Seconds between checkpoints, if somebody takes them.
     pub checkpoint_seconds: f64,

@@ -3,8 +3,8 @@
 //! | sampler | moves | needs |
 //! | --- | --- | --- |
 //! | [`gibbs`] | local variables given f, then f given them, as blocks | a likelihood with local variables |
-//! | [`hmc`] | whitened variables, possibly with the local ones, along Hamiltonian paths | log p(y ∣ f) with slopes |
-//! | [`slice`] | hyperparameters within sweeps of [`gibbs`], one at a time | priors |
+//! | [`hmc`] | whitened variables, possibly with the local ones, along Hamiltonian paths (also without U-turns) | log p(y ∣ f) with slopes |
+//! | [`mod@slice`] | hyperparameters within sweeps of [`gibbs`], one at a time | priors |
 //! | [`metropolis`] | whitened variables by a random walk: the baseline | log p(y ∣ f) |
 
 mod adaptation;
