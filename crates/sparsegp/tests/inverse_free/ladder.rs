@@ -3,6 +3,7 @@
 use crate::problem::{KERNELS, ROUGH, draws, problem};
 use crate::support::{as_l, exact_root, flat, prior, pseudo, settled};
 use proptest::prelude::*;
+use sparsegp::Error;
 use sparsegp::data::{InMemory, Minibatch};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::inverse_free::{LSpace, Preconditioner, Tilde, kl_gap};
@@ -108,7 +109,13 @@ proptest! {
             });
         }
         let r = pseudo(&mut problem, draw.p, Preconditioner::Identity, Some(far));
-        let (own, of_l) = (bound(&r, &problem.data), bound(&as_l(&r), &problem.data));
+        // the expectation of a count's e^f overflows where T is so far that a variance is above 1400
+        let own = match r.evaluate(&Cpu::default(), &problem.data) {
+            Ok(evaluation) => evaluation.value,
+            Err(Error::NonFinite { value, .. }) if value == f64::NEG_INFINITY => value,
+            Err(error) => panic!("{error}"),
+        };
+        let of_l = bound(&as_l(&r), &problem.data);
         prop_assert!(own <= of_l + 1e-9 * (1.0 + of_l.abs()), "{draw:?} {spec} {far}: {own} {of_l}");
         // and the gap is no more than E tells
         let posterior = |model: &Model| {
