@@ -116,6 +116,7 @@ pub(super) fn ascend(
     let mut trace = Vec::new();
     if let Some(place) = going.resume.take() {
         let Place::Ascent(place) = place else { return Err(going_on::another()) };
+        let place = *place;
         if [place.optimiser.x().len(), place.scales.len()] != [optimiser.x().len(); 2] {
             return Err(going_on::another());
         }
@@ -176,7 +177,7 @@ pub(super) fn ascend(
         let flow = objective.observer.event(Event::Iteration(&point));
         trace.push(point);
         keeper.look(objective.model, || {
-            Place::Ascent(Ascent {
+            Place::Ascent(Box::new(Ascent {
                 optimiser: optimiser.clone(),
                 scales: objective.variables.iter().map(Variable::scale).collect(),
                 best: objective.best.clone(),
@@ -185,7 +186,7 @@ pub(super) fn ascend(
                 diagnostics: objective.diagnostics,
                 seconds: start.seconds(),
                 trace: trace.clone(),
-            })
+            }))
         })?;
         match step.status {
             Status::Running => {}

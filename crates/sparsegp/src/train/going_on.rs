@@ -22,7 +22,7 @@ pub struct Standing {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Place {
     /// On the optimiser's way.
-    Ascent(Ascent),
+    Ascent(Box<Ascent>),
     /// Between rounds of steps of q and iterations of the optimiser.
     Rounds(Rounds),
 }
@@ -59,13 +59,16 @@ pub struct Rounds {
     pub(super) converged: Option<String>,
 }
 
+/// Writes down where a training stands.
+pub type Notary<'a> = &'a mut dyn FnMut(&Standing) -> Result<()>;
+
 /// A training that goes on, or leaves checkpoints to go on from.
 #[derive(Default)]
 pub struct GoingOn<'a> {
     /// Where an earlier run stood; the model has its values already.
     pub resume: Option<Place>,
     /// Takes a checkpoint.
-    pub checkpoint: Option<&'a mut dyn FnMut(&Standing) -> Result<()>>,
+    pub checkpoint: Option<Notary<'a>>,
 }
 
 impl std::fmt::Debug for GoingOn<'_> {

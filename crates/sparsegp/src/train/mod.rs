@@ -14,7 +14,7 @@ mod variables;
 pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use em::EmOptions;
-pub use going_on::{Ascent, GoingOn, Place, Rounds, Standing};
+pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
 pub use pace::{Pace, PaceState};
 pub(crate) use stochastic::set_all_values;
