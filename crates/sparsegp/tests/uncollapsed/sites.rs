@@ -191,8 +191,12 @@ proptest! {
                 for model in [&mut other, &mut model] {
                     for kernel in &mut model.kernels {
                         for (path, param) in kernel.params_mut() {
-                            let moved: Vec<f64> = param.value().iter().map(|v| 1.3 * v).collect();
-                            param.set(&path, &moved).unwrap();
+                            // up, or down where there is no room above (an exponent below 2)
+                            let moved = |by: f64| -> Vec<f64> {
+                                param.value().iter().map(|v| by * v).collect()
+                            };
+                            let (up, down) = (moved(1.3), moved(0.7));
+                            param.set(&path, &up).or_else(|_| param.set(&path, &down)).unwrap();
                         }
                     }
                 }
