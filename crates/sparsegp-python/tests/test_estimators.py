@@ -295,7 +295,9 @@ def test_local_variables_and_chains(tmp_path):
     model = GPClassifier("rbf", method="gibbs", sampling={**sampling, "hyperparameters": True}).fit(X, high)
     assert abs(model.predict_proba(X) - reference).mean() < 0.1
     model.save(tmp_path / "h.gp")
-    np.testing.assert_allclose(GPClassifier.load(tmp_path / "h.gp").predict_proba(X), model.predict_proba(X), atol=1e-12)
+    np.testing.assert_allclose(
+        GPClassifier.load(tmp_path / "h.gp").predict_proba(X), model.predict_proba(X), atol=1e-12
+    )
     with pytest.raises(ValueError, match="unknown entry 'chain'; known: chains"):
         GPClassifier(method="gibbs", sampling={"chain": 2}).fit(X, high)
     with pytest.raises(ValueError, match="law is `x`"):

@@ -146,7 +146,7 @@ pub const DEFAULT_INDUCING: usize = 512;
 /// [`FitOptions::checkpoint`] names a file that is there, the training that it holds goes on.
 ///
 /// # Errors
-/// As for [`prepare`] and [`train()`]; [`crate::Error::File`] for a checkpoint that cannot be read or is of
+/// As for [`prepare`] and [`crate::train::train()`]; [`crate::Error::File`] for a checkpoint that cannot be read or is of
 /// another training.
 pub fn fit(
     dataset: &Dataset,
@@ -194,7 +194,7 @@ pub fn fit(
 /// options only those of training count.
 ///
 /// # Errors
-/// [`crate::Error::Invalid`] if the columns or scales are not the model's; as for [`train()`].
+/// [`crate::Error::Invalid`] if the columns or scales are not the model's; as for [`crate::train::train()`].
 pub fn go_on(
     fitted: Fitted,
     dataset: &Dataset,
