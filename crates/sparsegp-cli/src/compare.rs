@@ -146,9 +146,9 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
         }
         atomic::check_writable(path)?;
     }
-    let choices = choices(args)?;
     let table = data::Table::open(&args.data)?;
     let protocol = protocol(args, &table)?;
+    let choices = choices(args, no_input(args, &protocol))?;
     let rows = rows_of(&table)?;
     let folds = protocol.folds(rows, args.seed)?;
     let total = choices.len() * folds.len();
@@ -205,8 +205,19 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
     Ok(reply(args, &choices, &folds, &runs, &failures, &protocol, total))
 }
 
-/// Every combination of what was asked for.
-fn choices(args: &CompareArgs) -> Result<Vec<Choice>> {
+/// The column that divides the rows, where that makes it no input: labels of groups, and an order by text.
+fn no_input<'a>(args: &'a CompareArgs, protocol: &Protocol) -> Option<&'a String> {
+    match protocol {
+        Protocol::Groups(..) => args.group.as_ref(),
+        Protocol::Ordered(_, keys) if keys.iter().any(|key| matches!(key, Key::Text(_))) => {
+            args.ordered.as_ref()
+        }
+        _ => None,
+    }
+}
+
+/// Every combination of what was asked for; all leave a column alone unless inputs are named.
+fn choices(args: &CompareArgs, no_input: Option<&String>) -> Result<Vec<Choice>> {
     let inducing: Vec<String> = args.inducing.iter().map(usize::to_string).collect();
     let lists: [(&str, &[String]); 4] = [
         ("--method", &args.method),
@@ -242,8 +253,8 @@ fn choices(args: &CompareArgs) -> Result<Vec<Choice>> {
             line.extend(args.fit.iter().cloned());
             let mut fit = FitLine::try_parse_from(&line).map_err(usage)?.fit;
             check(&fit)?;
-            if let (Some(group), true) = (&args.group, fit.features.is_empty()) {
-                fit.ignore.push(group.clone());
+            if let (Some(column), true) = (no_input, fit.features.is_empty()) {
+                fit.ignore.push(column.clone());
             }
             let parts: Vec<String> = choice
                 .iter()
