@@ -143,7 +143,7 @@ fn one_cost<T: Real>(
     let ones =
         |rows, columns| Mat::<T>::from_fn(rows, columns, |i, j| T::of(((i + 3 * j) % 7) as f64));
     let (left, right, mut c) = (ones(m, m), ones(rows, m), ones(rows, m));
-    let engine = Cpu::default().with_products(products);
+    let engine = Cpu::default();
     let method_of = model.method.uncollapsed().expect("uncollapsed");
     let mut step = Step::default();
     let mut gradient = vec![0.0; model.num_params()];

@@ -16,7 +16,6 @@ use sparsegp::data::{Classes, Selection, Table};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Scaling, Standardise};
 use sparsegp::likelihoods::Likelihood;
-use sparsegp::linalg::Precision;
 use sparsegp::{Error, atomic, io};
 use std::path::PathBuf;
 
@@ -236,17 +235,10 @@ fn watched(
     })
 }
 
-/// The engine, in the precision that the steps of L have.
-fn engine(options: &FitOptions) -> Cpu {
-    let training = options.batches.as_ref().map(|batches| &batches.training);
-    Cpu::default()
-        .with_products(training.map_or_else(Precision::default, |t| t.following.solver.products))
-}
-
 /// Trains, showing progress.
 pub fn learn(dataset: &Dataset, options: &FitOptions, context: &Context) -> Result<Fitted> {
     watched(dataset, options, context, |progress| {
-        sparsegp::fit::fit(dataset, options, &engine(options), progress)
+        sparsegp::fit::fit(dataset, options, &Cpu::default(), progress)
     })
 }
 
@@ -262,7 +254,7 @@ fn go_on(
         fitted.model.freeze(path, true).map_err(Fail::of_usage)?;
     }
     watched(dataset, options, context, |progress| {
-        sparsegp::fit::go_on(fitted, dataset, options, &engine(options), progress)
+        sparsegp::fit::go_on(fitted, dataset, options, &Cpu::default(), progress)
     })
 }
 

@@ -16,10 +16,6 @@ pub trait Basis: Send + Sync {
     fn pull_through(&self, a: Mat<f64>) -> Mat<f64>;
     /// Weights w with φᵀm = k(x, Z) w, M×P.
     fn weights(&self, m: MatRef<f64>) -> Mat<f64>;
-    /// The lower-triangular L with φ = Lᵀk(x, Z), where features are products.
-    fn lower(&self) -> Option<MatRef<'_, f64>> {
-        None
-    }
 }
 
 /// Φ = L⁻¹Kuf with Kuu + jitter = L Lᵀ.

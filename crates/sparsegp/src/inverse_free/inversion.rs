@@ -157,7 +157,7 @@ impl Inversion {
 }
 
 /// A matrix in another precision.
-fn convert<S: Real, T: Real>(source: MatRef<S>, target: &mut Mat<T>) {
+pub(super) fn convert<S: Real, T: Real>(source: MatRef<S>, target: &mut Mat<T>) {
     sized(target, source.nrows(), source.ncols());
     by_columns(target.as_mut(), &mut vec![(); source.ncols()], &|j, own, ()| {
         own.iter_mut().zip(column(source, j)).for_each(|(t, v)| *t = T::of((*v).into()));

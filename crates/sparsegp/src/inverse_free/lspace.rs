@@ -14,12 +14,12 @@
 //! engine. Without the preconditioner sym(h w̃ᵀ) is not there, and m̃̄ = L⁻ᵀh.
 
 use super::Preconditioner;
-use super::inversion::{Enough, Inversion, Solved, infinity_norm};
+use super::inversion::{Enough, Inversion, Solved, convert, infinity_norm};
 use super::root::Root;
 use super::schedule::SolverOptions;
 use super::sketch::Sketch;
 use super::traces::Estimate;
-use crate::engine::CholeskyBasis;
+use crate::engine::{CholeskyBasis, Factors, Spread};
 use crate::error::Result;
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure,
@@ -52,8 +52,10 @@ pub struct LSpace {
     /// Whether E is not 0.
     pub(super) relaxed: bool,
     pub(super) preconditioner: Preconditioner,
-    /// Of L's steps and of K̄uu.
+    /// Of L's steps, of K̄uu and of the rows.
     products: Precision,
+    /// L and E for the rows, where products are made in single precision.
+    rounded: [Mat<f32>; 2],
     /// K̃ = Kuu + Λ.
     pub(super) tilde: Mat<f64>,
     pub(super) lambda: Vec<f64>,
@@ -101,6 +103,7 @@ impl Default for LSpace {
             relaxed: false,
             preconditioner: Preconditioner::Inverse,
             products: Precision::Double,
+            rounded: [Mat::new(), Mat::new()],
             tilde: none(),
             lambda: Vec::new(),
             w: none(),
@@ -135,6 +138,20 @@ impl LSpace {
     /// E, if it is not 0: v = k(x, x) − φᵀφ + φᵀEφ.
     pub fn residual(&self) -> Option<MatRef<'_, f64>> {
         self.relaxed.then(|| self.inversion.residual())
+    }
+
+    /// Where the rows have their variances from, and in what precision.
+    pub fn spread(&self) -> Spread<'_> {
+        match (&self.root, self.residual(), self.products) {
+            (Root::Product(l), Some(e), Precision::Double) => {
+                Spread::Products(Factors::Double(l.as_ref(), e))
+            }
+            (Root::Product(_), Some(_), Precision::Single) => {
+                let [l, e] = &self.rounded;
+                Spread::Products(Factors::Single(l.as_ref(), e.as_ref()))
+            }
+            (_, e, _) => Spread::Shared(e),
+        }
     }
 
     /// The KL divergence of q from the prior, summed over the latent functions: for R-SVGP its upper bound.
@@ -260,6 +277,11 @@ impl LSpace {
         }
         self.products = options.products;
         let solved = self.inversion.solve(self.tilde.as_ref(), own, &options, enough)?;
+        if self.products == Precision::Single {
+            let [l, e] = &mut self.rounded;
+            convert(own.as_ref(), l);
+            convert(self.inversion.residual(), e);
+        }
         self.scale_root();
         self.finish(m);
         Ok(solved)

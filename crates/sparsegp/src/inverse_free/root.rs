@@ -144,13 +144,6 @@ impl Basis for Root {
         }
     }
 
-    fn lower(&self) -> Option<MatRef<'_, f64>> {
-        match self {
-            Self::Solve(_) => None,
-            Self::Product(l) => Some(l.as_ref()),
-        }
-    }
-
     fn weights(&self, m: MatRef<f64>) -> Mat<f64> {
         let mut out = Mat::new();
         self.times(m, &mut out);

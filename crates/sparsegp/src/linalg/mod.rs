@@ -315,14 +315,14 @@ pub fn sum_of_products<T: Real>(a: &[T], b: &[T]) -> f64 {
 }
 
 /// Adds Σⱼ aᵢⱼ bᵢⱼ to `out[i]`.
-pub fn add_row_dots(a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut [f64]) {
-    struct Loop<'a>(&'a [f64], &'a [f64], &'a mut [f64]);
-    impl exp::Vectorised for Loop<'_> {
+pub fn add_row_dots<T: Real>(a: MatRef<'_, T>, b: MatRef<'_, T>, out: &mut [f64]) {
+    struct Loop<'a, T>(&'a [T], &'a [T], &'a mut [f64]);
+    impl<T: Real> exp::Vectorised for Loop<'_, T> {
         type Output = ();
         #[inline(always)]
         fn run<const FMA: bool>(self) {
             for ((o, x), y) in self.2.iter_mut().zip(self.0).zip(self.1) {
-                *o = exp::mul_add::<FMA>(*x, *y, *o);
+                *o = exp::mul_add::<FMA>((*x).into(), (*y).into(), *o);
             }
         }
     }
@@ -332,19 +332,19 @@ pub fn add_row_dots(a: MatRef<'_, f64>, b: MatRef<'_, f64>, out: &mut [f64]) {
 }
 
 /// `dst[i, j] += factor·weights[i]·src[i, j]`.
-pub fn add_scaled_rows(
-    mut dst: MatMut<'_, f64>,
-    src: MatRef<'_, f64>,
+pub fn add_scaled_rows<T: Real>(
+    mut dst: MatMut<'_, T>,
+    src: MatRef<'_, T>,
     weights: &[f64],
     factor: f64,
 ) {
-    struct Loop<'a>(&'a mut [f64], &'a [f64], &'a [f64], f64);
-    impl exp::Vectorised for Loop<'_> {
+    struct Loop<'a, T>(&'a mut [T], &'a [T], &'a [f64], f64);
+    impl<T: Real> exp::Vectorised for Loop<'_, T> {
         type Output = ();
         #[inline(always)]
         fn run<const FMA: bool>(self) {
             for ((t, s), w) in self.0.iter_mut().zip(self.1).zip(self.2) {
-                *t = exp::mul_add::<FMA>(self.3 * w, *s, *t);
+                *t = T::of(exp::mul_add::<FMA>(self.3 * w, (*s).into(), (*t).into()));
             }
         }
     }
@@ -354,12 +354,19 @@ pub fn add_scaled_rows(
 }
 
 /// Copies `src` into `dst` with row i multiplied by `weights[i]`.
-pub fn scale_rows(mut dst: MatMut<'_, f64>, src: MatRef<'_, f64>, weights: &[f64]) {
-    for j in 0..src.ncols() {
-        let target = column_mut(dst.rb_mut(), j);
-        for ((t, s), w) in target.iter_mut().zip(column(src, j)).zip(weights) {
-            *t = s * w;
+pub fn scale_rows<T: Real>(mut dst: MatMut<'_, T>, src: MatRef<'_, T>, weights: &[f64]) {
+    struct Loop<'a, T>(&'a mut [T], &'a [T], &'a [f64]);
+    impl<T: Real> exp::Vectorised for Loop<'_, T> {
+        type Output = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            for ((t, s), w) in self.0.iter_mut().zip(self.1).zip(self.2) {
+                *t = T::of((*s).into() * w);
+            }
         }
+    }
+    for j in 0..src.ncols() {
+        exp::dispatch(Loop(column_mut(dst.rb_mut(), j), column(src, j), weights));
     }
 }
 

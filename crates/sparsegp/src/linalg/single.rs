@@ -30,6 +30,18 @@ pub trait Real: RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
     fn of(value: f64) -> Self;
     /// The same matrix in double precision: itself, or a copy in `memory`.
     fn doubled<'a>(a: MatRef<'a, Self>, memory: &'a mut Mat<f64>) -> MatRef<'a, f64>;
+    /// A matrix of double precision, or the transpose of one, in this one: itself, or a copy in `memory`.
+    fn rounded<'a>(a: MatRef<'a, f64>, memory: &'a mut Mat<Self>) -> MatRef<'a, Self>;
+    /// As [`structured`], from factors of this precision into double precision: at once, or by way of `memory`.
+    fn product_into(
+        dst: (MatMut<'_, f64>, Structure),
+        accum: Accum,
+        a: (MatRef<'_, Self>, Structure),
+        b: (MatRef<'_, Self>, Structure),
+        alpha: f64,
+        memory: &mut Mat<Self>,
+        par: Par,
+    );
 }
 
 impl Real for f64 {
@@ -39,6 +51,22 @@ impl Real for f64 {
 
     fn doubled<'a>(a: MatRef<'a, f64>, _: &'a mut Mat<f64>) -> MatRef<'a, f64> {
         a
+    }
+
+    fn rounded<'a>(a: MatRef<'a, f64>, _: &'a mut Mat<f64>) -> MatRef<'a, f64> {
+        a
+    }
+
+    fn product_into(
+        dst: (MatMut<'_, f64>, Structure),
+        accum: Accum,
+        a: (MatRef<'_, f64>, Structure),
+        b: (MatRef<'_, f64>, Structure),
+        alpha: f64,
+        _: &mut Mat<f64>,
+        par: Par,
+    ) {
+        structured(dst, accum, a, b, alpha, par);
     }
 }
 
@@ -55,6 +83,44 @@ impl Real for f32 {
         }
         memory.as_ref()
     }
+
+    fn rounded<'a>(a: MatRef<'a, f64>, memory: &'a mut Mat<f32>) -> MatRef<'a, f32> {
+        let transposed = a.row_stride() != 1;
+        let source = if transposed { a.transpose() } else { a };
+        sized(memory, source.nrows(), source.ncols());
+        for j in 0..source.ncols() {
+            let pairs = memory.col_as_slice_mut(j).iter_mut().zip(column(source, j));
+            pairs.for_each(|(t, v)| *t = *v as f32);
+        }
+        if transposed { memory.transpose() } else { memory.as_ref() }
+    }
+
+    fn product_into(
+        (mut dst, of_dst): (MatMut<'_, f64>, Structure),
+        accum: Accum,
+        a: (MatRef<'_, f32>, Structure),
+        b: (MatRef<'_, f32>, Structure),
+        alpha: f64,
+        memory: &mut Mat<f32>,
+        par: Par,
+    ) {
+        let (rows, cols) = (dst.nrows(), dst.ncols());
+        sized(memory, rows, cols);
+        shared((memory.as_mut(), of_dst), Accum::Replace, a, b, 1.0, par);
+        for j in 0..cols {
+            let range = match of_dst {
+                Structure::TriangularLower => j.min(rows)..rows,
+                Structure::TriangularUpper => 0..(j + 1).min(rows),
+                _ => 0..rows,
+            };
+            let own = &mut column_mut(dst.rb_mut(), j)[range.clone()];
+            let pairs = own.iter_mut().zip(&memory.col_as_slice(j)[range]);
+            match accum {
+                Accum::Replace => pairs.for_each(|(t, v)| *t = alpha * f64::from(*v)),
+                Accum::Add => pairs.for_each(|(t, v)| *t += alpha * f64::from(*v)),
+            }
+        }
+    }
 }
 
 /// Half a unit in the last place of single precision, relative.
@@ -68,22 +134,10 @@ thread_local! {
     static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
-/// A matrix, or the transpose of one, in single precision.
-fn rounded<'a>(source: MatRef<'_, f64>, target: &'a mut Mat<f32>) -> faer::MatRef<'a, f32> {
-    let transposed = source.row_stride() != 1;
-    let source = if transposed { source.transpose() } else { source };
-    sized(target, source.nrows(), source.ncols());
-    for j in 0..source.ncols() {
-        let pairs = target.col_as_slice_mut(j).iter_mut().zip(column(source, j));
-        pairs.for_each(|(t, v)| *t = *v as f32);
-    }
-    if transposed { target.transpose() } else { target.as_ref() }
-}
-
 /// As [`structured`], in the precision asked for.
 pub fn structured_in(
     precision: Precision,
-    (mut dst, of_dst): (MatMut<'_, f64>, Structure),
+    (dst, of_dst): (MatMut<'_, f64>, Structure),
     accum: Accum,
     (a, of_a): (MatRef<'_, f64>, Structure),
     (b, of_b): (MatRef<'_, f64>, Structure),
@@ -93,26 +147,11 @@ pub fn structured_in(
     if precision == Precision::Double {
         return structured((dst, of_dst), accum, (a, of_a), (b, of_b), alpha, par);
     }
-    let (rows, cols) = (dst.nrows(), dst.ncols());
     let mut buffers =
         BUFFERS.take().unwrap_or_else(|| Box::new(Buffers([Mat::new(), Mat::new(), Mat::new()])));
     let Buffers([left, right, product]) = &mut *buffers;
-    let (left, right) = (rounded(a, left), rounded(b, right));
-    sized(product, rows, cols);
-    let target = (product.as_mut(), of_dst);
-    shared(target, Accum::Replace, (left, of_a), (right, of_b), 1.0, par);
-    for j in 0..cols {
-        let range = match of_dst {
-            Structure::TriangularLower => j.min(rows)..rows,
-            Structure::TriangularUpper => 0..(j + 1).min(rows),
-            _ => 0..rows,
-        };
-        let own = &mut column_mut(dst.rb_mut(), j)[range.clone()];
-        let pairs = own.iter_mut().zip(&product.col_as_slice(j)[range]);
-        match accum {
-            Accum::Replace => pairs.for_each(|(t, v)| *t = alpha * f64::from(*v)),
-            Accum::Add => pairs.for_each(|(t, v)| *t += alpha * f64::from(*v)),
-        }
-    }
+    let a = (f32::rounded(a, left), of_a);
+    let b = (f32::rounded(b, right), of_b);
+    f32::product_into((dst, of_dst), accum, a, b, alpha, product, par);
     BUFFERS.set(Some(buffers));
 }

@@ -11,7 +11,7 @@ use sparsegp::model::Model;
 /// Value and gradient after T has followed.
 fn evaluate(model: &Model, draw: &Draw, precision: Precision) -> (f64, Vec<f64>, f64) {
     let data = problem(draw).data;
-    let engine = Cpu::default().with_products(precision);
+    let engine = Cpu::default();
     let solver = SolverOptions { products: precision, ..SolverOptions::default() };
     let how = Following { solver, ..Following::default() };
     let mut own = model.clone();

@@ -3,6 +3,7 @@
 mod blocks;
 mod buffers;
 mod pass;
+mod products;
 mod timings;
 
 pub use timings::Timings;
@@ -10,7 +11,7 @@ pub use timings::Timings;
 use super::{Engine, Folded, Job, Local, Passed, Prepared, Slope, Unfolded, Whitened, lanes};
 use crate::data::Source;
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, Precision, sized};
+use crate::linalg::{Mat, sized};
 use blocks::{Back, Pull, fold_block};
 use buffers::{Lane, Scratch, add, multiply, sum_lower, zeroed};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +26,6 @@ pub struct Cpu {
     pass_scratch: Mutex<Vec<pass::Scratch>>,
     pass_lanes: Mutex<Vec<pass::Lane>>,
     stop: Option<Arc<AtomicBool>>,
-    products: Precision,
 }
 
 impl Cpu {
@@ -34,16 +34,6 @@ impl Cpu {
     /// flag is down again. (Passes, which are of minibatches or of few rows, end by themselves.)
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..Self::default() }
-    }
-
-    /// An engine that makes the products of [`Engine::pass`] in this precision where features are products
-    /// too (R-SVGP). In single precision the bound and its gradients keep some five digits (tested: 10⁻⁴ of
-    /// their size) where λ is no less than a hundredth of the kernel's variance; the kernel, expectations and
-    /// sums stay in double precision.
-    #[must_use]
-    pub fn with_products(mut self, products: Precision) -> Self {
-        self.products = products;
-        self
     }
 
     /// Whether to go on with the next block.

@@ -5,23 +5,22 @@
 //! counting a multiply-add as two and triangular factors as half a matrix.
 
 use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
+use super::products::ByProducts;
 use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
-use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, ProcessSums, Spread, Want};
+use crate::engine::{
+    Factors, Job, LatentBlock, LatentSlopes, Passed, Process, ProcessSums, Spread, Want,
+};
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
-    Accum, Mat, Par, Precision, Structure, add_row_dots, add_scaled_rows, column, column_mut, gemm,
-    gram_lower, scale_rows, sized, structured_in, times_triangular,
+    Accum, Mat, MatMut, MatRef, Par, add_row_dots, add_scaled_rows, column, column_mut, gemm,
+    gram_lower, scale_rows, sized, times_triangular,
 };
 use faer::reborrow::{Reborrow, ReborrowMut};
 use std::sync::PoisonError;
 use std::time::Instant;
-
-const WHOLE: Structure = Structure::Rectangular;
-const LOWER: Structure = Structure::TriangularLower;
-const UPPER: Structure = Structure::TriangularUpper;
 
 impl Job<'_> {
     fn latents(&self) -> usize {
@@ -43,9 +42,9 @@ pub(super) struct Scratch {
     b: Buffer,
     c: Buffer,
     weights: Vec<f64>,
+    other_weights: Vec<f64>,
     pointwise: Vec<f64>,
     processes: Vec<ProcessScratch>,
-    products: Precision,
     pub(super) timings: Timings,
 }
 
@@ -57,6 +56,9 @@ struct ProcessScratch {
     other: Buffer,
     /// ΦR of every latent function, or ΦE.
     phi_r: Vec<Buffer>,
+    /// In the place of those where features are products.
+    double: ByProducts<f64>,
+    single: ByProducts<f32>,
     tape: Tape,
 }
 
@@ -88,7 +90,6 @@ pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed)
         let take = || cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = take().unwrap_or_default();
         lane.start(job);
-        scratch.products = cpu.products;
         block(&mut scratch, lane, job, &rows);
         cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         Ok(())
@@ -225,22 +226,11 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
         sized(&mut own.k, n, m);
         process.kernel.evaluate(rows.x, Some(process.z), own.k.as_mut(), &mut own.tape);
         lap(mark, &mut s.timings.kernel);
-        sized(&mut own.phi, n, m);
-        match process.basis.lower() {
-            Some(l) => {
-                let (k, l) = ((own.k.as_ref(), WHOLE), (l, LOWER));
-                let target = (own.phi.as_mut(), WHOLE);
-                structured_in(s.products, target, Accum::Replace, k, l, 1.0, Par::Seq);
-            }
-            None => {
-                own.phi.copy_from(own.k.as_ref());
-                process.basis.project(own.phi.as_mut());
-            }
-        }
-        lap(mark, &mut s.timings.solves);
-        let phi = own.phi.as_ref();
         zeroed(&mut s.weights, n);
-        add_row_dots(phi, phi, &mut s.weights);
+        own.features(process, &mut s.weights, s.mu.as_mut().subcols_mut(first, l));
+        lap(mark, &mut s.timings.solves);
+        own.variances(process, s.s.as_mut().subcols_mut(first, l));
+        lap(mark, &mut s.timings.products);
         let r = column_mut(s.r.as_mut(), first);
         process.kernel.diag(rows.x, r);
         r.iter_mut().zip(&s.weights).for_each(|(r, e)| *r -= e);
@@ -248,34 +238,60 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
             let (from, mut to) = s.r.as_mut().split_at_col_mut(first + j);
             column_mut(to.rb_mut(), 0).copy_from_slice(column(from.rb(), first));
         }
-        let mu = s.mu.as_mut().subcols_mut(first, l);
-        gemm(mu, Accum::Add, phi, process.mean, 1.0, Par::Seq);
+        first += l;
+    }
+}
+
+impl ProcessScratch {
+    /// Features of the covariances; adds ‖φ‖² to `norms` and φᵀm to `mu` (B×l).
+    fn features(&mut self, process: &Process<'_>, norms: &mut [f64], mu: MatMut<f64>) {
+        let (k, mean) = (self.k.as_ref(), process.mean);
+        match process.spread {
+            Spread::Products(Factors::Double(l, _)) => self.double.features(k, l, norms, mean, mu),
+            Spread::Products(Factors::Single(l, _)) => self.single.features(k, l, norms, mean, mu),
+            Spread::Roots(_) | Spread::Shared(_) => {
+                sized(&mut self.phi, k.nrows(), k.ncols());
+                self.phi.copy_from(k);
+                process.basis.project(self.phi.as_mut());
+                let phi = self.phi.as_ref();
+                add_row_dots(phi, phi, norms);
+                gemm(mu, Accum::Add, phi, mean, 1.0, Par::Seq);
+            }
+        }
+    }
+
+    /// Adds s to the columns of `variances` (B×l), which are 0.
+    fn variances(&mut self, process: &Process<'_>, mut variances: MatMut<f64>) {
+        let (n, m, phi) = (self.k.nrows(), self.k.ncols(), self.phi.as_ref());
+        let own = column_mut(variances.rb_mut(), 0);
         match process.spread {
             Spread::Roots(roots) => {
-                own.phi_r.resize_with(roots.len(), Buffer::default);
-                for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(roots).enumerate() {
+                self.phi_r.resize_with(roots.len(), Buffer::default);
+                for (j, (phi_r, root)) in self.phi_r.iter_mut().zip(roots).enumerate() {
                     sized(phi_r, n, m);
                     let target = phi_r.as_mut();
                     times_triangular(target, Accum::Replace, phi, root.as_ref(), false, Par::Seq);
-                    let variance = column_mut(s.s.as_mut(), first + j);
+                    let variance = column_mut(variances.rb_mut(), j);
                     add_row_dots(phi_r.as_ref(), phi_r.as_ref(), variance);
                 }
+                return;
             }
+            Spread::Shared(None) => return,
             Spread::Shared(Some(form)) => {
-                own.phi_r.resize_with(1, Buffer::default);
-                let phi_e = &mut own.phi_r[0];
+                self.phi_r.resize_with(1, Buffer::default);
+                let phi_e = &mut self.phi_r[0];
                 sized(phi_e, n, m);
-                let (target, left, form) = ((phi_e.as_mut(), WHOLE), (phi, WHOLE), (form, WHOLE));
-                structured_in(s.products, target, Accum::Replace, left, form, 1.0, Par::Seq);
-                for j in 0..l {
-                    let variance = column_mut(s.s.as_mut(), first + j);
-                    add_row_dots(phi_e.as_ref(), phi, variance);
-                }
+                gemm(phi_e.as_mut(), Accum::Replace, phi, form, 1.0, Par::Seq);
+                add_row_dots(phi_e.as_ref(), phi, own);
             }
-            Spread::Shared(None) => {}
+            Spread::Products(Factors::Double(_, e)) => self.double.variances(e, own),
+            Spread::Products(Factors::Single(_, e)) => self.single.variances(e, own),
         }
-        lap(mark, &mut s.timings.products);
-        first += l;
+        // all latent functions have the first one's
+        for j in 1..variances.ncols() {
+            let (from, mut to) = variances.rb_mut().split_at_col_mut(j);
+            column_mut(to.rb_mut(), 0).copy_from_slice(column(from.rb(), 0));
+        }
     }
 }
 
@@ -283,97 +299,135 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
 fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
     let accum = if lane.used { Accum::Add } else { Accum::Replace };
     let mut first = 0;
+    let unequal = job.want == Want::Gradients && !job.pointwise.equal_slopes();
     for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
     {
-        let (n, m, l) = (own.k.nrows(), process.z.nrows(), process.mean.ncols());
-        let phi = own.phi.as_ref();
-        let a = s.a.as_ref().subcols(first, l);
-        gemm(lane.phi_a.as_mut(), accum, phi.transpose(), a, 1.0, Par::Seq);
-        sized(&mut own.other, n, m);
+        let l = process.mean.ncols();
+        own.times_slopes(process, s.a.as_ref().subcols(first, l), lane.phi_a.as_mut(), accum);
         for (j, gram) in lane.grams.iter_mut().enumerate() {
-            match process.spread {
-                Spread::Roots(_) => {
-                    scale_rows(own.other.as_mut(), phi, column(s.b.as_ref(), first + j));
-                }
-                Spread::Shared(_) => {
-                    sum_columns(&mut s.weights, &s.b, first, l);
-                    scale_rows(own.other.as_mut(), phi, &s.weights);
-                    if process.basis.lower().is_some() {
-                        let (target, right) = ((gram.as_mut(), LOWER), (own.other.as_ref(), WHOLE));
-                        let left = (phi.transpose(), WHOLE);
-                        structured_in(s.products, target, accum, left, right, 1.0, Par::Seq);
-                        continue;
-                    }
-                }
-            }
-            gram_lower(gram.as_mut(), accum, phi, own.other.as_ref(), 1.0, Par::Seq);
+            // latent functions that share their variances share this sum
+            let (from, count) = match process.spread {
+                Spread::Roots(_) => (first + j, 1),
+                Spread::Shared(_) | Spread::Products(_) => (first, l),
+            };
+            sum_columns(&mut s.weights, &s.b, from, count);
+            own.gram(process, &s.weights, gram.as_mut(), accum);
         }
-        if job.want == Want::Gradients && !job.pointwise.equal_slopes() {
+        if unequal {
             sum_columns(&mut s.weights, &s.c, first, l);
-            scale_rows(own.other.as_mut(), phi, &s.weights);
-            gram_lower(lane.gram_c.as_mut(), accum, phi, own.other.as_ref(), 1.0, Par::Seq);
+            own.gram(process, &s.weights, lane.gram_c.as_mut(), accum);
         }
         first += l;
     }
 }
 
+impl ProcessScratch {
+    /// Φa into `target`, M×l.
+    fn times_slopes(
+        &mut self,
+        process: &Process<'_>,
+        a: MatRef<f64>,
+        target: MatMut<f64>,
+        accum: Accum,
+    ) {
+        match process.spread {
+            Spread::Products(Factors::Double(..)) => self.double.times_slopes(a, target, accum),
+            Spread::Products(Factors::Single(..)) => self.single.times_slopes(a, target, accum),
+            _ => gemm(target, accum, self.phi.transpose(), a, 1.0, Par::Seq),
+        }
+    }
+
+    /// The lower triangle of Φ diag(weights) Φᵀ into `target`, M×M.
+    fn gram(&mut self, process: &Process<'_>, weights: &[f64], target: MatMut<f64>, accum: Accum) {
+        match process.spread {
+            Spread::Products(Factors::Double(..)) => self.double.gram(weights, target, accum),
+            Spread::Products(Factors::Single(..)) => self.single.gram(weights, target, accum),
+            _ => {
+                let phi = self.phi.as_ref();
+                sized(&mut self.other, phi.nrows(), phi.ncols());
+                scale_rows(self.other.as_mut(), phi, weights);
+                gram_lower(target, accum, phi, self.other.as_ref(), 1.0, Par::Seq);
+            }
+        }
+    }
+}
+
 /// Sum of the columns `first` to `first + count`, for every row.
 fn sum_columns(out: &mut Vec<f64>, a: &Mat<f64>, first: usize, count: usize) {
-    zeroed(out, a.nrows());
-    for j in first..first + count {
+    out.clear();
+    out.extend_from_slice(column(a.as_ref(), first));
+    for j in first + 1..first + count {
         out.iter_mut().zip(column(a.as_ref(), j)).for_each(|(t, v)| *t += v);
     }
 }
 
-/// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc) (with E for RRᵀ where it is shared), K̄uf, and the kernels' and mean's gradients.
+/// The way back: K̄uf, and the kernels' and mean's gradients.
 fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) {
     let equal = job.pointwise.equal_slopes();
     let mut first = 0;
     for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
     {
         let l = process.mean.ncols();
-        let bar = &mut own.other;
-        let a = s.a.as_ref().subcols(first, l);
-        gemm(bar.as_mut(), Accum::Replace, a, process.mean.transpose(), 1.0, Par::Seq);
-        match process.spread {
-            Spread::Roots(roots) => {
-                for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(roots).enumerate() {
-                    let b = column(s.b.as_ref(), first + j);
-                    for q in 0..phi_r.ncols() {
-                        let target = phi_r.col_as_slice_mut(q);
-                        target.iter_mut().zip(b).for_each(|(t, b)| *t *= 2.0 * b);
-                    }
-                    let (scaled, root) = (phi_r.as_ref(), root.as_ref());
-                    times_triangular(bar.as_mut(), Accum::Add, scaled, root, true, Par::Seq);
-                }
-            }
-            Spread::Shared(Some(_)) => {
-                sum_columns(&mut s.weights, &s.b, first, l);
-                add_scaled_rows(bar.as_mut(), own.phi_r[0].as_ref(), &s.weights, 2.0);
-            }
-            Spread::Shared(None) => {}
-        }
+        let (a, b) = (s.a.as_ref().subcols(first, l), s.b.as_ref().subcols(first, l));
         sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
-        add_scaled_rows(bar.as_mut(), own.phi.as_ref(), &s.weights, -2.0);
+        sum_columns(&mut s.other_weights, &s.b, first, l);
+        own.slopes_of_features(process, a, (b, &s.other_weights), &s.weights);
         lap(mark, &mut s.timings.products);
-        match process.basis.lower() {
-            Some(l) => {
-                // Φ is no longer needed
-                let (target, left) = ((own.phi.as_mut(), WHOLE), (bar.as_ref(), WHOLE));
-                let right = (l.transpose(), UPPER);
-                structured_in(s.products, target, Accum::Replace, left, right, 1.0, Par::Seq);
-                std::mem::swap(bar, &mut own.phi);
-            }
-            None => process.basis.pull(bar.as_mut()),
-        }
+        own.slopes_of_covariances(process);
         lap(mark, &mut s.timings.solves);
         let mut sinks = Cotangents { params: &mut lane.kernel, x: None, z: Some(lane.z.as_mut()) };
-        let (z, k) = (Some(process.z), own.k.as_ref());
-        process.kernel.vjp(rows.x, z, k, bar.as_mut(), &mut own.tape, &mut sinks);
+        let (z, k, bar) = (Some(process.z), own.k.as_ref(), own.other.as_mut());
+        process.kernel.vjp(rows.x, z, k, bar, &mut own.tape, &mut sinks);
         process.kernel.diag_vjp(rows.x, &s.weights, &mut sinks);
         lap(mark, &mut s.timings.pull_back);
         first += l;
     }
     job.mean.vjp(rows.x, s.a.as_ref(), &mut lane.mean);
     lap(mark, &mut s.timings.pull_back);
+}
+
+impl ProcessScratch {
+    /// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared. a and b are B×l, and beside
+    /// b is its sum for every row.
+    fn slopes_of_features(
+        &mut self,
+        process: &Process<'_>,
+        a: MatRef<f64>,
+        (b, sum): (MatRef<f64>, &[f64]),
+        c: &[f64],
+    ) {
+        let mean = process.mean;
+        let bar = &mut self.other;
+        match process.spread {
+            Spread::Products(Factors::Double(..)) => return self.double.slopes(a, mean, sum, c),
+            Spread::Products(Factors::Single(..)) => return self.single.slopes(a, mean, sum, c),
+            Spread::Roots(_) | Spread::Shared(_) => {
+                gemm(bar.as_mut(), Accum::Replace, a, mean.transpose(), 1.0, Par::Seq);
+            }
+        }
+        if let Spread::Roots(roots) = process.spread {
+            for (j, (phi_r, root)) in self.phi_r.iter_mut().zip(roots).enumerate() {
+                let b = column(b, j);
+                for q in 0..phi_r.ncols() {
+                    let target = phi_r.col_as_slice_mut(q);
+                    target.iter_mut().zip(b).for_each(|(t, b)| *t *= 2.0 * b);
+                }
+                let (scaled, root) = (phi_r.as_ref(), root.as_ref());
+                times_triangular(bar.as_mut(), Accum::Add, scaled, root, true, Par::Seq);
+            }
+        } else if let Spread::Shared(Some(_)) = process.spread {
+            add_scaled_rows(bar.as_mut(), self.phi_r[0].as_ref(), sum, 2.0);
+        }
+        add_scaled_rows(bar.as_mut(), self.phi.as_ref(), c, -2.0);
+    }
+
+    /// K̄uf in double precision, from Φ̄.
+    fn slopes_of_covariances(&mut self, process: &Process<'_>) {
+        let bar = &mut self.other;
+        match process.spread {
+            Spread::Products(Factors::Double(l, _)) => self.double.back(l, bar),
+            Spread::Products(Factors::Single(l, _)) => self.single.back(l, bar),
+            Spread::Roots(_) | Spread::Shared(_) => process.basis.pull(bar.as_mut()),
+        }
+    }
 }

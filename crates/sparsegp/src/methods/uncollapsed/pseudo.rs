@@ -5,7 +5,7 @@
 
 use super::{Prepared, Step, Uncollapsed, variational};
 use crate::data::Source;
-use crate::engine::{Engine, Process, Spread, Want};
+use crate::engine::{Engine, Process, Want};
 use crate::error::{Error, Result};
 use crate::inverse_free::{
     Adjoints, Enough, LSpace, Solved, SolverOptions, Tilde, Traces, probes, variance_slacks,
@@ -140,7 +140,7 @@ impl Prepared {
             z: self.z.as_ref(),
             basis: lspace.root(),
             mean: lspace.mean(),
-            spread: Spread::Shared(lspace.residual()),
+            spread: lspace.spread(),
         }
     }
 
