@@ -1,7 +1,7 @@
 //! L-SVGP and R-SVGP against SVGP.
 //!
 //! ```text
-//! cargo run --release -p sparsegp-bench --bin inverse_free -- cost [--threads 1,2] [--points 256,1024] [--batch 100,1024] [--steps 1,3,10,30,100]
+//! cargo run --release -p sparsegp-bench --bin inverse_free -- cost [--threads 1,2] [--points 256,1024] [--batch 100,1024] [--steps 1,3,10,30,100] [--only single]
 //! cargo run --release -p sparsegp-bench --bin inverse_free -- figure1 [--iterations 10000] [--out DIR]
 //! cargo run --release -p sparsegp-bench --bin inverse_free -- figure2 [elevators kin40k] [--seed 0] [--out DIR]
 //!     [--points 256,512,1024,2048] [--seconds 40,60,120,240] [--batch 1024] [--rate 0.02]
@@ -109,13 +109,18 @@ fn cost(arguments: &[String]) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
         for b in listed("--batch", "100,1024") {
             for m in listed("--points", "256,1024") {
+                let others = option(arguments, "--only", "").is_empty();
                 pool.install(|| {
                     let (single, double) = (Precision::Single, Precision::Double);
-                    one_cost::<f64>((m, b), "svgp", (all, 0, double), threads);
-                    one_cost::<f64>((m, b), "lsvgp", (all, 0, double), threads);
+                    if others {
+                        one_cost::<f64>((m, b), "svgp", (all, 0, double), threads);
+                        one_cost::<f64>((m, b), "lsvgp", (all, 0, double), threads);
+                    }
                     for k in listed("--steps", "1,3,10,30,100") {
-                        one_cost::<f64>((m, b), "rsvgp", (all, k, double), threads);
-                        one_cost::<f64>((m, b), "rsvgp", (few, k, double), threads);
+                        if others {
+                            one_cost::<f64>((m, b), "rsvgp", (all, k, double), threads);
+                            one_cost::<f64>((m, b), "rsvgp", (few, k, double), threads);
+                        }
                         one_cost::<f32>((m, b), "rsvgp", (few, k, single), threads);
                     }
                 });

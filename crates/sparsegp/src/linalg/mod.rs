@@ -304,14 +304,23 @@ pub fn sum<T: Real>(a: &[T], f: impl Fn(f64) -> f64) -> f64 {
 
 /// Σᵢ aᵢbᵢ.
 pub fn sum_of_products<T: Real>(a: &[T], b: &[T]) -> f64 {
-    let ((whole, rest), (other, last)) = (a.as_chunks::<PARTS>(), b.as_chunks::<PARTS>());
-    let mut parts = [0.0; PARTS];
-    for (x, y) in whole.iter().zip(other) {
-        let pairs = parts.iter_mut().zip(x.iter().zip(y));
-        pairs.for_each(|(t, (x, y))| *t += (*x).into() * (*y).into());
+    struct Loop<'a, T>(&'a [T], &'a [T]);
+    impl<T: Real> exp::Vectorised for Loop<'_, T> {
+        type Output = f64;
+        #[inline(always)]
+        fn run<const FMA: bool>(self) -> f64 {
+            let ((whole, rest), (other, last)) =
+                (self.0.as_chunks::<PARTS>(), self.1.as_chunks::<PARTS>());
+            let mut parts = [0.0; PARTS];
+            for (x, y) in whole.iter().zip(other) {
+                let pairs = parts.iter_mut().zip(x.iter().zip(y));
+                pairs.for_each(|(t, (x, y))| *t += (*x).into() * (*y).into());
+            }
+            let rest = rest.iter().zip(last).map(|(x, y)| (*x).into() * (*y).into());
+            parts.iter().sum::<f64>() + rest.sum::<f64>()
+        }
     }
-    let rest = rest.iter().zip(last).map(|(x, y)| (*x).into() * (*y).into());
-    parts.iter().sum::<f64>() + rest.sum::<f64>()
+    exp::dispatch(Loop(a, b))
 }
 
 /// Adds Σⱼ aᵢⱼ bᵢⱼ to `out[i]`.

@@ -1,6 +1,6 @@
 //! Products in which some factor or the result is triangular, and how large ones are shared among threads.
 
-use super::{Accum, Mat, MatMut, MatRef, Par, Real, sized, unless_vector};
+use super::{Accum, Mat, MatMut, MatRef, Par, Real, column, sized, unless_vector};
 use faer::linalg::matmul;
 use faer::linalg::matmul::triangular;
 pub use faer::linalg::matmul::triangular::BlockStructure as Structure;
@@ -22,8 +22,9 @@ pub fn structured(
     shared(dst, accum, a, b, alpha, par);
 }
 
-/// Matrices with triangles are halved down to this size.
-const LEAF: usize = 256;
+/// Matrices with triangles are halved down to this size. What is left of a triangle is multiplied as a square with
+/// zeros: twice the operations, at three times the rate of ever smaller products.
+const LEAF: usize = 128;
 /// Products of rectangular matrices with no more multiplications than this are not divided.
 const WORK: usize = 256 * 256 * 256;
 
@@ -59,25 +60,23 @@ fn divided<T: Real>(
     alpha: T,
 ) {
     let (rows, columns) = (dst.nrows(), dst.ncols());
-    if rows * columns * a.ncols() <= WORK || rows.max(columns) < 2 * UNIT {
+    if rows * columns * a.ncols() <= WORK || rows.max(columns) < 2 * T::TILE {
         return matmul::matmul(dst, accum, a, b, alpha, Par::Seq);
     }
     if rows > columns {
-        let half = half(rows);
+        let half = half::<T>(rows);
         let ((a1, a2), (d1, d2)) = (a.split_at_row(half), dst.split_at_row_mut(half));
         rayon::join(|| divided(d1, accum, a1, b, alpha), || divided(d2, accum, a2, b, alpha));
     } else {
-        let half = half(columns);
+        let half = half::<T>(columns);
         let ((b1, b2), (d1, d2)) = (b.split_at_col(half), dst.split_at_col_mut(half));
         rayon::join(|| divided(d1, accum, a, b1, alpha), || divided(d2, accum, a, b2, alpha));
     }
 }
 
-/// Halves are multiples of this: of the tiles of the machine.
-const UNIT: usize = 48;
-
-fn half(size: usize) -> usize {
-    (size / 2).next_multiple_of(UNIT)
+/// Halves are multiples of the tiles of the machine.
+fn half<T: Real>(size: usize) -> usize {
+    (size / 2).next_multiple_of(T::TILE)
 }
 
 /// The part of a matrix of some structure in one of its four quarters; none if it is empty.
@@ -108,9 +107,25 @@ impl<T: Real> Halves<T> {
         let (rows, columns) = self.cuts();
         let size = if rows { dst.nrows() } else { dst.ncols() };
         if size <= LEAF {
-            return triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, Par::Seq);
+            // zeros are written where there is a triangle alone
+            let (mut first, mut second);
+            let (a, b) = (
+                if is_whole(of_a) {
+                    a
+                } else {
+                    first = [T::of(0.0); LEAF * LEAF];
+                    squared(a, of_a, &mut first)
+                },
+                if is_whole(of_b) {
+                    b
+                } else {
+                    second = [T::of(0.0); LEAF * LEAF];
+                    squared(b, of_b, &mut second)
+                },
+            );
+            return triangular::matmul(dst, of_dst, accum, a, WHOLE, b, WHOLE, alpha, Par::Seq);
         }
-        let cut = half(size);
+        let cut = half::<T>(size);
         if columns {
             let (left, right) = dst.split_at_col_mut(cut);
             rayon::join(
@@ -173,6 +188,26 @@ impl<T: Real> Halves<T> {
             dst.fill(T::of(0.0));
         }
     }
+}
+
+/// A triangle with zeros, in memory that holds zeros.
+fn squared<'a, T: Real>(
+    a: MatRef<'a, T>,
+    structure: Structure,
+    memory: &'a mut [T; LEAF * LEAF],
+) -> MatRef<'a, T> {
+    let n = a.nrows();
+    let mut upper = matches!(structure, Structure::TriangularUpper);
+    // along its columns in memory
+    let transposed = a.row_stride() != 1;
+    let source = if transposed { a.transpose() } else { a };
+    upper ^= transposed;
+    for j in 0..n {
+        let range = if upper { 0..j + 1 } else { j..n };
+        memory[j * n..][range.clone()].copy_from_slice(&column(source, j)[range]);
+    }
+    let square = MatRef::from_column_major_slice(&memory[..n * n], n, n);
+    if transposed { square.transpose() } else { square }
 }
 
 /// The first or the second half of the rows, or all where they are not cut.

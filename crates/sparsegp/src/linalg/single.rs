@@ -26,6 +26,8 @@ pub enum Precision {
 
 /// Entries of matrices: `f64` and `f32`.
 pub trait Real: RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
+    /// Rows of the tiles in which matrices are multiplied at the full rate.
+    const TILE: usize;
     /// The nearest number.
     fn of(value: f64) -> Self;
     /// The same matrix in double precision: itself, or a copy in `memory`.
@@ -45,6 +47,8 @@ pub trait Real: RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
 }
 
 impl Real for f64 {
+    const TILE: usize = 48;
+
     fn of(value: f64) -> Self {
         value
     }
@@ -71,6 +75,8 @@ impl Real for f64 {
 }
 
 impl Real for f32 {
+    const TILE: usize = 96;
+
     fn of(value: f64) -> Self {
         value as f32
     }
