@@ -2,6 +2,7 @@
 
 use crate::compare::CompareArgs;
 use crate::fit_args::FitArgs;
+use crate::inducing::InducingArgs;
 use crate::inspect::InspectArgs;
 use crate::page::ReportArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
@@ -75,6 +76,8 @@ pub enum Command {
     Plot(PlotArgs),
     /// Put a model on one page of HTML, with scores and pictures
     Report(ReportArgs),
+    /// Judge how well a model's inducing points stand for the rows of a table
+    Inducing(InducingArgs),
     /// Show what is in a model file
     Inspect(InspectArgs),
     /// List the inference methods

@@ -5,7 +5,7 @@ use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
 use sparsegp::data::{Block, Classes, Mask, Missing, Selected, Selection, Table};
-use sparsegp::fit::{Dataset, Scaling};
+use sparsegp::fit::{Dataset, Fitted, Scaling};
 use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
 use std::sync::Arc;
@@ -180,6 +180,21 @@ impl Opened {
         for rows in sets.into_iter().flatten() {
             *rows = kind::with_classes(rows.clone(), classes);
         }
+    }
+
+    /// The training rows on the scale of a model, and how many were left out.
+    pub fn on_scale_of(&self, fitted: &Fitted) -> Result<(Dataset, usize)> {
+        let scaling = Scaling::Given(fitted.scaler.clone());
+        let (dataset, dropped) = if self.is_large()? {
+            let source = self.train.stream()?;
+            let dropped = source.dropped();
+            (Dataset::from_table(source, scaling), dropped)
+        } else {
+            let loaded = self.train.read_all()?;
+            let dropped = loaded.dropped;
+            (Dataset::from_loaded(loaded, scaling), dropped)
+        };
+        Ok((dataset.map_err(|e| in_file(self.table.path(), e))?, dropped))
     }
 
     /// The training rows, and how many rows of the file were left out. The other rows are checked too:

@@ -119,8 +119,9 @@ pub struct FitArgs {
     /// Number of inducing points of the sparse methods; by default 512
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
-    /// Where inducing points start: kmeans, random, greedy-variance, or a table of points with the
-    /// input columns, in the data's units [default: kmeans]
+    /// Where inducing points start: kmeans, random, greedy-variance, greedy-elbo (Gaussian noise), k-dpp,
+    /// grid (few inputs), or a table of points with the input columns, in the data's units [default:
+    /// kmeans]
     #[arg(long, value_name = "HOW|FILE", help_heading = "Model")]
     pub inducing_from: Option<String>,
     /// Let q keep only the diagonals of its covariances (svgp methods; q is then trained by Adam)

@@ -11,6 +11,7 @@ mod fit_args;
 mod fit_options;
 mod folds;
 mod format;
+mod inducing;
 mod inspect;
 mod kernels;
 mod kind;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),
             Command::Report(args) => page::run(args, &context),
+            Command::Inducing(args) => inducing::run(args, &context),
             Command::Inspect(args) => inspect::run(args),
             Command::Methods => Ok(methods::run()),
             Command::Kernels => Ok(kernels::run()),

@@ -4,10 +4,11 @@ use crate::context::{Context, Reply};
 use crate::data::{self, MissingChoice, Split};
 use crate::fail::{Fail, Result};
 use crate::plot::{self, What};
-use crate::{kind, report, score, scores};
+use crate::{inducing, kind, report, score, scores};
 use clap::Args;
 use sparsegp::data::Table;
 use sparsegp::fit::Fitted;
+use sparsegp::inducing::QualityOptions;
 use sparsegp::{atomic, io};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -58,7 +59,12 @@ fn escaped(text: &str) -> String {
 }
 
 /// The page: summary, scores, pictures (SVG), parameters.
-fn page(fitted: &Fitted, scores: &str, pictures: &[(What, String)]) -> String {
+fn page(
+    fitted: &Fitted,
+    scores: &str,
+    pictures: &[(What, String)],
+    inducing: Option<&(String, String)>,
+) -> String {
     let targets = escaped(&fitted.target_names.join(", "));
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>{targets}: a Gaussian \
@@ -82,6 +88,9 @@ fn page(fitted: &Fitted, scores: &str, pictures: &[(What, String)]) -> String {
     );
     for (what, svg) in pictures {
         part(what.title(), svg.clone());
+    }
+    if let Some((text, svg)) = inducing {
+        part("Inducing points", pre(text) + svg);
     }
     part("Parameters", pre(&report::parameters_table(fitted, false)));
     let version = env!("CARGO_PKG_VERSION");
@@ -140,7 +149,19 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         };
         pictures.push((what, svg));
     }
-    let html = page(&fitted, &scores::table(&sets), &pictures);
+    let inducing = match inducing::cannot(&fitted) {
+        Some(_) => None,
+        None => {
+            context.go_on()?;
+            let quality = inducing::judge(&fitted, &opened, None)?;
+            let fraction = QualityOptions::default().fraction;
+            let text = inducing::text(&fitted, &quality, fraction);
+            Some((text, plot::explained(&fitted, &quality)?))
+        }
+    };
+    let html = page(&fitted, &scores::table(&sets), &pictures, inducing.as_ref());
+    let mut titles: Vec<&str> = pictures.iter().map(|(what, _)| what.title()).collect();
+    titles.extend(inducing.is_some().then_some(What::Inducing.title()));
     atomic::write_atomically(path, html.as_bytes())?;
     Ok(Reply {
         text: format!("report written to {}\n", path.display()),
@@ -149,7 +170,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
             "model": args.model,
             "data": args.data,
             "rows": judged.overall.rows(),
-            "pictures": pictures.iter().map(|(what, _)| what.title()).collect::<Vec<_>>(),
+            "pictures": titles,
             "files": { "report": path },
         }),
         is_result: false,

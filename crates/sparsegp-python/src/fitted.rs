@@ -7,7 +7,9 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
+use sparsegp::engine::Cpu;
 use sparsegp::fit::Of;
+use sparsegp::inducing::QualityOptions;
 use sparsegp::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -208,6 +210,21 @@ impl Fitted {
         let found = unlocked(py, || self.inner.leave_one_out(&data))?;
         let part = |a: &sparsegp::linalg::Mat<f64>| matrix(py, a.as_ref());
         Ok((part(&found.mean)?, part(&found.variance)?, part(&found.log_density)?))
+    }
+
+    /// How well the inducing points stand for rows, as JSON.
+    fn inducing_quality(
+        &self,
+        py: Python<'_>,
+        x: Array2<'_>,
+        y: Array2<'_>,
+        fraction: f64,
+    ) -> PyResult<String> {
+        let data = crate::fit::known(&self.inner, &x, &y, None, None)?;
+        let options = QualityOptions { fraction, ..QualityOptions::default() };
+        let engine = Cpu::default();
+        let found = unlocked(py, || self.inner.inducing_quality(&data, &engine, &options))?;
+        Ok(found.to_json().to_string())
     }
 
     /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.

@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
+use sparsegp::inducing::quality::{QualityOptions, quality};
 use sparsegp::inverse_free::Preconditioner;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::methods::{self, Keeps};
@@ -399,6 +400,25 @@ impl Model {
         let (model, _) = self.copied();
         let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
         unlocked(py, || Ok(methods::upper_bound(&model, &Cpu::default(), &data)?.value))
+    }
+
+    /// How well the inducing points stand for rows, as JSON.
+    #[pyo3(signature = (x, y, fraction, *, weights=None, extra=None))]
+    fn inducing_quality(
+        &self,
+        py: Python<'_>,
+        x: Array2<'_>,
+        y: Array2<'_>,
+        fraction: f64,
+        weights: Option<Array1<'_>>,
+        extra: Option<Array1<'_>>,
+    ) -> PyResult<String> {
+        let (model, _) = self.copied();
+        let data =
+            rows::rows((&model, self.columns), &x, &y, weights.as_ref(), extra.as_ref(), None)?;
+        let options = QualityOptions { fraction, ..QualityOptions::default() };
+        let found = unlocked(py, || quality(&model, &Cpu::default(), &data, &options))?;
+        Ok(found.to_json().to_string())
     }
 
     /// Moves q by a natural-gradient step.

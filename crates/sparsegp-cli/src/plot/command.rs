@@ -6,7 +6,7 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::plot::What;
 use crate::score::AllScores;
-use crate::{kind, plot, score};
+use crate::{inducing, kind, plot, score};
 use clap::Args;
 use sparsegp::atomic;
 use sparsegp::data::Table;
@@ -19,6 +19,7 @@ Examples:
   sparsegp plot model.safetensors data.csv --test-mask masks.csv:split0 --output fit.svg
   sparsegp plot model.safetensors data.csv --what calibration --output calibration.svg
   sparsegp plot model.safetensors --what relevance --output inputs.svg
+  sparsegp plot model.safetensors data.csv --what inducing --output inducing.svg
 
 One input: the curve with its 95 % band (counts: quantiles), the rows as points. Two inputs: the surface
 of the mean and of its uncertainty, or the decision surface of classes. More inputs: targets against
@@ -87,6 +88,11 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
     let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
     opened.know(fitted.classes.as_ref());
+    if args.what == What::Inducing {
+        let svg = plot::explained(&fitted, &inducing::judge(&fitted, &opened, None)?)?;
+        atomic::write_atomically(path, svg.as_bytes())?;
+        return Ok(reply(None));
+    }
     let judged = score::score(&fitted, opened.test.as_ref().unwrap_or(&opened.train), context)?;
     if judged.dropped > 0 {
         let rows = count(judged.dropped, "row");

@@ -6,6 +6,7 @@ pub mod command;
 mod contour;
 mod counts;
 mod curve;
+mod inducing;
 mod marker;
 mod relevance;
 mod reliability;
@@ -19,6 +20,7 @@ mod training;
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
 use crate::kind::{Kind, labels};
+use crate::report::latent_names;
 use crate::score::{AllScores, Score};
 use clap::ValueEnum;
 use contour::Grid;
@@ -27,6 +29,7 @@ use plotters::prelude::*;
 use sparsegp::atomic::write_atomically;
 use sparsegp::data::Selected;
 use sparsegp::fit::{Fitted, Of};
+use sparsegp::inducing::Quality;
 use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::classes::ClassScores;
 use std::path::Path;
@@ -117,6 +120,8 @@ pub enum What {
     Relevance,
     /// How the objective rose
     Training,
+    /// How much of the rows' prior variance the inducing points leave unexplained
+    Inducing,
 }
 
 impl What {
@@ -133,6 +138,7 @@ impl What {
             Self::Calibration => "Calibration",
             Self::Relevance => "Relevance of the inputs",
             Self::Training => "Training",
+            Self::Inducing => "Inducing points",
         }
     }
 
@@ -147,6 +153,7 @@ impl What {
             Self::Training if !training::has_history(fitted) => {
                 Some("it keeps no history of a training")
             }
+            Self::Inducing => crate::inducing::cannot(fitted),
             _ => None,
         }
     }
@@ -179,6 +186,9 @@ pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -
 
 /// A picture of a model with rows; `judged` as for [`draw`].
 pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<String> {
+    if what == What::Inducing {
+        return explained(fitted, &crate::inducing::judge(fitted, opened, None)?);
+    }
     // between labels there is nothing to draw
     let labels = fitted.model.kernels.iter().any(|kernel| !kernel.labels().is_empty());
     let inputs = fitted.input_names.len();
@@ -202,6 +212,17 @@ pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores)
         },
         (What::Fit, 2) if !rows_only => map(panel, fitted, p, &train),
         _ => scatter::panel(panel, fitted, p, judged, tested),
+    })
+}
+
+/// How much the inducing points explain, a panel for every set of them.
+pub fn explained(fitted: &Fitted, quality: &Quality) -> Result<String> {
+    let names = match quality.processes.len() {
+        1 => vec![fitted.target_names.join(", ")],
+        _ => latent_names(fitted),
+    };
+    svg(quality.processes.len(), |l, panel| {
+        inducing::panel(panel, &names[l], &quality.processes[l])
     })
 }
 

@@ -70,6 +70,33 @@ fn a_mask_from_a_file() {
     }
 }
 
+/// As the library tells it, for people and for machines.
+#[test]
+fn inducing_points_are_judged() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let fit = folder.json("fit s.csv --target y --inducing 8 --method titsias2025 -o m");
+    let objective = number(&fit, "/model/objective");
+    let told = folder.json("inducing m s.csv");
+    close(number(&told, "/quality/gap/lower"), objective, 1e-9);
+    assert!(number(&told, "/quality/gap/upper") > objective);
+    let residual = number(&told, "/quality/processes/0/trace_residual");
+    assert!(residual > 0.0 && residual < 0.5, "{residual}");
+    assert_eq!(number(&told, "/quality/processes/0/points"), 8.0);
+    let points = number(&told, "/quality/processes/0/suggestion/points");
+    let strict = folder.json("inducing m s.csv --fraction 1e-5");
+    assert!(number(&strict, "/quality/processes/0/suggestion/points") > points);
+    let text = folder.ok("inducing m s.csv --quiet").out;
+    for part in
+        ["points     8 for 200 rows", "tr(Kff", "can gain at most", "about ", "noise variance"]
+    {
+        assert!(text.contains(part), "`{part}`: {text}");
+    }
+    folder.ok("fit s.csv --target y --method exact --max-iterations 2 -o e");
+    folder.refused(2, "inducing e s.csv", &["e: its method has no inducing points", "--inducing"]);
+    folder.refused(2, "inducing m s.csv --fraction 0", &["--fraction"]);
+}
+
 #[test]
 fn methods_selections_kernels_and_means() {
     let folder = Folder::new();
@@ -104,7 +131,7 @@ fn methods_selections_kernels_and_means() {
     assert_eq!(fit("")["model"]["method"], "exact");
     assert!(fit("")["model"]["reason"].as_str().unwrap().contains("200 rows"));
     assert_eq!(fit("--inducing 6")["model"]["method"], "titsias2025");
-    for selection in ["random", "kmeans", "greedy-variance"] {
+    for selection in ["random", "kmeans", "greedy-variance", "greedy-elbo", "k-dpp", "grid"] {
         let json = fit(&format!("--inducing 6 --inducing-from {selection}"));
         assert_eq!(number(&json, "/model/inducing_points"), 6.0);
     }

@@ -107,6 +107,12 @@ fn a_model_is_drawn_in_every_way_that_it_has() {
         let svg = folder.read(&format!("{what}.svg"));
         assert!(texts.iter().all(|text| svg.contains(text)), "{what}");
     }
+    let line = "plot m.safetensors t.csv --what inducing --output none.svg";
+    folder.refused(2, line, &["no inducing points"]);
+    folder.ok("fit t.csv --target y --ignore label --inducing 6 -o s.safetensors");
+    folder.ok("plot s.safetensors t.csv --what inducing --output inducing.svg");
+    let svg = folder.read("inducing.svg");
+    assert!(svg.contains("left unexplained") && svg.contains("6 inducing points leave"));
     // the model alone is enough where rows are not drawn
     folder.ok("plot m.safetensors --what relevance --output alone.svg");
     assert_eq!(folder.read("alone.svg"), folder.read("relevance.svg"));
@@ -143,6 +149,11 @@ fn a_report_is_one_page_with_scores_pictures_and_parameters() {
     // nothing is fetched from elsewhere
     let links = page.matches("http").count();
     assert_eq!(links, page.matches("http://www.w3.org/2000/svg").count(), "{links}");
+    folder.ok("fit t.csv --target y --ignore label --inducing 6 -o s.safetensors");
+    let told = folder.json("report s.safetensors t.csv --output s.html");
+    assert_eq!(told["pictures"].as_array().unwrap().last().unwrap(), "Inducing points");
+    let page = folder.read("s.html");
+    assert!(page.contains("<h2>Inducing points</h2>") && page.contains("left unexplained (tr("));
     folder.refused(2, "report m.safetensors t.csv --output r.txt", &[".html"]);
     folder.refused(2, "report m.safetensors t.csv --output t.csv", &["overwritten"]);
 }

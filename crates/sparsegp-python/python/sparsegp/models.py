@@ -361,6 +361,41 @@ class Model:
         further.pop("population")
         return self._model.leave_one_out(x, y, **further)
 
+    def inducing_quality(
+        self,
+        data: Optional[Data] = None,
+        *,
+        fraction: float = 0.01,
+        extra: Optional[ArrayLike] = None,
+        weights: Optional[ArrayLike] = None,
+    ) -> dict[str, Any]:
+        """How well the inducing points stand for the rows, at the present hyperparameters.
+
+        Parameters
+        ----------
+        data : (X, Y), optional
+            Rows, for models that do not keep their data.
+        fraction : float
+            The points are enough where they leave at most this fraction of the noise variance (for another
+            likelihood than Gaussian noise, of the prior variance) unexplained in the mean row.
+        extra, weights : array-like, optional
+            The further number of every row, and how often its term counts.
+
+        Returns
+        -------
+        dict
+            ``"processes"``, one for each kernel with its points: ``"trace_residual"``, the share of the prior
+            variance that is left unexplained, ``"largest"`` of the rows' shares and their histogram
+            ``"shares"``, and ``"suggestion"``, how many points would be enough. ``"gap"``: the log evidence lies
+            between ``"lower"`` and ``"upper"``; none unless the noise is Gaussian and the same in all rows.
+        """
+        x, y, further = self._rows(data, extra, weights)
+        further.pop("population")
+        found: dict[str, Any] = json.loads(
+            self._model.inducing_quality(x, y, float(fraction), **further)
+        )
+        return found
+
     def predict_y(self, Xnew: ArrayLike, extra: Optional[ArrayLike] = None) -> tuple[Array, Array]:
         """Means and variances of observations, N×P each. ``extra`` is the further number of every row."""
         self._condition()

@@ -2,7 +2,9 @@
 
 use super::Dataset;
 use crate::data::{Block, Classes, Scaler};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::inducing::quality::{Quality, QualityOptions, quality};
 #[cfg(doc)]
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
@@ -207,6 +209,32 @@ impl Fitted {
             all.log_density.col_as_slice_mut(p).iter_mut().for_each(|v| *v -= scale.ln());
         }
         Ok(all)
+    }
+
+    /// How well the inducing points stand for these rows, at the hyperparameters found: shares and variances are on
+    /// the model's scale, the gap is in the data's units. `dataset` has the model's columns on its scale
+    /// ([`super::Scaling::Given`]); the gap is of the evidence of its rows.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other columns; as for [`quality`](fn@crate::inducing::quality::quality).
+    pub fn inducing_quality(
+        &self,
+        dataset: &Dataset,
+        engine: &dyn Engine,
+        options: &QualityOptions,
+    ) -> Result<Quality> {
+        super::checkpoint::same_columns(self, dataset)?;
+        let mut found = quality(&self.model, engine, &*dataset.source, options)?;
+        if self.weight_name.is_some() || self.extra_name.is_some() {
+            // the rows may be without what they were weighed by
+            found.gap = None;
+        }
+        if let Some(gap) = &mut found.gap {
+            let jacobian = dataset.source.rows() as f64 * self.scaler.log_jacobian();
+            gap.lower += jacobian;
+            gap.upper += jacobian;
+        }
+        Ok(found)
     }
 
     /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.

@@ -1,45 +1,60 @@
 //! Where inducing points start.
 
 use super::FitOptions;
+use crate::data::{InMemory, Source};
 use crate::error::Result;
+use crate::inducing::columns;
 use crate::inducing::select::{self, Selected, Selection};
-use crate::kernels;
 use crate::linalg::{Mat, MatRef, column};
 use crate::model::Model;
 use std::collections::BTreeMap;
 
-/// Inducing points as the options say, chosen from the rows `x`.
+/// Inducing points as the options say, chosen from these rows.
 pub(super) fn select_inducing(
     model: &Model,
-    x: MatRef<f64>,
+    rows: &InMemory,
     count: usize,
     options: &FitOptions,
 ) -> Result<Selected> {
-    if options.selection == Selection::KMeans {
+    let x = rows.x.as_ref();
+    if matches!(options.selection, Selection::KMeans | Selection::Grid) {
         let mut labels: Vec<usize> = model.kernels.iter().flat_map(|k| k.labels()).collect();
         labels.sort_unstable();
         labels.dedup();
-        return clusters_by_label(model, x, count, options, &labels);
+        return by_label(model, x, count, options, &labels);
     }
-    if options.selection != Selection::GreedyVariance {
+    if !options.selection.needs_prior() {
         return options.selection.choose(x, count, options.seed, None);
     }
     let mut diag = vec![0.0; x.nrows()];
     model.kernel().diag(x, &mut diag);
-    let mut column = |index: usize| {
-        let mut column = Mat::zeros(x.nrows(), 1);
-        let row = Mat::from_fn(1, x.ncols(), |_, q| x[(index, q)]);
-        let mut tape = kernels::Tape::off();
-        model.kernel().evaluate(x, Some(row.as_ref()), column.as_mut(), &mut tape);
-        Ok(column.col_as_slice(0).to_vec())
-    };
-    let prior = select::Prior { diag: &diag, column: &mut column };
+    let mut columns = |indices: &[usize]| columns(model.kernel(), x, indices);
+    let residuals = residuals(model, rows);
+    let targets = residuals
+        .as_ref()
+        .map(|residuals| select::Targets { residuals: residuals.as_ref(), noise: model.noise() });
+    let prior = select::Prior { diag: &diag, columns: &mut columns, targets };
     options.selection.choose(x, count, options.seed, Some(prior))
 }
 
-/// Centres of clusters. Where the kernel sees labels there is no mean of two: rows of equal labels are
-/// clustered by themselves, into as large a part of the points as they are of the rows, at least one.
-fn clusters_by_label(
+/// y − m(x), N×P, where the noise is Gaussian and the same in all rows.
+fn residuals(model: &Model, rows: &InMemory) -> Option<Mat<f64>> {
+    let known = (0..rows.y.ncols()).all(|p| !rows.y.col_as_slice(p).iter().any(|y| y.is_nan()));
+    if model.likelihood.as_gaussian().is_none() || !rows.is_plain() || !known {
+        return None;
+    }
+    let mut residuals = Mat::zeros(rows.y.nrows(), rows.y.ncols());
+    model.mean.evaluate(rows.x.as_ref(), residuals.as_mut());
+    for p in 0..residuals.ncols() {
+        let own = residuals.col_as_slice_mut(p).iter_mut().zip(rows.y.col_as_slice(p));
+        own.for_each(|(r, y)| *r = y - *r);
+    }
+    Some(residuals)
+}
+
+/// Centres of clusters, or nodes of grids. Where the kernel sees labels there is no mean of two: rows of equal labels are
+/// taken by themselves, into as large a part of the points as they are of the rows, at least one.
+fn by_label(
     model: &Model,
     x: MatRef<f64>,
     count: usize,
@@ -52,7 +67,7 @@ fn clusters_by_label(
         groups.entry(own).or_default().push(i);
     }
     if groups.len() < 2 {
-        return clusters(model, x, count, options);
+        return as_seen(model, x, count, options);
     }
     if groups.len() > count {
         // rows that are there have labels that are there
@@ -73,7 +88,7 @@ fn clusters_by_label(
         let share = (1 + until - points_before).min(rows.len());
         points_before = until;
         let own = Mat::from_fn(rows.len(), x.ncols(), |i, q| x[(rows[i], q)]);
-        let mut selected = clusters(model, own.as_ref(), share, options)?;
+        let mut selected = as_seen(model, own.as_ref(), share, options)?;
         for &q in labels {
             selected.points.col_as_slice_mut(q).fill(own[(0, q)]);
         }
@@ -88,9 +103,9 @@ fn clusters_by_label(
     Ok(all)
 }
 
-/// Centres of clusters by distances as the kernel sees them: an input that hardly matters should not
-/// spread points.
-fn clusters(model: &Model, x: MatRef<f64>, count: usize, options: &FitOptions) -> Result<Selected> {
+/// Centres of clusters, or nodes of a grid, by distances as the kernel sees them: an input that hardly matters
+/// should not spread points.
+fn as_seen(model: &Model, x: MatRef<f64>, count: usize, options: &FitOptions) -> Result<Selected> {
     let mut relevance = vec![0.0; x.ncols()];
     model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
     if relevance.iter().all(|r| *r <= 0.0) {

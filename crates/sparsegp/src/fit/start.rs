@@ -434,7 +434,7 @@ pub fn prepare(
         }
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
         let x = sample.x.as_ref();
-        let selected = select_inducing(&model, x, wanted.min(n), options)?;
+        let selected = select_inducing(&model, &sample, wanted.min(n), options)?;
         warnings.extend(selected.note.clone());
         let points = selected.points.nrows();
         model.inducing = vec![inducing_param(selected.points.as_ref())];

@@ -1,5 +1,30 @@
-//! Inducing points: where to place them.
+//! Inducing points: where to place them ([`select`]), and how well they stand for the rows ([`quality`]).
 
+pub mod quality;
 pub mod select;
 
+pub use quality::{Quality, QualityOptions};
 pub use select::{Prior, Selected, Selection};
+
+use crate::error::Result;
+use crate::kernels::{Kernel, Tape};
+use crate::linalg::{Mat, MatRef};
+use crate::model::{in_parts, stacked};
+
+/// k(X, xᵢ) for these rows i of `x` (N×D): N×(their number). On all threads.
+///
+/// # Errors
+/// None; its users have some.
+pub(crate) fn columns(
+    kernel: &dyn Kernel,
+    x: MatRef<'_, f64>,
+    indices: &[usize],
+) -> Result<Mat<f64>> {
+    let z = Mat::from_fn(indices.len(), x.ncols(), |i, q| x[(indices[i], q)]);
+    let parts = in_parts(x, |_, x| {
+        let mut k = Mat::zeros(x.nrows(), z.nrows());
+        kernel.evaluate(x, Some(z.as_ref()), k.as_mut(), &mut Tape::off());
+        Ok(k)
+    })?;
+    Ok(stacked(&parts, x.nrows(), z.nrows()))
+}

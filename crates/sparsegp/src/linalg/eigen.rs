@@ -6,13 +6,12 @@ use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
 
-/// A^{−½}, the symmetric one, of a symmetric positive semidefinite matrix, of which the lower triangle is
-/// read; eigenvalues below `least` times the largest count as 0, and so do their inverses. O(N³), on one
-/// thread, so that the result does not depend on how many there are.
+/// Eigenvalues in rising order, and eigenvectors as the columns of a matrix, of a symmetric matrix, of which the
+/// lower triangle is read. O(N³), on one thread, so that the result does not depend on how many there are.
 ///
 /// # Errors
 /// [`Error::NonFinite`] if the decomposition fails, as it does for matrices with NaN.
-pub fn inverse_square_root(a: MatRef<'_, f64>, least: f64) -> Result<Mat<f64>> {
+pub fn symmetric_eigen(a: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     let n = a.nrows();
     let mut values = Diag::<f64>::zeros(n);
     let mut vectors = Mat::zeros(n, n);
@@ -26,7 +25,17 @@ pub fn inverse_square_root(a: MatRef<'_, f64>, least: f64) -> Result<Mat<f64>> {
             value: f64::NAN,
         },
     )?;
-    let values: Vec<f64> = (0..n).map(|i| values.column_vector()[i]).collect();
+    Ok(((0..n).map(|i| values.column_vector()[i]).collect(), vectors))
+}
+
+/// A^{−½}, the symmetric one, of a symmetric positive semidefinite matrix, of which the lower triangle is
+/// read; eigenvalues below `least` times the largest count as 0, and so do their inverses. O(N³).
+///
+/// # Errors
+/// As for [`symmetric_eigen`].
+pub fn inverse_square_root(a: MatRef<'_, f64>, least: f64) -> Result<Mat<f64>> {
+    let n = a.nrows();
+    let (values, vectors) = symmetric_eigen(a)?;
     let largest = values.iter().fold(0.0_f64, |m, v| m.max(*v));
     let inverse = |v: f64| if v > least * largest { v.sqrt().recip() } else { 0.0 };
     let weights: Vec<f64> = values.into_iter().map(inverse).collect();

@@ -61,8 +61,9 @@ _PARAMETERS = """
         Number of inducing points; by default 512, for methods that train q a quarter of the rows
         between 50 and 512; never more than there are rows.
     inducing : str or array of shape (n_inducing, n_features)
-        How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, or these
-        points, in the units of X.
+        How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, ``"greedy-elbo"``
+        (by the bound, for Gaussian noise), ``"k-dpp"`` (rows that repel each other), ``"grid"`` (for few
+        inputs), or these points, in the units of X.
     fixed : sequence of str
         Parameters to keep as they are, by path or group: ``"inducing.points"``,
         ``"likelihood.variance"``, ``"kernel"``.
@@ -608,6 +609,40 @@ class BaseGP(BaseEstimator):
             least = "at least 0" if name == "noise_variance" else "positive"
             raise ValueError(f"{name} holds {array.min()}; it must be {least}")
         return np.require(array, np.float64, "A")
+
+    def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
+        """Inputs and targets (two-dimensional) as the core takes them."""
+        raise NotImplementedError
+
+    def inducing_quality(self, X: ArrayLike, y: Any, fraction: float = 0.01) -> dict[str, Any]:
+        """How well the inducing points stand for rows, at the hyperparameters found.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows of the training.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        fraction : float
+            The points are enough where they leave at most this fraction of the noise variance (for another
+            likelihood than Gaussian noise, of the prior variance) unexplained in the mean row.
+
+        Returns
+        -------
+        dict
+            ``"processes"``, one for each kernel with its points: ``"trace_residual"``, the share of the prior
+            variance that is left unexplained, ``"largest"`` of the rows' shares and their histogram
+            ``"shares"``, and ``"suggestion"``, how many points would be enough. ``"gap"``, in the units of y: the
+            log evidence of the rows lies between ``"lower"`` and ``"upper"``; none unless the noise is Gaussian
+            and the same in all rows.
+
+        Raises
+        ------
+        ValueError
+            If the model has no inducing points.
+        """
+        x, Y = self._known_rows(X, y)
+        found: dict[str, Any] = json.loads(self.fitted_.inducing_quality(x, Y, float(fraction)))
+        return found
 
     def latent_mean_and_variance(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of the latent functions.

@@ -64,6 +64,9 @@ class GPClassifier(ClassifierMixin, BaseGP):
             raise ValueError(f"y holds the class {y[~known][0]!r}, which is none of {self.classes_}")
         return codes.astype(np.float64)[:, None]
 
+    def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
+        return self._inputs(X), self._codes(column_or_1d(y))
+
     def fit(self: C, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> C:
         """Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises.
 

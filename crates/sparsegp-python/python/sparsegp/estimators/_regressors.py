@@ -139,6 +139,9 @@ class Regressor(RegressorMixin, BaseGP):
             raise ValueError(f"y has shape {Y.shape}; expected ({len(x)}, {len(self._about['targets'])})")
         return x, np.require(Y, np.float64, "A")
 
+    def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
+        return self._judged(X, y)
+
     def _log_density(self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]) -> Array:
         x, Y = self._judged(X, y)
         return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))

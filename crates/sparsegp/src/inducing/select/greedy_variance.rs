@@ -1,15 +1,12 @@
 //! Greedy conditional variance.
 
+use super::pivoted::{Pivoted, check_length, check_variances};
 use super::{Selected, check, gather};
 use crate::error::{Error, Result};
 use faer::MatRef;
-use rayon::prelude::*;
 
 /// Share of the largest prior variance below which conditional variances count as zero.
 pub const DEFAULT_TOLERANCE: f64 = 1e-10;
-
-/// Rows per block of work.
-const BLOCK: usize = 1024;
 
 /// Up to `m` rows of `x` (N×D), each the one whose function value is most uncertain given the rows
 /// before it: a partial Cholesky factorisation of Kff with pivoting (Burt, Rasmussen & van der Wilk
@@ -38,75 +35,70 @@ pub fn greedy_variance(
         )));
     }
     let n = x.nrows();
-    check_length(diag, n, "prior variances")?;
-    if let Some(row) = diag.iter().position(|&variance| variance < 0.0) {
-        return Err(Error::Invalid(format!(
-            "greedy-variance: the prior variance of row {} is negative ({})",
-            row + 1,
-            diag[row]
-        )));
-    }
-    let largest = diag[argmax(diag)];
-    if largest == 0.0 {
-        return Err(Error::Invalid(
-            "greedy-variance: the prior variance is zero at every row".into(),
-        ));
-    }
-    let mut left = diag.to_vec();
-    let mut factor: Vec<Vec<f64>> = Vec::new();
+    let largest = check_variances(diag, n, "greedy-variance")?;
     let mut indices = Vec::new();
-    // Rounding leaves about this much of a variance that is zero.
-    let threshold = largest * tolerance.max(8.0 * f64::EPSILON);
-    while indices.len() < m {
-        let pivot = argmax(&left);
-        if left[pivot] <= threshold {
-            break;
-        }
-        let mut next = column(pivot)?;
-        check_length(&next, n, "covariances with one row")?;
-        let root = left[pivot].sqrt();
-        let weights: Vec<f64> = factor.iter().map(|column| column[pivot]).collect();
-        next.par_chunks_mut(BLOCK).zip(left.par_chunks_mut(BLOCK)).enumerate().for_each(
-            |(block, (next, left))| {
-                for (column, weight) in factor.iter().zip(&weights) {
-                    let column = &column[block * BLOCK..][..next.len()];
-                    next.iter_mut().zip(column).for_each(|(next, value)| *next -= weight * value);
-                }
-                for (next, left) in next.iter_mut().zip(left) {
-                    *next /= root;
-                    *left -= *next * *next;
-                }
-            },
-        );
-        left[pivot] = 0.0;
-        factor.push(next);
+    let left = pivots(m, diag, column, largest * tolerance, &mut |pivot, _| {
         indices.push(pivot);
-    }
+        true
+    })?;
     let note = (indices.len() < m).then(|| {
         format!(
             "{m} inducing points were asked for, but {} explain the prior variance of all {n} rows",
             indices.len()
         )
     });
-    // Negative remainders are rounding errors around zero.
-    let trace_left = Some(left.iter().map(|variance| variance.max(0.0)).sum());
-    Ok(Selected { points: gather(x, &indices), requested: m, note, trace_left })
+    Ok(Selected { points: gather(x, &indices), requested: m, note, trace_left: Some(left.trace()) })
 }
 
-fn check_length(values: &[f64], n: usize, what: &str) -> Result<()> {
-    if values.len() != n {
-        return Err(Error::Shape {
-            what: what.into(),
-            expected: format!("{n} values, one per row"),
-            found: format!("{} values", values.len()),
-        });
+/// tr(Kff − Qff) with 0, 1, 2, … of the N rows of [`greedy_variance`] as inducing points: how fast the prior
+/// variance can be explained. Ends where it is at most `enough`, after `most` rows, or where nothing is left.
+/// Arguments, cost and errors as for that.
+///
+/// # Errors
+/// As for [`greedy_variance`].
+pub fn greedy_traces(
+    most: usize,
+    diag: &[f64],
+    column: &mut dyn FnMut(usize) -> Result<Vec<f64>>,
+    enough: f64,
+) -> Result<Vec<f64>> {
+    let largest = check_variances(diag, diag.len(), "greedy-variance")?;
+    let mut traces = vec![diag.iter().sum()];
+    if traces[0] > enough {
+        let threshold = largest * DEFAULT_TOLERANCE;
+        pivots(most.min(diag.len()), diag, column, threshold, &mut |_, trace| {
+            traces.push(trace());
+            traces[traces.len() - 1] > enough
+        })?;
     }
-    match values.iter().position(|value| !value.is_finite()) {
-        None => Ok(()),
-        Some(row) => {
-            Err(Error::NonFinite { what: format!("{what}, row {},", row + 1), value: values[row] })
+    Ok(traces)
+}
+
+/// Chooses rows until `each`, which gets the row and can ask for the trace, has enough.
+fn pivots(
+    m: usize,
+    diag: &[f64],
+    column: &mut dyn FnMut(usize) -> Result<Vec<f64>>,
+    threshold: f64,
+    each: &mut dyn FnMut(usize, &dyn Fn() -> f64) -> bool,
+) -> Result<Pivoted> {
+    let n = diag.len();
+    let mut chosen = Pivoted::new(diag, m.min(n));
+    // Rounding leaves about this much of a variance that is zero.
+    let threshold = threshold.max(diag[argmax(diag)] * 8.0 * f64::EPSILON);
+    for _ in 0..m.min(n) {
+        let pivot = argmax(&chosen.left);
+        if chosen.left[pivot] <= threshold {
+            break;
+        }
+        let covariances = column(pivot)?;
+        check_length(&covariances, n, "covariances with one row")?;
+        chosen.choose(pivot, &covariances);
+        if !each(pivot, &|| chosen.trace()) {
+            break;
         }
     }
+    Ok(chosen)
 }
 
 /// Index of the largest value, the first of equals.

@@ -5,20 +5,28 @@
 //! the number of threads.
 
 mod cloud;
+mod greedy_elbo;
 mod greedy_variance;
+mod grid;
+mod kdpp;
 mod kmeans;
 mod lloyd;
+mod pivoted;
 mod random;
 #[cfg(test)]
 mod test_data;
 
-pub use greedy_variance::{DEFAULT_TOLERANCE, greedy_variance};
+pub use greedy_elbo::{DEFAULT_CANDIDATES, Targets, greedy_elbo};
+pub use greedy_variance::{DEFAULT_TOLERANCE, greedy_traces, greedy_variance};
+pub use grid::grid;
+pub use kdpp::{MOST_POINTS as MOST_POINTS_KDPP, kdpp};
 pub use kmeans::kmeans;
 pub use random::random;
 
 use crate::error::{Error, Result, nearest};
 use crate::rng;
 use faer::{Mat, MatRef};
+use rand_chacha::ChaCha8Rng;
 use std::collections::HashSet;
 use std::fmt;
 use std::str::FromStr;
@@ -46,26 +54,57 @@ pub enum Selection {
     KMeans,
     /// Rows of greatest conditional variance, see [`greedy_variance`](fn@greedy_variance).
     GreedyVariance,
+    /// Rows that raise the collapsed bound most, see [`greedy_elbo`](fn@greedy_elbo).
+    GreedyElbo,
+    /// Rows that repel each other, see [`kdpp`](fn@kdpp).
+    KDpp,
+    /// The nodes of a grid, see [`grid`](fn@grid).
+    Grid,
     /// These points.
     Given(Mat<f64>),
 }
 
-/// What [`Selection::GreedyVariance`] asks of a kernel.
+/// Gives columns of K(X): k(X, xᵢ) for every row i of a list, N×(length of the list).
+pub type Columns<'a> = &'a mut dyn FnMut(&[usize]) -> Result<Mat<f64>>;
+
+/// What [`Selection::GreedyVariance`], [`Selection::GreedyElbo`] and [`Selection::KDpp`] ask of a model.
 pub struct Prior<'a> {
     /// k(xᵢ, xᵢ) for the N rows.
     pub diag: &'a [f64],
-    /// k(X, xᵢ) for a row i: N values.
-    pub column: &'a mut dyn FnMut(usize) -> Result<Vec<f64>>,
+    /// Columns of K(X).
+    pub columns: Columns<'a>,
+    /// What there is to learn, for [`Selection::GreedyElbo`]; none unless the noise is Gaussian and the same for all
+    /// rows.
+    pub targets: Option<Targets<'a>>,
 }
 
-const NAMES: [&str; 3] = ["random", "kmeans", "greedy-variance"];
+/// The selections that a name is enough for.
+const NAMED: [(&str, Selection); 6] = [
+    ("random", Selection::Random),
+    ("kmeans", Selection::KMeans),
+    ("greedy-variance", Selection::GreedyVariance),
+    ("greedy-elbo", Selection::GreedyElbo),
+    ("k-dpp", Selection::KDpp),
+    ("grid", Selection::Grid),
+];
 
 impl Selection {
-    /// Chooses `m` points from the rows of `x` (N×D) with the stream `inducing` of `seed`. Only
-    /// [`Selection::GreedyVariance`] needs the prior; [`Selection::Given`] ignores `m`.
+    /// Names of the selections that a name is enough for.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        NAMED.iter().map(|(name, _)| *name)
+    }
+
+    /// Whether it asks for the [`Prior`].
+    pub fn needs_prior(&self) -> bool {
+        matches!(self, Self::GreedyVariance | Self::GreedyElbo | Self::KDpp)
+    }
+
+    /// Chooses `m` points from the rows of `x` (N×D) with the stream `inducing` of `seed`.
+    /// [`Selection::Given`] ignores `m`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without rows, columns or points, or without a prior where one is needed;
+    /// [`Error::Invalid`] without rows, columns or points, without a prior where one is needed, and for
+    /// [`Selection::GreedyElbo`] without targets;
     /// [`Error::NonFinite`] for a NaN or an infinity in `x`; [`Error::Shape`] if given points have
     /// another number of columns; errors of the prior.
     pub fn choose(
@@ -79,15 +118,43 @@ impl Selection {
         match self {
             Selection::Random => random(x, m, generator),
             Selection::KMeans => kmeans(x, m, generator),
-            Selection::GreedyVariance => match prior {
-                Some(Prior { diag, column }) => {
-                    greedy_variance(x, m, diag, column, DEFAULT_TOLERANCE)
-                }
-                None => Err(Error::Invalid(
-                    "the selection `greedy-variance` needs a kernel; use `kmeans` or `random` without one".into(),
-                )),
-            },
+            Selection::Grid => grid(x, m),
             Selection::Given(points) => given(x, points),
+            _ => match prior {
+                Some(prior) => self.by_prior(x, m, generator, prior),
+                None => Err(Error::Invalid(format!(
+                    "the selection `{self}` needs a kernel; use `kmeans` or `random` without one"
+                ))),
+            },
+        }
+    }
+
+    fn by_prior(
+        &self,
+        x: MatRef<'_, f64>,
+        m: usize,
+        generator: &mut ChaCha8Rng,
+        Prior { diag, columns, targets }: Prior<'_>,
+    ) -> Result<Selected> {
+        match (self, targets) {
+            (Selection::KDpp, _) => kdpp(x, m, diag, columns, generator),
+            (Selection::GreedyElbo, Some(targets)) => {
+                let all = greedy_elbo(x, m, diag, columns, targets, DEFAULT_CANDIDATES, generator);
+                Ok(all?.0)
+            }
+            (Selection::GreedyElbo, None) => Err(Error::Invalid(
+                "the selection `greedy-elbo` is by the bound for Gaussian noise that is the same in all rows, \
+                 without weights and missing targets; use `greedy-variance`"
+                    .into(),
+            )),
+            _ => {
+                let mut column = |i: usize| {
+                    let columns = columns(&[i])?;
+                    kdpp::check_columns(&columns, x.nrows(), 1)?;
+                    Ok(columns.col_as_slice(0).to_vec())
+                };
+                greedy_variance(x, m, diag, &mut column, DEFAULT_TOLERANCE)
+            }
         }
     }
 }
@@ -111,14 +178,12 @@ fn given(x: MatRef<'_, f64>, points: &Mat<f64>) -> Result<Selected> {
 impl FromStr for Selection {
     type Err = Error;
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "random" => Ok(Selection::Random),
-            "kmeans" => Ok(Selection::KMeans),
-            "greedy-variance" => Ok(Selection::GreedyVariance),
-            _ => Err(Error::Invalid(format!(
+        match NAMED.into_iter().find(|(known, _)| *known == name) {
+            Some((_, selection)) => Ok(selection),
+            None => Err(Error::Invalid(format!(
                 "unknown selection of inducing points `{name}`; did you mean `{}`? Possible are {}",
-                nearest(name, NAMES).swap_remove(0),
-                NAMES.map(|name| format!("`{name}`")).join(", ")
+                nearest(name, Self::names()).swap_remove(0),
+                Self::names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
             ))),
         }
     }
@@ -126,12 +191,8 @@ impl FromStr for Selection {
 
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Selection::Random => "random",
-            Selection::KMeans => "kmeans",
-            Selection::GreedyVariance => "greedy-variance",
-            Selection::Given(_) => "given",
-        })
+        let known = NAMED.into_iter().find(|(_, selection)| selection == self);
+        f.pad(known.map_or("given", |(name, _)| name))
     }
 }
 

@@ -2,27 +2,36 @@ use super::test_data::{bits, in_pools, uniform};
 use super::*;
 use proptest::prelude::*;
 
-/// All selectors on the same rows, with a squared-exponential kernel.
+/// All selectors that choose among rows or clusters of them, on the same rows, with a squared-exponential kernel.
 fn each(x: &Mat<f64>, m: usize, seed: u64) -> Vec<Result<Selected>> {
     let n = x.nrows();
     let diag = vec![1.0; n];
-    [Selection::Random, Selection::KMeans, Selection::GreedyVariance]
-        .iter()
-        .map(|selection| {
-            let mut column = |i: usize| {
-                let square =
-                    |j: usize| (0..x.ncols()).map(|d| (x[(i, d)] - x[(j, d)]).powi(2)).sum::<f64>();
-                Ok((0..n).map(|j| (-50.0 * square(j)).exp()).collect())
-            };
-            let prior = Prior { diag: &diag, column: &mut column };
-            selection.choose(x.as_ref(), m, seed, Some(prior))
-        })
-        .collect()
+    let y = Mat::from_fn(n, 1, |i, _| (i as f64).sin());
+    [
+        Selection::Random,
+        Selection::KMeans,
+        Selection::GreedyVariance,
+        Selection::GreedyElbo,
+        Selection::KDpp,
+    ]
+    .iter()
+    .map(|selection| {
+        let square = |i: usize, j: usize| {
+            (0..x.ncols()).map(|d| (x[(i, d)] - x[(j, d)]).powi(2)).sum::<f64>()
+        };
+        let mut columns = |rows: &[usize]| {
+            Ok(Mat::from_fn(n, rows.len(), |i, j| (-50.0 * square(i, rows[j])).exp()))
+        };
+        let targets = Some(Targets { residuals: y.as_ref(), noise: 0.2 });
+        let prior = Prior { diag: &diag, columns: &mut columns, targets };
+        selection.choose(x.as_ref(), m, seed, Some(prior))
+    })
+    .collect()
 }
 
 #[test]
 fn names_are_read_and_written() {
-    for name in NAMES {
+    for name in Selection::names() {
         assert_eq!(name.parse::<Selection>().unwrap().to_string(), name);
     }
     assert_eq!(Selection::default(), Selection::KMeans);
@@ -30,7 +39,7 @@ fn names_are_read_and_written() {
     assert_eq!(
         "kmean".parse::<Selection>().unwrap_err().to_string(),
         "unknown selection of inducing points `kmean`; did you mean `kmeans`? \
-         Possible are `random`, `kmeans`, `greedy-variance`"
+         Possible are `random`, `kmeans`, `greedy-variance`, `greedy-elbo`, `k-dpp`, `grid`"
     );
     assert!("".parse::<Selection>().is_err());
 }
@@ -137,8 +146,14 @@ fn unusable_data_are_sentences() {
         assert_eq!(error, "inputs, row 3, column 2, is not finite (NaN)");
     }
     let x = uniform(8, 3, 2);
-    let error = Selection::GreedyVariance.choose(x.as_ref(), 2, 1, None).unwrap_err();
-    assert!(error.to_string().contains("needs a kernel"));
+    for selection in [Selection::GreedyVariance, Selection::GreedyElbo, Selection::KDpp] {
+        let error = selection.choose(x.as_ref(), 2, 1, None).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{selection}` needs a kernel")), "{error}");
+    }
+    let mut columns = |rows: &[usize]| Ok(Mat::full(3, rows.len(), 1.0));
+    let prior = Prior { diag: &[1.0; 3], columns: &mut columns, targets: None };
+    let error = Selection::GreedyElbo.choose(x.as_ref(), 2, 1, Some(prior)).unwrap_err();
+    assert!(error.to_string().contains("Gaussian noise"), "{error}");
 }
 
 #[test]
@@ -180,8 +195,8 @@ proptest! {
             prop_assert!(points.nrows() >= 1 && points.nrows() <= m.min(distinct));
             prop_assert_eq!(distinct_rows(points.as_ref(), m).len(), points.nrows());
             prop_assert_eq!(note.is_some(), points.nrows() < m);
-            prop_assert_eq!(trace_left.is_some(), which == 2);
-            if which == 0 {
+            prop_assert_eq!(trace_left.is_some(), which == 2 || which == 3);
+            if which == 0 || which == 4 {
                 prop_assert_eq!(points.nrows(), m.min(distinct));
             }
         }
