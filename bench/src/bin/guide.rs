@@ -73,6 +73,10 @@ fn page(text: &str) -> Result<String, String> {
     if fenced || block.is_some() {
         return Err("a block is not closed".into());
     }
+    if out.contains("<math") {
+        // a formula is a little higher than rustdoc's lines, which would get scroll bars
+        out += "\n<style>.docblock p { overflow-y: hidden; }</style>\n";
+    }
     Ok(out)
 }
 
