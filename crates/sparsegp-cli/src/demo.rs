@@ -16,7 +16,7 @@ use sparsegp::io;
 use std::io::Read;
 use std::path::Path;
 
-const DATA: &[u8] = include_bytes!("../../../testdata/data/snelson.csv.gz");
+const DATA: &[u8] = include_bytes!("../data/snelson.csv.gz");
 const DATA_FILE: &str = "sparsegp-demo.csv";
 const PLOT_FILE: &str = "sparsegp-demo.svg";
 const MODEL_FILE: &str = "sparsegp-demo.safetensors";
@@ -36,6 +36,13 @@ Try next
 then your own table
   sparsegp fit TABLE --target COLUMN --split 0.1 -o model.safetensors
 ";
+
+#[cfg(test)]
+#[test]
+fn the_data_are_those_of_the_repository() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/data/snelson.csv.gz");
+    assert!(std::fs::read(path).expect("the data of the tests") == DATA);
+}
 
 /// Runs the command.
 pub fn run(context: &Context) -> Result<Reply> {

@@ -26,6 +26,8 @@ mod kernels;
 mod numbers;
 #[path = "cli/options.rs"]
 mod options;
+#[path = "cli/pages.rs"]
+mod pages;
 #[path = "cli/picture.rs"]
 mod picture;
 #[path = "cli/refusals.rs"]

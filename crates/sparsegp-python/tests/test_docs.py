@@ -10,8 +10,11 @@ import contextlib
 import doctest
 import importlib
 import io
+import os
 import pkgutil
 import re
+import shutil
+import subprocess
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,6 +144,24 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_page_runs(page: Path, workplace: None) -> None:
+    run(page)
+
+
+def test_the_tutorial_runs(workplace: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its commands, then its Python, in one folder, as one would type them."""
+    program = os.environ.get("SPARSEGP_CLI") or shutil.which("sparsegp")
+    if program is None or os.name != "posix":
+        pytest.skip("the command line is not built, or there is no shell")
+    root = HERE.parent.parent
+    page = root / "docs" / "tutorial.md"
+    monkeypatch.setitem(globals(), "HERE", root)
+    path = f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}"
+    for block in blocks(page):
+        commands = [line[2:] for line in block.text.splitlines() if line.startswith("$ ")]
+        for command in commands if block.language == "console" else []:
+            environment = {**os.environ, "PATH": path}
+            done = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True)
+            assert done.returncode == 0, f"{command}\n{done.stderr}"
     run(page)
 
 

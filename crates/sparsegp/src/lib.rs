@@ -56,6 +56,8 @@
 //!
 //! # Modules in reading order
 //!
+//! - [`guide`]: the manual, a chapter for every family of methods: formulas and where they are in the code; when to use what,
+//!   recipes, errata of the papers.
 //! - [`mod@fit`]: from data to a model that can be used; [`io`] saves and loads it, [`metrics`] scores it.
 //! - [`model`]: the model with its slots, and its posterior.
 //! - [`methods`]: objective, gradient and posterior by name; [`terms`]: what tells the bounds apart.
@@ -81,6 +83,7 @@ pub mod distributions;
 pub mod engine;
 pub mod error;
 pub mod fit;
+pub mod guide;
 pub mod inducing;
 pub mod inverse_free;
 pub mod io;

@@ -5,6 +5,8 @@
 mod damaged;
 #[path = "io/layout.rs"]
 mod layout;
+#[path = "io/old.rs"]
+mod old;
 #[path = "io/round_trip.rs"]
 mod round_trip;
 #[path = "io/support.rs"]

@@ -195,7 +195,8 @@ impl Fitted {
         let trained = rows(self.rows, self.total_weight);
         if (count - trained).abs() > 1e-9 * trained {
             return Err(Error::Invalid(format!(
-                "{count} rows were given, and the model was trained on {trained}: leaving one out needs the rows                  of the training"
+                "{count} rows were given, and the model was trained on {trained}: leaving one out needs \
+                 the rows of the training"
             )));
         }
         let mut all = self.posterior.leave_one_out(&self.model, &*dataset.source)?;

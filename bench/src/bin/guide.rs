@@ -1,0 +1,200 @@
+//! The guide as rustdoc shows it: reads `docs/guide/*.md`, writes `crates/sparsegp/src/guide/*.md`.
+//!
+//! Formulas become MathML, which every browser sets without fonts, styles or scripts from elsewhere; code spans that
+//! begin with `crate::` and links between chapters become links of rustdoc. `cargo run -p sparsegp-bench --bin guide`
+//! after a change of a chapter; a test fails where that was forgotten.
+
+use pulldown_latex::{Parser, RenderConfig, Storage, config::DisplayMode, push_mathml};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+fn main() {
+    for (name, page) in pages() {
+        let page = page.unwrap_or_else(|problem| {
+            eprintln!("docs/guide/{name}: {problem}");
+            std::process::exit(1)
+        });
+        std::fs::write(rendered().join(&name), page).expect("the folder of the guide is writable");
+        println!("{name}");
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn rendered() -> PathBuf {
+    root().join("crates/sparsegp/src/guide")
+}
+
+/// Every chapter's file name, and the chapter as rustdoc gets it.
+fn pages() -> Vec<(String, Result<String, String>)> {
+    let folder = root().join("docs/guide");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .expect("docs/guide is there")
+        .map(|entry| entry.expect("a file").file_name().into_string().expect("a name in UTF-8"))
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    names.sort();
+    let page = |name: String| {
+        let text = std::fs::read_to_string(folder.join(&name)).expect("a chapter is text");
+        (name, page(&text))
+    };
+    names.into_iter().map(page).collect()
+}
+
+/// A chapter as rustdoc gets it.
+fn page(text: &str) -> Result<String, String> {
+    let (mut out, mut fenced, mut block) = (String::new(), false, None::<String>);
+    for (number, line) in text.lines().enumerate() {
+        let place = |problem: String| format!("line {}: {problem}", number + 1);
+        if line.starts_with("```") {
+            fenced = !fenced;
+        }
+        match &mut block {
+            Some(latex) if line.trim() == "$$" => {
+                out += &math(latex, DisplayMode::Block).map_err(place)?;
+                block = None;
+            }
+            Some(latex) => {
+                *latex += line;
+                *latex += "\n";
+                continue;
+            }
+            None if !fenced && line.trim() == "$$" => {
+                block = Some(String::new());
+                continue;
+            }
+            None if fenced || line.starts_with("```") => out += line,
+            None => out += &inline(line).map_err(place)?,
+        }
+        out.push('\n');
+    }
+    if fenced || block.is_some() {
+        return Err("a block is not closed".into());
+    }
+    if out.contains("<math") {
+        // a formula is a little higher than rustdoc's lines, which would get scroll bars
+        out += "\n<style>.docblock p { overflow-y: hidden; }</style>\n";
+    }
+    Ok(out)
+}
+
+/// A line outside of blocks: its code spans, formulas and links.
+fn inline(line: &str) -> Result<String, String> {
+    let (mut out, mut rest) = (String::new(), line);
+    while let Some(at) = rest.find(['`', '$']) {
+        let mark = &rest[at..=at];
+        let (before, after) = (&rest[..at], &rest[at + 1..]);
+        out += &links(before);
+        let end = after.find(mark).ok_or_else(|| format!("no second {mark}"))?;
+        let inside = &after[..end];
+        if mark == "$" {
+            out += &math(inside, DisplayMode::Inline)?;
+        } else if let Some(path) = inside.strip_prefix("crate::") {
+            let _ = write!(out, "[`{path}`]({inside})");
+        } else {
+            let _ = write!(out, "`{inside}`");
+        }
+        rest = &after[end + 1..];
+    }
+    Ok(out + &links(rest))
+}
+
+/// Links to other chapters, as rustdoc wants them; those out of the guide become words.
+fn links(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find("](") {
+        let Some(end) = rest[at..].find(')') else { break };
+        let target = &rest[at + 2..at + end];
+        if let Some(chapter) = target.strip_suffix(".md").filter(|name| !name.contains('/')) {
+            let _ = write!(out, "{}](crate::guide::{chapter})", &rest[..at]);
+        } else if let Some(outside) = target.strip_prefix("../") {
+            let (before, words) = rest[..at].rsplit_once('[').unwrap_or(("", &rest[..at]));
+            let place = match outside.strip_prefix("../") {
+                Some(place) => place.to_owned(),
+                None => format!("docs/{outside}"),
+            };
+            let _ = write!(out, "{before}{words} (`{place}` of the repository)");
+        } else {
+            out += &rest[..=at + end];
+        }
+        rest = &rest[at + end + 1..];
+    }
+    out + rest
+}
+
+/// A formula as MathML in which Markdown finds nothing to interpret.
+fn math(latex: &str, display_mode: DisplayMode) -> Result<String, String> {
+    let storage = Storage::new();
+    if let Some(Err(problem)) = Parser::new(latex, &storage).find(Result::is_err) {
+        return Err(format!("`{latex}`: {problem}"));
+    }
+    let storage = Storage::new();
+    let mut mathml = String::new();
+    let config = RenderConfig { display_mode, ..RenderConfig::default() };
+    push_mathml(&mut mathml, Parser::new(latex, &storage), config)
+        .map_err(|problem| format!("`{latex}`: {problem}"))?;
+    // pulldown-latex 0.8 forgets this space
+    let mathml = mathml.replace("\"minsize", "\" minsize");
+    let (mut out, mut tag) = (String::new(), false);
+    for c in mathml.chars() {
+        match c {
+            '<' => tag = true,
+            '>' => tag = false,
+            // within a table a line is a row, and Markdown's signs are no signs of the formula
+            '*' | '_' | '[' | ']' | '|' | '\\' | '`' | '~' | '\'' | '"' | '-' | '.' if !tag => {
+                let _ = write!(out, "&#{};", c as u32);
+                continue;
+            }
+            '\n' => {
+                out.push(' ');
+                continue;
+            }
+            _ => {}
+        }
+        out.push(c);
+    }
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chapters_are_current() {
+        let pages = pages();
+        let mut names: Vec<String> = std::fs::read_dir(rendered())
+            .expect("the folder of the guide")
+            .map(|entry| entry.expect("a file").file_name().into_string().expect("a name in UTF-8"))
+            .filter(|name| name.ends_with(".md"))
+            .collect();
+        names.sort();
+        assert_eq!(names, pages.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>());
+        for (name, page) in pages {
+            let page = page.unwrap_or_else(|problem| panic!("docs/guide/{name}: {problem}"));
+            let there = std::fs::read_to_string(rendered().join(&name)).expect("a chapter is text");
+            assert!(page == there, "{name} has changed: cargo run -p sparsegp-bench --bin guide");
+        }
+    }
+
+    #[test]
+    fn formulas_links_and_code_are_told_apart() {
+        let page =
+            page("a $x_1$ `crate::kernels` `$` [b](c.md) [d](../e.md)\n```\n$x$\n```\n$$\ny\n$$\n");
+        let page = page.expect("all is closed");
+        let lines: Vec<&str> = page.lines().collect();
+        assert!(lines[0].starts_with("a <math"), "{page}");
+        assert!(
+            lines[0]
+                .contains("[`kernels`](crate::kernels) `$` [b](crate::guide::c) d (`docs/e.md`"),
+            "{page}"
+        );
+        assert_eq!(lines[2], "$x$");
+        assert!(lines[4].contains("display=\"block\""), "{page}");
+        for wrong in ["$x", "`x", "```\n", "$$\nx", r"$\nosuchcommand$"] {
+            assert!(super::page(wrong).is_err(), "{wrong}");
+        }
+    }
+}

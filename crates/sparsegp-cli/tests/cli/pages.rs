@@ -1,0 +1,175 @@
+//! The pages whose commands people type: what they say works, in the order in which it stands there, and prints
+//! what they quote.
+//!
+//! A line of a `console` block that begins with `$ ` is a command, run by `sh` in one folder for the page; the lines under it are
+//! what it prints. A line `...` stands for any lines, `...` at the end of a line for the rest of it. Numbers agree to 2 %: the last
+//! digits are those of a processor. Where nothing is quoted, nothing is compared.
+
+use crate::support::Folder;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+struct Step {
+    line: usize,
+    command: String,
+    quoted: Vec<String>,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(page: &str) -> String {
+    std::fs::read_to_string(root().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"))
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let (text, mut steps, mut inside) = (read(page), Vec::<Step>::new(), false);
+    for (i, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            steps.push(Step { line: i + 1, command: command.into(), quoted: Vec::new() });
+        } else if inside {
+            steps.last_mut().expect("a command comes first").quoted.push(line.into());
+        }
+    }
+    steps
+}
+
+/// Whether a line is what is quoted.
+fn same(quoted: &str, line: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        text.split([' ', ',']).filter(|w| !w.is_empty()).map(String::from).collect()
+    };
+    let number = |word: &str| word.parse::<f64>().ok().filter(|v| v.is_finite());
+    let (quoted, line) = (words(quoted), words(line));
+    for (i, word) in quoted.iter().enumerate() {
+        let Some(found) = line.get(i) else { return word == "..." };
+        let equal = match (number(word), number(found)) {
+            (Some(a), Some(b)) => (a - b).abs() <= 0.02 * a.abs().max(b.abs()),
+            _ => word == found,
+        };
+        if word == "..." {
+            // the words after it, if any, are the last ones
+            let rest = &quoted[i + 1..];
+            return rest.is_empty()
+                || (line.len() >= i + rest.len()
+                    && same(&rest.join(" "), &line[line.len() - rest.len()..].join(" ")));
+        }
+        if !equal {
+            return false;
+        }
+    }
+    quoted.len() == line.len()
+}
+
+/// Whether lines are those quoted, where `...` stands for any number of them.
+fn agree(quoted: &[String], lines: &[&str]) -> bool {
+    match quoted.split_first() {
+        None => lines.is_empty(),
+        Some((first, rest)) if first == "..." => {
+            (0..=lines.len()).any(|skipped| agree(rest, &lines[skipped..]))
+        }
+        Some((first, rest)) => {
+            lines.split_first().is_some_and(|(line, after)| same(first, line) && agree(rest, after))
+        }
+    }
+}
+
+fn run(page: &str, folder: &Folder) {
+    let program = Path::new(env!("CARGO_BIN_EXE_sparsegp"));
+    let mut path = program.parent().expect("a folder").as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let steps = steps(page);
+    assert!(!steps.is_empty(), "{page} has no commands");
+    for Step { line, command, quoted } in steps {
+        let output = Command::new("sh")
+            .args(["-c", &command])
+            .current_dir(folder.path("."))
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let (out, err) =
+            (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        assert!(output.status.success(), "{page}:{line}: {command}\n{out}\n{err}");
+        // `compare` goes on where one of its choices fails
+        let failed = err.contains("panicked") || out.contains(" failed: ");
+        assert!(!failed, "{page}:{line}: {command}\n{out}\n{err}");
+        let lines: Vec<&str> = out.lines().collect();
+        assert!(
+            quoted.is_empty() || agree(&quoted, &lines),
+            "{page}:{line}: {command}\nquoted:\n{}\nprinted:\n{out}",
+            quoted.join("\n")
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_tutorial_works_from_an_empty_folder() {
+    run("docs/tutorial.md", &Folder::new());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_recipes_work() {
+    let folder = Folder::new();
+    for entry in std::fs::read_dir(root().join("testdata/data")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // the large ones are in no recipe
+        if name.ends_with(".gz") && path.metadata().unwrap().len() < 100_000 {
+            std::fs::copy(&path, folder.path(name)).unwrap();
+        }
+    }
+    run("docs/guide/cookbook.md", &folder);
+}
+
+#[test]
+fn quotations_are_compared() {
+    let quoted = |text: &str| text.lines().map(String::from).collect::<Vec<_>>();
+    let page = quoted("a 1.00 b\n...\nx,...\nlast ... 12");
+    assert!(agree(&page, &["a 1.01  b", "anything", "at all", "x,1,2", "last 1 2 3 12.1"]));
+    assert!(agree(&page, &["a 1.01  b", "x", "last 12"]));
+    for wrong in
+        [["a 1.03 b", "x", "last 12"], ["a 1 b", "y,1", "last 12"], ["a 1 b", "x", "last 13"]]
+    {
+        assert!(!agree(&page, &wrong), "{wrong:?}");
+    }
+    assert!(!agree(&page, &["a 1 b", "x"]) && !agree(&quoted("a"), &["a b"]));
+}
+
+/// Options that the pages name in code exist.
+#[test]
+fn options_on_the_pages_exist() {
+    let folder = Folder::new();
+    let commands = ["fit", "compare", "predict", "score", "plot", "report", "inspect", "man"];
+    let help: String =
+        commands.iter().map(|command| folder.ok(&format!("help {command}")).out).collect();
+    let known = |option: &str| {
+        help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == option)
+    };
+    let mut pages = vec!["docs/tutorial.md".to_owned()];
+    for entry in std::fs::read_dir(root().join("docs/guide")).unwrap() {
+        pages.push(format!("docs/guide/{}", entry.unwrap().file_name().to_str().unwrap()));
+    }
+    let mut count = 0;
+    for page in pages {
+        let text = read(&page);
+        // code spans and lines of commands of this program
+        let spans = text.split('`').skip(1).step_by(2).filter(|span| span.starts_with("--"));
+        let lines = text.lines().filter(|line| line.starts_with("$ sparsegp "));
+        for piece in spans.chain(lines) {
+            for word in piece.split_whitespace() {
+                let option = word.split('=').next().unwrap();
+                if option.starts_with("--") && option.len() > 2 {
+                    assert!(known(option), "{page}: `{option}` is no option");
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count > 50, "{count}");
+}

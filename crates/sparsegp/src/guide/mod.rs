@@ -1,0 +1,32 @@
+#![doc = include_str!("README.md")]
+//!
+//! The pages are made of those in `docs/guide` of the repository, by `cargo run -p sparsegp-bench --bin guide`.
+
+#[doc = include_str!("augmentation.md")]
+pub mod augmentation {}
+#[doc = include_str!("choosing.md")]
+pub mod choosing {}
+#[doc = include_str!("collapsed.md")]
+pub mod collapsed {}
+#[doc = include_str!("cookbook.md")]
+pub mod cookbook {}
+#[doc = include_str!("dual.md")]
+pub mod dual {}
+#[doc = include_str!("errata.md")]
+pub mod errata {}
+#[doc = include_str!("inducing.md")]
+pub mod inducing {}
+#[doc = include_str!("inverse_free.md")]
+pub mod inverse_free {}
+#[doc = include_str!("kernels.md")]
+pub mod kernels {}
+#[doc = include_str!("likelihoods.md")]
+pub mod likelihoods {}
+#[doc = include_str!("peers.md")]
+pub mod peers {}
+#[doc = include_str!("predictions.md")]
+pub mod predictions {}
+#[doc = include_str!("saving.md")]
+pub mod saving {}
+#[doc = include_str!("stochastic.md")]
+pub mod stochastic {}
