@@ -8,7 +8,7 @@ use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
-use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, ProcessSums, Spread, Want};
+use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, Process, ProcessSums, Spread, Want};
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
@@ -30,6 +30,12 @@ impl Job<'_> {
 
     fn mean_params(&self) -> usize {
         self.mean.num_params()
+    }
+
+    /// Which matrices Φ diag(b) Φᵀ of a process are summed; `first` is its first latent function.
+    fn counting(&self, process: &Process<'_>, first: usize) -> impl Iterator<Item = usize> {
+        let each = matches!(process.spread, Spread::Roots(_));
+        (0..process.grams()).filter(move |j| !each || self.pointwise.counts(first + j))
     }
 }
 
@@ -114,14 +120,16 @@ impl Lane {
         zeroed(&mut self.sums, job.pointwise.sums());
         zeroed(&mut self.mean, job.mean_params());
         self.processes.resize_with(job.processes.len(), ProcessLane::default);
+        let mut first = 0;
         for (lane, process) in self.processes.iter_mut().zip(job.processes) {
             let (m, l) = (process.z.nrows(), process.mean.ncols());
             if job.want == Want::Value {
                 continue;
             }
             sized(&mut lane.phi_a, m, l);
-            lane.grams.resize_with(process.grams(), Buffer::default);
+            lane.grams.resize_with(job.counting(process, first).count(), Buffer::default);
             lane.grams.iter_mut().for_each(|gram| sized(gram, m, m));
+            first += l;
             if job.want == Want::Gradients {
                 if !job.pointwise.equal_slopes() {
                     sized(&mut lane.gram_c, m, m);
@@ -152,14 +160,21 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
         return;
     }
     out.processes.resize_with(job.processes.len(), ProcessSums::default);
+    let mut first = 0;
     for (at, (process, sums)) in job.processes.iter().zip(&mut out.processes).enumerate() {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
         let gradients = job.want == Want::Gradients;
         sums.grams.resize_with(process.grams(), Mat::new);
+        let mut counting = job.counting(process, first).enumerate().peekable();
         for (j, gram) in sums.grams.iter_mut().enumerate() {
+            let Some((slot, _)) = counting.next_if(|(_, own)| *own == j) else {
+                *gram = Mat::new();
+                continue;
+            };
             sized(gram, m, m);
-            sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[j]), scale);
+            sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[slot]), scale);
         }
+        first += l;
         if gradients && !job.pointwise.equal_slopes() {
             let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
             sized(gram_c, m, m);
@@ -290,7 +305,7 @@ fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
         let a = s.a.as_ref().subcols(first, l);
         gemm(lane.phi_a.as_mut(), accum, phi.transpose(), a, 1.0, Par::Seq);
         sized(&mut own.other, n, m);
-        for (j, gram) in lane.grams.iter_mut().enumerate() {
+        for (j, gram) in job.counting(process, first).zip(&mut lane.grams) {
             match process.spread {
                 Spread::Roots(_) => {
                     scale_rows(own.other.as_mut(), phi, column(s.b.as_ref(), first + j));
@@ -338,6 +353,9 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
         match process.spread {
             Spread::Roots(roots) => {
                 for (j, (phi_r, root)) in own.phi_r.iter_mut().zip(roots).enumerate() {
+                    if !job.pointwise.counts(first + j) {
+                        continue;
+                    }
                     let b = column(s.b.as_ref(), first + j);
                     for q in 0..phi_r.ncols() {
                         let target = phi_r.col_as_slice_mut(q);
