@@ -183,7 +183,7 @@ pub struct FitArgs {
     pub max_iterations: Option<usize>,
     /// Train svgp methods on all rows at once too
     #[arg(long, conflicts_with_all = [
-        "batch", "epochs", "no_natural", "inducing_rate", "early_stopping", "patience",
+        "batch", "epochs", "no_natural", "classes_per_step", "inducing_rate", "early_stopping", "patience",
     ], help_heading = "Training on all rows at once")]
     pub full_batch: bool,
 
@@ -207,6 +207,11 @@ pub struct FitArgs {
     /// round [default: 1; with --full-batch 10]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = BATCHES)]
     pub m_steps: Option<usize>,
+    /// Classes that move in a step of `svi`, drawn anew for every minibatch: cheaper steps where classes are many
+    /// [default: all]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one,
+          conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
+    pub classes_per_step: Option<usize>,
     /// Train q by Adam like all else
     #[arg(long, help_heading = BATCHES)]
     pub no_natural: bool,
@@ -324,6 +329,7 @@ impl FitArgs {
             ("--batch", self.batch.is_some()),
             ("--epochs", self.epochs.is_some()),
             ("--no-natural", self.no_natural),
+            ("--classes-per-step", self.classes_per_step.is_some()),
             ("--inducing-rate", self.inducing_rate.is_some()),
             ("--early-stopping", self.early_stopping.is_some()),
         ]

@@ -250,6 +250,7 @@ fn batch_options(args: &FitArgs, method: &str, rows: usize, from: Option<&Fitted
             (None, None) => None,
             (e, m) => Some((e.unwrap_or(1), m.unwrap_or(1))),
         },
+        classes_per_step: args.classes_per_step,
         patience: args.patience.unwrap_or(defaults.patience),
         checkpoint_seconds: args.checkpoint_every.unwrap_or(defaults.checkpoint_seconds),
         ..defaults
@@ -269,6 +270,12 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
     if let (Some(option), false) = (args.chain_option(), samples) {
         return usage(format!(
             "{option} is for chains, and the method is `{method}`: add --method gibbs or gibbs-sparse"
+        ));
+    }
+    let svi = methods::find(method).is_ok_and(|entry| entry.name == "svi");
+    if args.classes_per_step.is_some() && !svi {
+        return usage(format!(
+            "--classes-per-step is for `svi`, and the method is `{method}`: add --method svi, or leave it out"
         ));
     }
     if method == "gibbs" && args.law.is_some() {

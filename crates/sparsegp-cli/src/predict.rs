@@ -177,7 +177,9 @@ impl Form {
             }
         } else {
             let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
-            let gaussian = self.of == Of::Latent || self.kind == Kind::Gaussian;
+            // draws are a mixture
+            let one = fitted.posterior.draws().is_empty();
+            let gaussian = self.of == Of::Latent || (self.kind == Kind::Gaussian && one);
             let quantiles = match gaussian {
                 true => Vec::new(),
                 false => fitted.quantiles(x, extra, &args.quantiles)?,

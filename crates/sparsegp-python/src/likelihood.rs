@@ -249,6 +249,27 @@ impl Likelihood {
         })
     }
 
+    /// P(Y ≤ y), for any y.
+    #[pyo3(signature = (mean, variance, y, *, extra=None))]
+    fn cdf<'py>(
+        &self,
+        py: Python<'py>,
+        mean: Array2<'py>,
+        variance: Array2<'py>,
+        y: Array1<'py>,
+        extra: Option<Array1<'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (mean, variance) = self.latents(&mean, &variance)?;
+        let y = vector(Some(&y));
+        self.rows("values", y.len(), mean.rows)?;
+        let extra = self.extras(extra.as_ref(), mean.rows)?;
+        let k = self.inner.latents();
+        self.each(py, mean.rows, |i| {
+            let (m, v) = (&mean.values[i * k..][..k], &variance.values[i * k..][..k]);
+            self.inner.cdf(Target { y: y[i], extra: extra[i] }, m, v)
+        })
+    }
+
     /// A quantile of y.
     #[pyo3(signature = (mean, variance, level, *, extra=None))]
     fn quantile<'py>(

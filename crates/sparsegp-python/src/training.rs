@@ -49,6 +49,8 @@ pub struct Options {
     tying: Option<String>,
     e_steps: Option<usize>,
     m_steps: Option<usize>,
+    /// Classes that move in a step of `svi`.
+    classes_per_step: Option<usize>,
     chains: Option<usize>,
     draws: Option<usize>,
     burn_in: Option<usize>,
@@ -84,6 +86,15 @@ impl Options {
         if let Some(jitter) = self.jitter.filter(|j| !(*j >= 0.0 && j.is_finite())) {
             return Err(invalid(format!("jitter is {jitter}; it must be a number from 0")));
         }
+        let method = self.method.as_deref().map(methods::find);
+        let svi = method.is_some_and(|found| found.is_ok_and(|entry| entry.name == "svi"));
+        if self.classes_per_step.is_some() && (!svi || self.full_batch) {
+            return Err(invalid(format!(
+                "classes_per_step is for the method `svi` by minibatches; the method is `{}`{}",
+                self.method.as_deref().unwrap_or("auto"),
+                if self.full_batch { ", and full_batch is on" } else { "" }
+            )));
+        }
         if self.batch_size == Some(0) {
             return Err(invalid("batch_size is 0; it must be at least 1".into()));
         }
@@ -112,6 +123,8 @@ impl Options {
                 (None, None) => None,
                 (e, m) => Some((e.unwrap_or(1), m.unwrap_or(1))),
             },
+            classes_per_step: self.classes_per_step,
+            seed: self.seed,
             patience: self.patience.unwrap_or(default.patience),
             ..default
         })

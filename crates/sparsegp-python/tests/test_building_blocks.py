@@ -1243,6 +1243,16 @@ def test_log_densities_of_observations_are_integrals(name):
 
 
 @pytest.mark.parametrize("name", SCALARS)
+def test_distribution_functions_are_integrals(name):
+    likelihood, _, y, extra = SCALARS[name]
+    for at in (np.asarray(y, float), np.asarray(y) + 0.4):
+        found = likelihood.predict_cdf(MEAN, VARIANCE, at, extra)
+        for i, law, _ in each(name):
+            expected = expectation(lambda f, i=i, law=law: law(f).cdf(at[i]), MEAN[i], VARIANCE[i], [at[i]])
+            np.testing.assert_allclose(found[i], expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SCALARS)
 @pytest.mark.parametrize("level", [0.03, 0.5, 0.9])
 def test_quantiles_invert_the_distribution(name, level):
     likelihood, _, _, extra = SCALARS[name]

@@ -306,6 +306,19 @@ def test_local_variables_and_chains(tmp_path):
         GPClassifier(method="cavi", likelihood="bernoulli").fit(X, high)
 
 
+def test_some_of_the_classes_move_in_a_step():
+    X, _ = waves(160)
+    labels = np.digitize(X[:, 0], np.quantile(X[:, 0], [0.25, 0.5, 0.75]))
+    model = GPClassifier(
+        likelihood="logistic-softmax", method="svi", n_inducing=20, batch_size=40, epochs=150, classes_per_step=2
+    )
+    assert model.fit(X, labels).score(X, labels) > 0.9
+    with pytest.raises(ValueError, match="between 1 and 4"):
+        model.set_params(classes_per_step=5).fit(X, labels)
+    with pytest.raises(ValueError, match="classes_per_step is for the method `svi`"):
+        GPClassifier(method="svgp", classes_per_step=2).fit(X, labels)
+
+
 def test_rows_are_left_out():
     X, y = waves(60)
     # a row that is there twice, which the model keeps as one of weight 2

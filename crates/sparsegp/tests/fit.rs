@@ -2,6 +2,8 @@
 
 #[path = "fit/choices.rs"]
 mod choices;
+#[path = "fit/classes.rs"]
+mod classes;
 #[path = "fit/inducing.rs"]
 mod inducing;
 #[path = "fit/kernels.rs"]

@@ -1,6 +1,10 @@
 //! Uncollapsed bounds at random problems: their place on the ladder of methods, gradients against
 //! differences for any likelihood, natural gradients.
 
+#[path = "uncollapsed/augmented.rs"]
+mod augmented;
+#[path = "uncollapsed/classes.rs"]
+mod classes;
 #[path = "uncollapsed/gradients.rs"]
 mod gradients;
 #[path = "uncollapsed/ladder.rs"]

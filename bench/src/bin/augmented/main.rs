@@ -9,6 +9,8 @@
 //!   them, the bound without, log evidence (ibid., Figure 5).
 //! - `calibration [--levels 7] [--rows 500] [--iterations 30]`: three classes of overlapping clusters by softmax, robust-max and
 //!   logistic-softmax (Galy-Fajou et al. 2020, §5.1).
+//! - `classes [--side 10] [--rows 10000] [--inducing 100] [--batch 100] [--seconds 20]`: a hundred classes, all or some of
+//!   which move in a step.
 //! - `mnist [--inducing 100] [--batch 200] [--epochs 4]`: ten digits.
 //! - `speed [--data protein] [--rows 20000] [--iterations 300]`: cost of an iteration of `svi`, `svgp` and `tsvgp` and time to
 //!   their last test scores; a Gibbs sweep against its factorisation and products.
@@ -16,6 +18,7 @@
 //! All print Markdown; `--csv FILE` writes the same numbers, `gap --svg FILE` draws them.
 
 mod calibration;
+mod classes;
 mod common;
 mod folds;
 mod gap;
@@ -30,6 +33,7 @@ fn main() {
         Some("sampling") => sampling::run(rest),
         Some("gap") => gap::run(rest),
         Some("calibration") => calibration::run(rest),
+        Some("classes") => classes::run(rest),
         Some("mnist") => mnist::run(rest),
         Some("speed") => speed::run(rest),
         Some("folds") => folds::run(rest),

@@ -124,6 +124,63 @@ fn what_has_no_sense_is_refused() {
 }
 
 #[test]
+fn some_of_the_classes_move_in_a_step() {
+    let folder = Folder::new();
+    let rows: String = (0..80)
+        .map(|i| {
+            let x = f64::from(i) / 20.0;
+            format!("{x},{}\n", ["a", "b", "c", "d"][(x as usize) % 4])
+        })
+        .collect();
+    folder.write("c.csv", format!("x,y\n{rows}"));
+    let fit =
+        "fit c.csv --target y --likelihood 'logistic-softmax(classes=4)' --inducing 12 --batch 40";
+    let steps = "--method svi --classes-per-step 2 --epochs 150";
+    folder.ok(&format!("{fit} {steps} -o some.gp"));
+    let scores = folder.json("score some.gp c.csv");
+    let text = scores.to_string();
+    assert!(text.contains("accuracy"), "{text}");
+    folder.ok("predict some.gp c.csv -o p.csv");
+    let labels = crate::support::texts(&folder.read("p.csv"), "label");
+    let hits = labels.iter().enumerate().filter(|(i, l)| **l == ["a", "b", "c", "d"][i / 20 % 4]);
+    assert!(hits.count() > 72, "{labels:?}");
+    for (method, words) in [
+        ("svgp --classes-per-step 2", ["--classes-per-step", "`svi`"]),
+        ("cavi --classes-per-step 2", ["--classes-per-step", "`svi`"]),
+        ("svi --classes-per-step 0", ["--classes-per-step", "0"]),
+    ] {
+        folder.refused(2, &format!("{fit} --method {method}"), &words);
+    }
+    folder.refused(1, &format!("{fit} --method svi --classes-per-step 5"), &["between 1 and 4"]);
+}
+
+/// Quantiles are those of the mixture over draws: whole numbers at which it reaches the level, and near the edge of what the
+/// draws allow.
+#[test]
+fn quantiles_are_of_the_draws() {
+    let folder = Folder::new();
+    let rows: String = (0..60)
+        .map(|i| {
+            let x = f64::from(i) / 10.0;
+            format!("{x},{}\n", (4.0 + 3.0 * x.sin() + f64::from(i * 7 % 3)).floor())
+        })
+        .collect();
+    folder.write("n.csv", format!("x,y\n{rows}"));
+    let chains = "--method gibbs --chains 2 --draws 60 --burn-in 30";
+    folder.ok(&format!("fit n.csv --target y --likelihood negative-binomial {chains} -o n.gp"));
+    folder.ok("predict n.gp n.csv --quantiles 0.1,0.5,0.9 -o p.csv");
+    let predicted = folder.read("p.csv");
+    let [low, middle, high] = ["q0.1", "q0.5", "q0.9"].map(|name| column(&predicted, name));
+    for i in 0..60 {
+        assert!(low[i].fract() == 0.0 && high[i].fract() == 0.0, "{} {}", low[i], high[i]);
+        assert!(low[i] <= middle[i] && middle[i] <= high[i]);
+    }
+    let y = column(&folder.read("n.csv"), "y");
+    let inside = (0..60).filter(|i| low[*i] <= y[*i] && y[*i] <= high[*i]).count();
+    assert!(inside > 45, "{inside} of 60");
+}
+
+#[test]
 fn predictions_average_over_draws() {
     let folder = folder();
     // a Student-t fit with an outlier that the chain takes for one

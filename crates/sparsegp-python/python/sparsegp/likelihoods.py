@@ -115,6 +115,14 @@ class Likelihood(Spec):
             _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
         )
 
+    def predict_cdf(
+        self, Fmu: ArrayLike, Fvar: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None
+    ) -> Array:
+        """P(Y ≤ y) in every row, for any numbers; of classes, of their index."""
+        return self._core().cdf(
+            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
+        )
+
     def predict_quantile(
         self, Fmu: ArrayLike, Fvar: ArrayLike, level: float, extra: Optional[ArrayLike] = None
     ) -> Array:

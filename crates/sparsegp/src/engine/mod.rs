@@ -226,6 +226,12 @@ pub trait Pointwise: Sync {
     fn sums(&self) -> usize;
     /// Whether ∂ℓ/∂r = ∂ℓ/∂s always.
     fn equal_slopes(&self) -> bool;
+    /// Whether anything is to be summed for a latent function. If not, its slopes are 0 in all rows, and it costs no
+    /// more than its means and variances.
+    fn counts(&self, latent: usize) -> bool {
+        let _ = latent;
+        true
+    }
     /// Slopes and sums of a block of rows.
     fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>);
 }
@@ -247,7 +253,7 @@ pub struct ProcessSums {
     /// Φa, M×l.
     pub phi_a: Mat<f64>,
     /// Φ diag(b) Φᵀ of every latent function, or Φ diag(Σ b) Φᵀ where they share their variances; both
-    /// triangles.
+    /// triangles. Empty for those that do not count ([`Pointwise::counts`]).
     pub grams: Vec<Mat<f64>>,
     /// Φ diag(Σ c) Φᵀ, c summed over the latent functions; both triangles. None where all slopes are
     /// equal (then it is the sum of `grams`); of no use without gradients.

@@ -392,7 +392,8 @@ impl Learning<'_> {
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
         };
-        train_batches(model, self.engine, &mut *rows, &batches.training, surroundings, observer)
+        let training = StochasticOptions { seed: self.options.seed, ..batches.training.clone() };
+        train_batches(model, self.engine, &mut *rows, &training, surroundings, observer)
     }
 }
 

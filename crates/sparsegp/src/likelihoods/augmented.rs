@@ -94,6 +94,27 @@ pub trait Augmented: Send + Sync {
         None
     }
 
+    /// For every number among the parameters the power p of its update in closed form, where it has one: θ ←
+    /// (Σ over / Σ under)ᵖ with the sums of [`Augmented::add_ratios`] over the rows. At the present q(f) it never lowers
+    /// the sum of the bounds, and it stays where their slope is 0. Empty if no parameter has one.
+    fn powers(&self) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+
+    /// Adds what a row of weight `weight` says of these updates to `over` and `under`, one entry for each number among
+    /// the parameters.
+    fn add_ratios(
+        &self,
+        target: Target,
+        mean: &[f64],
+        variance: &[f64],
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        let _ = (target, mean, variance, weight, over, under);
+    }
+
     /// In how many turns the latent values move ([`Augmented::turn`]): one unless the local variables of
     /// some are to be renewed after others have moved.
     fn turns(&self) -> usize {
@@ -118,6 +139,28 @@ pub trait Augmented: Send + Sync {
         rng: &mut dyn rand::Rng,
         out: &mut [Site],
     );
+}
+
+/// [`updated`] by these rows: targets with means and variances of their latent values.
+pub fn closed_form<'a>(
+    likelihood: &dyn Augmented,
+    rows: impl IntoIterator<Item = (Target, &'a [f64], &'a [f64])>,
+) -> Vec<Option<f64>> {
+    let count = likelihood.powers().len();
+    let (mut over, mut under) = (vec![0.0; count], vec![0.0; count]);
+    for (target, mean, variance) in rows {
+        likelihood.add_ratios(target, mean, variance, 1.0, &mut over, &mut under);
+    }
+    updated(likelihood, &over, &under)
+}
+
+/// What the numbers among the parameters become by the sums of [`Augmented::add_ratios`]; none for those that stay:
+/// they have no update in closed form, or these rows say nothing of them.
+pub fn updated(likelihood: &dyn Augmented, over: &[f64], under: &[f64]) -> Vec<Option<f64>> {
+    let ratios = over.iter().zip(under).map(|(over, under)| over / under);
+    let each = likelihood.powers().into_iter().zip(ratios);
+    each.map(|(power, ratio)| power.map(|p| ratio.powf(p)).filter(|v| v.is_finite() && *v > 0.0))
+        .collect()
 }
 
 /// The parts of log p(y | f) = log C + g f + log φ(γ(f − t)² + δ) that are not φ.
@@ -169,6 +212,23 @@ pub trait SuperGaussian: Send + Sync {
     /// Overwrites `out`.
     fn slopes(&self, target: Target, mean: f64, square: f64, omega: f64, out: &mut [f64]) {
         let _ = (target, mean, square, omega, out);
+    }
+
+    /// [`Augmented::powers`].
+    fn powers(&self) -> Vec<Option<f64>> {
+        Vec::new()
+    }
+
+    /// [`Augmented::add_ratios`] of a row, by its c².
+    fn add_ratio(
+        &self,
+        target: Target,
+        square: f64,
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        let _ = (target, square, weight, over, under);
     }
 
     /// log p(y | f) with its first and second derivative by f:
@@ -229,6 +289,24 @@ const LEAST_SQUARE: f64 = 1e-24;
 impl<S: SuperGaussian> Augmented for S {
     fn super_gaussian(&self) -> Option<&dyn SuperGaussian> {
         Some(self)
+    }
+
+    fn powers(&self) -> Vec<Option<f64>> {
+        SuperGaussian::powers(self)
+    }
+
+    fn add_ratios(
+        &self,
+        target: Target,
+        mean: &[f64],
+        variance: &[f64],
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        self.with(target, &mut |form, _| {
+            self.add_ratio(target, form.square(mean[0], variance[0]), weight, over, under);
+        });
     }
 
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {

@@ -277,6 +277,141 @@ fn draws_with_a_variance_have_the_mean_of_the_bounds_sites() {
     }
 }
 
+/// Sets what has an update in closed form. Returns which numbers have one.
+fn update(l: &mut Box<dyn Likelihood>, rows: &[(Target, &[f64], &[f64])]) -> Vec<bool> {
+    let updated = super::augmented::closed_form(of(&**l), rows.iter().copied());
+    let mut rest = &updated[..];
+    for (path, param) in l.params_mut() {
+        let Some((own, tail)) = rest.split_at_checked(param.len()) else { break };
+        rest = tail;
+        let new: Vec<f64> =
+            param.value().iter().zip(own).map(|(old, new)| new.unwrap_or(*old)).collect();
+        param.set(&path, &new).unwrap();
+    }
+    updated.iter().map(Option::is_some).collect()
+}
+
+/// At fixed q(f), over rows.
+#[test]
+fn updates_in_closed_form_never_lower_the_bound_and_end_where_its_slope_is_0() {
+    let mut seen = Vec::new();
+    for (mut l, mut targets) in zoo() {
+        if l.name() == "gaussian" {
+            targets.iter_mut().for_each(|t| t.extra = 0.0);
+        }
+        let k = l.latents();
+        let targets = &targets;
+        let rows: Vec<(Target, &[f64], &[f64])> = PLACES
+            .iter()
+            .flat_map(|(m, v)| targets.iter().map(move |t| (*t, &m[..k], &v[..k])))
+            .collect();
+        let sum = |l: &dyn Likelihood| -> f64 {
+            rows.iter().map(|(t, m, v)| bound(l, *t, m, v).value).sum()
+        };
+        let what = l.to_json().to_string();
+        let mut values = vec![sum(&*l)];
+        let mut which = Vec::new();
+        for step in 0..3000 {
+            which = update(&mut l, &rows);
+            values.push(sum(&*l));
+            // some are the optimum at once
+            let at_once = ["gaussian", "laplace", "poisson-logistic", "heteroscedastic"];
+            if step == 0 && at_once.contains(&l.name()) {
+                let last = values[1];
+                update(&mut l, &rows);
+                close(sum(&*l), last, 1e-14, &what);
+            }
+        }
+        let rounding = 1e-13 * (1.0 + values[0].abs());
+        let falls = values.windows(2).position(|pair| pair[1] < pair[0] - rounding);
+        assert_eq!(falls, None, "{what}: {:?}", &values[..8]);
+        if !which.contains(&true) {
+            assert_eq!(values[0], values[1], "{what}");
+            continue;
+        }
+        assert!(values[1] > values[0] + 1e-3, "{what}: {values:?}");
+        seen.push(l.name().to_owned());
+        // by differences of the bound itself
+        let mut at = 0;
+        for (path, param) in l.params() {
+            for entry in 0..param.len() {
+                if which[at] {
+                    let h = 1e-3 * param.value()[entry];
+                    let slope = difference(h, |d| {
+                        let mut other = l.clone();
+                        let mut values = param.value().to_vec();
+                        values[entry] += d;
+                        let own = &mut other.params_mut();
+                        let own = own.iter_mut().find(|(p, _)| *p == path).unwrap();
+                        own.1.set(&path, &values).unwrap();
+                        sum(&*other)
+                    });
+                    assert!(slope.abs() * param.value()[entry] < 1e-7, "{what} {path}: {slope}");
+                }
+                at += 1;
+            }
+        }
+    }
+    seen.dedup();
+    let names = "gaussian, student-t, laplace, poisson-logistic, heteroscedastic, heteroscedastic-student-t, \
+                 logistic-softmax";
+    assert_eq!(seen.join(", "), names);
+}
+
+/// The likelihood is what is left of p(y, ω | f) when ω is integrated out: p(y | f)/p(y | f₀) is the mean of
+/// exp{a(f − f₀) − ½λ(f² − f₀²)} over draws of ω given f₀.
+#[test]
+fn local_variables_integrate_out() {
+    for (index, (l, targets)) in zoo().into_iter().enumerate() {
+        let (k, augmented) = (l.latents(), of(&*l));
+        let mut rng = rng::stream(index as u64, "integrated out");
+        for t in targets {
+            // from a place of larger precisions to others
+            let start = [0.35, -0.4, 0.5];
+            for turn in 0..augmented.turns() {
+                let moves: Vec<usize> = (0..k).filter(|j| augmented.turn(*j) == turn).collect();
+                for by in [-0.6, 0.3, 0.8] {
+                    let from = &start[..k];
+                    let mut to = from.to_vec();
+                    moves.iter().for_each(|j| to[*j] += by);
+                    // towards the centre the weights have no variance
+                    let mut nearer = false;
+                    if let Some(law) = augmented.super_gaussian() {
+                        law.with(t, &mut |form, _| {
+                            nearer = form.square(to[0], 0.0) < 0.8 * form.square(from[0], 0.0);
+                        });
+                    }
+                    if nearer {
+                        continue;
+                    }
+                    let draws = 20_000;
+                    let mut sums = [0.0; 2];
+                    for _ in 0..draws {
+                        let mut sites = vec![Site::default(); k];
+                        augmented.draw(turn, t, from, &vec![0.0; k], &mut rng, &mut sites);
+                        let log: f64 = moves
+                            .iter()
+                            .map(|j| {
+                                let (f, f0, site) = (to[*j], from[*j], sites[*j]);
+                                site.potential * (f - f0) - 0.5 * site.precision * (f * f - f0 * f0)
+                            })
+                            .sum();
+                        sums[0] += log.exp() / f64::from(draws);
+                        sums[1] += (2.0 * log).exp() / f64::from(draws);
+                    }
+                    let expected = (l.log_prob(t, &to) - l.log_prob(t, from)).exp();
+                    let spread = ((sums[1] - sums[0] * sums[0]).max(0.0) / f64::from(draws)).sqrt();
+                    let what = format!("{} {t:?} turn {turn} by {by}", l.to_json());
+                    let allowed = 4.5 * spread + 1e-9 * expected;
+                    assert!(spread < 0.5 * expected.max(sums[0]), "{what}: ± {spread}");
+                    let off = (sums[0] - expected).abs();
+                    assert!(off <= allowed, "{what}: {} ± {spread} for {expected}", sums[0]);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn limits_are_finite() {
     for (l, targets) in zoo() {

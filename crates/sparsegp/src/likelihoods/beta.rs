@@ -7,8 +7,8 @@
 use super::functions::trigamma;
 use super::links::Probability;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support, spread, start};
-use super::{Likelihood, Target, binomial};
+use super::single::{OPTIONS, Scalar, Single, spread, start};
+use super::{Likelihood, Support, Target, binomial};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
@@ -150,7 +150,7 @@ impl Scalar for Beta {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Unit
+        Support::Interval(0.0, 1.0)
     }
 
     fn sample(&self, _: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {

@@ -4,8 +4,8 @@ use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{is_count, log_factorial};
 use super::links::Probability;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support};
-use super::{Extra, Likelihood, Target};
+use super::single::{OPTIONS, Scalar, Single};
+use super::{Extra, Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
 use rand_distr::Distribution;
@@ -170,7 +170,7 @@ impl Scalar for Binomial {
     }
 
     fn support(&self, extra: f64) -> Support {
-        Support::Counts(self.trials(extra))
+        Support::Trials(self.trials(extra))
     }
 
     fn augmented(&self) -> Option<&dyn Augmented> {

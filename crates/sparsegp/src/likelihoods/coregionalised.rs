@@ -6,7 +6,7 @@
 //! `methods::uncollapsed`, and [`crate::model::Posterior`] for predictions.
 
 use super::registry::{Args, Entry, build as build_inner, parse};
-use super::{Extra, Likelihood, Slopes, Target};
+use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use serde_json::{Value, json};
@@ -125,6 +125,12 @@ impl Likelihood for Coregionalised {
     }
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
         self.inner.predict_log_density(target, mean, variance)
+    }
+    fn support(&self, extra: f64) -> Support {
+        self.inner.support(extra)
+    }
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        self.inner.cdf(target, mean, variance)
     }
     fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
         self.inner.quantile(extra, mean, variance, level)

@@ -38,6 +38,7 @@
 //! # Ok::<(), sparsegp::Error>(())
 //! ```
 
+pub use super::Support;
 use super::augmented::Augmented;
 use super::custom_law::Law;
 use super::dual::{Dual, Real};
@@ -70,46 +71,6 @@ impl Parameter {
     }
 }
 
-/// Where y may lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Support {
-    /// All numbers.
-    Real,
-    /// The positive numbers.
-    Positive,
-    /// Between two numbers.
-    Interval(f64, f64),
-    /// 0, 1, 2, …
-    Counts,
-    /// 0, …, C − 1, as classes.
-    Classes(usize),
-}
-
-impl Support {
-    /// Whether y lies in it.
-    pub fn contains(self, y: f64) -> bool {
-        y.is_finite()
-            && match self {
-                Support::Real => true,
-                Support::Positive => y > 0.0,
-                Support::Interval(low, high) => y >= low && y <= high,
-                Support::Counts => y >= 0.0 && y.fract() == 0.0,
-                Support::Classes(c) => y >= 0.0 && y < c as f64 && y.fract() == 0.0,
-            }
-    }
-
-    /// In words.
-    fn words(self) -> String {
-        match self {
-            Support::Real => "is not a finite number".into(),
-            Support::Positive => "is not a positive number".into(),
-            Support::Interval(low, high) => format!("is not between {low} and {high}"),
-            Support::Counts => "is no count (0, 1, 2, …)".into(),
-            Support::Classes(c) => format!("is no class: there are {c} classes, 0, …, {}", c - 1),
-        }
-    }
-}
-
 /// A density of y given K latent values. Only `name` and `log_prob` must be given.
 pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// Name in model files and messages.
@@ -135,7 +96,7 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
         Vec::new()
     }
 
-    /// Where y may lie.
+    /// Where y can lie.
     fn support(&self) -> Support {
         Support::Real
     }
@@ -153,6 +114,12 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// Mean and variance of y given f, if known: otherwise predictions integrate over the support
     /// (which finds some number even where there is no moment).
     fn moments(&self, _extra: f64, _f: &[f64], _params: &[f64]) -> Option<(f64, f64)> {
+        None
+    }
+
+    /// P(Y ≤ y) given f, if known: otherwise integrated over the support, for every y anew. Worth giving where
+    /// posteriors are sampled: quantiles of predictions average it over all draws.
+    fn cdf(&self, _y: f64, _extra: f64, _f: &[f64], _params: &[f64]) -> Option<f64> {
         None
     }
 
@@ -430,6 +397,26 @@ impl<M: LogProb> Likelihood for Custom<M> {
             total.add(self.model.log_prob(target.y, target.extra, f, &values), w);
         });
         total.ln()
+    }
+
+    fn support(&self, _: f64) -> Support {
+        self.model.support()
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let Target { y, extra } = target;
+        if let Some(certain) = self.model.support().certain(y) {
+            return certain;
+        }
+        let values = self.values();
+        if self.model.cdf(y, extra, mean, &values).is_none() {
+            return self.law(extra, mean, variance).cdf(y);
+        }
+        let mut total = 0.0;
+        self.each_point(mean, variance, |f, _, w| {
+            total += w * self.model.cdf(y, extra, f, &values).unwrap_or(f64::NAN);
+        });
+        total
     }
 
     fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {

@@ -4,7 +4,7 @@
 //! x = c + s sinh(½π sinh t), t by the trapezoidal rule (Takahasi & Mori 1974): tails as heavy as
 //! those of Cauchy are covered. c and s follow the quartiles found, until they fit.
 
-use super::custom::Support;
+use super::Support;
 use super::functions::sigmoid;
 use std::f64::consts::FRAC_PI_2;
 
@@ -13,7 +13,7 @@ const STEP: f64 = 1.0 / 128.0;
 /// Largest |t|: sinh(½π sinh 4.2) is 2e22.
 const REACH: f64 = 4.2;
 /// Most counts that are looked at.
-const COUNTS: usize = 10_000_000;
+const COUNTS: f64 = 1e7;
 
 /// A distribution on points: atoms, or nodes of an integral.
 pub(super) struct Law {
@@ -54,10 +54,11 @@ impl Law {
         width: f64,
         log_density: impl Fn(f64) -> f64,
     ) -> Self {
-        match support {
-            Support::Counts => Self::atoms(support, COUNTS, log_density),
-            Support::Classes(c) => Self::atoms(support, c, log_density),
-            _ => {
+        match support.largest() {
+            Some(largest) => {
+                Self::atoms(support, (largest + 1.0).min(COUNTS) as usize, log_density)
+            }
+            None => {
                 let mut centre = to_line(support, at);
                 // dx = dy/(dy/dx)
                 let mut scale = width / from_line(support, centre).1;
@@ -88,7 +89,7 @@ impl Law {
             law.y.push(k as f64);
             law.g.push(p);
             law.cumulative.push(sum);
-            if support == Support::Counts && sum > 0.5 && p < 1e-17 * sum {
+            if !matches!(support, Support::Classes(_)) && sum > 0.5 && p < 1e-17 * sum {
                 break;
             }
         }
@@ -134,7 +135,7 @@ impl Law {
     }
 
     fn discrete(&self) -> bool {
-        matches!(self.support, Support::Counts | Support::Classes(_))
+        self.support.largest().is_some()
     }
 
     /// Mean and variance.
@@ -153,29 +154,55 @@ impl Law {
         self.cumulative.partition_point(|c| *c < goal).min(self.y.len().saturating_sub(1))
     }
 
-    /// t of a quantile: in its cell the distribution function is a cubic with the right values and
-    /// slopes at both ends.
+    /// t of the first node.
+    fn start() -> f64 {
+        -f64::from((REACH / STEP) as i32) * STEP
+    }
+
+    /// The probability of a share u of the cell that ends at node i: the distribution function is a cubic there
+    /// with the right values and slopes at both ends.
+    fn within(&self, i: usize, u: f64) -> f64 {
+        let (rise, u2) = (self.cumulative[i] - self.cumulative[i - 1], u * u);
+        let (a, b) = (self.g[i - 1] * STEP, self.g[i] * STEP);
+        rise * u2 * (3.0 - 2.0 * u) + a * u * (1.0 - u) * (1.0 - u) - b * u2 * (1.0 - u)
+    }
+
+    /// t of a quantile.
     fn t(&self, level: f64) -> f64 {
         let i = self.reaching(level);
-        let start = -f64::from((REACH / STEP) as i32) * STEP;
-        let t = start + (i as f64 - 1.0) * STEP;
+        let t = Self::start() + (i as f64 - 1.0) * STEP;
         if i == 0 {
-            return start;
+            return Self::start();
         }
-        let (from, to) = (self.cumulative[i - 1], self.cumulative[i]);
-        let (a, b) = (self.g[i - 1] * STEP, self.g[i] * STEP);
-        let goal = level * self.mass() - from;
-        let rise = to - from;
-        let cubic = |u: f64| {
-            let u2 = u * u;
-            rise * u2 * (3.0 - 2.0 * u) + a * u * (1.0 - u) * (1.0 - u) - b * u2 * (1.0 - u)
-        };
+        let goal = level * self.mass() - self.cumulative[i - 1];
+        let cubic = |u: f64| self.within(i, u);
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let middle = 0.5 * (low + high);
             if cubic(middle) < goal { low = middle } else { high = middle }
         }
         t + STEP * 0.5 * (low + high)
+    }
+
+    /// P(Y ≤ y) for y inside the support.
+    pub(super) fn cdf(&self, y: f64) -> f64 {
+        if self.discrete() {
+            let count = self.y.partition_point(|own| *own <= y);
+            return count.checked_sub(1).map_or(0.0, |i| self.cumulative[i]) / self.mass();
+        }
+        // y = from_line(centre + width sinh(½π sinh t))
+        let x = (to_line(self.support, y) - self.centre) / self.width;
+        let at = ((x.asinh() / FRAC_PI_2).asinh() + Self::start().abs()) / STEP;
+        let i = at.floor();
+        if i < 0.0 {
+            return 0.0;
+        }
+        match self.g.get(i as usize + 1) {
+            Some(_) => {
+                (self.cumulative[i as usize] + self.within(i as usize + 1, at - i)) / self.mass()
+            }
+            None => 1.0,
+        }
     }
 
     /// The quantile of a level between 0 and 1.

@@ -4,8 +4,8 @@
 
 use super::links::Positive;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support, positive, spread, start};
-use super::{Likelihood, Slopes, Target};
+use super::single::{OPTIONS, Scalar, Single, positive, spread, start};
+use super::{Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;

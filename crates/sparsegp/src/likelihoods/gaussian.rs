@@ -1,8 +1,9 @@
 //! Gaussian noise: y = f + ε, ε ~ N(0, σ²), or N(0, σ² + τᵢ) with variances τᵢ that come with the rows.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
+use super::functions::normal_cdf;
 use super::registry::{Args, Entry};
-use super::{Extra, Likelihood, Slopes, Target};
+use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::distributions::mixing::{Complex64, Mixing};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
@@ -98,6 +99,23 @@ impl SuperGaussian for Gaussian {
         let precision = 1.0 / self.total(target.extra);
         out[0] = 0.5 * precision * (square * precision - 1.0);
     }
+
+    /// σ² is the mean of c², where no row has a known variance of its own.
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![Some(1.0)]
+    }
+
+    fn add_ratio(
+        &self,
+        target: Target,
+        square: f64,
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        over[0] += if target.extra == 0.0 { weight * square } else { f64::NAN };
+        under[0] += weight;
+    }
 }
 
 impl Likelihood for Gaussian {
@@ -169,6 +187,15 @@ impl Likelihood for Gaussian {
 
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
         log_normal(target.y, mean[0], variance[0] + self.total(target.extra))
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Real
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let (mean, variance) = self.predict(target.extra, mean, variance);
+        normal_cdf((target.y - mean) / variance.sqrt())
     }
 
     fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {

@@ -10,6 +10,8 @@
 //! Student's t with ν degrees of freedom is normal of precision λσ(g)ξ with ξ ~ Ga(ν/2, ν/2); its bound has
 //! ξ̄ = (ν + 1)/(ν + λ(1 − ψ)R), and −½(ν + 1) log(1 + λ(1 − ψ)R/ν) for −½λR(1 − ψ).
 //!
+//! λ is in closed form N/Σ ξ̄(1 − ψ)R, with ξ̄ = 1 for normal noise; else ξ̄ is that of the present λ.
+//!
 //! g moves first: its counts n and Pólya-Gamma variables belong to the present f, and are integrated out of the
 //! step of f, which follows at the new g.
 
@@ -81,6 +83,24 @@ impl Augmented for Heteroscedastic<Normal> {
             - 0.5 * at.precision * at.square * at.share
     }
 
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![Some(1.0)]
+    }
+
+    fn add_ratios(
+        &self,
+        target: Target,
+        mean: &[f64],
+        variance: &[f64],
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        let at = At::new(self.most_precise(), target, mean, variance);
+        over[0] += weight;
+        under[0] += weight * at.square * at.share;
+    }
+
     fn turns(&self) -> usize {
         2
     }
@@ -129,6 +149,26 @@ impl Augmented for Heteroscedastic<StudentT> {
             + 0.5 * at.precision.ln()
             + 0.5 * log_sigma_tilde(mean[1], variance[1])
             - half * q.ln_1p()
+    }
+
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![None, Some(1.0)]
+    }
+
+    fn add_ratios(
+        &self,
+        target: Target,
+        mean: &[f64],
+        variance: &[f64],
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        let at = At::new(self.most_precise(), target, mean, variance);
+        let df = self.noise.df.scalar();
+        let xi = (df + 1.0) / (df + at.precision * at.share * at.square);
+        over[1] += weight;
+        under[1] += weight * xi * at.square * at.share;
     }
 
     fn turns(&self) -> usize {

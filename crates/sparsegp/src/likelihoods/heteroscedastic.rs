@@ -11,7 +11,7 @@ use super::multi::{LogSum, SMALL_VARIANCE, Spec, check_points, invert};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
 use super::single::start;
-use super::{Likelihood, Slopes, Target};
+use super::{Likelihood, Slopes, Support, Target};
 use crate::error::{Error, Result};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut, listed, listed_mut};
 use serde::{Deserialize, Serialize};
@@ -351,6 +351,21 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
             total.add(self.noise.log_density(residual, variance[0], s, w, self.tensor()), w);
         });
         self.noise.constant().0 + total.ln()
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Real
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        if let Some(certain) = Support::Real.certain(target.y) {
+            return certain;
+        }
+        let (residual, mut total) = (target.y - mean[0], 0.0);
+        self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
+            total += w * self.noise.cdf(residual, variance[0], s, w, self.tensor());
+        });
+        total
     }
 
     fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {

@@ -10,9 +10,9 @@ use super::functions::{
     HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density,
 };
 use super::registry::{Args, Entry};
-use super::single::{Scalar, Single, Support, finite, robust_spread, start};
+use super::single::{Scalar, Single, finite, robust_spread, start};
 use super::student_t::SCALE;
-use super::{Likelihood, Slopes, Target};
+use super::{Likelihood, Slopes, Support, Target};
 use crate::distributions::mixing::{Laplace as Phi, Mixing};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
@@ -181,5 +181,15 @@ impl SuperGaussian for Laplace {
 
     fn slopes(&self, _: Target, _: f64, square: f64, _: f64, out: &mut [f64]) {
         out[0] = (square.sqrt() / self.b() - 1.0) / self.b();
+    }
+
+    /// The scale is the mean of c.
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![Some(1.0)]
+    }
+
+    fn add_ratio(&self, _: Target, square: f64, weight: f64, over: &mut [f64], under: &mut [f64]) {
+        over[0] += weight * square.sqrt();
+        under[0] += weight;
     }
 }

@@ -2,7 +2,7 @@
 
 use super::registry::{Args, Entry};
 use super::single::positive;
-use super::{Gaussian, Likelihood, Slopes, Target};
+use super::{Gaussian, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Visitor, VisitorMut};
 use serde_json::{Value, json};
@@ -76,6 +76,15 @@ impl Likelihood for LogNormal {
 
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
         self.log.predict_log_density(logarithm(target), mean, variance) - target.y.ln()
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Positive
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let certain = Support::Positive.certain(target.y);
+        certain.unwrap_or_else(|| self.log.cdf(logarithm(target), mean, variance))
     }
 
     fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {

@@ -48,6 +48,17 @@ fn denominator(weights: &Weights, mean: &[f64], variance: &[f64]) -> f64 {
         + each.map(|(j, (m, v))| weights.theta(j) * one_minus_sigma_tilde(-m, *v)).sum::<f64>()
 }
 
+/// What local variables know of λ, by D.
+fn rate(weights: &Weights, augmentation: Augmentation, total: f64) -> Rate {
+    match augmentation {
+        Augmentation::Marginal => Rate { mean: 1.0 / total, more: 0.0, value: -total.ln() },
+        Augmentation::MeanField => {
+            let thetas: f64 = (0..weights.latents()).map(|j| weights.theta(j)).sum();
+            super::logistic_mean_field::rate(total, thetas + weights.rest())
+        }
+    }
+}
+
 /// ℓ with its slopes, those of the parameters by the θ of all classes.
 pub(super) fn expect(
     weights: &Weights,
@@ -57,14 +68,7 @@ pub(super) fn expect(
     variance: &[f64],
     out: Slopes<'_>,
 ) -> f64 {
-    let total = denominator(weights, mean, variance);
-    let rate = match augmentation {
-        Augmentation::Marginal => Rate { mean: 1.0 / total, more: 0.0, value: -total.ln() },
-        Augmentation::MeanField => {
-            let thetas: f64 = (0..mean.len()).map(|j| weights.theta(j)).sum();
-            super::logistic_mean_field::rate(total, thetas + weights.rest())
-        }
-    };
+    let rate = rate(weights, augmentation, denominator(weights, mean, variance));
     for (j, (m, v)) in mean.iter().zip(variance).enumerate() {
         let hit = f64::from(u8::from(j == y));
         let (theta, miss) = (weights.theta(j), log_sigma_tilde(-m, *v).exp());
@@ -87,29 +91,39 @@ pub(super) fn expect(
     own + rate.value
 }
 
-/// What θ becomes at q(f) of rows with their classes, one number for each class: the maximum of a bound that
-/// touches Σ ℓ at the present θ, so that the sum of (λ integrated out) never falls (Galy-Fajou 2022, §7.4.3),
+/// What a row says of θ: the maximum of a bound that touches ℓ at the present θ, so that the sum of ℓ never falls,
+/// is Σ over / Σ under with (Galy-Fajou 2022, §7.4.3)
 ///
 /// ```text
-/// θ_k ← N_k / Σᵢ {1 − σ̃(−μᵢₖ, vᵢₖ)}/Dᵢ      (D for 1 − σ̃ of a class without a latent function)
+/// λ integrated out   Y_k          {1 − σ̃(−μ_k, v_k)}/D   (D_C/D for a class without a latent function: Θ₀ = θ_C D_C)
+/// λ kept             Y_k + n̄_k    E λ                    (D_C E λ)
 /// ```
-pub(super) fn next_scales<'a>(
+pub(super) fn add_ratios(
     weights: &Weights,
-    rows: impl IntoIterator<Item = (usize, &'a [f64], &'a [f64])>,
-) -> Vec<f64> {
-    let classes = weights.classes();
-    let (mut counts, mut sums) = (vec![0.0; classes], vec![0.0; classes]);
-    for (y, mean, variance) in rows {
-        let total = denominator(weights, mean, variance);
-        counts[y] += 1.0;
-        for (k, sum) in sums.iter_mut().enumerate() {
-            *sum += match mean.get(k) {
-                Some(m) => one_minus_sigma_tilde(-m, variance[k]) / total,
-                None => weights.constant() / total,
-            };
+    augmentation: Augmentation,
+    y: usize,
+    (mean, variance): (&[f64], &[f64]),
+    weight: f64,
+    over: &mut [f64],
+    under: &mut [f64],
+) {
+    let rate = rate(weights, augmentation, denominator(weights, mean, variance));
+    over[y] += weight;
+    for (k, (m, v)) in mean.iter().zip(variance).enumerate() {
+        let miss = log_sigma_tilde(-m, *v).exp();
+        match augmentation {
+            Augmentation::Marginal => {
+                under[k] += weight * rate.mean * one_minus_sigma_tilde(-m, *v);
+            }
+            Augmentation::MeanField => {
+                over[k] += weight * weights.theta(k) * miss * (rate.mean + rate.more);
+                under[k] += weight * rate.mean;
+            }
         }
     }
-    counts.iter().zip(&sums).map(|(count, sum)| count / sum).collect()
+    if let Some(under) = under.get_mut(mean.len()) {
+        *under += weight * rate.mean * weights.constant();
+    }
 }
 
 /// Draws λ, counts and Pólya-Gamma variables at latent values f (or at q(f) = N(f, variance)).

@@ -8,9 +8,9 @@
 use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{sigmoid, softplus};
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support, finite, robust_spread, start};
+use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
 use super::student_t::SCALE;
-use super::{Likelihood, Target};
+use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};

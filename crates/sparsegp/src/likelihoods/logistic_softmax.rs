@@ -74,23 +74,29 @@ impl Score for Logistic {
     }
 }
 
-impl LogisticSoftmax {
-    /// What θ becomes at q(f) by a step that never lowers the sum of the rows' bounds with λ integrated out
-    /// (Galy-Fajou 2022, §7.4.3): θ_k ← N_k / Σᵢ (1 − σ̃(−μᵢₖ, vᵢₖ))/Dᵢ with Dᵢ at the present θ. A row is its
-    /// class with K means and variances. One number for each class, 0 for one that no row is of; any multiple
-    /// does as well where all classes have latent functions.
-    pub fn next_scales<'a>(
-        &self,
-        rows: impl IntoIterator<Item = (usize, &'a [f64], &'a [f64])>,
-    ) -> Vec<f64> {
-        logistic_classes::next_scales(&self.score.weights, rows)
-    }
-}
-
 impl Augmented for LogisticSoftmax {
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
         let Logistic { weights, augmentation } = &self.score;
         expect(weights, *augmentation, target.y as usize, mean, variance, out)
+    }
+
+    /// θ of all classes; any multiple of them does as well where all have latent functions.
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![Some(1.0); self.score.weights.classes()]
+    }
+
+    fn add_ratios(
+        &self,
+        target: Target,
+        mean: &[f64],
+        variance: &[f64],
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        let Logistic { weights, augmentation } = &self.score;
+        let (y, at) = (target.y as usize, (mean, variance));
+        logistic_classes::add_ratios(weights, *augmentation, y, at, weight, over, under);
     }
 
     fn draw(

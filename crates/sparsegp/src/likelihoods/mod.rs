@@ -40,7 +40,7 @@ mod negative_binomial;
 mod ordinal;
 mod poisson;
 mod poisson_logistic;
-mod predict;
+pub(crate) mod predict;
 mod pseudo_huber;
 pub mod quadrature;
 mod registry;
@@ -73,6 +73,70 @@ pub struct Extra {
     pub name: &'static str,
     /// What is assumed where the data have no such column; none if there must be one.
     pub default: Option<f64>,
+}
+
+/// Where y can lie.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Support {
+    /// All numbers.
+    Real,
+    /// The positive numbers.
+    Positive,
+    /// Between two numbers.
+    Interval(f64, f64),
+    /// 0, 1, 2, …
+    Counts,
+    /// 0, 1, …, up to a number of trials.
+    Trials(f64),
+    /// 0, …, C − 1, as classes.
+    Classes(usize),
+}
+
+impl Support {
+    /// Whether y lies in it.
+    pub fn contains(self, y: f64) -> bool {
+        y.is_finite()
+            && match (self, self.largest()) {
+                (_, Some(largest)) => y >= 0.0 && y <= largest && y.fract() == 0.0,
+                (Support::Positive, _) => y > 0.0,
+                (Support::Interval(low, high), _) => y >= low && y <= high,
+                _ => true,
+            }
+    }
+
+    /// The largest number of a support that has whole numbers from 0 alone; infinity for counts.
+    pub fn largest(self) -> Option<f64> {
+        match self {
+            Support::Counts => Some(f64::INFINITY),
+            Support::Trials(most) => Some(most),
+            Support::Classes(c) => Some(c as f64 - 1.0),
+            Support::Real | Support::Positive | Support::Interval(..) => None,
+        }
+    }
+
+    /// P(Y ≤ y) where it is 0 or 1 whatever the distribution.
+    pub fn certain(self, y: f64) -> Option<f64> {
+        let (low, high) = match (self, self.largest()) {
+            // 0 itself has a probability
+            (_, Some(largest)) => (-f64::MIN_POSITIVE, largest),
+            (Support::Positive, _) => (0.0, f64::INFINITY),
+            (Support::Interval(low, high), _) => (low, high),
+            _ => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        (y <= low || y >= high).then(|| f64::from(u8::from(y >= high)))
+    }
+
+    /// In words, what a number is that does not lie in it.
+    pub fn words(self) -> String {
+        match self {
+            Support::Real => "is not a finite number".into(),
+            Support::Positive => "is not a positive number".into(),
+            Support::Interval(low, high) => format!("is not between {low} and {high}"),
+            Support::Counts => "is no count (0, 1, 2, …)".into(),
+            Support::Trials(most) => format!("is no count from 0 to {most}"),
+            Support::Classes(c) => format!("is no class: there are {c} classes, 0, …, {}", c - 1),
+        }
+    }
 }
 
 /// Where [`Likelihood::expect`] writes the slopes of its value. All are overwritten.
@@ -199,8 +263,18 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// log E[p(y | f)].
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64;
 
-    /// The `level` quantile of y, 0 < level < 1.
-    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64;
+    /// Where y can lie; `extra` as in [`Target`].
+    fn support(&self, extra: f64) -> Support;
+
+    /// P(Y ≤ y) under fₖ ~ N(meanₖ, varianceₖ), independent, for any y (of classes: of the class index).
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64;
+
+    /// The `level` quantile of y, 0 < level < 1: where [`Likelihood::cdf`] reaches it. Of whole numbers the
+    /// smallest at which it is at least `level`.
+    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
+        let cdf = |y: f64| self.cdf(Target { y, extra }, mean, variance);
+        predict::quantile(cdf, self.support(extra), None, level)
+    }
 
     /// Probabilities of the classes into `out` ([`Likelihood::classes`] numbers, of sum 1).
     fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
@@ -240,6 +314,8 @@ impl Clone for Box<dyn Likelihood> {
 
 #[cfg(test)]
 mod augmented_tests;
+#[cfg(test)]
+mod distribution_tests;
 #[cfg(test)]
 mod logistic_softmax_tests;
 #[cfg(test)]

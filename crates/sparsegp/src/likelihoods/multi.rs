@@ -81,6 +81,11 @@ pub(super) fn index_quantile(p: &[f64], level: f64) -> f64 {
     (p.len() - 1) as f64
 }
 
+/// P(class ≤ y), for y from 0.
+pub(super) fn index_cdf(p: &[f64], y: f64) -> f64 {
+    p.iter().take(y as usize + 1).sum::<f64>().min(1.0)
+}
+
 /// Frequencies of the classes among the targets, each with half an observation more.
 pub(super) fn frequencies(targets: &[Target], classes: usize) -> Vec<f64> {
     let mut counts = vec![0.5; classes];
@@ -97,8 +102,9 @@ pub(super) fn uniform(rng: &mut dyn rand::Rng) -> f64 {
 }
 
 /// The point where an increasing function reaches `level`: doubling steps away from `start`, then
-/// regula falsi (Illinois), or halving where that is slow, down to rounding.
+/// regula falsi (Illinois), or halving where that is slow, down to rounding (10⁻¹³ of the smaller tail).
 pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64) -> f64 {
+    let rounding = 1e-13 * level.min(1.0 - level);
     let mut width = step.max(f64::MIN_POSITIVE);
     let first = cdf(start) - level;
     let (mut low, mut high) = ((start, first), (start, first));
@@ -132,14 +138,14 @@ pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64
             continue;
         }
         let value = cdf(point) - level;
-        if value < 0.0 {
+        if value.abs() <= rounding {
+            return point;
+        } else if value < 0.0 {
             low = (point, value);
             (at_low, at_high) = (value, 0.5 * at_high);
-        } else if value > 0.0 {
+        } else {
             high = (point, value);
             (at_low, at_high) = (0.5 * at_low, value);
-        } else {
-            return point;
         }
     }
     0.5 * (low.0 + high.0)

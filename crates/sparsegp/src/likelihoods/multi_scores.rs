@@ -8,13 +8,13 @@
 use super::augmented::Augmented;
 use super::class_weights::Weights;
 use super::multi::{
-    LogSum, SMALL_VARIANCE, Spec, check_class, check_classes, frequencies, index_moments,
-    index_quantile, scratch, uniform,
+    LogSum, SMALL_VARIANCE, Spec, check_class, check_classes, frequencies, index_cdf,
+    index_moments, index_quantile, scratch, uniform,
 };
 use super::multi_laplace;
 use super::multi_points::{Integration, Points};
 use super::quadrature::Slope;
-use super::{Likelihood, Slopes, Target};
+use super::{Likelihood, Slopes, Support, Target};
 use crate::error::{Error, Result};
 use crate::params::{Visitor, VisitorMut};
 use serde_json::{Value, json};
@@ -342,6 +342,20 @@ impl<S: Score> Likelihood for Normalised<S> {
                 multi_laplace::log_probability::<S>(weights, y, mean, variance)
             }),
         }
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Classes(self.classes)
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let certain = self.support(target.extra).certain(target.y);
+        certain.unwrap_or_else(|| {
+            scratch(self.classes, |p| {
+                self.probabilities(mean, variance, p);
+                index_cdf(p, target.y)
+            })
+        })
     }
 
     fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {

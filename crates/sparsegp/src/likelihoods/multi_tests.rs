@@ -110,7 +110,7 @@ fn hetero(scale: Scale, tensor: bool, slope: Slope) -> Options {
 }
 
 /// All of them, with slopes of one kind.
-fn zoo(slope: Slope) -> Vec<Box<dyn Likelihood>> {
+pub(super) fn zoo(slope: Slope) -> Vec<Box<dyn Likelihood>> {
     let mut all = Vec::new();
     for scale in [Scale::Exp, Scale::Softplus] {
         for tensor in [false, true] {
@@ -165,7 +165,7 @@ fn weighted(integration: Integration, slope: Slope) -> [LogisticSoftmax; 2] {
     [spec, fewer].map(|spec| LogisticSoftmax::from_json(&spec).unwrap())
 }
 
-fn label(likelihood: &dyn Likelihood) -> String {
+pub(super) fn label(likelihood: &dyn Likelihood) -> String {
     likelihood.to_json().to_string()
 }
 
@@ -187,7 +187,7 @@ const PLACES: [([f64; 4], [f64; 4]); 3] = [
     ([0.8, 0.1, -1.4, 1.1], [0.08, 0.11, 0.05, 0.2]),
 ];
 
-fn places(k: usize) -> impl Iterator<Item = (Vec<f64>, Vec<f64>)> {
+pub(super) fn places(k: usize) -> impl Iterator<Item = (Vec<f64>, Vec<f64>)> {
     PLACES.iter().map(move |(m, v)| (m[..k].to_vec(), v[..k].to_vec()))
 }
 
@@ -208,7 +208,7 @@ fn expect(likelihood: &dyn Likelihood, t: Target, m: &[f64], v: &[f64]) -> Expec
 }
 
 /// Five-point difference.
-fn difference(x: f64, h: f64, f: impl Fn(f64) -> f64) -> f64 {
+pub(super) fn difference(x: f64, h: f64, f: impl Fn(f64) -> f64) -> f64 {
     (8.0 * (f(x + h) - f(x - h)) - f(x + 2.0 * h) + f(x - 2.0 * h)) / (12.0 * h)
 }
 

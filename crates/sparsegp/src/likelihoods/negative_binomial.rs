@@ -9,8 +9,8 @@
 use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{log_factorial, sigmoid, softplus};
 use super::registry::{Args, Entry};
-use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, spread, start};
-use super::{Extra, Likelihood, Target, poisson};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, spread, start};
+use super::{Extra, Likelihood, Support, Target, poisson};
 use crate::distributions::functions::{log_sigma_tilde, pg_mean};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
@@ -175,7 +175,7 @@ impl Scalar for NegativeBinomial {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Counts(f64::INFINITY)
+        Support::Counts
     }
 
     fn augmented(&self) -> Option<&dyn Augmented> {

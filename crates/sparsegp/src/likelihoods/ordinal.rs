@@ -4,8 +4,8 @@
 
 use super::functions::{log_normal_interval, normal_cdf};
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support, start};
-use super::{Likelihood, Target};
+use super::single::{OPTIONS, Scalar, Single, start};
+use super::{Likelihood, Support, Target};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
@@ -294,7 +294,7 @@ impl Scalar for Ordinal {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Counts((self.count() - 1) as f64)
+        Support::Classes(self.count())
     }
 
     fn sample(&self, _: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {

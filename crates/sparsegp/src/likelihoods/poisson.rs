@@ -3,8 +3,8 @@
 use super::functions::log_factorial;
 use super::links::Positive;
 use super::registry::{Args, Entry};
-use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count};
-use super::{Extra, Likelihood, Slopes, Target};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count};
+use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use rand_distr::Distribution;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ impl Scalar for Poisson {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Counts(f64::INFINITY)
+        Support::Counts
     }
 
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {

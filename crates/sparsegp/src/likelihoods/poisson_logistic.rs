@@ -13,8 +13,8 @@ use super::augmented::{Augmented, Site, polya_gamma};
 use super::functions::{log_factorial, sigmoid, softplus};
 use super::poisson::{cdf, draw};
 use super::registry::{Args, Entry};
-use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, start};
-use super::{Extra, Likelihood, Slopes, Target};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, start};
+use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::distributions::functions::{log_sigma_tilde, one_minus_sigma_tilde, pg_mean};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
@@ -124,7 +124,7 @@ impl Scalar for PoissonLogistic {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Counts(f64::INFINITY)
+        Support::Counts
     }
 
     fn augmented(&self) -> Option<&dyn Augmented> {
@@ -146,6 +146,24 @@ impl Augmented for PoissonLogistic {
         let missed = one_minus_sigma_tilde(-m, v);
         out.params[0] = target.y / self.rate.scalar() - target.extra * missed;
         self.constant(target) + target.y * log_sigma_tilde(m, v) - most * missed
+    }
+
+    /// λ = Σ y / Σ exposure·(1 − σ̃(−μ, v)).
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![Some(1.0)]
+    }
+
+    fn add_ratios(
+        &self,
+        target: Target,
+        mean: &[f64],
+        variance: &[f64],
+        weight: f64,
+        over: &mut [f64],
+        under: &mut [f64],
+    ) {
+        over[0] += weight * target.y;
+        under[0] += weight * target.extra * one_minus_sigma_tilde(-mean[0], variance[0]);
     }
 
     fn draw(

@@ -2,8 +2,9 @@
 //! converges exponentially on such integrands (Trefethen & Weideman 2014), so its step is halved
 //! until the value stays.
 
+use super::Support;
 use super::functions::{HALF_LOG_TAU, log_add_exp, normal_density};
-use super::single::Support;
+use super::multi::invert;
 
 /// Standard deviations to either side; what lies beyond has probability 2·10⁻¹⁹.
 pub const REACH: f64 = 9.0;
@@ -204,44 +205,64 @@ fn mode(slope: impl Fn(f64) -> f64) -> f64 {
     0.5 * (inner + outer)
 }
 
-/// The `level` quantile of a distribution function: the smallest count with P(Y ≤ y) ≥ level, or the
-/// number by bisection.
-pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, level: f64) -> f64 {
-    // y = place(t), increasing
+/// The `level` quantile of a distribution function: the smallest whole number with P(Y ≤ y) ≥ level, or the
+/// number at which it is level. The search begins at `start`, if there is a guess.
+pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, start: Option<f64>, level: f64) -> f64 {
+    if let Some(largest) = support.largest() {
+        return whole_quantile(cdf, largest, start.unwrap_or(0.0), level);
+    }
+    // y = place(t), increasing, and its inverse
     let place = |t: f64| match support {
-        Support::Real => t.signum() * t.abs().exp_m1(),
         Support::Positive => t.exp(),
-        Support::Unit => super::functions::sigmoid(t),
-        Support::Counts(_) => t,
+        Support::Interval(low, high) => low + (high - low) * super::functions::sigmoid(t),
+        _ => t.signum() * t.abs().exp_m1(),
     };
-    if let Support::Counts(most) = support {
-        let (mut below, mut reached) = (-1.0, 0.0_f64);
-        while cdf(reached) < level {
+    let line = |y: f64| match support {
+        Support::Positive => y.ln(),
+        Support::Interval(low, high) => ((y - low) / (high - y)).ln(),
+        _ => y.signum() * y.abs().ln_1p(),
+    };
+    // beyond, y is infinite or 0
+    let within = |t: f64| t.clamp(-FARTHEST, FARTHEST);
+    let (from, step) = start.map_or((0.0, 1.0), |y| (within(line(y)), NEAR));
+    place(within(invert(from, step, level, |t| cdf(place(within(t))))))
+}
+
+/// Largest |t| of [`quantile`].
+const FARTHEST: f64 = 700.0;
+/// How near a guess is thought to be, in t.
+const NEAR: f64 = 0.125;
+/// Counts are not looked for beyond: there they are not whole numbers any more.
+const MOST_COUNT: f64 = 1e15;
+
+/// Of whole numbers from 0 to `largest`: steps away from the start that double, then halving.
+fn whole_quantile(cdf: impl Fn(f64) -> f64, largest: f64, start: f64, level: f64) -> f64 {
+    let most = largest.min(MOST_COUNT);
+    // P(Y ≤ below) < level ≤ P(Y ≤ reached)
+    let (mut below, mut reached) = (-1.0, start.floor().clamp(0.0, most));
+    let mut step = 1.0;
+    if cdf(reached) < level {
+        while reached < most {
             below = reached;
-            reached = (2.0 * reached + 1.0).min(most);
-            if reached >= most || reached > 1e15 {
+            reached = (reached + step).min(most);
+            if cdf(reached) >= level {
                 break;
             }
+            step *= 2.0;
         }
-        while reached - below > 1.0 {
-            let middle = (0.5 * (below + reached)).floor();
-            if cdf(middle) < level { below = middle } else { reached = middle }
+    } else {
+        while reached - step > -1.0 {
+            if cdf(reached - step) < level {
+                below = reached - step;
+                break;
+            }
+            reached -= step;
+            step *= 2.0;
         }
-        return reached;
     }
-    let (mut low, mut high) = (-1.0, 1.0);
-    while cdf(place(low)) > level && low > -700.0 {
-        low *= 2.0;
+    while reached - below > 1.0 {
+        let middle = (0.5 * (below + reached)).floor();
+        if cdf(middle) < level { below = middle } else { reached = middle }
     }
-    while cdf(place(high)) < level && high < 700.0 {
-        high *= 2.0;
-    }
-    for _ in 0..100 {
-        let middle = 0.5 * (low + high);
-        if middle <= low || middle >= high {
-            break;
-        }
-        if cdf(place(middle)) < level { low = middle } else { high = middle }
-    }
-    place(0.5 * (low + high))
+    reached
 }

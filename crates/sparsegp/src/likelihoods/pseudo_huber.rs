@@ -11,9 +11,9 @@ use super::augmented::{Augmented, Form, SuperGaussian};
 use super::predict;
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support, finite, robust_spread, start};
+use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
 use super::student_t::SCALE;
-use super::{Likelihood, Target};
+use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, PseudoHuber as Phi};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
@@ -201,7 +201,8 @@ impl Scalar for PseudoHuber {
 
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         let u = rng.random::<f64>() + 0.25 * f64::EPSILON;
-        let size = predict::quantile(|d| 2.0 * self.cdf(extra, d, 0.0) - 1.0, Support::Positive, u);
+        let size =
+            predict::quantile(|d| 2.0 * self.cdf(extra, d, 0.0) - 1.0, Support::Positive, None, u);
         f + if rng.random::<bool>() { size } else { -size }
     }
 }

@@ -7,12 +7,12 @@
 
 use super::functions::{hazard, normal_cdf};
 use super::multi::{
-    SMALL_VARIANCE, Spec, check_class, check_classes, check_points, index_moments, index_quantile,
-    scratch, uniform,
+    SMALL_VARIANCE, Spec, check_class, check_classes, check_points, index_cdf, index_moments,
+    index_quantile, scratch, uniform,
 };
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
-use super::{Likelihood, Slopes, Target};
+use super::{Likelihood, Slopes, Support, Target};
 use crate::error::{Error, Result};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use serde_json::{Value, json};
@@ -286,6 +286,20 @@ impl Likelihood for RobustMax {
         let epsilon = self.epsilon.scalar();
         let miss = epsilon / (self.classes - 1) as f64;
         (probability * (1.0 - epsilon) + (1.0 - probability) * miss).ln()
+    }
+
+    fn support(&self, _: f64) -> Support {
+        Support::Classes(self.classes)
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let certain = self.support(target.extra).certain(target.y);
+        certain.unwrap_or_else(|| {
+            scratch(self.classes, |p| {
+                self.probabilities(mean, variance, p);
+                index_cdf(p, target.y)
+            })
+        })
     }
 
     fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {

@@ -5,24 +5,11 @@ use super::functions::normal_density;
 use super::predict::{self, REACH};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Args;
-use super::{Extra, Likelihood, Slopes, Target};
+use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// Where y can lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Support {
-    /// 0, 1, …, up to a largest number, which may be infinite.
-    Counts(f64),
-    /// All numbers.
-    Real,
-    /// The positive numbers.
-    Positive,
-    /// The interval (0, 1).
-    Unit,
-}
 
 /// p(y | f) of one latent value f, with log p(y | f) = [`Scalar::constant`] + [`Scalar::at`].
 pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
@@ -313,16 +300,23 @@ impl<S: Scalar> Likelihood for Single<S> {
         })
     }
 
-    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
+    fn support(&self, extra: f64) -> Support {
+        self.model.support(extra)
+    }
+
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        let Target { y, extra } = target;
         let (mean, variance) = (mean[0], variance[0]);
-        let cdf = |y: f64| {
-            self.model.closed_cdf(extra, y, mean, variance).unwrap_or_else(|| {
-                let at = |f: f64| [self.model.cdf(extra, y, f)];
-                let kinks = self.kinks(Target { y, extra }, mean, variance.sqrt());
-                predict::expectation(mean, variance, self.model.pole(), &kinks, at)[0]
-            })
-        };
-        predict::quantile(cdf, self.model.support(extra), level)
+        let support = self.model.support(extra);
+        if let Some(certain) = support.certain(y) {
+            return certain;
+        }
+        let y = if support.largest().is_some() { y.floor() } else { y };
+        self.model.closed_cdf(extra, y, mean, variance).unwrap_or_else(|| {
+            let at = |f: f64| [self.model.cdf(extra, y, f)];
+            let kinks = self.kinks(Target { y, extra }, mean, variance.sqrt());
+            predict::expectation(mean, variance, self.model.pole(), &kinks, at)[0]
+        })
     }
 
     fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {

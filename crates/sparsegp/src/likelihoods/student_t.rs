@@ -9,8 +9,8 @@
 use super::augmented::{Augmented, Form, SuperGaussian};
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, Support, finite, robust_spread, start};
-use super::{Likelihood, Target};
+use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
+use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, StudentT as Phi};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
@@ -182,5 +182,16 @@ impl SuperGaussian for StudentT {
         self.constant_slopes(target, out);
         // at a residual whose square is c²
         self.add_slopes(target, target.y - square.sqrt(), 1.0, out);
+    }
+
+    /// σ² ← mean of (ν + 1) c²/(ν + c²/σ²), as by expectation maximisation with the precisions of the rows.
+    fn powers(&self) -> Vec<Option<f64>> {
+        vec![None, Some(0.5)]
+    }
+
+    fn add_ratio(&self, _: Target, square: f64, weight: f64, over: &mut [f64], under: &mut [f64]) {
+        let (df, scale) = (self.df.scalar(), self.scale.scalar());
+        over[1] += weight * (df + 1.0) * square / (df + square / (scale * scale));
+        under[1] += weight;
     }
 }

@@ -8,8 +8,8 @@ use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{normal_cdf, normal_density, sigmoid, softplus};
 use super::predict;
 use super::registry::{Args, Entry};
-use super::single::{Scalar, Single, Support};
-use super::{Likelihood, Slopes, Target};
+use super::single::{Scalar, Single};
+use super::{Likelihood, Slopes, Support, Target};
 use crate::distributions::mixing::{Laplace as Phi, Mixing};
 use crate::error::Result;
 use rand::RngExt;
@@ -150,7 +150,7 @@ impl Scalar for Svm {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Counts(1.0)
+        Support::Classes(2)
     }
 
     fn augmented(&self) -> Option<&dyn Augmented> {

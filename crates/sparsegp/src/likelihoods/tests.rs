@@ -14,11 +14,11 @@ enum Kind {
 }
 use Kind::*;
 
-struct Case {
+pub(super) struct Case {
     spec: &'static str,
-    likelihood: Box<dyn Likelihood>,
+    pub(super) likelihood: Box<dyn Likelihood>,
     kind: Kind,
-    extra: f64,
+    pub(super) extra: f64,
     targets: Vec<Target>,
     concave: bool,
 }
@@ -33,7 +33,7 @@ fn case(spec: &'static str, kind: Kind, extra: f64, targets: &[f64], concave: bo
 }
 
 /// Every registered likelihood of one latent value with every link.
-fn zoo() -> Vec<Case> {
+pub(super) fn zoo() -> Vec<Case> {
     let edges = "ordinal(bin_edges=[-1.6, 0.9, 1.4, 2.9], sigma=0.78)";
     vec![
         case("gaussian(variance=0.31)", Real, 0.17, &[-1.3, 0.4], true),

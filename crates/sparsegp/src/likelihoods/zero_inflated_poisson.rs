@@ -3,8 +3,8 @@
 
 use super::functions::{log_add_exp, log_factorial, softplus};
 use super::registry::{Args, Entry};
-use super::single::{EXPOSURE, OPTIONS, Scalar, Single, Support, count, start};
-use super::{Extra, Likelihood, Target, poisson};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, start};
+use super::{Extra, Likelihood, Support, Target, poisson};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand::RngExt;
@@ -145,7 +145,7 @@ impl Scalar for ZeroInflatedPoisson {
     }
 
     fn support(&self, _: f64) -> Support {
-        Support::Counts(f64::INFINITY)
+        Support::Counts
     }
 
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {

@@ -128,6 +128,8 @@ struct Pass {
     a: Mat<f64>,
     b: Mat<f64>,
     params: Vec<f64>,
+    /// What the likelihood's parameters become in closed form.
+    updated: Vec<Option<f64>>,
 }
 
 /// All rows with what they bring.
@@ -219,6 +221,8 @@ impl Tvgp {
             params: size,
             rounding: 0.0,
             most,
+            chosen: None,
+            ratios: self.bound.closed_form(&*model.likelihood),
         };
         let mut sums = vec![0.0; local.sums()];
         let block = LatentBlock {
@@ -243,9 +247,11 @@ impl Tvgp {
         local.rows(block, out);
         let mut value = sums[sum::VALUE];
         let params = sums[sum::PARAMS..][..size].to_vec();
+        let updated = local.updated(&sums);
         value -= all.iter().map(Sited::kl).sum::<f64>();
         let value = finite(value, "the bound")?;
-        Ok(Pass { rows, covariances, latents: all, value, a, b, params })
+        drop(local);
+        Ok(Pass { rows, covariances, latents: all, value, a, b, params, updated })
     }
 
     /// Moves the sites by a step of size `rate`: λ ← (1 − ρ)λ + ρ(α + βm, β), β = −2 ∂ℓ/∂v cut at the
@@ -289,6 +295,18 @@ impl Tvgp {
             *second += rate * (beta - *second);
         }
         Ok(pass.value)
+    }
+
+    /// What the numbers among the likelihood's parameters become in closed form at the present sites, where they have an
+    /// update ([`Bound::closed_form`]); empty if none has.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    pub fn closed_form(&self, model: &Model, data: &dyn Source) -> Result<Vec<Option<f64>>> {
+        if self.bound.closed_form(&*model.likelihood).is_none() {
+            return Ok(Vec::new());
+        }
+        self.pass(model, data, false, f64::INFINITY).map(|pass| pass.updated)
     }
 
     /// The bound.
@@ -363,7 +381,7 @@ impl Method for Tvgp {
     }
 
     fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
-        let Pass { rows, mut covariances, latents, value, a, b, params } =
+        let Pass { rows, mut covariances, latents, value, a, b, params, .. } =
             self.pass(model, data, true, f64::INFINITY)?;
         let x = rows.x.as_ref();
         let mut gradient = vec![0.0; model.num_params()];

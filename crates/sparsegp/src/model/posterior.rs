@@ -3,6 +3,7 @@
 mod gradients;
 mod mixing;
 mod pathwise;
+mod quantiles;
 
 pub use gradients::InputGradients;
 pub use pathwise::{DEFAULT_WAVES, Functions};
@@ -343,8 +344,8 @@ impl Posterior {
 
     /// From draws of the whitened variables of points (one set for every kernel; training inputs where there
     /// are no inducing points). Means and variances of latent functions are those of the mixture; so are means,
-    /// variances, densities and probabilities of observations, each an average over the draws. Quantiles of
-    /// observations take the latent functions for normal.
+    /// variances, densities, probabilities and distribution functions of observations, each an average over the
+    /// draws, and quantiles by the last.
     ///
     /// # Errors
     /// [`Error::Shape`] for draws that do not fit, [`Error::NotPositiveDefinite`].
@@ -898,19 +899,6 @@ impl Posterior {
                 own.iter().enumerate().for_each(|(c, p)| all[(i, c)] += share * p);
             });
         })?;
-        Ok(all)
-    }
-
-    /// The `level` quantile of observations, B×P. `extra` as for [`Posterior::predict_y`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if the number of columns differs.
-    pub fn predict_quantile(&self, x: MatRef<f64>, extra: &[f64], level: f64) -> Result<Mat<f64>> {
-        let (mean, variance) = self.predict_f(x)?;
-        let mut all = Mat::zeros(x.nrows(), self.outputs());
-        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
-            all[(i, p)] = self.likelihood.quantile(self.extra(extra, i), mean, variance, level);
-        });
         Ok(all)
     }
 

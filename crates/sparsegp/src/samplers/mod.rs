@@ -31,4 +31,4 @@ mod hmc_tests;
 #[cfg(test)]
 mod slice_tests;
 #[cfg(test)]
-mod test_models;
+pub(crate) mod test_models;

@@ -8,6 +8,7 @@ use crate::engine::{Engine, Want};
 use crate::error::Result;
 use crate::methods::Uncollapsed;
 use crate::model::Model;
+use crate::variational::Variational;
 use serde::{Deserialize, Serialize};
 
 /// Minibatches at the initial parameters that the means of the gradients start from (Ranganath et al. 2013;
@@ -23,6 +24,9 @@ pub struct Adapting {
     initial: usize,
     /// How many that is to be.
     wanted: Option<usize>,
+    /// Steps made.
+    #[serde(default)]
+    steps: usize,
 }
 
 impl Adapting {
@@ -37,7 +41,8 @@ impl Adapting {
         self.change.converged()
     }
 
-    fn each(&mut self, latents: usize) -> &mut [AdaptiveRate] {
+    fn each(&mut self, model: &Model) -> &mut [AdaptiveRate] {
+        let latents = model.q.as_ref().map_or(0, Variational::latents);
         self.rates.resize_with(latents, AdaptiveRate::default);
         &mut self.rates
     }
@@ -52,16 +57,15 @@ impl Adapting {
         memory: &mut Workspace,
     ) -> Result<f64> {
         method.renew(&mut memory.step, model, engine, batch, Want::Statistics)?;
-        let gradients = memory.step.natural_gradients();
-        let rates = self.each(gradients.len());
-        for (rate, gradient) in rates.iter_mut().zip(gradients) {
-            rate.initialise(gradient)?;
+        let rates = self.each(model);
+        for (l, gradient) in memory.step.natural_gradients() {
+            rates[l].initialise(gradient)?;
         }
         self.initial += 1;
         Ok(memory.step.value)
     }
 
-    /// Moves q from what the last pass saw, in the bound's turns.
+    /// Moves q from what the last pass saw, in the bound's turns. Its changes are looked at every `round` steps.
     pub(super) fn step(
         &mut self,
         model: &mut Model,
@@ -69,23 +73,27 @@ impl Adapting {
         engine: &dyn Engine,
         batch: &dyn Source,
         memory: &mut Workspace,
+        round: usize,
     ) -> Result<()> {
         let each = model.likelihood.latents();
         for turn in 0..method.bound.turns(&*model.likelihood) {
             if turn > 0 {
                 method.renew(&mut memory.step, model, engine, batch, Want::Statistics)?;
             }
-            let gradients = memory.step.natural_gradients();
-            let rates = self.each(gradients.len());
+            let rates = self.each(model);
             let mut sizes = vec![0.0; rates.len()];
-            for (l, gradient) in gradients.into_iter().enumerate() {
+            for (l, gradient) in memory.step.natural_gradients() {
                 if method.bound.turn(&*model.likelihood, l % each) == turn {
                     sizes[l] = rates[l].update(gradient)?;
                 }
             }
             memory.step.natural_turn(model, method.bound, turn, &|l| sizes[l])?;
         }
-        if let Some(q) = &model.q {
+        // where some classes move at a time, once in a round of as many steps as move all on average
+        self.steps += 1;
+        if self.steps.is_multiple_of(round)
+            && let Some(q) = &model.q
+        {
             self.change.update(q.means_and_variances())?;
         }
         Ok(())

@@ -9,12 +9,14 @@ use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::params::Param;
 use std::ops::ControlFlow;
 
 /// How to alternate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EmOptions {
-    /// Most steps of q in a round.
+    /// Most steps of q in a round. Between them the likelihood's parameters move too where their best values at
+    /// that q are in closed form ([`crate::likelihoods::augmented::Augmented::powers`]).
     pub e_steps: usize,
     /// Their size, 0 < ρ ≤ 1; by default 1 wherever no step can overshoot (Gaussian noise, local variables),
     /// else [`EmOptions::CAREFUL`].
@@ -99,6 +101,7 @@ fn e_steps(
             return Ok((value + prior, passes));
         }
         last = value;
+        passes += update_likelihood(model, engine, data, memory)?;
     }
     Ok((look(model, engine, data, memory)? + prior, passes + 1))
 }
@@ -158,6 +161,48 @@ fn e_step(
     let value = memory.step.value;
     let halvings = move_q(model, method, engine, data, memory, rate)?;
     Ok((value, halvings.is_some()))
+}
+
+/// Gives the likelihood's parameters their best values at the present q, or better ones than they have, where that is in
+/// closed form; those that are frozen or have a prior stay. Returns how many passes it took.
+fn update_likelihood(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    memory: &mut Workspace,
+) -> Result<usize> {
+    let bound = match (model.method.full_sites(), model.method.uncollapsed()) {
+        (Some(method), _) => method.bound,
+        (_, Some(method)) => method.bound,
+        _ => return Err(no_sites(model)),
+    };
+    let free = |(_, param): &(String, &Param)| !param.frozen && param.prior.is_none();
+    if bound.closed_form(&*model.likelihood).is_none()
+        || !model.likelihood.params().iter().any(free)
+    {
+        return Ok(0);
+    }
+    let updated = match model.method.full_sites() {
+        Some(method) => method.closed_form(model, data)?,
+        None => {
+            look(model, engine, data, memory)?;
+            std::mem::take(&mut memory.step.updated)
+        }
+    };
+    let mut rest = &updated[..];
+    for (path, param) in model.likelihood.params_mut() {
+        let (own, tail) = rest.split_at(param.len());
+        rest = tail;
+        if param.frozen || param.prior.is_some() {
+            continue;
+        }
+        let value: Vec<f64> =
+            param.value().iter().zip(own).map(|(old, new)| new.unwrap_or(*old)).collect();
+        if value.iter().all(|v| param.transform().contains(*v)) {
+            param.set(&path, &value)?;
+        }
+    }
+    Ok(1)
 }
 
 /// Maximises over sites and all else in turn; the last phase is one of sites.

@@ -3,6 +3,7 @@
 mod adapting;
 mod adaptive_rate;
 mod ascent;
+mod classes;
 mod em;
 mod going_on;
 mod minibatch;

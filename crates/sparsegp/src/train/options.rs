@@ -32,6 +32,13 @@ pub struct StochasticOptions {
     /// on the rest, each from a pass of its own (stochastic partial EM: Adam et al. 2021, Alg. 2). None
     /// for one of each from one pass. Where q is trained by Adam, only the second number counts.
     pub em: Option<(usize, usize)>,
+    /// How many classes move in a step, for `svi` with many classes: so many of the latent functions are drawn for
+    /// every minibatch, alike and independently of its labels, and make a natural-gradient step, with gradients for
+    /// Adam that are unbiased ([`Step::choose`](crate::methods::Step::choose); Galy-Fajou 2022, §7.4). The others cost
+    /// their means and variances at the rows of the minibatch. None for all.
+    pub classes_per_step: Option<usize>,
+    /// Seed of the classes that are drawn; [`fit`](crate::fit::fit) takes that of its own options.
+    pub seed: u64,
     /// Epochs without a better density of held-out rows after which training ends; the best state is
     /// kept. Without held-out rows it has no effect.
     pub patience: usize,
@@ -60,6 +67,8 @@ impl Default for StochasticOptions {
             natural: Some(0.1),
             adaptive: None,
             em: None,
+            classes_per_step: None,
+            seed: 0,
             patience: 10,
             checkpoint_seconds: 60.0,
             least: (EPOCHS, LEAST_ITERATIONS),

@@ -5,6 +5,7 @@
 //! is tried with its full rate and, where the likelihood is not Gaussian noise, kept only if the
 //! bound of this minibatch did not fall: else the rate is halved, up to twenty times.
 
+use super::classes;
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{
     Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
@@ -148,6 +149,7 @@ pub fn train_batches(
         ));
     }
     options.following.solver.check()?;
+    classes::check(model, method, options, natural)?;
     let mut run = Run { method, natural, frozen, options, engine };
     let outcome = run.go(model, batches, surroundings, observer);
     freeze(model, frozen);
@@ -326,6 +328,11 @@ impl Run<'_> {
     ) -> Result<f64> {
         let m_steps = self.options.m_steps();
         let factor = state.adam.options.schedule.factor(state.iterations * m_steps);
+        memory.step.choose(
+            self.options
+                .classes_per_step
+                .map(|count| classes::draw(model, count, self.options.seed, state.iterations)),
+        );
         state.iterations += 1;
         let adaptive = self.options.adaptive.unwrap_or(self.method.bound.augments());
         if adaptive && self.natural.is_some() && self.method.keeps == Keeps::Moments {
@@ -371,6 +378,8 @@ impl Run<'_> {
         let (method, engine) = (self.method, self.engine);
         let per_epoch = batch.population().div_ceil(batch.rows().max(1));
         if state.adapting.looks_first(per_epoch) {
+            // every latent function needs a start of its rate
+            memory.step.choose(None);
             return state.adapting.look(model, method, engine, batch, memory);
         }
         let mut value = f64::NAN;
@@ -378,7 +387,8 @@ impl Run<'_> {
             value = self.ascend(model, batch, memory, state)?;
         }
         if memory.passed.is_some() {
-            state.adapting.step(model, method, engine, batch, memory)?;
+            let round = classes::round(model, self.options);
+            state.adapting.step(model, method, engine, batch, memory, round)?;
         }
         Ok(value)
     }

@@ -49,7 +49,8 @@ impl Default for NaturalStep {
 }
 
 impl NaturalStep {
-    /// The whitened q after a step of its size for every latent function (0 ≤ ρ ≤ 1), into `out`.
+    /// The whitened q after a step of its size for every latent function (0 ≤ ρ ≤ 1), into `out`; with ρ = 0 one stays
+    /// what it is, to the bit.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if the new precision is none: the rows' curvature is
@@ -67,6 +68,13 @@ impl NaturalStep {
         sized(&mut self.rotated, m, 1);
         for l in 0..latents {
             let rate = rate(l);
+            if rate == 0.0 {
+                out.roots[l].copy_from(&q.roots[l]);
+                for i in 0..m {
+                    out.mean[(i, l)] = q.mean[(i, l)];
+                }
+                continue;
+            }
             self.new_precision(q.roots[l].as_ref(), rows.grams[l].as_ref(), rate);
             let what = "the precision of q after a natural-gradient step";
             let jitter = Jitter::Absolute(0.0);

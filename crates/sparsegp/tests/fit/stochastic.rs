@@ -35,7 +35,7 @@ pub fn dataset(rows: InMemory, standardise: bool) -> Dataset {
     Dataset::from_rows(rows, standardise).expect("a table")
 }
 
-fn grid() -> Mat<f64> {
+pub fn grid() -> Mat<f64> {
     Mat::from_fn(50, 1, |i, _| -2.9 + 5.8 * i as f64 / 49.0)
 }
 

@@ -7,6 +7,7 @@ use crate::tabulated::Tabulated;
 use serde_json::{Value, json};
 use sparsegp::data::InMemory;
 use sparsegp::distributions::functions::log_sigma_tilde;
+use sparsegp::likelihoods::augmented::closed_form;
 use sparsegp::likelihoods::logistic_softmax::LogisticSoftmax;
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, product};
@@ -239,8 +240,9 @@ fn scales(file: &Value, entry: &Value, report: &mut Report) -> Outcome {
     let (mut found, mut values) = (Vec::new(), vec![objective(&l)?]);
     let steps = matrix(get(entry, "steps")?)?;
     for _ in 0..steps.nrows() {
-        let rows = labels.iter().zip(&f).map(|(y, f)| (*y as usize, &f[..], &zero[..]));
-        let next = l.next_scales(rows);
+        let target = |y: f64| Target { y, extra: 1.0 };
+        let rows = labels.iter().zip(&f).map(|(y, f)| (target(*y), &f[..], &zero[..]));
+        let next: Vec<f64> = closed_form(&l, rows).into_iter().flatten().collect();
         own(l.score.weights.scales.set("scales", &next))?;
         found.extend(next);
         values.push(objective(&l)?);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sparsegp::likelihoods::multi_points::Points;
 use sparsegp::likelihoods::quadrature::Nodes;
 use sparsegp::likelihoods::softmax::Softmax;
-use sparsegp::likelihoods::{Extra, Likelihood, Slopes, Target};
+use sparsegp::likelihoods::{Extra, Likelihood, Slopes, Support, Target};
 use sparsegp::linalg::Mat;
 use sparsegp::model::Posterior;
 use sparsegp::params::{Visitor, VisitorMut};
@@ -79,8 +79,11 @@ impl Likelihood for ByRow {
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
         self.inner.predict_log_density_with(self.points(target), target, mean, variance)
     }
-    fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
-        self.inner.quantile(extra, mean, variance, level)
+    fn support(&self, extra: f64) -> Support {
+        self.inner.support(extra)
+    }
+    fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
+        self.inner.cdf(target, mean, variance)
     }
     fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
         self.inner.probabilities(mean, variance, out);

@@ -88,6 +88,9 @@ _PARAMETERS = """
         Of Adam.
     natural_rate : float, optional
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
+    classes_per_step : int, optional
+        For the method ``"svi"`` with many classes: how many of them, drawn anew for every minibatch, move in a
+        step, which is the cheaper for it; by default all.
     sampling : dict, optional
         For the methods ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
         ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
@@ -209,6 +212,7 @@ class BaseGP(BaseEstimator):
         epochs: Optional[int] = None,
         learning_rate: Optional[float] = None,
         natural_rate: Optional[float] = None,
+        classes_per_step: Optional[int] = None,
         sampling: Optional[dict[str, Any]] = None,
         early_stopping: float = 0.0,
         patience: int = 10,
@@ -236,6 +240,7 @@ class BaseGP(BaseEstimator):
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.natural_rate = natural_rate
+        self.classes_per_step = classes_per_step
         self.sampling = sampling
         self.early_stopping = early_stopping
         self.patience = patience
@@ -286,6 +291,9 @@ class BaseGP(BaseEstimator):
             "epochs": None if self.epochs is None else _whole("epochs", self.epochs, 1),
             "learning_rate": self.learning_rate,
             "natural_rate": self.natural_rate,
+            "classes_per_step": (
+                None if self.classes_per_step is None else _whole("classes_per_step", self.classes_per_step, 1)
+            ),
             "patience": _whole("patience", self.patience, 1),
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
         }

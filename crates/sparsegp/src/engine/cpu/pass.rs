@@ -30,6 +30,12 @@ impl Job<'_> {
     fn mean_params(&self) -> usize {
         self.mean.num_params()
     }
+
+    /// Which matrices Φ diag(b) Φᵀ of a process are summed; `first` is its first latent function.
+    fn counting(&self, process: &Process<'_>, first: usize) -> impl Iterator<Item = usize> {
+        let each = matches!(process.spread, Spread::Roots(_));
+        (0..process.grams()).filter(move |j| !each || self.pointwise.counts(first + j))
+    }
 }
 
 /// Buffers of one thread.
@@ -115,14 +121,16 @@ impl Lane {
         zeroed(&mut self.sums, job.pointwise.sums());
         zeroed(&mut self.mean, job.mean_params());
         self.processes.resize_with(job.processes.len(), ProcessLane::default);
+        let mut first = 0;
         for (lane, process) in self.processes.iter_mut().zip(job.processes) {
             let (m, l) = (process.z.nrows(), process.mean.ncols());
             if job.want == Want::Value {
                 continue;
             }
             sized(&mut lane.phi_a, m, l);
-            lane.grams.resize_with(process.grams(), Buffer::default);
+            lane.grams.resize_with(job.counting(process, first).count(), Buffer::default);
             lane.grams.iter_mut().for_each(|gram| sized(gram, m, m));
+            first += l;
             if job.want == Want::Gradients {
                 if !job.pointwise.equal_slopes() {
                     sized(&mut lane.gram_c, m, m);
@@ -153,14 +161,21 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
         return;
     }
     out.processes.resize_with(job.processes.len(), ProcessSums::default);
+    let mut first = 0;
     for (at, (process, sums)) in job.processes.iter().zip(&mut out.processes).enumerate() {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
         let gradients = job.want == Want::Gradients;
         sums.grams.resize_with(process.grams(), Mat::new);
+        let mut counting = job.counting(process, first).enumerate().peekable();
         for (j, gram) in sums.grams.iter_mut().enumerate() {
+            let Some((slot, _)) = counting.next_if(|(_, own)| *own == j) else {
+                *gram = Mat::new();
+                continue;
+            };
             sized(gram, m, m);
-            sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[j]), scale);
+            sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[slot]), scale);
         }
+        first += l;
         if gradients && !job.pointwise.equal_slopes() {
             let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
             sized(gram_c, m, m);
@@ -304,7 +319,7 @@ fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
     {
         let l = process.mean.ncols();
         own.times_slopes(process, s.a.as_ref().subcols(first, l), lane.phi_a.as_mut(), accum);
-        for (j, gram) in lane.grams.iter_mut().enumerate() {
+        for (j, gram) in job.counting(process, first).zip(&mut lane.grams) {
             // latent functions that share their variances share this sum
             let (from, count) = match process.spread {
                 Spread::Roots(_) => (first + j, 1),
@@ -408,6 +423,10 @@ impl ProcessScratch {
         if let Spread::Roots(roots) = process.spread {
             for (j, (phi_r, root)) in self.phi_r.iter_mut().zip(roots).enumerate() {
                 let b = column(b, j);
+                // as of latent functions that do not count
+                if b.iter().all(|b| *b == 0.0) {
+                    continue;
+                }
                 for q in 0..phi_r.ncols() {
                     let target = phi_r.col_as_slice_mut(q);
                     target.iter_mut().zip(b).for_each(|(t, b)| *t *= 2.0 * b);

@@ -82,6 +82,15 @@ pub trait Bound: Send + Sync {
         likelihood.as_gaussian().is_some()
     }
 
+    /// The local variables, if the bound has them and some parameter of the likelihood has an update in closed form.
+    fn closed_form<'a>(
+        &self,
+        likelihood: &'a dyn Likelihood,
+    ) -> Option<&'a dyn likelihoods::augmented::Augmented> {
+        let _ = likelihood;
+        None
+    }
+
     /// Refuses a likelihood that it is not for.
     ///
     /// # Errors
@@ -237,6 +246,13 @@ impl Bound for Augmented {
 
     fn augments(&self) -> bool {
         true
+    }
+
+    fn closed_form<'a>(
+        &self,
+        likelihood: &'a dyn Likelihood,
+    ) -> Option<&'a dyn likelihoods::augmented::Augmented> {
+        likelihood.augmented().filter(|own| own.powers().iter().any(Option::is_some))
     }
 
     fn turns(&self, likelihood: &dyn Likelihood) -> usize {

@@ -176,6 +176,10 @@ impl Prepared {
         self.bars.sized(m, self.parts.roots.len());
         let roots = self.parts.roots.iter().zip(rows.grams);
         for ((root, gram), bar) in roots.zip(&mut self.bars.roots) {
+            if gram.nrows() != m {
+                // it does not move
+                continue;
+            }
             let (target, root) = (bar.as_mut(), root.as_ref());
             times_triangular(target, Accum::Replace, gram.as_ref(), root, false, par);
             // 2 R (GR)ᵀ, of which (2GR)Rᵀ is the transpose
@@ -249,12 +253,22 @@ pub struct Step {
     v: Vec<f64>,
     passed: Passed,
     natural: NaturalStep,
+    /// Which latent functions of a target move, if not all ([`Step::choose`]).
+    chosen: Option<Vec<bool>>,
+    /// What the numbers among the likelihood's parameters become in closed form at this q, after a pass for the
+    /// value; none for those without such an update.
+    pub updated: Vec<Option<f64>>,
     /// Whether ∂ℓ/∂s was cut so that sites stay precisions.
     clipped: bool,
     /// Sums of untied sites.
     untied: Passed,
     /// What their step needs of the rows.
     seen: Mutex<Seen>,
+}
+
+/// Whether a latent function is among the chosen ones of its target.
+fn moves(chosen: &Option<Vec<bool>>, latent: usize) -> bool {
+    chosen.as_ref().is_none_or(|chosen| chosen[latent % chosen.len()])
 }
 
 /// The q of a model.
@@ -430,6 +444,7 @@ impl Uncollapsed {
         if q.pseudo().is_some() {
             self.check_pseudo(model)?;
         }
+        step.check_choice(model)?;
         step.clipped = q.tying().is_some() && want == Want::Statistics;
         let following = following.map(|how| (how, Some(data)));
         step.solved = prepare(model, want == Want::Gradients, following, &mut step.processes)?;
@@ -448,7 +463,7 @@ impl Uncollapsed {
         let q = variational(model)?;
         let latents = q.latents();
         let untied = q.tying() == Some(Tying::Untied);
-        let Step { processes, v, passed, seen, clipped, .. } = step;
+        let Step { processes, v, passed, seen, clipped, chosen, .. } = step;
         v.clear();
         let mixing = model.likelihood.mixing();
         // one for every latent function that the likelihood sees
@@ -469,6 +484,12 @@ impl Uncollapsed {
             rounding: if q.root.is_some() { f64::INFINITY } else { 1e-8 * smallest },
             // what moves sites alone: they stay precisions
             most: if *clipped { -0.5 * q.floor } else { f64::INFINITY },
+            chosen: chosen.as_deref(),
+            // they are of all rows
+            ratios: match want {
+                Want::Value => self.bound.closed_form(&*model.likelihood),
+                _ => None,
+            },
         };
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let mean = &*model.mean;
@@ -502,8 +523,9 @@ impl Uncollapsed {
                 value -= variational::kl(column(p.parts.mean.as_ref(), at), root.as_ref());
             }
         }
+        step.updated = rows.updated(&passed.sums);
         for (l, v) in rows.v.iter().enumerate() {
-            value -= 0.5 * passed.sums[rows.counts() + l] * (v - v.ln() - 1.0);
+            value -= 0.5 * passed.sums[rows.observed() + l] * (v - v.ln() - 1.0);
         }
         step.diagnostics = Diagnostics {
             jitter: processes.iter().map(|p| p.basis.factor.jitter).fold(0.0, f64::max),
@@ -521,11 +543,62 @@ impl Uncollapsed {
 }
 
 impl Step {
+    /// Chooses, from the next pass on, which latent functions of every target move; none for all of them again.
+    ///
+    /// The others are looked at, so that the value and the slopes of the likelihood's parameters are what they
+    /// were, but nothing is summed for them: of q's parameters only those that were chosen have natural gradients,
+    /// the same ones as without a choice, and steps leave the others where they are. Other gradients
+    /// are those that come through the chosen ones, times K by their number. So, if every choice of so many has the
+    /// same probability, a gradient is one of all on average; [`Step::gradient`] leaves that of q out.
+    ///
+    /// It is for q by whitened moments, with one kernel and one set of inducing points.
+    pub fn choose(&mut self, chosen: Option<Vec<bool>>) {
+        self.chosen = chosen;
+    }
+
+    /// Refuses a choice among what has none.
+    fn check_choice(&self, model: &Model) -> Result<()> {
+        let Some(chosen) = &self.chosen else { return Ok(()) };
+        let each = model.likelihood.latents();
+        if chosen.len() != each || !chosen.contains(&true) {
+            return Err(Error::Shape {
+                what: "the choice of latent functions".into(),
+                expected: format!("some of {each}, those of a target"),
+                found: format!("{} of {}", chosen.iter().filter(|c| **c).count(), chosen.len()),
+            });
+        }
+        let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
+        let whitened = variational(model)?.form == variational::Form::Whitened;
+        if shared && whitened && model.likelihood.mixing().is_none() {
+            return Ok(());
+        }
+        Err(Error::Invalid(
+            "some of the classes at a time are for latent functions that share their kernel and inducing \
+             points, with q by whitened moments"
+                .into(),
+        ))
+    }
+
+    /// By how much gradients through the latent functions that move are to be multiplied.
+    fn share(&self) -> f64 {
+        self.chosen.as_ref().map_or(1.0, |chosen| {
+            chosen.len() as f64 / chosen.iter().filter(|c| **c).count() as f64
+        })
+    }
+
     /// Gradient with respect to every constrained parameter, in the order of [`Model::params`], into
     /// `out`; the step must have been made with [`Want::Gradients`]. To be asked once.
     pub fn gradient(&mut self, model: &Model, out: &mut [f64]) {
         out.fill(0.0);
-        let Self { processes, passed, .. } = self;
+        let share = self.share();
+        let Self { processes, passed, chosen, .. } = self;
+        if share != 1.0 {
+            passed.mean.iter_mut().for_each(|g| *g *= share);
+            for sums in &mut passed.processes {
+                sums.kernel.iter_mut().for_each(|g| *g *= share);
+                sums.z *= faer::Scale(share);
+            }
+        }
         let gradient = model.parts_of(out);
         let Some(q) = &model.q else { return };
         let likelihood = gradient.likelihood.len();
@@ -556,7 +629,8 @@ impl Step {
                     Some(gram) => target.copy_from_slice(&column(gram.as_ref(), j)[j..]),
                     None => {
                         target.fill(0.0);
-                        for gram in &sums.grams {
+                        // those that do not move are empty
+                        for gram in sums.grams.iter().filter(|gram| gram.nrows() == m) {
                             let source = &column(gram.as_ref(), j)[j..];
                             target.iter_mut().zip(source).for_each(|(t, v)| *t += v);
                         }
@@ -571,7 +645,9 @@ impl Step {
                 }
                 tying => {
                     own.moments(rows, psi.as_mut());
-                    if tying.is_none() {
+                    if chosen.is_some() {
+                        psi *= faer::Scale(share);
+                    } else if tying.is_none() {
                         let (latents, factor) = (own.latents.clone(), &own.basis.factor);
                         q.pull(latents, factor, &own.parts, &mut own.bars, &mut psi, gradient.q);
                     }
@@ -610,14 +686,15 @@ impl Step {
             .collect()
     }
 
-    /// The natural gradient of every latent function, of M + M² numbers ([`NaturalStep::gradient`]).
-    pub fn natural_gradients(&mut self) -> Vec<Vec<f64>> {
-        let Self { processes, passed, natural, .. } = self;
+    /// The natural gradient of every latent function that moves, with its index, of M + M² numbers
+    /// ([`NaturalStep::gradient`]).
+    pub fn natural_gradients(&mut self) -> Vec<(usize, Vec<f64>)> {
+        let Self { processes, passed, natural, chosen, .. } = self;
         let mut all = Vec::new();
         for (own, sums) in processes.iter().zip(&passed.processes) {
-            for l in 0..own.parts.roots.len() {
+            for (at, l) in own.latents.clone().enumerate().filter(|(_, l)| moves(chosen, *l)) {
                 let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
-                all.push(natural.gradient(&own.parts, rows, l));
+                all.push((l, natural.gradient(&own.parts, rows, at)));
             }
         }
         all
@@ -669,7 +746,8 @@ impl Step {
                     .into(),
             ));
         }
-        let Self { processes, passed, natural, seen, clipped, .. } = self;
+        let Self { processes, passed, natural, seen, clipped, chosen, .. } = self;
+        let rate = |l: usize| if moves(chosen, l) { rate(l) } else { 0.0 };
         let tying = variational(model)?.tying();
         if passed.processes.len() != processes.len() {
             return Err(Error::Invalid("a step needs a pass with statistics".into()));

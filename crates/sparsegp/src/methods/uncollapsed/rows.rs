@@ -2,6 +2,7 @@
 
 use super::bounds::{Bound, Row, RowSlopes};
 use crate::engine::{LatentBlock, LatentSlopes, Pointwise};
+use crate::likelihoods::augmented::{self, Augmented};
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::column;
 
@@ -17,6 +18,11 @@ pub(in crate::methods) struct LikelihoodRows<'a> {
     pub(in crate::methods) rounding: f64,
     /// ∂ℓ/∂s is cut here, so that no site has less than the smallest precision.
     pub(in crate::methods) most: f64,
+    /// Which of the latent functions of a target have slopes, if not all.
+    pub(in crate::methods) chosen: Option<&'a [bool]>,
+    /// The local variables whose sums for updates in closed form are wanted too ([`Augmented::add_ratios`]): the last
+    /// of the sums.
+    pub(in crate::methods) ratios: Option<&'a dyn Augmented>,
 }
 
 /// Positions among the sums; then the slopes of the likelihood's parameters, then for every latent
@@ -34,25 +40,48 @@ impl LikelihoodRows<'_> {
         sum::PARAMS + self.params
     }
 
+    /// Whether a latent function of a target has slopes.
+    fn moves(&self, l: usize) -> bool {
+        self.chosen.is_none_or(|chosen| chosen[l])
+    }
+
     /// Where the numbers of observed targets begin.
-    pub(in crate::methods) fn counts(&self) -> usize {
+    pub(in crate::methods) fn observed(&self) -> usize {
         self.factors() + self.v.len()
+    }
+}
+
+impl LikelihoodRows<'_> {
+    /// Where the sums of ratios begin.
+    fn ratios_at(&self) -> usize {
+        self.observed() + self.v.len()
+    }
+
+    /// What the likelihood's parameters become by these sums.
+    pub(in crate::methods) fn updated(&self, sums: &[f64]) -> Vec<Option<f64>> {
+        let Some(augmented) = self.ratios else { return Vec::new() };
+        let (over, under) = sums[self.ratios_at()..].split_at(self.params);
+        augmented::updated(augmented, over, under)
     }
 }
 
 impl Pointwise for LikelihoodRows<'_> {
     fn sums(&self) -> usize {
-        self.counts() + self.v.len()
+        self.ratios_at() + self.ratios.map_or(0, |_| 2 * self.params)
     }
 
     fn equal_slopes(&self) -> bool {
         self.bound.equal_slopes()
     }
 
+    fn counts(&self, latent: usize) -> bool {
+        self.moves(latent % self.likelihood.latents())
+    }
+
     fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
         let k = self.likelihood.latents();
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        let (factors, counts) = (self.factors(), self.counts());
+        let (factors, counts) = (self.factors(), self.observed());
         out.scratch.clear();
         out.scratch.resize(self.params + 8 * k, 0.0);
         let (params, numbers) = out.scratch.split_at_mut(self.params);
@@ -96,14 +125,20 @@ impl Pointwise for LikelihoodRows<'_> {
                 };
                 out.sums[sum::VALUE] += self.bound.row(self.likelihood, &row, slopes, variance);
                 for l in 0..k {
-                    out.a[(i, first + l)] = a[l];
-                    out.b[(i, first + l)] = b[l].min(weight * self.most);
-                    out.c[(i, first + l)] = c[l];
+                    let share = if self.moves(l) { 1.0 } else { 0.0 };
+                    out.a[(i, first + l)] = share * a[l];
+                    out.b[(i, first + l)] = share * b[l].min(weight * self.most);
+                    out.c[(i, first + l)] = share * c[l];
                     out.sums[factors + first + l] += by_v[l];
                     out.sums[counts + first + l] += 1.0;
                 }
                 for (sum, slope) in out.sums[sum::PARAMS..].iter_mut().zip(params.iter()) {
                     *sum += slope;
+                }
+                if let Some(augmented) = self.ratios {
+                    let sums = &mut out.sums[self.ratios_at()..];
+                    let (over, under) = sums.split_at_mut(self.params);
+                    augmented.add_ratios(row.target, mu, variance, weight, over, under);
                 }
             }
         }

@@ -1,0 +1,181 @@
+//! Quantiles of observations.
+
+use super::Posterior;
+use crate::error::Result;
+use crate::likelihoods::{Likelihood, Target, predict};
+use crate::linalg::{Mat, MatRef};
+
+/// What one draw says of an observation: the likelihood, means and variances of its K latent values.
+type Component<'a> = (&'a dyn Likelihood, Vec<f64>, Vec<f64>);
+
+impl Posterior {
+    /// The `level` quantile of observations, B×P. `extra` as for [`Posterior::predict_y`]. Of a sampled posterior
+    /// it is that of the mixture: P(Y ≤ y) is averaged over all draws, some ten times for every number.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] if the number of columns differs.
+    pub fn predict_quantile(&self, x: MatRef<f64>, extra: &[f64], level: f64) -> Result<Mat<f64>> {
+        let (mean, variance) = self.predict_f(x)?;
+        let mut all = Mat::zeros(x.nrows(), self.outputs());
+        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
+            all[(i, p)] = self.likelihood.quantile(self.extra(extra, i), mean, variance, level);
+        });
+        if self.draws.is_empty() {
+            return Ok(all);
+        }
+        let mut draws = Vec::with_capacity(self.draws.len());
+        self.components(x, |_, mean, variance| draws.push((mean.to_owned(), variance.to_owned())))?;
+        let k = self.likelihood.latents();
+        for p in 0..self.outputs() {
+            for i in 0..x.nrows() {
+                let own = |a: &Mat<f64>| (0..k).map(|l| a[(i, p * k + l)]).collect();
+                let mixture: Vec<Component<'_>> = draws
+                    .iter()
+                    .enumerate()
+                    .map(|(s, (mean, variance))| {
+                        let likelihood =
+                            self.each.get(s).map_or(&self.likelihood, |own| &own.likelihood);
+                        (&**likelihood, own(mean), own(variance))
+                    })
+                    .collect();
+                // that of a normal latent value is a guess
+                all[(i, p)] = quantile(&mixture, self.extra(extra, i), all[(i, p)], level);
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// The quantile of an even mixture, by a guess.
+fn quantile(mixture: &[Component<'_>], extra: f64, guess: f64, level: f64) -> f64 {
+    let cdf = |y: f64| {
+        let each = mixture.iter();
+        let sum: f64 =
+            each.map(|(law, mean, variance)| law.cdf(Target { y, extra }, mean, variance)).sum();
+        sum / mixture.len() as f64
+    };
+    let support = mixture[0].0.support(extra);
+    predict::quantile(cdf, support, Some(guess), level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::likelihoods;
+    use crate::model::Model;
+    use crate::rng;
+    use crate::samplers::test_models::{model, rows};
+    use crate::train::hyperparameters;
+    use rand_distr::{Distribution, StandardNormal};
+
+    /// Draws that lie far apart: mixtures that are nothing like a normal.
+    fn draws(model: &Model, n: usize, count: usize) -> Vec<Mat<f64>> {
+        let mut rng = rng::stream(6, "draws");
+        let far = |s: usize| if s.is_multiple_of(3) { 2.0 } else { -0.5 };
+        let latents = model.likelihood.latents();
+        (0..count)
+            .map(|s| {
+                Mat::from_fn(n, latents, |_, _| {
+                    let x: f64 = StandardNormal.sample(&mut rng);
+                    far(s) + 0.3 * x
+                })
+            })
+            .collect()
+    }
+
+    /// Draws of y at one input: of one draw of the posterior, then of f, then of y.
+    fn sampled(posterior: &Posterior, x: &Mat<f64>, extra: f64, count: usize) -> Vec<f64> {
+        let mut rng = rng::stream(9, "observations");
+        let mut all = Vec::new();
+        let each = count / posterior.draws().len();
+        posterior
+            .components(x.as_ref(), |likelihood, mean, variance| {
+                for _ in 0..each {
+                    let f: Vec<f64> = (0..mean.ncols())
+                        .map(|l| {
+                            let normal: f64 = StandardNormal.sample(&mut rng);
+                            mean[(0, l)] + variance[(0, l)].sqrt() * normal
+                        })
+                        .collect();
+                    all.push(likelihood.sample(extra, &f, &mut rng));
+                }
+            })
+            .unwrap();
+        all
+    }
+
+    #[test]
+    fn quantiles_of_draws_are_those_of_the_mixture() {
+        for (spec, extra) in [
+            ("gaussian(variance=0.02)", 0.0),
+            ("student-t(df=4.6, scale=0.2)", 1.0),
+            ("laplace(scale=0.2)", 1.0),
+            ("negative-binomial(dispersion=0.2)", 2.3),
+            ("binomial(link=logit)", 40.0),
+            ("poisson-logistic(rate=30)", 1.3),
+            ("heteroscedastic(scale=logistic, precision=26)", 1.0),
+            ("logistic-softmax(classes=3, integration=laplace)", 1.0),
+        ] {
+            let model = model(likelihoods::parse(spec).unwrap(), None);
+            let x = rows(&[0.0, 0.0, 0.0], extra).x;
+            let new = Mat::from_fn(1, 1, |_, _| 0.35);
+            let z = draws(&model, 3, 30);
+            let same = Posterior::of_draws(&model, Some(&x), z.clone()).unwrap();
+            // each with hyperparameters of its own
+            let own: Vec<Vec<f64>> = (0..z.len())
+                .map(|s| {
+                    let by = 1.0 + 0.01 * s as f64;
+                    hyperparameters(&model).into_iter().map(|value| by * value).collect()
+                })
+                .collect();
+            let varied = Posterior::of_sampled(&model, Some(&x), z, own).unwrap();
+            for posterior in [same, varied] {
+                let y = sampled(&posterior, &new, extra, 60_000);
+                let cdf = |at: f64| {
+                    let (mut sum, mut count) = (0.0, 0.0);
+                    posterior
+                        .components(new.as_ref(), |likelihood, m, v| {
+                            let own = |a: MatRef<f64>| -> Vec<f64> {
+                                (0..a.ncols()).map(|l| a[(0, l)]).collect()
+                            };
+                            sum += likelihood.cdf(Target { y: at, extra }, &own(m), &own(v));
+                            count += 1.0;
+                        })
+                        .unwrap();
+                    sum / count
+                };
+                for level in [0.025, 0.3, 0.66, 0.9, 0.975] {
+                    let q =
+                        posterior.predict_quantile(new.as_ref(), &[extra], level).unwrap()[(0, 0)];
+                    let whole = model.likelihood.support(extra).largest().is_some();
+                    let p = cdf(q);
+                    if whole {
+                        assert!(p >= level && cdf(q - 1.0) < level, "{spec} {level}: {q} {p}");
+                    } else {
+                        assert!((p - level).abs() < 1e-12, "{spec} {level}: {q} {p}");
+                    }
+                    let share = y.iter().filter(|y| **y <= q).count() as f64 / y.len() as f64;
+                    let deviation = (p * (1.0 - p) / y.len() as f64).sqrt();
+                    assert!(
+                        (share - p).abs() <= 4.5 * deviation + 1e-12,
+                        "{spec} {level}: {share} {p}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Two clusters of draws, and a level between them, where one normal is far off.
+    #[test]
+    fn a_mixture_of_clusters_is_no_normal() {
+        let model = model(likelihoods::parse("gaussian(variance=0.02)").unwrap(), None);
+        let x = rows(&[0.0, 0.0, 0.0], 1.0).x;
+        let posterior = Posterior::of_draws(&model, Some(&x), draws(&model, 3, 30)).unwrap();
+        let at = x.as_ref().subrows(0, 1);
+        let q = |level: f64| posterior.predict_quantile(at, &[0.0], level).unwrap()[(0, 0)];
+        let (mean, variance) = posterior.predict_y(at, &[0.0]).unwrap();
+        let wide = 1.96 * variance[(0, 0)].sqrt();
+        assert!(q(0.975) < mean[(0, 0)] + 0.9 * wide, "{} {}", q(0.975), mean[(0, 0)] + wide);
+        assert!(q(0.6) < mean[(0, 0)] && mean[(0, 0)] < q(0.7));
+    }
+}
