@@ -115,7 +115,7 @@ fn divided_products_agree_with_plain_loops_in_every_structure() {
         let entry = |i, j| if inside(structure, i, j) { a[(i, j)] } else { other };
         Mat::from_fn(a.nrows(), a.ncols(), entry)
     };
-    let n = 533;
+    let n = 269;
     let (first, second) = (noise(n, n, 3), noise(n, n, 4));
     for of_a in structures {
         for of_b in structures {
@@ -361,7 +361,7 @@ fn ln_is_accurate_on_every_path() {
 
 #[test]
 fn factorisations_give_the_same_bits_on_any_number_of_threads() {
-    let n = 900;
+    let n = 800;
     let a = spd(n, 21);
     let bits = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -382,7 +382,7 @@ fn factorisations_give_the_same_bits_on_any_number_of_threads() {
         })
     };
     let one = bits(1);
-    for threads in [2, 3, 5] {
+    for threads in [2, 3] {
         assert_eq!(one, bits(threads), "{threads} threads");
     }
 }

@@ -166,7 +166,7 @@ fn admission_names_the_condition_that_fails() {
 #[test]
 fn closed_form_draws_and_draws_by_inversion_have_one_law() {
     for (name, mixing) in catalogue() {
-        for c in [0.0, 0.4, 2.0, 9.0] {
+        for c in [0.0, 2.0, 9.0] {
             let tilted = Tilted::new(&*mixing, c).unwrap();
             let n = 4000;
             let mut rng = crate::rng::stream(8, name);
