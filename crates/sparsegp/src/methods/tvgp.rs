@@ -250,7 +250,6 @@ impl Tvgp {
         let updated = local.updated(&sums);
         value -= all.iter().map(Sited::kl).sum::<f64>();
         let value = finite(value, "the bound")?;
-        drop(local);
         Ok(Pass { rows, covariances, latents: all, value, a, b, params, updated })
     }
 
