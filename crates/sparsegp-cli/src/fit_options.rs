@@ -373,7 +373,7 @@ fn selection(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {
 
 /// Inducing points from a table, onto the model's scale.
 fn given_points(file: &str, dataset: &Dataset) -> Result<select::Selection> {
-    let selection = Selection::all_inputs().inputs(&dataset.input_names);
+    let selection = Selection::all_inputs().columns(dataset.columns.clone());
     let mut x = Table::open(file)?.select(&selection)?.read_all()?.x;
     // The scaler looks at inputs only.
     dataset.scaler.scale_x(x.as_mut())?;

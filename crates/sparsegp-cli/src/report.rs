@@ -3,6 +3,7 @@
 use crate::format::{Align, Table, count, number, numbers, seconds};
 use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
+use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::{Fitted, ParameterRow};
 use sparsegp::train::{TrainReport, is_bulky};
 use std::fmt::Write;
@@ -173,14 +174,11 @@ pub fn summary(fitted: &Fitted) -> String {
     if !gaussian {
         lines.push(("likelihood", likelihood_name(&model.likelihood.to_json())));
     }
-    lines.push(("inputs", fitted.input_names.join(", ")));
+    lines.push(("inputs", columns_text(&fitted.columns)));
     lines.push(("targets", fitted.target_names.join(", ")));
     if fitted.classes.is_some() {
         let labels = labels(fitted);
-        let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
-        let more = labels.len().saturating_sub(CLASSES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(("classes", format!("{}: {shown}{more}", labels.len())));
+        lines.push(("classes", format!("{}: {}", labels.len(), listed(&labels))));
     }
     if let Some(column) = &fitted.weight_name {
         lines.push(("weights", column.clone()));
@@ -265,6 +263,26 @@ pub fn summary(fitted: &Fitted) -> String {
     text
 }
 
+/// The input columns, with what those are that hold no numbers.
+fn columns_text(columns: &[InputColumn]) -> String {
+    let one = |column: &InputColumn| match &column.encoding {
+        Encoding::Number => column.name.clone(),
+        Encoding::Date => format!("{} (days since 1970-01-01)", column.name),
+        Encoding::OneHot(all) => {
+            format!("{} (one of {})", column.name, listed(all.labels()))
+        }
+        Encoding::Code(all) => format!("{} (codes of {})", column.name, listed(all.labels())),
+    };
+    columns.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The first of some labels.
+fn listed(labels: &[String]) -> String {
+    let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
+    let more = labels.len().saturating_sub(CLASSES);
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}
+
 /// Epochs, if it was a training by minibatches: its trace has a point per epoch.
 fn epochs(report: &TrainReport) -> Option<usize> {
     let last = report.trace.last()?;
@@ -342,6 +360,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         "weight": fitted.weight_name,
         "extra": fitted.extra_name,
         "inputs": fitted.input_names,
+        "columns": fitted.columns,
         "targets": fitted.target_names,
         "rows": fitted.rows,
         "inducing_points": fitted.model.inducing_points().map(|z| z.nrows()).unwrap_or(0),
