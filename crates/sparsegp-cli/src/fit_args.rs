@@ -144,13 +144,24 @@ pub struct FitArgs {
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "target", "classes", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "mean",
-        "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
+        "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
     /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
+    /// Trainings from so many further starts, whose hyperparameters are drawn from their priors, or within a
+    /// factor of ten of where they would start; the best objective wins. With --checkpoint each has a file of
+    /// its own, FILE.restart-1, …
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "R",
+        default_value_t = 0,
+        help_heading = "Training"
+    )]
+    pub restarts: usize,
     /// Seed of everything random
     #[arg(
         long,

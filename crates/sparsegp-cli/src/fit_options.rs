@@ -165,6 +165,7 @@ pub fn plan(
         jitter: args.jitter.unwrap_or_default(),
         set: args.set.clone(),
         freeze: args.freeze.clone(),
+        restarts: args.restarts,
         train: TrainOptions {
             optimiser: match args.optimiser.unwrap_or_default() {
                 OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::default()),

@@ -216,6 +216,15 @@ pub fn summary(fitted: &Fitted) -> String {
                 report.stopped
             ),
         ));
+        if report.starts.len() > 1 {
+            let rows = fitted.total_weight.unwrap_or(fitted.rows as f64);
+            let jacobian = rows * fitted.scaler.log_jacobian();
+            let ends: Vec<f64> = report.starts.iter().map(|value| value + jacobian).collect();
+            let best = ends.iter().copied().enumerate();
+            let best = best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a }).0;
+            let text = format!("number {} of {} is the best", best + 1, ends.len());
+            lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
+        }
         if let Some(mixing) = &report.mixing {
             lines.push((
                 "chains",
@@ -341,7 +350,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
+            "starts": r.starts, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| match row.path.starts_with("q.") {

@@ -266,5 +266,6 @@ pub(super) fn train_em(
         diagnostics: memory.step.diagnostics,
         trace,
         mixing: None,
+        starts: Vec::new(),
     })
 }

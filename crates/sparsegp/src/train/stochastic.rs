@@ -313,6 +313,7 @@ impl Run<'_> {
             diagnostics: state.diagnostics,
             trace: state.trace,
             mixing: None,
+            starts: Vec::new(),
         })
     }
 
