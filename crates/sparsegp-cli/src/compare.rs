@@ -209,7 +209,7 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
 fn no_input<'a>(args: &'a CompareArgs, protocol: &Protocol) -> Option<&'a String> {
     match protocol {
         Protocol::Groups(..) => args.group.as_ref(),
-        Protocol::Ordered(_, keys) if keys.iter().any(|key| matches!(key, Key::Text(_))) => {
+        Protocol::Ordered(_, keys) if keys.iter().any(|key| !matches!(key, Key::Number(_))) => {
             args.ordered.as_ref()
         }
         _ => None,

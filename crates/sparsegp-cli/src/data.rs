@@ -1,11 +1,13 @@
 //! From files to rows: columns, splits, and whether a table is held in memory.
 
 use crate::fail::{Fail, Result};
+use crate::fit_args::FitArgs;
 use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
-use sparsegp::data::{Block, Classes, Mask, Missing, Selected, Selection, Table};
+use sparsegp::data::{Block, Classes, EncodeOptions, Mask, Missing, Selected, Selection, Table};
 use sparsegp::fit::{Dataset, Fitted, Scaling};
+use sparsegp::kernels::label_columns;
 use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
 use std::sync::Arc;
@@ -95,6 +97,17 @@ fn without_class(fail: Fail, labels: bool) -> Fail {
         )),
         other => other,
     }
+}
+
+/// The columns that were asked for, with how inputs that hold no numbers become some.
+pub fn encoded(table: &Table, selection: &Selection, args: &FitArgs) -> Result<Selection> {
+    let names = table.inputs_of(selection)?;
+    let labels = label_columns(args.kernel.as_deref().unwrap_or_default(), &names);
+    let options = EncodeOptions {
+        categorical: args.categorical.clone(),
+        codes: labels.into_iter().map(|index| names[index].clone()).collect(),
+    };
+    Ok(table.encode(selection, &options)?)
 }
 
 /// Opens a file and divides its rows.

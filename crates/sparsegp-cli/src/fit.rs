@@ -151,8 +151,7 @@ fn open(
     };
     let mut selection = match from {
         Some(fitted) => {
-            let mut selection =
-                Selection::targets(&fitted.target_names).inputs(&fitted.input_names);
+            let mut selection = kind::with_targets(fitted);
             selection.weight.clone_from(&fitted.weight_name);
             selection.extra.clone_from(&fitted.extra_name);
             selection
@@ -177,6 +176,9 @@ fn open(
     };
     if labels {
         selection = selection.categorical();
+    }
+    if from.is_none() {
+        selection = data::encoded(&table, &selection, args)?;
     }
     let mut opened = data::open(table, &selection, args.missing.into(), split)?;
     if let Some(fraction) = args.early_stopping {

@@ -67,6 +67,10 @@ pub struct FitArgs {
         help_heading = "Data"
     )]
     pub ignore: Vec<String>,
+    /// Input columns that hold categories although they look like numbers; columns of text do anyway, and of
+    /// dates become days since 1970-01-01
+    #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
+    pub categorical: Vec<String>,
     /// Column of weights ≥ 0: a row of weight 2 counts as two
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     pub weight: Option<String>,
@@ -139,14 +143,25 @@ pub struct FitArgs {
     /// Go on with a model that was saved, on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "features", "ignore", "no_standardise", "likelihood", "kernel", "mean",
-        "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
+        "target", "classes", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "mean",
+        "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
     /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
+    /// Trainings from so many further starts, whose hyperparameters are drawn from their priors, or within a
+    /// factor of ten of where they would start; the best objective wins. With --checkpoint each has a file of
+    /// its own, FILE.restart-1, …
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "R",
+        default_value_t = 0,
+        help_heading = "Training"
+    )]
+    pub restarts: usize,
     /// Seed of everything random
     #[arg(
         long,

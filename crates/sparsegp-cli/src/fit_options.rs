@@ -165,6 +165,7 @@ pub fn plan(
         jitter: args.jitter.unwrap_or_default(),
         set: args.set.clone(),
         freeze: args.freeze.clone(),
+        restarts: args.restarts,
         train: TrainOptions {
             optimiser: match args.optimiser.unwrap_or_default() {
                 OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::default()),
@@ -380,7 +381,7 @@ fn selection(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {
 
 /// Inducing points from a table, onto the model's scale.
 fn given_points(file: &str, dataset: &Dataset) -> Result<select::Selection> {
-    let selection = Selection::all_inputs().inputs(&dataset.input_names);
+    let selection = Selection::all_inputs().columns(dataset.columns.clone());
     let mut x = Table::open(file)?.select(&selection)?.read_all()?.x;
     // The scaler looks at inputs only.
     dataset.scaler.scale_x(x.as_mut())?;

@@ -1,7 +1,7 @@
 //! How a comparison divides the rows of a file, time and again.
 
 use crate::fail::{Fail, Result};
-use sparsegp::data::Mask;
+use sparsegp::data::{Mask, days};
 use sparsegp::rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,11 +33,13 @@ pub enum Protocol {
     Ordered(usize, Vec<Key>),
 }
 
-/// Where a row stands in an order: numbers before text, text such as dates by its characters.
+/// Where a row stands in an order: numbers before dates before other text, which goes by its characters.
 #[derive(Clone, Debug, PartialEq, PartialOrd)]
 pub enum Key {
     /// A number.
     Number(f64),
+    /// A date or a moment, as days.
+    Date(f64),
     /// Anything else.
     Text(String),
 }
@@ -46,7 +48,7 @@ impl From<String> for Key {
     fn from(cell: String) -> Self {
         match cell.trim().parse::<f64>() {
             Ok(number) if !number.is_nan() => Key::Number(number),
-            _ => Key::Text(cell),
+            _ => days(&cell).map_or(Key::Text(cell), Key::Date),
         }
     }
 }
@@ -209,10 +211,12 @@ mod tests {
 
     #[test]
     fn what_is_ordered_is_learnt_from_before_it_is_tested_on() {
-        let keys: Vec<Key> = texts(&["10", "2", "2024-01-02", "1", "30", "2023-12-31"])
-            .into_iter()
-            .map(Key::from)
-            .collect();
+        // the second moment is the earlier one: its clock is ahead
+        let keys: Vec<Key> =
+            texts(&["10", "2", "2024-01-02T00:30Z", "1", "30", "2024-01-02T01:00+02:00"])
+                .into_iter()
+                .map(Key::from)
+                .collect();
         let folds = Protocol::Ordered(2, keys).folds(6, 0).unwrap();
         // 1, 2 | 10, 30 | the dates, the earlier first
         assert_eq!(folds[0].train.indices(true), [1, 3]);

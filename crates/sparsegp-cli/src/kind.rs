@@ -1,7 +1,7 @@
 //! What kind of numbers a likelihood is about, and which columns its models need.
 
 use crate::fail::{Fail, Result};
-use sparsegp::data::{Classes, Selected, Selection, Table};
+use sparsegp::data::{Classes, Encoding, InputColumn, Selected, Selection, Table};
 use sparsegp::fit::Fitted;
 use sparsegp::likelihoods::{self, Likelihood};
 
@@ -76,9 +76,22 @@ pub fn with_extra(
     }
 }
 
+/// The model's inputs and targets in a table.
+pub fn with_targets(fitted: &Fitted) -> Selection {
+    Selection { targets: fitted.target_names.clone(), ..fitted.selection() }
+}
+
+/// Whether some inputs are categories, between which there is nothing.
+pub fn has_categories(fitted: &Fitted) -> bool {
+    let labels = fitted.model.kernels.iter().any(|kernel| !kernel.labels().is_empty());
+    let of =
+        |column: &InputColumn| matches!(column.encoding, Encoding::OneHot(_) | Encoding::Code(_));
+    labels || fitted.columns.iter().any(of)
+}
+
 /// The columns with which a model is judged: inputs, targets, further number.
 pub fn judged(fitted: &Fitted, table: &Table) -> (Selection, Option<String>) {
-    let mut selection = Selection::targets(&fitted.target_names).inputs(&fitted.input_names);
+    let mut selection = with_targets(fitted);
     if fitted.classes.is_some() {
         selection = selection.categorical();
     }

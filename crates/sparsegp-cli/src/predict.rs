@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 use sparsegp::atomic::AtomicFile;
-use sparsegp::data::{Block, Selection, Table};
+use sparsegp::data::{Block, Table};
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::io;
 use sparsegp::metrics::standard_normal_quantile;
@@ -234,7 +234,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     }
     let fitted = io::load(&args.model)?;
     let table = Table::open(&args.data)?;
-    let selection = Selection::all_inputs().inputs(&fitted.input_names).ids(&args.id);
+    let selection = fitted.selection().ids(&args.id);
     let (selection, note) = match args.latent {
         true => (selection, None),
         false => kind::with_extra(&fitted, &table, selection),

@@ -19,6 +19,8 @@ pub struct Progress<'a> {
     /// What to add to an objective to have it in the data's units.
     offset: f64,
     batches: Option<Batches>,
+    /// Which start it is, where there are several.
+    start: String,
 }
 
 /// What is known of training by minibatches.
@@ -44,7 +46,15 @@ impl<'a> Progress<'a> {
             bar.enable_steady_tick(Duration::from_millis(125));
             bar
         });
-        Self { context, bar, last: Instant::now(), most, offset, batches: None }
+        Self {
+            context,
+            bar,
+            last: Instant::now(),
+            most,
+            offset,
+            batches: None,
+            start: String::new(),
+        }
     }
 
     /// For so many epochs of minibatches.
@@ -86,7 +96,8 @@ impl<'a> Progress<'a> {
             _ => format!(", batch {} of {per_epoch}", batch + 1),
         };
         let text = format!(
-            "epoch {} of {}{which}, objective about {}{held_out}{pace}",
+            "{}epoch {} of {}{which}, objective about {}{held_out}{pace}",
+            self.start,
             epoch + 1,
             of.epochs,
             number(objective + self.offset, 6),
@@ -119,7 +130,8 @@ impl<'a> Progress<'a> {
         let left = self.most.saturating_sub(point.iteration) as f64 / rate.max(1e-9);
         let left = if left < 1.0 { "under 1 s".into() } else { seconds(left) };
         let text = format!(
-            "iteration {} of at most {}, objective {}, {} it/s, ends in {} at the latest",
+            "{}iteration {} of at most {}, objective {}, {} it/s, ends in {} at the latest",
+            self.start,
             point.iteration,
             self.most,
             number(point.objective + self.offset, 7),
@@ -153,6 +165,17 @@ impl Observer for Progress<'_> {
             }
             Event::Inducing { count } => {
                 self.announce(&format!("choosing {count} inducing points"))
+            }
+            Event::Restart { restart, of, best } => {
+                let best = best.map_or(String::new(), |best| {
+                    format!(", best objective so far {}", number(best + self.offset, 7))
+                });
+                self.start = format!("restart {restart} of {of}: ");
+                self.last = Instant::now();
+                if let Some(batches) = &mut self.batches {
+                    (batches.start, batches.held_out) = (None, None);
+                }
+                self.announce(&format!("restart {restart} of {of}{best}"));
             }
             Event::Sampling { done, total, seconds: spent } => {
                 let rate = done as f64 / spent.max(1e-9);

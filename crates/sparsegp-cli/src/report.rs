@@ -3,6 +3,7 @@
 use crate::format::{Align, Table, count, number, numbers, seconds};
 use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
+use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::{Fitted, ParameterRow};
 use sparsegp::train::{TrainReport, is_bulky};
 use std::fmt::Write;
@@ -173,14 +174,11 @@ pub fn summary(fitted: &Fitted) -> String {
     if !gaussian {
         lines.push(("likelihood", likelihood_name(&model.likelihood.to_json())));
     }
-    lines.push(("inputs", fitted.input_names.join(", ")));
+    lines.push(("inputs", columns_text(&fitted.columns)));
     lines.push(("targets", fitted.target_names.join(", ")));
     if fitted.classes.is_some() {
         let labels = labels(fitted);
-        let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
-        let more = labels.len().saturating_sub(CLASSES);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        lines.push(("classes", format!("{}: {shown}{more}", labels.len())));
+        lines.push(("classes", format!("{}: {}", labels.len(), listed(&labels))));
     }
     if let Some(column) = &fitted.weight_name {
         lines.push(("weights", column.clone()));
@@ -218,6 +216,15 @@ pub fn summary(fitted: &Fitted) -> String {
                 report.stopped
             ),
         ));
+        if report.starts.len() > 1 {
+            let rows = fitted.total_weight.unwrap_or(fitted.rows as f64);
+            let jacobian = rows * fitted.scaler.log_jacobian();
+            let ends: Vec<f64> = report.starts.iter().map(|value| value + jacobian).collect();
+            let best = ends.iter().copied().enumerate();
+            let best = best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a }).0;
+            let text = format!("number {} of {} is the best", best + 1, ends.len());
+            lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
+        }
         if let Some(mixing) = &report.mixing {
             lines.push((
                 "chains",
@@ -263,6 +270,26 @@ pub fn summary(fitted: &Fitted) -> String {
         let _ = writeln!(text, "{name:<width$} {value}");
     }
     text
+}
+
+/// The input columns, with what those are that hold no numbers.
+fn columns_text(columns: &[InputColumn]) -> String {
+    let one = |column: &InputColumn| match &column.encoding {
+        Encoding::Number => column.name.clone(),
+        Encoding::Date => format!("{} (days since 1970-01-01)", column.name),
+        Encoding::OneHot(all) => {
+            format!("{} (one of {})", column.name, listed(all.labels()))
+        }
+        Encoding::Code(all) => format!("{} (codes of {})", column.name, listed(all.labels())),
+    };
+    columns.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The first of some labels.
+fn listed(labels: &[String]) -> String {
+    let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
+    let more = labels.len().saturating_sub(CLASSES);
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
 /// Epochs, if it was a training by minibatches: its trace has a point per epoch.
@@ -323,7 +350,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
+            "starts": r.starts, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| match row.path.starts_with("q.") {
@@ -342,6 +369,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         "weight": fitted.weight_name,
         "extra": fitted.extra_name,
         "inputs": fitted.input_names,
+        "columns": fitted.columns,
         "targets": fitted.target_names,
         "rows": fitted.rows,
         "inducing_points": fitted.model.inducing_points().map(|z| z.nrows()).unwrap_or(0),

@@ -9,6 +9,8 @@ mod augmented;
 mod batches;
 #[path = "cli/classes.rs"]
 mod classes;
+#[path = "cli/columns.rs"]
+mod columns;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/compare.rs"]

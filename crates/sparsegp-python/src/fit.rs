@@ -87,6 +87,7 @@ fn loaded(
         extra: vector(extra),
         ids: Vec::new(),
         input_names: columns.inputs,
+        columns: Vec::new(),
         target_names: columns.targets,
         weight_name: weights.map(|_| columns.weight.unwrap_or_else(|| "weight".into())),
         extra_name: extra.map(|_| columns.extra.unwrap_or_else(|| "extra".into())),

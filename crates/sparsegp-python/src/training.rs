@@ -30,6 +30,7 @@ pub struct Options {
     set: Vec<(String, Vec<f64>)>,
     freeze: Vec<String>,
     pilot: Option<usize>,
+    restarts: usize,
     optimiser: Option<String>,
     max_iterations: Option<usize>,
     /// Relative change of the objective that counts as none.
@@ -192,6 +193,7 @@ impl Options {
             set: self.set.clone(),
             freeze: self.freeze.clone(),
             pilot: self.pilot.unwrap_or(default.pilot),
+            restarts: self.restarts,
             train: self.whole()?,
             batches,
             checkpoint: self.checkpoint.clone(),

@@ -58,6 +58,9 @@ impl<T> Observer for Sending<'_, T> {
         let value = match event {
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
+            Event::Restart { restart, of, best } => Some(json!({
+                "event": "restart", "restart": restart, "restarts": of, "best": best,
+            })),
             Event::Sampling { done, total, seconds } => Some(json!({
                 "event": "sampling", "sweep": done, "sweeps": total, "seconds": seconds,
             })),

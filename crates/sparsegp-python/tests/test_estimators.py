@@ -586,3 +586,38 @@ def test_mistakes_get_a_clear_error(options, text):
     X, y = waves(30)
     with pytest.raises(ValueError, match=text):
         GPRegressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("inducing", ["greedy-elbo", "k-dpp", "grid"])
+def test_inducing_points_can_be_chosen_and_judged(inducing):
+    rng = np.random.default_rng(8)
+    X = rng.uniform(-3, 3, (120, 2))
+    y = 40 + 5 * np.sin(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=120)
+    model = GPRegressor(method="titsias2025", n_inducing=16, inducing=inducing, max_iter=20, pilot=0).fit(X, y)
+    found = model.inducing_quality(X, y)
+    assert found["gap"]["lower"] == pytest.approx(model.objective_, rel=1e-8)
+    assert found["gap"]["width"] == pytest.approx(found["gap"]["upper"] - found["gap"]["lower"])
+    own = found["processes"][0]
+    assert own["rows"] == 120 and own["points"] == len(model.inducing_points_)
+    assert 0 <= own["trace_residual"] < 1
+    with pytest.raises(ValueError, match="unknown selection"):
+        GPRegressor(method="titsias2025", n_inducing=5, inducing="greedy").fit(X, y)
+    exact = GPRegressor(method="exact", max_iter=2).fit(X, y)
+    with pytest.raises(ValueError, match="inducing points"):
+        exact.inducing_quality(X, y)
+
+
+def test_restarts_are_no_worse_and_repeat():
+    i = np.arange(60)
+    X = 6 * np.mod(i * 0.754877, 1)[:, None]
+    y = np.sin(8 * X[:, 0]) + 0.6 * (np.mod(np.sin(i * 12.9898) * 43758.545, 1) - 0.5)
+    first = GPRegressor(method="exact").fit(X, y)
+    seen = []
+    best = GPRegressor(method="exact", n_restarts_optimizer=6, callback=lambda e: seen.append(e["event"]))
+    best.fit(X, y)
+    assert best.objective_ >= first.objective_
+    assert seen.count("restart") == 6
+    again = GPRegressor(method="exact", n_restarts_optimizer=6).fit(X, y)
+    assert again.objective_ == best.objective_
+    with pytest.raises(ValueError, match="n_restarts_optimizer"):
+        GPRegressor(n_restarts_optimizer=-1).fit(X, y)

@@ -284,6 +284,24 @@ def test_the_upper_bound_is_its_formula():
     assert model.upper_bound() == pytest.approx(expected, rel=1e-9)
 
 
+def test_the_quality_of_inducing_points_is_its_formula():
+    model = SGPR((X, Y), KERNEL, Z, noise_variance=NOISE, jitter=JITTER)
+    _, _, _, r = sparse_parts()
+    found = model.inducing_quality()
+    own = found["processes"][0]
+    assert own["trace_residual"] == pytest.approx(r.sum() / (40 * VARIANCE), rel=1e-6)
+    assert own["largest"] == pytest.approx(r.max() / VARIANCE, rel=1e-6)
+    assert sum(own["shares"]["counts"]) == 40 and len(own["shares"]["edges"]) == 34
+    assert found["gap"]["lower"] == pytest.approx(model.elbo(), rel=1e-9)
+    assert found["gap"]["upper"] == pytest.approx(model.upper_bound(), rel=1e-9)
+    few = own["suggestion"]["points"]
+    assert model.inducing_quality(fraction=1e-6)["processes"][0]["suggestion"]["points"] > few
+    with pytest.raises(ValueError, match="positive number"):
+        model.inducing_quality(fraction=0.0)
+    with pytest.raises(ValueError, match="inducing points"):
+        GPR((X, Y), KERNEL).inducing_quality()
+
+
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_inducing_points_at_all_rows_are_exact(bound):
     # on a grid, so that Kuu is well conditioned

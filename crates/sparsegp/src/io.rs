@@ -18,7 +18,7 @@
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 
 use crate::atomic::write_atomically;
-use crate::data::{Classes, Scaler};
+use crate::data::{Classes, Encoding, InputColumn, Scaler};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::kernels::{self, Inputs, Tape};
@@ -63,6 +63,9 @@ struct Header {
     /// The absolute jitter in the posterior's factor.
     jitter_used: f64,
     inputs: Vec<String>,
+    /// The columns of a table that the inputs come from, where some hold no numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<InputColumn>,
     targets: Vec<String>,
     #[serde(default)]
     weight: Option<String>,
@@ -223,6 +226,10 @@ fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<Vec<u8>, St
         jitter: model.jitter,
         jitter_used: fitted.posterior.factor().jitter,
         inputs: fitted.input_names.clone(),
+        columns: match fitted.columns.iter().all(|c| c.encoding == Encoding::Number) {
+            true => Vec::new(),
+            false => fitted.columns.clone(),
+        },
         targets: fitted.target_names.clone(),
         weight: fitted.weight_name.clone(),
         extra: fitted.extra_name.clone(),
@@ -468,6 +475,10 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         model,
         posterior,
         scaler: header.scaler,
+        columns: match header.columns {
+            none if none.is_empty() => header.inputs.iter().map(InputColumn::number).collect(),
+            columns => columns,
+        },
         input_names: header.inputs,
         target_names: header.targets,
         weight_name: header.weight,
@@ -490,6 +501,10 @@ fn check(header: &Header) -> Result<()> {
     let (d, p) = (header.inputs.len(), header.targets.len());
     if d == 0 || p == 0 {
         return Err(foreign("its header names no inputs or no targets"));
+    }
+    let names = || header.columns.iter().flat_map(InputColumn::input_names);
+    if !header.columns.is_empty() && !names().eq(header.inputs.iter().cloned()) {
+        return Err(foreign("its header names other inputs than its columns become"));
     }
     header.scaler.check(d, p)?;
     let scales = header.scaler.x_scale.iter().chain(&header.scaler.y_scale);

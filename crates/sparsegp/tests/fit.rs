@@ -14,6 +14,8 @@ mod noiseless;
 mod odd;
 #[path = "fit/recorder.rs"]
 mod recorder;
+#[path = "fit/restarts.rs"]
+mod restarts;
 #[path = "fit/resume.rs"]
 mod resume;
 #[path = "fit/rows.rs"]

@@ -1,11 +1,14 @@
 //! The fit over its one input.
 
 use super::counts::{self, Counts};
-use super::style::{BLUE, INK, Key, Mark, ORANGE, RED, axes, band, caption, header, range};
+use super::style::{
+    BLUE, INK, Key, Mark, ORANGE, RED, axes_with, band, caption, header, label, range,
+};
 use super::{Drawn, Panel, Sampled};
 use crate::kind::Kind;
 use plotters::prelude::*;
 use sparsegp::Result;
+use sparsegp::data::{Encoding, date_text};
 use sparsegp::fit::Fitted;
 use sparsegp::fit::Of;
 use sparsegp::linalg::{Mat, column};
@@ -96,7 +99,13 @@ pub fn panel(
     }
     let rest = header(panel, &caption(fitted, p, ""), &keys)?;
     let names = (fitted.input_names[0].as_str(), fitted.target_names[p].as_str());
-    let mut chart = axes(&rest, (low, high), (bottom, top), names)?;
+    let dates = fitted.columns.iter().any(|column| column.encoding == Encoding::Date);
+    let x_label = |x: f64| match dates {
+        // whole days, unless there are too few of them for that
+        true => date_text(if high - low > 3.0 { x.round() } else { x }),
+        false => label(x, high - low),
+    };
+    let mut chart = axes_with(&rest, (low, high), (bottom, top), names, &x_label)?;
     for (of, strength) in [(&of.wide, 0.14), (&of.narrow, 0.32)] {
         let edges = of.iter().enumerate().map(|(i, (low, high))| (at(i), *low, *high));
         band(&mut chart, &edges.collect::<Vec<_>>(), strength)?;

@@ -19,7 +19,7 @@ mod training;
 
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
-use crate::kind::{Kind, labels};
+use crate::kind::{Kind, has_categories, labels};
 use crate::report::latent_names;
 use crate::score::{AllScores, Score};
 use clap::ValueEnum;
@@ -190,7 +190,7 @@ pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores)
         return explained(fitted, &crate::inducing::judge(fitted, opened, None)?);
     }
     // between labels there is nothing to draw
-    let labels = fitted.model.kernels.iter().any(|kernel| !kernel.labels().is_empty());
+    let labels = has_categories(fitted);
     let inputs = fitted.input_names.len();
     let tested = if opened.test.is_some() { "test rows" } else { "training rows" };
     if let Score::Classes(of) = &judged.overall

@@ -185,6 +185,17 @@ pub fn axes<'a, 'b>(
     y: (f64, f64),
     names: (&str, &str),
 ) -> Drawn<Chart<'a, 'b>> {
+    axes_with(area, x, y, names, &|value| label(value, x.1 - x.0))
+}
+
+/// The same with labels of one's own on the first.
+pub fn axes_with<'a, 'b>(
+    area: &'a Panel<'b>,
+    x: (f64, f64),
+    y: (f64, f64),
+    names: (&str, &str),
+    x_label: &dyn Fn(f64) -> String,
+) -> Drawn<Chart<'a, 'b>> {
     let mut chart = ChartBuilder::on(area)
         .margin(14)
         .margin_top(4)
@@ -200,7 +211,7 @@ pub fn axes<'a, 'b>(
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
         .x_desc(names.0)
         .y_desc(names.1)
-        .x_label_formatter(&|value| label(*value, x.1 - x.0))
+        .x_label_formatter(&|value| x_label(*value))
         .y_label_formatter(&|value| label(*value, y.1 - y.0))
         .draw()?;
     Ok(chart)

@@ -200,3 +200,29 @@ fn a_trace_as_json() {
     assert!(number(&points[5], "/objective") > number(&points[0], "/objective"));
     assert!(number(&points[5], "/parameters/kernel.lengthscales") > 0.0);
 }
+
+/// More starts are no worse; the report says where they end.
+#[test]
+fn restarts_are_told_of() {
+    let folder = Folder::new();
+    let mut table = String::from("x,y\n");
+    for i in 0..60 {
+        let t = f64::from(i);
+        let x = 6.0 * (t * 0.754_877).fract();
+        let noise = ((t * 12.9898).sin() * 43_758.545).fract().abs() - 0.5;
+        table += &format!("{x},{}\n", (8.0 * x).sin() + 0.6 * noise);
+    }
+    folder.write("w.csv", table);
+    let one = folder.json("fit w.csv --target y --method exact");
+    let run = folder.ok("fit w.csv --target y --method exact --restarts 6 -o m");
+    assert!(run.err.contains("restart 2 of 6, best objective so far"), "{}", run.err);
+    assert!(
+        run.out.contains("starts") && run.out.contains(" of 7 is the best; they end at"),
+        "{}",
+        run.out
+    );
+    let best = folder.json("inspect m");
+    assert_eq!(best["training"]["starts"].as_array().unwrap().len(), 7);
+    assert!(number(&best, "/objective") >= number(&one, "/model/objective"));
+    folder.refused(2, "fit w.csv --from m --restarts 2", &["--restarts"]);
+}

@@ -59,6 +59,10 @@ class Progress:
         kind = event["event"]
         if kind == "pilot":
             self._write(f"starting values: exact inference on {event['rows']} rows")
+        elif kind == "restart":
+            best = "" if event["best"] is None else f", best objective so far {event['best']:.7g}"
+            self.first, self.held_out = None, ""
+            self._write(f"restart {event['restart']} of {event['restarts']}{best}")
         elif kind == "inducing":
             self._write(f"choosing {event['count']} inducing points")
         elif kind == "iteration" and self.first is not None:

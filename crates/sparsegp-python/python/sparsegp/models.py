@@ -391,9 +391,7 @@ class Model:
         """
         x, y, further = self._rows(data, extra, weights)
         further.pop("population")
-        found: dict[str, Any] = json.loads(
-            self._model.inducing_quality(x, y, float(fraction), **further)
-        )
+        found: dict[str, Any] = json.loads(self._model.inducing_quality(x, y, float(fraction), **further))
         return found
 
     def predict_y(self, Xnew: ArrayLike, extra: Optional[ArrayLike] = None) -> tuple[Array, Array]:

@@ -22,19 +22,7 @@ impl Classes {
     /// # Errors
     /// [`Error::Invalid`] for fewer than two classes or more than [`Classes::MOST`].
     pub fn new(labels: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
-        let mut labels: Vec<String> =
-            labels.into_iter().map(|label| canonical(label.as_ref())).collect();
-        let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
-        match numbers {
-            Some(numbers) => {
-                let mut both: Vec<(f64, String)> = numbers.into_iter().zip(labels).collect();
-                both.sort_by(|a, b| a.0.total_cmp(&b.0));
-                labels = both.into_iter().map(|(_, label)| label).collect();
-            }
-            None => labels.sort(),
-        }
-        labels.dedup();
-        Self::try_from(labels)
+        Self::try_from(in_order(labels.into_iter().map(|l| canonical(l.as_ref())).collect()))
     }
 
     /// The labels, in the order of their codes.
@@ -93,8 +81,23 @@ fn too_many() -> String {
     )
 }
 
+/// Labels (as they are compared) in their natural order, each once: by value if all are numbers, else as texts.
+pub(super) fn in_order(mut labels: Vec<String>) -> Vec<String> {
+    let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
+    match numbers {
+        Some(numbers) => {
+            let mut both: Vec<(f64, String)> = numbers.into_iter().zip(labels).collect();
+            both.sort_by(|a, b| a.0.total_cmp(&b.0));
+            labels = both.into_iter().map(|(_, label)| label).collect();
+        }
+        None => labels.sort(),
+    }
+    labels.dedup();
+    labels
+}
+
 /// A label as it is compared.
-fn canonical(label: &str) -> String {
+pub(super) fn canonical(label: &str) -> String {
     let label = label.trim();
     match label.parse::<f64>() {
         // Adding 0 turns −0 into 0.
@@ -156,7 +159,7 @@ impl Encoder {
 }
 
 /// The first of some labels, for an error.
-fn listed(labels: Vec<&str>) -> String {
+pub(super) fn listed(labels: Vec<&str>) -> String {
     const MOST: usize = 10;
     let first: Vec<String> = labels.iter().take(MOST).map(|label| format!("`{label}`")).collect();
     match labels.len().saturating_sub(MOST) {

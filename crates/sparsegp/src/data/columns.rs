@@ -1,6 +1,8 @@
 //! Which columns of a table are inputs, targets and identifiers: asked for by name, found by name.
 
+use super::encoding::{Encoding, InputColumn};
 use crate::error::{Error, Result, nearest};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The columns to read, by name. Only these are ever parsed; their order in the file is of no
@@ -12,7 +14,7 @@ use std::path::Path;
 /// let two = Selection::targets(["y"]).inputs(["age", "mass"]).ids(["patient"]);
 /// # assert_ne!(all_but_y, two);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// Input columns in this order, or `None` for every named column that is neither a target nor an
     /// identifier nor a weight nor the further number nor ignored. (An index written by pandas, which has no name in a CSV and
@@ -33,6 +35,8 @@ pub struct Selection {
     pub ignored: Vec<String>,
     /// Whether a file without the targets is fine (then all of them are left out).
     pub optional_targets: bool,
+    /// How input columns that hold no numbers become some; all others are numbers.
+    pub encodings: BTreeMap<String, Encoding>,
 }
 
 fn owned(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
@@ -54,6 +58,20 @@ impl Selection {
     #[must_use]
     pub fn inputs(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.inputs = Some(owned(names));
+        self
+    }
+
+    /// Exactly these inputs, in this order, with their encodings.
+    #[must_use]
+    pub fn columns(mut self, columns: impl IntoIterator<Item = InputColumn>) -> Self {
+        self.encodings.clear();
+        let names = columns.into_iter().map(|InputColumn { name, encoding }| {
+            if encoding != Encoding::Number {
+                self.encodings.insert(name.clone(), encoding);
+            }
+            name
+        });
+        self.inputs = Some(names.collect());
         self
     }
 

@@ -1,7 +1,8 @@
 //! CSV, plain or gzip-compressed: one pass over the chosen columns, with errors that name the cell.
 
 use super::classes::Encoder;
-use super::cursor::{Plan, Progress, Raw, Reader};
+use super::cursor::{Field, Plan, Progress, Raw, Reader};
+use super::encoding::{Reading, days, no_date};
 use super::table::Missing;
 use crate::error::{Error, Result};
 use csv::ByteRecord;
@@ -117,16 +118,24 @@ impl CsvReader {
     fn push(&self, plan: &Plan, row: usize, labels: &mut Encoder, out: &mut Raw) -> Result<bool> {
         let fields = || plan.numbers.iter().zip(0..);
         let is_label = |j| plan.label_index() == Some(j);
+        let is_number = |field: &Field| matches!(field.reading, Reading::Number);
         let mut label = None;
+        let mut category = None;
         for (field, j) in fields() {
             match cell(&self.record[field.index]) {
                 // Only rows that are kept tell which labels there are.
                 Cell::Number(_) | Cell::Text(_) if is_label(j) => label = Some((field, j)),
+                Cell::Number(_) | Cell::Text(_) if !is_number(field) => {
+                    let value = encoded(field, &self.record[field.index], &mut category);
+                    let fail = |reason| plan.cell_error(row, &field.name, reason);
+                    out.numbers[j].push(value.map_err(fail)?);
+                }
                 Cell::Missing(_) if plan.keeps_missing(j) => out.numbers[j].push(f64::NAN),
                 Cell::Number(value) => out.numbers[j].push(value),
                 Cell::Missing(_) if plan.missing == Missing::Drop => {
                     // A text cell further on is refused even in a row that is dropped.
-                    for (field, _) in fields().skip(j + 1).filter(|&(_, j)| !is_label(j)) {
+                    let further = fields().skip(j + 1);
+                    for (field, _) in further.filter(|&(f, j)| !is_label(j) && is_number(f)) {
                         if let Cell::Text(text) = cell(&self.record[field.index]) {
                             return Err(text_error(plan, row, &field.name, &text));
                         }
@@ -203,6 +212,23 @@ pub(super) fn is_missing(text: &str) -> bool {
     matches!(cell(text.as_bytes()), Cell::Missing(_))
 }
 
+/// The number for a cell of dates or categories. `last`: the column whose category was looked up last, and its code.
+fn encoded(field: &Field, bytes: &[u8], last: &mut Option<(usize, usize)>) -> Result<f64, String> {
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| "is not UTF-8 text; save the file as UTF-8")?;
+    match &field.reading {
+        Reading::Category { all, .. } => {
+            let code = match *last {
+                Some((index, code)) if index == field.index => code,
+                _ => all.find(text)?,
+            };
+            *last = Some((field.index, code));
+            Ok(field.reading.of_code(code))
+        }
+        _ => days(text).ok_or_else(|| no_date(text)),
+    }
+}
+
 enum Cell {
     Number(f64),
     /// How the value is missing.
@@ -226,7 +252,8 @@ fn cell(bytes: &[u8]) -> Cell {
 }
 
 fn text_error(plan: &Plan, row: usize, column: &str, text: &str) -> Error {
-    let reason = "is text where a number is needed; encode the column as numbers or leave it out";
+    let reason = "is text where a number is needed; mend the cell, say that the column holds categories \
+                  (`--categorical`), or leave it out";
     plan.cell_error(row, column, format!("`{}` {reason}", shorten(text)))
 }
 

@@ -2,6 +2,7 @@
 //! skipped, rows with missing cells are refused or dropped, and an empty result is an error.
 
 use super::classes::{Classes, Encoder};
+use super::encoding::{InputColumn, Reading};
 use super::source::InMemory;
 use super::split::Mask;
 use super::table::Missing;
@@ -23,6 +24,8 @@ pub(super) struct Plan {
     pub numbers: Vec<Field>,
     /// How many of them are inputs.
     pub inputs: usize,
+    /// The columns that the inputs come from.
+    pub columns: Vec<InputColumn>,
     /// How many of them are targets.
     pub outputs: usize,
     /// Whether the target (if there is one) is a label.
@@ -50,8 +53,20 @@ pub(super) enum Format {
 /// A chosen column.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
+    /// Place of the column in the file.
     pub index: usize,
+    /// Name of the column in the file.
     pub name: String,
+    /// Name of the number that it becomes, and how.
+    pub input: String,
+    pub reading: Reading,
+}
+
+impl Field {
+    /// A column that is read as it is.
+    pub fn number(index: usize, name: &str) -> Self {
+        Self { index, name: name.into(), input: name.into(), reading: Reading::Number }
+    }
 }
 
 /// Parsed rows, column by column.

@@ -1,6 +1,7 @@
 //! A table in memory.
 
 use super::classes::Classes;
+use super::encoding::InputColumn;
 use super::scaler::Statistics;
 use super::source::InMemory;
 use super::split::Mask;
@@ -23,6 +24,8 @@ pub struct Loaded {
     pub ids: Vec<Vec<String>>,
     /// Names of the inputs.
     pub input_names: Vec<String>,
+    /// The columns that they come from; empty where each is a column of numbers of its name.
+    pub columns: Vec<InputColumn>,
     /// Names of the targets.
     pub target_names: Vec<String>,
     /// Name of the column of weights.
@@ -78,6 +81,7 @@ impl Loaded {
             ids: self.ids.iter().map(texts).collect(),
             rows: places.iter().map(|&i| self.rows[i]).collect(),
             input_names: self.input_names.clone(),
+            columns: self.columns.clone(),
             target_names: self.target_names.clone(),
             weight_name: self.weight_name.clone(),
             extra_name: self.extra_name.clone(),
@@ -162,6 +166,7 @@ mod tests {
             extra: Vec::new(),
             ids: Vec::new(),
             input_names: vec!["a".into(), "b".into()],
+            columns: Vec::new(),
             target_names: vec!["y".into()],
             weight_name: None,
             extra_name: None,

@@ -3,9 +3,10 @@
 
 use super::csv;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
+use super::encoding::{Reading, date_text, days, no_date};
 use super::table::Missing;
 use crate::error::{Error, Result};
-use parquet::basic::{ConvertedType, LogicalType, Type};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArrayType, DataType};
 use parquet::errors::ParquetError;
@@ -34,8 +35,10 @@ pub(super) enum Kind {
     Number {
         /// INT32 and INT64 may hold unsigned numbers.
         unsigned: bool,
-        /// 10^scale of a DECIMAL, else 1.
+        /// 10^scale of a DECIMAL, units in a day of a TIMESTAMP, else 1.
         divisor: f64,
+        /// Whether these are days since 1970-01-01.
+        date: bool,
     },
     Text,
     /// Of no use; says what it is.
@@ -98,7 +101,7 @@ fn kind(column: &ColumnDescriptor) -> Kind {
     let logical = column.logical_type_ref();
     match column.physical_type() {
         Type::BOOLEAN | Type::FLOAT | Type::DOUBLE => {
-            Kind::Number { unsigned: false, divisor: 1.0 }
+            Kind::Number { unsigned: false, divisor: 1.0, date: false }
         }
         Type::INT32 | Type::INT64 => {
             let unsigned = matches!(
@@ -108,12 +111,24 @@ fn kind(column: &ColumnDescriptor) -> Kind {
                     | ConvertedType::UINT_32
                     | ConvertedType::UINT_64
             ) || matches!(logical, Some(LogicalType::Integer(int)) if !int.is_signed);
-            let divisor = match logical {
-                Some(LogicalType::Decimal(decimal)) => 10f64.powi(decimal.scale),
-                _ if converted == ConvertedType::DECIMAL => 10f64.powi(column.type_scale()),
-                _ => 1.0,
+            const DAY: f64 = 86_400.0;
+            let (divisor, date) = match logical {
+                Some(LogicalType::Decimal(decimal)) => (10f64.powi(decimal.scale), false),
+                Some(LogicalType::Date) => (1.0, true),
+                Some(LogicalType::Timestamp(moment)) => match moment.unit {
+                    TimeUnit::MILLIS => (1e3 * DAY, true),
+                    TimeUnit::MICROS => (1e6 * DAY, true),
+                    TimeUnit::NANOS => (1e9 * DAY, true),
+                },
+                _ => match converted {
+                    ConvertedType::DECIMAL => (10f64.powi(column.type_scale()), false),
+                    ConvertedType::DATE => (1.0, true),
+                    ConvertedType::TIMESTAMP_MILLIS => (1e3 * DAY, true),
+                    ConvertedType::TIMESTAMP_MICROS => (1e6 * DAY, true),
+                    _ => (1.0, false),
+                },
             };
-            Kind::Number { unsigned, divisor }
+            Kind::Number { unsigned, divisor, date }
         }
         // Some writers leave the annotation away; whether it is text shows when it is read.
         Type::BYTE_ARRAY if converted == ConvertedType::DECIMAL => {
@@ -190,12 +205,28 @@ impl Reader for ParquetReader {
         let n = self.left.min(room).min(BATCH);
         let mut batches = Vec::with_capacity(self.numbers.len());
         let mut labels = Vec::new();
+        let (mut category, mut bad) = (None, Vec::new());
         for (j, (field, reader)) in plan.numbers.iter().zip(&mut self.numbers).enumerate() {
             let kind = &self.columns[field.index].kind;
             if plan.label_index() == Some(j) {
                 labels = read_labels(plan, field, kind, reader, self.row, n)?;
                 let stand_in = |label: &Option<_>| if label.is_some() { 0.0 } else { f64::NAN };
                 batches.push((Vec::new(), labels.iter().map(stand_in).collect()));
+                continue;
+            }
+            if !matches!(field.reading, Reading::Number) {
+                let codes = read_encoded(plan, field, kind, reader, self.row, n, &mut category)?;
+                let number = |(i, cell): (usize, Option<Result<f64, String>>)| match cell {
+                    None => f64::NAN,
+                    Some(Ok(value)) => value,
+                    Some(Err(reason)) => {
+                        // of no matter unless the row is kept
+                        bad.push((i, j, reason));
+                        0.0
+                    }
+                };
+                let values = codes.into_iter().enumerate().map(number).collect();
+                batches.push((Vec::new(), values));
                 continue;
             }
             let (levels, mut values) = read_numbers(plan, field, kind, reader, n)?;
@@ -205,6 +236,13 @@ impl Reader for ParquetReader {
             batches.push((levels, values));
         }
         let kept = choose_rows(plan, progress, self.row, n, &batches)?;
+        let is_kept = |i| kept.as_ref().is_none_or(|kept| kept.binary_search(&i).is_ok());
+        // the first in the order of the file
+        if let Some((i, j, reason)) =
+            bad.into_iter().filter(|(i, ..)| is_kept(*i)).min_by_key(|b| b.0)
+        {
+            return Err(plan.cell_error(self.row + i, &plan.numbers[j].name, reason));
+        }
         if let Some(j) = plan.label_index() {
             // Only rows that are kept tell which labels there are.
             for i in kept.clone().unwrap_or_else(|| (0..n).collect()) {
@@ -270,6 +308,9 @@ fn choose_rows(
                 let what = match levels.get(i) {
                     Some(0) => "the cell is null".to_owned(),
                     _ if plan.label_index() == Some(j) => "the label is missing".to_owned(),
+                    _ if !matches!(plan.numbers[j].reading, Reading::Number) => {
+                        "the value is missing".to_owned()
+                    }
                     _ if values[i].is_nan() => "`NaN` is not a number".to_owned(),
                     _ => format!("`{}` is not finite", values[i]),
                 };
@@ -319,7 +360,7 @@ fn read_numbers(
     n: usize,
 ) -> Result<Batch<f64>> {
     let (unsigned, divisor) = match *kind {
-        Kind::Number { unsigned, divisor } => (unsigned, divisor),
+        Kind::Number { unsigned, divisor, .. } => (unsigned, divisor),
         _ => (false, 1.0),
     };
     fn map<T>((levels, values): Batch<T>, f: impl Fn(T) -> f64) -> Batch<f64> {
@@ -340,7 +381,45 @@ fn read_numbers(
     Ok(spread(batch, f64::NAN))
 }
 
-/// Exactly `n` texts of a column, empty where the cell is null; numbers are written out.
+/// The category of every row of a column, none where it is missing; with the column.
+type Codes = Option<(usize, Vec<Option<Result<usize, String>>>)>;
+
+/// Exactly `n` cells of dates or categories as numbers, none where the cell is missing; or what is wrong with them.
+/// `last`: the categories that were read last, as several inputs come from one column.
+fn read_encoded(
+    plan: &Plan,
+    field: &Field,
+    kind: &Kind,
+    reader: &mut ColumnReader,
+    first_row: usize,
+    n: usize,
+    last: &mut Codes,
+) -> Result<Vec<Option<Result<f64, String>>>> {
+    let Reading::Category { all, .. } = &field.reading else {
+        if let Kind::Number { date: true, .. } = kind {
+            let (_, values) = read_numbers(plan, field, kind, reader, n)?;
+            return Ok(values.into_iter().map(|v| (!v.is_nan()).then_some(Ok(v))).collect());
+        }
+        let labels = read_labels(plan, field, kind, reader, first_row, n)?;
+        let date = |text: String| days(&text).ok_or_else(|| no_date(&text));
+        return Ok(labels.into_iter().map(|cell| cell.map(date)).collect());
+    };
+    if !matches!(last, Some((index, _)) if *index == field.index) {
+        let labels = read_labels(plan, field, kind, reader, first_row, n)?;
+        let code = |cell: Option<String>| cell.map(|text| all.find(&text));
+        *last = Some((field.index, labels.into_iter().map(code).collect()));
+    }
+    let codes = last.as_ref().map_or(&[][..], |(_, codes)| codes);
+    let number = |cell: &Option<Result<usize, String>>| {
+        cell.as_ref().map(|code| match code {
+            Ok(code) => Ok(field.reading.of_code(*code)),
+            Err(reason) => Err(reason.clone()),
+        })
+    };
+    Ok(codes.iter().map(number).collect())
+}
+
+/// Exactly `n` texts of a column, empty where the cell is null; numbers are written out, dates as such.
 fn read_texts(
     plan: &Plan,
     field: &Field,
@@ -351,8 +430,10 @@ fn read_texts(
 ) -> Result<Vec<String>> {
     if *kind != Kind::Text {
         let (levels, values) = read_numbers(plan, field, kind, reader, n)?;
+        let date = matches!(kind, Kind::Number { date: true, .. });
         let text = |(i, value): (usize, f64)| match levels.get(i) {
             Some(0) => String::new(),
+            _ if date => date_text(value),
             _ => value.to_string(),
         };
         return Ok(values.into_iter().enumerate().map(text).collect());

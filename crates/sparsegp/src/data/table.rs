@@ -4,6 +4,7 @@ use super::classes::Classes;
 use super::columns::{Selection, check_header, column, position};
 use super::csv::{self, Dialect};
 use super::cursor::{Cursor, Field, Format, Parts, Plan};
+use super::encoding::{InputColumn, Reading};
 use super::loaded::Loaded;
 use super::parquet::{self, Kind};
 use super::scaler::Scaler;
@@ -41,9 +42,9 @@ pub enum Missing {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Table {
-    path: PathBuf,
-    format: Format,
-    columns: Vec<String>,
+    pub(super) path: PathBuf,
+    pub(super) format: Format,
+    pub(super) columns: Vec<String>,
     rows: Option<usize>,
 }
 
@@ -95,12 +96,13 @@ impl Table {
             width: self.columns.len(),
             numbers: Vec::new(),
             inputs: 0,
+            columns: Vec::new(),
             outputs: 0,
             labels: false,
             classes: None,
             weight: false,
             extra: false,
-            texts: vec![Field { index, name: name.into() }],
+            texts: vec![Field::number(index, name)],
             missing: Missing::Drop,
             keep: None,
         };
@@ -119,8 +121,9 @@ impl Table {
             path: self.path.clone(),
             format: self.format.clone(),
             width: self.columns.len(),
-            numbers: vec![Field { index, name: name.into() }],
+            numbers: vec![Field::number(index, name)],
             inputs: 0,
+            columns: Vec::new(),
             outputs: 1,
             labels: true,
             classes: None,
@@ -143,15 +146,17 @@ impl Table {
     /// input and a target, or not of numbers; [`Error::File`] if no input column is left.
     pub fn select(&self, selection: &Selection) -> Result<Selected> {
         let roles = selection.resolve(&self.path, &self.columns)?;
-        let field = |&index: &usize| Field { index, name: self.columns[index].clone() };
+        let field = |&index: &usize| Field::number(index, &self.columns[index]);
         let fields = |indices: &[usize]| -> Vec<Field> { indices.iter().map(field).collect() };
-        let mut numbers = fields(&roles.inputs);
+        let mut numbers: Vec<Field> =
+            roles.inputs.iter().flat_map(|&index| self.inputs_from(index, selection)).collect();
+        let inputs = numbers.len();
         numbers.extend(fields(&roles.targets));
         numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
         let texts = fields(&roles.ids);
         if let Format::Parquet(columns) = &self.format {
             let kind = |field: &Field| &columns[field.index].kind;
-            let labels = selection.labels.then_some(roles.inputs.len());
+            let labels = selection.labels.then_some(inputs);
             let number_needed = |(j, field)| (field, labels != Some(j) || roles.targets.is_empty());
             for (field, number) in numbers
                 .iter()
@@ -161,7 +166,12 @@ impl Table {
             {
                 let problem = match kind(field) {
                     Kind::Other(what) => what,
-                    Kind::Text if number => "holds text where numbers are needed",
+                    Kind::Text if number && matches!(field.reading, Reading::Number) => {
+                        "holds text where numbers are needed"
+                    }
+                    Kind::Number { date: false, .. } if matches!(field.reading, Reading::Date) => {
+                        "holds numbers where the model needs dates"
+                    }
                     _ => continue,
                 };
                 let remedy = "encode it as a flat column of numbers or leave it out";
@@ -174,7 +184,16 @@ impl Table {
                 format: self.format.clone(),
                 width: self.columns.len(),
                 numbers,
-                inputs: roles.inputs.len(),
+                inputs,
+                columns: roles
+                    .inputs
+                    .iter()
+                    .map(|&index| {
+                        let name = self.columns[index].clone();
+                        let encoding = selection.encodings.get(&name).cloned().unwrap_or_default();
+                        InputColumn { name, encoding }
+                    })
+                    .collect(),
                 outputs: roles.targets.len(),
                 labels: selection.labels,
                 classes: None,
@@ -185,6 +204,17 @@ impl Table {
                 keep: None,
             },
         })
+    }
+}
+
+impl Table {
+    /// The numbers that an input column becomes.
+    fn inputs_from(&self, index: usize, selection: &Selection) -> Vec<Field> {
+        let name = self.columns[index].clone();
+        let encoding = selection.encodings.get(&name).cloned().unwrap_or_default();
+        let readings = InputColumn { name: name.clone(), encoding }.readings();
+        let field = |(input, reading)| Field { index, name: name.clone(), input, reading };
+        readings.into_iter().map(field).collect()
     }
 }
 
@@ -210,7 +240,13 @@ impl Selected {
         self
     }
 
-    /// Names of the inputs, in the order asked for.
+    /// The input columns with their encodings, in the order asked for.
+    pub fn input_columns(&self) -> Vec<InputColumn> {
+        self.plan.columns.clone()
+    }
+
+    /// Names of the inputs, in the order asked for: of columns that hold categories one for each
+    /// ([`InputColumn::input_names`]).
     pub fn input_names(&self) -> Vec<String> {
         self.names(0, self.plan.inputs)
     }
@@ -236,7 +272,7 @@ impl Selected {
     }
 
     fn names(&self, from: usize, to: usize) -> Vec<String> {
-        self.plan.numbers[from..to].iter().map(|field| field.name.clone()).collect()
+        self.plan.numbers[from..to].iter().map(|field| field.input.clone()).collect()
     }
 
     /// The classes that the labels of a [categorical](Selection::categorical) target belong to, as a
@@ -279,6 +315,7 @@ impl Selected {
             extra: data.extra,
             ids: texts,
             input_names: self.input_names(),
+            columns: self.input_columns(),
             target_names: self.target_names(),
             weight_name: self.weight_name(),
             extra_name: self.extra_name(),
@@ -321,6 +358,7 @@ impl Selected {
         let plan = Plan {
             numbers: Vec::new(),
             inputs: 0,
+            columns: Vec::new(),
             outputs: 0,
             weight: false,
             extra: false,

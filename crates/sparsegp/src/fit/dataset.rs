@@ -1,10 +1,10 @@
 //! Rows to learn from.
 
 use crate::data::{
-    Classes, InMemory, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
+    Classes, InMemory, InputColumn, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
-use crate::kernels::{self, Inputs};
+use crate::kernels::label_columns;
 use crate::likelihoods::Likelihood;
 use crate::linalg::Mat;
 
@@ -72,7 +72,7 @@ impl Scaling {
         let (chosen, labels) = match self {
             Self::Given(scaler) => return scaler,
             Self::Own(chosen) => (chosen, Vec::new()),
-            Self::For(chosen, kernel) => (chosen, labels(&kernel, inputs)),
+            Self::For(chosen, kernel) => (chosen, label_columns(&kernel, inputs)),
         };
         let mut scaler = statistics.scaler().without_columns(&labels);
         if !chosen.inputs {
@@ -85,21 +85,16 @@ impl Scaling {
     }
 }
 
-/// The input columns that kernels of a specification read as labels. One that cannot be read has none: it
-/// is refused, with the reason, where a model is made of it.
-fn labels(specification: &str, inputs: &[String]) -> Vec<usize> {
-    let kernels = specification.split(';').map(|part| kernels::parse(part, Inputs::named(inputs)));
-    kernels.flatten().flat_map(|kernel| kernel.labels()).collect()
-}
-
 /// Rows to learn from, with the names and scales of their columns.
 pub struct Dataset {
     /// The rows, standardised by `scaler`.
     pub source: Box<dyn Source>,
     /// From the data's units to the model's.
     pub scaler: Scaler,
-    /// Names of the input columns.
+    /// Names of the inputs.
     pub input_names: Vec<String>,
+    /// The columns of a table that they come from.
+    pub columns: Vec<InputColumn>,
     /// Names of the target columns.
     pub target_names: Vec<String>,
     /// Name of the column of weights.
@@ -124,6 +119,7 @@ pub struct Dataset {
 /// Names of the columns by their roles.
 struct Names {
     inputs: Vec<String>,
+    columns: Vec<InputColumn>,
     targets: Vec<String>,
     weight: Option<String>,
     extra: Option<String>,
@@ -142,6 +138,12 @@ impl Dataset {
             scaling.into().scaler(&statistics, classes, &loaded.input_names)
         };
         let names = Names {
+            columns: match std::mem::take(&mut loaded.columns) {
+                none if none.is_empty() => {
+                    loaded.input_names.iter().map(InputColumn::number).collect()
+                }
+                columns => columns,
+            },
             inputs: std::mem::take(&mut loaded.input_names),
             targets: std::mem::take(&mut loaded.target_names),
             weight: loaded.weight_name.take(),
@@ -182,6 +184,7 @@ impl Dataset {
         let selected = table.selected();
         let names = Names {
             inputs: selected.input_names(),
+            columns: selected.input_columns(),
             targets: selected.target_names(),
             weight: selected.weight_name(),
             extra: selected.extra_name(),
@@ -207,6 +210,7 @@ impl Dataset {
         let names = |prefix: &str, count| (0..count).map(|i| format!("{prefix}{i}")).collect();
         let loaded = Loaded {
             input_names: names("x", data.x.ncols()),
+            columns: Vec::new(),
             target_names: names("y", data.y.ncols()),
             weight_name: (!data.weights.is_empty()).then(|| "weight".into()),
             extra_name: (!data.extra.is_empty()).then(|| "extra".into()),
@@ -230,7 +234,7 @@ impl Dataset {
         classes: Option<Classes>,
         statistics: &Statistics,
     ) -> Result<Self> {
-        let Names { inputs: input_names, targets: target_names, weight, extra } = names;
+        let Names { inputs: input_names, columns, targets: target_names, weight, extra } = names;
         if target_names.is_empty() {
             return Err(Error::Invalid("there is no target column to learn".into()));
         }
@@ -284,6 +288,7 @@ impl Dataset {
             source,
             scaler,
             input_names,
+            columns,
             target_names,
             weight_name: weight,
             extra_name: extra,

@@ -1,7 +1,7 @@
 //! A model that can be used.
 
 use super::Dataset;
-use crate::data::{Block, Classes, Scaler};
+use crate::data::{Block, Classes, InputColumn, Scaler, Selection};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::quality::{Quality, QualityOptions, quality};
@@ -33,8 +33,10 @@ pub struct Fitted {
     pub posterior: Posterior,
     /// From the data's units to the model's.
     pub scaler: Scaler,
-    /// Names of the input columns, in the model's order.
+    /// Names of the inputs, in the model's order.
     pub input_names: Vec<String>,
+    /// The columns of a table that they come from, with how those that hold no numbers become some.
+    pub columns: Vec<InputColumn>,
     /// Names of the target columns.
     pub target_names: Vec<String>,
     /// Name of the column of weights that it was trained with.
@@ -69,6 +71,7 @@ pub struct Fitted {
 pub(super) struct Origin {
     scaler: Scaler,
     input_names: Vec<String>,
+    columns: Vec<InputColumn>,
     target_names: Vec<String>,
     weight_name: Option<String>,
     extra_name: Option<String>,
@@ -87,6 +90,7 @@ impl Origin {
         Self {
             scaler: dataset.scaler.clone(),
             input_names: dataset.input_names.clone(),
+            columns: dataset.columns.clone(),
             target_names: dataset.target_names.clone(),
             weight_name: dataset.weight_name.clone(),
             extra_name: dataset.extra_name.clone(),
@@ -112,6 +116,7 @@ impl Origin {
             posterior,
             scaler: self.scaler,
             input_names: self.input_names,
+            columns: self.columns,
             target_names: self.target_names,
             weight_name: self.weight_name,
             extra_name: self.extra_name,
@@ -130,11 +135,17 @@ impl Origin {
 }
 
 impl Fitted {
+    /// The model's input columns in a table, with their encodings; targets may be added.
+    pub fn selection(&self) -> Selection {
+        Selection::all_inputs().columns(self.columns.clone())
+    }
+
     /// The model, and where it comes from.
     pub(super) fn into_parts(self) -> (Model, Origin) {
         let origin = Origin {
             scaler: self.scaler,
             input_names: self.input_names,
+            columns: self.columns,
             target_names: self.target_names,
             weight_name: self.weight_name,
             extra_name: self.extra_name,

@@ -4,6 +4,7 @@ mod checkpoint;
 mod dataset;
 mod fitted;
 mod pilot;
+mod restarts;
 mod select;
 mod start;
 
@@ -63,13 +64,19 @@ pub struct FitOptions {
     /// inference on so many random rows, and inducing points are chosen on the lengthscales found.
     /// 0 for no pilot.
     pub pilot: usize,
+    /// Trainings from further starts, besides that from the values that the data suggest. Each draws the
+    /// hyperparameters that are not frozen: from their priors, or a positive number within a factor of ten of where it
+    /// would start (its logarithm uniform), any other number a standard normal away. The best objective wins, so
+    /// that the result is never worse than without.
+    pub restarts: usize,
     /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
     /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
     /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows.
     pub batches: Option<BatchOptions>,
     /// File to which a training, or chains, write their state now and then, and from which they go on if the
-    /// file is there: for minibatches and chains a model file like any other.
+    /// file is there: for minibatches and chains a model file like any other. Every restart has a file of its own,
+    /// with `.restart-1` and so on appended.
     pub checkpoint: Option<PathBuf>,
     /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
     pub diagonal: bool,
@@ -122,6 +129,7 @@ impl Default for FitOptions {
             set: Vec::new(),
             freeze: Vec::new(),
             pilot: 1000,
+            restarts: 0,
             train: TrainOptions::default(),
             batches: Some(BatchOptions::default()),
             checkpoint: None,
@@ -154,14 +162,85 @@ pub fn fit(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
+    let mut best: Option<(usize, Trained)> = None;
+    let (mut starts, mut seconds, mut failures) = (Vec::new(), 0.0, Vec::new());
+    for restart in 0..=options.restarts {
+        if restart > 0 {
+            let objective = best.as_ref().map(|(_, trained)| trained.report.objective);
+            let event = Event::Restart { restart, of: options.restarts, best: objective };
+            let stop = observer.event(event).is_break() || observer.interrupted();
+            if stop && best.is_some() {
+                break;
+            }
+        }
+        match trained(dataset, &of_start(options, restart), engine, observer, restart) {
+            Ok(trained) => {
+                starts.push(trained.report.objective);
+                seconds += trained.report.seconds;
+                let so_far = best.as_ref().map_or(f64::NEG_INFINITY, |(_, b)| b.report.objective);
+                // whatever the first ended at, there is something to keep
+                if best.is_none() || trained.report.objective > so_far {
+                    best = Some((restart, trained));
+                }
+            }
+            Err(Error::Interrupted) if best.is_some() => break,
+            Err(error) if error.is_recoverable() && options.restarts > 0 => failures.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    let Some((start, mut trained)) = best else {
+        // without a model there was a failure
+        return Err(failures.into_iter().next().unwrap_or(Error::Interrupted));
+    };
+    if options.restarts > 0 {
+        trained.report.seconds = seconds;
+        if let Some(first) = failures.first() {
+            let count = failures.len();
+            trained.origin.warnings.push(format!("{count} of the starts failed: {first}"));
+        }
+        trained.report.starts = starts;
+    }
+    let own = of_start(options, start);
+    let learning = Learning { dataset, options: &own, engine, whole: start::whole(dataset, &own) };
+    learning.end(trained, observer)
+}
+
+/// The options of a start: each has a checkpoint of its own.
+fn of_start(options: &FitOptions, restart: usize) -> FitOptions {
+    let mut own = options.clone();
+    if let (Some(path), true) = (&mut own.checkpoint, restart > 0) {
+        path.as_mut_os_string().push(format!(".restart-{restart}"));
+    }
+    own
+}
+
+/// A model after its training, before chains.
+struct Trained {
+    model: Model,
+    origin: Origin,
+    posterior: Posterior,
+    report: TrainReport,
+    /// Where chains stood.
+    chains: Option<SamplingState>,
+}
+
+/// Prepares a model for a start and trains it, or goes on where its checkpoint was written.
+fn trained(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+    restart: usize,
+) -> Result<Trained> {
     let whole = start::whole(dataset, options);
     let learning = Learning { dataset, options, engine, whole };
     let there = options.checkpoint.as_deref().filter(|path| path.exists());
+    let mut prepared = || start::prepare_start(dataset, options, engine, observer, restart);
     if let Some(path) = there
         && let Some(standing) = checkpoint::load_whole(path, dataset, options)?
     {
         // the start is a matter of the rows and the options alone: what has moved since are values
-        let Start { mut model, reason, warnings } = prepare(dataset, options, engine, observer)?;
+        let Start { mut model, reason, warnings } = prepared()?;
         checkpoint::set_values(&mut model, &standing.values, path)?;
         let origin = Origin::new(dataset, options.seed, reason, warnings);
         return learning.run(model, origin, Some(Held::Whole(standing.place)), observer);
@@ -176,7 +255,7 @@ pub fn fit(
                 learning.run(model, origin, Some(held), observer)
             }
             (Held::Sampling(state), Some(report)) => {
-                learning.end(model, origin, (posterior, report), Some(&state), observer)
+                Ok(Trained { model, origin, posterior, report, chains: Some(state) })
             }
             (Held::Sampling(_), None) => Err(Error::File {
                 path: path.into(),
@@ -184,7 +263,7 @@ pub fn fit(
             }),
         };
     }
-    let Start { model, reason, warnings } = prepare(dataset, options, engine, observer)?;
+    let Start { model, reason, warnings } = prepared()?;
     let origin = Origin::new(dataset, options.seed, reason, warnings);
     learning.run(model, origin, None, observer)
 }
@@ -212,7 +291,9 @@ pub fn go_on(
         let (rows, latents) = (dataset.source.rows(), model.latents(dataset.source.outputs()));
         model.q = Some(Variational::sites(rows, latents, Tying::Untied));
     }
-    Learning { dataset, options, engine, whole: false }.run(model, origin, None, observer)
+    let learning = Learning { dataset, options, engine, whole: false };
+    let trained = learning.run(model, origin, None, observer)?;
+    learning.end(trained, observer)
 }
 
 /// Training and conditioning.
@@ -231,7 +312,7 @@ impl Learning<'_> {
         mut origin: Origin,
         held: Option<Held>,
         observer: &mut dyn Observer,
-    ) -> Result<Fitted> {
+    ) -> Result<Trained> {
         if model.method.samples() && self.options.gibbs.hyperparameters {
             origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
         }
@@ -272,7 +353,7 @@ impl Learning<'_> {
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
             outcome => outcome?,
         };
-        self.end(model, origin, (posterior, report), None, observer)
+        Ok(Trained { model, origin, posterior, report, chains: None })
     }
 
     /// Training on all rows at once, with checkpoints.
@@ -295,16 +376,12 @@ impl Learning<'_> {
     }
 
     /// What comes after training: chains, and what a person should know.
-    fn end(
-        &self,
-        model: Model,
-        mut origin: Origin,
-        (posterior, report): (Posterior, TrainReport),
-        state: Option<&SamplingState>,
-        observer: &mut dyn Observer,
-    ) -> Result<Fitted> {
+    fn end(&self, trained: Trained, observer: &mut dyn Observer) -> Result<Fitted> {
+        let Trained { model, mut origin, posterior, report, chains } = trained;
         let (posterior, report) = match model.method.samples() && !observer.interrupted() {
-            true => self.sampled(&model, &origin, (posterior, report), state, observer)?,
+            true => {
+                self.sampled(&model, &origin, (posterior, report), chains.as_ref(), observer)?
+            }
             false => (posterior, report),
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));

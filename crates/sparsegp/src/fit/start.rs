@@ -2,7 +2,7 @@
 
 use super::pilot::{free_noise, pilot, widen_noise};
 use super::select::select_inducing;
-use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions};
+use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions, restarts};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -342,6 +342,17 @@ pub fn prepare(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Start> {
+    prepare_start(dataset, options, engine, observer, 0)
+}
+
+/// The same for a further start, from 1, whose hyperparameters are drawn ([`restarts`](super::restarts)).
+pub(super) fn prepare_start(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+    restart: usize,
+) -> Result<Start> {
     let data = &*dataset.source;
     let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
     if d == 0 {
@@ -415,6 +426,9 @@ pub fn prepare(
     entry.method.check(&model)?;
     let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
     apply(&mut model, options, |path| !of_points(path))?;
+    if restart > 0 {
+        restarts::draw(&mut model, options.seed, restart)?;
+    }
     if entry.method.is_sparse() {
         if wanted == 0 {
             return Err(Error::Invalid("at least one inducing point is needed".into()));

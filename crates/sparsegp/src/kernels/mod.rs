@@ -242,6 +242,34 @@ pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
     })
 }
 
+/// Which of these columns the kernels of a specification (one, or several separated by `;`) read as labels
+/// ([`Kernel::labels`]). What cannot be read has none: it is refused, with the reason, where a model is made of it.
+pub fn label_columns(specification: &str, names: &[String]) -> Vec<usize> {
+    fn of(json: &serde_json::Value, inputs: Inputs<'_>, found: &mut Vec<usize>) {
+        match json {
+            serde_json::Value::Object(entries) => {
+                // every kernel for itself: another may have values for other columns
+                if let Some(kernel) =
+                    build(json, inputs).ok().filter(|_| entries.contains_key("type"))
+                {
+                    found.extend(kernel.labels());
+                } else {
+                    entries.values().for_each(|value| of(value, inputs, found));
+                }
+            }
+            serde_json::Value::Array(all) => all.iter().for_each(|value| of(value, inputs, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for json in specification.split(';').filter_map(|part| spec::read(part.trim()).ok()) {
+        of(&json, Inputs::named(names), &mut found);
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 use faer::reborrow::ReborrowMut;
 
 #[cfg(test)]

@@ -185,25 +185,30 @@ impl<'a> Args<'a> {
         };
         let mut dims = Vec::with_capacity(items.len());
         for item in items {
-            let dim = match item {
-                Value::String(name) => self.inputs.position(name).ok_or_else(|| {
-                    self.wrong(format!("`active_dims`: no input column is called `{name}`"))
-                })?,
-                other => other
-                    .as_u64()
-                    .map(|d| d as usize)
-                    .ok_or_else(|| self.wrong(format!("`active_dims`: {other} is not an index")))?,
+            let own = match item {
+                Value::String(name) => self.inputs.positions(name),
+                other => vec![other.as_u64().map(|d| d as usize).ok_or_else(|| {
+                    self.wrong(format!("`active_dims`: {other} is not an index"))
+                })?],
             };
-            if dim >= self.inputs.dim {
-                return Err(self.wrong(format!(
-                    "`active_dims`: {dim} is out of range, there are {} input columns (from 0)",
-                    self.inputs.dim
-                )));
+            if own.is_empty() {
+                let name = item.as_str().unwrap_or_default();
+                return Err(
+                    self.wrong(format!("`active_dims`: no input column is called `{name}`"))
+                );
             }
-            if dims.contains(&dim) {
-                return Err(self.wrong(format!("`active_dims`: {dim} is given twice")));
+            for dim in own {
+                if dim >= self.inputs.dim {
+                    return Err(self.wrong(format!(
+                        "`active_dims`: {dim} is out of range, there are {} input columns (from 0)",
+                        self.inputs.dim
+                    )));
+                }
+                if dims.contains(&dim) {
+                    return Err(self.wrong(format!("`active_dims`: {dim} is given twice")));
+                }
+                dims.push(dim);
             }
-            dims.push(dim);
         }
         if dims.is_empty() {
             return Err(self.wrong("`active_dims` is empty".into()));

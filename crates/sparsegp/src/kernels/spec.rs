@@ -37,6 +37,18 @@ impl<'a> Inputs<'a> {
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names?.iter().position(|n| n == name)
     }
+
+    /// The columns of this name: one, or where a table's column of categories became several, all of those
+    /// (`colour=blue`, `colour=red` for `colour`).
+    pub fn positions(&self, name: &str) -> Vec<usize> {
+        if let Some(position) = self.position(name) {
+            return vec![position];
+        }
+        let names = self.names.unwrap_or_default().iter().enumerate();
+        let of_column =
+            |own: &str| own.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
+        names.filter(|(_, own)| of_column(own)).map(|(position, _)| position).collect()
+    }
 }
 
 /// Reads a specification into JSON. Text that starts with `{` is JSON already.

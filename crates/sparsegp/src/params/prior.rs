@@ -1,6 +1,8 @@
 //! Priors: densities of constrained values. No Jacobian of the transform is added, so that the mode
 //! does not depend on how a value is parameterised.
 
+use rand::Rng;
+use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};
 use statrs::function::gamma::ln_gamma;
 
@@ -74,6 +76,24 @@ impl Prior {
         match positive.iter().find(|(_, v)| !(*v > 0.0 && v.is_finite())) {
             Some((name, v)) => Err(format!("`{name}` is {v}; it must be a positive number")),
             None => Ok(()),
+        }
+    }
+
+    /// A draw.
+    pub fn sample(&self, generator: &mut impl Rng) -> f64 {
+        let mut normal = || -> f64 { StandardNormal.sample(generator) };
+        match *self {
+            Prior::LogNormal { loc, scale } => (loc + scale * normal()).exp(),
+            Prior::Normal { loc, scale } => loc + scale * normal(),
+            Prior::HalfNormal { scale } => (scale * normal()).abs(),
+            Prior::Gamma { concentration, rate } => {
+                // parameters were checked when they were read
+                Gamma::new(concentration, 1.0 / rate).map_or(f64::NAN, |g| g.sample(generator))
+            }
+            Prior::InverseGamma { concentration, scale } => {
+                let inverse = Gamma::new(concentration, 1.0 / scale);
+                inverse.map_or(f64::NAN, |g| 1.0 / g.sample(generator))
+            }
         }
     }
 

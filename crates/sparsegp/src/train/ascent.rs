@@ -229,5 +229,6 @@ pub(super) fn ascend(
         diagnostics: objective.diagnostics,
         trace,
         mixing: None,
+        starts: Vec::new(),
     })
 }

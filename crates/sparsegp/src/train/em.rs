@@ -311,5 +311,6 @@ pub(super) fn train_em(
         diagnostics: memory.step.diagnostics,
         trace,
         mixing: None,
+        starts: Vec::new(),
     })
 }

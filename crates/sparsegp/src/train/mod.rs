@@ -110,6 +110,9 @@ pub struct TrainReport {
     /// How well chains mixed, where the posterior was sampled.
     #[serde(default)]
     pub mixing: Option<Mixing>,
+    /// The best objectives of all starts, where there were several, in their order; the largest is the model's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starts: Vec<f64>,
 }
 
 /// What happens while a model is fitted.
@@ -124,6 +127,15 @@ pub enum Event<'a> {
     Inducing {
         /// How many.
         count: usize,
+    },
+    /// A training from another start begins ([`crate::fit::FitOptions::restarts`]).
+    Restart {
+        /// Which, from 1.
+        restart: usize,
+        /// Of how many.
+        of: usize,
+        /// The best objective so far, on the model's scale.
+        best: Option<f64>,
     },
     /// An iteration has been made; for minibatches an epoch.
     Iteration(&'a TracePoint),

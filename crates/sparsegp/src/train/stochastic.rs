@@ -315,6 +315,7 @@ impl Run<'_> {
             diagnostics: state.diagnostics,
             trace: state.trace,
             mixing: None,
+            starts: Vec::new(),
         })
     }
 

@@ -72,6 +72,9 @@ _PARAMETERS = """
     standardise : bool
         Whether inputs and, where the likelihood allows, targets get mean 0 and variance 1 inside the
         model. Predictions are in the data's units in any case.
+    n_restarts_optimizer : int
+        Trainings from so many further starts, whose hyperparameters are drawn from their priors, or within a
+        factor of ten of where they would start; the best objective wins.
     optimiser : {"lbfgs", "adam"}
         For training on all rows at once.
     max_iter : int
@@ -204,6 +207,7 @@ class BaseGP(BaseEstimator):
         fixed: Sequence[str] = (),
         initial: Optional[dict[str, Any]] = None,
         standardise: bool = True,
+        n_restarts_optimizer: int = 0,
         optimiser: str = "lbfgs",
         max_iter: int = 1000,
         tol: Optional[float] = None,
@@ -232,6 +236,7 @@ class BaseGP(BaseEstimator):
         self.fixed = fixed
         self.initial = initial
         self.standardise = standardise
+        self.n_restarts_optimizer = n_restarts_optimizer
         self.optimiser = optimiser
         self.max_iter = max_iter
         self.tol = tol
@@ -283,6 +288,7 @@ class BaseGP(BaseEstimator):
             ],
             "freeze": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
             "pilot": _whole("pilot", self.pilot, 0),
+            "restarts": _whole("n_restarts_optimizer", self.n_restarts_optimizer, 0),
             "optimiser": self.optimiser,
             "max_iterations": _whole("max_iter", self.max_iter, 0),
             "tolerance": self.tol,

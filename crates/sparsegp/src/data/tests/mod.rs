@@ -2,6 +2,7 @@
 
 mod batches;
 mod csv;
+mod encoding;
 mod labels;
 mod malformed;
 mod parquet;

@@ -1,0 +1,133 @@
+//! Columns of dates and of categories as inputs.
+
+use crate::support::{Folder, close, column, number, texts};
+
+/// A trend in time, with an offset for every shop, and a holiday or not.
+fn sales(rows: usize) -> String {
+    let shops = [("north", 0.0), ("south", 3.0), ("west", -2.0)];
+    let mut text = String::from("day,shop,holiday,sales\n");
+    for i in 0..rows {
+        let (shop, offset) = shops[(i * 7 + i / 3) % 3];
+        let holiday = i % 5 == 0;
+        let noise = ((i as f64 * 12.9898).sin() * 43_758.545).fract() * 0.1;
+        let value = 20.0 + 0.05 * i as f64 + offset + if holiday { 1.5 } else { 0.0 } + noise;
+        let (month, day) = (1 + i / 28 % 12, 1 + i % 28);
+        text += &format!("2023-{month:02}-{day:02},{shop},{holiday},{value}\n");
+    }
+    text
+}
+
+#[test]
+fn dates_and_categories_are_learnt_remembered_and_used() {
+    let folder = Folder::new();
+    folder.write("s.csv", sales(150));
+    let fit = folder.json("fit s.csv --target sales --split 0.2 -o m");
+    let inputs: Vec<&str> =
+        fit["model"]["inputs"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
+    assert_eq!(inputs, ["day", "shop=north", "shop=south", "shop=west", "holiday=true"]);
+    // offsets of 3 and −2 are known: without them the error would be above 1.5
+    let rmse = number(&fit, "/scores/test/overall/rmse");
+    assert!(rmse < 0.4, "{rmse}");
+    let text = folder.ok("inspect m").out;
+    for part in [
+        "day (days since 1970-01-01)",
+        "shop (one of north, south, west)",
+        "holiday (one of false, true)",
+    ] {
+        assert!(text.contains(part), "`{part}`: {text}");
+    }
+    // another order of columns, other rows, other ways of writing
+    folder.write("n.csv", "id,holiday,shop,day\n1,False,south,2023-02-10\n2,FALSE,west,2023/02/10\n3,true,west,2023-02-10T00:00Z\n");
+    let out = folder.ok("predict m n.csv --id id").out;
+    let mean = column(&out, "mean");
+    assert_eq!(texts(&out, "id"), ["1", "2", "3"]);
+    close(mean[0] - mean[1], 5.0, 0.06);
+    close(mean[2] - mean[1], 1.5, 0.2);
+    let score = folder.json("score m s.csv");
+    assert!(number(&score, "/scores/overall/rmse") < 0.4);
+    folder.ok("plot m s.csv --output p.svg");
+    folder.ok("report m s.csv --output r.html");
+    folder.ok("fit s.csv --from m -o n");
+    assert_eq!(folder.json("inspect n")["columns"], fit["model"]["columns"]);
+    // streamed, all is the same
+    let stream = folder.json("fit s.csv --target sales --split 0.2 --stream -o t");
+    close(number(&fit, "/model/objective"), number(&stream, "/model/objective"), 1e-8);
+}
+
+#[test]
+fn what_the_model_does_not_know_is_named() {
+    let folder = Folder::new();
+    folder.write("s.csv", sales(40));
+    folder.ok("fit s.csv --target sales --max-iterations 3 -o m");
+    let good = "day,shop,holiday\n2023-01-01,north,true\n";
+    folder.write("a.csv", format!("{good}2023-01-01,east,true\n"));
+    for command in ["predict m a.csv", "predict m a.csv -o out.csv"] {
+        folder.refused(
+            1,
+            command,
+            &["a.csv: row 2, column `shop`", "`east`", "`north`, `south`, `west`"],
+        );
+    }
+    folder.write("b.csv", format!("{good}tomorrow,west,true\n"));
+    folder.refused(1, "predict m b.csv", &["b.csv: row 2, column `day`", "`tomorrow` is no date"]);
+    folder.write("c.csv", format!("{good}2023-01-01,,true\n"));
+    folder.refused(
+        1,
+        "predict m c.csv",
+        &["row 2, column `shop`", "the cell is empty", "--missing drop"],
+    );
+    assert_eq!(folder.ok("predict m c.csv --missing drop").out.lines().count(), 2);
+    folder.write("d.csv", "day,holiday\n2023-01-01,true\n");
+    folder.refused(1, "predict m d.csv", &["column `shop`", "not in the file"]);
+}
+
+#[test]
+fn columns_that_cannot_be_encoded_say_what_to_do() {
+    let folder = Folder::new();
+    let mut text = String::from("name,a,y\n");
+    (0..120).for_each(|i| text += &format!("n{i},{},{}\n", i % 7, i % 3));
+    folder.write("t.csv", text);
+    folder.refused(
+        1,
+        "fit t.csv --target y",
+        &["t.csv: column `name`", "more than 100 different texts", "--ignore"],
+    );
+    folder.ok("fit t.csv --target y --ignore name --max-iterations 2");
+    folder.refused(
+        1,
+        "fit t.csv --target y --ignore name --categorical b",
+        &["column `b`", "no input"],
+    );
+    let fit = folder.json("fit t.csv --target y --ignore name --categorical a --max-iterations 2");
+    assert_eq!(fit["model"]["inputs"].as_array().unwrap().len(), 7);
+}
+
+/// A kernel of labels has its column as codes; another kernel the same column as inputs of its name.
+#[test]
+fn kernels_find_their_categories() {
+    let folder = Folder::new();
+    folder.write("s.csv", sales(90));
+    let kernel = "'rbf(active_dims=[day]) * coregion(active_dims=[shop], output_dim=3)'";
+    let fit =
+        folder.json(&format!("fit s.csv --target sales --ignore holiday --kernel {kernel} -o m"));
+    assert_eq!(fit["model"]["inputs"], serde_json::json!(["day", "shop"]));
+    assert!(folder.ok("inspect m").out.contains("shop (codes of north, south, west)"));
+    folder.write("n.csv", "day,shop\n2023-02-10,south\n2023-02-10,west\n");
+    let mean = column(&folder.ok("predict m n.csv").out, "mean");
+    assert!(mean[0] - mean[1] > 3.0, "{mean:?}");
+    let kernel = "'rbf(active_dims=[day]) + linear(active_dims=[shop])'";
+    let fit = folder.json(&format!("fit s.csv --target sales --ignore holiday --kernel {kernel}"));
+    assert_eq!(fit["model"]["inputs"].as_array().unwrap().len(), 4);
+    let line = "fit s.csv --target sales --kernel 'rbf(active_dims=[shops])'";
+    folder.refused(2, line, &["no input column is called `shops`"]);
+}
+
+#[test]
+fn comparisons_encode_too_and_dates_have_an_order() {
+    let folder = Folder::new();
+    folder.write("s.csv", sales(60));
+    let told =
+        folder.json("compare s.csv --target sales --folds 2 --kernel rbf -- --max-iterations 5");
+    assert!(told["choices"].is_array() || told["table"].is_array() || told.is_object());
+    folder.ok("compare s.csv --target sales --folds 2 --ordered day -- --max-iterations 5 --ignore holiday");
+}

@@ -1,0 +1,140 @@
+//! Other starts: hyperparameters drawn about those that the data suggest.
+//!
+//! The objective may have several optima; a start ends at one of them. Each further start draws every hyperparameter
+//! that is trained (of kernels, mean and likelihood), and from there goes the way of the first: pilot, inducing points,
+//! training. What is drawn:
+//!
+//! | parameter | draw |
+//! | --- | --- |
+//! | with a prior | from the prior |
+//! | above a bound | its distance from the bound times 10^u, u uniform on [−1, 1] |
+//! | within an interval | uniform on it |
+//! | any real number | plus a standard normal number (on the model's scale) |
+
+use crate::error::Result;
+use crate::model::Model;
+use crate::params::{Prior, Transform};
+use crate::rng;
+use crate::train::is_bulky;
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// How far a positive number may be drawn from where it would start, as a power of ten.
+const DECADES: f64 = 1.0;
+/// Draws from a prior before a value outside of a parameter's range is given up.
+const ATTEMPTS: usize = 100;
+
+/// Draws the hyperparameters of the further start with this number, from 1, with a stream of its own: it is the same
+/// however many others there are.
+pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
+    let generator = &mut rng::stream(seed, &format!("restart/{restart}"));
+    for (path, param) in model.params_mut() {
+        if is_bulky(&path) || param.frozen || param.is_empty() {
+            continue;
+        }
+        let (prior, transform) = (param.prior, param.transform());
+        let values: Vec<f64> =
+            param.value().iter().map(|v| draw_one(*v, prior, transform, generator)).collect();
+        param.set(&path, &values)?;
+    }
+    Ok(())
+}
+
+fn draw_one(value: f64, prior: Option<Prior>, transform: Transform, rng: &mut impl Rng) -> f64 {
+    let uniform = rng::uniform(rng);
+    let drawn = match (prior, transform) {
+        (Some(prior), _) => (0..ATTEMPTS)
+            .map(|_| prior.sample(rng))
+            .find(|v| transform.contains(*v))
+            .unwrap_or(value),
+        (None, Transform::Identity) => {
+            let z: f64 = StandardNormal.sample(rng);
+            value + z
+        }
+        (None, Transform::Softplus { lower } | Transform::Exp { lower }) => {
+            lower + (value - lower) * 10_f64.powf(DECADES * (2.0 * uniform - 1.0))
+        }
+        (None, Transform::Interval { lower, upper }) => lower + (upper - lower) * uniform,
+    };
+    // an end of an interval, or a number too large
+    if transform.contains(drawn) { drawn } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{self, Inputs};
+    use crate::likelihoods::Gaussian;
+    use crate::linalg::Jitter;
+    use crate::{means, methods};
+
+    fn model(kernel: &str) -> Model {
+        Model {
+            kernels: vec![kernels::parse(kernel, Inputs::unnamed(2)).unwrap()],
+            mean: means::by_name("constant", 2, 1).unwrap(),
+            likelihood: Box::new(Gaussian::new(0.3)),
+            inducing: Vec::new(),
+            q: None,
+            method: methods::find("exact").unwrap().method,
+            jitter: Jitter::default(),
+        }
+    }
+
+    fn values(model: &Model, restart: usize) -> Vec<(String, Vec<f64>)> {
+        let mut model = model.clone();
+        draw(&mut model, 11, restart).unwrap();
+        model.params().into_iter().map(|(path, p)| (path, p.value().to_vec())).collect()
+    }
+
+    #[test]
+    fn a_start_is_that_of_its_number_and_frozen_values_stay() {
+        let mut own = model("rbf(variance=2.5, lengthscales=[0.4, 30])");
+        assert_eq!(values(&own, 3), values(&own, 3));
+        assert_ne!(values(&own, 3), values(&own, 4));
+        own.freeze("kernel.lengthscales", true).unwrap();
+        let drawn = values(&own, 3);
+        let lengthscales = drawn.iter().find(|(path, _)| path == "kernel.lengthscales").unwrap();
+        assert_eq!(lengthscales.1, [0.4, 30.0]);
+    }
+
+    /// Within a factor of ten, log-uniform: mean 0 and variance 1/3 of the decimal logarithm, at five standard errors.
+    #[test]
+    fn positive_numbers_are_log_uniform_about_their_start() {
+        let own = model("rbf(variance=2.5, lengthscales=[0.4, 30])");
+        let n = 4000;
+        let logs: Vec<f64> = (1..=n)
+            .map(|restart| {
+                let drawn = values(&own, restart);
+                let variance = &drawn.iter().find(|(path, _)| path == "kernel.variance").unwrap().1;
+                (variance[0] / 2.5).log10()
+            })
+            .collect();
+        assert!(logs.iter().all(|l| (-1.0..=1.0).contains(l)));
+        let count = n as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let square = logs.iter().map(|l| l * l).sum::<f64>() / count;
+        assert!(mean.abs() < 5.0 * (1.0 / 3.0 / count).sqrt(), "{mean}");
+        // the variance of u² is 1/5 − 1/9
+        let error = (4.0 / 45.0 / count).sqrt();
+        assert!((square - 1.0 / 3.0).abs() < 5.0 * error, "{square}");
+    }
+
+    /// Priors decide where they are given, also far from the start.
+    #[test]
+    fn priors_are_drawn_from() {
+        let own = model(
+            "rbf(variance={value: 9, prior: {type: lognormal, loc: -1.2, scale: 0.3}}, lengthscales=[0.4, 30])",
+        );
+        let n = 2000;
+        let logs: Vec<f64> = (1..=n)
+            .map(|restart| {
+                let drawn = values(&own, restart);
+                drawn.iter().find(|(path, _)| path == "kernel.variance").unwrap().1[0].ln()
+            })
+            .collect();
+        let mean = logs.iter().sum::<f64>() / n as f64;
+        let square = logs.iter().map(|l| (l + 1.2).powi(2)).sum::<f64>() / n as f64;
+        assert!((mean + 1.2).abs() < 5.0 * 0.3 / (n as f64).sqrt(), "{mean}");
+        assert!((square - 0.09).abs() < 5.0 * 0.09 * (2.0 / n as f64).sqrt(), "{square}");
+    }
+}

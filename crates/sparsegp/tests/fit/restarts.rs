@@ -1,0 +1,123 @@
+//! Trainings from several starts.
+
+use crate::support::{bits, fit, options, value};
+use sparsegp::engine::Cpu;
+use sparsegp::fit::{Dataset, FitOptions, Fitted};
+use sparsegp::linalg::Mat;
+use sparsegp::train::{Event, Observer};
+use std::ops::ControlFlow;
+
+/// A fast wave, which the start from the data takes for noise: its lengthscale is a tenth of that of the inputs.
+fn wave(n: usize) -> Dataset {
+    let x = Mat::from_fn(n, 1, |i, _| 6.0 * (i as f64 * 0.754_877).fract());
+    let y = Mat::from_fn(n, 1, |i, _| {
+        let noise = ((i as f64 * 12.9898).sin() * 43_758.545).fract();
+        (8.0 * x[(i, 0)]).sin() + 0.6 * (noise.abs() - 0.5)
+    });
+    Dataset::from_arrays(x, y, true).expect("a table")
+}
+
+fn with(method: &str, restarts: usize) -> FitOptions {
+    FitOptions { restarts, inducing: (method != "exact").then_some(30), ..options(method, 200) }
+}
+
+fn objective(fitted: &Fitted) -> f64 {
+    fitted.report.as_ref().expect("a report").objective
+}
+
+#[test]
+fn a_seed_gives_the_same_bits_and_more_restarts_are_no_worse() {
+    let dataset = wave(40);
+    let all: Vec<Fitted> =
+        [0, 1, 4].map(|restarts| fit(&dataset, &with("exact", restarts)).expect("a fit")).into();
+    assert!(objective(&all[0]) <= objective(&all[1]) && objective(&all[1]) <= objective(&all[2]));
+    let again = fit(&dataset, &with("exact", 4)).expect("a fit");
+    assert_eq!(bits(&again.model), bits(&all[2].model));
+    // a start is that of its number, however many others there are
+    let starts = |of: &Fitted| of.report.as_ref().expect("a report").starts.clone();
+    assert_eq!(starts(&all[1]), starts(&all[2])[..2]);
+    let other = FitOptions { seed: 99, ..with("exact", 4) };
+    assert_ne!(starts(&fit(&dataset, &other).expect("a fit")), starts(&again));
+}
+
+/// Sparse methods choose their inducing points anew; minibatches and sites count by their bounds on all rows.
+#[test]
+fn every_way_of_training_has_restarts() {
+    let dataset = wave(60);
+    for method in ["titsias2025", "tsvgp", "svgp"] {
+        let mut own = with(method, 3);
+        own.train.max_iterations = 60;
+        if let Some(batches) = &mut own.batches {
+            batches.training.epochs = Some(60);
+        }
+        let best = fit(&dataset, &own).expect("a fit");
+        let first = fit(&dataset, &FitOptions { restarts: 0, ..own.clone() }).expect("a fit");
+        let starts = best.report.as_ref().expect("a report").starts.clone();
+        assert_eq!(starts.len(), 4, "{method}");
+        assert_eq!(starts[0].to_bits(), objective(&first).to_bits(), "{method}");
+        assert!(objective(&best) >= objective(&first), "{method}");
+    }
+}
+
+/// What is frozen or has nothing to draw stays.
+#[test]
+fn frozen_values_stay_in_every_start() {
+    let mut own = with("exact", 3);
+    own.set = vec![("likelihood.variance".into(), vec![0.07])];
+    own.freeze = vec!["likelihood".into()];
+    let fitted = fit(&wave(40), &own).expect("a fit");
+    assert_eq!(value(&fitted.model, "likelihood.variance"), [0.07]);
+}
+
+/// Ends all after so many iterations; counts the restarts that it is told of.
+struct Until {
+    left: usize,
+    told: Vec<(usize, usize)>,
+    ended: bool,
+}
+
+impl Observer for Until {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        if let Event::Restart { restart, of, best } = event {
+            assert!(best.is_some());
+            self.told.push((restart, of));
+        }
+        if matches!(event, Event::Iteration(_)) {
+            self.left = self.left.saturating_sub(1);
+            self.ended |= self.left == 0;
+        }
+        if self.ended { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.ended
+    }
+}
+
+#[test]
+fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
+    let dataset = wave(50);
+    let whole = fit(&dataset, &with("exact", 3)).expect("a fit");
+    let folder = tempfile::tempdir().expect("a folder");
+    for stop in [3, 40, 90] {
+        let path = folder.path().join(format!("checkpoint-{stop}"));
+        let mut own = with("exact", 3);
+        own.checkpoint = Some(path.clone());
+        own.train.checkpoint_seconds = 0.0;
+        let mut until = Until { left: stop, told: Vec::new(), ended: false };
+        let ended = sparsegp::fit::fit(&dataset, &own, &Cpu::default(), &mut until);
+        assert!(objective(&ended.expect("what there was")).is_finite());
+        assert!(path.exists());
+        let gone_on = fit(&dataset, &own).expect("a fit");
+        assert_eq!(bits(&gone_on.model), bits(&whole.model), "after {stop} iterations");
+        let starts = |of: &Fitted| of.report.as_ref().expect("a report").starts.clone();
+        assert_eq!(starts(&gone_on), starts(&whole));
+        for restart in 1..=3 {
+            let own = folder.path().join(format!("checkpoint-{stop}.restart-{restart}"));
+            assert!(own.exists(), "{restart}");
+        }
+    }
+    let mut until = Until { left: usize::MAX, told: Vec::new(), ended: false };
+    sparsegp::fit::fit(&dataset, &with("exact", 3), &Cpu::default(), &mut until).expect("a fit");
+    assert_eq!(until.told, [(1, 3), (2, 3), (3, 3)]);
+}
