@@ -145,7 +145,8 @@ fn quotations_are_compared() {
 #[test]
 fn options_on_the_pages_exist() {
     let folder = Folder::new();
-    let commands = ["fit", "compare", "predict", "score", "plot", "report", "inspect", "man"];
+    let commands =
+        ["fit", "compare", "predict", "score", "plot", "report", "inspect", "inducing", "man"];
     let help: String =
         commands.iter().map(|command| folder.ok(&format!("help {command}")).out).collect();
     let known = |option: &str| {
