@@ -65,6 +65,27 @@ impl<O: Operation> Composite<O> {
     }
 }
 
+/// Between the lengthscales at which equal children start.
+const APART: f64 = 3.0;
+
+impl<O: Operation> Composite<O> {
+    /// Equal children would have equal slopes, and stay equal for ever: each starts with lengthscales [`APART`] times
+    /// shorter than the one before it, where they are not given.
+    fn part_equals(&mut self) {
+        let shown: Vec<String> = self.children.iter().map(|c| c.to_json().to_string()).collect();
+        for (index, child) in self.children.iter_mut().enumerate() {
+            let before = shown[..index].iter().filter(|other| **other == shown[index]).count();
+            let shorter = APART.powi(before as i32);
+            child.visit_mut(&mut |path, param| {
+                if before > 0 && path.to_string().ends_with("lengthscales") {
+                    let values: Vec<f64> = param.value().iter().map(|l| l / shorter).collect();
+                    super::spec::initialise(param, &values);
+                }
+            });
+        }
+    }
+}
+
 fn combine_columns<O: Operation>(mut a: MatMut<f64>, b: MatRef<f64>) {
     for j in 0..a.ncols() {
         let target = column_mut(a.rb_mut(), j);
@@ -182,6 +203,7 @@ impl<O: Operation> Kernel for Composite<O> {
 
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
         self.children.iter_mut().for_each(|child| child.initialise_from_rows(x, y));
+        self.part_equals();
     }
 
     fn labels(&self) -> Vec<usize> {

@@ -367,3 +367,26 @@ fn near_points_far_from_the_centre_keep_their_distance() {
         assert!((own[(i + 1, i)] - expected).abs() < 1e-8, "{} {expected}", own[(i + 1, i)]);
     }
 }
+
+#[test]
+fn equal_summands_start_apart() {
+    let x = Mat::from_fn(40, 1, |i, _| i as f64 * 0.1);
+    let y = Mat::from_fn(40, 1, |i, _| (i as f64 * 0.7).sin());
+    let started = |spec: &str| {
+        let mut kernel = parse(spec, Inputs::unnamed(1)).unwrap();
+        kernel.initialise(&[1.2], 2.5);
+        kernel.initialise_from_rows(x.as_ref(), y.as_ref());
+        let listed = crate::params::listed(|visitor| kernel.visit(visitor));
+        let lengths = listed.iter().filter(|(path, _)| path.ends_with("lengthscales"));
+        lengths.map(|(_, param)| param.scalar()).collect::<Vec<f64>>()
+    };
+    for spec in ["rbf + rbf + rbf", "periodic + periodic + periodic"] {
+        let lengths = started(spec);
+        assert!((lengths[0] / lengths[1] - 3.0).abs() < 1e-12, "{spec}: {lengths:?}");
+        assert!((lengths[1] / lengths[2] - 3.0).abs() < 1e-12, "{spec}: {lengths:?}");
+    }
+    // others are as they were, and what is given stays
+    let (rbf, both) = (started("rbf"), started("rbf + matern32"));
+    assert_eq!(both[0], rbf[0]);
+    assert_eq!(started("rbf(lengthscales=0.7) + rbf(lengthscales=0.7)"), [0.7, 0.7]);
+}

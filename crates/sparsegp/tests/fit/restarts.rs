@@ -8,11 +8,11 @@ use sparsegp::train::{Event, Observer};
 use std::ops::ControlFlow;
 
 /// A fast wave, which the start from the data takes for noise: its lengthscale is a tenth of that of the inputs.
-fn wave(n: usize) -> Dataset {
+fn wave(n: usize, speed: f64) -> Dataset {
     let x = Mat::from_fn(n, 1, |i, _| 6.0 * (i as f64 * 0.754_877).fract());
     let y = Mat::from_fn(n, 1, |i, _| {
         let noise = ((i as f64 * 12.9898).sin() * 43_758.545).fract();
-        (8.0 * x[(i, 0)]).sin() + 0.6 * (noise.abs() - 0.5)
+        (speed * x[(i, 0)]).sin() + 0.6 * (noise.abs() - 0.5)
     });
     Dataset::from_arrays(x, y, true).expect("a table")
 }
@@ -26,8 +26,26 @@ fn objective(fitted: &Fitted) -> f64 {
 }
 
 #[test]
+fn restarts_find_what_the_first_start_misses() {
+    let dataset = wave(60, 4.0);
+    let with = |restarts| FitOptions { seed: 0, ..with("exact", restarts) };
+    let first = fit(&dataset, &with(0)).expect("a fit");
+    let best = fit(&dataset, &with(6)).expect("a fit");
+    // all noise: −½·60·(1 + log 2π) = −85.1
+    assert!((objective(&first) + 85.136).abs() < 0.01, "{}", objective(&first));
+    assert!(objective(&best) > objective(&first) + 50.0, "{}", objective(&best));
+    assert!(value(&best.model, "likelihood.variance")[0] < 0.3);
+    assert!(value(&best.model, "kernel.lengthscales")[0] < 0.5);
+    let starts = &best.report.as_ref().expect("a report").starts;
+    assert_eq!((starts.len(), starts[0].to_bits()), (7, objective(&first).to_bits()));
+    let largest = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(largest, objective(&best));
+    assert!(first.report.expect("a report").starts.is_empty());
+}
+
+#[test]
 fn a_seed_gives_the_same_bits_and_more_restarts_are_no_worse() {
-    let dataset = wave(40);
+    let dataset = wave(40, 8.0);
     let all: Vec<Fitted> =
         [0, 1, 4].map(|restarts| fit(&dataset, &with("exact", restarts)).expect("a fit")).into();
     assert!(objective(&all[0]) <= objective(&all[1]) && objective(&all[1]) <= objective(&all[2]));
@@ -43,7 +61,7 @@ fn a_seed_gives_the_same_bits_and_more_restarts_are_no_worse() {
 /// Sparse methods choose their inducing points anew; minibatches and sites count by their bounds on all rows.
 #[test]
 fn every_way_of_training_has_restarts() {
-    let dataset = wave(60);
+    let dataset = wave(60, 8.0);
     for method in ["titsias2025", "tsvgp", "svgp"] {
         let mut own = with(method, 3);
         own.train.max_iterations = 60;
@@ -65,7 +83,7 @@ fn frozen_values_stay_in_every_start() {
     let mut own = with("exact", 3);
     own.set = vec![("likelihood.variance".into(), vec![0.07])];
     own.freeze = vec!["likelihood".into()];
-    let fitted = fit(&wave(40), &own).expect("a fit");
+    let fitted = fit(&wave(40, 8.0), &own).expect("a fit");
     assert_eq!(value(&fitted.model, "likelihood.variance"), [0.07]);
 }
 
@@ -96,7 +114,7 @@ impl Observer for Until {
 
 #[test]
 fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
-    let dataset = wave(50);
+    let dataset = wave(50, 8.0);
     let whole = fit(&dataset, &with("exact", 3)).expect("a fit");
     let folder = tempfile::tempdir().expect("a folder");
     for stop in [3, 40, 90] {
