@@ -310,7 +310,12 @@ def test_some_of_the_classes_move_in_a_step():
     X, _ = waves(160)
     labels = np.digitize(X[:, 0], np.quantile(X[:, 0], [0.25, 0.5, 0.75]))
     model = GPClassifier(
-        likelihood="logistic-softmax", method="svi", n_inducing=20, batch_size=40, epochs=150, classes_per_step=2
+        likelihood="logistic-softmax",
+        method="svi",
+        n_inducing=20,
+        batch_size=40,
+        epochs=150,
+        classes_per_step=2,
     )
     assert model.fit(X, labels).score(X, labels) > 0.9
     with pytest.raises(ValueError, match="between 1 and 4"):
