@@ -580,7 +580,7 @@ def test_progress_tells_what_happens(capsys):
         (dict(likelihood="poisson"), "no count|standardised|whole"),
         (dict(fixed=["kernel.lengthscale"]), "kernel.lengthscales"),
         (dict(initial={"kernel.variance": -1.0}), "outside"),
-        (dict(inducing="grid"), "grid"),
+        (dict(inducing="gird"), "`gird`.*did you mean `grid`"),
         (dict(batch_size=0), "batch_size"),
         (dict(learning_rate=-1.0), "learning_rate"),
         (dict(optimiser="sgd"), "lbfgs"),
