@@ -202,7 +202,17 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
             None => Fail::Interrupted,
         });
     }
-    Ok(reply(args, &choices, &folds, &runs, &failures, &protocol, total))
+    let reply = reply(args, &choices, &folds, &runs, &failures, &protocol, total);
+    let vain = |c: &usize| {
+        failures.iter().any(|(own, _, _)| own == c) && !runs.iter().any(|r| r.choice == *c)
+    };
+    let vain: Vec<String> =
+        (0..choices.len()).filter(vain).map(|c| format!("`{}`", choices[c].label)).collect();
+    if vain.is_empty() {
+        return Ok(reply);
+    }
+    context.print(&reply)?;
+    Err(Fail::Part(format!("no model could be trained of {}", vain.join(", "))))
 }
 
 /// The column that divides the rows, where that makes it no input: labels of groups, and an order by text.
@@ -419,7 +429,8 @@ fn with_error((mean, error): (f64, Option<f64>)) -> String {
             // as many decimals as two digits of the error have
             let decimals = match error {
                 e if e > 0.0 => (1.0 - e.log10().floor()).clamp(0.0, 6.0) as usize,
-                _ => 4,
+                // the same on all divisions, such as a share of 100 %
+                _ => return format!("{} ± 0", number(mean, 4)),
             };
             format!("{mean:.decimals$} ± {error:.decimals$}")
         }

@@ -12,6 +12,8 @@ pub type Result<T, E = Fail> = std::result::Result<T, E>;
 pub enum Fail {
     /// Data, model or numerics.
     Work(String),
+    /// Part of the work, after the rest has been printed, in which machines find it too.
+    Part(String),
     /// The command line.
     Usage(String),
     /// Ctrl-C before there was anything to keep.
@@ -50,8 +52,9 @@ impl Fail {
 
     /// Tells people (and machines, if they listen) and gives the exit code.
     pub fn report(self, json: bool) -> ExitCode {
+        let json = json && !matches!(self, Fail::Part(_));
         let (code, text) = match self {
-            Fail::Work(text) => (1, text),
+            Fail::Work(text) | Fail::Part(text) => (1, text),
             Fail::Usage(text) => (2, format!("{text}\n(for more information, try --help)")),
             Fail::Interrupted => (130, "interrupted; nothing was written".into()),
             Fail::Closed => return ExitCode::SUCCESS,

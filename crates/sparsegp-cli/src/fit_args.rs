@@ -266,7 +266,7 @@ pub struct FitArgs {
     /// Write the model here
     #[arg(long, short, value_name = "MODEL", help_heading = "Output")]
     pub output: Option<PathBuf>,
-    /// Draw the fit as SVG: a curve (one input), a map (two), else predictions against observations;
+    /// Draw the fit as SVG or PNG: a curve (one input), a map (two), else predictions against observations;
     /// of classes a map or how reliable their probabilities are
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub plot: Option<PathBuf>,

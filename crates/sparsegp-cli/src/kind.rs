@@ -124,7 +124,7 @@ pub fn check_classes(
         false => "give the likelihood that number of classes, or leave it out",
     };
     Err(Fail::Work(format!(
-        "{}: column `{target}`: has {} classes ({}{more}), and the likelihood `{}` is for {wanted}; \
+        "{}: column `{target}` has {} classes ({}{more}), and the likelihood `{}` is for {wanted}; \
          {remedy}",
         table.path().display(),
         found.count(),

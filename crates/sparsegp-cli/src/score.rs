@@ -56,7 +56,7 @@ pub struct ScoreArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
-    /// Draw how reliable the probabilities of classes are, as SVG
+    /// Draw how reliable the probabilities of classes are, as SVG or PNG
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
 }

@@ -23,7 +23,15 @@ pub struct Likelihood {
 /// Latent values, means or variances of all rows, row by row.
 struct Latent {
     rows: usize,
+    /// K.
+    width: usize,
     values: Vec<f64>,
+}
+
+impl Latent {
+    fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.width..][..self.width]
+    }
 }
 
 impl Likelihood {
@@ -39,7 +47,7 @@ impl Likelihood {
             }));
         }
         let values = (0..a.nrows()).flat_map(|i| (0..k).map(move |j| a[(i, j)])).collect();
-        Ok(Latent { rows: a.nrows(), values })
+        Ok(Latent { rows: a.nrows(), width: k, values })
     }
 
     fn latents(&self, mean: &Array2<'_>, variance: &Array2<'_>) -> PyResult<(Latent, Latent)> {
@@ -153,8 +161,7 @@ impl Likelihood {
     ) -> PyResult<Bound<'py, PyAny>> {
         let f = self.latent("values", &f)?;
         let y = self.targets(&y, extra.as_ref(), f.rows)?;
-        let k = self.inner.latents();
-        self.each(py, f.rows, |i| self.inner.log_prob(y[i], &f.values[i * k..][..k]))
+        self.each(py, f.rows, |i| self.inner.log_prob(y[i], f.row(i)))
     }
 
     /// E[log p(y | f)] with its slopes in means and variances, N×K each, and in the parameters, summed
@@ -218,11 +225,10 @@ impl Likelihood {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let (mean, variance) = self.latents(&mean, &variance)?;
         let extra = self.extras(extra.as_ref(), mean.rows)?;
-        let k = self.inner.latents();
         let (means, variances): (Vec<f64>, Vec<f64>) = unlocked(py, || {
             Ok((0..mean.rows)
                 .map(|i| {
-                    let (m, v) = (&mean.values[i * k..][..k], &variance.values[i * k..][..k]);
+                    let (m, v) = (mean.row(i), variance.row(i));
                     self.inner.predict(extra[i], m, v)
                 })
                 .unzip())
@@ -242,9 +248,8 @@ impl Likelihood {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (mean, variance) = self.latents(&mean, &variance)?;
         let y = self.targets(&y, extra.as_ref(), mean.rows)?;
-        let k = self.inner.latents();
         self.each(py, mean.rows, |i| {
-            let (m, v) = (&mean.values[i * k..][..k], &variance.values[i * k..][..k]);
+            let (m, v) = (mean.row(i), variance.row(i));
             self.inner.predict_log_density(y[i], m, v)
         })
     }
@@ -263,9 +268,8 @@ impl Likelihood {
         let y = vector(Some(&y));
         self.rows("values", y.len(), mean.rows)?;
         let extra = self.extras(extra.as_ref(), mean.rows)?;
-        let k = self.inner.latents();
         self.each(py, mean.rows, |i| {
-            let (m, v) = (&mean.values[i * k..][..k], &variance.values[i * k..][..k]);
+            let (m, v) = (mean.row(i), variance.row(i));
             self.inner.cdf(Target { y: y[i], extra: extra[i] }, m, v)
         })
     }
@@ -286,9 +290,8 @@ impl Likelihood {
         }
         let (mean, variance) = self.latents(&mean, &variance)?;
         let extra = self.extras(extra.as_ref(), mean.rows)?;
-        let k = self.inner.latents();
         self.each(py, mean.rows, |i| {
-            let (m, v) = (&mean.values[i * k..][..k], &variance.values[i * k..][..k]);
+            let (m, v) = (mean.row(i), variance.row(i));
             self.inner.quantile(extra[i], m, v, level)
         })
     }
@@ -305,12 +308,11 @@ impl Likelihood {
             return Err(exception(Error::Invalid(text)));
         };
         let (mean, variance) = self.latents(&mean, &variance)?;
-        let k = self.inner.latents();
         let all = unlocked(py, || {
             let mut all = Mat::zeros(mean.rows, classes);
             let mut own = vec![0.0; classes];
             for i in 0..mean.rows {
-                let (m, v) = (&mean.values[i * k..][..k], &variance.values[i * k..][..k]);
+                let (m, v) = (mean.row(i), variance.row(i));
                 self.inner.probabilities(m, v, &mut own);
                 own.iter().enumerate().for_each(|(c, p)| all[(i, c)] = *p);
             }
@@ -330,11 +332,9 @@ impl Likelihood {
     ) -> PyResult<Bound<'py, PyAny>> {
         let f = self.latent("values", &f)?;
         let extra = self.extras(extra.as_ref(), f.rows)?;
-        let k = self.inner.latents();
         let values = unlocked(py, || {
             let mut rng = sparsegp::rng::stream(seed, "samples of a likelihood");
-            let mut draw =
-                |i: usize| self.inner.sample(extra[i], &f.values[i * k..][..k], &mut rng);
+            let mut draw = |i: usize| self.inner.sample(extra[i], f.row(i), &mut rng);
             Ok((0..f.rows).map(&mut draw).collect::<Vec<f64>>())
         })?;
         array(py, values, &[f.rows])

@@ -94,7 +94,7 @@ pub enum Error {
         reason: String,
     },
     /// A column that is absent, doubled or unusable.
-    #[error("{}: column `{column}`: {reason}", path.display())]
+    #[error("{}: column `{column}` {reason}", path.display())]
     Column {
         /// The file.
         path: PathBuf,

@@ -36,7 +36,7 @@ pub struct PlotArgs {
     /// What to draw
     #[arg(long, value_enum, default_value_t)]
     pub what: What,
-    /// Where the picture goes
+    /// Where the picture goes, as SVG or, if the name ends so, PNG
     #[arg(long, short, value_name = "FILE.svg")]
     pub output: PathBuf,
     /// Rows that this column of this file marks are shown as test rows
@@ -75,7 +75,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     };
     let table = match (&args.data, args.what.needs_rows()) {
         (_, false) => {
-            atomic::write_atomically(path, plot::of_model(args.what, &fitted)?.as_bytes())?;
+            plot::write(path, &plot::of_model(args.what, &fitted)?)?;
             return Ok(reply(None));
         }
         (Some(data), true) => Table::open(data)?,
@@ -89,8 +89,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
     opened.know(fitted.classes.as_ref());
     if args.what == What::Inducing {
-        let svg = plot::explained(&fitted, &inducing::judge(&fitted, &opened, None)?)?;
-        atomic::write_atomically(path, svg.as_bytes())?;
+        plot::write(path, &plot::explained(&fitted, &inducing::judge(&fitted, &opened, None)?)?)?;
         return Ok(reply(None));
     }
     let judged = score::score(&fitted, opened.test.as_ref().unwrap_or(&opened.train), context)?;
@@ -98,7 +97,6 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
         let rows = count(judged.dropped, "row");
         context.warn(&[format!("{rows} with missing numbers left out")]);
     }
-    let svg = plot::of_rows(args.what, &fitted, &opened, &judged)?;
-    atomic::write_atomically(path, svg.as_bytes())?;
+    plot::write(path, &plot::of_rows(args.what, &fitted, &opened, &judged)?)?;
     Ok(reply(Some(&judged)))
 }

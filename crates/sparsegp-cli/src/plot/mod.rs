@@ -1,4 +1,4 @@
-//! Pictures as SVG: a curve over one input, a map over two, predictions against observations over more;
+//! Pictures as SVG or PNG: a curve over one input, a map over two, predictions against observations over more;
 //! of classes a map, or how reliable their probabilities are.
 
 mod calibration;
@@ -8,6 +8,7 @@ mod counts;
 mod curve;
 mod inducing;
 mod marker;
+mod png;
 mod relevance;
 mod reliability;
 mod scatter;
@@ -77,13 +78,32 @@ fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
     })
 }
 
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
+}
+
 /// Refuses a name that does not say what the picture is.
 pub fn check_name(option: &str, path: &Path) -> Result<()> {
-    if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("svg")) {
+    if has_extension(path, "svg") || has_extension(path, "png") {
         return Ok(());
     }
     let path = path.display();
-    Err(Fail::usage(format!("{option} {path}: the picture is SVG; end its name in .svg")))
+    Err(Fail::usage(format!(
+        "{option} {path}: pictures are SVG or PNG; end the name in .svg or .png"
+    )))
+}
+
+/// Writes a picture as what its name says.
+pub fn write(path: &Path, svg: &str) -> Result<()> {
+    let bytes = match has_extension(path, "png") {
+        true => png::png(svg).map_err(failed)?,
+        false => svg.as_bytes().to_vec(),
+    };
+    Ok(write_atomically(path, &bytes)?)
+}
+
+fn failed(error: Box<dyn std::error::Error>) -> Fail {
+    Fail::Work(format!("a picture cannot be drawn: {error}"))
 }
 
 /// Draws so many panels, one below the other, as SVG.
@@ -101,7 +121,7 @@ fn svg(panels: usize, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<St
     };
     let drawn = draw_all();
     drop(root);
-    drawn.map_err(|e| Fail::Work(format!("a picture cannot be drawn: {e}")))?;
+    drawn.map_err(failed)?;
     Ok(svg)
 }
 
@@ -169,7 +189,7 @@ pub fn of_model(what: What, fitted: &Fitted) -> Result<String> {
 
 /// Draws how reliable probabilities of classes are.
 pub fn reliability(path: &Path, fitted: &Fitted, which: &str, of: &ClassScores) -> Result<()> {
-    Ok(write_atomically(path, reliable(fitted, which, of)?.as_bytes())?)
+    write(path, &reliable(fitted, which, of)?)
 }
 
 fn reliable(fitted: &Fitted, which: &str, of: &ClassScores) -> Result<String> {
@@ -180,8 +200,7 @@ fn reliable(fitted: &Fitted, which: &str, of: &ClassScores) -> Result<String> {
 /// Draws a model into a file; `judged` are its scores on the test rows, or on the training rows where
 /// there are none.
 pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<()> {
-    let svg = of_rows(What::Fit, fitted, opened, judged)?;
-    Ok(write_atomically(path, svg.as_bytes())?)
+    write(path, &of_rows(What::Fit, fitted, opened, judged)?)
 }
 
 /// A picture of a model with rows; `judged` as for [`draw`].

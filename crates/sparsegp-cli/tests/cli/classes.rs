@@ -156,7 +156,7 @@ fn labels_that_cannot_be_are_refused() {
         digits,
         "--likelihood bernoulli",
         1,
-        &["d.csv: column `y`: has 3 classes (`0`, `1`, `2`)", "`bernoulli` is for 2", "softmax"],
+        &["d.csv: column `y` has 3 classes (`0`, `1`, `2`)", "`bernoulli` is for 2", "softmax"],
     );
     fit(digits, "--likelihood softmax(classes=4)", 1, &["3 classes", "is for 4"]);
     fit("x,y\n1,a\n2,a\n3,a\n", "", 1, &["d.csv: column `y`", "only one class, `a`"]);
@@ -189,5 +189,5 @@ fn labels_that_cannot_be_are_refused() {
     folder.ok("fit n.csv --target y -o g");
     folder.refused(2, "score g n.csv --plot r.svg", &["probabilities of classes", "`gaussian`"]);
     folder.refused(2, "score m other.csv --plot m", &["would be overwritten"]);
-    folder.refused(2, "score m other.csv --plot r.png", &["r.png", ".svg"]);
+    folder.refused(2, "score m other.csv --plot r.gif", &["r.gif", ".svg"]);
 }

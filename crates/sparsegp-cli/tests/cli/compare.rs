@@ -119,3 +119,20 @@ fn what_cannot_be_compared_is_refused() {
     }
     assert_eq!(folder.files(), ["data.csv"]);
 }
+
+/// What cannot be trained is told beside what can, and the exit code says so.
+#[test]
+fn a_choice_of_which_nothing_can_be_trained_is_a_failure() {
+    let folder = Folder::new();
+    folder.write("data.csv", table());
+    // no method without q knows a likelihood that is not Gaussian
+    let line = "compare data.csv --target y --likelihood gaussian --likelihood student-t --splits 2 -- --method exact";
+    let run = folder.run(line);
+    assert_eq!(run.code, Some(1), "{}", run.err);
+    assert!(run.out.contains("gaussian") && run.out.contains("2/2"), "{}", run.out);
+    assert!(run.err.contains("error: no model could be trained of `student-t`"), "{}", run.err);
+    let run = folder.run(&format!("--json {line}"));
+    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(run.code, Some(1));
+    assert_eq!(told["choices"][1]["failures"].as_array().unwrap().len(), 2);
+}

@@ -213,8 +213,9 @@ fn restarts_are_told_of() {
         table += &format!("{x},{}\n", (4.0 * x).sin() + 0.6 * noise);
     }
     folder.write("w.csv", table);
-    let one = folder.json("fit w.csv --target y --method exact");
-    let run = folder.ok("fit w.csv --target y --method exact --restarts 6 -o m");
+    let one = folder.json("fit w.csv --target y --method exact --set kernel.lengthscales=1");
+    let run = folder
+        .ok("fit w.csv --target y --method exact --set kernel.lengthscales=1 --restarts 6 -o m");
     assert!(run.err.contains("restart 2 of 6, best objective so far"), "{}", run.err);
     assert!(
         run.out.contains("starts") && run.out.contains(" of 7 is the best; they end at"),

@@ -76,7 +76,7 @@ fn a_saved_model_is_drawn_as_it_was_when_it_was_fitted() {
     folder.ok("plot 3.safetensors map.csv --output 4.svg");
     assert_eq!(folder.read("3.svg"), folder.read("4.svg"));
     folder.refused(2, "plot 3.safetensors map.csv --output map.csv", &["overwritten"]);
-    folder.refused(2, "plot 3.safetensors map.csv --output p.png", &["--output p.png", "SVG"]);
+    folder.refused(2, "plot 3.safetensors map.csv --output p.gif", &["--output p.gif", "SVG"]);
 }
 
 /// Two inputs, of which one matters, and a third that is noise.
@@ -156,4 +156,23 @@ fn a_report_is_one_page_with_scores_pictures_and_parameters() {
     assert!(page.contains("<h2>Inducing points</h2>") && page.contains("left unexplained (tr("));
     folder.refused(2, "report m.safetensors t.csv --output r.txt", &[".html"]);
     folder.refused(2, "report m.safetensors t.csv --output t.csv", &["overwritten"]);
+}
+
+/// The name says in what form, with the same size on every machine.
+#[test]
+fn pictures_are_svg_or_png() {
+    let folder = Folder::new();
+    folder.write("t.csv", "x,y\n0,1\n1,2\n2,0.5\n3,1.5\n4,2.5\n");
+    folder.ok("fit t.csv --target y -o m --plot fit.PNG");
+    folder.ok("plot m t.csv --what predictions -o p.png");
+    folder.ok("plot m --what relevance -o r.png");
+    for name in ["fit.PNG", "p.png", "r.png"] {
+        let bytes = folder.bytes(name);
+        assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n", "{name}");
+        let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!((number(16), number(20)), (1800, 1040), "{name}");
+        // a white picture would be smaller
+        assert!(bytes.len() > 8000, "{name}: {}", bytes.len());
+    }
+    folder.refused(2, "plot m t.csv -o p.jpg", &["p.jpg", ".svg or .png"]);
 }

@@ -40,7 +40,7 @@ fn a_bad_cell_among_the_test_rows_is_found_before_training() {
 #[test]
 fn columns_and_rows() {
     let good = "x,y\n1,2\n2,3\n3,4\n";
-    refused("a,yy\n1,2\n2,3\n", "", &["d.csv: column `y`: is not in the file", "`yy`"]);
+    refused("a,yy\n1,2\n2,3\n", "", &["d.csv: column `y` is not in the file", "`yy`"]);
     refused("x,x,y\n1,2,3\n2,3,4\n", "", &["d.csv: column `x`", "positions 1 and 2"]);
     refused("y\n1\n2\n", "", &["d.csv", "no input column"]);
     refused(good, "--features x,y", &["d.csv: column `y`", "both an input and a target"]);
@@ -96,7 +96,7 @@ fn usage() {
         ("--optimiser sgd", &["sgd", "lbfgs"]),
         ("--threads 0", &["--threads"]),
         ("--split 0.1 --test-mask s.csv:y", &["cannot be used with"]),
-        ("--plot fit.png", &["fit.png", ".svg"]),
+        ("--plot fit.gif", &["fit.gif", ".svg"]),
         ("--trace m.safetensors", &["m.safetensors would be overwritten"]),
         ("--surprise", &["--surprise"]),
     ] {

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         RobustGPRegressor,
         load,
     )
-    from .registry import registry
+    from ._registry import registry
 
 # scikit-learn takes most of a second to import: it waits until an estimator is asked for
 _LAZY = {
@@ -42,9 +42,9 @@ _LAZY = {
     "RobustGPRegressor": "estimators",
     "HeteroscedasticGPRegressor": "estimators",
     "load": "estimators",
-    "registry": "registry",
+    "registry": "_registry",
 }
-_MODULES = ("estimators", "kernels", "likelihoods", "models", "plotting", "priors", "registry")
+_MODULES = ("estimators", "kernels", "likelihoods", "models", "plotting", "priors")
 
 __all__ = [
     "GPClassifier",

@@ -316,7 +316,7 @@ mod tests {
     fn a_doubled_name_is_refused_with_both_positions() {
         let error = check_header(Path::new("b.csv"), &owned(["a", "b", "c", "b"])).unwrap_err();
         let text = error.to_string();
-        assert!(text.contains("b.csv: column `b`: stands at positions 2 and 4"), "{text}");
+        assert!(text.contains("b.csv: column `b` stands at positions 2 and 4"), "{text}");
         assert!(check_header(Path::new("b.csv"), &header()).is_ok());
     }
 }

@@ -3,10 +3,10 @@
 use super::classes::canonical;
 use super::columns::{Selection, column};
 use super::csv::is_missing;
-use super::cursor::{Cursor, Field, Format, Plan};
+use super::cursor::{Cursor, Field, Format};
 use super::encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT, days};
 use super::parquet::Kind;
-use super::table::{Missing, Table};
+use super::table::Table;
 use crate::error::{Error, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -66,25 +66,6 @@ impl Table {
             };
         }
         Ok(selection.clone().columns(columns))
-    }
-
-    fn plan_of_texts(&self, texts: Vec<Field>) -> Plan {
-        Plan {
-            path: self.path.clone(),
-            format: self.format.clone(),
-            width: self.columns.len(),
-            numbers: Vec::new(),
-            inputs: 0,
-            columns: Vec::new(),
-            outputs: 0,
-            labels: false,
-            classes: None,
-            weight: false,
-            extra: false,
-            texts,
-            missing: Missing::Drop,
-            keep: None,
-        }
     }
 
     fn field(&self, name: &str) -> Option<Field> {
@@ -162,7 +143,7 @@ impl Table {
         }
         let of = |(field, labels): (&Field, HashSet<String>)| {
             Categories::new(labels).map_err(|error: Error| {
-                column(&self.path, &field.name, format!("{error}: it is missing in all rows"))
+                column(&self.path, &field.name, format!("is missing in all rows: {error}"))
             })
         };
         fields.iter().zip(found).map(of).collect()

@@ -90,22 +90,7 @@ impl Table {
     /// cannot be read.
     pub fn texts(&self, name: &str) -> Result<Vec<String>> {
         let index = position(&self.path, &self.columns, name)?;
-        let plan = Plan {
-            path: self.path.clone(),
-            format: self.format.clone(),
-            width: self.columns.len(),
-            numbers: Vec::new(),
-            inputs: 0,
-            columns: Vec::new(),
-            outputs: 0,
-            labels: false,
-            classes: None,
-            weight: false,
-            extra: false,
-            texts: vec![Field::number(index, name)],
-            missing: Missing::Drop,
-            keep: None,
-        };
+        let plan = self.plan_of_texts(vec![Field::number(index, name)]);
         let raw = Cursor::open(Arc::new(plan.clone()))?.read(usize::MAX)?;
         Ok(raw.into_parts(&plan).texts.into_iter().next().unwrap_or_default())
     }
@@ -117,22 +102,8 @@ impl Table {
     /// [`Error::Column`] for a column that is absent, with the nearest names.
     pub fn holds_labels(&self, name: &str) -> Result<bool> {
         let index = position(&self.path, &self.columns, name)?;
-        let plan = Plan {
-            path: self.path.clone(),
-            format: self.format.clone(),
-            width: self.columns.len(),
-            numbers: vec![Field::number(index, name)],
-            inputs: 0,
-            columns: Vec::new(),
-            outputs: 1,
-            labels: true,
-            classes: None,
-            weight: false,
-            extra: false,
-            texts: Vec::new(),
-            missing: Missing::Drop,
-            keep: None,
-        };
+        let numbers = vec![Field::number(index, name)];
+        let plan = Plan { numbers, outputs: 1, labels: true, ..self.plan_of_texts(Vec::new()) };
         let Ok(mut cursor) = Cursor::open(Arc::new(plan)) else { return Ok(false) };
         let read = cursor.read(1);
         let mut labels = cursor.progress().labels.labels();
@@ -180,9 +151,6 @@ impl Table {
         }
         Ok(Selected {
             plan: Plan {
-                path: self.path.clone(),
-                format: self.format.clone(),
-                width: self.columns.len(),
                 numbers,
                 inputs,
                 columns: roles
@@ -196,18 +164,36 @@ impl Table {
                     .collect(),
                 outputs: roles.targets.len(),
                 labels: selection.labels,
-                classes: None,
                 weight: roles.weight.is_some(),
                 extra: roles.extra.is_some(),
-                texts,
                 missing: Missing::default(),
-                keep: None,
+                ..self.plan_of_texts(texts)
             },
         })
     }
 }
 
 impl Table {
+    /// A plan that reads these columns as text and nothing else; others are made from it.
+    pub(super) fn plan_of_texts(&self, texts: Vec<Field>) -> Plan {
+        Plan {
+            path: self.path.clone(),
+            format: self.format.clone(),
+            width: self.columns.len(),
+            numbers: Vec::new(),
+            inputs: 0,
+            columns: Vec::new(),
+            outputs: 0,
+            labels: false,
+            classes: None,
+            weight: false,
+            extra: false,
+            texts,
+            missing: Missing::Drop,
+            keep: None,
+        }
+    }
+
     /// The numbers that an input column becomes.
     fn inputs_from(&self, index: usize, selection: &Selection) -> Vec<Field> {
         let name = self.columns[index].clone();

@@ -62,7 +62,8 @@ pub struct FitOptions {
     pub freeze: Vec<String>,
     /// Rows of the pilot: before a sparse method starts, the hyperparameters are trained by exact
     /// inference on so many random rows, and inducing points are chosen on the lengthscales found.
-    /// 0 for no pilot.
+    /// Of at most 200 of them whatever the method the first lengthscales are those that, all multiplied by one of a
+    /// few numbers up to 1, have the largest log evidence. 0 for no pilot.
     pub pilot: usize,
     /// Trainings from further starts, besides that from the values that the data suggest. Each draws the
     /// hyperparameters that are not frozen: from their priors, or a positive number within a factor of ten of where it

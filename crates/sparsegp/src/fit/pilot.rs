@@ -4,9 +4,9 @@ use super::FitOptions;
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::kernels::Unit;
+use crate::kernels::{Kernel, Tape, Unit};
 use crate::likelihoods::{Gaussian, Target};
-use crate::linalg::{Mat, MatRef, column};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, dot};
 use crate::means;
 use crate::methods;
 use crate::model::Model;
@@ -20,24 +20,27 @@ const PILOT_ITERATIONS: usize = 60;
 /// Least noise variance in the pilot, as a part of the starting one (a tenth of the variance).
 const PILOT_NOISE: f64 = 1e-2;
 
-/// Trains the hyperparameters that nobody gave by exact inference on a few rows. A pilot that fails
-/// leaves the starting values as they are and a warning: it is a help, not a condition.
-///
-/// With another likelihood than Gaussian noise the pilot regresses on guesses of the latent function,
-/// row by row what makes the target likely ([`crate::likelihoods::Likelihood::initialise`]), of several
-/// classes on their indicators, outliers drawn in, and only lengthscales are taken from it.
-pub(super) fn pilot(
-    model: &mut Model,
+/// What the lengthscales that the spreads of the inputs suggest are multiplied by, to see which explains the targets
+/// best. From a start far too long, gradients lead to a model in which all is noise.
+const LENGTHS: [f64; 6] = [1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125];
+
+/// Rows that this is judged by: a factorisation is then a matter of a millisecond.
+const JUDGED: usize = 200;
+
+/// Exact inference on a few rows. With another likelihood than Gaussian noise it regresses on guesses of the latent
+/// function, row by row what makes the target likely ([`crate::likelihoods::Likelihood::initialise`]), of several
+/// classes on their indicators, outliers drawn in. None if fewer than two rows have all targets.
+fn trial(
+    model: &Model,
     sample: &InMemory,
-    options: &FitOptions,
-    engine: &dyn Engine,
-    observer: &mut dyn Observer,
-) -> Result<Option<String>> {
+    rows: usize,
+    seed: u64,
+) -> Result<Option<(Model, InMemory)>> {
     let known: Vec<usize> = (0..sample.x.nrows())
         .filter(|i| (0..sample.y.ncols()).all(|p| !sample.y[(*i, p)].is_nan()))
         .collect();
-    let mut generator = rng::stream(options.seed, "rows of the pilot");
-    let rows = rng::permutation(&mut generator, known.len(), options.pilot.min(known.len()));
+    let mut generator = rng::stream(seed, "rows of the pilot");
+    let rows = rng::permutation(&mut generator, known.len(), rows.min(known.len()));
     let rows: Vec<usize> = rows.into_iter().map(|i| known[i]).collect();
     if rows.len() < 2 {
         return Ok(None);
@@ -52,10 +55,86 @@ pub(super) fn pilot(
         true => Mat::from_fn(rows.len(), sample.y.ncols(), |i, j| sample.y[(rows[i], j)]),
         false => guesses(model, sample, &rows),
     };
-    let data = InMemory::new(x, y)?;
     for (_, param) in trial.params_mut() {
         param.frozen |= param.given;
     }
+    Ok(Some((trial, InMemory::new(x, y)?)))
+}
+
+/// Noise variances that go with every try, as parts of the kernel's: with too little of it noise looks like a function
+/// of very short lengthscales.
+const NOISES: [f64; 5] = [1e-3, 0.05, 0.3, 1.0, 5.0];
+
+/// Nats by which shorter lengthscales must explain the targets better.
+const LEAST_GAIN: f64 = 2.0;
+
+/// Starts the lengthscales that nobody gave where, all multiplied by one number, they explain a few rows best: by the
+/// log evidence, the largest over some noise variances and over the scale of the targets.
+pub(super) fn scale_lengths(
+    model: &mut Model,
+    sample: &InMemory,
+    options: &FitOptions,
+) -> Result<()> {
+    let rows = options.pilot.min(JUDGED);
+    let Some((trial, mut data)) = trial(model, sample, rows, options.seed)? else { return Ok(()) };
+    for j in 0..data.y.ncols() {
+        let values = data.y.col_as_slice_mut(j);
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        values.iter_mut().for_each(|v| *v -= mean);
+    }
+    let mut best: Option<(f64, Model)> = None;
+    for by in LENGTHS {
+        let (mut scaled, mut any) = (trial.clone(), false);
+        for (path, param) in scaled.kernels[0].params_mut() {
+            if path.to_string().ends_with("lengthscales") && !param.frozen {
+                let values: Vec<f64> = param.value().iter().map(|v| v * by).collect();
+                // one that may not be so short stays
+                any |= param.set(&path, &values).is_ok();
+            }
+        }
+        if !any {
+            return Ok(());
+        }
+        let value = evidence(scaled.kernel(), &data);
+        if best.as_ref().is_none_or(|(most, _)| value > *most + LEAST_GAIN) {
+            best = Some((value, scaled));
+        }
+    }
+    match best {
+        Some((value, found)) if value.is_finite() => take_lengthscales(model, &found),
+        _ => Ok(()),
+    }
+}
+
+/// The largest log evidence of targets of mean 0 under s(K + νI), but for a constant: over ν among some, and over s, at
+/// whose best it is −½P log|K + νI| − ½NP log tr Yᵀ(K + νI)⁻¹Y. −∞ where nothing can be factorised.
+fn evidence(kernel: &dyn Kernel, data: &InMemory) -> f64 {
+    let (n, p) = (data.x.nrows(), data.y.ncols() as f64);
+    let mut k = Mat::zeros(n, n);
+    kernel.evaluate(data.x.as_ref(), None, k.as_mut(), &mut Tape::off());
+    let scale = (0..n).map(|i| k[(i, i)]).sum::<f64>() / n as f64;
+    let of = |share: f64| -> Option<f64> {
+        let factor = Cholesky::new(k.as_ref(), Jitter::Absolute(share * scale), "K + σ²I").ok()?;
+        let quadratic = dot(data.y.as_ref(), factor.solve(data.y.as_ref()).as_ref());
+        Some(-0.5 * p * (factor.log_det() + n as f64 * quadratic.ln()))
+    };
+    NOISES.into_iter().filter_map(of).filter(|v| !v.is_nan()).fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Trains the hyperparameters that nobody gave by exact inference on a few rows. A pilot that fails
+/// leaves the starting values as they are and a warning: it is a help, not a condition. Of one on guesses of the
+/// latent function only lengthscales are taken.
+pub(super) fn pilot(
+    model: &mut Model,
+    sample: &InMemory,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Option<String>> {
+    let gaussian = model.likelihood.as_gaussian().is_some();
+    let Some((mut trial, data)) = trial(model, sample, options.pilot, options.seed)? else {
+        return Ok(None);
+    };
     // a thousand rows without noise would make K + σ²I singular and tell nothing about lengthscales
     if let Some(gaussian) = trial.likelihood.as_gaussian_mut()
         && !gaussian.variance.frozen
@@ -78,7 +157,7 @@ pub(super) fn pilot(
         Err(error) if error.is_recoverable() => {
             return Ok(Some(format!(
                 "the pilot on {} rows failed ({error}); training starts from the plain values",
-                rows.len()
+                data.x.nrows()
             )));
         }
         Err(error) => return Err(error),

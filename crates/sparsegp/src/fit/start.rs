@@ -1,6 +1,6 @@
 //! Defaults and starting values from the data.
 
-use super::pilot::{free_noise, pilot, widen_noise};
+use super::pilot::{free_noise, pilot, scale_lengths, widen_noise};
 use super::select::select_inducing;
 use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions, restarts};
 use crate::data::{Classes, InMemory, Scaler, Source};
@@ -330,8 +330,8 @@ fn kernels(
 }
 
 /// Builds a model with starting values from the data: lengthscales √D standard deviations (then two
-/// random rows have a correlation near e⁻¹ whatever D is), the kernel's variance that of Gaussian
-/// targets (else 1), what the likelihood makes of the targets, inducing points as asked for, q at the
+/// random rows have a correlation near e⁻¹ whatever D is) or a fraction of that, whichever explains a few hundred
+/// rows best, the kernel's variance that of Gaussian targets (else 1), what the likelihood makes of the targets, inducing points as asked for, q at the
 /// prior; then the values that were given.
 ///
 /// # Errors
@@ -426,6 +426,9 @@ pub(super) fn prepare_start(
     entry.method.check(&model)?;
     let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
     apply(&mut model, options, |path| !of_points(path))?;
+    if options.pilot > 0 {
+        scale_lengths(&mut model, &sample, options)?;
+    }
     if restart > 0 {
         restarts::draw(&mut model, options.seed, restart)?;
     }

@@ -83,6 +83,25 @@ pub struct Site {
     pub precision: f64,
 }
 
+/// Sums over rows of updates in closed form ([`Augmented::powers`]), one entry for each number among the parameters.
+#[derive(Debug)]
+pub struct Ratios<'a> {
+    /// What the present row counts.
+    pub weight: f64,
+    /// Σ over.
+    pub over: &'a mut [f64],
+    /// Σ under.
+    pub under: &'a mut [f64],
+}
+
+impl Ratios<'_> {
+    /// Adds what the present row says of a number.
+    pub fn add(&mut self, index: usize, over: f64, under: f64) {
+        self.over[index] += self.weight * over;
+        self.under[index] += self.weight * under;
+    }
+}
+
 /// What local variables make Gaussian. Slices hold K numbers, one for each latent value.
 pub trait Augmented: Send + Sync {
     /// The bound ℓ on E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), with all constants, and its
@@ -101,18 +120,9 @@ pub trait Augmented: Send + Sync {
         Vec::new()
     }
 
-    /// Adds what a row of weight `weight` says of these updates to `over` and `under`, one entry for each number among
-    /// the parameters.
-    fn add_ratios(
-        &self,
-        target: Target,
-        mean: &[f64],
-        variance: &[f64],
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
-        let _ = (target, mean, variance, weight, over, under);
+    /// Adds what a row says of these updates.
+    fn add_ratios(&self, target: Target, mean: &[f64], variance: &[f64], out: &mut Ratios<'_>) {
+        let _ = (target, mean, variance, out);
     }
 
     /// In how many turns the latent values move ([`Augmented::turn`]): one unless the local variables of
@@ -149,7 +159,8 @@ pub fn closed_form<'a>(
     let count = likelihood.powers().len();
     let (mut over, mut under) = (vec![0.0; count], vec![0.0; count]);
     for (target, mean, variance) in rows {
-        likelihood.add_ratios(target, mean, variance, 1.0, &mut over, &mut under);
+        let mut sums = Ratios { weight: 1.0, over: &mut over, under: &mut under };
+        likelihood.add_ratios(target, mean, variance, &mut sums);
     }
     updated(likelihood, &over, &under)
 }
@@ -220,15 +231,8 @@ pub trait SuperGaussian: Send + Sync {
     }
 
     /// [`Augmented::add_ratios`] of a row, by its c².
-    fn add_ratio(
-        &self,
-        target: Target,
-        square: f64,
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
-        let _ = (target, square, weight, over, under);
+    fn add_ratio(&self, target: Target, square: f64, out: &mut Ratios<'_>) {
+        let _ = (target, square, out);
     }
 
     /// log p(y | f) with its first and second derivative by f:
@@ -295,17 +299,9 @@ impl<S: SuperGaussian> Augmented for S {
         SuperGaussian::powers(self)
     }
 
-    fn add_ratios(
-        &self,
-        target: Target,
-        mean: &[f64],
-        variance: &[f64],
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
+    fn add_ratios(&self, target: Target, mean: &[f64], variance: &[f64], out: &mut Ratios<'_>) {
         self.with(target, &mut |form, _| {
-            self.add_ratio(target, form.square(mean[0], variance[0]), weight, over, under);
+            self.add_ratio(target, form.square(mean[0], variance[0]), out);
         });
     }
 

@@ -118,7 +118,7 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
     }
 
     /// P(Y ≤ y) given f, if known: otherwise integrated over the support, for every y anew. Worth giving where
-    /// posteriors are sampled: quantiles of predictions average it over all draws.
+    /// posteriors are sampled: quantiles of predictions average it over draws.
     fn cdf(&self, _y: f64, _extra: f64, _f: &[f64], _params: &[f64]) -> Option<f64> {
         None
     }

@@ -1,6 +1,6 @@
 //! Gaussian noise: y = f + ε, ε ~ N(0, σ²), or N(0, σ² + τᵢ) with variances τᵢ that come with the rows.
 
-use super::augmented::{Augmented, Form, SuperGaussian};
+use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
 use super::functions::normal_cdf;
 use super::registry::{Args, Entry};
 use super::{Extra, Likelihood, Slopes, Support, Target};
@@ -105,16 +105,8 @@ impl SuperGaussian for Gaussian {
         vec![Some(1.0)]
     }
 
-    fn add_ratio(
-        &self,
-        target: Target,
-        square: f64,
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
-        over[0] += if target.extra == 0.0 { weight * square } else { f64::NAN };
-        under[0] += weight;
+    fn add_ratio(&self, target: Target, square: f64, out: &mut Ratios<'_>) {
+        out.add(0, if target.extra == 0.0 { square } else { f64::NAN }, 1.0);
     }
 }
 

@@ -15,7 +15,7 @@
 //! g moves first: its counts n and Pólya-Gamma variables belong to the present f, and are integrated out of the
 //! step of f, which follows at the new g.
 
-use super::augmented::{Augmented, Site, polya_gamma};
+use super::augmented::{Augmented, Ratios, Site, polya_gamma};
 use super::hetero_noise::{Normal, StudentT};
 use super::heteroscedastic::Heteroscedastic;
 use super::{Slopes, Target};
@@ -87,18 +87,9 @@ impl Augmented for Heteroscedastic<Normal> {
         vec![Some(1.0)]
     }
 
-    fn add_ratios(
-        &self,
-        target: Target,
-        mean: &[f64],
-        variance: &[f64],
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
+    fn add_ratios(&self, target: Target, mean: &[f64], variance: &[f64], out: &mut Ratios<'_>) {
         let at = At::new(self.most_precise(), target, mean, variance);
-        over[0] += weight;
-        under[0] += weight * at.square * at.share;
+        out.add(0, 1.0, at.square * at.share);
     }
 
     fn turns(&self) -> usize {
@@ -155,20 +146,11 @@ impl Augmented for Heteroscedastic<StudentT> {
         vec![None, Some(1.0)]
     }
 
-    fn add_ratios(
-        &self,
-        target: Target,
-        mean: &[f64],
-        variance: &[f64],
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
+    fn add_ratios(&self, target: Target, mean: &[f64], variance: &[f64], out: &mut Ratios<'_>) {
         let at = At::new(self.most_precise(), target, mean, variance);
         let df = self.noise.df.scalar();
         let xi = (df + 1.0) / (df + at.precision * at.share * at.square);
-        over[1] += weight;
-        under[1] += weight * xi * at.square * at.share;
+        out.add(1, 1.0, xi * at.square * at.share);
     }
 
     fn turns(&self) -> usize {

@@ -5,7 +5,7 @@
 //! T± = exp(v/2b² ∓ d/b) Φ(±d/s − s/b), the density (T₊ + T₋)/2b and the distribution function
 //! Φ(d/s) − ½T₊ + ½T₋.
 
-use super::augmented::{Augmented, Form, SuperGaussian};
+use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
 use super::functions::{
     HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density,
 };
@@ -188,8 +188,7 @@ impl SuperGaussian for Laplace {
         vec![Some(1.0)]
     }
 
-    fn add_ratio(&self, _: Target, square: f64, weight: f64, over: &mut [f64], under: &mut [f64]) {
-        over[0] += weight * square.sqrt();
-        under[0] += weight;
+    fn add_ratio(&self, _: Target, square: f64, out: &mut Ratios<'_>) {
+        out.add(0, square.sqrt(), 1.0);
     }
 }

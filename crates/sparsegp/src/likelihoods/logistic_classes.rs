@@ -14,7 +14,7 @@
 //! (`logistic_mean_field`) other numbers take the place of 1/D.
 
 use super::Slopes;
-use super::augmented::{Site, polya_gamma};
+use super::augmented::{Ratios, Site, polya_gamma};
 use super::class_weights::Weights;
 use crate::distributions::functions::{log_sigma_tilde, one_minus_sigma_tilde, pg_mean};
 use rand_distr::{Distribution, Exp1};
@@ -103,26 +103,24 @@ pub(super) fn add_ratios(
     augmentation: Augmentation,
     y: usize,
     (mean, variance): (&[f64], &[f64]),
-    weight: f64,
-    over: &mut [f64],
-    under: &mut [f64],
+    out: &mut Ratios<'_>,
 ) {
     let rate = rate(weights, augmentation, denominator(weights, mean, variance));
-    over[y] += weight;
+    out.add(y, 1.0, 0.0);
     for (k, (m, v)) in mean.iter().zip(variance).enumerate() {
         let miss = log_sigma_tilde(-m, *v).exp();
         match augmentation {
             Augmentation::Marginal => {
-                under[k] += weight * rate.mean * one_minus_sigma_tilde(-m, *v);
+                out.add(k, 0.0, rate.mean * one_minus_sigma_tilde(-m, *v));
             }
             Augmentation::MeanField => {
-                over[k] += weight * weights.theta(k) * miss * (rate.mean + rate.more);
-                under[k] += weight * rate.mean;
+                out.add(k, weights.theta(k) * miss * (rate.mean + rate.more), rate.mean);
             }
         }
     }
-    if let Some(under) = under.get_mut(mean.len()) {
-        *under += weight * rate.mean * weights.constant();
+    // a class without a latent function
+    if mean.len() < weights.classes() {
+        out.add(mean.len(), 0.0, rate.mean * weights.constant());
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Without such a class θ matters up to a factor only.
 
-use super::augmented::{Augmented, Site};
+use super::augmented::{Augmented, Ratios, Site};
 use super::class_weights::Weights;
 use super::functions::{sigmoid, softplus};
 use super::logistic_classes::{self, draw, expect};
@@ -85,18 +85,10 @@ impl Augmented for LogisticSoftmax {
         vec![Some(1.0); self.score.weights.classes()]
     }
 
-    fn add_ratios(
-        &self,
-        target: Target,
-        mean: &[f64],
-        variance: &[f64],
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
+    fn add_ratios(&self, target: Target, mean: &[f64], variance: &[f64], out: &mut Ratios<'_>) {
         let Logistic { weights, augmentation } = &self.score;
         let (y, at) = (target.y as usize, (mean, variance));
-        logistic_classes::add_ratios(weights, *augmentation, y, at, weight, over, under);
+        logistic_classes::add_ratios(weights, *augmentation, y, at, out);
     }
 
     fn draw(

@@ -9,7 +9,7 @@
 //! n̄ = Λσ̃(−μ, v)      a = (y − n̄)/2      λ = (y + n̄) θ(c),   θ(c) = tanh(c/2)/2c
 //! ```
 
-use super::augmented::{Augmented, Site, polya_gamma};
+use super::augmented::{Augmented, Ratios, Site, polya_gamma};
 use super::functions::{log_factorial, sigmoid, softplus};
 use super::poisson::{cdf, draw};
 use super::registry::{Args, Entry};
@@ -153,17 +153,8 @@ impl Augmented for PoissonLogistic {
         vec![Some(1.0)]
     }
 
-    fn add_ratios(
-        &self,
-        target: Target,
-        mean: &[f64],
-        variance: &[f64],
-        weight: f64,
-        over: &mut [f64],
-        under: &mut [f64],
-    ) {
-        over[0] += weight * target.y;
-        under[0] += weight * target.extra * one_minus_sigma_tilde(-mean[0], variance[0]);
+    fn add_ratios(&self, target: Target, mean: &[f64], variance: &[f64], out: &mut Ratios<'_>) {
+        out.add(0, target.y, target.extra * one_minus_sigma_tilde(-mean[0], variance[0]));
     }
 
     fn draw(

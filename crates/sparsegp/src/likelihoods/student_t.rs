@@ -6,7 +6,7 @@
 //! Not log-concave. Its poles at f = y ± i√ν ς defeat Gauss–Hermite where the latent standard deviation
 //! exceeds about 2ς, so the trapezoidal rule is the default.
 
-use super::augmented::{Augmented, Form, SuperGaussian};
+use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
@@ -189,9 +189,8 @@ impl SuperGaussian for StudentT {
         vec![None, Some(0.5)]
     }
 
-    fn add_ratio(&self, _: Target, square: f64, weight: f64, over: &mut [f64], under: &mut [f64]) {
+    fn add_ratio(&self, _: Target, square: f64, out: &mut Ratios<'_>) {
         let (df, scale) = (self.df.scalar(), self.scale.scalar());
-        over[1] += weight * (df + 1.0) * square / (df + square / (scale * scale));
-        under[1] += weight;
+        out.add(1, (df + 1.0) * square / (df + square / (scale * scale)), 1.0);
     }
 }

@@ -128,8 +128,8 @@ impl fmt::Display for Stall {
         match self {
             Stall::LineSearch { evaluations } => write!(
                 f,
-                "no lower value in {evaluations} evaluations, along the steepest descent neither: as a rule an optimum to \
-                 within rounding (of a kernel or likelihood of your own the gradient may be wrong)"
+                "no lower value in {evaluations} evaluations, not even along the steepest descent: as a rule an optimum \
+                 to within rounding (of a kernel or likelihood of your own the gradient may be wrong)"
             ),
             Stall::Unbounded { value } => write!(
                 f,

@@ -1,13 +1,14 @@
 //! Trainings from several starts.
 
-use crate::support::{bits, fit, options, value};
+use crate::support::{bits, fit, options, prepare, value};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::linalg::Mat;
 use sparsegp::train::{Event, Observer};
 use std::ops::ControlFlow;
 
-/// A fast wave, which the start from the data takes for noise: its lengthscale is a tenth of that of the inputs.
+/// A fast wave, which is taken for noise from a start with the lengthscales that the inputs' spreads suggest: its own
+/// is a tenth of that.
 fn wave(n: usize, speed: f64) -> Dataset {
     let x = Mat::from_fn(n, 1, |i, _| 6.0 * (i as f64 * 0.754_877).fract());
     let y = Mat::from_fn(n, 1, |i, _| {
@@ -28,7 +29,7 @@ fn objective(fitted: &Fitted) -> f64 {
 #[test]
 fn restarts_find_what_the_first_start_misses() {
     let dataset = wave(60, 4.0);
-    let with = |restarts| FitOptions { seed: 0, ..with("exact", restarts) };
+    let with = |restarts| FitOptions { seed: 0, pilot: 0, ..with("exact", restarts) };
     let first = fit(&dataset, &with(0)).expect("a fit");
     let best = fit(&dataset, &with(6)).expect("a fit");
     // all noise: −½·60·(1 + log 2π) = −85.1
@@ -41,6 +42,32 @@ fn restarts_find_what_the_first_start_misses() {
     let largest = starts.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     assert_eq!(largest, objective(&best));
     assert!(first.report.expect("a report").starts.is_empty());
+}
+
+/// The same without restarts, by the common scale of lengthscales that a few rows like best; given ones stay.
+#[test]
+fn the_first_lengthscales_are_those_that_explain_the_rows() {
+    let dataset = wave(60, 4.0);
+    for (kernel, least) in [("rbf", -30.0), ("matern52", -40.0), ("rbf + matern32", -30.0)] {
+        let own = FitOptions { kernel: kernel.into(), ..with("exact", 0) };
+        let fitted = fit(&dataset, &own).expect("a fit");
+        assert!(objective(&fitted) > least, "{kernel}: {}", objective(&fitted));
+    }
+    let sparse = fit(&dataset, &with("titsias2025", 0)).expect("a fit");
+    assert!(objective(&sparse) > -40.0, "{}", objective(&sparse));
+    // much noise is no function of short lengthscales
+    let x = Mat::from_fn(150, 1, |i, _| 6.0 * (i as f64 * 0.754_877).fract());
+    let y = Mat::from_fn(150, 1, |i, _| {
+        let noise = ((i as f64 * 12.9898).sin() * 43_758.545).fract();
+        (0.7 * x[(i, 0)]).sin() + 9.0 * (noise.abs() - 0.5)
+    });
+    let noisy = Dataset::from_arrays(x, y, true).expect("a table");
+    let start = prepare(&noisy, &with("exact", 0)).expect("a model").0;
+    let plain = prepare(&noisy, &FitOptions { pilot: 0, ..with("exact", 0) }).expect("a model").0;
+    assert_eq!(value(&start, "kernel.lengthscales"), value(&plain, "kernel.lengthscales"));
+    let set = vec![("kernel.lengthscales".into(), vec![2.5])];
+    let given = fit(&dataset, &FitOptions { set, ..with("exact", 0) }).expect("a fit");
+    assert!((objective(&given) + 85.136).abs() < 0.01, "{}", objective(&given));
 }
 
 #[test]

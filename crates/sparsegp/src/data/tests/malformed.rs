@@ -52,14 +52,14 @@ fn doubled_and_absent_columns() {
     let folder = Folder::new();
     let error = fails(
         Table::open(folder.write("d.csv", "a,b,a,y\n1,2,3,4\n")),
-        &["d.csv: column `a`: stands at positions 1 and 3 of the header"],
+        &["d.csv: column `a` stands at positions 1 and 3 of the header"],
     );
     assert!(matches!(error, Error::Column { .. }));
     let path = folder.write("n.csv", "temperature,pressure,y\n1,2,3\n");
     let table = Table::open(&path).unwrap();
     let error = fails(
         table.select(&Selection::targets(["y"]).inputs(["temprature"])),
-        &["n.csv: column `temprature`: is not in the file; nearest: `temperature`"],
+        &["n.csv: column `temprature` is not in the file; nearest: `temperature`"],
     );
     assert!(matches!(error, Error::Column { .. }));
     fails(table.select(&Selection::targets(["Y"])), &["column `Y`", "nearest: `y`"]);

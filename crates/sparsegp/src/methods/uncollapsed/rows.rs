@@ -2,7 +2,7 @@
 
 use super::bounds::{Bound, Row, RowSlopes};
 use crate::engine::{LatentBlock, LatentSlopes, Pointwise};
-use crate::likelihoods::augmented::{self, Augmented};
+use crate::likelihoods::augmented::{self, Augmented, Ratios};
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::column;
 
@@ -138,7 +138,8 @@ impl Pointwise for LikelihoodRows<'_> {
                 if let Some(augmented) = self.ratios {
                     let sums = &mut out.sums[self.ratios_at()..];
                     let (over, under) = sums.split_at_mut(self.params);
-                    augmented.add_ratios(row.target, mu, variance, weight, over, under);
+                    let mut ratios = Ratios { weight, over, under };
+                    augmented.add_ratios(row.target, mu, variance, &mut ratios);
                 }
             }
         }

@@ -22,15 +22,20 @@ impl Posterior {
     pub fn predict_quantile(&self, x: MatRef<f64>, extra: &[f64], level: f64) -> Result<Mat<f64>> {
         let (mean, variance) = self.predict_f(x)?;
         let mut all = Mat::zeros(x.nrows(), self.outputs());
-        self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
-            all[(i, p)] = self.likelihood.quantile(self.extra(extra, i), mean, variance, level);
-        });
+        let k = self.likelihood.latents();
+        for p in 0..self.outputs() {
+            let own =
+                |a: &Mat<f64>, i: usize| (0..k).map(|l| a[(i, p * k + l)]).collect::<Vec<_>>();
+            all.col_as_slice_mut(p).par_iter_mut().enumerate().for_each(|(i, value)| {
+                let (mean, variance) = (own(&mean, i), own(&variance, i));
+                *value = self.likelihood.quantile(self.extra(extra, i), &mean, &variance, level);
+            });
+        }
         if self.draws.is_empty() {
             return Ok(all);
         }
         let mut draws = Vec::with_capacity(self.draws.len());
         self.components(x, |_, mean, variance| draws.push((mean.to_owned(), variance.to_owned())))?;
-        let k = self.likelihood.latents();
         let every = draws.len().div_ceil(MOST);
         for p in 0..self.outputs() {
             let guesses = all.col_as_slice_mut(p);
@@ -185,5 +190,30 @@ mod tests {
         let wide = 1.96 * variance[(0, 0)].sqrt();
         assert!(q(0.975) < mean[(0, 0)] + 0.9 * wide, "{} {}", q(0.975), mean[(0, 0)] + wide);
         assert!(q(0.6) < mean[(0, 0)] && mean[(0, 0)] < q(0.7));
+    }
+
+    /// Of many draws every second, third, … is taken: their quantile exactly, that of all nearly.
+    #[test]
+    fn of_many_draws_some_are_enough() {
+        let model = model(likelihoods::parse("gaussian(variance=0.02)").unwrap(), None);
+        let x = rows(&[0.0, 0.0, 0.0], 1.0).x;
+        let all = draws(&model, 3, 180);
+        let half: Vec<Mat<f64>> = all.iter().step_by(2).cloned().collect();
+        assert!(all.len() > MOST && half.len() <= MOST);
+        let posterior = |z: Vec<Mat<f64>>| Posterior::of_draws(&model, Some(&x), z).unwrap();
+        let (all, half) = (posterior(all), posterior(half));
+        let at = Mat::from_fn(1, 1, |_, _| 0.35);
+        for level in [0.05, 0.3, 0.6, 0.9] {
+            let q = |from: &Posterior| from.predict_quantile(at.as_ref(), &[0.0], level).unwrap();
+            let (own, other) = (q(&all)[(0, 0)], q(&half)[(0, 0)]);
+            assert!((own - other).abs() < 1e-9, "{level}: {own} {other}");
+            let mut share = 0.0;
+            all.components(at.as_ref(), |likelihood, m, v| {
+                let target = Target { y: own, extra: 0.0 };
+                share += likelihood.cdf(target, &[m[(0, 0)]], &[v[(0, 0)]]) / 180.0;
+            })
+            .unwrap();
+            assert!((share - level).abs() < 0.06 && share != level, "{level}: {share}");
+        }
     }
 }
