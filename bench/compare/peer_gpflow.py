@@ -35,6 +35,14 @@ def regression(d, job):
     return lambda: -both()[0].numpy()
 
 
+def regressor(d, job):
+    model = gpflow.models.GPR((d.X, d.y), setup(d, job), noise_variance=d.noise)
+    loss = compiled(model.training_loss, job)
+    options = {"maxiter": 1000}
+    gpflow.optimizers.Scipy().minimize(loss, model.trainable_variables, options=options, compile=False)
+    return lambda x: [a.numpy() for a in model.predict_y(x)]
+
+
 def classifier(d, job, rate):
     model = gpflow.models.SVGP(setup(d, job), gpflow.likelihoods.Bernoulli(), d.Z, num_data=len(d.X))
     adam = tf_keras.optimizers.Adam(rate)

@@ -3,7 +3,8 @@
 
 `peer_NAME.py` has the models of a peer: `regression(d, job)` for sgpr and gpr, a function that computes
 value and gradient and returns the value; `classifier(d, job, rate)`, a training step and a function that
-gives the moments of f at the test rows; `predictor(d, job)`, a function that gives those at the new rows.
+gives the moments of f at the test rows; `predictor(d, job)`, a function that gives those at the new rows;
+`regressor(d, job)`, a trained model: a function that gives mean and variance of y at new rows.
 A function with the name of a job there (`gpr`, `svgp`, `classify`, ...) does the whole job instead.
 """
 
@@ -23,6 +24,7 @@ sys.dont_write_bytecode = True  # leaves no __pycache__ beside this file
 
 D, ROWS = 8, 100_000
 NOISE, VARIANCE = 0.1, 1.3
+TABLES = ("yacht", "housing", "energy", "concrete", "airfoil")
 STEPS, EVERY = 500, 5  # of `classify`: Adam steps, and how many between two looks at the test rows
 
 
@@ -39,7 +41,8 @@ def make_data(path, testdata):
         "y": f + math.sqrt(NOISE) * rng.standard_normal(ROWS),
         "labels": (f + 0.5 * rng.standard_normal(ROWS) > 0).astype(float),
     }
-    for name in ("banana", "banana-test"):
+    masks = [f"{name}.test-masks" for name in TABLES]
+    for name in ("banana", "banana-test", *TABLES, *masks):
         with gzip.open(Path(testdata) / "data" / f"{name}.csv.gz", "rt") as file:
             arrays[name] = np.array(list(csv.reader(file))[1:], dtype=float)
     arrays["banana-Z"] = rng.permutation(arrays["banana"])[:50, :-1]
@@ -58,6 +61,8 @@ def load(job):
             X=banana[:, :-1].copy(), y=banana[:, -1:].copy(), Xtest=test[:, :-1].copy(), ytest=test[:, -1],
             Z=file["banana-Z"], variance=1.0, lengthscales=np.ones(2),
         )  # fmt: skip
+    if job["kind"] == "table":
+        return SimpleNamespace(table=file[job["table"]], masks=file[f"{job['table']}.test-masks"])
     X = file["X"][: job["n"]]
     y = file["labels" if job["kind"] == "svgp" else "y"][: job["n"], None]
     Z, Xnew = X[: job.get("m", 0)].copy(), file["Xnew"][: job.get("new", 0)]
@@ -149,6 +154,30 @@ def fit(d, make):
     return {**meter.report(), "trace": [(seconds, nll(d, model.predict_proba(d.Xtest)[:, 1].tolist()))]}
 
 
+def splits(d, job, regressor):
+    """Mean seconds of a training, and the scores of test rows in the table's own units, over its splits. Columns
+    are standardised by the rows to learn from."""
+    import numpy as np
+
+    meter, seconds, scores = Meter(), 0.0, {"NLPD": [], "RMSE": []}
+    for mask in d.masks.T[: job["splits"]]:
+        learn, test = d.table[mask == 0], d.table[mask == 1]
+        middle, width = learn.mean(0), learn.std(0)
+        width[width == 0] = 1
+        learn, test = (learn - middle) / width, (test - middle) / width
+        own = SimpleNamespace(X=learn[:, :-1].copy(), y=learn[:, -1:].copy(), noise=0.1, variance=1.0)
+        own.lengthscales = np.full(own.X.shape[1], math.sqrt(own.X.shape[1]))
+        start = time.perf_counter()
+        predict = regressor(own, job)
+        seconds += time.perf_counter() - start
+        mean, variance = (np.reshape(a, -1) for a in predict(test[:, :-1].copy()))
+        error = test[:, -1] - mean
+        density = 0.5 * np.log(2 * math.pi * variance) + 0.5 * error**2 / variance
+        scores["NLPD"].append(float(density.mean() + math.log(width[-1])))
+        scores["RMSE"].append(float(width[-1] * math.sqrt((error**2).mean())))
+    return {"seconds": seconds / len(scores["NLPD"]), "scores": scores, **meter.report()}
+
+
 def imports(job):
     """Wall time of a fresh Python that imports the peer, less that of one that imports numpy."""
 
@@ -189,6 +218,8 @@ def do(job):
     if kind == "svgp":
         rows, (step, _) = batches(d, job), peer.classifier(d, job, rate=0.01)
         return measure(lambda: step(*next(rows)), job)
+    if kind == "table":
+        return splits(d, job, peer.regressor)
     if kind == "predict":
         run = peer.predictor(d, job)
         mean, variance = run()

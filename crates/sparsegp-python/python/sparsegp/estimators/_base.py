@@ -105,7 +105,8 @@ _PARAMETERS = """
     patience : int
         See ``early_stopping``.
     pilot : int
-        Rows of the exact inference that finds starting values; 0 for none.
+        Rows of the exact inference that finds starting values before sparse methods train; with any method at most
+        200 of them say how long the first lengthscales are. 0 for neither.
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
