@@ -24,6 +24,7 @@ from ._core import NumericalError, __version__, num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from . import kernels, likelihoods, models, plotting, priors
+    from ._registry import registry
     from .estimators import (
         GPClassifier,
         GPCountRegressor,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         RobustGPRegressor,
         load,
     )
-    from ._registry import registry
 
 # scikit-learn takes most of a second to import: it waits until an estimator is asked for
 _LAZY = {
