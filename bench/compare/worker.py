@@ -1,5 +1,5 @@
 """One job of one peer in one process, as `compare.py` starts it; the last line of the output is
-`RESULT {json}`. `worker.py --make-data FILE TESTDATA` writes the data of all jobs.
+`RESULT {json}`. `worker.py --make-data FILE TESTDATA TABLE…` writes the data of all jobs.
 
 `peer_NAME.py` has the models of a peer: `regression(d, job)` for sgpr and gpr, a function that computes
 value and gradient and returns the value; `classifier(d, job, rate)`, a training step and a function that
@@ -24,11 +24,10 @@ sys.dont_write_bytecode = True  # leaves no __pycache__ beside this file
 
 D, ROWS = 8, 100_000
 NOISE, VARIANCE = 0.1, 1.3
-TABLES = ("yacht", "housing", "energy", "concrete", "airfoil")
 STEPS, EVERY = 500, 5  # of `classify`: Adam steps, and how many between two looks at the test rows
 
 
-def make_data(path, testdata):
+def make_data(path, testdata, *tables):
     import numpy as np
 
     rng = np.random.default_rng(1)
@@ -41,8 +40,8 @@ def make_data(path, testdata):
         "y": f + math.sqrt(NOISE) * rng.standard_normal(ROWS),
         "labels": (f + 0.5 * rng.standard_normal(ROWS) > 0).astype(float),
     }
-    masks = [f"{name}.test-masks" for name in TABLES]
-    for name in ("banana", "banana-test", *TABLES, *masks):
+    masks = [f"{name}.test-masks" for name in tables]
+    for name in ("banana", "banana-test", *tables, *masks):
         with gzip.open(Path(testdata) / "data" / f"{name}.csv.gz", "rt") as file:
             arrays[name] = np.array(list(csv.reader(file))[1:], dtype=float)
     arrays["banana-Z"] = rng.permutation(arrays["banana"])[:50, :-1]

@@ -89,11 +89,14 @@ fn q_of(method: &str, m: usize, latents: usize, preconditioner: Preconditioner) 
     }
 }
 
+/// All gradients, as Adam takes them.
+const WANT: Want = Want::Adjoints { statistics: false };
+
 /// A step with so many steps of L, medians of ten, and the share of the rate of a plain product of the same
 /// precision. Counted are for `rsvgp` (5/3)M³k for k steps of L (K̃L, the lower triangle of Lᵀ(K̃L), L·W) and
 /// 4/3 M³ for the first look, 3 M³ for the traces and the sandwich (1⅓ M³ where there are probes), and 5M²B for
 /// the rows: project, ΦE (twice as much), gram and back. For `lsvgp` 3M²B, and a factor, an inverse, J and the
-/// sandwich: 3⅓ M³. For `svgp` 5M²B and 5⅓ M³.
+/// sandwich: 2⅓ M³. For `svgp` 6M²B and 1⅓ M³, or of many rows 5M²B and 3 M³.
 fn cost(arguments: &[String]) {
     let listed = |name: &str, default: &str| -> Vec<usize> {
         let listed = option(arguments, name, default);
@@ -168,9 +171,7 @@ fn one_cost<T: Real>(
         let one = start.elapsed().as_secs_f64();
         let how = Following { solver, traces, evaluation: round, ..Following::default() };
         let start = Instant::now();
-        method_of
-            .follow(&mut step, &mut model, &engine, &data, Want::Gradients, &how)
-            .expect("a step");
+        method_of.follow(&mut step, &mut model, &engine, &data, WANT, &how).expect("a step");
         step.gradient(&model, std::hint::black_box(&mut gradient));
         if round > 1 {
             product.push(one);
@@ -180,8 +181,9 @@ fn one_cost<T: Real>(
     let gemm_rate = 2.0 * (m * m * rows) as f64 / median(product);
     let (cube, rows) = ((m * m * m) as f64, (m * m * b) as f64);
     let count = match method {
-        "svgp" => 5.0 * rows + 16.0 / 3.0 * cube,
-        "lsvgp" => 3.0 * rows + 10.0 / 3.0 * cube,
+        "svgp" if 3 * b >= 5 * m => 5.0 * rows + 3.0 * cube,
+        "svgp" => 6.0 * rows + 4.0 / 3.0 * cube,
+        "lsvgp" => 3.0 * rows + 7.0 / 3.0 * cube,
         _ => {
             let traces = if traces.probes(m) > 0 { 4.0 / 3.0 } else { 3.0 };
             5.0 * rows + (5.0 / 3.0 * k as f64 + 4.0 / 3.0 + traces) * cube
@@ -238,7 +240,7 @@ impl Objective for Loss<'_> {
         self.model.set_free_values(x);
         let method = self.model.method.uncollapsed().expect("uncollapsed");
         let (step, how) = (&mut *self.step, self.following);
-        method.follow(step, self.model, self.engine, self.batch, Want::Gradients, how)?;
+        method.follow(step, self.model, self.engine, self.batch, WANT, how)?;
         self.slopes.resize(self.model.num_params(), 0.0);
         step.gradient(self.model, self.slopes);
         self.model.free_gradient(self.slopes, gradient);

@@ -9,10 +9,14 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{Classes, InMemory, Loaded, Missing, Sample, Selection, Table};
+use sparsegp::data::{
+    Classes, EncodeOptions, InMemory, Loaded, Mask, Missing, Sample, Selection, Table,
+};
 use sparsegp::fit::{Dataset, Scaling, Standardise};
 use sparsegp::inducing::select::Selection as Chosen;
+use sparsegp::kernels::label_columns;
 use sparsegp::linalg::Mat;
+use std::sync::Arc;
 
 /// Columns of arrays, and what they mean.
 #[derive(Deserialize)]
@@ -122,7 +126,7 @@ pub fn fit(
     weights: Option<Array1<'_>>,
     extra: Option<Array1<'_>>,
     points: Option<Array2<'_>>,
-    held_out: Option<(Array2<'_>, Array2<'_>)>,
+    held_out: Option<(Array2<'_>, Array2<'_>, Option<Array1<'_>>)>,
     callback: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
@@ -134,10 +138,12 @@ pub fn fit(
     }
     let scaling = scaling(&options, data.classes.as_ref(), standardise)?;
     let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
-    if let Some((x, y)) = &held_out {
+    if let Some((x, y, extra)) = &held_out {
         let mut aside = InMemory::new(owned(x), owned(y)).map_err(exception)?;
+        aside.extra = vector(extra.as_ref());
         dataset.scaler.scale_x(aside.x.as_mut()).map_err(exception)?;
         dataset.scaler.scale_y(aside.y.as_mut()).map_err(exception)?;
+        dataset.scaler.scale_extra(&mut aside.extra);
         dataset.held_out = Some(Box::new(aside));
     }
     let points = points.as_ref().map(|z| scaled(owned(z), &dataset)).transpose()?;
@@ -175,6 +181,12 @@ struct FileColumns {
     drop_missing: bool,
     #[serde(default = "yes")]
     standardise: bool,
+    /// Input columns that hold categories, whatever they look like.
+    #[serde(default)]
+    categorical: Vec<String>,
+    /// The part of the rows that training is watched by.
+    #[serde(default)]
+    aside: Option<f64>,
 }
 
 /// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
@@ -207,7 +219,25 @@ pub fn fit_table(
     let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
     let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
-        let selected = Table::open(path)?.select(&selection)?.missing(missing);
+        let table = Table::open(path)?;
+        let names = table.inputs_of(&selection)?;
+        let encode = EncodeOptions {
+            categorical: columns.categorical.clone(),
+            codes: label_columns(options.kernel(), &names)
+                .into_iter()
+                .map(|index| names[index].clone())
+                .collect(),
+        };
+        let selection = table.encode(&selection, &encode)?;
+        let all = table.select(&selection)?.missing(missing);
+        let (learnt, aside) = match columns.aside {
+            None => (all, None),
+            Some(fraction) => {
+                let mask = Mask::random(all.count_rows()?, fraction, fit_options.seed)?;
+                let mask = Arc::new(mask);
+                (all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true)))
+            }
+        };
         let with = |classes: Option<&Classes>| -> sparsegp::Result<Scaling> {
             let own = sparsegp::fit::likelihood(options.likelihood(), classes.map(Classes::count))?;
             Ok(match columns.standardise {
@@ -215,15 +245,27 @@ pub fn fit_table(
                 false => Scaling::from(false),
             })
         };
-        let dataset = if columns.stream {
-            let table = selected.stream()?;
+        let mut dataset = if columns.stream {
+            let table = learnt.stream()?;
             let scaling = with(table.classes())?;
             Dataset::from_table(table, scaling)?
         } else {
-            let data = selected.read_all()?;
+            let data = learnt.read_all()?;
             let scaling = with(data.classes.as_ref())?;
             Dataset::from_loaded(data, scaling)?
         };
+        if let Some(aside) = aside {
+            let aside = match &dataset.classes {
+                Some(classes) => aside.classes(classes.clone()),
+                None => aside,
+            };
+            let scaling = Scaling::Given(dataset.scaler.clone());
+            let aside = match columns.stream {
+                true => Dataset::from_table(aside.stream()?, scaling)?,
+                false => Dataset::from_loaded(aside.read_all()?, scaling)?,
+            };
+            dataset.held_out = Some(aside.source);
+        }
         if let Chosen::Given(points) = &mut fit_options.selection {
             dataset.scaler.scale_x(points.as_mut())?;
         }

@@ -4,6 +4,7 @@ use crate::arrays::{Matrix, matrix, owned, stack, vector};
 use crate::errors::exception;
 use crate::pool::unlocked;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -51,6 +52,7 @@ impl Fitted {
             "standardises": f.model.likelihood.standardises(),
             "inducing": f.model.inducing.first().map_or(0, |_| f.posterior.points().nrows()),
             "inputs": f.input_names,
+            "columns": f.columns,
             "targets": f.target_names,
             "extra": f.model.likelihood.extra().map(|e| e.name),
             "classes": f.classes.as_ref().map(|c| c.labels()),
@@ -65,6 +67,17 @@ impl Fitted {
             "parameters": f.parameters(),
         })
         .to_string()
+    }
+
+    /// The inputs that cells of a column of the file become, row by row.
+    fn encoded(&self, column: &str, cells: Vec<String>) -> PyResult<Vec<Vec<f64>>> {
+        let own = self.inner.columns.iter().find(|own| own.name == column);
+        let own = own.ok_or_else(|| PyValueError::new_err(format!("no column `{column}`")))?;
+        let numbers = |(row, cell): (usize, &String)| {
+            let refuse = |reason| format!("row {row}, column `{column}`: {reason}");
+            own.numbers(cell).map_err(|reason| PyValueError::new_err(refuse(reason)))
+        };
+        cells.iter().enumerate().map(numbers).collect()
     }
 
     /// The same model with other annotations.

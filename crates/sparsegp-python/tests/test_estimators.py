@@ -505,6 +505,65 @@ def test_files_are_streamed_to_the_same_model(tmp_path):
         GPRegressor().fit_file(path, "targte")
 
 
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_file_with_texts_and_dates(kind, tmp_path):
+    frames = pytest.importorskip(kind)
+    rng = np.random.default_rng(3)
+    n = 150
+    day = np.datetime64("2023-11-20") + rng.integers(0, 200, n)
+    colour, kit = rng.choice(["red", "blue", "green"], n), rng.integers(1, 3, n)
+    size = rng.normal(size=n)
+    y = 4.0 * (colour == "red") - 3.0 * (kit == 2) + 2.0 * np.sin(size) + 0.02 * day.astype(float)
+    path = tmp_path / "rows.csv"
+    rows = zip(size, colour, day, kit, y)
+    path.write_text("size,colour,day,kit,y\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    model = GPRegressor().fit_file(path, "y", categorical=["kit"])
+    assert list(model.feature_names_in_) == ["size", "colour=blue", "colour=green", "colour=red", "day", "kit=2"]
+
+    def frame(**columns):
+        return (frames.table if kind == "pyarrow" else frames.DataFrame)(columns)
+
+    columns = dict(day=day, size=size, colour=colour, kit=kit, other=colour)
+    if kind == "polars":
+        columns["colour"] = frames.Series(colour, dtype=frames.Categorical)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = model.predict(frame(**columns))
+        assert model.score(frame(**columns), y) > 0.99
+    encoded = [size, colour == "blue", colour == "green", colour == "red", day.astype(float), kit == 2]
+    with pytest.warns(UserWarning, match="feature names"):
+        np.testing.assert_array_equal(found, model.predict(np.column_stack(encoded)))
+    with pytest.raises(ValueError, match="row 0, column `colour`: `pink` is none of .*blue"):
+        model.predict(frame(**{key: values[:1] for key, values in columns.items()} | {"colour": ["pink"]}))
+    with pytest.raises(ValueError, match="row 0, column `colour`: is missing"):
+        model.predict(frame(**{key: values[:1] for key, values in columns.items()} | {"colour": [None]}))
+    in_parts = GPRegressor(method="svgp", n_inducing=30).fit_file(path, "y", categorical=["kit"])
+    in_parts.partial_fit(frame(**columns), y)
+    assert in_parts.n_samples_seen_ == 2 * n
+
+
+def test_rows_of_a_file_are_kept_aside(tmp_path):
+    X, y = waves(400, noise=1.5)
+    exposure = np.random.default_rng(0).uniform(0.5, 2.0, 400)
+    counts = np.random.default_rng(1).poisson(exposure * np.exp(y / 10))
+    path = tmp_path / "rows.csv"
+    np.savetxt(path, np.column_stack([X, y, y > 0, counts, exposure]), delimiter=",", header="a,b,y,l,c,e", comments="")
+    options = dict(method="svgp", early_stopping=0.2, patience=3, batch_size=64, epochs=400, learning_rate=0.1)
+    for stream in (False, True):
+        model = GPRegressor(**options).fit_file(path, "y", ignore=["l", "c", "e"], stream=stream)
+        assert "held-out rows" in model.stopped_ and np.isfinite(model.trace_["held_out"]).all()
+        assert model._about["rows"] == 320
+    options["epochs"] = 5
+    labels = GPClassifier(**options).fit_file(path, "l", ignore=["y", "c", "e"])
+    assert np.isfinite(labels.trace_["held_out"]).all() and len(labels.classes_) == 2
+    from_file = GPCountRegressor(**options).fit_file(path, "c", ignore=["y", "l"], further="e")
+    from_arrays = GPCountRegressor(**options).fit(X, counts, exposure=exposure)
+    for model in (from_file, from_arrays):
+        assert np.isfinite(model.trace_["held_out"]).all() and model._about["rows"] == 320
+    with pytest.raises(ValueError, match="fraction"):
+        GPRegressor(early_stopping=2.0).fit_file(path, "y")
+
+
 def test_checkpoints_go_on_to_the_same_bits(tmp_path):
     X, y = waves(300)
     options = dict(method="svgp", n_inducing=20, batch_size=50, epochs=30)
@@ -530,6 +589,22 @@ def test_early_stopping_keeps_rows_aside():
     chosen = GPRegressor(early_stopping=0.2, epochs=2, inducing=X[:9], fixed="inducing").fit(X, y)
     assert chosen.method_ == "svgp2025"
     np.testing.assert_allclose(chosen.inducing_points_, X[:9], rtol=1e-12)
+
+
+def test_a_period_in_the_units_of_the_data_warns(tmp_path):
+    from sparsegp.kernels import Periodic
+
+    X = np.linspace(0, 96, 120)[:, None]
+    y = np.sin(2 * np.pi * X[:, 0] / 12)
+    with pytest.warns(UserWarning, match="period 12 is more than the rows span, 3.4.*standardise=False"):
+        model = GPRegressor(Periodic(RBF(), period=12.0), max_iter=3).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        GPRegressor(Periodic(RBF(), period=12.0), standardise=False).fit(X, y)
+        GPRegressor(Periodic(RBF(), period=0.43)).fit(X, y)
+        # said once, when it was learnt
+        model.save(tmp_path / "m.safetensors")
+        sparsegp.load(tmp_path / "m.safetensors")
 
 
 def test_a_training_that_did_not_end_warns():

@@ -1,6 +1,8 @@
 //! Uncollapsed bounds at random problems: their place on the ladder of methods, gradients against
 //! differences for any likelihood, natural gradients.
 
+#[path = "uncollapsed/adjoints.rs"]
+mod adjoints;
 #[path = "uncollapsed/augmented.rs"]
 mod augmented;
 #[path = "uncollapsed/classes.rs"]

@@ -49,6 +49,36 @@ impl InputColumn {
         self.readings().into_iter().map(|(name, _)| name).collect()
     }
 
+    /// The numbers for a cell, one for each of the [`InputColumn::input_names`].
+    ///
+    /// # Errors
+    /// What is wrong with a cell that cannot be read so, to be put after the name of its row and column.
+    ///
+    /// ```
+    /// use sparsegp::data::{Categories, Encoding, InputColumn};
+    /// let all = Categories::new(["red", "blue", "green"])?;
+    /// let column = InputColumn { name: "colour".into(), encoding: Encoding::OneHot(all) };
+    /// assert_eq!(column.numbers("green"), Ok(vec![0.0, 1.0, 0.0]));
+    /// assert!(column.numbers("yellow").is_err());
+    /// # Ok::<(), sparsegp::Error>(())
+    /// ```
+    pub fn numbers(&self, cell: &str) -> std::result::Result<Vec<f64>, String> {
+        if super::csv::is_missing(cell) {
+            return Err("is missing".into());
+        }
+        match &self.encoding {
+            Encoding::Number => {
+                let text = cell.trim();
+                text.parse().map(|value| vec![value]).map_err(|_| format!("`{text}` is no number"))
+            }
+            Encoding::Date => days(cell).map(|value| vec![value]).ok_or_else(|| no_date(cell)),
+            Encoding::Code(all) | Encoding::OneHot(all) => {
+                let code = all.find(cell)?;
+                Ok(self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect())
+            }
+        }
+    }
+
     /// What it becomes, with the names.
     pub(super) fn readings(&self) -> Vec<(String, Reading)> {
         match &self.encoding {

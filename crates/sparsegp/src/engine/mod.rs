@@ -245,6 +245,29 @@ pub enum Want {
     Statistics,
     /// And the gradients that the rows contribute.
     Gradients,
+    /// These gradients, and Ψ = Φ̄Φᵀ in the place of Φ diag(Σc) Φᵀ where every latent function has its own root: more
+    /// work for a row, and less with M×M matrices.
+    Adjoints {
+        /// Whether what a step of q needs is asked for too. Otherwise the adjoints of the roots take the place of
+        /// Φ diag(b) Φᵀ.
+        statistics: bool,
+    },
+}
+
+impl Want {
+    /// Whether gradients are asked for.
+    pub fn gradients(self) -> bool {
+        matches!(self, Want::Gradients | Want::Adjoints { .. })
+    }
+
+    /// What to do for a process of such a spread: Ψ is for roots alone.
+    fn of(self, spread: Spread<'_>) -> Self {
+        match (self, spread) {
+            (Want::Adjoints { .. }, Spread::Roots(roots)) if !roots.is_empty() => self,
+            (Want::Adjoints { .. }, _) => Want::Gradients,
+            _ => self,
+        }
+    }
 }
 
 /// What the rows contribute to one [`Process`].
@@ -258,6 +281,11 @@ pub struct ProcessSums {
     /// Φ diag(Σ c) Φᵀ, c summed over the latent functions; both triangles. None where all slopes are
     /// equal (then it is the sum of `grams`); of no use without gradients.
     pub gram_c: Option<Mat<f64>>,
+    /// Ψ = Φ̄Φᵀ, of which the lower triangle counts, for [`Want::Adjoints`].
+    pub psi: Option<Mat<f64>>,
+    /// 2Φ diag(b) ΦᵀR of every latent function, of which the lower triangle counts, for [`Want::Adjoints`] without
+    /// statistics: then there are no `grams`.
+    pub roots: Vec<Mat<f64>>,
     /// Gradient with respect to the kernel's hyperparameters, without the part through Kuu.
     pub kernel: Vec<f64>,
     /// Gradient with respect to the inducing inputs, without the part through Kuu, M×D.
@@ -270,6 +298,8 @@ impl Default for ProcessSums {
             phi_a: Mat::new(),
             grams: Vec::new(),
             gram_c: None,
+            psi: None,
+            roots: Vec::new(),
             kernel: Vec::new(),
             z: Mat::new(),
         }
@@ -337,4 +367,12 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// What reading the rows gives.
     fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()>;
+
+    /// Asked now and then by long work that is no sum over rows.
+    ///
+    /// # Errors
+    /// [`Interrupted`](crate::Error::Interrupted), once, if whoever asked for the work wants no more of it.
+    fn go_on(&self) -> Result<()> {
+        Ok(())
+    }
 }

@@ -24,7 +24,7 @@ const PILOT_NOISE: f64 = 1e-2;
 /// best. From a start far too long, gradients lead to a model in which all is noise.
 const LENGTHS: [f64; 6] = [1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125];
 
-/// Rows that this is judged by: a factorisation is then a matter of a millisecond.
+/// Rows that this is judged by, thirty times over.
 const JUDGED: usize = 200;
 
 /// Exact inference on a few rows. With another likelihood than Gaussian noise it regresses on guesses of the latent
@@ -106,8 +106,9 @@ pub(super) fn scale_lengths(
     }
 }
 
-/// The largest log evidence of targets of mean 0 under s(K + νI), but for a constant: over ν among some, and over s, at
-/// whose best it is −½P log|K + νI| − ½NP log tr Yᵀ(K + νI)⁻¹Y. −∞ where nothing can be factorised.
+/// The largest log evidence (Rasmussen & Williams 2006, eq. 2.30) of targets of mean 0 under s(K + νI), but for a
+/// constant: over ν among some, and over s. Its slope in s is 0 at s = tr Yᵀ(K + νI)⁻¹Y / (NP), which leaves
+/// −½P log|K + νI| − ½NP log tr Yᵀ(K + νI)⁻¹Y. −∞ where nothing can be factorised.
 fn evidence(kernel: &dyn Kernel, data: &InMemory) -> f64 {
     let (n, p) = (data.x.nrows(), data.y.ncols() as f64);
     let mut k = Mat::zeros(n, n);

@@ -329,10 +329,10 @@ fn kernels(
     Ok(all)
 }
 
-/// Builds a model with starting values from the data: lengthscales √D standard deviations (then two
-/// random rows have a correlation near e⁻¹ whatever D is) or a fraction of that, whichever explains a few hundred
-/// rows best, the kernel's variance that of Gaussian targets (else 1), what the likelihood makes of the targets, inducing points as asked for, q at the
-/// prior; then the values that were given.
+/// Builds a model with starting values from the data: lengthscales √D standard deviations (then two random rows
+/// have a correlation near e⁻¹ whatever D is) or a fraction of that, whichever explains at most 200 rows best; the
+/// kernel's variance that of Gaussian targets (else 1); what the likelihood makes of the targets; inducing points as
+/// asked for; q at the prior; then the values that were given.
 ///
 /// # Errors
 /// [`Error::Spec`], [`Error::Invalid`] or a parameter error for options that do not fit.
@@ -405,6 +405,9 @@ pub(super) fn prepare_start(
     let variance = if likelihood.standardises() { spread(sample.y.as_ref()) } else { 1.0 };
     let spreads = spreads(sample.x.as_ref());
     check_labels(dataset, &kernels)?;
+    if standardised {
+        warnings.extend(long_periods(&kernels, sample.x.as_ref()));
+    }
     for kernel in &mut kernels {
         kernel.initialise(&spreads, variance);
         kernel.initialise_from_rows(sample.x.as_ref(), sample.y.as_ref());
@@ -479,6 +482,32 @@ pub(super) fn prepare_start(
     }
     apply(&mut model, options, of_points)?;
     Ok(Start { model, reason, warnings })
+}
+
+/// Warns of periods that are longer than what the rows span: they were meant in the units of the data.
+fn long_periods(kernels: &[Box<dyn Kernel>], x: MatRef<f64>) -> Vec<String> {
+    let span = |j: usize| {
+        let (least, most) = column(x, j)
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
+        most - least
+    };
+    let span = (0..x.ncols()).map(span).fold(0.0, f64::max);
+    let mut found = Vec::new();
+    for kernel in kernels {
+        for (path, param) in kernel.params() {
+            let path = path.to_string();
+            let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
+            if path.ends_with("period") && param.given && longest > span {
+                found.push(format!(
+                    "kernel: the {path} {longest} is more than the rows span, {span:.3}: values in a kernel are on \
+                     the scale of the standardised inputs; give it on that scale, or do not standardise \
+                     (`--no-standardise`, `standardise=False`)"
+                ));
+            }
+        }
+    }
+    found
 }
 
 /// Tells the observer, who may end the preparation; there is nothing to keep yet.

@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure,
     add_row_dots, by_columns, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for,
-    sized, structured_in,
+    sized, structured,
 };
 
 const LOWER: Structure = Structure::TriangularLower;
@@ -317,9 +317,7 @@ impl LSpace {
         });
         if self.probes.ncols() == 0 {
             sized(&mut self.scaled_e, m, m);
-            // all that follows is made of squares and crossed products that lose nothing by it
-            structured_in(
-                self.products,
+            structured(
                 (self.scaled_e.as_mut(), WHOLE),
                 Accum::Replace,
                 (self.scaled.as_ref(), LOWER),
@@ -400,7 +398,7 @@ impl LSpace {
         let (own, m) = (self.scaled.as_ref(), self.scaled.nrows());
         let (left, right) = if self.relaxed { (UPPER, LOWER) } else { (LOWER, UPPER) };
         let (a, b) = ((own.transpose(), left), (own, right));
-        structured_in(self.products, (target, LOWER), Accum::Add, a, b, factor, par_for(m));
+        structured((target, LOWER), Accum::Add, a, b, factor, par_for(m));
     }
 
     /// The way back, from Φα (M×P) and the lower triangle of G (M×M), at the slope κ in the KL divergence.

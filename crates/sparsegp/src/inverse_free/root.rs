@@ -3,7 +3,8 @@
 use crate::engine::{Basis, CholeskyBasis};
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Precision, Structure, mirror_lower, multiply_lower, par_for,
-    sandwich_inverse, sized, solve_lower, solve_lower_transpose, structured, structured_in,
+    sandwich, sandwich_inverse, sized, solve_lower, solve_lower_transpose, structured,
+    structured_in,
 };
 
 /// A root L of T, LLᵀ = T.
@@ -86,10 +87,8 @@ impl Root {
         sized(out, m, m);
         match self {
             Self::Solve(basis) => {
-                let l = basis.factor.l.as_ref();
                 out.copy_from(a);
-                solve_lower_transpose(l, out.as_mut(), par_for(m));
-                solve_lower_transpose(l, out.as_mut().transpose_mut(), par_for(m));
+                return sandwich(basis.factor.l.as_ref(), out.as_mut(), par_for(m));
             }
             Self::Product(l) => {
                 sized(work, m, m);

@@ -1,12 +1,13 @@
 //! Cholesky factorisation with a jitter ladder, and its adjoint.
 
 use super::{
-    Mat, MatMut, MatRef, Par, clear_upper, column_mut, invert_lower, par_for, sized, solve_lower,
-    solve_lower_transpose,
+    Accum, Mat, MatMut, MatRef, Par, clear_upper, column_mut, gram_lower, invert_lower, par_for,
+    sized, solve_lower, solve_lower_transpose,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
+use faer::reborrow::{Reborrow, ReborrowMut};
 use serde::{Deserialize, Serialize};
 
 /// What is added to the diagonal before factorising.
@@ -37,6 +38,45 @@ pub struct Cholesky {
     /// The part of the jitter that is a multiple of the mean of the diagonal (0 for an absolute one).
     pub relative: f64,
     memory: Memory,
+}
+
+/// Matrices up to this size are factorised at once: in less than a second.
+const AT_ONCE: usize = 2048;
+/// Columns between two questions whether to go on with a larger one.
+const BLOCK: usize = 512;
+
+/// Factorises the lower triangle in place, block by block of columns; the inner error is the index of the first pivot
+/// that is not positive.
+fn in_blocks(
+    mut l: MatMut<'_, f64>,
+    block: usize,
+    stack: &mut MemStack,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<std::result::Result<(), usize>> {
+    let n = l.nrows();
+    for from in (0..n).step_by(block.max(1)) {
+        go_on()?;
+        let (size, rest) = (block.min(n - from), n - from);
+        let own = l.rb_mut().submatrix_mut(from, from, rest, rest);
+        let (mut corner, _, mut below, trailing) = own.split_at_mut(size, size);
+        let (options, par) = (Default::default(), par_for(n));
+        let outcome = llt::factor::cholesky_in_place(
+            corner.rb_mut(),
+            options,
+            par,
+            stack,
+            Default::default(),
+        );
+        if let Err(llt::factor::LltError::NonPositivePivot { index }) = outcome {
+            return Ok(Err(from + index));
+        }
+        if size < rest {
+            solve_lower(corner.rb(), below.rb_mut().transpose_mut(), par);
+            let below = below.rb();
+            gram_lower(trailing, Accum::Add, below.transpose(), below.transpose(), -1.0, par);
+        }
+    }
+    Ok(Ok(()))
 }
 
 /// What the factorisation needs beside the factor.
@@ -74,8 +114,21 @@ impl Cholesky {
     /// [`Error::NonFinite`] if the diagonal holds a NaN or an infinity,
     /// [`Error::NotPositiveDefinite`] if it fails at the largest jitter.
     pub fn new(a: MatRef<'_, f64>, jitter: Jitter, matrix: &'static str) -> Result<Self> {
+        Self::watched(a, jitter, matrix, &|| Ok(()))
+    }
+
+    /// The same; of a large matrix `go_on` is asked before every block of columns, and may end it.
+    ///
+    /// # Errors
+    /// As for [`Cholesky::new`], and those of `go_on`.
+    pub fn watched(
+        a: MatRef<'_, f64>,
+        jitter: Jitter,
+        matrix: &'static str,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
         let mut factor = Self::of_factor(Mat::new());
-        factor.renew(a, jitter, matrix)?;
+        factor.factorise(a, jitter, matrix, go_on)?;
         Ok(factor)
     }
 
@@ -89,6 +142,16 @@ impl Cholesky {
         a: MatRef<'_, f64>,
         jitter: Jitter,
         matrix: &'static str,
+    ) -> Result<()> {
+        self.factorise(a, jitter, matrix, &|| Ok(()))
+    }
+
+    fn factorise(
+        &mut self,
+        a: MatRef<'_, f64>,
+        jitter: Jitter,
+        matrix: &'static str,
+        go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let n = a.nrows();
         let mean = (0..n).map(|i| a[(i, i)]).sum::<f64>() / n.max(1) as f64;
@@ -119,21 +182,16 @@ impl Cholesky {
                 target[j] += added;
             }
             super::FACTORISATIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            let outcome = llt::factor::cholesky_in_place(
-                self.l.as_mut(),
-                Default::default(),
-                par_for(n),
-                MemStack::new(&mut self.memory.0),
-                Default::default(),
-            );
-            match outcome {
-                Ok(_) => {
+            let stack = MemStack::new(&mut self.memory.0);
+            let block = if n > AT_ONCE { BLOCK } else { n };
+            match in_blocks(self.l.as_mut(), block, stack, go_on)? {
+                Ok(()) => {
                     // the factorisation leaves scratch above the diagonal
                     clear_upper(self.l.as_mut());
                     (self.jitter, self.relative) = (added, relative);
                     return Ok(());
                 }
-                Err(llt::factor::LltError::NonPositivePivot { index }) => {
+                Err(index) => {
                     let next = if relative == 0.0 { 1e-10 } else { relative * 10.0 };
                     let exhausted = next > LARGEST_RELATIVE * 1.000_001;
                     if exhausted || matches!(jitter, Jitter::Absolute(_)) {
@@ -161,6 +219,37 @@ impl Cholesky {
     /// log|A + jitter·I|.
     pub fn log_det(&self) -> f64 {
         2.0 * (0..self.size()).map(|i| self.l[(i, i)].ln()).sum::<f64>()
+    }
+
+    /// The same as [`Cholesky::inverse`]; of a large matrix `go_on` is asked before every block of columns, and may
+    /// end it.
+    ///
+    /// # Errors
+    /// Those of `go_on`.
+    pub fn inverse_watched(&self, go_on: &dyn Fn() -> Result<()>) -> Result<Mat<f64>> {
+        if self.size() <= AT_ONCE {
+            go_on()?;
+            return Ok(self.inverse());
+        }
+        self.inverse_in_blocks(BLOCK, go_on)
+    }
+
+    /// Block by block of columns, from the diagonal down.
+    fn inverse_in_blocks(&self, block: usize, go_on: &dyn Fn() -> Result<()>) -> Result<Mat<f64>> {
+        let n = self.size();
+        let mut inverse = Mat::zeros(n, n);
+        for from in (0..n).step_by(block.max(1)) {
+            go_on()?;
+            let (size, rest) = (block.min(n - from), n - from);
+            let l = self.l.as_ref().submatrix(from, from, rest, rest);
+            let mut own = inverse.as_mut().submatrix_mut(from, from, rest, size);
+            (0..size).for_each(|j| own[(j, j)] = 1.0);
+            let par = par_for(rest);
+            solve_lower(l, own.rb_mut(), par);
+            solve_lower_transpose(l, own, par);
+        }
+        super::mirror_lower(inverse.as_mut());
+        Ok(inverse)
     }
 
     /// (A + jitter·I)⁻¹, both triangles.
@@ -283,5 +372,73 @@ fn reverse_transpose(a: MatRef<'_, f64>, mut out: MatMut<'_, f64>) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// Σₖ sin(i + 3k) sin(j + 3k) and n on the diagonal.
+    fn matrix(n: usize) -> Mat<f64> {
+        let entry = |i: usize, k: usize| (i as f64 * 1.7 + 3.0 * k as f64).sin();
+        Mat::from_fn(n, n, |i, j| {
+            let sum: f64 = (0..n).map(|k| entry(i, k) * entry(j, k)).sum();
+            sum + if i == j { n as f64 } else { 0.0 }
+        })
+    }
+
+    fn factor_in_blocks(a: &Mat<f64>, block: usize) -> std::result::Result<Mat<f64>, usize> {
+        let (mut l, mut memory) = (a.clone(), Memory::for_size(a.nrows()));
+        let stack = MemStack::new(&mut memory.0);
+        in_blocks(l.as_mut(), block, stack, &|| Ok(())).unwrap()?;
+        clear_upper(l.as_mut());
+        Ok(l)
+    }
+
+    #[test]
+    fn blocks_of_columns_make_the_same_factor_and_inverse() {
+        for n in [1, 5, 33, 70] {
+            let a = matrix(n);
+            let whole = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
+            for block in [1, 7, 16, n] {
+                let l = factor_in_blocks(&a, block).unwrap();
+                let inverse = whole.inverse_in_blocks(block, &|| Ok(())).unwrap();
+                assert!((&l - &whole.l).norm_max() < 1e-12 * n as f64, "{n} {block}");
+                assert!((&inverse - whole.inverse()).norm_max() < 1e-12, "{n} {block}");
+            }
+            // the first row that depends on those before it
+            let mut bad = a.clone();
+            for i in [n / 2, n - 1] {
+                bad[(i, i)] = -1.0;
+            }
+            assert_eq!(factor_in_blocks(&bad, 7), Err(n / 2));
+        }
+    }
+
+    #[test]
+    fn large_ones_end_when_they_are_asked_to() {
+        let n = AT_ONCE + BLOCK;
+        let mut a = Mat::<f64>::identity(n, n);
+        a[(n - 1, 0)] = 0.5;
+        let asked = Cell::new(0);
+        let watched = |most| {
+            let asked = &asked;
+            asked.set(0);
+            Cholesky::watched(a.as_ref(), Jitter::Absolute(0.0), "A", &|| {
+                asked.set(asked.get() + 1);
+                if asked.get() > most { Err(Error::Interrupted) } else { Ok(()) }
+            })
+        };
+        assert!(matches!(watched(2), Err(Error::Interrupted)));
+        let factor = watched(5).unwrap();
+        assert!((factor.log_det() - 0.75_f64.ln()).abs() < 1e-12);
+        assert_eq!(asked.get(), 5);
+        let stop = || Err(Error::Interrupted);
+        assert!(matches!(factor.inverse_watched(&stop), Err(Error::Interrupted)));
+        let inverse = factor.inverse_watched(&|| Ok(())).unwrap();
+        assert!((inverse[(n - 1, 0)] + 0.5 / 0.75).abs() < 1e-12);
+        assert!((inverse[(0, n - 1)] + 0.5 / 0.75).abs() < 1e-12);
     }
 }

@@ -176,11 +176,15 @@ fn with_transpose<T: Real>(a: MatMut<'_, T>, f: &(impl Fn(T, T) -> T + Sync)) {
         with_transpose(first, f);
         with_transpose(second, f);
     };
+    let both = |a, b| {
+        let value = f(a, b);
+        (value, value)
+    };
     if n * n > SHARED {
-        rayon::join(own, || with_other(below, above, f));
+        rayon::join(own, || with_other(below, above, &both));
     } else {
         own();
-        with_other(below, above, f);
+        with_other(below, above, &both);
     }
 }
 
@@ -194,12 +198,12 @@ fn tile_with_itself<T: Real>(mut a: MatMut<'_, T>, f: &impl Fn(T, T) -> T) {
     }
 }
 
-/// The same for a block and the one across the diagonal. Entries of a row are a column apart, where the caches
+/// The same for a block and the one across the diagonal, each with a value of its own. Entries of a row are a column apart, where the caches
 /// of large powers of two hold a few alone: what lies across is gathered in a tile, and written by columns.
 fn with_other<T: Real>(
     mut below: MatMut<'_, T>,
     mut above: MatMut<'_, T>,
-    f: &(impl Fn(T, T) -> T + Sync),
+    f: &(impl Fn(T, T) -> (T, T) + Sync),
 ) {
     let (rows, columns) = (below.nrows(), below.ncols());
     if rows.max(columns) > TILE {
@@ -228,8 +232,7 @@ fn with_other<T: Real>(
     }
     for j in 0..columns {
         for (value, row) in column_mut(below.rb_mut(), j).iter_mut().zip(tile.iter_mut()) {
-            *value = f(*value, row[j]);
-            row[j] = *value;
+            (*value, row[j]) = f(*value, row[j]);
         }
     }
     for (i, own) in tile.iter().enumerate().take(rows) {
@@ -270,13 +273,48 @@ pub fn mirror_lower<T: Real>(a: MatMut<'_, T>) {
     with_transpose(a, &|lower, _| lower);
 }
 
-/// `L⁻ᵀ S L⁻¹` for a symmetric S, symmetric again to the last bit.
+/// `L⁻ᵀ S L⁻¹` for a symmetric S, of which the lower triangle is read; symmetric again to the last bit. M³
+/// operations, where the solves from both sides have 2M³.
 pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f64> {
-    solve_lower_transpose(l, s.as_mut(), par);
-    // now L⁻ᵀS; its transpose is S L⁻¹, and Lᵀ X = S L⁻¹ … from the left
-    solve_lower_transpose(l, s.as_mut().transpose_mut(), par);
-    symmetrise(s.as_mut());
+    sandwich(l, s.as_mut(), par);
     s
+}
+
+/// Side of the blocks of [`sandwich_inverse`] that are solved from both sides.
+const SANDWICH: usize = 96;
+
+/// The same in place, by halves as in a reduction of a generalised symmetric eigenproblem: of T = L⁻ᵀSL⁻¹ with L₂₁ below the halves
+/// L₁₁ and L₂₂ of the diagonal,
+///
+/// ```text
+/// T₂₂ = L₂₂⁻ᵀ S₂₂ L₂₂⁻¹       W = L₂₂⁻ᵀ S₂₁       H = ½ T₂₂ L₂₁       X = W − H
+/// T₂₁ = (X − H) L₁₁⁻¹         T₁₁ = L₁₁⁻ᵀ (S₁₁ − L₂₁ᵀX − XᵀL₂₁) L₁₁⁻¹
+/// ```
+pub(crate) fn sandwich(l: MatRef<'_, f64>, mut s: MatMut<'_, f64>, par: Par) {
+    let n = l.nrows();
+    if n <= SANDWICH {
+        mirror_lower(s.rb_mut());
+        solve_lower_transpose(l, s.rb_mut(), par);
+        // now L⁻ᵀS; its transpose is S L⁻¹, and Lᵀ X = S L⁻¹ … from the left
+        solve_lower_transpose(l, s.rb_mut().transpose_mut(), par);
+        return symmetrise(s);
+    }
+    let half = (n / 2).next_multiple_of(TILE);
+    let (mut first, mut above, mut below, mut second) = s.split_at_mut(half, half);
+    let (l11, _, l21, l22) = l.split_at(half, half);
+    sandwich(l22, second.rb_mut(), par);
+    solve_lower_transpose(l22, below.rb_mut(), par);
+    // Hᵀ has its place above the diagonal, and then Xᵀ
+    gemm(above.rb_mut(), Accum::Replace, l21.transpose(), second.rb(), 0.5, par);
+    with_other(below.rb_mut(), above.rb_mut(), &|w: f64, h| (w - 2.0 * h, w - h));
+    let (x, target) = (above.rb(), Accum::Add);
+    let factors = [(l21.transpose(), x.transpose()), (x, l21)];
+    for (a, b) in factors {
+        structured((first.rb_mut(), LOWER), target, (a, WHOLE), (b, WHOLE), -1.0, par);
+    }
+    solve_lower_transpose(l11, below.rb_mut().transpose_mut(), par);
+    with_other(below, above, &|t: f64, _| (t, t));
+    sandwich(l11, first, par);
 }
 
 /// `a = ½(a + aᵀ)`.

@@ -31,7 +31,7 @@ struct Factored {
     factor: Cholesky,
 }
 
-fn factor(model: &Model, data: &dyn Source, tape: Tape) -> Result<Factored> {
+fn factor(model: &Model, engine: &dyn Engine, data: &dyn Source, tape: Tape) -> Result<Factored> {
     if data.rows() > MOST_ROWS {
         return Err(Error::Invalid(format!(
             "exact inference with {} rows needs {:.0} GiB for one matrix; choose a sparse method \
@@ -53,7 +53,8 @@ fn factor(model: &Model, data: &dyn Source, tape: Tape) -> Result<Factored> {
         g[(i, i)] += noise.of(i);
     }
     // K + σ²I rarely needs help: the ladder starts at nothing
-    let factor = Cholesky::new(g.as_ref(), Jitter::Relative(0.0), "K + σ²I")?;
+    let go_on = || engine.go_on();
+    let factor = Cholesky::watched(g.as_ref(), Jitter::Relative(0.0), "K + σ²I", &go_on)?;
     let mut residual = Mat::zeros(n, y.ncols());
     model.mean.evaluate(x.as_ref(), residual.as_mut());
     let residual = y - residual;
@@ -139,9 +140,14 @@ impl Method for Exact {
         model.gaussian().map(|_| ())
     }
 
-    fn evaluate(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
+    fn evaluate(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Evaluation> {
         let Factored { x, noise, residual, k, mut tape, factor } =
-            factor(model, data, Tape::recording())?;
+            factor(model, engine, data, Tape::recording())?;
         let (n, p) = (x.nrows(), residual.ncols());
         let alpha = factor.solve(residual.as_ref());
         let (factors, factors_slope) = noise.factors();
@@ -149,7 +155,7 @@ impl Method for Exact {
             - 0.5
                 * (p as f64 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + factor.log_det())
                     + dot(residual.as_ref(), alpha.as_ref()));
-        let mut k_bar = factor.inverse();
+        let mut k_bar = factor.inverse_watched(&|| engine.go_on())?;
         for j in 0..n {
             k_bar.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= -0.5 * p as f64);
         }
@@ -167,8 +173,14 @@ impl Method for Exact {
         Ok(Evaluation { value, gradient, diagnostics })
     }
 
-    fn posterior(&self, model: &Model, _: &dyn Engine, data: &dyn Source) -> Result<Posterior> {
-        let Factored { x, noise, mut residual, factor, .. } = factor(model, data, Tape::off())?;
+    fn posterior(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Posterior> {
+        let Factored { x, noise, mut residual, factor, .. } =
+            factor(model, engine, data, Tape::off())?;
         let par = par_for(x.nrows());
         solve_lower(factor.l.as_ref(), residual.as_mut(), par);
         Ok(Posterior::new(model, x, factor, residual, None).with_row_noise(noise.of_rows()))

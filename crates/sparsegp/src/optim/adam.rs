@@ -7,6 +7,8 @@ use super::adam_options::{AdamOptions, Plateau};
 use super::vector::{distance, max_norm};
 use super::{Objective, Optimiser, Outcome, Reason, Stall, Status, Step, check_start, evaluate};
 use crate::error::{Error, Result};
+use crate::linalg::exp::{Vectorised, dispatch};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Sums for [`Plateau`].
@@ -121,22 +123,41 @@ impl Adam {
         *steps += 1;
         let (unbias1, unbias2) = (1.0 / (1.0 - powers.0), 1.0 / (1.0 - powers.1));
         previous.clone_from(x);
-        // momenta come in groups: powers are taken anew where they change alone
-        let (mut own1, mut own_unbias1) = (beta1, unbias1);
-        let multiplier = |i: usize| self.options.multipliers.get(i).copied().unwrap_or(1.0);
-        for i in 0..x.len() {
-            let slope = gradient[i].clamp(-LARGEST_SLOPE, LARGEST_SLOPE);
-            if let Some(&momentum) = self.options.momenta.get(i)
-                && momentum != own1
-            {
-                own1 = momentum;
-                let count = i32::try_from(*steps).unwrap_or(i32::MAX);
-                own_unbias1 = 1.0 / (1.0 - momentum.powi(count));
-            }
-            first[i] = own1 * first[i] + (1.0 - own1) * slope;
-            second[i] = beta2 * second[i] + (1.0 - beta2) * slope * slope;
-            let direction = own_unbias1 * first[i] / ((unbias2 * second[i]).sqrt() + epsilon);
-            x[i] -= rate * multiplier(i) * direction;
+        // momenta and rates come in groups
+        let AdamOptions { momenta, multipliers, .. } = &self.options;
+        let own = |i: usize| {
+            let momentum = momenta.get(i).copied().unwrap_or(beta1);
+            (momentum, multipliers.get(i).copied().unwrap_or(1.0))
+        };
+        let equal = momenta.is_empty() && multipliers.is_empty();
+        let count = x.len();
+        let end = |from: usize| (from..count).find(|i| own(*i) != own(from)).unwrap_or(count);
+        let mut from = 0;
+        while from < count {
+            let to = if equal { count } else { end(from) };
+            let (momentum, multiplier) = own(from);
+            let unbias1 = if momentum == beta1 {
+                unbias1
+            } else {
+                1.0 / (1.0 - momentum.powi(i32::try_from(*steps).unwrap_or(i32::MAX)))
+            };
+            let with = Constants {
+                beta1: momentum,
+                beta2,
+                unbias1,
+                unbias2,
+                epsilon,
+                rate: rate * multiplier,
+            };
+            let group = from..to;
+            let parts = (
+                &mut x[group.clone()],
+                &mut first[group.clone()],
+                &mut second[group.clone()],
+                &gradient[group],
+            );
+            moved(parts, with);
+            from = to;
         }
     }
 
@@ -174,6 +195,51 @@ impl Adam {
             Status::Stalled(Stall::Infeasible { halvings, cause: cause.to_string() });
         Ok((halvings, None))
     }
+}
+
+/// What a move is made with, for parameters that share it.
+#[derive(Clone, Copy)]
+struct Constants {
+    beta1: f64,
+    beta2: f64,
+    unbias1: f64,
+    unbias2: f64,
+    epsilon: f64,
+    rate: f64,
+}
+
+/// Parameters, first and second moments, gradient.
+type Parts<'a> = (&'a mut [f64], &'a mut [f64], &'a mut [f64], &'a [f64]);
+
+/// Parameters that are moved at once; the threads of the current pool share more.
+const CHUNK: usize = 1 << 14;
+
+/// Updates moments and parameters.
+fn moved((x, first, second, gradient): Parts<'_>, with: Constants) {
+    struct Loop<'a>(Parts<'a>, Constants);
+    impl Vectorised for Loop<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            let Loop((x, first, second, gradient), with) = self;
+            let moments = first.iter_mut().zip(second);
+            for ((x, (first, second)), slope) in x.iter_mut().zip(moments).zip(gradient) {
+                let slope = slope.clamp(-LARGEST_SLOPE, LARGEST_SLOPE);
+                *first = with.beta1 * *first + (1.0 - with.beta1) * slope;
+                *second = with.beta2 * *second + (1.0 - with.beta2) * slope * slope;
+                let size = (with.unbias2 * *second).sqrt() + with.epsilon;
+                *x -= with.rate * (with.unbias1 * *first / size);
+            }
+        }
+    }
+    if x.len() <= CHUNK {
+        return dispatch(Loop((x, first, second, gradient), with));
+    }
+    let moments = first.par_chunks_mut(CHUNK).zip(second.par_chunks_mut(CHUNK));
+    let rows = x.par_chunks_mut(CHUNK).zip(moments).zip(gradient.par_chunks(CHUNK));
+    rows.for_each(|((x, (first, second)), gradient)| {
+        dispatch(Loop((x, first, second, gradient), with));
+    });
 }
 
 impl Optimiser for Adam {

@@ -41,7 +41,8 @@ impl Objective for OneBatch<'_> {
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
         self.model.set_free_values(x);
-        let want = Want::Gradients;
+        // what Adam does not move is moved by natural-gradient steps, if at all
+        let want = Want::Adjoints { statistics: self.model.q.as_ref().is_none_or(|q| q.stays()) };
         let step = &mut self.memory.step;
         let how = &self.following;
         let pass = self.method.follow(step, self.model, self.engine, self.batch, want, how);

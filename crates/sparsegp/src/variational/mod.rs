@@ -193,6 +193,11 @@ impl Variational {
         self.first.len() / self.points().max(1)
     }
 
+    /// Whether an optimiser of parameters leaves it as it is.
+    pub fn stays(&self) -> bool {
+        self.first.frozen && self.second.frozen
+    }
+
     /// Whether the covariances are diagonal (in the stored form).
     pub fn is_diagonal(&self) -> bool {
         !matches!(self.second.shape(), Shape::Lower(..))

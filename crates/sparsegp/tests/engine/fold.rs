@@ -132,3 +132,27 @@ fn a_sweep_stops_when_asked() {
         assert!(!stop.load(Ordering::Relaxed));
     }
 }
+
+/// The same of exact inference.
+#[test]
+fn exact_inference_stops_when_asked() {
+    use sparsegp::Error;
+    use sparsegp::fit::{Dataset, FitOptions, prepare};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let problem = problem(60, 7, 2);
+    let (x, y) = (problem.data.x.clone(), problem.data.y.clone());
+    let dataset = Dataset::from_arrays(x, y, true).unwrap();
+    let options = FitOptions { method: "exact".into(), ..FitOptions::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let engine = Cpu::stopped_by(stop.clone());
+    let model = prepare(&dataset, &options, &engine, &mut ()).unwrap().model;
+    let value = || model.evaluate(&engine, &*dataset.source).map(|found| found.value);
+    let whole = value().unwrap();
+    stop.store(true, Ordering::Relaxed);
+    assert!(matches!(value(), Err(Error::Interrupted)));
+    assert_eq!(value().unwrap(), whole);
+    stop.store(true, Ordering::Relaxed);
+    assert!(matches!(model.posterior(&engine, &*dataset.source), Err(Error::Interrupted)));
+    assert!(!stop.load(Ordering::Relaxed));
+}

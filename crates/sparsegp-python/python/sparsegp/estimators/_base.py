@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, column_or_1d, validate_data
 
 from .. import _core
 from .._progress import Progress, watch
@@ -48,7 +48,8 @@ _PARAMETERS = """
     ----------
     kernel : str, Kernel or list of these
         Covariance function: an object of :mod:`sparsegp.kernels`, or its short form such as
-        ``"matern52 + linear"``. A list has one for each latent function.
+        ``"matern52 + linear"``. A list has one for each latent function. Values given in it, and their priors,
+        are on the model's scale: that of standardised inputs, unless ``standardise=False``.
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
         ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``,
@@ -180,6 +181,19 @@ def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or int(value) != value or value < least:
         raise ValueError(f"{name} is {value!r}; it must be a whole number from {least}")
     return int(value)
+
+
+def _cells(values: NDArray[Any]) -> list[str]:
+    """As a file would have them; nothing where a value is missing."""
+
+    def cell(value: Any) -> str:
+        if isinstance(value, (bool, np.bool_)):
+            return "true" if value else "false"
+        text = str(value)
+        missing = not isinstance(value, str) and text in ("None", "nan", "NaT", "<NA>")
+        return "" if missing else text
+
+    return [cell(value) for value in values]
 
 
 def _aligned(array: Any) -> Any:
@@ -351,7 +365,7 @@ class BaseGP(BaseEstimator):
         seed = self._seed()
         options = self._options(likelihood, seed)
         if method is None and self.early_stopping:
-            method = self._in_batches(likelihood, classes, extra, "early_stopping")
+            method = self._stops_early(likelihood, classes is None and extra is None)
         if method is not None:
             options["method"] = method
         columns: dict[str, Any] = {
@@ -370,16 +384,13 @@ class BaseGP(BaseEstimator):
                 raise ValueError(f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features")
         held_out = None
         if self.early_stopping:
-            if not 0 < self.early_stopping < 1:
-                raise ValueError(f"early_stopping is {self.early_stopping}; it is a fraction of the rows")
-            if extra is not None:
-                raise ValueError("early_stopping cannot be had with a further number of every row")
             chosen = np.random.RandomState(seed).permutation(len(X))
             aside = chosen[: max(1, round(self.early_stopping * len(X)))]
             kept = np.setdiff1d(chosen, aside)
-            held_out = (X[aside], Y[aside])
+            held_out = (X[aside], Y[aside], None if extra is None else extra[aside])
             X, Y = X[kept], Y[kept]
             weights = None if weights is None else weights[kept]
+            extra = None if extra is None else extra[kept]
         progress = self._progress()
         try:
             fitted, error = _core.fit(
@@ -409,6 +420,7 @@ class BaseGP(BaseEstimator):
         further: Optional[str] = None,
         missing: str = "refuse",
         stream: Optional[bool] = None,
+        categorical: Sequence[str] = (),
     ) -> E:
         """Learns from a CSV (plain or gzip) or Parquet file, which need not fit into memory.
 
@@ -427,6 +439,14 @@ class BaseGP(BaseEstimator):
             What to do with rows in which a number is missing.
         stream : bool, optional
             Whether to read the file again and again, in bounded memory; by default for files above 1 GB.
+        categorical : sequence of str
+            Input columns of numbers that are categories. Columns of text are, without being named.
+
+        Notes
+        -----
+        Dates become days since 1970-01-01, categories one input each (`colour=red`; a label for a kernel that reads
+        labels): `feature_names_in_` has the names. What uses the model takes these inputs, or a frame with the
+        columns of the file.
 
         Returns
         -------
@@ -434,8 +454,6 @@ class BaseGP(BaseEstimator):
         """
         if missing not in ("refuse", "drop"):
             raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
-        if self.early_stopping:
-            raise ValueError("early_stopping is for fit: a file is not divided")
         targets = [target] if isinstance(target, str) else list(target)
         if stream is None:
             stream = os.path.getsize(path) > 2**30
@@ -450,12 +468,17 @@ class BaseGP(BaseEstimator):
             "stream": bool(stream),
             "drop_missing": missing == "drop",
             "standardise": bool(self.standardise),
+            "categorical": list(categorical),
         }
+        options = self._options(likelihood, self._seed())
+        if self.early_stopping:
+            options["method"] = self._stops_early(likelihood, further is None and not self._labels)
+            columns["aside"] = self.early_stopping
         progress = self._progress()
         try:
             fitted, error = _core.fit_table(
                 os.fspath(path),
-                json.dumps(self._options(likelihood, self._seed())),
+                json.dumps(options),
                 json.dumps(columns),
                 points=None if isinstance(self.inducing, str) else _aligned(check_array(self.inducing)),
                 callback=watch(progress, self.callback),
@@ -463,10 +486,7 @@ class BaseGP(BaseEstimator):
         finally:
             if progress is not None:
                 progress.close()
-        if fitted is not None:
-            self._set_fitted(fitted)
-            self._restore({"feature_names": self._about["inputs"]})
-        self._keep(None, error)
+        self._keep(fitted, error, of_file=True)
         return self
 
     # whether targets are labels
@@ -495,7 +515,7 @@ class BaseGP(BaseEstimator):
             )
             first = True
         if first:
-            method = self._in_batches(likelihood, classes, extra, "partial_fit")
+            method = self._in_batches(likelihood, classes is None and extra is None, "partial_fit")
             self._learn(
                 X,
                 Y,
@@ -529,17 +549,17 @@ class BaseGP(BaseEstimator):
         self._keep(fitted, error)
         self.n_samples_seen_ = seen
 
-    def _in_batches(
-        self,
-        likelihood: LikelihoodLike,
-        classes: Optional[list[str]],
-        extra: Optional[Array],
-        what: str,
-    ) -> str:
-        """A method that can see rows piece by piece."""
+    def _stops_early(self, likelihood: LikelihoodLike, plain: bool) -> str:
+        """The method of a training that rows put aside watch."""
+        if not 0 < self.early_stopping < 1:
+            raise ValueError(f"early_stopping is {self.early_stopping}; it is a fraction of the rows")
+        return self._in_batches(likelihood, plain, "early_stopping")
+
+    def _in_batches(self, likelihood: LikelihoodLike, plain: bool, what: str) -> str:
+        """A method that can see rows piece by piece; plain rows have neither labels nor a further number."""
         if self.method == "auto":
             gaussian = likelihood is None or as_likelihood(likelihood)._type == "gaussian"
-            return "svgp2025" if gaussian and classes is None and extra is None else "svgp"
+            return "svgp2025" if gaussian and plain else "svgp"
         if self.method.lower() not in _IN_BATCHES or self.full_batch:
             raise ValueError(
                 f"{what} needs training by minibatches: a method such as 'svgp', and not full_batch; "
@@ -556,10 +576,19 @@ class BaseGP(BaseEstimator):
             return rows <= _FEW and self.n_inducing is None and isinstance(self.inducing, str)
         return method in ("auto", "exact", "gpr", "svgp", "hensman", "tsvgp", "tvgp", *_AUGMENTED)
 
-    def _keep(self, fitted: Optional[_core.Fitted], error: Optional[BaseException]) -> None:
+    def _keep(
+        self, fitted: Optional[_core.Fitted], error: Optional[BaseException], of_file: bool = False
+    ) -> None:
         """Keeps what was learnt, also if the training was interrupted, and raises what interrupted it."""
         if fitted is not None:
             self._set_fitted(fitted)
+            if of_file:
+                self._restore({"feature_names": self._about["inputs"]})
+            if "most allowed" in self.stopped_:
+                text = f"training {self.stopped_}: raise max_iter ({self.max_iter})"
+                warnings.warn(text, ConvergenceWarning, stacklevel=4)
+            for text in self._about["warnings"]:
+                warnings.warn(text, UserWarning, stacklevel=4)
         if error is not None:
             raise error
 
@@ -595,22 +624,36 @@ class BaseGP(BaseEstimator):
                 self.parameters_[row["path"]] = value[0] if scalar else np.array(value)
         if about["kind"] == "gaussian":
             self.noise_variance_ = self.parameters_["likelihood.variance"]
-        if "most allowed" in self.stopped_:
-            warnings.warn(
-                f"training {self.stopped_}: raise max_iter ({self.max_iter})",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        if self.verbose:
-            for text in about["warnings"]:
-                warnings.warn(text, UserWarning, stacklevel=4)
 
     # -- using ---------------------------------------------------------------------------------
 
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self, "fitted_")
-        x: Array = _aligned(validate_data(self, X, dtype=np.float64, reset=False))
+        x: Array = _aligned(self._validated(X, dtype=np.float64, reset=False))
         return x
+
+    def _validated(self, X: Any, *y: Any, reset: bool, **how: Any) -> Any:
+        """scikit-learn's checks of inputs, with targets or without."""
+        encoded = None if reset else self._encoded(X)
+        if encoded is None:
+            return validate_data(self, X, *y, reset=reset, **how)
+        # these are the model's inputs by name; as an array they would be warned of
+        return check_X_y(encoded, *y, **how) if y else check_array(encoded, **how)
+
+    def _encoded(self, X: Any) -> Optional[Array]:
+        """The inputs, if X is a frame with the columns of the file that was learnt from, and some held no numbers."""
+        columns = self._about["columns"]
+        texts = [column for column in columns if column["encoding"] != "number"]
+        of_frame = {str(name) for name in getattr(X, "column_names", getattr(X, "columns", ()))}
+        if not texts or not of_frame.issuperset(column["name"] for column in columns):
+            return None
+        parts = []
+        for column in columns:
+            values = np.asarray(X[column["name"]])
+            if column["encoding"] != "number":
+                values = np.array(self.fitted_.encoded(column["name"], _cells(values)))
+            parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
+        return np.hstack(parts)
 
     def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
         if extra is None:
@@ -810,7 +853,7 @@ there are several
         about = self._about
         lines = [
             f"{about['method']} ({about['reason']}), {about['rows']} rows, "
-            f"{len(about['inputs'])} inputs, likelihood {about['kind']}"
+            f"{len(about['inputs'])} input{'s' * (len(about['inputs']) != 1)}, likelihood {about['kind']}"
         ]
         if about["objective"] is not None:
             lines.append(f"objective {about['objective']:.6g}; {self.stopped_}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from ..likelihoods import as_likelihood
 from ._base import _AUGMENTED, Array, BaseGP, document, target_names
@@ -46,8 +46,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
     def _rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
     ) -> tuple[Array, NDArray[Any], Optional[Array]]:
-        found: tuple[Array, NDArray[Any]] = validate_data(
-            self, X, y, dtype=np.float64, reset=first, ensure_min_samples=2 if first else 1
+        found: tuple[Array, NDArray[Any]] = self._validated(
+            X, y, dtype=np.float64, reset=first, ensure_min_samples=2 if first else 1
         )
         x, labels = found
         check_classification_targets(labels)

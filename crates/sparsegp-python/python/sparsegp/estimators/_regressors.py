@@ -10,12 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
 from ..likelihoods import as_likelihood
 from ._base import Array, BaseGP, LikelihoodLike, document, names, target_names
@@ -53,8 +48,7 @@ class Regressor(RegressorMixin, BaseGP):
         self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
     ) -> tuple[Array, Array, Optional[Array]]:
         """Checked inputs, targets (two-dimensional) and weights."""
-        found: tuple[Array, Array] = validate_data(
-            self,
+        found: tuple[Array, Array] = self._validated(
             X,
             y,
             dtype=np.float64,

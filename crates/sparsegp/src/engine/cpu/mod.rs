@@ -30,18 +30,10 @@ pub struct Cpu {
 
 impl Cpu {
     /// An engine that can be asked to stop while it goes over rows: when the flag is set,
-    /// [`Engine::fold`] or [`Engine::unfold`] ends within a block with [`Error::Interrupted`], and the
+    /// [`Engine::fold`], [`Engine::unfold`] or exact inference ends within a block with [`Error::Interrupted`], and the
     /// flag is down again. (Passes, which are of minibatches or of few rows, end by themselves.)
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         Self { stop: Some(stop), ..Self::default() }
-    }
-
-    /// Whether to go on with the next block.
-    fn go_on(&self) -> Result<()> {
-        match &self.stop {
-            Some(stop) if stop.swap(false, Ordering::Relaxed) => Err(Error::Interrupted),
-            _ => Ok(()),
-        }
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
@@ -82,6 +74,13 @@ impl Cpu {
 }
 
 impl Engine for Cpu {
+    fn go_on(&self) -> Result<()> {
+        match &self.stop {
+            Some(stop) if stop.swap(false, Ordering::Relaxed) => Err(Error::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
     fn fold(
         &self,
         prepared: Prepared<'_>,

@@ -1,8 +1,8 @@
 //! One pass over the rows at a given q: forward, slopes, sums and the way back, block by block.
 //!
 //! Per block and process, with Φ of B×M: the triangular solve for Φ, ΦR of every latent function, its
-//! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b),
-//! counting a multiply-add as two and triangular factors as half a matrix.
+//! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b, or for
+//! Ψ), counting a multiply-add as two and triangular factors as half a matrix.
 
 use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::products::ByProducts;
@@ -80,8 +80,10 @@ pub(super) struct Lane {
 #[derive(Debug, Default)]
 struct ProcessLane {
     phi_a: Buffer,
+    /// Φ diag(b) Φᵀ, or 2Φ diag(b) ΦᵀR, of those latent functions that count.
     grams: Vec<Buffer>,
     gram_c: Buffer,
+    psi: Buffer,
     kernel: Vec<f64>,
     z: Buffer,
 }
@@ -131,9 +133,11 @@ impl Lane {
             lane.grams.resize_with(job.counting(process, first).count(), Buffer::default);
             lane.grams.iter_mut().for_each(|gram| sized(gram, m, m));
             first += l;
-            if job.want == Want::Gradients {
-                if !job.pointwise.equal_slopes() {
-                    sized(&mut lane.gram_c, m, m);
+            if job.want.gradients() {
+                match job.want.of(process.spread) {
+                    Want::Adjoints { .. } => sized(&mut lane.psi, m, m),
+                    _ if !job.pointwise.equal_slopes() => sized(&mut lane.gram_c, m, m),
+                    _ => {}
                 }
                 zeroed(&mut lane.kernel, process.kernel.num_params());
                 sized(&mut lane.z, m, process.z.ncols());
@@ -164,10 +168,17 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
     let mut first = 0;
     for (at, (process, sums)) in job.processes.iter().zip(&mut out.processes).enumerate() {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
-        let gradients = job.want == Want::Gradients;
-        sums.grams.resize_with(process.grams(), Mat::new);
+        let gradients = job.want.gradients();
+        let want = job.want.of(process.spread);
+        let ProcessSums { grams, roots, .. } = sums;
+        let (all, none) = match want {
+            Want::Adjoints { statistics: false } => (roots, grams),
+            _ => (grams, roots),
+        };
+        none.clear();
+        all.resize_with(process.grams(), Mat::new);
         let mut counting = job.counting(process, first).enumerate().peekable();
-        for (j, gram) in sums.grams.iter_mut().enumerate() {
+        for (j, gram) in all.iter_mut().enumerate() {
             let Some((slot, _)) = counting.next_if(|(_, own)| *own == j) else {
                 *gram = Mat::new();
                 continue;
@@ -176,12 +187,21 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
             sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[slot]), scale);
         }
         first += l;
-        if gradients && !job.pointwise.equal_slopes() {
-            let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
-            sized(gram_c, m, m);
-            sum_lower(gram_c.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.gram_c), scale);
-        } else if job.pointwise.equal_slopes() {
+        if matches!(want, Want::Adjoints { .. }) {
+            let psi = sums.psi.get_or_insert_with(Mat::new);
+            sized(psi, m, m);
+            sum_lower(psi.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.psi), scale);
             sums.gram_c = None;
+        } else {
+            sums.psi = None;
+            if gradients && !job.pointwise.equal_slopes() {
+                let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
+                sized(gram_c, m, m);
+                let target = gram_c.as_mut();
+                sum_lower(target, lanes, |lane| lane.process(at).map(|p| &p.gram_c), scale);
+            } else if job.pointwise.equal_slopes() {
+                sums.gram_c = None;
+            }
         }
         sized(&mut sums.phi_a, m, l);
         sized(&mut sums.z, m, process.z.ncols());
@@ -218,7 +238,7 @@ fn block(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>) {
         statistics(s, lane, job);
         lap(&mut mark, &mut s.timings.products);
     }
-    if job.want == Want::Gradients {
+    if job.want.gradients() {
         back(s, lane, job, rows, &mut mark);
     }
     lane.used = true;
@@ -233,7 +253,7 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
     s.s.fill(0.0);
     job.mean.evaluate(rows.x, s.mu.as_mut());
     s.processes.resize_with(job.processes.len(), ProcessScratch::default);
-    let record = job.want == Want::Gradients;
+    let record = job.want.gradients();
     let mut first = 0;
     for (own, process) in s.processes.iter_mut().zip(job.processes) {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
@@ -314,11 +334,16 @@ impl ProcessScratch {
 fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
     let accum = if lane.used { Accum::Add } else { Accum::Replace };
     let mut first = 0;
-    let unequal = job.want == Want::Gradients && !job.pointwise.equal_slopes();
     for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
     {
         let l = process.mean.ncols();
         own.times_slopes(process, s.a.as_ref().subcols(first, l), lane.phi_a.as_mut(), accum);
+        let want = job.want.of(process.spread);
+        if want == (Want::Adjoints { statistics: false }) {
+            // on the way back
+            first += l;
+            continue;
+        }
         for (j, gram) in job.counting(process, first).zip(&mut lane.grams) {
             // latent functions that share their variances share this sum
             let (from, count) = match process.spread {
@@ -328,7 +353,7 @@ fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
             sum_columns(&mut s.weights, &s.b, from, count);
             own.gram(process, &s.weights, gram.as_mut(), accum);
         }
-        if unequal {
+        if want == Want::Gradients && !job.pointwise.equal_slopes() {
             sum_columns(&mut s.weights, &s.c, first, l);
             own.gram(process, &s.weights, lane.gram_c.as_mut(), accum);
         }
@@ -379,6 +404,7 @@ fn sum_columns(out: &mut Vec<f64>, a: &Mat<f64>, first: usize, count: usize) {
 /// The way back: K̄uf, and the kernels' and mean's gradients.
 fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) {
     let equal = job.pointwise.equal_slopes();
+    let accum = if lane.used { Accum::Add } else { Accum::Replace };
     let mut first = 0;
     for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
     {
@@ -387,6 +413,16 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
         sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
         sum_columns(&mut s.other_weights, &s.b, first, l);
         own.slopes_of_features(process, a, (b, &s.other_weights), &s.weights);
+        if let Want::Adjoints { statistics } = job.want.of(process.spread) {
+            let phi = own.phi.as_ref();
+            if !statistics {
+                for (j, sum) in job.counting(process, first).zip(&mut lane.grams) {
+                    let scaled = own.phi_r[j].as_ref();
+                    gram_lower(sum.as_mut(), accum, phi, scaled, 1.0, Par::Seq);
+                }
+            }
+            gram_lower(lane.psi.as_mut(), accum, own.other.as_ref(), phi, 1.0, Par::Seq);
+        }
         lap(mark, &mut s.timings.products);
         own.slopes_of_covariances(process);
         lap(mark, &mut s.timings.solves);
@@ -403,7 +439,7 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
 
 impl ProcessScratch {
     /// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared. a and b are B×l, and beside
-    /// b is its sum for every row.
+    /// b is its sum for every row. 2 diag(b) ΦᵀR takes the place of ΦᵀR.
     fn slopes_of_features(
         &mut self,
         process: &Process<'_>,
@@ -417,19 +453,21 @@ impl ProcessScratch {
             Spread::Products(Factors::Double(..)) => return self.double.slopes(a, mean, sum, c),
             Spread::Products(Factors::Single(..)) => return self.single.slopes(a, mean, sum, c),
             Spread::Roots(_) | Spread::Shared(_) => {
+                sized(bar, a.nrows(), mean.nrows());
                 gemm(bar.as_mut(), Accum::Replace, a, mean.transpose(), 1.0, Par::Seq);
             }
         }
         if let Spread::Roots(roots) = process.spread {
             for (j, (phi_r, root)) in self.phi_r.iter_mut().zip(roots).enumerate() {
                 let b = column(b, j);
-                // as of latent functions that do not count
-                if b.iter().all(|b| *b == 0.0) {
-                    continue;
-                }
+                let none = b.iter().all(|b| *b == 0.0);
                 for q in 0..phi_r.ncols() {
                     let target = phi_r.col_as_slice_mut(q);
                     target.iter_mut().zip(b).for_each(|(t, b)| *t *= 2.0 * b);
+                }
+                // as of latent functions that do not count
+                if none {
+                    continue;
                 }
                 let (scaled, root) = (phi_r.as_ref(), root.as_ref());
                 times_triangular(bar.as_mut(), Accum::Add, scaled, root, true, Par::Seq);
