@@ -92,6 +92,15 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
     if dropped > 0 {
         notes.push(format!("{} with missing numbers left out", count(dropped, "row")));
     }
+    if dataset.repeated > 0 {
+        notes.push(format!(
+            "{} the same inputs as an earlier row; they count as repeated observations",
+            match dataset.repeated {
+                1 => "1 row has".into(),
+                repeated => format!("{repeated} rows have"),
+            }
+        ));
+    }
     context.warn(&notes);
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         context.note(&format!("{} is there: the training goes on from it", path.display()));

@@ -112,6 +112,8 @@ pub struct Dataset {
     /// Rows held out of training, on the same scale: their density decides when training by
     /// minibatches stops.
     pub held_out: Option<Box<dyn Source>>,
+    /// Rows with the same inputs as an earlier row, which count as repeated observations; 0 where nobody looked.
+    pub repeated: usize,
     /// What was odd about the data and handled.
     pub warnings: Vec<String>,
 }
@@ -158,12 +160,7 @@ impl Dataset {
         scaler.scale_y(data.y.as_mut())?;
         scaler.scale_extra(&mut data.extra);
         let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics)?;
-        if duplicates > 0 {
-            dataset.warnings.push(format!(
-                "{duplicates} rows have the same inputs as an earlier row; they count as repeated \
-                 observations"
-            ));
-        }
+        dataset.repeated = duplicates;
         Ok(dataset)
     }
 
@@ -296,6 +293,7 @@ impl Dataset {
             target_mean,
             target_variance,
             held_out: None,
+            repeated: 0,
             warnings,
         })
     }
