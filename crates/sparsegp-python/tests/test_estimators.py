@@ -518,7 +518,14 @@ def test_a_file_with_texts_and_dates(kind, tmp_path):
     rows = zip(size, colour, day, kit, y)
     path.write_text("size,colour,day,kit,y\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     model = GPRegressor().fit_file(path, "y", categorical=["kit"])
-    assert list(model.feature_names_in_) == ["size", "colour=blue", "colour=green", "colour=red", "day", "kit=2"]
+    assert list(model.feature_names_in_) == [
+        "size",
+        "colour=blue",
+        "colour=green",
+        "colour=red",
+        "day",
+        "kit=2",
+    ]
 
     def frame(**columns):
         return (frames.table if kind == "pyarrow" else frames.DataFrame)(columns)
@@ -547,7 +554,9 @@ def test_rows_of_a_file_are_kept_aside(tmp_path):
     exposure = np.random.default_rng(0).uniform(0.5, 2.0, 400)
     counts = np.random.default_rng(1).poisson(exposure * np.exp(y / 10))
     path = tmp_path / "rows.csv"
-    np.savetxt(path, np.column_stack([X, y, y > 0, counts, exposure]), delimiter=",", header="a,b,y,l,c,e", comments="")
+    np.savetxt(
+        path, np.column_stack([X, y, y > 0, counts, exposure]), delimiter=",", header="a,b,y,l,c,e", comments=""
+    )
     options = dict(method="svgp", early_stopping=0.2, patience=3, batch_size=64, epochs=400, learning_rate=0.1)
     for stream in (False, True):
         model = GPRegressor(**options).fit_file(path, "y", ignore=["l", "c", "e"], stream=stream)
