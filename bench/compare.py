@@ -85,7 +85,7 @@ INEXACT = "default, not exact"  # a way that is timed for the notes, and not for
 WAYS = {("gpflow", kind): ["tf.function", "jit_compile"] for kind in ("sgpr", "gpr", "svgp", "predict")}
 WAYS |= {("gpytorch", "gpr"): ["Cholesky", INEXACT], (OURS, "classify"): ["defaults", "svgp"]}
 
-# small real tables, and of how many of their ten standard splits: an hour of a peer has to do
+# small real tables, and of how many of their ten standard splits: some minutes of the slowest have to do
 SPLITS = {"yacht": 10, "housing": 10, "energy": 5, "concrete": 3, "airfoil": 1}
 
 # name: kind and sizes, then sizes with --quick (n rows, m inducing points, b rows in a minibatch, new rows)

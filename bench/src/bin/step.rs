@@ -12,8 +12,8 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::likelihoods::Gaussian;
 use sparsegp::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatRef, Par, gemm, gram_lower, par_for, sandwich_inverse,
-    solve_lower, solve_lower_transpose, times_triangular,
+    Accum, Cholesky, Jitter, Mat, MatRef, Par, gram_lower, par_for, sandwich_inverse, solve_lower,
+    solve_lower_transpose, times_triangular,
 };
 use sparsegp::methods::{self, Step};
 use sparsegp::model::{Model, inducing_param};
@@ -116,7 +116,7 @@ fn small(m: usize, b: usize, d: usize, threads: usize) {
     let root = model.q.as_ref().expect("a q").root(0);
     let (par, mut tape) = (par_for(m), Tape::recording());
     let (mut k, mut kuf) = (Mat::zeros(m, m), Mat::zeros(b, m));
-    let (mut a, mut g) = (Mat::zeros(b, m), Mat::zeros(m, m));
+    let (mut a, mut phi_bar, mut g) = (Mat::zeros(b, m), Mat::zeros(b, m), Mat::zeros(m, m));
     let (mut memory, mut gradient) = (Step::default(), vec![0.0; model.num_params()]);
     let (mut steps, mut parts) = (Vec::new(), Vec::new());
     for round in 0..400 {
@@ -150,18 +150,18 @@ fn small(m: usize, b: usize, d: usize, threads: usize) {
                 Par::Seq,
             );
             gram_lower(g.as_mut(), Accum::Replace, a.as_ref(), r.as_ref(), 1.0, Par::Seq);
-            times_triangular(a.as_mut(), Accum::Add, r.as_ref(), root.as_ref(), true, Par::Seq);
-            solve_lower_transpose(l, a.as_mut().transpose_mut(), Par::Seq);
+            let (bar, factor) = (phi_bar.as_mut(), (r.as_ref(), root.as_ref()));
+            times_triangular(bar, Accum::Replace, factor.0, factor.1, true, Par::Seq);
+            let mut psi = Mat::zeros(m, m);
+            gram_lower(psi.as_mut(), Accum::Replace, phi_bar.as_ref(), a.as_ref(), 1.0, Par::Seq);
+            solve_lower_transpose(l, phi_bar.as_mut().transpose_mut(), Par::Seq);
             let mut sinks = sparsegp::kernels::Cotangents {
                 params: &mut params,
                 x: None,
                 z: Some(zbar.as_mut()),
             };
-            kernel.vjp(xs, zs, kuf.as_ref(), a.as_mut(), &mut tape, &mut sinks);
-            let mut gr = Mat::zeros(m, m);
-            times_triangular(gr.as_mut(), Accum::Replace, g.as_ref(), root.as_ref(), false, par);
-            gemm(g.as_mut(), Accum::Add, root.as_ref(), gr.transpose(), 2.0, par);
-            std::hint::black_box(sandwich_inverse(l, gr, par));
+            kernel.vjp(xs, zs, kuf.as_ref(), phi_bar.as_mut(), &mut tape, &mut sinks);
+            std::hint::black_box(sandwich_inverse(l, psi, par));
         });
         if round > 20 {
             steps.push(step);

@@ -234,6 +234,13 @@ pub fn fit_table(
             None => (all, None),
             Some(fraction) => {
                 let mask = Mask::random(all.count_rows()?, fraction, fit_options.seed)?;
+                let count = mask.indices(true).len();
+                if count < 2 {
+                    return Err(Error::Invalid(format!(
+                        "early_stopping = {fraction} keeps {count} of {} rows aside; at least two are needed",
+                        mask.len()
+                    )));
+                }
                 let mask = Arc::new(mask);
                 (all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true)))
             }
@@ -260,11 +267,11 @@ pub fn fit_table(
                 None => aside,
             };
             let scaling = Scaling::Given(dataset.scaler.clone());
-            let aside = match columns.stream {
-                true => Dataset::from_table(aside.stream()?, scaling)?,
-                false => Dataset::from_loaded(aside.read_all()?, scaling)?,
+            let read = || match columns.stream {
+                true => Dataset::from_table(aside.stream()?, scaling),
+                false => Dataset::from_loaded(aside.read_all()?, scaling),
             };
-            dataset.held_out = Some(aside.source);
+            dataset.held_out = Some(read().map_err(without_class)?.source);
         }
         if let Chosen::Given(points) = &mut fit_options.selection {
             dataset.scaler.scale_x(points.as_mut())?;
@@ -272,6 +279,18 @@ pub fn fit_table(
         sparsegp::fit::fit(&dataset, &fit_options, engine, observer)
     })?;
     Ok(reply(py, outcome))
+}
+
+/// Says what to do about a row put aside, of a class that no row to learn from has.
+fn without_class(error: Error) -> Error {
+    let text = error.to_string();
+    match text.contains("none of the classes") {
+        false => error,
+        true => Error::Invalid(format!(
+            "{text}; no row that is learnt from has this label: leave such rows out, or divide the rows by another \
+             random_state"
+        )),
+    }
 }
 
 /// Rows for a model that is there: its columns and scales.

@@ -547,6 +547,25 @@ def test_a_file_with_texts_and_dates(kind, tmp_path):
     in_parts = GPRegressor(method="svgp", n_inducing=30).fit_file(path, "y", categorical=["kit"])
     in_parts.partial_fit(frame(**columns), y)
     assert in_parts.n_samples_seen_ == 2 * n
+    assert in_parts.score(frame(**columns), y) > 0.9
+    # it would start anew, of inputs by other names
+    with pytest.raises(ValueError, match="file with texts was fitted by `exact`"):
+        model.partial_fit(frame(**columns), y)
+    with pytest.raises(ValueError, match="minimum of 1 is required"):
+        model.predict(frame(**{key: values[:0] for key, values in columns.items()}))
+    with pytest.raises(ValueError, match="column 'size' holds text"):
+        model.predict(frame(**{key: values[:1] for key, values in columns.items()} | {"size": ["big"]}))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_text_in_a_frame_is_named(kind):
+    frames = pytest.importorskip(kind)
+    columns = dict(size=[0.1, 0.7, 0.3], site=["a", "b", "a"])
+    frame = (frames.table if kind == "pyarrow" else frames.DataFrame)(columns)
+    with pytest.raises(ValueError, match="column 'site' holds text: .*could not convert.*fit_file"):
+        GPRegressor().fit(frame, [1.0, 2.0, 3.0])
+    with pytest.raises(ValueError, match="could not convert"):
+        GPRegressor().fit([["a"], ["b"], ["c"]], [1.0, 2.0, 3.0])
 
 
 def test_rows_of_a_file_are_kept_aside(tmp_path):
@@ -571,6 +590,20 @@ def test_rows_of_a_file_are_kept_aside(tmp_path):
         assert np.isfinite(model.trace_["held_out"]).all() and model._about["rows"] == 320
     with pytest.raises(ValueError, match="fraction"):
         GPRegressor(early_stopping=2.0).fit_file(path, "y")
+    with pytest.raises(ValueError, match="fraction"):
+        GPRegressor(early_stopping=2.0).partial_fit(X, y)
+    path.write_text("a,y\n" + "".join(f"{i},{i % 3}\n" for i in range(12)))
+    with pytest.raises(ValueError, match="keeps 1 of 12 rows aside; at least two"):
+        GPRegressor(early_stopping=0.1).fit_file(path, "y")
+    path.write_text("a,l\n" + "".join(f"{i},{'rare' if i == 7 else i % 2}\n" for i in range(40)))
+    for seed in range(60):
+        try:
+            GPClassifier(early_stopping=0.2, epochs=1, random_state=seed).fit_file(path, "l")
+        except ValueError as error:
+            assert "`rare` is none of the classes" in str(error) and "another random_state" in str(error)
+            break
+    else:
+        raise AssertionError("the rare label was never put aside")
 
 
 def test_checkpoints_go_on_to_the_same_bits(tmp_path):

@@ -35,6 +35,9 @@ fn minibatches_from_memory_allocate_only_at_first() {
     assert_eq!((later.count_total, batches.position().epoch), (0, 12));
 }
 
+/// As `train_batches` asks for where q moves by natural-gradient steps.
+const WANT: Want = Want::Adjoints { statistics: true };
+
 /// A whole iteration of training by hand, as `train_batches` does it but for its look whether q moved too
 /// far: a minibatch is drawn, Adam
 /// evaluates the bound with all gradients on it and moves the hyperparameters, and q moves by a
@@ -56,7 +59,7 @@ impl Objective for Iteration<'_> {
         self.model.set_free_values(x);
         let method = self.model.method.uncollapsed().unwrap();
         let (step, how) = (&mut self.step, Following::default());
-        method.follow(step, &mut self.model, &self.engine, self.batch, Want::Gradients, &how)?;
+        method.follow(step, &mut self.model, &self.engine, self.batch, WANT, &how)?;
         self.slopes.resize(self.model.num_params(), 0.0);
         self.step.gradient(&self.model, &mut self.slopes);
         let value = self.step.value + self.model.free_gradient(&mut self.slopes, gradient);

@@ -405,9 +405,6 @@ pub(super) fn prepare_start(
     let variance = if likelihood.standardises() { spread(sample.y.as_ref()) } else { 1.0 };
     let spreads = spreads(sample.x.as_ref());
     check_labels(dataset, &kernels)?;
-    if standardised {
-        warnings.extend(long_periods(&kernels, sample.x.as_ref()));
-    }
     for kernel in &mut kernels {
         kernel.initialise(&spreads, variance);
         kernel.initialise_from_rows(sample.x.as_ref(), sample.y.as_ref());
@@ -429,6 +426,9 @@ pub(super) fn prepare_start(
     entry.method.check(&model)?;
     let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
     apply(&mut model, options, |path| !of_points(path))?;
+    if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
+        warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
+    }
     if options.pilot > 0 {
         scale_lengths(&mut model, &sample, options)?;
     }
@@ -499,11 +499,15 @@ fn long_periods(kernels: &[Box<dyn Kernel>], x: MatRef<f64>) -> Vec<String> {
             let path = path.to_string();
             let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
             if path.ends_with("period") && param.given && longest > span {
-                found.push(format!(
+                let text = format!(
                     "kernel: the {path} {longest} is more than the rows span, {span:.3}: values in a kernel are on \
                      the scale of the standardised inputs; give it on that scale, or do not standardise \
                      (`--no-standardise`, `standardise=False`)"
-                ));
+                );
+                // latent functions may have the same kernel
+                if !found.contains(&text) {
+                    found.push(text);
+                }
             }
         }
     }

@@ -84,8 +84,7 @@ pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     product
 }
 
-/// Lower triangle of `dst = alpha·aᵀ·b` (or `dst += …`) where the product is known to be symmetric;
-/// a and b are B×M. With `a` = `b` this is the symmetric rank-B update.
+/// Lower triangle of `dst = alpha·aᵀ·b` (or `dst += …`); a and b are B×M. With `a` = `b` this is the symmetric rank-B update.
 pub fn gram_lower(
     dst: MatMut<'_, f64>,
     accum: Accum,

@@ -251,3 +251,48 @@ fn huge_gradients_do_not_overflow() {
     assert!(adam.best().unwrap().1 < 1e203);
     assert!(adam.x().iter().all(|x| x.is_finite()));
 }
+
+/// Groups of rates and momenta, and more parameters than one thread takes, against one loop over all of them.
+#[test]
+fn many_parameters_in_groups_move_as_one_by_one() {
+    struct Slopes(usize);
+    impl Objective for Slopes {
+        fn dim(&self) -> usize {
+            self.0
+        }
+        fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+            for (i, (g, x)) in gradient.iter_mut().zip(x).enumerate() {
+                *g = x - (i as f64 * 0.37).sin();
+            }
+            Ok(gradient.iter().map(|g| 0.5 * g * g).sum())
+        }
+    }
+    let n = 40_000;
+    let group = |i: usize| [0, 1, 1, 0, 2][i * 5 / n];
+    let multipliers: Vec<f64> = (0..n).map(|i| [1.0, 0.3, 2.0][group(i)]).collect();
+    let momenta: Vec<f64> = (0..n).map(|i| [0.9, 0.5, 0.8][group(i)]).collect();
+    for (multipliers, momenta) in [(vec![], vec![]), (multipliers, momenta)] {
+        let options = AdamOptions {
+            multipliers: multipliers.clone(),
+            momenta: momenta.clone(),
+            ..rate(0.02)
+        };
+        let mut adam = Adam::new(vec![0.2; n], options.clone());
+        let mut expected = vec![(0.2, 0.0, 0.0); n];
+        for step in 1..=3 {
+            adam.step(&mut Slopes(n)).unwrap();
+            for (i, (x, first, second)) in expected.iter_mut().enumerate() {
+                let beta1 = momenta.get(i).copied().unwrap_or(options.beta1);
+                let slope = *x - (i as f64 * 0.37).sin();
+                *first = beta1 * *first + (1.0 - beta1) * slope;
+                *second = options.beta2 * *second + (1.0 - options.beta2) * slope * slope;
+                let size: f64 = *second / (1.0 - options.beta2.powi(step));
+                let direction = *first / (1.0 - beta1.powi(step)) / (size.sqrt() + options.epsilon);
+                *x -= 0.02 * multipliers.get(i).copied().unwrap_or(1.0) * direction;
+            }
+        }
+        for (i, (own, (x, ..))) in adam.x().iter().zip(&expected).enumerate() {
+            assert!((own - x).abs() < 1e-13, "{i}: {own} {x}");
+        }
+    }
+}

@@ -10,8 +10,6 @@ use sparsegp::methods::{Step, find};
 use sparsegp::model::Model;
 use sparsegp::params;
 
-const DIRECT: [bool; 2] = [false, true];
-
 fn gradient(model: &Model, data: &dyn Source, want: Want, chosen: Option<&[bool]>) -> Vec<f64> {
     let mut step = Step::default();
     step.choose(chosen.map(<[bool]>::to_vec));
@@ -27,16 +25,17 @@ fn gradient(model: &Model, data: &dyn Source, want: Want, chosen: Option<&[bool]
     gradient
 }
 
-/// The same gradients in every way; of a q that is frozen they are not compared.
+/// The same gradients in every way; those of a frozen q are left out with statistics, and of a choice always.
 fn agree(model: &Model, data: &dyn Source, chosen: Option<&[bool]>, what: &str) {
     let expected = gradient(model, data, Want::Gradients, chosen);
-    let frozen = chosen.is_some() || model.q.as_ref().unwrap().stays();
+    let frozen = model.q.as_ref().unwrap().stays();
     let of_q = params::count(|v| model.q.as_ref().unwrap().visit(v));
-    let counted = if frozen { model.num_params() - of_q } else { model.num_params() };
     let largest = expected.iter().fold(1.0_f64, |m, v| m.max(v.abs()));
-    for statistics in DIRECT {
+    for statistics in [false, true] {
         let own = gradient(model, data, Want::Adjoints { statistics }, chosen);
         assert_eq!(own.last(), expected.last(), "{what}");
+        let left_out = chosen.is_some() || frozen && statistics;
+        let counted = model.num_params() - if left_out { of_q } else { 0 };
         for (at, (own, expected)) in own.iter().zip(&expected).enumerate().take(counted) {
             let room = 1e-11 * largest;
             assert!((own - expected).abs() < room, "{what} {statistics} {at}: {own} {expected}");
@@ -157,7 +156,7 @@ fn of_many_rows() {
     agree(&model, &problem.data, None, "many rows");
 }
 
-/// Sites have statistics alone.
+/// Of whitened sites the rows give Ψ; others have statistics alone.
 #[test]
 fn of_sites() {
     use sparsegp::variational::{Variational, sites::Tying};
@@ -170,5 +169,44 @@ fn of_sites() {
             method.step(&model, &Cpu::default(), &problem.data, Want::Statistics).unwrap();
         step.natural(&mut model, 0.7).unwrap();
         agree(&model, &problem.data, None, &format!("{tying:?}"));
+    }
+}
+
+/// One step in the same memory, whatever was asked of it before, and of however many rows.
+#[test]
+fn memory_leaves_no_trace() {
+    let draw = Draw { n: 30, m: 6, d: 2, p: 2, kernel: "matern52", mean: "zero", seed: 9 };
+    for method in ["svgp", "svgp2025"] {
+        let mut problem = problem(&draw);
+        let q = random_q(draw.m, draw.p, false, true, &mut problem.rng);
+        let model = with_q(&problem, method, q);
+        let method = model.method.uncollapsed().unwrap();
+        let (few, many) = (part(&problem.data, 1, 5), part(&problem.data, 0, 1));
+        let mut step = Step::default();
+        let wants = [
+            Want::Adjoints { statistics: false },
+            Want::Statistics,
+            Want::Gradients,
+            Want::Adjoints { statistics: true },
+            Want::Value,
+        ];
+        for (i, first) in wants.into_iter().enumerate() {
+            for then in wants {
+                let (before, data) = if i % 2 == 0 { (&few, &many) } else { (&many, &few) };
+                for (want, data) in [(first, before), (then, data), (then, before)] {
+                    method.renew(&mut step, &model, &Cpu::default(), data, want).unwrap();
+                    let natural = step.natural_gradients();
+                    if want.gradients() {
+                        let mut own = vec![f64::NAN; model.num_params()];
+                        step.gradient(&model, &mut own);
+                        own.push(step.value);
+                        assert_eq!(own, gradient(&model, data, want, None), "{first:?} {then:?}");
+                    }
+                    let mut fresh = Step::default();
+                    method.renew(&mut fresh, &model, &Cpu::default(), data, want).unwrap();
+                    assert_eq!(natural, fresh.natural_gradients(), "{first:?} {then:?}");
+                }
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
@@ -22,6 +23,7 @@ from ..kernels import Kernel, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
 from ..models import Functions
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 Array = NDArray[np.float64]
 KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
 LikelihoodLike = Union[None, str, Likelihood]
@@ -181,6 +183,16 @@ def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or int(value) != value or value < least:
         raise ValueError(f"{name} is {value!r}; it must be a whole number from {least}")
     return int(value)
+
+
+def _text_column(X: Any) -> Any:
+    """The first column of a frame that does not hold numbers."""
+    for name in getattr(X, "column_names", getattr(X, "columns", ())):
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return name
+    return None
 
 
 def _cells(values: NDArray[Any]) -> list[str]:
@@ -364,8 +376,9 @@ class BaseGP(BaseEstimator):
         X, Y, weights = _aligned(X), _aligned(Y), _aligned(weights)
         seed = self._seed()
         options = self._options(likelihood, seed)
-        if method is None and self.early_stopping:
-            method = self._stops_early(likelihood, classes is None and extra is None)
+        if self.early_stopping:
+            own = self._stops_early(likelihood, classes is None and extra is None)
+            method = own if method is None else method
         if method is not None:
             options["method"] = method
         columns: dict[str, Any] = {
@@ -444,8 +457,8 @@ class BaseGP(BaseEstimator):
 
         Notes
         -----
-        Dates become days since 1970-01-01, categories one input each (`colour=red`; a label for a kernel that reads
-        labels): `feature_names_in_` has the names. What uses the model takes these inputs, or a frame with the
+        Dates become days since 1970-01-01, categories one input each (`colour=red`; of two the second alone; one column of
+        codes for a kernel that reads labels), at most 100 of a column: `feature_names_in_` has the names. What uses the model takes these inputs, or a frame with the
         columns of the file.
 
         Returns
@@ -507,6 +520,11 @@ class BaseGP(BaseEstimator):
         """Learns from one more part of the rows."""
         first = not hasattr(self, "fitted_")
         if not first and self.method_ not in _IN_BATCHES:
+            if any(column["encoding"] != "number" for column in self._about["columns"]):
+                raise ValueError(
+                    f"this model of a file with texts was fitted by `{self.method_}`, which sees all rows at once: learn "
+                    "from the file by a method such as 'svgp', which partial_fit goes on with"
+                )
             warnings.warn(
                 f"this model was fitted by `{self.method_}`, which sees all rows at once: partial_fit starts "
                 "anew from these rows alone. Begin with partial_fit, or fit with a method such as 'svgp'",
@@ -584,13 +602,17 @@ class BaseGP(BaseEstimator):
             self._set_fitted(fitted)
             if of_file:
                 self._restore({"feature_names": self._about["inputs"]})
-            if "most allowed" in self.stopped_:
-                text = f"training {self.stopped_}: raise max_iter ({self.max_iter})"
-                warnings.warn(text, ConvergenceWarning, stacklevel=4)
-            for text in self._about["warnings"]:
-                warnings.warn(text, UserWarning, stacklevel=4)
         if error is not None:
             raise error
+        # of the line that asked for it
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            level, frame = level + 1, frame.f_back
+        if "most allowed" in self.stopped_:
+            text = f"training {self.stopped_}: raise max_iter ({self.max_iter})"
+            warnings.warn(text, ConvergenceWarning, stacklevel=level)
+        for text in self._about["warnings"]:
+            warnings.warn(text, UserWarning, stacklevel=level)
 
     def _set_fitted(self, fitted: _core.Fitted) -> None:
         self.fitted_ = fitted
@@ -636,7 +658,16 @@ class BaseGP(BaseEstimator):
         """scikit-learn's checks of inputs, with targets or without."""
         encoded = None if reset else self._encoded(X)
         if encoded is None:
-            return validate_data(self, X, *y, reset=reset, **how)
+            try:
+                return validate_data(self, X, *y, reset=reset, **how)
+            except ValueError as error:
+                column = _text_column(X) if "could not convert" in str(error) else None
+                if column is None:
+                    raise
+                raise ValueError(
+                    f"column {column!r} holds text: {error}; leave it out, encode it (such as by scikit-learn's "
+                    "OneHotEncoder in a pipeline), or learn from a file by `fit_file`, which encodes text"
+                ) from error
         # these are the model's inputs by name; as an array they would be warned of
         return check_X_y(encoded, *y, **how) if y else check_array(encoded, **how)
 
@@ -647,12 +678,20 @@ class BaseGP(BaseEstimator):
         of_frame = {str(name) for name in getattr(X, "column_names", getattr(X, "columns", ()))}
         if not texts or not of_frame.issuperset(column["name"] for column in columns):
             return None
+        if len(X) == 0:
+            return np.empty((0, self.n_features_in_))
         parts = []
         for column in columns:
-            values = np.asarray(X[column["name"]])
+            name = column["name"]
+            values = np.asarray(X[name])
             if column["encoding"] != "number":
-                values = np.array(self.fitted_.encoded(column["name"], _cells(values)))
-            parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
+                values = np.array(self.fitted_.encoded(name, _cells(values)))
+            try:
+                parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"column {name!r} holds text, and numbers were learnt from: {error}"
+                ) from error
         return np.hstack(parts)
 
     def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:

@@ -1,8 +1,8 @@
 //! One pass over the rows at a given q: forward, slopes, sums and the way back, block by block.
 //!
 //! Per block and process, with Φ of B×M: the triangular solve for Φ, ΦR of every latent function, its
-//! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b, or for
-//! Ψ), counting a multiply-add as two and triangular factors as half a matrix.
+//! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b, or
+//! with Ψ, which takes the place of the sum with c), counting a multiply-add as two and triangular factors as half a matrix.
 
 use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::products::ByProducts;

@@ -633,8 +633,8 @@ impl Step {
     }
 
     /// Gradient with respect to every constrained parameter, in the order of [`Model::params`], into
-    /// `out`; the step must have been made with [`Want::Gradients`] or [`Want::Adjoints`]. To be asked once. Of a q that
-    /// is frozen it may be 0.
+    /// `out`; the step must have been made with [`Want::Gradients`] or [`Want::Adjoints`]. To be asked once. With
+    /// statistics and Ψ of the rows the part of a frozen q is left 0.
     pub fn gradient(&mut self, model: &Model, out: &mut [f64]) {
         out.fill(0.0);
         let share = self.share();
@@ -683,10 +683,11 @@ impl Step {
                     own.sites.add_psi(tying, &own.parts, rows, psi.as_mut());
                 }
                 tying => {
-                    // of a q that stays, or of some of its latent functions, nobody asks for gradients
-                    let still = chosen.is_some() || q.stays();
-                    let whitened = tying.is_some() || q.form == variational::Form::Whitened;
-                    let needed = !given || !still || !whitened;
+                    // what natural-gradient steps move: nobody asks for gradients of it
+                    let natural = q.stays() && !sums.grams.is_empty();
+                    let whitened = q.form == variational::Form::Whitened;
+                    let unasked = tying.is_some() || chosen.is_some() || natural && whitened;
+                    let needed = !given || !unasked;
                     if needed {
                         own.moments(sums, (!given).then(|| psi.as_mut()));
                     }
@@ -712,10 +713,11 @@ impl Step {
     }
 
     /// How far whitened sums of sites are from their fixed point, for sites: the slopes of the bound
-    /// with respect to γ₁ (M×l, of all latent functions) and Γ₂ (M×M each).
+    /// with respect to γ₁ (M×l, of all latent functions) and Γ₂ (M×M each). Empty after a pass without statistics.
     pub fn site_slopes(&self) -> Vec<(Mat<f64>, Vec<Mat<f64>>)> {
         let pairs = self.processes.iter().zip(&self.passed.processes);
         pairs
+            .filter(|(_, sums)| !sums.grams.is_empty())
             .map(|(own, sums)| {
                 let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
                 let mut work = own.sites.clone();
@@ -732,11 +734,12 @@ impl Step {
     }
 
     /// The natural gradient of every latent function that moves, with its index, of M + M² numbers
-    /// ([`NaturalStep::gradient`]).
+    /// ([`NaturalStep::gradient`]). Empty after a pass without statistics.
     pub fn natural_gradients(&mut self) -> Vec<(usize, Vec<f64>)> {
         let Self { processes, passed, natural, chosen, .. } = self;
         let mut all = Vec::new();
-        for (own, sums) in processes.iter().zip(&passed.processes) {
+        let pairs = processes.iter().zip(&passed.processes);
+        for (own, sums) in pairs.filter(|(_, sums)| !sums.grams.is_empty()) {
             for (at, l) in own.latents.clone().enumerate().filter(|(_, l)| moves(chosen, *l)) {
                 let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
                 all.push((l, natural.gradient(&own.parts, rows, at)));
