@@ -233,12 +233,12 @@ pub fn fit_table(
         let (learnt, aside) = match columns.aside {
             None => (all, None),
             Some(fraction) => {
-                let mask = Mask::random(all.count_rows()?, fraction, fit_options.seed)?;
+                let rows = all.count_rows()?;
+                let mask = Mask::random(rows, fraction, fit_options.seed)?;
                 let count = mask.indices(true).len();
                 if count < 2 {
                     return Err(Error::Invalid(format!(
-                        "early_stopping = {fraction} keeps {count} of {} rows aside; at least two are needed",
-                        mask.len()
+                        "early_stopping = {fraction} keeps {count} of {rows} rows aside; at least two are needed"
                     )));
                 }
                 let mask = Arc::new(mask);
