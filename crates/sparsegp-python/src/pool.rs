@@ -13,6 +13,9 @@ struct Held {
     pool: Arc<ThreadPool>,
 }
 
+/// Bytes of the stack of a thread: factorisations and solves call themselves. Only what is used takes memory.
+const STACK: usize = 16 << 20;
+
 static POOL: Mutex<Option<Held>> = Mutex::new(None);
 
 /// What is asked for by the environment; joblib and others tell their workers by `OMP_NUM_THREADS` how
@@ -26,7 +29,8 @@ fn by_environment() -> usize {
 
 fn renewed(threads: usize) -> PyResult<Held> {
     let name = |i| format!("sparsegp-{i}");
-    let pool = ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build();
+    let pool =
+        ThreadPoolBuilder::new().num_threads(threads).thread_name(name).stack_size(STACK).build();
     let pool =
         pool.map_err(|e| PyValueError::new_err(format!("cannot start {threads} threads: {e}")))?;
     Ok(Held { process: std::process::id(), threads, pool: Arc::new(pool) })
