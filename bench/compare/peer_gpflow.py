@@ -45,10 +45,17 @@ def regressor(d, job):
 
 def classifier(d, job, rate):
     model = gpflow.models.SVGP(setup(d, job), gpflow.likelihoods.Bernoulli(), d.Z, num_data=len(d.X))
+    natural = "natural gradients" in job["way"]
+    q, of_q = [(model.q_mu, model.q_sqrt)], gpflow.optimizers.NaturalGradient(gamma=0.5)
+    if natural:
+        gpflow.set_trainable(model.q_mu, False)
+        gpflow.set_trainable(model.q_sqrt, False)
     adam = tf_keras.optimizers.Adam(rate)
     adam.build(model.trainable_variables)
 
     def update(x, y):
+        if natural:
+            of_q.minimize(lambda: model.training_loss((x, y)), q)
         with tf.GradientTape() as tape:
             loss = model.training_loss((x, y))
         gradient = tape.gradient(loss, model.trainable_variables)

@@ -128,6 +128,12 @@ def nll(d, probabilities):
     return -sum(math.log(max(p, 1e-300)) for p in right) / len(right)
 
 
+def test_nll(d, latent):
+    """The same from means and variances of the latent function, with the probit link."""
+    moments = zip(*(a.reshape(-1).tolist() for a in latent))
+    return nll(d, [0.5 * math.erfc(-m / math.sqrt(2 * (1 + v))) for m, v in moments])
+
+
 def train(d, step, latent):
     """The pairs (seconds, test NLL) after steps of training. The clock starts after the first step, which
     compiles, and stops while the test rows are looked at."""
@@ -139,9 +145,7 @@ def train(d, step, latent):
         for _ in range(EVERY):
             step(d.X, d.y)
         clock += time.perf_counter() - start
-        moments = zip(*(a.reshape(-1).tolist() for a in latent()))
-        probabilities = [0.5 * math.erfc(-m / math.sqrt(2 * (1 + v))) for m, v in moments]
-        trace.append((clock, nll(d, probabilities)))
+        trace.append((clock, test_nll(d, latent())))
     return {"trace": trace, "compiling": compiling, **meter.report()}
 
 

@@ -1,10 +1,10 @@
 //! The guide as rustdoc shows it: reads `docs/guide/*.md`, writes `crates/sparsegp/src/guide/*.md`.
 //!
-//! Formulas become MathML, which every browser sets without fonts, styles or scripts from elsewhere; code spans that
-//! begin with `crate::` and links between chapters become links of rustdoc. `cargo run -p sparsegp-bench --bin guide`
+//! Formulas become MathML by KaTeX, of which `bench/katex` has a copy; every browser sets it without fonts, styles or
+//! scripts from elsewhere. Code spans that begin with `crate::` and links between chapters become links of rustdoc. `cargo run -p sparsegp-bench --bin guide`
 //! after a change of a chapter; a test fails where that was forgotten.
 
-use pulldown_latex::{Parser, RenderConfig, Storage, config::DisplayMode, push_mathml};
+use rquickjs::{CatchResultExt, Context, Function, Runtime};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -36,15 +36,16 @@ fn pages() -> Vec<(String, Result<String, String>)> {
         .filter(|name| name.ends_with(".md"))
         .collect();
     names.sort();
+    let katex = Katex::new();
     let page = |name: String| {
         let text = std::fs::read_to_string(folder.join(&name)).expect("a chapter is text");
-        (name, page(&text))
+        (name, page(&katex, &text))
     };
     names.into_iter().map(page).collect()
 }
 
 /// A chapter as rustdoc gets it.
-fn page(text: &str) -> Result<String, String> {
+fn page(katex: &Katex, text: &str) -> Result<String, String> {
     let (mut out, mut fenced, mut block) = (String::new(), false, None::<String>);
     for (number, line) in text.lines().enumerate() {
         let place = |problem: String| format!("line {}: {problem}", number + 1);
@@ -53,7 +54,7 @@ fn page(text: &str) -> Result<String, String> {
         }
         match &mut block {
             Some(latex) if line.trim() == "$$" => {
-                out += &math(latex, DisplayMode::Block).map_err(place)?;
+                out += &katex.render(latex, true).map_err(place)?;
                 block = None;
             }
             Some(latex) => {
@@ -66,7 +67,7 @@ fn page(text: &str) -> Result<String, String> {
                 continue;
             }
             None if fenced || line.starts_with("```") => out += line,
-            None => out += &inline(line).map_err(place)?,
+            None => out += &inline(katex, line).map_err(place)?,
         }
         out.push('\n');
     }
@@ -81,7 +82,7 @@ fn page(text: &str) -> Result<String, String> {
 }
 
 /// A line outside of blocks: its code spans, formulas and links.
-fn inline(line: &str) -> Result<String, String> {
+fn inline(katex: &Katex, line: &str) -> Result<String, String> {
     let (mut out, mut rest) = (String::new(), line);
     while let Some(at) = rest.find(['`', '$']) {
         let mark = &rest[at..=at];
@@ -90,7 +91,7 @@ fn inline(line: &str) -> Result<String, String> {
         let end = after.find(mark).ok_or_else(|| format!("no second {mark}"))?;
         let inside = &after[..end];
         if mark == "$" {
-            out += &math(inside, DisplayMode::Inline)?;
+            out += &katex.render(inside, false)?;
         } else if let Some(path) = inside.strip_prefix("crate::") {
             let _ = write!(out, "[`{path}`]({inside})");
         } else {
@@ -124,19 +125,60 @@ fn links(text: &str) -> String {
     out + rest
 }
 
-/// A formula as MathML in which Markdown finds nothing to interpret.
-fn math(latex: &str, display_mode: DisplayMode) -> Result<String, String> {
-    let storage = Storage::new();
-    if let Some(Err(problem)) = Parser::new(latex, &storage).find(Result::is_err) {
-        return Err(format!("`{latex}`: {problem}"));
+/// KaTeX, and the JavaScript that runs it.
+struct Katex(Context);
+
+impl Katex {
+    fn new() -> Self {
+        let runtime = Runtime::new().expect("memory for an interpreter");
+        // the parser calls itself
+        runtime.set_max_stack_size(1 << 20);
+        let context = Context::full(&runtime).expect("memory for an interpreter");
+        context.with(|js| {
+            let script = include_str!("../../katex/katex.min.js");
+            js.eval::<(), _>(script).catch(&js).expect("KaTeX is a script");
+        });
+        Self(context)
     }
-    let storage = Storage::new();
-    let mut mathml = String::new();
-    let config = RenderConfig { display_mode, ..RenderConfig::default() };
-    push_mathml(&mut mathml, Parser::new(latex, &storage), config)
-        .map_err(|problem| format!("`{latex}`: {problem}"))?;
-    // pulldown-latex 0.8 forgets this space
-    let mathml = mathml.replace("\"minsize", "\" minsize");
+
+    /// A formula as MathML in which Markdown finds nothing to interpret.
+    fn render(&self, latex: &str, display: bool) -> Result<String, String> {
+        let mathml = self.0.with(|js| {
+            let render: Function = js.eval(RENDER).expect("a function");
+            let mathml: rquickjs::Result<String> = render.call((latex, display));
+            mathml.catch(&js).map_err(|problem| format!("`{latex}`: {problem}"))
+        })?;
+        // without what is around the formula, and its source behind it
+        let inside = |text: &str| {
+            let (from, to) = (text.find("<semantics>")? + 11, text.find("<annotation")?);
+            Some(text[from..to].to_owned())
+        };
+        let inside = inside(&mathml).ok_or_else(|| format!("`{latex}` gives {mathml}"))?;
+        let inside = letters(inside).map_err(|problem| format!("`{latex}`: {problem}"))?;
+        let display = if display { "block" } else { "inline" };
+        Ok(plain(&format!("<math display=\"{display}\">{inside}</math>")))
+    }
+}
+
+/// Commands that KaTeX is in doubt about are errors too.
+const RENDER: &str = "(latex, displayMode) => katex.renderToString(latex, \
+                      {displayMode, output: 'mathml', throwOnError: true, strict: 'error'})";
+
+/// Script letters as characters: of `mathvariant` browsers know `normal` alone.
+fn letters(mathml: String) -> Result<String, String> {
+    let mut out = mathml;
+    for (letter, script) in ('A'..='Z').zip("𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵".chars())
+    {
+        out = out.replace(&format!(" mathvariant=\"script\">{letter}<"), &format!(">{script}<"));
+    }
+    match out.replace("mathvariant=\"normal\"", "").find("mathvariant") {
+        None => Ok(out),
+        Some(_) => Err("browsers do not know this alphabet".into()),
+    }
+}
+
+/// MathML in which Markdown finds nothing to interpret.
+fn plain(mathml: &str) -> String {
     let (mut out, mut tag) = (String::new(), false);
     for c in mathml.chars() {
         match c {
@@ -155,7 +197,7 @@ fn math(latex: &str, display_mode: DisplayMode) -> Result<String, String> {
         }
         out.push(c);
     }
-    Ok(out)
+    out
 }
 
 #[cfg(test)]
@@ -181,8 +223,11 @@ mod tests {
 
     #[test]
     fn formulas_links_and_code_are_told_apart() {
-        let page =
-            page("a $x_1$ `crate::kernels` `$` [b](c.md) [d](../e.md)\n```\n$x$\n```\n$$\ny\n$$\n");
+        let katex = Katex::new();
+        let page = page(
+            &katex,
+            "a $x_1$ `crate::kernels` `$` [b](c.md) [d](../e.md)\n```\n$x$\n```\n$$\ny\n$$\n",
+        );
         let page = page.expect("all is closed");
         let lines: Vec<&str> = page.lines().collect();
         assert!(lines[0].starts_with("a <math"), "{page}");
@@ -193,8 +238,9 @@ mod tests {
         );
         assert_eq!(lines[2], "$x$");
         assert!(lines[4].contains("display=\"block\""), "{page}");
-        for wrong in ["$x", "`x", "```\n", "$$\nx", r"$\nosuchcommand$"] {
-            assert!(super::page(wrong).is_err(), "{wrong}");
+        assert!(katex.render(r"\mathcal N", false).is_ok_and(|math| math.contains("<mi>𝒩</mi>")));
+        for wrong in ["$x", "`x", "```\n", "$$\nx", r"$\nosuchcommand$", r"$\mathbb E$"] {
+            assert!(super::page(&katex, wrong).is_err(), "{wrong}");
         }
     }
 }

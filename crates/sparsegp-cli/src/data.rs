@@ -1,13 +1,11 @@
 //! From files to rows: columns, splits, and whether a table is held in memory.
 
 use crate::fail::{Fail, Result};
-use crate::fit_args::FitArgs;
 use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
-use sparsegp::data::{Block, Classes, EncodeOptions, Mask, Missing, Selected, Selection, Table};
+use sparsegp::data::{Block, Classes, Mask, Missing, Selected, Selection, Table};
 use sparsegp::fit::{Dataset, Fitted, Scaling};
-use sparsegp::kernels::label_columns;
 use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
 use std::sync::Arc;
@@ -86,28 +84,6 @@ fn in_file(path: &Path, error: Error) -> Fail {
         Error::Invalid(reason) => Error::File { path: path.into(), reason }.into(),
         other => other.into(),
     }
-}
-
-/// Says what to do about a held-out row of a class that no row to learn from has.
-fn without_class(fail: Fail, labels: bool) -> Fail {
-    match fail {
-        Fail::Work(text) if labels && text.contains("none of the classes") => Fail::Work(format!(
-            "{text}; no row to learn from has this label: leave such rows out, or divide the rows \
-             with another --seed"
-        )),
-        other => other,
-    }
-}
-
-/// The columns that were asked for, with how inputs that hold no numbers become some.
-pub fn encoded(table: &Table, selection: &Selection, args: &FitArgs) -> Result<Selection> {
-    let names = table.inputs_of(selection)?;
-    let labels = label_columns(args.kernel.as_deref().unwrap_or_default(), &names);
-    let options = EncodeOptions {
-        categorical: args.categorical.clone(),
-        codes: labels.into_iter().map(|index| names[index].clone()).collect(),
-    };
-    Ok(table.encode(selection, &options)?)
 }
 
 /// Opens a file and divides its rows.
@@ -228,16 +204,13 @@ impl Opened {
         };
         let (mut dataset, mut dropped) = read(&self.train, scaling)?;
         self.know(dataset.classes.as_ref());
-        let labels = dataset.classes.is_some();
         if let Some(aside) = &self.aside {
-            let aside = read(aside, dataset.scaler.clone().into());
-            let (aside, more) = aside.map_err(|fail| without_class(fail, labels))?;
+            let (aside, more) = read(aside, dataset.scaler.clone().into())?;
             dropped += more;
             dataset.held_out = Some(aside.source);
         }
         if let Some(test) = &self.test {
-            let test = test.stream().map_err(|error| without_class(error.into(), labels))?;
-            dropped += test.dropped();
+            dropped += test.stream()?.dropped();
         }
         Ok((dataset, dropped))
     }

@@ -14,7 +14,7 @@ use crate::{plot, report, scores, trace};
 use serde_json::json;
 use sparsegp::data::{Classes, Selection, Table};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Scaling, Standardise};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Scaling, Standardise, encoded};
 use sparsegp::likelihoods::Likelihood;
 use sparsegp::{Error, atomic, io};
 use std::path::PathBuf;
@@ -187,7 +187,8 @@ fn open(
         selection = selection.categorical();
     }
     if from.is_none() {
-        selection = data::encoded(&table, &selection, args)?;
+        let kernels = args.kernel.as_deref().unwrap_or_default();
+        selection = encoded(&table, &selection, kernels, &args.categorical)?;
     }
     let mut opened = data::open(table, &selection, args.missing.into(), split)?;
     if let Some(fraction) = args.early_stopping {

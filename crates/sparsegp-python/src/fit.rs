@@ -9,12 +9,9 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{
-    Classes, EncodeOptions, InMemory, Loaded, Mask, Missing, Sample, Selection, Table,
-};
-use sparsegp::fit::{Dataset, Scaling, Standardise};
+use sparsegp::data::{Classes, InMemory, Loaded, Mask, Missing, Sample, Selection, Table};
+use sparsegp::fit::{Dataset, Scaling, Standardise, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
-use sparsegp::kernels::label_columns;
 use sparsegp::linalg::Mat;
 use std::sync::Arc;
 
@@ -220,15 +217,7 @@ pub fn fit_table(
     let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         let table = Table::open(path)?;
-        let names = table.inputs_of(&selection)?;
-        let encode = EncodeOptions {
-            categorical: columns.categorical.clone(),
-            codes: label_columns(options.kernel(), &names)
-                .into_iter()
-                .map(|index| names[index].clone())
-                .collect(),
-        };
-        let selection = table.encode(&selection, &encode)?;
+        let selection = encoded(&table, &selection, options.kernel(), &columns.categorical)?;
         let all = table.select(&selection)?.missing(missing);
         let (learnt, aside) = match columns.aside {
             None => (all, None),
@@ -271,7 +260,7 @@ pub fn fit_table(
                 true => Dataset::from_table(aside.stream()?, scaling),
                 false => Dataset::from_loaded(aside.read_all()?, scaling),
             };
-            dataset.held_out = Some(read().map_err(without_class)?.source);
+            dataset.held_out = Some(read()?.source);
         }
         if let Chosen::Given(points) = &mut fit_options.selection {
             dataset.scaler.scale_x(points.as_mut())?;
@@ -279,18 +268,6 @@ pub fn fit_table(
         sparsegp::fit::fit(&dataset, &fit_options, engine, observer)
     })?;
     Ok(reply(py, outcome))
-}
-
-/// Says what to do about a row put aside, of a class that no row to learn from has.
-fn without_class(error: Error) -> Error {
-    let text = error.to_string();
-    match text.contains("none of the classes") {
-        false => error,
-        true => Error::Invalid(format!(
-            "{text}; no row that is learnt from has this label: leave such rows out, or divide the rows by another \
-             random_state"
-        )),
-    }
 }
 
 /// Rows for a model that is there: its columns and scales.

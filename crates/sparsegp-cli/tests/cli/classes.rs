@@ -182,7 +182,7 @@ fn labels_that_cannot_be_are_refused() {
     folder.refused(
         1,
         "fit d.csv --target y --test-mask mask.csv:t -o n",
-        &["row 5", "`c` is none", "no row to learn from"],
+        &["row 5", "`c` is none", "no row learnt from has this label"],
     );
     // A picture of probabilities needs some.
     folder.write("n.csv", "x,y\n1,1\n2,2.5\n3,2\n");

@@ -134,7 +134,8 @@ impl Encoder {
         }
         if self.closed {
             return Err(format!(
-                "`{label}` is none of the classes that the model knows: {}",
+                "`{label}` is none of the classes that the model knows: {} (no row learnt from has this \
+                 label; leave such rows out, or divide the rows by another seed)",
                 listed(self.classes_by_code())
             ));
         }

@@ -1,7 +1,8 @@
 //! Rows to learn from.
 
 use crate::data::{
-    Classes, InMemory, InputColumn, Loaded, Scaler, Source, Statistics, TableSource, duplicate_rows,
+    Classes, EncodeOptions, InMemory, InputColumn, Loaded, Scaler, Selection, Source, Statistics,
+    Table, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
 use crate::kernels::label_columns;
@@ -30,6 +31,27 @@ impl Standardise {
     pub fn for_kernel(self, specification: &str) -> Scaling {
         Scaling::For(self, specification.to_owned())
     }
+}
+
+/// The columns asked for of a table, with how inputs that hold no numbers become some ([`Table::encode`]): one code
+/// where these kernels (as for [`Standardise::for_kernel`]) read a column as labels; `categorical` names columns whose
+/// numbers are categories.
+///
+/// # Errors
+/// As for [`Table::encode`].
+pub fn encoded(
+    table: &Table,
+    selection: &Selection,
+    kernels: &str,
+    categorical: &[String],
+) -> Result<Selection> {
+    let names = table.inputs_of(selection)?;
+    let labels = label_columns(kernels, &names);
+    let options = EncodeOptions {
+        categorical: categorical.to_vec(),
+        codes: labels.into_iter().map(|index| names[index].clone()).collect(),
+    };
+    table.encode(selection, &options)
 }
 
 /// How the columns of a data set are scaled.

@@ -9,7 +9,7 @@ mod select;
 mod start;
 
 use checkpoint::Held;
-pub use dataset::{Dataset, Scaling, Standardise};
+pub use dataset::{Dataset, Scaling, Standardise, encoded};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};

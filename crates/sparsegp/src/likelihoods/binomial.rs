@@ -4,7 +4,7 @@ use super::augmented::{Augmented, Form, SuperGaussian};
 use super::functions::{is_count, log_factorial};
 use super::links::Probability;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single};
+use super::single::{Many, OPTIONS, Scalar, Single};
 use super::{Extra, Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
@@ -130,6 +130,16 @@ impl Scalar for Binomial {
                 [sums[0] + (n - y) * value, sums[1] - (n - y) * first, sums[2] + (n - y) * second];
         }
         sums
+    }
+
+    fn at_all(&self, target: Target, f: &[f64], out: &mut Many) {
+        let (y, n) = (target.y, self.trials(target.extra));
+        if y > 0.0 {
+            self.link.add_logs(1.0, y, f, out);
+        }
+        if n > y {
+            self.link.add_logs(-1.0, n - y, f, out);
+        }
     }
 
     fn pole(&self) -> f64 {

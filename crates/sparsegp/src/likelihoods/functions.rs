@@ -38,7 +38,7 @@ pub fn normal_cdf(x: f64) -> f64 {
 
 /// From here on Mills' ratio is taken from its continued fraction, which keeps the digits of its
 /// difference to 1/t.
-const TAIL: f64 = 5.0;
+pub const TAIL: f64 = 5.0;
 
 /// 1/R(t) − t for Mills' ratio R(t) = (1 − Φ(t))/φ(t) and t ≥ [`TAIL`], by Laplace's continued
 /// fraction R = 1/(t + 1/(t + 2/(t + 3/(t + …)))) (Abramowitz & Stegun 26.2.14).

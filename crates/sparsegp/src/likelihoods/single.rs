@@ -1,14 +1,15 @@
 //! Likelihoods of one latent value: what each has to tell, and the rest by quadrature.
 
 use super::augmented::Augmented;
-use super::functions::normal_density;
 use super::predict::{self, REACH};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Args;
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
+use crate::linalg::exp;
 use crate::params::{Param, Visitor, VisitorMut};
 use serde_json::{Value, json};
+use std::f64::consts::TAU;
 use std::sync::Arc;
 
 /// p(y | f) of one latent value f, with log p(y | f) = [`Scalar::constant`] + [`Scalar::at`].
@@ -58,6 +59,13 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// The rest with its first and second derivative by f.
     fn at(&self, target: Target, f: f64) -> [f64; 3];
 
+    /// [`Scalar::at`] at many f (at most [`TOGETHER`]), for formulas that a compiler can turn into vectors.
+    fn at_all(&self, target: Target, f: &[f64], out: &mut Many) {
+        for (j, f) in f.iter().enumerate() {
+            [out.value[j], out.first[j], out.second[j]] = self.at(target, *f);
+        }
+    }
+
     /// Its slopes with respect to the parameters: overwrites `out`.
     fn constant_slopes(&self, _: Target, out: &mut [f64]) {
         out.fill(0.0);
@@ -65,6 +73,13 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
 
     /// Adds `weight` times the slopes of [`Scalar::at`]'s value with respect to the parameters.
     fn add_slopes(&self, _: Target, _f: f64, _weight: f64, _out: &mut [f64]) {}
+
+    /// [`Scalar::add_slopes`] at as many f, with a weight each.
+    fn add_all_slopes(&self, target: Target, f: &[f64], weights: &[f64], out: &mut [f64]) {
+        for (f, weight) in f.iter().zip(weights) {
+            self.add_slopes(target, *f, *weight, out);
+        }
+    }
 
     /// [`Likelihood::expect`] if there is a closed form.
     fn closed(&self, _: Target, _mean: f64, _variance: f64, _: &mut Slopes<'_>) -> Option<f64> {
@@ -129,6 +144,98 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64;
 }
 
+/// Most nodes that are evaluated together.
+pub const TOGETHER: usize = 32;
+/// Nodes are evaluated in multiples of this: a vector of the widest machines.
+const LANES: usize = 8;
+
+/// Values at many f, with first and second derivatives.
+#[derive(Clone, Debug)]
+pub struct Many {
+    /// Values.
+    pub value: [f64; TOGETHER],
+    /// First derivatives.
+    pub first: [f64; TOGETHER],
+    /// Second derivatives.
+    pub second: [f64; TOGETHER],
+}
+
+impl Many {
+    /// Zeros.
+    pub const ZERO: Self =
+        Self { value: [0.0; TOGETHER], first: [0.0; TOGETHER], second: [0.0; TOGETHER] };
+}
+
+/// Nodes x and weights w that come one by one, and sums Σ w {g, g′, x g′, g″} at f = mean + deviation·x over them, made of
+/// many at a time.
+struct Sums<'a, S> {
+    model: &'a S,
+    target: Target,
+    mean: f64,
+    deviation: f64,
+    params: &'a mut [f64],
+    /// Whether weights lack the factor φ(x).
+    density: bool,
+    x: [f64; TOGETHER],
+    w: [f64; TOGETHER],
+    len: usize,
+    sums: [f64; 4],
+}
+
+impl<S: Scalar> Sums<'_, S> {
+    fn add(&mut self, x: f64, w: f64) {
+        (self.x[self.len], self.w[self.len]) = (x, w);
+        self.len += 1;
+        if self.len == TOGETHER {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let n = std::mem::take(&mut self.len);
+        // what fills the last vector counts nothing
+        let padded = n.next_multiple_of(LANES);
+        self.x[n..padded].fill(0.0);
+        self.w[n..padded].fill(0.0);
+        let (x, w) = (&self.x[..padded], &mut self.w[..padded]);
+        if self.density {
+            exp::dispatch(Densities { x, w });
+        }
+        let mut f = [0.0; TOGETHER];
+        f.iter_mut().zip(x).for_each(|(f, x)| *f = self.mean + self.deviation * x);
+        let f = &f[..padded];
+        let mut many = Many::ZERO;
+        self.model.at_all(self.target, f, &mut many);
+        for j in 0..n {
+            let (x, w, first) = (x[j], w[j], many.first[j]);
+            self.sums[0] += w * many.value[j];
+            self.sums[1] += w * first;
+            self.sums[2] += w * x * first;
+            self.sums[3] += w * many.second[j];
+        }
+        if !self.params.is_empty() {
+            self.model.add_all_slopes(self.target, f, w, self.params);
+        }
+    }
+}
+
+/// Multiplies w by φ(x).
+struct Densities<'a> {
+    x: &'a [f64],
+    w: &'a mut [f64],
+}
+
+impl exp::Vectorised for Densities<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for (w, x) in self.w.iter_mut().zip(self.x) {
+            *w *= exp::exp::<FMA>(-0.5 * x * x) / TAU.sqrt();
+        }
+    }
+}
+
 /// A [`Scalar`] with its quadrature: the full likelihood.
 #[derive(Clone, Debug)]
 pub struct Single<S> {
@@ -167,31 +274,33 @@ impl<S: Scalar> Single<S> {
     /// parameters.
     fn sums(&self, target: Target, mean: f64, variance: f64, params: &mut [f64]) -> [f64; 4] {
         let deviation = variance.sqrt();
-        let mut sums = [0.0; 4];
-        let mut add = |x: f64, w: f64| {
-            let f = mean + deviation * x;
-            let [g, first, second] = self.model.at(target, f);
-            sums[0] += w * g;
-            sums[1] += w * first;
-            sums[2] += w * x * first;
-            sums[3] += w * second;
-            if !params.is_empty() {
-                self.model.add_slopes(target, f, w, params);
-            }
+        let mut sums = Sums {
+            model: &self.model,
+            target,
+            mean,
+            deviation,
+            params,
+            density: false,
+            x: [0.0; TOGETHER],
+            w: [0.0; TOGETHER],
+            len: 0,
+            sums: [0.0; 4],
         };
         let kinks = self.kinks(target, mean, deviation);
         if variance == 0.0 {
-            add(0.0, 1.0);
+            sums.add(0.0, 1.0);
         } else if !matches!(self.rule, Some(Rule::GaussHermite(_))) && kinks[0].is_some() {
-            predict::graded(-REACH, REACH, &kinks, self.model.pole() / deviation, |x, w| {
-                add(x, w * normal_density(x));
-            });
+            sums.density = true;
+            let width = self.model.pole() / deviation;
+            predict::graded(-REACH, REACH, &kinks, width, |x, w| sums.add(x, w));
         } else if self.nodes.x.is_empty() {
-            predict::trapezoid(deviation, self.model.pole(), add);
+            sums.density = true;
+            predict::trapezoid(deviation, self.model.pole(), |x, w| sums.add(x, w));
         } else {
-            self.nodes.x.iter().zip(&self.nodes.w).for_each(|(x, w)| add(*x, *w));
+            self.nodes.x.iter().zip(&self.nodes.w).for_each(|(x, w)| sums.add(*x, *w));
         }
-        sums
+        sums.flush();
+        sums.sums
     }
 }
 

@@ -9,15 +9,16 @@
 use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
-use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
+use super::single::{Many, OPTIONS, Scalar, Single, TOGETHER, finite, robust_spread, start};
 use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, StudentT as Phi};
 use crate::error::Result;
+use crate::linalg::exp;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};
-use std::f64::consts::PI;
+use std::f64::consts::{PI, TAU};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -62,6 +63,76 @@ impl StudentT {
     fn noise(&self) -> f64 {
         let (df, scale) = (self.df.scalar(), self.scale.scalar());
         scale * scale * df / (df - 2.0)
+    }
+}
+
+/// [`Scalar::at`] of [`StudentT`] as vectors.
+struct Heavy<'a> {
+    y: f64,
+    df: f64,
+    scale: f64,
+    f: &'a [f64],
+    out: &'a mut Many,
+}
+
+impl exp::Vectorised for Heavy<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { y, df, scale, f, out } = self;
+        let (half, unit) = (-0.5 * (df + 1.0), (df + 1.0) / (df * scale * scale));
+        let outs = out.value.iter_mut().zip(&mut out.first).zip(&mut out.second);
+        for (((value, first), second), f) in outs.zip(f) {
+            let t = (y - f) / scale;
+            let q = t * t / df;
+            let rest = 1.0 / (1.0 + q);
+            *value = half * exp::ln_1p::<FMA>(q);
+            *first = unit * rest * (y - f);
+            *second = unit * rest * (1.0 - 2.0 * rest);
+        }
+    }
+}
+
+/// P(y − μ < −distance), f ~ N(μ, variance), for t noise as a scale mixture: y ~ N(μ, variance + ς²/λ), λ ~ Gamma(ν/2, ν/2).
+/// The integral over x = log λ, whose density is ∝ exp(ν/2 (x − eˣ)), by the trapezoidal rule: the integrand is analytic for
+/// |Im x| < π/2 and has the width √(2/ν), so the error falls as exp(−π²/step).
+struct Tail {
+    distance: f64,
+    variance: f64,
+    /// ς².
+    noise: f64,
+    df: f64,
+}
+
+impl exp::Vectorised for Tail {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> f64 {
+        let Self { distance, variance, noise, df } = self;
+        // from where the density has fallen to e⁻⁴¹ of its largest value, eˣ − x − 1 = c, to where it has again
+        let c = 82.0 / df;
+        let root = (2.0 * c).sqrt();
+        let low = -(1.0 + c).min(root * (1.0 + root));
+        let high = (1.0 + c + root).ln();
+        let step = (1.0 / df.sqrt()).min(0.25);
+        let count = ((high - low) / step).ceil() as usize + 1;
+        let (mut mass, mut tail) = (0.0, 0.0);
+        for first in (0..count).step_by(TOGETHER) {
+            let (mut weights, mut tails) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+            for (j, (weight, tail)) in weights.iter_mut().zip(&mut tails).enumerate() {
+                let x = low + step * (first + j) as f64;
+                let precision = exp::exp::<FMA>(x);
+                let w = exp::exp::<FMA>(0.5 * df * (x - precision + 1.0));
+                let t = distance / (variance + noise / precision).sqrt();
+                *weight = w;
+                *tail = w * exp::mills::<FMA>(t) * exp::exp::<FMA>(-0.5 * t * t) / TAU.sqrt();
+            }
+            mass += weights.iter().sum::<f64>();
+            tail += tails.iter().sum::<f64>();
+        }
+        tail / mass
     }
 }
 
@@ -120,6 +191,11 @@ impl Scalar for StudentT {
         ]
     }
 
+    fn at_all(&self, target: Target, f: &[f64], out: &mut Many) {
+        let (df, scale, _) = self.parts(target, 0.0);
+        exp::dispatch(Heavy { y: target.y, df, scale, f, out });
+    }
+
     fn constant_slopes(&self, _: Target, out: &mut [f64]) {
         let (df, scale) = (self.df.scalar(), self.scale.scalar());
         out[0] = 0.5 * (digamma(0.5 * (df + 1.0)) - digamma(0.5 * df) - 1.0 / df);
@@ -131,6 +207,20 @@ impl Scalar for StudentT {
         let share = q / (1.0 + q);
         out[0] += weight * 0.5 * ((df + 1.0) / df * share - q.ln_1p());
         out[1] += weight * (df + 1.0) / scale * share;
+    }
+
+    fn add_all_slopes(&self, target: Target, f: &[f64], weights: &[f64], out: &mut [f64]) {
+        let (df, scale, _) = self.parts(target, 0.0);
+        let mut many = Many::ZERO;
+        exp::dispatch(Heavy { y: target.y, df, scale, f, out: &mut many });
+        for (j, weight) in weights.iter().enumerate() {
+            // from the value −½(ν + 1) log(1 + q)
+            let t = (target.y - f[j]) / scale;
+            let q = t * t / df;
+            let share = q / (1.0 + q);
+            out[0] += weight * ((0.5 * (df + 1.0) / df) * share + many.value[j] / (df + 1.0));
+            out[1] += weight * (df + 1.0) / scale * share;
+        }
     }
 
     fn rule(&self) -> Rule {
@@ -155,6 +245,13 @@ impl Scalar for StudentT {
         let t = (y - f) / scale;
         let tail = 0.5 * statrs::function::beta::beta_reg(0.5 * df, 0.5, 1.0 / (1.0 + t * t / df));
         if t < 0.0 { tail } else { 1.0 - tail }
+    }
+
+    fn closed_cdf(&self, _: f64, y: f64, mean: f64, variance: f64) -> Option<f64> {
+        let (df, scale) = (self.df.scalar(), self.scale.scalar());
+        let distance = (y - mean).abs();
+        let tail = exp::dispatch(Tail { distance, variance, noise: scale * scale, df });
+        Some(if y < mean { tail } else { 1.0 - tail })
     }
 
     fn support(&self, _: f64) -> Support {

@@ -1,7 +1,12 @@
 //! What holds for every likelihood of one latent value, far from unit parameters.
 
+use super::binomial::Binomial;
 use super::functions::{normal_density, sigmoid};
+use super::links::Probability;
+use super::single::{Many, Scalar, TOGETHER};
+use super::student_t::{SCALE, StudentT};
 use super::*;
+use crate::params::{Param, Shape, Transform};
 use crate::rng;
 
 /// Where y lies, for sums and integrals.
@@ -214,6 +219,51 @@ fn slopes_without_variance_are_derivatives_of_the_log_probability() {
     }
 }
 
+/// Many at a time and one by one, far into both tails.
+#[test]
+fn values_at_many_are_those_at_each() {
+    fn check<S: Scalar>(model: &S, targets: &[Target]) {
+        let all: Vec<f64> = (-3000..=3000).map(|j| 0.0137 * f64::from(j)).collect();
+        for target in targets {
+            for f in all.chunks(TOGETHER) {
+                let mut many = Many::ZERO;
+                model.at_all(*target, f, &mut many);
+                for (j, f) in f.iter().enumerate() {
+                    let [value, first, second] = model.at(*target, *f);
+                    let what = format!("{model:?} {target:?} {f}");
+                    // φ(z) has the relative rounding error of z²/2
+                    let tolerance = 1e-14 * (1.0 + f * f);
+                    for (own, one) in
+                        [(many.value[j], value), (many.first[j], first), (many.second[j], second)]
+                    {
+                        // successes and failures may cancel
+                        let both =
+                            if target.y > 0.0 && target.y < target.extra { 7.0 } else { 0.0 };
+                        let allowed = tolerance * (one.abs() + both) + 1e-300;
+                        assert!((own - one).abs() <= allowed, "{what}: {own:e} for {one:e}");
+                    }
+                }
+            }
+        }
+    }
+    let targets = |ys: &[f64], extra: f64| -> Vec<Target> {
+        ys.iter().map(|y| Target { y: *y, extra }).collect()
+    };
+    for link in [
+        Probability::Logit,
+        Probability::Probit { floor: 0.0 },
+        Probability::Probit { floor: 0.02 },
+    ] {
+        check(&Binomial { link, bernoulli: true }, &targets(&[0.0, 1.0], 1.0));
+        check(&Binomial { link, bernoulli: false }, &targets(&[0.0, 3.0, 7.0], 7.0));
+    }
+    let student = StudentT {
+        df: Param::with(vec![3.3], Shape::Scalar, Transform::Softplus { lower: 2.0 }),
+        scale: Param::with(vec![0.4], Shape::Scalar, SCALE),
+    };
+    check(&student, &targets(&[-2.3, 0.3, 30.1], 0.0));
+}
+
 #[test]
 fn expectations_agree_with_brute_force() {
     for c in zoo() {
@@ -321,6 +371,40 @@ fn surprising_targets_have_a_density_too() {
     let top = g(30.0);
     let sum: f64 = (0..200_000).map(|j| (g(1e-3 * f64::from(j)) - top).exp() * 1e-3).sum();
     close(own, top + sum.ln() - 0.5 * std::f64::consts::TAU.ln(), 1e-11, "surprise");
+}
+
+/// By the mixture against the integral over f, into the tails, and against numbers of mpmath's quadrature with 30 digits, up
+/// to nearly normal noise.
+#[test]
+fn distribution_functions_of_students_t() {
+    let model = |df: f64, scale: f64| StudentT {
+        df: Param::with(vec![df], Shape::Scalar, Transform::Softplus { lower: 2.0 }),
+        scale: Param::with(vec![scale], Shape::Scalar, SCALE),
+    };
+    let mean = 0.31;
+    for (df, scale, variance, y, expected) in [
+        (1300.0, 1.3, 2.1, 0.1, 0.457_059_292_459_530_6),
+        (2.05, 0.4, 1.7, -31.0, 6.818_058_237_055_755e-5),
+        (4.6, 0.02, 31.0, -31.0, 9.362_983_407_569_594e-9),
+        (37.0, 0.7, 0.4, 3.9, 0.999_869_932_885_602_1),
+    ] {
+        let own = model(df, scale).closed_cdf(0.0, y, mean, variance).unwrap();
+        let allowed = 2e-15 * expected + 1e-18;
+        assert!((own - expected).abs() <= allowed, "{df} {y}: {own:e} for {expected:e}");
+    }
+    for (df, scale, variance) in
+        [(2.05, 0.4, 0.0), (2.05, 0.4, 1.7), (4.6, 1.9, 0.003), (4.6, 0.4, 31.0), (37.0, 0.7, 0.4)]
+    {
+        let model = model(df, scale);
+        for y in [-400.0, -31.0, -2.3, 0.1, 0.31, 0.7, 3.9, 77.0] {
+            let own = model.closed_cdf(0.0, y, mean, variance).unwrap();
+            let at = |f: f64| model.cdf(0.0, y, f);
+            let expected = if variance == 0.0 { at(mean) } else { brute(mean, variance, at) };
+            let allowed = 1e-13 * expected + 1e-17;
+            let what = format!("{df} {scale} {variance} {y}: {own:e} for {expected:e}");
+            assert!((own - expected).abs() <= allowed, "{what}");
+        }
+    }
 }
 
 #[test]

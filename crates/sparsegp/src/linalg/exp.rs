@@ -88,7 +88,7 @@ pub fn ln_1p<const FMA: bool>(x: f64) -> f64 {
 
 /// log x + rest for a rest that is small against log x.
 #[inline(always)]
-fn ln_with_rest<const FMA: bool>(x: f64, rest: f64) -> f64 {
+pub(crate) fn ln_with_rest<const FMA: bool>(x: f64, rest: f64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     const LN2_HI: f64 = 6.931_471_803_691_238e-1;
     const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
@@ -116,6 +116,54 @@ fn ln_with_rest<const FMA: bool>(x: f64, rest: f64) -> f64 {
     let log_m = mul_add::<FMA>(s * z, q, 2.0 * s);
     let sum = mul_add::<FMA>(e, LN2_HI, log_m + small);
     if x.is_nan() { x } else { sum }
+}
+
+/// Mills' ratio of the standard normal, (1 − Φ(t))/φ(t), relative error below 4 units in the last place for t ≥ 0; above
+/// 10¹⁰ that of 10¹⁰; NaN stays NaN.
+#[inline(always)]
+pub fn mills<const FMA: bool>(t: f64) -> f64 {
+    // (1 + t) R(t) as a polynomial in u = (t − 5)/(t + 5), which has [−1, 1] for all t ≥ 0 (as Shepherd & Laframboise 1981
+    // do with erfc): the Chebyshev series of degree 24, computed with 50 digits
+    const P: [f64; 25] = [
+        1.156_848_628_291_894_6,
+        -0.229_487_538_252_113_15,
+        0.077_781_598_868_735_54,
+        0.025_072_179_301_638_8,
+        -0.066_177_600_778_993_4,
+        0.061_505_045_840_186_5,
+        -0.038_026_592_187_762_366,
+        0.016_348_231_281_029_38,
+        -0.004_201_290_310_663_574,
+        1.953_063_837_079_078_6e-5,
+        0.000_457_043_818_200_079_54,
+        -0.000_134_374_278_557_113_5,
+        -2.480_545_844_721_45e-5,
+        2.270_961_270_923_768e-5,
+        -1.772_343_818_560_181_8e-7,
+        -3.277_287_633_208_862_5e-6,
+        3.219_713_160_904_263_5e-7,
+        4.919_962_331_478_311e-7,
+        -6.738_323_465_177_555e-8,
+        -7.758_520_236_786_128e-8,
+        1.008_289_564_626_377_5e-8,
+        1.103_207_115_157_345_1e-8,
+        -1.084_692_528_887_523_6e-9,
+        -9.564_832_934_710_976e-10,
+        6.288_377_855_523_932e-11,
+    ];
+    let t = if t > 1e10 { 1e10 } else { t };
+    let u = (t - 5.0) / (t + 5.0);
+    // even and odd powers apart: two chains of half the length
+    let u2 = u * u;
+    let (mut even, mut odd) = (P[24], P[23]);
+    let mut k = 22;
+    while k > 1 {
+        even = mul_add::<FMA>(even, u2, P[k]);
+        odd = mul_add::<FMA>(odd, u2, P[k - 1]);
+        k -= 2;
+    }
+    even = mul_add::<FMA>(even, u2, P[0]);
+    mul_add::<FMA>(odd, u, even) / (1.0 + t)
 }
 
 /// eˣ in place.

@@ -325,6 +325,32 @@ fn exp_is_accurate_on_every_path() {
     assert!(edges[5] > 1e300);
 }
 
+/// Against the error function, and further out Laplace's continued fraction 1/(t + 1/(t + 2/(t + …))).
+#[test]
+fn mills_ratio_is_accurate() {
+    for j in 0..4000 {
+        let t = 0.01 * f64::from(j);
+        let expected = if t < 5.0 {
+            let tail = 0.5 * libm::erfc(t * std::f64::consts::FRAC_1_SQRT_2);
+            tail * (0.5 * t * t).exp() * std::f64::consts::TAU.sqrt()
+        } else {
+            1.0 / (1..100).rev().fold(t, |rest, k| t + f64::from(k) / rest)
+        };
+        // t/√2 and t²/2 are rounded
+        let tolerance = 1e-15 + if t < 5.0 { 3e-16 * (1.0 + t * t) } else { 0.0 };
+        for own in [exp::mills::<true>(t), exp::mills::<false>(t)] {
+            assert!((own / expected - 1.0).abs() < tolerance, "{t}: {own} for {expected}");
+        }
+    }
+    for t in [40.0, 1e3, 1e6, 1e9] {
+        let z: f64 = 1.0 / (t * t);
+        let series = (1.0 - z + 3.0 * z * z - 15.0 * z * z * z) / t;
+        let tolerance = 110.0 * z.powi(4) + 1e-15;
+        assert!((exp::mills::<false>(t) / series - 1.0).abs() < tolerance, "{t}");
+    }
+    assert!(exp::mills::<false>(f64::INFINITY) <= 1e-10 && exp::mills::<true>(f64::NAN).is_nan());
+}
+
 /// log over all magnitudes and finely around 1; log(1 + x) down to where it is x.
 #[test]
 fn ln_is_accurate_on_every_path() {

@@ -8,7 +8,8 @@
 //! Ψ = Σ_l {m (Φa)ᵀ + 2 R (G R)ᵀ} − 2 Φ diag(Σc) Φᵀ       K̄uu = −½ L⁻ᵀ mirror(Ψ) L⁻¹
 //! ```
 //!
-//! (Hensman et al. 2013, 2015; the adjoint of the Cholesky factor as in [`CholeskyBasis::kuu_bar`]). A
+//! (Hensman et al. 2013, 2015; the adjoint of the Cholesky factor as in [`CholeskyBasis::kuu_bar`]). Where rows are few
+//! they sum 2GR and Ψ = Φ̄Φᵀ themselves ([`Want::Adjoints`]), for less than the products with G. A
 //! minibatch multiplies the sums over rows by N/B ([`Source::population`]), which leaves value and
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
