@@ -183,7 +183,7 @@ impl Running {
     }
 }
 
-/// Hands over means, log densities and intervals of every target column.
+/// Hands over means, log densities and distribution functions of every target column.
 fn each(
     fitted: &Fitted,
     block: &Block,
@@ -191,20 +191,17 @@ fn each(
 ) -> Result<()> {
     let (x, extra) = (block.x.as_ref(), &block.extra[..]);
     let (mean, _) = fitted.predict_with(x, extra, Of::Observations)?;
-    let ends: Vec<f64> = LEVELS.iter().flat_map(|l| [0.5 - 0.5 * l, 0.5 + 0.5 * l]).collect();
-    let quantiles = fitted.quantiles(x, extra, &ends)?;
+    let (below, up_to) = fitted.cdf(x, block.y.as_ref(), extra)?;
     let targets = fitted.target_names.len();
     for p in 0..targets {
         let own = |i: usize, q: usize| if q == p { block.y[(i, q)] } else { f64::NAN };
         let y = Mat::from_fn(block.rows.len(), targets, own);
         let density = fitted.log_density(x, y.as_ref(), extra)?;
-        let end = |k: usize| column(quantiles[k].as_ref(), p);
-        let intervals: Vec<_> = (0..LEVELS.len()).map(|l| (end(2 * l), end(2 * l + 1))).collect();
         let of = Predictions {
             y: column(block.y.as_ref(), p),
             mean: Some(column(mean.as_ref(), p)),
             log_density: Some(&density),
-            intervals: &intervals,
+            cdf: Some((column(below.as_ref(), p), column(up_to.as_ref(), p))),
             weights: None,
         };
         add(p, &of)?;
@@ -285,7 +282,7 @@ fn left_out(fitted: &Fitted, rows: &Selected) -> Result<AllScores> {
                     y: column(y.as_ref(), p),
                     mean: (kind != Kind::Classes).then(|| column(mean.as_ref(), p)),
                     log_density: Some(column(density.as_ref(), p)),
-                    intervals: &[],
+                    cdf: None,
                     weights: None,
                 })?;
                 all.merge(&own)?;

@@ -5,6 +5,7 @@ use super::{Drawn, Panel, Sampled};
 use crate::format::count;
 use plotters::prelude::*;
 use sparsegp::fit::Fitted;
+use sparsegp::metrics::density::{DensityMetrics, Predictions};
 
 /// Levels of the intervals: 5 %, 10 %, …, 95 %.
 const LEVELS: usize = 19;
@@ -12,19 +13,15 @@ const LEVELS: usize = 19;
 /// Draws target `p` for these rows.
 pub fn panel(panel: &Panel, fitted: &Fitted, p: usize, rows: &Sampled, which: &str) -> Drawn {
     let levels: Vec<f64> = (1..=LEVELS).map(|l| l as f64 / (LEVELS + 1) as f64).collect();
-    let ends: Vec<f64> = levels.iter().flat_map(|l| [0.5 - 0.5 * l, 0.5 + 0.5 * l]).collect();
-    let quantiles = fitted.quantiles(rows.x.as_ref(), &rows.extra, &ends)?;
     let n = rows.x.nrows();
-    let shares: Vec<f64> = (0..LEVELS)
-        .map(|l| {
-            let (low, high) = (&quantiles[2 * l], &quantiles[2 * l + 1]);
-            let inside = |i: &usize| {
-                let y = rows.y[(*i, p)];
-                low[(*i, p)] <= y && y <= high[(*i, p)]
-            };
-            (0..n).filter(inside).count() as f64 / n.max(1) as f64
-        })
-        .collect();
+    let (below, up_to) = fitted.cdf(rows.x.as_ref(), rows.y.as_ref(), &rows.extra)?;
+    let mut metrics = DensityMetrics::new(&levels)?;
+    metrics.add(&Predictions {
+        y: rows.y.col_as_slice(p),
+        cdf: Some((below.col_as_slice(p), up_to.col_as_slice(p))),
+        ..Predictions::default()
+    })?;
+    let shares: Vec<f64> = metrics.finish()?.coverage.iter().map(|c| c.share).collect();
     let target = &fitted.target_names[p];
     let caption = format!("{target}: intervals and {} of {which}", count(n, "row"));
     let keys = [

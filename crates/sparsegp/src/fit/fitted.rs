@@ -534,15 +534,7 @@ impl Fitted {
         y: MatRef<'_, f64>,
         extra: &[f64],
     ) -> Result<Vec<f64>> {
-        if y.nrows() != x.nrows() || y.ncols() != self.target_names.len() {
-            return Err(Error::Shape {
-                what: "targets to score".into(),
-                expected: format!("{}×{}", x.nrows(), self.target_names.len()),
-                found: format!("{}×{}", y.nrows(), y.ncols()),
-            });
-        }
-        let mut scaled = y.to_owned();
-        self.scaler.scale_y(scaled.as_mut())?;
+        let scaled = self.scaled_targets(x, y)?;
         let parts = self.in_parts(x, extra, |start, x, extra| {
             let y = scaled.as_ref().subrows(start, x.nrows());
             self.posterior.predict_log_density(x, y, extra)
@@ -553,6 +545,40 @@ impl Fitted {
             *d -= known.map(|p| self.scaler.y_scale[p].ln()).sum::<f64>();
         }
         Ok(density)
+    }
+
+    /// P(Y < y) and P(Y ≤ y) of observations at targets B×P in the data's own units ([`Posterior::predict_cdf`]). `extra` as for
+    /// [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ.
+    pub fn cdf(
+        &self,
+        x: MatRef<'_, f64>,
+        y: MatRef<'_, f64>,
+        extra: &[f64],
+    ) -> Result<(Mat<f64>, Mat<f64>)> {
+        let scaled = self.scaled_targets(x, y)?;
+        let parts = self.in_parts(x, extra, |start, x, extra| {
+            let y = scaled.as_ref().subrows(start, x.nrows());
+            self.posterior.predict_cdf(x, y, extra)
+        })?;
+        let (below, up_to): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+        Ok((stacked(&below, x.nrows(), y.ncols()), stacked(&up_to, x.nrows(), y.ncols())))
+    }
+
+    /// Targets of as many rows on the model's scale.
+    fn scaled_targets(&self, x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        if y.nrows() != x.nrows() || y.ncols() != self.target_names.len() {
+            return Err(Error::Shape {
+                what: "targets to score".into(),
+                expected: format!("{}×{}", x.nrows(), self.target_names.len()),
+                found: format!("{}×{}", y.nrows(), y.ncols()),
+            });
+        }
+        let mut scaled = y.to_owned();
+        self.scaler.scale_y(scaled.as_mut())?;
+        Ok(scaled)
     }
 
     /// Scores of the predictions for these blocks (in the data's own units, see

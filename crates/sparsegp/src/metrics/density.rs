@@ -1,7 +1,7 @@
 //! Scores of predictions under any likelihood, gathered block by block.
 //!
 //! For targets `y` with weights `w` (1 unless given), predictive means `μ`, predictive densities `p` and
-//! central intervals `[l, h]`, and with the mean over rows `⟨s⟩ = Σ wᵢ sᵢ / Σ wᵢ`:
+//! central intervals `[l, h]` between quantiles, and with the mean over rows `⟨s⟩ = Σ wᵢ sᵢ / Σ wᵢ`:
 //!
 //! | score | formula | source |
 //! | --- | --- | --- |
@@ -26,9 +26,9 @@ pub struct Predictions<'a> {
     /// Log predictive densities (or probabilities) of the targets, in nats, if they are to be scored.
     /// −∞ is one: of a target that the prediction rules out.
     pub log_density: Option<&'a [f64]>,
-    /// Lower and upper ends of one central interval per level, in the order of the levels. The ends
-    /// belong to the interval; they may be infinite.
-    pub intervals: &'a [(&'a [f64], &'a [f64])],
+    /// Predictive probabilities P(Y < y) and P(Y ≤ y) of less than the targets and of no more than them, which are the same
+    /// but for whole numbers; needed for coverages.
+    pub cdf: Option<(&'a [f64], &'a [f64])>,
     /// Weights ≥ 0 of the rows; 1 where there are none.
     pub weights: Option<&'a [f64]>,
 }
@@ -126,8 +126,9 @@ impl DensityMetrics {
                 return Err(shape(what, rows, values.len()));
             }
         }
-        if block.intervals.len() != self.levels.len() {
-            return Err(shape("central intervals", self.levels.len(), block.intervals.len()));
+        if block.cdf.is_none() && !self.levels.is_empty() {
+            let what = "coverages need the predictive probabilities P(Y < y) and P(Y ≤ y)";
+            return Err(Error::Invalid(what.into()));
         }
         for (i, y) in block.y.iter().copied().enumerate() {
             let not_finite = |what: &str, value: f64| {
@@ -158,23 +159,27 @@ impl DensityMetrics {
             }
             self.weight += weight(i);
         }
-        for ((inside, (low, high)), level) in
-            self.inside.iter_mut().zip(block.intervals).zip(&self.levels)
-        {
-            for ends in [low, high] {
-                if ends.len() != rows {
-                    return Err(shape(&format!("ends of {level} intervals"), rows, ends.len()));
+        if let Some((below, up_to)) = block.cdf {
+            for probabilities in [below, up_to] {
+                if probabilities.len() != rows {
+                    return Err(shape("predictive probabilities", rows, probabilities.len()));
                 }
             }
-            for (i, (low, high)) in low.iter().zip(*high).enumerate() {
-                if low.is_nan() || high.is_nan() || low > high {
+            for (i, (below, up_to)) in below.iter().zip(up_to).enumerate() {
+                if !(0.0..=*up_to).contains(below) || *up_to > 1.0 {
                     return Err(Error::Invalid(format!(
-                        "the {level} interval from {low} to {high} (row {} of the block) must have \
-                         two ends in order",
+                        "the probabilities {below} of less than the target and {up_to} of no more (row {} of the \
+                         block) must be from 0 to 1 and in order",
                         i + 1
                     )));
                 }
-                *inside += weight(i) * f64::from(u8::from((*low..=*high).contains(&block.y[i])));
+                // l ≤ y where P(Y ≤ y) is at least (1 − level)/2, whose quantile is l; y ≤ h where less than y has
+                // not the probability that belongs to h yet
+                for (inside, level) in self.inside.iter_mut().zip(&self.levels) {
+                    let (from, to) = (0.5 - 0.5 * level, 0.5 + 0.5 * level);
+                    let within = *up_to >= from && *below < to;
+                    *inside += weight(i) * f64::from(u8::from(within));
+                }
             }
         }
         self.rows += rows as u64;

@@ -1,7 +1,8 @@
 //! Tests of the scores under any likelihood.
 
+use super::Metrics;
 use super::density::*;
-use super::{Metrics, standard_normal_quantile};
+use crate::likelihoods::functions::normal_cdf;
 use faer::Mat;
 use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 
@@ -17,15 +18,14 @@ fn scored(rows: &[usize], weights: Option<&[f64]>) -> DensityMetrics {
     let pick = |f: &dyn Fn(usize) -> f64| rows.iter().map(|i| f(*i)).collect::<Vec<f64>>();
     let (y, mean) = (pick(&|i| Y[i]), pick(&|i| LOCATION[i]));
     let log_density = pick(&|i| of(i).ln_pdf(Y[i]));
-    let end = |p: f64| pick(&|i| of(i).inverse_cdf(p));
-    let (a, b, c, d) = (end(0.25), end(0.75), end(0.05), end(0.95));
+    let cdf = pick(&|i| of(i).cdf(Y[i]));
     let mut metrics = DensityMetrics::new(&LEVELS).unwrap();
     metrics
         .add(&Predictions {
             y: &y,
             mean: Some(&mean),
             log_density: Some(&log_density),
-            intervals: &[(&a, &b), (&c, &d)],
+            cdf: Some((&cdf, &cdf)),
             weights,
         })
         .unwrap();
@@ -78,16 +78,13 @@ fn gaussian_predictions_have_the_scores_of_gaussian_predictions() {
             - 0.5 * (Y[i] - LOCATION[i]).powi(2) / variance[i]
     };
     let log_density: Vec<f64> = (0..6).map(log).collect();
-    let end = |p: f64| -> Vec<f64> {
-        (0..6).map(|i| LOCATION[i] + SCALE[i] * standard_normal_quantile(p)).collect()
-    };
-    let (low, high) = (end(0.25), end(0.75));
+    let cdf: Vec<f64> = (0..6).map(|i| normal_cdf((Y[i] - LOCATION[i]) / SCALE[i])).collect();
     let mut metrics = DensityMetrics::new(&[0.5]).unwrap();
     let block = Predictions {
         y: &Y,
         mean: Some(&LOCATION),
         log_density: Some(&log_density),
-        intervals: &[(&low, &high)],
+        cdf: Some((&cdf, &cdf)),
         weights: None,
     };
     metrics.add(&block).unwrap();
@@ -118,19 +115,20 @@ fn merges_are_one_pass() {
     }
 }
 
+/// Of four equally probable whole numbers 1, 2, 3, 4 the central interval is that between two quantiles, ends included: of
+/// level 0.8 from 1 to 4, of level 0.4 from 2 to 3, and of level 0.5 from the quantile 0.25, which is 1, to that of 0.75, 3.
 #[test]
-fn intervals_hold_their_ends_and_may_be_infinite() {
-    let low = [1.0, 2.0, f64::NEG_INFINITY, 5.0];
-    let high = [1.0, 3.0, 4.0, f64::INFINITY];
-    for (y, share) in [([1.0, 2.0, -1e300, 5.0], 1.0), ([1.0 + 1e-15, 3.0 + 1e-15, 4.5, 1e9], 0.25)]
-    {
-        let mut metrics = DensityMetrics::new(&[0.8]).unwrap();
-        let intervals: &[(&[f64], &[f64])] = &[(&low, &high)];
-        metrics.add(&Predictions { y: &y, intervals, ..Predictions::default() }).unwrap();
-        let scores = metrics.finish().unwrap();
-        assert_eq!(scores.coverage, [Coverage { level: 0.8, share }]);
-        assert_eq!((scores.rmse, scores.mae, scores.nlpd), (None, None, None));
-    }
+fn intervals_of_whole_numbers_hold_their_ends() {
+    let y = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
+    let up_to = y.map(|y: f64| (0.25 * y).clamp(0.0, 1.0));
+    let below = y.map(|y: f64| (0.25 * (y - 1.0)).clamp(0.0, 1.0));
+    let mut metrics = DensityMetrics::new(&[0.8, 0.4, 0.5]).unwrap();
+    let cdf = Some((&below[..], &up_to[..]));
+    metrics.add(&Predictions { y: &y, cdf, ..Predictions::default() }).unwrap();
+    let scores = metrics.finish().unwrap();
+    let inside = scores.coverage.iter().map(|c| (6.0 * c.share).round()).collect::<Vec<_>>();
+    assert_eq!(inside, [4.0, 2.0, 3.0]);
+    assert_eq!((scores.rmse, scores.mae, scores.nlpd), (None, None, None));
 }
 
 #[test]
@@ -153,12 +151,11 @@ fn refusals_leave_the_state_as_it_was() {
     let mut metrics = scored(&[0, 1, 2], None);
     let before = metrics.clone();
     let (one, two) = ([1.0], [1.0, 2.0]);
-    let ends: &[(&[f64], &[f64])] = &[(&one, &one), (&one, &one)];
     let good = Predictions {
         y: &one,
         mean: Some(&one),
         log_density: Some(&one),
-        intervals: ends,
+        cdf: Some((&one, &one)),
         weights: None,
     };
     let mut fails = |block: Predictions<'_>, part: &str| {
@@ -172,12 +169,15 @@ fn refusals_leave_the_state_as_it_was() {
     fails(Predictions { mean: Some(&infinite), ..good }, "predicted mean (row 1");
     fails(Predictions { log_density: Some(&infinite), ..good }, "log density (row 1");
     fails(Predictions { mean: Some(&two), ..good }, "predicted means: expected 1, found 2");
-    fails(Predictions { intervals: &ends[..1], ..good }, "central intervals: expected 2, found 1");
+    fails(Predictions { cdf: None, ..good }, "coverages need the predictive probabilities");
+    fails(Predictions { cdf: Some((&one, &two)), ..good }, "probabilities: expected 1, found 2");
+    fails(Predictions { cdf: Some((&one, &[0.5])), ..good }, "1 of less than the target and 0.5");
+    fails(Predictions { cdf: Some((&[-0.1], &one)), ..good }, "-0.1 of less than the target");
     fails(
-        Predictions { intervals: &[(&one, &one), (&one, &two)], ..good },
-        "ends of 0.9 intervals",
+        Predictions { cdf: Some((&one, &two[1..])), ..good },
+        "2 of no more (row 1 of the block)",
     );
-    fails(Predictions { intervals: &[(&one, &one), (&[2.0], &one)], ..good }, "from 2 to 1 (row 1");
+    fails(Predictions { cdf: Some((&nan, &one)), ..good }, "NaN of less than the target");
     fails(Predictions { mean: None, ..good }, "only 3 of 4 rows have predicted means");
     fails(Predictions { log_density: None, ..good }, "only 3 of 4 rows have log densities");
     fails(Predictions { weights: Some(&[-1.0]), ..good }, "weight -1 (row 1 of the block)");

@@ -913,13 +913,7 @@ impl Posterior {
         y: MatRef<f64>,
         extra: &[f64],
     ) -> Result<Vec<f64>> {
-        if y.nrows() != x.nrows() || y.ncols() != self.outputs() {
-            return Err(Error::Shape {
-                what: "targets to score".into(),
-                expected: format!("{}×{}", x.nrows(), self.outputs()),
-                found: format!("{}×{}", y.nrows(), y.ncols()),
-            });
-        }
+        self.check_targets(x, y)?;
         let mut density = Mat::zeros(x.nrows(), self.outputs());
         let mut first = true;
         self.components(x, |likelihood, mean, variance| {
@@ -939,6 +933,17 @@ impl Posterior {
             (0..self.outputs()).filter(|p| observed(i, *p)).map(|p| density[(i, p)] - count).sum()
         };
         Ok((0..x.nrows()).map(each).collect())
+    }
+
+    fn check_targets(&self, x: MatRef<f64>, y: MatRef<f64>) -> Result<()> {
+        if y.nrows() == x.nrows() && y.ncols() == self.outputs() {
+            return Ok(());
+        }
+        Err(Error::Shape {
+            what: "targets to score".into(),
+            expected: format!("{}×{}", x.nrows(), self.outputs()),
+            found: format!("{}×{}", y.nrows(), y.ncols()),
+        })
     }
 
     /// Joint samples of the latent functions: one B×L matrix per sample.

@@ -59,6 +59,47 @@ impl Posterior {
     }
 }
 
+impl Posterior {
+    /// P(Y < y) and P(Y ≤ y) of observations at targets B×P, B×P each: the same but for whole numbers; NaN where the target is.
+    /// `extra` as for [`Posterior::predict_y`].
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] if the shapes do not fit.
+    pub fn predict_cdf(
+        &self,
+        x: MatRef<f64>,
+        y: MatRef<f64>,
+        extra: &[f64],
+    ) -> Result<(Mat<f64>, Mat<f64>)> {
+        self.check_targets(x, y)?;
+        let unknown = |i: usize, p: usize| if y[(i, p)].is_nan() { f64::NAN } else { 0.0 };
+        let mut below = Mat::from_fn(x.nrows(), self.outputs(), unknown);
+        let mut up_to = below.clone();
+        self.components(x, |likelihood, mean, variance| {
+            self.observations(mean, variance, |i, p, mean, variance| {
+                let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
+                if target.y.is_nan() {
+                    return;
+                }
+                let at = likelihood.cdf(target, mean, variance);
+                let whole = likelihood.support(target.extra).largest().is_some();
+                up_to[(i, p)] += at;
+                below[(i, p)] += match whole {
+                    true => likelihood.cdf(Target { y: target.y - 1.0, ..target }, mean, variance),
+                    false => at,
+                };
+            });
+        })?;
+        let share = 1.0 / self.draws.len().max(1) as f64;
+        for probabilities in [&mut below, &mut up_to] {
+            probabilities
+                .col_iter_mut()
+                .for_each(|column| column.iter_mut().for_each(|p| *p *= share));
+        }
+        Ok((below, up_to))
+    }
+}
+
 /// The quantile of an even mixture, by a guess.
 fn quantile(mixture: &[Component<'_>], extra: f64, guess: f64, level: f64) -> f64 {
     let cdf = |y: f64| {
@@ -162,6 +203,13 @@ mod tests {
                         posterior.predict_quantile(new.as_ref(), &[extra], level).unwrap()[(0, 0)];
                     let whole = model.likelihood.support(extra).largest().is_some();
                     let p = cdf(q);
+                    let at = Mat::from_fn(1, 1, |_, _| q);
+                    let (below, up_to) =
+                        posterior.predict_cdf(new.as_ref(), at.as_ref(), &[extra]).unwrap();
+                    let less = if whole { cdf(q - 1.0) } else { p };
+                    for (own, expected) in [(up_to, p), (below, less)] {
+                        assert!((own[(0, 0)] - expected).abs() < 1e-14, "{spec} {level}: {q} {p}");
+                    }
                     if whole {
                         assert!(p >= level && cdf(q - 1.0) < level, "{spec} {level}: {q} {p}");
                     } else {
