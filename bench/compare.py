@@ -19,7 +19,8 @@ svgp-M         one training step of a sparse variational GP with a Bernoulli (pr
 classify       time until the mean negative log probability of banana's 4 900 test rows is at most --nll, on all 400 rows
                with 50 inducing points, the clock stopped while the test rows are looked at and, for the peers,
                while their first step compiles: Adam at rate 0.05, for GPflow also with natural gradients of q; for
-               sparsegp TSVGP; for scikit-learn the whole of fit(). Ours is in the notes below the table
+               sparsegp TSVGP (the first of 1, 2, 4, ... iterations of a training that suffice), or the whole of fit();
+               for scikit-learn the whole of fit()
 predict-100k   mean and variance of f at 100 000 rows, from an SGPR posterior (10 000 rows, M = 512) with
                cached factors
 table-NAME     exact inference with trained hyperparameters on a small real table, on its first standard splits (ten at

@@ -638,7 +638,9 @@ def test_a_period_in_the_units_of_the_data_warns(tmp_path):
 
     X = np.linspace(0, 96, 120)[:, None]
     y = np.sin(2 * np.pi * X[:, 0] / 12)
-    with pytest.warns(UserWarning, match="period 12 is more than the rows span, 3.4.*standardise=False") as record:
+    with pytest.warns(
+        UserWarning, match="period 12 is more than the rows span, 3.4.*standardise=False"
+    ) as record:
         model = GPRegressor(Periodic(RBF(), period=12.0), max_iter=3).fit(X, y)
     assert record[0].filename == __file__
     with warnings.catch_warnings():

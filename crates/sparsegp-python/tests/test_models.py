@@ -1,5 +1,6 @@
 """The models of `sparsegp.models` against dense formulas in NumPy and against scikit-learn."""
 
+import copy
 import math
 import pickle
 
@@ -695,6 +696,33 @@ def test_training_raises_the_objective(kind, optimiser):
     assert 0 < report["iterations"] <= 30
     assert (model["kernel.lengthscales"] != start).any()
     assert len(report["trace"]) == report["iterations"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_come_back_from_pickle(kind):
+    model, data = models()[kind]
+    model.set_prior("kernel.variance", priors.LogNormal(0.3, 0.9))
+    model.freeze("kernel.lengthscales")
+    model.optimise(data, max_iterations=4)
+    for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model), copy.deepcopy(model.copy())):
+        assert type(again) is type(model) and list(again.parameters) == list(model.parameters)
+        for path, value in model.parameters.items():
+            np.testing.assert_array_equal(again[path], value, err_msg=path)
+        assert again.elbo(data) == model.elbo(data) and again.log_prior() == model.log_prior() != 0
+        if data is None:
+            for own, other_one in zip(again.predict_f(XNEW), model.predict_f(XNEW)):
+                np.testing.assert_array_equal(own, other_one)
+        # one goes on as the other would, and neither changes the other
+        before, trained = model["kernel.variance"], model.copy()
+        for each in (again, trained):
+            each.optimise(data, max_iterations=3)
+        assert (model["kernel.variance"] == before).all() and (again["kernel.variance"] != before).all()
+        for path, value in trained.parameters.items():
+            np.testing.assert_array_equal(again[path], value, err_msg=path)
+        np.testing.assert_array_equal(again["kernel.lengthscales"], model["kernel.lengthscales"])
+    fitted = sparsegp.GPRegressor(max_iter=2).fit(X, Y[:, 0])
+    with pytest.raises(TypeError, match="pickle or save the estimator"):
+        pickle.dumps(fitted.model_)
 
 
 @pytest.mark.parametrize("kind", ["svgp", "svgp poisson", "tsvgp"])

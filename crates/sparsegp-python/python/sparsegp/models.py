@@ -110,6 +110,8 @@ class Model:
     _data: Optional[tuple[Array, Array]] = None
     _further: dict[str, Optional[Array]] = {}
     _num_data: Optional[int] = None
+    # the specification and the inducing points that it was made of
+    _made: Optional[tuple[str, Optional[list[Array]]]] = None
 
     def __init__(self) -> None:
         raise TypeError("make a GPR, SGPR, SVGP, TSVGP or TVGP")
@@ -158,7 +160,8 @@ class Model:
             root = np.require(q_sqrt, np.float64, "A")
             root = root[None] if root.ndim == 2 else root
         mu = None if q_mu is None else _matrix(q_mu, "q_mu")
-        self._model = _core.Model(json.dumps(spec), points, mu, root)
+        self._made = (json.dumps(spec), points)
+        self._model = _core.Model(*self._made, mu, root)
 
     def _rows(
         self, data: Optional[Data], extra: Optional[ArrayLike], weights: Optional[ArrayLike]
@@ -215,7 +218,31 @@ class Model:
         """A model of its own with the same parameters."""
         own = type(self)._of(self._model.copy())
         own._data, own._further, own._num_data = self._data, self._further, self._num_data
+        own._made = self._made
         return own
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For :mod:`pickle` and :func:`copy.deepcopy`: everything, the data that it keeps included."""
+        if self._made is None:
+            raise TypeError("the model of an estimator has no state of its own: pickle or save the estimator")
+        rows = [{key: row[key] for key in ("path", "frozen", "prior")} for row in self._table()]
+        return {
+            "made": self._made,
+            "parameters": [(row, self._model.get(row["path"])) for row in rows],
+            "data": (self._data, self._further, self._num_data),
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._made = state["made"]
+        self._data, self._further, self._num_data = state["data"]
+        self._model = _core.Model(*self._made, None, None)
+        frozen = {row["path"]: row["frozen"] for row in self._table()}
+        for row, value in state["parameters"]:
+            path, prior = row["path"], row["prior"]
+            self[path] = value
+            if row["frozen"] != frozen[path]:  # of sites nothing may be said
+                self._model.freeze(path, row["frozen"])
+            self._model.set_prior(path, None if prior is None else json.dumps(prior))
 
     # -- objective -----------------------------------------------------------------------------
 
