@@ -160,8 +160,9 @@ class Model:
             root = np.require(q_sqrt, np.float64, "A")
             root = root[None] if root.ndim == 2 else root
         mu = None if q_mu is None else _matrix(q_mu, "q_mu")
-        self._made = (json.dumps(spec), points)
-        self._model = _core.Model(*self._made, mu, root)
+        text = json.dumps(spec)
+        self._made = (text, points)
+        self._model = _core.Model(text, points, mu, root)
 
     def _rows(
         self, data: Optional[Data], extra: Optional[ArrayLike], weights: Optional[ArrayLike]
@@ -235,7 +236,7 @@ class Model:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._made = state["made"]
         self._data, self._further, self._num_data = state["data"]
-        self._model = _core.Model(*self._made, None, None)
+        self._model = _core.Model(*state["made"])
         frozen = {row["path"]: row["frozen"] for row in self._table()}
         for row, value in state["parameters"]:
             path, prior = row["path"], row["prior"]
