@@ -130,8 +130,8 @@ pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     structured((dst, LOWER), Accum::Replace, (l.transpose(), UPPER), (l, LOWER), 1.0, par);
 }
 
-/// Larger triangles are halved before they are solved: the recursion below takes a quarter of a megabyte of the stack for
-/// every halving, and threads have two.
+/// Larger triangles are halved before they are solved, so that the products with what is below are shared among threads as
+/// all others.
 const SOLVED_AT_ONCE: usize = 1024;
 
 /// Solves `L X = B` in place.

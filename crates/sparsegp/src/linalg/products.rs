@@ -107,23 +107,7 @@ impl<T: Real> Halves<T> {
         let (rows, columns) = self.cuts();
         let size = if rows { dst.nrows() } else { dst.ncols() };
         if size <= LEAF {
-            // zeros are written where there is a triangle alone
-            let (mut first, mut second);
-            let (a, b) = (
-                if is_whole(of_a) {
-                    a
-                } else {
-                    first = [T::of(0.0); LEAF * LEAF];
-                    squared(a, of_a, &mut first)
-                },
-                if is_whole(of_b) {
-                    b
-                } else {
-                    second = [T::of(0.0); LEAF * LEAF];
-                    squared(b, of_b, &mut second)
-                },
-            );
-            return triangular::matmul(dst, of_dst, accum, a, WHOLE, b, WHOLE, alpha, Par::Seq);
+            return self.leaf(dst, accum, a, b);
         }
         let cut = half::<T>(size);
         if columns {
@@ -141,6 +125,29 @@ impl<T: Real> Halves<T> {
     fn cuts(self) -> (bool, bool) {
         let (dst, a, b) = (is_whole(self.of_dst), is_whole(self.of_a), is_whole(self.of_b));
         (!dst || !a, !dst || !b)
+    }
+
+    /// A small product. Not inlined: its quarter of a megabyte would be taken from the stack at every halving.
+    #[inline(never)]
+    fn leaf(self, dst: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
+        let Self { of_dst, of_a, of_b, alpha } = self;
+        // zeros are written where there is a triangle alone
+        let (mut first, mut second);
+        let (a, b) = (
+            if is_whole(of_a) {
+                a
+            } else {
+                first = [T::of(0.0); LEAF * LEAF];
+                squared(a, of_a, &mut first)
+            },
+            if is_whole(of_b) {
+                b
+            } else {
+                second = [T::of(0.0); LEAF * LEAF];
+                squared(b, of_b, &mut second)
+            },
+        );
+        triangular::matmul(dst, of_dst, accum, a, WHOLE, b, WHOLE, alpha, Par::Seq);
     }
 
     /// All of the result, or the left or the right half of it.

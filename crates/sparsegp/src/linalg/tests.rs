@@ -525,28 +525,28 @@ fn the_inverse_square_root_is_symmetric_and_undoes_the_matrix() {
 
 /// On a stack no larger than a thread's; the halves are those of one solve.
 #[test]
-fn large_triangles_are_solved_on_a_small_stack() {
-    let n = 4200;
+fn large_triangles_are_multiplied_and_solved_on_a_small_stack() {
+    let (n, k) = (4200, 512);
     let l = Mat::from_fn(n, n, |i, j| match i.cmp(&j) {
         std::cmp::Ordering::Less => f64::NAN,
         std::cmp::Ordering::Equal => 2.0 + (i as f64).sin(),
         std::cmp::Ordering::Greater => (i as f64 * 0.3 + j as f64).cos() / n as f64,
     });
-    let x = Mat::from_fn(n, 2, |i, j| (i as f64 * 0.7 + j as f64).sin());
-    let times = |transposed: bool| {
-        let entry = |i: usize, k: usize| if transposed { l[(k, i)] } else { l[(i, k)] };
-        let range = |i: usize| if transposed { i..n } else { 0..i + 1 };
-        Mat::from_fn(n, 2, |i, j| range(i).map(|k| entry(i, k) * x[(k, j)]).sum::<f64>())
+    let x = Mat::from_fn(n, k, |i, j| (i as f64 * 0.7 + j as f64).sin());
+    let times = |factor: (MatRef<f64>, Structure)| {
+        let mut product = Mat::zeros(n, k);
+        let (dst, right) = ((product.as_mut(), WHOLE), (x.as_ref(), WHOLE));
+        structured(dst, Accum::Replace, factor, right, 1.0, Par::rayon(0));
+        product
     };
     let work = || {
-        let (mut forward, mut backward) = (times(false), times(true));
-        solve_lower(l.as_ref(), forward.as_mut(), Par::Seq);
-        solve_lower_transpose(l.as_ref(), backward.as_mut(), Par::Seq);
+        let mut forward = times((l.as_ref(), LOWER));
+        let mut backward = times((l.as_ref().transpose(), UPPER));
+        solve_lower(l.as_ref(), forward.as_mut(), Par::rayon(0));
+        solve_lower_transpose(l.as_ref(), backward.as_mut(), Par::rayon(0));
         assert!(largest_difference(forward.as_ref(), x.as_ref()) < 1e-12);
         assert!(largest_difference(backward.as_ref(), x.as_ref()) < 1e-12);
     };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(3 << 19);
-        thread.spawn_scoped(scope, work).unwrap().join().unwrap();
-    });
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(2).stack_size(3 << 18);
+    threads.build().unwrap().install(work);
 }
