@@ -90,11 +90,14 @@ impl Posterior {
                 };
             });
         })?;
+        // integrals and means may be beyond 0 and 1 by their rounding, and out of order; NaN stays
         let share = 1.0 / self.draws.len().max(1) as f64;
-        for probabilities in [&mut below, &mut up_to] {
-            probabilities
-                .col_iter_mut()
-                .for_each(|column| column.iter_mut().for_each(|p| *p *= share));
+        for p in 0..self.outputs() {
+            let all = below.col_as_slice_mut(p).iter_mut().zip(up_to.col_as_slice_mut(p));
+            for (below, up_to) in all {
+                *up_to = (*up_to * share).clamp(0.0, 1.0);
+                *below = (*below * share).clamp(0.0, if up_to.is_nan() { 1.0 } else { *up_to });
+            }
         }
         Ok((below, up_to))
     }
@@ -223,6 +226,47 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    /// At many rows and far into both tails: integrals round to a little more than 1, what scores refuse.
+    #[test]
+    fn probabilities_are_from_zero_to_one_and_in_order() {
+        let real = [-1e9, -2.0, 0.4, 9.0, 1e3, 1e9];
+        let count = [0.0, 1.0, 4.0, 60.0, 1e3, 1e6];
+        for (spec, extra, ys) in [
+            ("gaussian(variance=0.02)", 0.0, real),
+            ("student-t(df=4.6, scale=0.2)", 1.0, real),
+            ("matern32(scale=0.7)", 1.0, real),
+            ("logistic(scale=0.4)", 1.0, real),
+            ("pseudo-huber(delta=0.9, scale=0.6)", 1.0, real),
+            ("gamma(shape=2.7)", 1.0, [1e-9, 0.3, 4.0, 40.0, 1e3, 1e9]),
+            ("beta(scale=5.3)", 1.0, [1e-12, 0.1, 0.5, 0.9, 0.999, 1.0 - 1e-12]),
+            ("poisson-logistic(rate=3.1)", 2.3, count),
+            ("negative-binomial(dispersion=0.2)", 2.3, count),
+            ("binomial(link=logit)", 40.0, [0.0, 1.0, 4.0, 20.0, 39.0, 40.0]),
+        ] {
+            let model = model(likelihoods::parse(spec).unwrap(), None);
+            let x = rows(&[0.0, 0.0, 0.0], extra).x;
+            let posterior = Posterior::of_draws(&model, Some(&x), draws(&model, 3, 1)).unwrap();
+            let n = 400;
+            let new = Mat::from_fn(n, 1, |i, _| 0.01 * i as f64 - 2.0);
+            for (k, y) in ys.into_iter().enumerate() {
+                let at = Mat::from_fn(n, 1, |_, _| y);
+                let (below, up_to) =
+                    posterior.predict_cdf(new.as_ref(), at.as_ref(), &vec![extra; n]).unwrap();
+                for i in 0..n {
+                    let (below, up_to) = (below[(i, 0)], up_to[(i, 0)]);
+                    let ordered = 0.0 <= below && below <= up_to && up_to <= 1.0;
+                    assert!(ordered, "{spec} {i} {y}: {below:e} {up_to:e}");
+                    assert!(k > 0 || below < 0.01, "{spec} {i}: {below}");
+                    assert!(k < 5 || up_to > 0.99, "{spec} {i}: {up_to}");
+                }
+            }
+            let missing = Mat::from_fn(1, 1, |_, _| f64::NAN);
+            let (below, up_to) =
+                posterior.predict_cdf(Mat::zeros(1, 1).as_ref(), missing.as_ref(), &[]).unwrap();
+            assert!(below[(0, 0)].is_nan() && up_to[(0, 0)].is_nan());
         }
     }
 
