@@ -3,7 +3,7 @@
 use super::functions::{
     TAIL, log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus,
 };
-use super::single::Many;
+use super::single::{Formula, Many};
 use crate::linalg::exp;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{PI, TAU};
@@ -49,19 +49,21 @@ impl Probability {
 
     /// Adds `weight` log p(sign·f) with its derivatives by f, for sign = ±1, at as many f as there are.
     pub fn add_logs(self, sign: f64, weight: f64, f: &[f64], out: &mut Many) {
+        let mut one_by_one = |which: fn(f64) -> bool| {
+            for (j, f) in f.iter().enumerate().filter(|(_, f)| which(sign * **f)) {
+                let [value, first, second] = self.log(sign * f);
+                out.value[j] += weight * value;
+                out.first[j] += weight * sign * first;
+                out.second[j] += weight * second;
+            }
+        };
         match self {
-            Self::Logit => exp::dispatch(Logits { sign, weight, f, out }),
+            Self::Logit => out.add(LogLogit { sign, weight }, f),
             Self::Probit { floor: 0.0 } => {
-                exp::dispatch(Probits { sign, weight, f, out });
+                one_by_one(|z| z <= -TAIL);
+                out.add(LogProbit { sign, weight }, f);
             }
-            Self::Probit { .. } => {
-                for (j, f) in f.iter().enumerate() {
-                    let [value, first, second] = self.log(sign * f);
-                    out.value[j] += weight * value;
-                    out.first[j] += weight * sign * first;
-                    out.second[j] += weight * second;
-                }
-            }
+            Self::Probit { .. } => one_by_one(|_| true),
         }
     }
 
@@ -104,81 +106,63 @@ impl Probability {
     }
 }
 
-/// [`Probability::add_logs`] of the logit as vectors.
-struct Logits<'a> {
+/// `weight` log p(sign·f) of the logit.
+struct LogLogit {
     sign: f64,
     weight: f64,
-    f: &'a [f64],
-    out: &'a mut Many,
 }
 
-impl exp::Vectorised for Logits<'_> {
-    type Output = ();
-
+impl Formula for LogLogit {
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { sign, weight, f, out } = self;
-        let outs = out.value.iter_mut().zip(&mut out.first).zip(&mut out.second);
-        for (((value, first), second), f) in outs.zip(f) {
-            let f = sign * f;
-            let e = exp::exp::<FMA>(-f.abs());
-            let large = 1.0 / (1.0 + e);
-            let small = e * large;
-            let loss = exp::ln_1p::<FMA>(e) - if f < 0.0 { f } else { 0.0 };
-            *value -= weight * loss;
-            *first += weight * sign * if f < 0.0 { large } else { small };
-            *second -= weight * (small * large);
-        }
+    fn at<const FMA: bool>(&self, f: f64) -> [f64; 3] {
+        let Self { sign, weight } = *self;
+        let f = sign * f;
+        let e = exp::exp::<FMA>(-f.abs());
+        let large = 1.0 / (1.0 + e);
+        let small = e * large;
+        let loss = exp::ln_1p::<FMA>(e) - if f < 0.0 { f } else { 0.0 };
+        [
+            -weight * loss,
+            weight * sign * if f < 0.0 { large } else { small },
+            -weight * (small * large),
+        ]
     }
 }
 
-/// [`Probability::add_logs`] of the probit as vectors.
-struct Probits<'a> {
+/// `weight` log Φ(sign·f); zero where sign·f ≤ −[`TAIL`]: there ρ + z loses its digits.
+struct LogProbit {
     sign: f64,
     weight: f64,
-    f: &'a [f64],
-    out: &'a mut Many,
 }
 
-impl exp::Vectorised for Probits<'_> {
-    type Output = ();
-
+impl Formula for LogProbit {
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { sign, weight, f, out } = self;
-        let outs = out.value.iter_mut().zip(&mut out.first).zip(&mut out.second);
-        for (((value, first), second), f) in outs.zip(f) {
-            let z = sign * f;
-            // in the far lower tail ρ + z loses its digits: see below
-            let weight = if z <= -TAIL { 0.0 } else { weight };
-            // and beyond there is nothing left of the upper one
-            let z = if z < -40.0 { -40.0 } else { z };
-            let z = if z > 40.0 { 40.0 } else { z };
-            // the smaller of z's tails, q = 1 − Φ(|z|)
-            let ratio = exp::mills::<FMA>(z.abs());
-            let density = exp::exp::<FMA>(-0.5 * z * z) / TAU.sqrt();
-            let q = ratio * density;
-            let lower = z < 0.0;
-            let p = if lower { q } else { 1.0 - q };
-            // log Φ is log q, or −log(1 + q/(1 − q)) without the loss of digits of 1 − q
-            let odds = q / (1.0 - q);
-            let one_more = 1.0 + odds;
-            let rest = (odds - (one_more - 1.0)) / one_more;
-            let log = exp::ln_with_rest::<FMA>(
-                if lower { q } else { one_more },
-                if lower { 0.0 } else { rest },
-            );
-            let rho = density / p;
-            *value += weight * if lower { log } else { -log };
-            *first += weight * sign * rho;
-            *second -= weight * (rho * (rho + z));
-        }
-        for (j, f) in f.iter().enumerate().filter(|(_, f)| sign * **f <= -TAIL) {
-            let [value, first, second] = log_normal_cdf_slopes(sign * f);
-            out.value[j] += weight * value;
-            out.first[j] += weight * sign * first;
-            out.second[j] += weight * second;
-        }
+    fn at<const FMA: bool>(&self, f: f64) -> [f64; 3] {
+        let z = self.sign * f;
+        let weight = if z <= -TAIL { 0.0 } else { self.weight };
+        // beyond there is nothing left of the upper tail
+        let z = if z < -40.0 { -40.0 } else { z };
+        let z = if z > 40.0 { 40.0 } else { z };
+        // the smaller of z's tails, q = 1 − Φ(|z|)
+        let ratio = exp::mills::<FMA>(z.abs());
+        let density = exp::exp::<FMA>(-0.5 * z * z) / TAU.sqrt();
+        let q = ratio * density;
+        let lower = z < 0.0;
+        let p = if lower { q } else { 1.0 - q };
+        // log Φ is log q, or −log(1 + q/(1 − q)) without the loss of digits of 1 − q
+        let odds = q / (1.0 - q);
+        let one_more = 1.0 + odds;
+        let rest = (odds - (one_more - 1.0)) / one_more;
+        let log = exp::ln_with_rest::<FMA>(
+            if lower { q } else { one_more },
+            if lower { 0.0 } else { rest },
+        );
+        let rho = density / p;
+        [
+            weight * if lower { log } else { -log },
+            weight * self.sign * rho,
+            -weight * (rho * (rho + z)),
+        ]
     }
 }
 

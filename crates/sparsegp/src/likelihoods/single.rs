@@ -59,7 +59,8 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// The rest with its first and second derivative by f.
     fn at(&self, target: Target, f: f64) -> [f64; 3];
 
-    /// [`Scalar::at`] at many f (at most [`TOGETHER`]), for formulas that a compiler can turn into vectors.
+    /// [`Scalar::at`] at many f (at most [`TOGETHER`]) into zeros, for formulas that a compiler can turn into vectors
+    /// ([`Many::add`]).
     fn at_all(&self, target: Target, f: &[f64], out: &mut Many) {
         for (j, f) in f.iter().enumerate() {
             [out.value[j], out.first[j], out.second[j]] = self.at(target, *f);
@@ -164,6 +165,39 @@ impl Many {
     /// Zeros.
     pub const ZERO: Self =
         Self { value: [0.0; TOGETHER], first: [0.0; TOGETHER], second: [0.0; TOGETHER] };
+
+    /// Adds a formula at these f, in vector instructions.
+    pub fn add(&mut self, formula: impl Formula, f: &[f64]) {
+        exp::dispatch(Each { formula, f, out: self });
+    }
+}
+
+/// A value with its first and second derivative, without branches or calls: `#[inline(always)]`.
+pub trait Formula {
+    /// At f; `FMA` as for [`exp::Vectorised`].
+    fn at<const FMA: bool>(&self, f: f64) -> [f64; 3];
+}
+
+struct Each<'a, F> {
+    formula: F,
+    f: &'a [f64],
+    out: &'a mut Many,
+}
+
+impl<F: Formula> exp::Vectorised for Each<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { formula, f, out } = self;
+        let outs = out.value.iter_mut().zip(&mut out.first).zip(&mut out.second);
+        for (((value, first), second), f) in outs.zip(f) {
+            let at = formula.at::<FMA>(*f);
+            *value += at[0];
+            *first += at[1];
+            *second += at[2];
+        }
+    }
 }
 
 /// Nodes x and weights w that come one by one, and sums Σ w {g, g′, x g′, g″} at f = mean + deviation·x over them, made of

@@ -9,7 +9,9 @@
 use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
-use super::single::{Many, OPTIONS, Scalar, Single, TOGETHER, finite, robust_spread, start};
+use super::single::{
+    Formula, Many, OPTIONS, Scalar, Single, TOGETHER, finite, robust_spread, start,
+};
 use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, StudentT as Phi};
 use crate::error::Result;
@@ -66,35 +68,30 @@ impl StudentT {
     }
 }
 
-/// [`Scalar::at`] of [`StudentT`] as vectors.
-struct Heavy<'a> {
+/// [`Scalar::at`] of [`StudentT`].
+struct Heavy {
     y: f64,
     df: f64,
     scale: f64,
-    f: &'a [f64],
-    out: &'a mut Many,
 }
 
-impl exp::Vectorised for Heavy<'_> {
-    type Output = ();
-
+impl Formula for Heavy {
     #[inline(always)]
-    fn run<const FMA: bool>(self) {
-        let Self { y, df, scale, f, out } = self;
-        let (half, unit) = (-0.5 * (df + 1.0), (df + 1.0) / (df * scale * scale));
-        let outs = out.value.iter_mut().zip(&mut out.first).zip(&mut out.second);
-        for (((value, first), second), f) in outs.zip(f) {
-            let t = (y - f) / scale;
-            let q = t * t / df;
-            let rest = 1.0 / (1.0 + q);
-            *value = half * exp::ln_1p::<FMA>(q);
-            *first = unit * rest * (y - f);
-            *second = unit * rest * (1.0 - 2.0 * rest);
-        }
+    fn at<const FMA: bool>(&self, f: f64) -> [f64; 3] {
+        let Self { y, df, scale } = *self;
+        let unit = (df + 1.0) / (df * scale * scale);
+        let t = (y - f) / scale;
+        let q = t * t / df;
+        let rest = 1.0 / (1.0 + q);
+        [
+            -0.5 * (df + 1.0) * exp::ln_1p::<FMA>(q),
+            unit * rest * (y - f),
+            unit * rest * (1.0 - 2.0 * rest),
+        ]
     }
 }
 
-/// P(y − μ < −distance), f ~ N(μ, variance), for t noise as a scale mixture: y ~ N(μ, variance + ς²/λ), λ ~ Gamma(ν/2, ν/2).
+/// P(y − μ < −distance), f ~ N(μ, variance), for t noise as a scale mixture (Andrews & Mallows 1974): y ~ N(μ, variance + ς²/λ), λ ~ Gamma(ν/2, ν/2).
 /// The integral over x = log λ, whose density is ∝ exp(ν/2 (x − eˣ)), by the trapezoidal rule: the integrand is analytic for
 /// |Im x| < π/2 and has the width √(2/ν), so the error falls as exp(−π²/step).
 struct Tail {
@@ -193,7 +190,7 @@ impl Scalar for StudentT {
 
     fn at_all(&self, target: Target, f: &[f64], out: &mut Many) {
         let (df, scale, _) = self.parts(target, 0.0);
-        exp::dispatch(Heavy { y: target.y, df, scale, f, out });
+        out.add(Heavy { y: target.y, df, scale }, f);
     }
 
     fn constant_slopes(&self, _: Target, out: &mut [f64]) {
@@ -212,7 +209,7 @@ impl Scalar for StudentT {
     fn add_all_slopes(&self, target: Target, f: &[f64], weights: &[f64], out: &mut [f64]) {
         let (df, scale, _) = self.parts(target, 0.0);
         let mut many = Many::ZERO;
-        exp::dispatch(Heavy { y: target.y, df, scale, f, out: &mut many });
+        many.add(Heavy { y: target.y, df, scale }, f);
         for (j, weight) in weights.iter().enumerate() {
             // from the value −½(ν + 1) log(1 + q)
             let t = (target.y - f[j]) / scale;

@@ -130,46 +130,18 @@ pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     structured((dst, LOWER), Accum::Replace, (l.transpose(), UPPER), (l, LOWER), 1.0, par);
 }
 
-/// Larger triangles are halved before they are solved, so that the products with what is below are shared among threads as
-/// all others.
-const SOLVED_AT_ONCE: usize = 1024;
-
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     let par = unless_vector(b.nrows(), b.ncols(), par);
-    forward(l, b, par);
-}
-
-fn forward(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
-    if l.nrows() <= SOLVED_AT_ONCE {
-        return triangular_solve::solve_lower_triangular_in_place(l, b, par);
-    }
-    let half = (l.nrows() / 2).next_multiple_of(TILE);
-    let (l11, _, l21, l22) = l.split_at(half, half);
-    let (mut first, mut second) = b.split_at_row_mut(half);
-    forward(l11, first.rb_mut(), par);
-    gemm(second.rb_mut(), Accum::Add, l21, first.rb(), -1.0, par);
-    forward(l22, second, par);
+    triangular_solve::solve_lower_triangular_in_place(l, b, par);
 }
 
 /// Solves `Lᵀ X = B` in place.
 pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     let par = unless_vector(b.nrows(), b.ncols(), par);
-    backward(l, b, par);
-}
-
-fn backward(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
-    if l.nrows() <= SOLVED_AT_ONCE {
-        return triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
-    }
-    let half = (l.nrows() / 2).next_multiple_of(TILE);
-    let (l11, _, l21, l22) = l.split_at(half, half);
-    let (mut first, mut second) = b.split_at_row_mut(half);
-    backward(l22, second.rb_mut(), par);
-    gemm(first.rb_mut(), Accum::Add, l21.transpose(), second.rb(), -1.0, par);
-    backward(l11, first, par);
+    triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
 }
 
 /// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
