@@ -96,7 +96,7 @@ const WANT: Want = Want::Adjoints { statistics: false };
 /// precision. Counted are for `rsvgp` (5/3)M³k for k steps of L (K̃L, the lower triangle of Lᵀ(K̃L), L·W) and
 /// 4/3 M³ for the first look, 3 M³ for the traces and the sandwich (1⅓ M³ where there are probes), and 5M²B for
 /// the rows: project, ΦE (twice as much), gram and back. For `lsvgp` 3M²B, and a factor, an inverse, J and the
-/// sandwich: 2⅓ M³. For `svgp` 6M²B and 1⅓ M³, or of many rows 5M²B and 3 M³.
+/// sandwich: 2⅓ M³. For `svgp` 6M²B and 1⅓ M³, or of many rows 4M²B and 4⅓ M³.
 fn cost(arguments: &[String]) {
     let listed = |name: &str, default: &str| -> Vec<usize> {
         let listed = option(arguments, name, default);
@@ -181,7 +181,7 @@ fn one_cost<T: Real>(
     let gemm_rate = 2.0 * (m * m * rows) as f64 / median(product);
     let (cube, rows) = ((m * m * m) as f64, (m * m * b) as f64);
     let count = match method {
-        "svgp" if 3 * b >= 5 * m => 5.0 * rows + 3.0 * cube,
+        "svgp" if 3 * b >= 5 * m => 4.0 * rows + 13.0 / 3.0 * cube,
         "svgp" => 6.0 * rows + 4.0 / 3.0 * cube,
         "lsvgp" => 3.0 * rows + 7.0 / 3.0 * cube,
         _ => {

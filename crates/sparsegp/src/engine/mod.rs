@@ -161,10 +161,22 @@ pub enum Spread<'a> {
     /// s = ‖Rᵀφ‖² with a lower root R of its own for each of them, M×M; 0 where there are none: q at a
     /// point.
     Roots(&'a [Mat<f64>]),
+    /// The same for gradients where ∂ℓ/∂r = ∂ℓ/∂s, with what pulls back through the features put into M×M matrices.
+    Through(Through<'a>),
     /// s = φᵀEφ for all of them alike, with a symmetric E of any sign; 0 without.
     Shared(Option<MatRef<'a, f64>>),
     /// The same where features are products too, φ = Lᵀk(x, Z): all of it in the precision of L and E.
     Products(Factors<'a>),
+}
+
+/// From r + s = k(x, x) + φᵀ(S − I)φ, of which V = (S − I)L⁻¹ gives the value, k(x, x) + kᵀ(Vᵀφ), and the pull-back,
+/// K̄uf = w aᵀ + 2 VᵀΦ diag(b), by the same product.
+#[derive(Clone, Copy, Debug)]
+pub struct Through<'a> {
+    /// w = L⁻ᵀm of every latent function, M×l.
+    pub weights: MatRef<'a, f64>,
+    /// V of every latent function, M×M.
+    pub forms: &'a [Mat<f64>],
 }
 
 /// A lower-triangular L and a symmetric E, M×M each (of E both triangles), in the precision in which products
@@ -186,7 +198,7 @@ impl Process<'_> {
     /// their variances.
     pub fn grams(&self) -> usize {
         match self.spread {
-            Spread::Roots(_) => self.mean.ncols(),
+            Spread::Roots(_) | Spread::Through(_) => self.mean.ncols(),
             Spread::Shared(_) | Spread::Products(_) => 1,
         }
     }

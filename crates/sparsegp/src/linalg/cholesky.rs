@@ -2,7 +2,7 @@
 
 use super::{
     Accum, Mat, MatMut, MatRef, Par, clear_upper, column_mut, gram_lower, invert_lower, par_for,
-    sized, solve_lower, solve_lower_transpose,
+    sized, solve_lower, solve_lower_transpose, waiting,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -63,7 +63,7 @@ fn in_blocks(
         let outcome = llt::factor::cholesky_in_place(
             corner.rb_mut(),
             options,
-            par,
+            waiting(n, par),
             stack,
             Default::default(),
         );
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Memory {
 impl Memory {
     fn for_size(n: usize) -> Self {
         let scratch = llt::factor::cholesky_in_place_scratch::<f64>;
-        Self(MemBuffer::new(scratch(n, par_for(n), Default::default())), n)
+        Self(MemBuffer::new(scratch(n, waiting(n, par_for(n)), Default::default())), n)
     }
 }
 
@@ -255,7 +255,7 @@ impl Cholesky {
     /// (A + jitter·I)⁻¹, both triangles.
     pub fn inverse(&self) -> Mat<f64> {
         let n = self.size();
-        let par = par_for(n);
+        let par = waiting(n, par_for(n));
         let mut inverse = Mat::zeros(n, n);
         let mut memory = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, par));
         super::SOLVES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);

@@ -41,8 +41,16 @@ pub fn counts() -> (u64, u64) {
 ///
 /// It does not depend on how many there are: work is divided in the same way for one.
 pub fn par_for(n: usize) -> Par {
-    if n >= 768 { Par::rayon(0) } else { Par::Seq }
+    if n >= 384 { Par::rayon(0) } else { Par::Seq }
 }
+
+/// The same for factorisations, solves and inverses. Between their small parts `faer` waits busily, which takes cores
+/// from whatever else runs: at 512 rows they gain less by threads than two fits at a time lose.
+fn waiting(n: usize, par: Par) -> Par {
+    if n >= WAITING { par } else { Par::Seq }
+}
+
+const WAITING: usize = 768;
 
 /// Gives a matrix a shape: new memory only if what it has is too small. The contents are arbitrary.
 pub fn sized<T: Real>(a: &mut Mat<T>, rows: usize, cols: usize) {
@@ -130,24 +138,50 @@ pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     structured((dst, LOWER), Accum::Replace, (l.transpose(), UPPER), (l, LOWER), 1.0, par);
 }
 
+/// Lower triangle of `dst = LLᵀ` for a lower-triangular L.
+pub fn outer_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
+    structured((dst, LOWER), Accum::Replace, (l, LOWER), (l.transpose(), UPPER), 1.0, par);
+}
+
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
-    let par = unless_vector(b.nrows(), b.ncols(), par);
-    triangular_solve::solve_lower_triangular_in_place(l, b, par);
+    by_columns_of(l, b, par, &triangular_solve::solve_lower_triangular_in_place);
 }
 
 /// Solves `Lᵀ X = B` in place.
 pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
-    let par = unless_vector(b.nrows(), b.ncols(), par);
-    triangular_solve::solve_upper_triangular_in_place(l.transpose(), b, par);
+    by_columns_of(l.transpose(), b, par, &triangular_solve::solve_upper_triangular_in_place);
+}
+
+/// Right-hand sides with as many columns are halved for threads: that is as fast, and nobody waits.
+const COLUMNS: usize = 384;
+
+/// A triangular solve, with triangles of less than [`WAITING`] rows shared by the columns of B.
+fn by_columns_of<'a>(
+    l: MatRef<'a, f64>,
+    b: MatMut<'_, f64>,
+    par: Par,
+    solve: &(impl Fn(MatRef<'a, f64>, MatMut<'_, f64>, Par) + Sync),
+) {
+    let (rows, columns) = (b.nrows(), b.ncols());
+    match unless_vector(rows, columns, par) {
+        Par::Rayon(_) if rows < WAITING && columns >= COLUMNS => {
+            let (left, right) = b.split_at_col_mut((columns / 2).next_multiple_of(TILE));
+            rayon::join(
+                || by_columns_of(l, left, par, solve),
+                || by_columns_of(l, right, par, solve),
+            );
+        }
+        par => solve(l, b, waiting(rows, par)),
+    }
 }
 
 /// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
 pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
-    triangular_inverse::invert_lower_triangular(dst, l, par);
+    triangular_inverse::invert_lower_triangular(dst, l, waiting(l.nrows(), par));
 }
 
 /// Sets what is above the diagonal to zero.

@@ -31,7 +31,7 @@ use super::{Form, Parts, Statistics, Variational};
 use crate::error::{Error, Result};
 use crate::linalg::{
     Accum, Cholesky, InverseRoot, Jitter, Mat, MatMut, MatRef, Par, column, gemm, gram_lower,
-    lower_product, mirror_lower, par_for, product, sandwich_inverse, sized, solve_lower,
+    mirror_lower, outer_gram, par_for, product, sandwich_inverse, sized, solve_lower,
     solve_lower_transpose, times_triangular,
 };
 use crate::params::{Param, Shape, Transform};
@@ -351,10 +351,9 @@ fn column_of(a: &Mat<f64>, j: usize) -> Mat<f64> {
 }
 
 /// S = RRᵀ, both triangles.
-fn covariance(root: MatRef<f64>, out: &mut Mat<f64>) {
+pub(crate) fn covariance(root: MatRef<f64>, out: &mut Mat<f64>) {
     let m = root.nrows();
     sized(out, m, m);
-    let target = out.as_mut();
-    lower_product(target, Accum::Replace, root, root.transpose(), 1.0, par_for(m));
+    outer_gram(out.as_mut(), root, par_for(m));
     mirror_lower(out.as_mut());
 }

@@ -6,9 +6,11 @@ use rand::RngExt;
 use sparsegp::data::{Minibatch, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods;
+use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::methods::{Step, find};
 use sparsegp::model::Model;
 use sparsegp::params;
+use sparsegp::variational::{Variational, sites::Tying};
 
 fn gradient(model: &Model, data: &dyn Source, want: Want, chosen: Option<&[bool]>) -> Vec<f64> {
     let mut step = Step::default();
@@ -146,6 +148,73 @@ fn of_some_of_the_classes() {
     agree(&model, &batch, Some(&chosen), "two of the classes");
 }
 
+/// Many rows go through M×M matrices made beforehand, few do not: minibatches of a division of the rows have on
+/// average the gradient of all of them, whose largest part is told too.
+fn average(model: &Model, data: &sparsegp::data::InMemory, parts: usize) -> (f64, f64) {
+    let want = Want::Adjoints { statistics: false };
+    let points: usize = model.inducing_points().unwrap().nrows();
+    let latents = if model.kernels.len() == 1 { model.q.as_ref().unwrap().latents() } else { 1 };
+    assert!(3 * data.x.nrows() >= 5 * points * latents, "many rows");
+    let whole = gradient(model, data, want, None);
+    let mut mean = vec![0.0; whole.len()];
+    for from in 0..parts {
+        let batch = part(data, from, parts);
+        assert_eq!(batch.rows() * parts, data.x.nrows());
+        assert!(3 * batch.rows() < 5 * points * latents, "few rows");
+        let own = gradient(model, &batch, want, None);
+        mean.iter_mut().zip(&own).for_each(|(m, v)| *m += v / parts as f64);
+    }
+    let largest = whole.iter().fold(0.0_f64, |m, v| m.max(v.abs()));
+    let error = whole.iter().zip(&mean).fold(0.0_f64, |m, (a, b)| m.max((a - b).abs()));
+    (error, largest)
+}
+
+#[test]
+fn of_many_rows_are_the_average_of_few() {
+    for spec in ["gaussian", "student-t", "softmax(classes=3)", "heteroscedastic", "tsvgp"] {
+        let draw = Draw { n: 120, m: 7, d: 2, p: 1, kernel: "matern52", mean: "zero", seed: 31 };
+        let mut problem = problem(&draw);
+        let mut data = problem.data.clone();
+        let sites = spec == "tsvgp";
+        let likelihood = likelihoods::parse(if sites { "poisson" } else { spec }).unwrap();
+        let latents = likelihood.latents();
+        if spec.starts_with("softmax") || sites {
+            (0..draw.n).for_each(|i| data.y[(i, 0)] = problem.rng.random_range(0..3) as f64);
+        }
+        let method = find(if sites { "tsvgp" } else { "svgp" }).unwrap().method;
+        let q = match sites {
+            true => Variational::sites(draw.m, latents, Tying::Natural),
+            false => random_q(draw.m, latents, false, true, &mut problem.rng),
+        };
+        let mean = sparsegp::means::by_name("linear", draw.d, latents).unwrap();
+        let mut model = Model { likelihood, mean, method, q: Some(q), ..problem.model.clone() };
+        if sites {
+            let method = model.method.uncollapsed().unwrap();
+            let mut step = method.step(&model, &Cpu::default(), &data, Want::Statistics).unwrap();
+            step.natural(&mut model, 0.7).unwrap();
+        }
+        let (error, largest) = average(&model, &data, 12);
+        assert!(error < 1e-12 * largest, "{spec}: {error} of {largest}");
+    }
+}
+
+/// Inducing covariances of condition 10⁷ and a q far narrower than the prior.
+#[test]
+fn of_many_rows_where_inducing_points_say_all() {
+    let draw = Draw { n: 400, m: 40, d: 1, p: 1, kernel: "rbf", mean: "zero", seed: 17 };
+    let mut problem = problem(&draw);
+    problem.model.kernels[0].initialise(&[5.0], 1.7);
+    problem.model.jitter = Jitter::default();
+    let wide = random_q(draw.m, 1, false, true, &mut problem.rng);
+    let mean = Mat::from_fn(draw.m, 1, |i, _| wide.first.value()[i]);
+    let root = Mat::from_fn(draw.m, draw.m, |i, j| 1e-4 * wide.root(0)[(i, j)]);
+    let q = Variational::new(mean.as_ref(), &[root], false, true).unwrap();
+    let model = with_q(&problem, "svgp", q);
+    let (error, largest) = average(&model, &problem.data, 10);
+    println!("{error} of {largest}");
+    assert!(error < 1e-10 * largest, "{error} of {largest}");
+}
+
 /// Sums over several blocks of rows, on several threads.
 #[test]
 fn of_many_rows() {
@@ -159,7 +228,6 @@ fn of_many_rows() {
 /// Of whitened sites the rows give Ψ; others have statistics alone.
 #[test]
 fn of_sites() {
-    use sparsegp::variational::{Variational, sites::Tying};
     let draw = Draw { n: 12, m: 9, d: 2, p: 1, kernel: "rbf", mean: "zero", seed: 6 };
     let problem = problem(&draw);
     for tying in [Tying::Whitened, Tying::Natural, Tying::Kernel] {

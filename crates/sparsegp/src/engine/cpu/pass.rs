@@ -3,6 +3,7 @@
 //! Per block and process, with Φ of B×M: the triangular solve for Φ, ΦR of every latent function, its
 //! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b, or
 //! with Ψ, which takes the place of the sum with c), counting a multiply-add as two and triangular factors as half a matrix.
+//! [`Spread::Through`] has ΦV in the place of the three products with R and L⁻ᵀ: 4M²B.
 
 use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::products::ByProducts;
@@ -10,7 +11,7 @@ use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
 use crate::engine::{
-    Factors, Job, LatentBlock, LatentSlopes, Passed, Process, ProcessSums, Spread, Want,
+    Factors, Job, LatentBlock, LatentSlopes, Passed, Process, ProcessSums, Spread, Through, Want,
 };
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
@@ -33,7 +34,7 @@ impl Job<'_> {
 
     /// Which matrices Φ diag(b) Φᵀ of a process are summed; `first` is its first latent function.
     fn counting(&self, process: &Process<'_>, first: usize) -> impl Iterator<Item = usize> {
-        let each = matches!(process.spread, Spread::Roots(_));
+        let each = matches!(process.spread, Spread::Roots(_) | Spread::Through(_));
         (0..process.grams()).filter(move |j| !each || self.pointwise.counts(first + j))
     }
 }
@@ -60,7 +61,7 @@ struct ProcessScratch {
     k: Buffer,
     phi: Buffer,
     other: Buffer,
-    /// ΦR of every latent function, or ΦE.
+    /// ΦR of every latent function, or ΦV, or ΦE.
     phi_r: Vec<Buffer>,
     /// In the place of those where features are products.
     double: ByProducts<f64>,
@@ -264,7 +265,7 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
         zeroed(&mut s.weights, n);
         own.features(process, &mut s.weights, s.mu.as_mut().subcols_mut(first, l));
         lap(mark, &mut s.timings.solves);
-        own.variances(process, s.s.as_mut().subcols_mut(first, l));
+        own.variances(process, &s.weights, s.s.as_mut().subcols_mut(first, l));
         lap(mark, &mut s.timings.products);
         let r = column_mut(s.r.as_mut(), first);
         process.kernel.diag(rows.x, r);
@@ -284,7 +285,7 @@ impl ProcessScratch {
         match process.spread {
             Spread::Products(Factors::Double(l, _)) => self.double.features(k, l, norms, mean, mu),
             Spread::Products(Factors::Single(l, _)) => self.single.features(k, l, norms, mean, mu),
-            Spread::Roots(_) | Spread::Shared(_) => {
+            Spread::Roots(_) | Spread::Through(_) | Spread::Shared(_) => {
                 sized(&mut self.phi, k.nrows(), k.ncols());
                 self.phi.copy_from(k);
                 process.basis.project(self.phi.as_mut());
@@ -295,8 +296,8 @@ impl ProcessScratch {
         }
     }
 
-    /// Adds s to the columns of `variances` (B×l), which are 0.
-    fn variances(&mut self, process: &Process<'_>, mut variances: MatMut<f64>) {
+    /// Adds s to the columns of `variances` (B×l), which are 0; `norms` are ‖φ‖².
+    fn variances(&mut self, process: &Process<'_>, norms: &[f64], mut variances: MatMut<f64>) {
         let (n, m, phi) = (self.k.nrows(), self.k.ncols(), self.phi.as_ref());
         let own = column_mut(variances.rb_mut(), 0);
         match process.spread {
@@ -308,6 +309,18 @@ impl ProcessScratch {
                     times_triangular(target, Accum::Replace, phi, root.as_ref(), false, Par::Seq);
                     let variance = column_mut(variances.rb_mut(), j);
                     add_row_dots(phi_r.as_ref(), phi_r.as_ref(), variance);
+                }
+                return;
+            }
+            Spread::Through(Through { forms, .. }) => {
+                self.phi_r.resize_with(forms.len(), Buffer::default);
+                for (j, (phi_v, form)) in self.phi_r.iter_mut().zip(forms).enumerate() {
+                    sized(phi_v, n, m);
+                    let form = form.as_ref();
+                    gemm(phi_v.as_mut(), Accum::Replace, phi, form, 1.0, Par::Seq);
+                    let variance = column_mut(variances.rb_mut(), j);
+                    variance.copy_from_slice(norms);
+                    add_row_dots(self.k.as_ref(), phi_v.as_ref(), variance);
                 }
                 return;
             }
@@ -347,7 +360,7 @@ fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
         for (j, gram) in job.counting(process, first).zip(&mut lane.grams) {
             // latent functions that share their variances share this sum
             let (from, count) = match process.spread {
-                Spread::Roots(_) => (first + j, 1),
+                Spread::Roots(_) | Spread::Through(_) => (first + j, 1),
                 Spread::Shared(_) | Spread::Products(_) => (first, l),
             };
             sum_columns(&mut s.weights, &s.b, from, count);
@@ -438,8 +451,8 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
 }
 
 impl ProcessScratch {
-    /// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared. a and b are B×l, and beside
-    /// b is its sum for every row. 2 diag(b) ΦᵀR takes the place of ΦᵀR.
+    /// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared; K̄uf itself for
+    /// [`Spread::Through`]. a and b are B×l, and beside b is its sum for every row. 2 diag(b) ΦᵀR takes the place of ΦᵀR.
     fn slopes_of_features(
         &mut self,
         process: &Process<'_>,
@@ -452,6 +465,14 @@ impl ProcessScratch {
         match process.spread {
             Spread::Products(Factors::Double(..)) => return self.double.slopes(a, mean, sum, c),
             Spread::Products(Factors::Single(..)) => return self.single.slopes(a, mean, sum, c),
+            Spread::Through(Through { weights, .. }) => {
+                sized(bar, a.nrows(), mean.nrows());
+                gemm(bar.as_mut(), Accum::Replace, a, weights.transpose(), 1.0, Par::Seq);
+                for (j, phi_v) in self.phi_r.iter().enumerate() {
+                    add_scaled_rows(bar.as_mut(), phi_v.as_ref(), column(b, j), 2.0);
+                }
+                return;
+            }
             Spread::Roots(_) | Spread::Shared(_) => {
                 sized(bar, a.nrows(), mean.nrows());
                 gemm(bar.as_mut(), Accum::Replace, a, mean.transpose(), 1.0, Par::Seq);
@@ -484,6 +505,7 @@ impl ProcessScratch {
         match process.spread {
             Spread::Products(Factors::Double(l, _)) => self.double.back(l, bar),
             Spread::Products(Factors::Single(l, _)) => self.single.back(l, bar),
+            Spread::Through(_) => {}
             Spread::Roots(_) | Spread::Shared(_) => process.basis.pull(bar.as_mut()),
         }
     }

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! (Hensman et al. 2013, 2015; the adjoint of the Cholesky factor as in [`CholeskyBasis::kuu_bar`]). Where rows are few
-//! they sum 2GR and Ψ = Φ̄Φᵀ themselves ([`Want::Adjoints`]), for less than the products with G. A
+//! they sum 2GR and Ψ = Φ̄Φᵀ themselves ([`Want::Adjoints`]), for less than the products with G. Where they are many, and the
+//! slopes of s and r the same, r + s and K̄uf come from one product with (S − I)L⁻¹ ([`Spread::Through`]). A
 //! minibatch multiplies the sums over rows by N/B ([`Source::population`]), which leaves value and
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
@@ -26,18 +27,18 @@ pub use pseudo::Following;
 use super::{Diagnostics, Evaluation, Method, RowSite};
 use crate::data::Source;
 use crate::engine::{
-    CholeskyBasis, Engine, Job, Passed, Pointwise, Process, ProcessSums, Spread, Want,
+    CholeskyBasis, Engine, Job, Passed, Pointwise, Process, ProcessSums, Spread, Through, Want,
 };
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatMut, column, gram_lower, lower_product, par_for, sized,
-    times_triangular,
+    solve_lower_transpose, times_triangular,
 };
 use crate::means::{Mean, Zero};
 use crate::model::{Model, Posterior};
-use crate::variational::sites::{At, SiteWork, Tying};
+use crate::variational::sites::{At, SiteWork, Tying, covariance};
 use crate::variational::{self, NaturalStep, Parts, Statistics, Variational};
 use faer::reborrow::ReborrowMut;
 use mixed::MixedRows;
@@ -101,6 +102,10 @@ struct Prepared {
     moved: Parts,
     /// Adjoint of Kuu.
     kuu_bar: Mat<f64>,
+    /// Whether the engine gets [`Spread::Through`], and what that takes.
+    through: bool,
+    weights: Mat<f64>,
+    forms: Vec<Mat<f64>>,
     sites: SiteWork,
     pseudo: pseudo::Memory,
 }
@@ -119,6 +124,9 @@ impl Default for Prepared {
             bars: Parts::default(),
             moved: Parts::default(),
             kuu_bar: Mat::new(),
+            through: false,
+            weights: Mat::new(),
+            forms: Vec::new(),
             sites: SiteWork::default(),
             pseudo: pseudo::Memory::default(),
         }
@@ -230,13 +238,34 @@ impl Prepared {
         }
     }
 
-    /// Whether Ψ and the adjoints of roots should come from the rows: that is M²B operations more, if the slopes of s
-    /// and r are the same, and 5/3 M³ fewer for every latent function.
+    /// Whether rows are few beside what M×M matrices cost: without these (the way of [`Want::Adjoints`]) it is
+    /// 2M²B operations more, and 3M³ fewer for every latent function.
+    fn few(&self, rows: usize) -> bool {
+        3 * rows < 5 * self.z.nrows() * self.latents.len()
+    }
+
+    /// Whether Ψ and the adjoints of roots should come from the rows.
     fn by_rows(&self, q: &Variational, pointwise: &dyn Pointwise, rows: usize) -> bool {
         // of other sites Ψ has more parts than Φ̄Φᵀ
         let of_moments = q.tying().is_none_or(|tying| tying == Tying::Whitened);
-        let few = 3 * rows < 5 * self.z.nrows() * self.latents.len();
-        of_moments && (few || !pointwise.equal_slopes())
+        of_moments && (self.few(rows) || !pointwise.equal_slopes())
+    }
+
+    /// L⁻ᵀm and (S − I)L⁻¹ of every latent function.
+    fn prepare_through(&mut self) {
+        let (m, factor) = (self.z.nrows(), self.basis.factor.l.as_ref());
+        let par = par_for(m);
+        sized(&mut self.weights, m, self.parts.mean.ncols());
+        self.weights.copy_from(&self.parts.mean);
+        solve_lower_transpose(factor, self.weights.as_mut(), par);
+        self.forms.resize_with(self.parts.roots.len(), Mat::new);
+        for (form, root) in self.forms.iter_mut().zip(&self.parts.roots) {
+            covariance(root.as_ref(), form);
+            for j in 0..m {
+                form[(j, j)] -= 1.0;
+            }
+            solve_lower_transpose(factor, form.as_mut().transpose_mut(), par);
+        }
     }
 
     /// From K̄uu and what the rows gave to the gradients of kernel and inducing points.
@@ -270,12 +299,17 @@ impl Prepared {
         if model.q.as_ref().is_some_and(|q| q.pseudo().is_some()) {
             return self.pseudo_process(model);
         }
+        let spread = if self.through {
+            Spread::Through(Through { weights: self.weights.as_ref(), forms: &self.forms })
+        } else {
+            Spread::Roots(&self.parts.roots)
+        };
         Process {
             kernel: &*model.kernels[self.kernel],
             z: self.z.as_ref(),
             basis: &self.basis,
             mean: self.parts.mean.as_ref(),
-            spread: Spread::Roots(&self.parts.roots),
+            spread,
         }
     }
 }
@@ -538,6 +572,13 @@ impl Uncollapsed {
             Want::Adjoints { .. } if !by_rows => Want::Gradients,
             want => want,
         };
+        let products = want == Want::Gradients && self.bound.equal_slopes() && chosen.is_none();
+        for process in processes.iter_mut() {
+            process.through = products && q.pseudo().is_none() && !process.few(data.rows());
+            if process.through {
+                process.prepare_through();
+            }
+        }
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let mean = &*model.mean;
         let recording = Recording { inner: &rows, mean, rows: data.rows(), seen };
