@@ -65,6 +65,8 @@ struct Held {
 pub struct Model {
     held: Mutex<Held>,
     columns: Columns,
+    /// With its memory, for the next evaluation.
+    engine: Cpu,
 }
 
 impl Model {
@@ -73,7 +75,8 @@ impl Model {
         let columns =
             Columns { inputs: fitted.input_names.len(), outputs: fitted.target_names.len() };
         let posterior = Some(Arc::new(fitted.posterior.clone()));
-        Self { held: Mutex::new(Held { model: fitted.model.clone(), posterior }), columns }
+        let held = Mutex::new(Held { model: fitted.model.clone(), posterior });
+        Self { held, columns, engine: Cpu::default() }
     }
 
     /// The lock is never held while waiting for the interpreter.
@@ -273,7 +276,8 @@ impl Model {
         };
         entry.method.check(&model).map_err(exception)?;
         let columns = Columns { inputs: spec.inputs, outputs: spec.outputs };
-        Ok(Self { held: Mutex::new(Held { model, posterior: None }), columns })
+        let held = Mutex::new(Held { model, posterior: None });
+        Ok(Self { held, columns, engine: Cpu::default() })
     }
 
     /// Paths with what is to be told of each parameter, as JSON.
@@ -306,7 +310,8 @@ impl Model {
     /// A copy.
     fn copy(&self) -> Self {
         let (model, posterior) = self.copied();
-        Self { held: Mutex::new(Held { model, posterior }), columns: self.columns }
+        let held = Mutex::new(Held { model, posterior });
+        Self { held, columns: self.columns, engine: Cpu::default() }
     }
 
     /// Value of a parameter.
@@ -376,12 +381,11 @@ impl Model {
             population,
         )?;
         if let (Some(method), false) = (model.method.uncollapsed(), gradients) {
-            let value = unlocked(py, || {
-                Ok(method.step(&model, &Cpu::default(), &data, Want::Value)?.value)
-            })?;
+            let value =
+                unlocked(py, || Ok(method.step(&model, &self.engine, &data, Want::Value)?.value))?;
             return Ok((value, None));
         }
-        let evaluation = unlocked(py, || model.evaluate(&Cpu::default(), &data))?;
+        let evaluation = unlocked(py, || model.evaluate(&self.engine, &data))?;
         if !gradients {
             return Ok((evaluation.value, None));
         }
@@ -459,7 +463,7 @@ impl Model {
             let method = model.method.uncollapsed().ok_or_else(|| {
                 Error::Invalid(format!("method `{}` has no q to move", model.method.name()))
             })?;
-            let mut step = method.step(&model, &Cpu::default(), &data, Want::Statistics)?;
+            let mut step = method.step(&model, &self.engine, &data, Want::Statistics)?;
             step.natural(&mut model, rate)?;
             Ok(step.value)
         })?;

@@ -154,3 +154,41 @@ fn steps_by_minibatches_allocate_only_at_first() {
         });
     }
 }
+
+/// Exact inference takes its matrices from the evaluation before, and what it finds there says nothing.
+#[test]
+fn exact_evaluations_leave_their_matrices_to_the_next() {
+    let problem = |n: usize, noise: f64| {
+        let x = Mat::from_fn(n, 2, |i, j| (0.37 * i as f64 + 1.7 * j as f64).sin());
+        let y = Mat::from_fn(n, 1, |i, _| (0.9 * i as f64).cos());
+        let model = Model {
+            kernels: vec![kernels::parse("matern52 + linear", Inputs::unnamed(2)).unwrap()],
+            mean: means::by_name("constant", 2, 1).unwrap(),
+            likelihood: Box::new(likelihoods::Gaussian::new(noise)),
+            inducing: Vec::new(),
+            q: None,
+            method: methods::find("exact").unwrap().method,
+            jitter: Jitter::default(),
+        };
+        (model, InMemory::new(x, y).unwrap())
+    };
+    let engine = Cpu::default();
+    for (n, noise) in [(90, 0.3), (40, 0.2), (40, 0.7), (90, 0.3)] {
+        let (model, data) = problem(n, noise);
+        let own = model.evaluate(&engine, &data).unwrap();
+        let fresh = model.evaluate(&Cpu::default(), &data).unwrap();
+        assert_eq!((own.value, own.gradient), (fresh.value, fresh.gradient), "{n}");
+        let moments = |engine| model.posterior(engine, &data).unwrap().predict_f(data.x.as_ref());
+        assert_eq!(moments(&engine).unwrap(), moments(&Cpu::default()).unwrap(), "{n}");
+    }
+    let n = 200;
+    let (model, data) = problem(n, 0.3);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let bytes = || {
+        let work = || model.evaluate(&engine, &data).unwrap();
+        pool.install(|| allocation_counter::measure(|| drop(work()))).bytes_total as usize
+    };
+    let (first, second) = (bytes(), bytes());
+    assert!(first > 4 * 8 * n * n, "{first}");
+    assert!(second < 8 * n * n / 2, "{second}");
+}

@@ -32,6 +32,21 @@ fn constant_columns() {
 }
 
 #[test]
+fn targets_that_look_like_classes() {
+    let folder = Folder::new();
+    let two = table(60, |_, [a, b, y, _]| format!("{a},{b},{}", if y > 0.0 { 3 } else { -1 }));
+    let hint = "`y` has two values and is learnt as numbers; if they are classes, add --classes";
+    assert!(warned(&folder, &two, "--inducing 8").contains(hint));
+    // what is said in the hint, and what was said already
+    for more in ["--classes", "--likelihood student-t"] {
+        let fit = format!("fit d.csv --target y -o m --max-iterations 5 --inducing 8 {more}");
+        assert!(!folder.ok(&fit).err.contains(hint), "{more}");
+    }
+    let three = table(60, |i, [a, b, ..]| format!("{a},{b},{}", i % 3));
+    assert!(!warned(&folder, &three, "--inducing 8").contains(hint));
+}
+
+#[test]
 fn duplicate_rows() {
     let folder = Folder::new();
     let repeated = table(60, |i, [_, _, y, _]| format!("{},{},{y}", i % 20, i % 5));

@@ -25,6 +25,8 @@ use crate::error::Result;
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatMut, MatRef};
 use crate::means::Mean;
+use std::any::Any;
+use std::sync::{Mutex, PoisonError};
 
 /// A slope that a [`Local`] has.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -344,6 +346,28 @@ pub struct Job<'a> {
     pub want: Want,
 }
 
+/// Large memory that a method leaves with an engine, for its next evaluation: what is given back to the system costs page
+/// faults to get again.
+#[derive(Debug, Default)]
+pub struct Shelf(Mutex<Vec<Box<dyn Any + Send>>>);
+
+impl Shelf {
+    /// What was put there, or a new one. Two at the same time get memory of their own.
+    pub fn take<T: Any + Send + Default>(&self) -> T {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|memory| memory.is::<T>());
+        let own = at.and_then(|at| kept.swap_remove(at).downcast::<T>().ok());
+        own.map(|memory| *memory).unwrap_or_default()
+    }
+
+    /// Keeps it; the last one of its type stays.
+    pub fn put<T: Any + Send>(&self, memory: T) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|memory| !memory.is::<T>());
+        kept.push(Box::new(memory));
+    }
+}
+
 /// Does the sums. The one here is [`Cpu`]; another device or another machine is another engine.
 pub trait Engine: Send + Sync {
     /// One pass over the rows. `q` gives means and variances to the [`Local`]; without it μ is the
@@ -379,6 +403,9 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// What reading the rows gives.
     fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()>;
+
+    /// Where memory waits for the next evaluation.
+    fn shelf(&self) -> &Shelf;
 
     /// Asked now and then by long work that is no sum over rows.
     ///

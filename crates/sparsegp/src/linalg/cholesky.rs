@@ -1,8 +1,8 @@
 //! Cholesky factorisation with a jitter ladder, and its adjoint.
 
 use super::{
-    Accum, Mat, MatMut, MatRef, Par, clear_upper, column_mut, gram_lower, invert_lower, par_for,
-    sized, solve_lower, solve_lower_transpose, waiting,
+    Accum, Mat, MatMut, MatRef, Par, clear_upper, column_mut, gram_lower, inner_gram, invert_lower,
+    par_for, sized, solve_lower, solve_lower_transpose, waiting,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -40,10 +40,12 @@ pub struct Cholesky {
     memory: Memory,
 }
 
-/// Matrices up to this size are factorised at once: in less than a second.
-const AT_ONCE: usize = 2048;
+/// Matrices up to this size are factorised at once; larger ones are faster by blocks.
+const AT_ONCE: usize = 1024;
 /// Columns between two questions whether to go on with a larger one.
-const BLOCK: usize = 512;
+const BLOCK: usize = 384;
+/// Inverses up to this size are made at once.
+const INVERTED_AT_ONCE: usize = 2048;
 
 /// Factorises the lower triangle in place, block by block of columns; the inner error is the index of the first pivot
 /// that is not positive.
@@ -146,6 +148,20 @@ impl Cholesky {
         self.factorise(a, jitter, matrix, &|| Ok(()))
     }
 
+    /// The same, watched as by [`Cholesky::watched`].
+    ///
+    /// # Errors
+    /// As for [`Cholesky::new`], and those of `go_on`.
+    pub fn renew_watched(
+        &mut self,
+        a: MatRef<'_, f64>,
+        jitter: Jitter,
+        matrix: &'static str,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        self.factorise(a, jitter, matrix, go_on)
+    }
+
     fn factorise(
         &mut self,
         a: MatRef<'_, f64>,
@@ -221,47 +237,64 @@ impl Cholesky {
         2.0 * (0..self.size()).map(|i| self.l[(i, i)].ln()).sum::<f64>()
     }
 
-    /// The same as [`Cholesky::inverse`]; of a large matrix `go_on` is asked before every block of columns, and may
-    /// end it.
+    /// The same as [`Cholesky::inverse`] into `out`, with memory for L⁻¹; of a large matrix, for which L⁻¹ is not made, `go_on`
+    /// is asked before every block of columns, and may end it.
     ///
     /// # Errors
     /// Those of `go_on`.
-    pub fn inverse_watched(&self, go_on: &dyn Fn() -> Result<()>) -> Result<Mat<f64>> {
-        if self.size() <= AT_ONCE {
-            go_on()?;
-            return Ok(self.inverse());
+    pub fn inverse_watched(
+        &self,
+        root: &mut Mat<f64>,
+        out: &mut Mat<f64>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        if self.size() > INVERTED_AT_ONCE {
+            return self.inverse_in_blocks(BLOCK, out, go_on);
         }
-        self.inverse_in_blocks(BLOCK, go_on)
+        go_on()?;
+        self.inverse_into(root, out);
+        Ok(())
     }
 
     /// Block by block of columns, from the diagonal down.
-    fn inverse_in_blocks(&self, block: usize, go_on: &dyn Fn() -> Result<()>) -> Result<Mat<f64>> {
+    fn inverse_in_blocks(
+        &self,
+        block: usize,
+        inverse: &mut Mat<f64>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         let n = self.size();
-        let mut inverse = Mat::zeros(n, n);
+        sized(inverse, n, n);
         for from in (0..n).step_by(block.max(1)) {
             go_on()?;
             let (size, rest) = (block.min(n - from), n - from);
             let l = self.l.as_ref().submatrix(from, from, rest, rest);
             let mut own = inverse.as_mut().submatrix_mut(from, from, rest, size);
+            own.fill(0.0);
             (0..size).for_each(|j| own[(j, j)] = 1.0);
             let par = par_for(rest);
             solve_lower(l, own.rb_mut(), par);
             solve_lower_transpose(l, own, par);
         }
         super::mirror_lower(inverse.as_mut());
-        Ok(inverse)
+        Ok(())
     }
 
-    /// (A + jitter·I)⁻¹, both triangles.
+    /// (A + jitter·I)⁻¹ = L⁻ᵀL⁻¹, both triangles.
     pub fn inverse(&self) -> Mat<f64> {
-        let n = self.size();
-        let par = waiting(n, par_for(n));
-        let mut inverse = Mat::zeros(n, n);
-        let mut memory = MemBuffer::new(llt::inverse::inverse_scratch::<f64>(n, par));
-        super::SOLVES.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        llt::inverse::inverse(inverse.as_mut(), self.l.as_ref(), par, MemStack::new(&mut memory));
-        super::mirror_lower(inverse.as_mut());
+        let (mut root, mut inverse) = (Mat::new(), Mat::new());
+        self.inverse_into(&mut root, &mut inverse);
         inverse
+    }
+
+    fn inverse_into(&self, root: &mut Mat<f64>, out: &mut Mat<f64>) {
+        let n = self.size();
+        let par = par_for(n);
+        sized(root, n, n);
+        sized(out, n, n);
+        invert_lower(root.as_mut(), self.l.as_ref(), par);
+        inner_gram(out.as_mut(), root.as_ref(), par);
+        super::mirror_lower(out.as_mut());
     }
 
     /// Solves `(A + jitter·I) X = B` for B with any number of columns.
@@ -404,7 +437,8 @@ mod tests {
             let whole = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
             for block in [1, 7, 16, n] {
                 let l = factor_in_blocks(&a, block).unwrap();
-                let inverse = whole.inverse_in_blocks(block, &|| Ok(())).unwrap();
+                let mut inverse = Mat::new();
+                whole.inverse_in_blocks(block, &mut inverse, &|| Ok(())).unwrap();
                 assert!((&l - &whole.l).norm_max() < 1e-12 * n as f64, "{n} {block}");
                 assert!((&inverse - whole.inverse()).norm_max() < 1e-12, "{n} {block}");
             }
@@ -419,7 +453,7 @@ mod tests {
 
     #[test]
     fn large_ones_end_when_they_are_asked_to() {
-        let n = AT_ONCE + BLOCK;
+        let n = INVERTED_AT_ONCE + BLOCK;
         let mut a = Mat::<f64>::identity(n, n);
         a[(n - 1, 0)] = 0.5;
         let asked = Cell::new(0);
@@ -432,12 +466,14 @@ mod tests {
             })
         };
         assert!(matches!(watched(2), Err(Error::Interrupted)));
-        let factor = watched(5).unwrap();
+        let factor = watched(7).unwrap();
         assert!((factor.log_det() - 0.75_f64.ln()).abs() < 1e-12);
-        assert_eq!(asked.get(), 5);
+        assert_eq!(asked.get(), 7);
+        let (mut root, mut inverse) = (Mat::new(), Mat::new());
         let stop = || Err(Error::Interrupted);
-        assert!(matches!(factor.inverse_watched(&stop), Err(Error::Interrupted)));
-        let inverse = factor.inverse_watched(&|| Ok(())).unwrap();
+        let ended = factor.inverse_watched(&mut root, &mut inverse, &stop);
+        assert!(matches!(ended, Err(Error::Interrupted)));
+        factor.inverse_watched(&mut root, &mut inverse, &|| Ok(())).unwrap();
         assert!((inverse[(n - 1, 0)] + 0.5 / 0.75).abs() < 1e-12);
         assert!((inverse[(0, n - 1)] + 0.5 / 0.75).abs() < 1e-12);
     }

@@ -12,7 +12,7 @@ use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::linalg::{Accum, Cholesky, Jitter, Mat, dot, gemm, par_for, solve_lower};
+use crate::linalg::{Accum, Cholesky, Jitter, Mat, dot, gemm, par_for, sized, solve_lower};
 use crate::model::{Model, Posterior};
 
 /// Exact inference.
@@ -22,16 +22,39 @@ pub struct Exact;
 /// Rows above which exact inference is refused: G alone would take more than 8 GiB.
 pub const MOST_ROWS: usize = 32_768;
 
+/// Rows up to which N×N matrices are kept from evaluation to evaluation: beyond, page faults are little beside N³ operations,
+/// and the matrices much.
+const KEPT_ROWS: usize = 2048;
+
+/// The N×N matrices of an evaluation.
+struct Memory {
+    k: Mat<f64>,
+    tape: Tape,
+    factor: Cholesky,
+    root: Mat<f64>,
+    k_bar: Mat<f64>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        let factor = Cholesky::of_factor(Mat::new());
+        Self { k: Mat::new(), tape: Tape::off(), factor, root: Mat::new(), k_bar: Mat::new() }
+    }
+}
+
 struct Factored {
     x: Mat<f64>,
     noise: Noise,
     residual: Mat<f64>,
-    k: Mat<f64>,
-    tape: Tape,
-    factor: Cholesky,
+    memory: Memory,
 }
 
-fn factor(model: &Model, engine: &dyn Engine, data: &dyn Source, tape: Tape) -> Result<Factored> {
+fn factor(
+    model: &Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    recording: bool,
+) -> Result<Factored> {
     if data.rows() > MOST_ROWS {
         return Err(Error::Invalid(format!(
             "exact inference with {} rows needs {:.0} GiB for one matrix; choose a sparse method \
@@ -45,20 +68,26 @@ fn factor(model: &Model, engine: &dyn Engine, data: &dyn Source, tape: Tape) -> 
     let noise = Noise::new(variance, &rows);
     let (x, y) = (rows.x, rows.y);
     let n = x.nrows();
-    let mut tape = tape;
-    let mut k = Mat::zeros(n, n);
-    model.kernel().evaluate(x.as_ref(), None, k.as_mut(), &mut tape);
-    let mut g = k.clone();
-    for i in 0..n {
-        g[(i, i)] += noise.of(i);
+    let mut memory: Memory = engine.shelf().take();
+    if memory.k.nrows() != n {
+        memory = Memory::default();
+    }
+    let Memory { k, tape, factor, .. } = &mut memory;
+    tape.restart(recording);
+    sized(k, n, n);
+    model.kernel().evaluate(x.as_ref(), None, k.as_mut(), tape);
+    let variances: Vec<f64> = (0..n).map(|i| k[(i, i)]).collect();
+    for (i, variance) in variances.iter().enumerate() {
+        k[(i, i)] = variance + noise.of(i);
     }
     // K + σ²I rarely needs help: the ladder starts at nothing
     let go_on = || engine.go_on();
-    let factor = Cholesky::watched(g.as_ref(), Jitter::Relative(0.0), "K + σ²I", &go_on)?;
+    factor.renew_watched(k.as_ref(), Jitter::Relative(0.0), "K + σ²I", &go_on)?;
+    variances.into_iter().enumerate().for_each(|(i, variance)| k[(i, i)] = variance);
     let mut residual = Mat::zeros(n, y.ncols());
     model.mean.evaluate(x.as_ref(), residual.as_mut());
     let residual = y - residual;
-    Ok(Factored { x, noise, residual, k, tape, factor })
+    Ok(Factored { x, noise, residual, memory })
 }
 
 /// The rows whose weight is not 0.
@@ -146,8 +175,8 @@ impl Method for Exact {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let Factored { x, noise, residual, k, mut tape, factor } =
-            factor(model, engine, data, Tape::recording())?;
+        let Factored { x, noise, residual, mut memory } = factor(model, engine, data, true)?;
+        let Memory { k, tape, factor, root, k_bar } = &mut memory;
         let (n, p) = (x.nrows(), residual.ncols());
         let alpha = factor.solve(residual.as_ref());
         let (factors, factors_slope) = noise.factors();
@@ -155,21 +184,24 @@ impl Method for Exact {
             - 0.5
                 * (p as f64 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + factor.log_det())
                     + dot(residual.as_ref(), alpha.as_ref()));
-        let mut k_bar = factor.inverse_watched(&|| engine.go_on())?;
+        factor.inverse_watched(root, k_bar, &|| engine.go_on())?;
         for j in 0..n {
             k_bar.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= -0.5 * p as f64);
         }
         let par = par_for(n);
         gemm(k_bar.as_mut(), Accum::Add, alpha.as_ref(), alpha.transpose(), 0.5, par);
-        factor.pull_jitter(&mut k_bar);
-        let noise_bar = noise.pull(&k_bar) + p as f64 * factors_slope;
+        factor.pull_jitter(k_bar);
+        let noise_bar = noise.pull(k_bar) + p as f64 * factors_slope;
         let mut gradient = vec![0.0; model.num_params()];
         let parts = model.parts_of(&mut gradient);
         let mut sinks = Cotangents { params: parts.kernel, x: None, z: None };
-        model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), &mut tape, &mut sinks);
+        model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), tape, &mut sinks);
         model.mean.vjp(x.as_ref(), alpha.as_ref(), parts.mean);
         parts.likelihood[0] = noise_bar;
         let diagnostics = Diagnostics { jitter: factor.jitter, ..Diagnostics::default() };
+        if n <= KEPT_ROWS {
+            engine.shelf().put(memory);
+        }
         Ok(Evaluation { value, gradient, diagnostics })
     }
 
@@ -179,8 +211,8 @@ impl Method for Exact {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let Factored { x, noise, mut residual, factor, .. } =
-            factor(model, engine, data, Tape::off())?;
+        let Factored { x, noise, mut residual, memory } = factor(model, engine, data, false)?;
+        let factor = memory.factor;
         let par = par_for(x.nrows());
         solve_lower(factor.l.as_ref(), residual.as_mut(), par);
         Ok(Posterior::new(model, x, factor, residual, None).with_row_noise(noise.of_rows()))

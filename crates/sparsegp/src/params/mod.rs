@@ -289,6 +289,10 @@ pub fn set_free_values<'a>(visit: impl FnOnce(VisitorMut<'a, '_>), free: &[f64])
         }
         let (own, tail) = rest.split_at(p.value.len());
         rest = tail;
+        // of most parameters there are few; of q there are many, and they are free
+        if p.transform == Transform::Identity {
+            return p.value.copy_from_slice(own);
+        }
         for (value, free) in p.value.iter_mut().zip(own) {
             *value = p.transform.to_constrained(*free);
         }
@@ -307,11 +311,16 @@ pub fn free_gradient<'a>(
     visit(&mut |_, p| {
         let (own, tail) = rest.split_at(p.value.len());
         rest = tail;
-        if !p.frozen {
-            let targets = free[at..].iter_mut().zip(own).zip(&p.value);
-            targets.for_each(|((t, g), v)| *t = g * p.transform.slope_at(*v));
-            at += own.len();
+        if p.frozen {
+            return;
         }
+        let targets = &mut free[at..at + own.len()];
+        at += own.len();
+        if p.transform == Transform::Identity {
+            return targets.copy_from_slice(own);
+        }
+        let targets = targets.iter_mut().zip(own).zip(&p.value);
+        targets.for_each(|((t, g), v)| *t = g * p.transform.slope_at(*v));
     });
     debug_assert_eq!(at, free.len());
 }

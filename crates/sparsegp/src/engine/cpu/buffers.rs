@@ -2,7 +2,7 @@
 
 use super::timings::Timings;
 use crate::kernels::Tape;
-use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, mirror_lower};
+use crate::linalg::{Mat, MatMut, MatRef, Par, column, column_mut, mirror_lower, par_for};
 use faer::reborrow::ReborrowMut;
 use rayon::prelude::*;
 
@@ -72,10 +72,14 @@ pub(super) fn sum_lower<L: Sync>(
     of: impl Fn(&L) -> Option<&Buffer> + Sync,
     scale: f64,
 ) {
-    const COLUMNS: usize = 32;
-    sum.rb_mut().par_col_chunks_mut(COLUMNS).enumerate().for_each(|(chunk, mut part)| {
+    // to wake threads takes longer than to add up little
+    let columns = match par_for(sum.ncols()) {
+        Par::Seq => sum.ncols().max(1),
+        Par::Rayon(_) => 32,
+    };
+    sum.rb_mut().par_col_chunks_mut(columns).enumerate().for_each(|(chunk, mut part)| {
         for j in 0..part.ncols() {
-            let from = chunk * COLUMNS + j;
+            let from = chunk * columns + j;
             let target = &mut column_mut(part.rb_mut(), j)[from..];
             target.fill(0.0);
             for other in lanes.iter().filter_map(&of) {

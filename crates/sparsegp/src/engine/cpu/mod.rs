@@ -8,7 +8,9 @@ mod timings;
 
 pub use timings::Timings;
 
-use super::{Engine, Folded, Job, Local, Passed, Prepared, Slope, Unfolded, Whitened, lanes};
+use super::{
+    Engine, Folded, Job, Local, Passed, Prepared, Shelf, Slope, Unfolded, Whitened, lanes,
+};
 use crate::data::Source;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, sized};
@@ -25,6 +27,7 @@ pub struct Cpu {
     lanes: Mutex<Vec<Lane>>,
     pass_scratch: Mutex<Vec<pass::Scratch>>,
     pass_lanes: Mutex<Vec<pass::Lane>>,
+    shelf: Shelf,
     stop: Option<Arc<AtomicBool>>,
 }
 
@@ -74,6 +77,10 @@ impl Cpu {
 }
 
 impl Engine for Cpu {
+    fn shelf(&self) -> &Shelf {
+        &self.shelf
+    }
+
     fn go_on(&self) -> Result<()> {
         match &self.stop {
             Some(stop) if stop.swap(false, Ordering::Relaxed) => Err(Error::Interrupted),
