@@ -172,7 +172,7 @@ pub enum Spread<'a> {
 }
 
 /// From r + s = k(x, x) + φᵀ(S − I)φ, of which V = (S − I)L⁻¹ gives the value, k(x, x) + kᵀ(Vᵀφ), and the pull-back,
-/// K̄uf = w aᵀ + 2 VᵀΦ diag(b), by the same product.
+/// K̄uf = w aᵀ + 2 VᵀΦ diag(b), by the same product: L⁻ᵀΦ̄ of [`crate::engine`]'s Φ̄ with c = b.
 #[derive(Clone, Copy, Debug)]
 pub struct Through<'a> {
     /// w = L⁻ᵀm of every latent function, M×l.

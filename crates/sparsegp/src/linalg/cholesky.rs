@@ -130,7 +130,7 @@ impl Cholesky {
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<Self> {
         let mut factor = Self::of_factor(Mat::new());
-        factor.factorise(a, jitter, matrix, go_on)?;
+        factor.renew_watched(a, jitter, matrix, go_on)?;
         Ok(factor)
     }
 
@@ -145,7 +145,7 @@ impl Cholesky {
         jitter: Jitter,
         matrix: &'static str,
     ) -> Result<()> {
-        self.factorise(a, jitter, matrix, &|| Ok(()))
+        self.renew_watched(a, jitter, matrix, &|| Ok(()))
     }
 
     /// The same, watched as by [`Cholesky::watched`].
@@ -153,16 +153,6 @@ impl Cholesky {
     /// # Errors
     /// As for [`Cholesky::new`], and those of `go_on`.
     pub fn renew_watched(
-        &mut self,
-        a: MatRef<'_, f64>,
-        jitter: Jitter,
-        matrix: &'static str,
-        go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<()> {
-        self.factorise(a, jitter, matrix, go_on)
-    }
-
-    fn factorise(
         &mut self,
         a: MatRef<'_, f64>,
         jitter: Jitter,

@@ -44,13 +44,14 @@ pub fn par_for(n: usize) -> Par {
     if n >= 384 { Par::rayon(0) } else { Par::Seq }
 }
 
+/// Size below which `faer` shares nothing among its threads.
+const WAITING: usize = 768;
+
 /// The same for factorisations, solves and inverses. Between their small parts `faer` waits busily, which takes cores
 /// from whatever else runs: at 512 rows they gain less by threads than two fits at a time lose.
 fn waiting(n: usize, par: Par) -> Par {
     if n >= WAITING { par } else { Par::Seq }
 }
-
-const WAITING: usize = 768;
 
 /// Gives a matrix a shape: new memory only if what it has is too small. The contents are arbitrary.
 pub fn sized<T: Real>(a: &mut Mat<T>, rows: usize, cols: usize) {

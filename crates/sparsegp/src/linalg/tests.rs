@@ -550,3 +550,33 @@ fn large_triangles_are_multiplied_and_solved_on_a_small_stack() {
     let threads = rayon::ThreadPoolBuilder::new().num_threads(2).stack_size(3 << 18);
     threads.build().unwrap().install(work);
 }
+
+/// Triangles that threads share by columns, and the inverse made of products: right, and the same bits on any number of threads.
+#[test]
+fn middle_sizes_are_solved_and_inverted_alike_on_all_threads() {
+    let (n, k) = (401, 407);
+    let a = spd(n, 12);
+    let x = noise(n, k, 13);
+    let results = [1, 2, 3].map(|threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let factor = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
+            let (mut forward, mut backward) = (x.clone(), x.transpose().to_owned());
+            solve_lower(factor.l.as_ref(), forward.as_mut(), par_for(n));
+            // rows of a block side by side, as engines have them
+            let rows = backward.as_mut().transpose_mut();
+            solve_lower_transpose(factor.l.as_ref(), rows, par_for(n));
+            let inverse = factor.inverse();
+            (factor.l, forward, backward, inverse)
+        })
+    });
+    let (l, forward, backward, inverse) = &results[0];
+    assert!(results.iter().all(|other| *other == results[0]));
+    let back = naive(l.as_ref(), forward.as_ref());
+    assert!(largest_difference(back.as_ref(), x.as_ref()) < 1e-11);
+    let back = naive(l.transpose(), backward.transpose());
+    assert!(largest_difference(back.as_ref(), x.as_ref()) < 1e-11);
+    let product = naive(a.as_ref(), inverse.as_ref());
+    let identity = Mat::<f64>::identity(n, n);
+    assert!(largest_difference(product.as_ref(), identity.as_ref()) < 1e-10);
+}

@@ -211,8 +211,8 @@ impl Method for Exact {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let Factored { x, noise, mut residual, memory } = factor(model, engine, data, false)?;
-        let factor = memory.factor;
+        let Factored { x, noise, mut residual, memory: Memory { factor, .. } } =
+            factor(model, engine, data, false)?;
         let par = par_for(x.nrows());
         solve_lower(factor.l.as_ref(), residual.as_mut(), par);
         Ok(Posterior::new(model, x, factor, residual, None).with_row_noise(noise.of_rows()))

@@ -421,6 +421,7 @@ fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: 
     let mut first = 0;
     for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
     {
+        debug_assert!(equal || !matches!(process.spread, Spread::Through(_)), "c is b");
         let l = process.mean.ncols();
         let (a, b) = (s.a.as_ref().subcols(first, l), s.b.as_ref().subcols(first, l));
         sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
