@@ -580,3 +580,50 @@ fn middle_sizes_are_solved_and_inverted_alike_on_all_threads() {
     let identity = Mat::<f64>::identity(n, n);
     assert!(largest_difference(product.as_ref(), identity.as_ref()) < 1e-10);
 }
+
+#[test]
+fn columns_of_sized_matrices_fall_on_different_places_of_the_caches() {
+    fn aside<T: Real>(rows: usize) {
+        let mut a = Mat::<T>::new();
+        sized(&mut a, rows, 3);
+        let bytes = a.col_stride() as usize * size_of::<T>();
+        assert!(!bytes.is_multiple_of(1024), "{rows} rows, {bytes} bytes");
+        assert!(bytes < rows * size_of::<T>() + 128, "{rows} rows, {bytes} bytes");
+        let memory = a.as_ptr();
+        // the same memory again, whatever it had between
+        for (rows, cols) in [(rows - 1, 3), (1, 1), (0, 0), (rows, 2), (rows, 3)] {
+            sized(&mut a, rows, cols);
+            assert_eq!((a.nrows(), a.ncols(), a.as_ptr()), (rows, cols, memory));
+        }
+    }
+    for rows in [120, 128, 256, 384, 1000, 1024, 2048] {
+        aside::<f64>(rows);
+        aside::<f32>(rows);
+    }
+}
+
+#[test]
+fn the_distance_of_columns_changes_no_bit() {
+    let n = 256;
+    let (a, b) = (spd(n, 31), noise(n, n, 32));
+    let mut apart = Mat::new();
+    sized(&mut apart, n, n);
+    apart.copy_from(&b);
+    let factor = Cholesky::new(a.as_ref(), Jitter::default(), "A").unwrap();
+    let beside = factor.l.clone();
+    assert_ne!(factor.l.col_stride(), beside.col_stride());
+    assert_ne!(apart.col_stride(), b.col_stride());
+    let through = |l: MatRef<'_, f64>, b: MatRef<'_, f64>| {
+        let (mut x, mut y) = (b.to_owned(), Mat::zeros(n, n));
+        solve_lower(l, x.as_mut(), Par::Seq);
+        gram_lower(y.as_mut(), Accum::Replace, b, x.as_ref(), 1.0, Par::Seq);
+        times_triangular(x.as_mut(), Accum::Add, b, l, true, Par::Seq);
+        mirror_lower(y.as_mut());
+        product(x.as_ref(), y.as_ref())
+    };
+    let (one, other) =
+        (through(factor.l.as_ref(), apart.as_ref()), through(beside.as_ref(), b.as_ref()));
+    for (u, v) in (0..n).flat_map(|j| (0..n).map(move |i| (i, j))).map(|at| (one[at], other[at])) {
+        assert_eq!(u.to_bits(), v.to_bits());
+    }
+}
