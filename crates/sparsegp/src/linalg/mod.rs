@@ -47,7 +47,7 @@ pub fn par_for(n: usize) -> Par {
 /// Size below which `faer` shares nothing among its threads.
 const WAITING: usize = 768;
 
-/// The same for factorisations, solves and inverses. Between their small parts `faer` waits busily, which takes cores
+/// The same for factorisations and inverses. Between their small parts `faer` waits busily, which takes cores
 /// from whatever else runs: at 512 rows they gain less by threads than two fits at a time lose.
 fn waiting(n: usize, par: Par) -> Par {
     if n >= WAITING { par } else { Par::Seq }
@@ -162,35 +162,45 @@ pub fn outer_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
 /// Solves `L X = B` in place.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
-    by_columns_of(l, b, par, &triangular_solve::solve_lower_triangular_in_place);
+    solve(l, false, b, par);
 }
 
 /// Solves `Lᵀ X = B` in place.
 pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
-    by_columns_of(l.transpose(), b, par, &triangular_solve::solve_upper_triangular_in_place);
+    solve(l.transpose(), true, b, par);
 }
 
-/// Right-hand sides with as many columns are halved for threads: that is as fast, and nobody waits.
-const COLUMNS: usize = 384;
+/// Triangles with more rows are halved for threads, and what is between the halves is a product.
+const ROWS: usize = 1024;
+/// Right-hand sides with as many columns are halved for threads.
+const COLUMNS: usize = 192;
 
-/// A triangular solve, with triangles of less than [`WAITING`] rows shared by the columns of B.
-fn by_columns_of<'a>(
-    l: MatRef<'a, f64>,
-    b: MatMut<'_, f64>,
-    par: Par,
-    solve: &(impl Fn(MatRef<'a, f64>, MatMut<'_, f64>, Par) + Sync),
-) {
+/// Solves `T X = B` in place for a lower or an upper triangle. Threads share what needs nothing from each other, not `faer`'s solve itself,
+/// whose threads wait for each other at many small parts: with rows along the columns of B, two were no faster than one.
+fn solve(t: MatRef<'_, f64>, upper: bool, b: MatMut<'_, f64>, par: Par) {
     let (rows, columns) = (b.nrows(), b.ncols());
     match unless_vector(rows, columns, par) {
-        Par::Rayon(_) if rows < WAITING && columns >= COLUMNS => {
-            let (left, right) = b.split_at_col_mut((columns / 2).next_multiple_of(TILE));
-            rayon::join(
-                || by_columns_of(l, left, par, solve),
-                || by_columns_of(l, right, par, solve),
-            );
+        par @ Par::Rayon(_) if rows > ROWS => {
+            let half = (rows / 2).next_multiple_of(TILE);
+            let (first, above, below, second) = t.split_at(half, half);
+            let (mut top, mut bottom) = b.split_at_row_mut(half);
+            if upper {
+                solve(second, true, bottom.rb_mut(), par);
+                gemm(top.rb_mut(), Accum::Add, above, bottom.rb(), -1.0, par);
+                solve(first, true, top, par);
+            } else {
+                solve(first, false, top.rb_mut(), par);
+                gemm(bottom.rb_mut(), Accum::Add, below, top.rb(), -1.0, par);
+                solve(second, false, bottom, par);
+            }
         }
-        par => solve(l, b, waiting(rows, par)),
+        par @ Par::Rayon(_) if columns >= COLUMNS => {
+            let (left, right) = b.split_at_col_mut((columns / 2).next_multiple_of(TILE));
+            rayon::join(|| solve(t, upper, left, par), || solve(t, upper, right, par));
+        }
+        _ if upper => triangular_solve::solve_upper_triangular_in_place(t, b, Par::Seq),
+        _ => triangular_solve::solve_lower_triangular_in_place(t, b, Par::Seq),
     }
 }
 
