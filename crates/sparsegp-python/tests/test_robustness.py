@@ -441,6 +441,9 @@ from sparsegp import GPRegressor
 from sparsegp.kernels import RBF
 from sparsegp.models import GPR
 
+# shells let what they run in the background ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def interrupted(fit, event):
     """Runs a fit that gets a signal a while after some event."""
     armed = []
