@@ -59,15 +59,18 @@ const ALIASED: usize = 1024;
 /// Bytes that move the next column to another place.
 const LINE: usize = 64;
 
-/// Rows of memory for a matrix with so many rows.
+/// Rows of memory for a matrix with so many rows: whole lines, as `faer` has them.
 fn stride<T>(rows: usize) -> usize {
-    let size = size_of::<T>();
-    if rows > 0 && (rows * size).is_multiple_of(ALIASED) { rows + LINE / size } else { rows }
+    let line = LINE / size_of::<T>();
+    let whole = rows.next_multiple_of(line);
+    if rows > 0 && (whole * size_of::<T>()).is_multiple_of(ALIASED) { whole + line } else { whole }
 }
 
 /// Gives a matrix a shape: new memory only if what it has is too small. The contents are arbitrary.
 pub fn sized<T: Real>(a: &mut Mat<T>, rows: usize, cols: usize) {
     if (a.nrows(), a.ncols()) != (rows, cols) {
+        // first what goes, or a wide matrix would get the rows of the tall one before it too
+        a.truncate(rows.min(a.nrows()), cols.min(a.ncols()));
         a.reserve(stride::<T>(rows), cols);
         a.resize_with(rows, cols, |_, _| T::of(0.0));
     }
@@ -159,13 +162,13 @@ pub fn outer_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     structured((dst, LOWER), Accum::Replace, (l, LOWER), (l.transpose(), UPPER), 1.0, par);
 }
 
-/// Solves `L X = B` in place.
+/// Solves `L X = B` in place, for L of M×M and B of M×k.
 pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     solve(l, false, b, par);
 }
 
-/// Solves `Lᵀ X = B` in place.
+/// Solves `Lᵀ X = B` in place, for L of M×M and B of M×k.
 pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     solve(l.transpose(), true, b, par);
