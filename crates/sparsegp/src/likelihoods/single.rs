@@ -227,9 +227,11 @@ impl<S: Scalar> Sums<'_, S> {
 
     fn flush(&mut self) {
         let n = std::mem::take(&mut self.len);
+        let Some(last) = n.checked_sub(1) else { return };
         // what fills the last vector counts nothing
         let padded = n.next_multiple_of(LANES);
-        self.x[n..padded].fill(0.0);
+        let node = self.x[last];
+        self.x[n..padded].fill(node);
         self.w[n..padded].fill(0.0);
         let (x, w) = (&self.x[..padded], &mut self.w[..padded]);
         if self.density {
@@ -240,16 +242,44 @@ impl<S: Scalar> Sums<'_, S> {
         let f = &f[..padded];
         let mut many = Many::ZERO;
         self.model.at_all(self.target, f, &mut many);
-        for j in 0..n {
-            let (x, w, first) = (x[j], w[j], many.first[j]);
-            self.sums[0] += w * many.value[j];
-            self.sums[1] += w * first;
-            self.sums[2] += w * x * first;
-            self.sums[3] += w * many.second[j];
-        }
+        let weighted = exp::dispatch(Weighted { x, w, many: &many });
+        self.sums.iter_mut().zip(weighted).for_each(|(sum, more)| *sum += more);
         if !self.params.is_empty() {
             self.model.add_all_slopes(self.target, f, w, self.params);
         }
+    }
+}
+
+/// Σ w {g, g′, x g′, g″} over a multiple of [`LANES`] nodes.
+struct Weighted<'a> {
+    x: &'a [f64],
+    w: &'a [f64],
+    many: &'a Many,
+}
+
+impl exp::Vectorised for Weighted<'_> {
+    type Output = [f64; 4];
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> [f64; 4] {
+        #[inline(always)]
+        fn sum<const FMA: bool>(w: &[f64], g: &[f64]) -> f64 {
+            let mut parts = [0.0; LANES];
+            for (w, g) in w.as_chunks::<LANES>().0.iter().zip(g.as_chunks::<LANES>().0) {
+                let pairs = parts.iter_mut().zip(w.iter().zip(g));
+                pairs.for_each(|(part, (w, g))| *part = exp::mul_add::<FMA>(*w, *g, *part));
+            }
+            parts.iter().sum()
+        }
+        let Self { x, w, many } = self;
+        let mut wx = [0.0; TOGETHER];
+        wx.iter_mut().zip(w.iter().zip(x)).for_each(|(t, (w, x))| *t = w * x);
+        [
+            sum::<FMA>(w, &many.value),
+            sum::<FMA>(w, &many.first),
+            sum::<FMA>(&wx[..w.len()], &many.first),
+            sum::<FMA>(w, &many.second),
+        ]
     }
 }
 

@@ -4,7 +4,7 @@
 //! value, the last move is halved, again and again, until it has one.
 
 use super::adam_options::{AdamOptions, Plateau};
-use super::vector::{distance, max_norm};
+use super::vector::{distance, first_wrong, max_norm};
 use super::{Objective, Optimiser, Outcome, Reason, Stall, Status, Step, check_start, evaluate};
 use crate::error::{Error, Result};
 use crate::linalg::exp::{Vectorised, dispatch};
@@ -103,10 +103,10 @@ impl Adam {
         Self { options, state, scratch: Vec::new() }
     }
 
-    fn report(&self, evaluations: usize, step_length: f64) -> Step {
+    fn report(&self, gradient_norm: f64, evaluations: usize, step_length: f64) -> Step {
         Step {
             value: self.state.value.unwrap_or(0.0),
-            gradient_norm: max_norm(&self.state.gradient),
+            gradient_norm,
             evaluations,
             step_length,
             status: self.state.status.clone(),
@@ -129,12 +129,14 @@ impl Adam {
             let momentum = momenta.get(i).copied().unwrap_or(beta1);
             (momentum, multipliers.get(i).copied().unwrap_or(1.0))
         };
-        let equal = momenta.is_empty() && multipliers.is_empty();
         let count = x.len();
-        let end = |from: usize| (from..count).find(|i| own(*i) != own(from)).unwrap_or(count);
+        let alike = |all: &[f64], from: usize| {
+            let rest = all.get(from..).unwrap_or_default();
+            rest.first().and_then(|first| first_wrong(rest, |v| v == *first)).unwrap_or(count)
+        };
         let mut from = 0;
         while from < count {
-            let to = if equal { count } else { end(from) };
+            let to = count.min(from + alike(momenta, from).min(alike(multipliers, from)));
             let (momentum, multiplier) = own(from);
             let unbias1 = if momentum == beta1 {
                 unbias1
@@ -244,8 +246,9 @@ fn moved((x, first, second, gradient): Parts<'_>, with: Constants) {
 
 impl Optimiser for Adam {
     fn step(&mut self, objective: &mut dyn Objective) -> Result<Step> {
+        let known = |own: &Self| max_norm(&own.state.gradient);
         if self.state.status.is_final() {
-            return Ok(self.report(0, 0.0));
+            return Ok(self.report(known(self), 0, 0.0));
         }
         self.options.check(self.state.x.len())?;
         check_start(&self.state.x, objective)?;
@@ -259,9 +262,9 @@ impl Optimiser for Adam {
         };
         self.state.iterations += 1;
         self.state.evaluations += evaluations;
-        let Some(value) = value else { return Ok(self.report(evaluations, 0.0)) };
+        let Some(value) = value else { return Ok(self.report(known(self), evaluations, 0.0)) };
         self.state.value = Some(value);
-        self.state.gradient.clone_from(&self.scratch);
+        std::mem::swap(&mut self.state.gradient, &mut self.scratch);
         match &mut self.state.best {
             Some((_, best)) if *best <= value => {}
             Some((x, best)) => {
@@ -283,11 +286,11 @@ impl Optimiser for Adam {
         };
         if let Some(reason) = reason {
             self.state.status = Status::Converged(reason);
-            return Ok(self.report(evaluations, 0.0));
+            return Ok(self.report(largest, evaluations, 0.0));
         }
         self.advance();
         let length = distance(&self.state.x, &self.state.previous);
-        Ok(self.report(evaluations, length))
+        Ok(self.report(largest, evaluations, length))
     }
     fn x(&self) -> &[f64] {
         &self.state.x

@@ -1,5 +1,6 @@
 //! Options of [`super::Adam`].
 
+use super::vector::first_wrong;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -149,11 +150,13 @@ impl AdamOptions {
                 found: format!("{} values", self.momenta.len()),
             });
         }
-        if let Some(&wrong) = self.momenta.iter().find(|m| !(0.0..1.0).contains(*m)) {
-            return invalid("momenta must be at least 0 and below 1", wrong);
+        if let Some(at) = first_wrong(&self.momenta, |m| (m >= 0.0) & (m < 1.0)) {
+            return invalid("momenta must be at least 0 and below 1", self.momenta[at]);
         }
-        match self.multipliers.iter().find(|m| !(**m >= 0.0 && m.is_finite())) {
-            Some(&wrong) => invalid("learning-rate multipliers must be numbers ≥ 0", wrong),
+        match first_wrong(&self.multipliers, |m| (m >= 0.0) & (m < f64::INFINITY)) {
+            Some(at) => {
+                invalid("learning-rate multipliers must be numbers ≥ 0", self.multipliers[at])
+            }
             None => Ok(()),
         }
     }

@@ -25,6 +25,7 @@ pub use status::{Reason, Stall, Status, Step};
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+use vector::first_wrong;
 
 /// A differentiable function to minimise.
 pub trait Objective {
@@ -134,7 +135,7 @@ fn check_start(x: &[f64], objective: &dyn Objective) -> Result<()> {
             found: format!("{} values", x.len()),
         });
     }
-    match x.iter().position(|value| !value.is_finite()) {
+    match first_wrong(x, f64::is_finite) {
         None => Ok(()),
         // Not `NonFinite`, which is recoverable: no nearer point will help here.
         Some(i) => Err(Error::Invalid(format!(
@@ -162,7 +163,7 @@ fn evaluate(objective: &mut dyn Objective, x: &[f64], gradient: &mut [f64]) -> R
     if !value.is_finite() {
         return Ok(Outcome::Infeasible(Error::NonFinite { what: "objective".into(), value }));
     }
-    Ok(match gradient.iter().position(|slope| !slope.is_finite()) {
+    Ok(match first_wrong(gradient, f64::is_finite) {
         None => Outcome::Finite(value),
         Some(i) => Outcome::Infeasible(Error::NonFinite {
             what: format!("component {i} of the gradient"),

@@ -1,5 +1,47 @@
-//! The few vector operations of the optimisers. Sums run in the order of the indices, so results
-//! depend on nothing but the numbers.
+//! The few vector operations of the optimisers. Sums run in an order that depends on the number of components alone, so results
+//! depend on nothing but the numbers. q may have hundreds of thousands of parameters: what every step does with all of them is
+//! written for vector instructions.
+
+use crate::linalg::exp::{Vectorised, dispatch};
+
+/// Components that the machine works on at the same time.
+const PARTS: usize = 8;
+/// Components between two questions whether to go on.
+const BLOCK: usize = 64;
+
+/// `join` of all `start.add(aᵢ, bᵢ)`, in eight parts.
+fn fold(
+    a: &[f64],
+    b: &[f64],
+    add: impl Fn(f64, f64, f64) -> f64,
+    join: impl Fn(f64, f64) -> f64,
+) -> f64 {
+    struct Loop<'a, F>(&'a [f64], &'a [f64], F);
+    impl<F: Fn(f64, f64, f64) -> f64> Vectorised for Loop<'_, F> {
+        type Output = [f64; PARTS];
+        #[inline(always)]
+        fn run<const FMA: bool>(self) -> [f64; PARTS] {
+            let Loop(a, b, add) = self;
+            let mut parts = [0.0; PARTS];
+            let ((whole, rest), (other, last)) = (a.as_chunks::<PARTS>(), b.as_chunks::<PARTS>());
+            for (a, b) in whole.iter().zip(other) {
+                let pairs = parts.iter_mut().zip(a.iter().zip(b));
+                pairs.for_each(|(part, (a, b))| *part = add(*part, *a, *b));
+            }
+            let rest = parts.iter_mut().zip(rest.iter().zip(last));
+            rest.for_each(|(part, (a, b))| *part = add(*part, *a, *b));
+            parts
+        }
+    }
+    dispatch(Loop(a, b, add)).into_iter().fold(0.0, join)
+}
+
+/// Index of the first component that is not right.
+pub(super) fn first_wrong(a: &[f64], right: impl Fn(f64) -> bool) -> Option<usize> {
+    let all = |block: &[f64]| block.iter().fold(true, |so_far, v| so_far & right(*v));
+    let from = BLOCK * a.chunks(BLOCK).position(|block| !all(block))?;
+    a[from..].iter().position(|v| !right(*v)).map(|at| from + at)
+}
 
 /// aᵀb.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -8,28 +50,31 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Largest absolute component; 0 for an empty vector.
 pub(super) fn max_norm(a: &[f64]) -> f64 {
-    a.iter().fold(0.0, |largest, value| value.abs().max(largest))
+    fold(a, a, |largest, value, _| value.abs().max(largest), f64::max)
 }
 
 /// Euclidean norm, scaled so that squares neither overflow nor underflow.
 pub(super) fn norm(a: &[f64]) -> f64 {
-    scaled_norm(a.iter().copied())
+    scaled_norm(a, a, |a, _| a)
 }
 
-fn scaled_norm(a: impl Iterator<Item = f64> + Clone) -> f64 {
-    let largest = a.clone().fold(0.0, |largest: f64, value| value.abs().max(largest));
+/// The norm of `of(aᵢ, bᵢ)`.
+fn scaled_norm(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
+    let largest = fold(a, b, |largest, a, b| of(a, b).abs().max(largest), f64::max);
     if largest == 0.0 || !largest.is_finite() {
         return largest;
     }
-    // A power of two, so that scaling does not round.
+    // A power of two, so that scaling does not round; nor does its inverse, even where that is subnormal.
     let exponent = largest.to_bits() & f64::INFINITY.to_bits();
     let scale = f64::from_bits(exponent).max(f64::MIN_POSITIVE);
-    scale * a.map(|value| (value / scale).powi(2)).sum::<f64>().sqrt()
+    let inverse = 1.0 / scale;
+    let square = |a, b| (of(a, b) * inverse).powi(2);
+    scale * fold(a, b, |sum, a, b| sum + square(a, b), |sum, part| sum + part).sqrt()
 }
 
 /// ‖a − b‖, scaled like [`norm`] and without a copy.
 pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
-    scaled_norm(a.iter().zip(b).map(|(a, b)| a - b))
+    scaled_norm(a, b, |a, b| a - b)
 }
 
 /// a − b.
@@ -46,7 +91,7 @@ pub(super) fn add_scaled(y: &mut [f64], alpha: f64, x: &[f64]) {
 
 /// Whether every component is finite.
 pub(super) fn all_finite(a: &[f64]) -> bool {
-    a.iter().all(|value| value.is_finite())
+    first_wrong(a, f64::is_finite).is_none()
 }
 
 #[cfg(test)]
@@ -63,6 +108,27 @@ mod tests {
         assert_eq!(norm(&[1.0, f64::INFINITY]), f64::INFINITY);
         assert_eq!(max_norm(&[1.0, -2.0]), 2.0);
         assert_eq!(max_norm(&[]), 0.0);
+    }
+
+    #[test]
+    fn every_component_counts() {
+        // more than a block, and not a whole number of parts
+        let n = 2 * BLOCK + PARTS + 3;
+        let ones = vec![1.0; n];
+        assert_eq!(norm(&ones), (n as f64).sqrt());
+        for at in 0..n {
+            let mut a = ones.clone();
+            a[at] = -3.0;
+            assert_eq!(max_norm(&a), 3.0);
+            assert_eq!(distance(&a, &ones), 4.0);
+            assert_eq!(first_wrong(&a, |v| v > 0.0), Some(at));
+            assert_eq!(first_wrong(&a, |v| v < 2.0), None);
+            a[n - 1] = -3.0;
+            assert_eq!(first_wrong(&a, |v| v > 0.0), Some(at));
+            a[n - 1] = 1.0;
+            a[at] = f64::NAN;
+            assert!(!all_finite(&a) && norm(&a).is_nan() && max_norm(&a) == 1.0);
+        }
     }
 
     #[test]

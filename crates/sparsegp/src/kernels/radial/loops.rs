@@ -117,35 +117,30 @@ impl Vectorised for Weigh<'_> {
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> (f64, f64) {
-        // eight partial sums, so that the sum may run in vectors in a fixed order
-        let mut sums = [0.0; 8];
-        let mut dots = [0.0; 8];
-        let slopes = self.slopes.unwrap_or(self.k);
-        let n = self.k_bar.len();
-        let (k, slopes, rows) = (&self.k[..n], &slopes[..n], &mut self.row_sums[..n]);
-        let whole = n / 8 * 8;
-        let mut i = 0;
-        while i < whole {
-            let b: &mut [f64; 8] = (&mut self.k_bar[i..i + 8]).try_into().expect("eight");
-            let kk: &[f64; 8] = k[i..i + 8].try_into().expect("eight");
-            let ss: &[f64; 8] = slopes[i..i + 8].try_into().expect("eight");
-            let rr: &mut [f64; 8] = (&mut rows[i..i + 8]).try_into().expect("eight");
-            for l in 0..8 {
-                dots[l] += b[l] * kk[l];
-                let h = b[l] * ss[l] * self.factor;
-                b[l] = h;
-                sums[l] += h;
-                rr[l] += h;
-            }
-            i += 8;
+        // one thing at a time: all of it in one loop over eight numbers becomes vectors of two
+        let Self { k_bar, k, slopes, factor, row_sums } = self;
+        let dot = sum_in_parts(k_bar.as_chunks(), k.as_chunks(), |b, k| b * k);
+        let slopes = slopes.unwrap_or(k);
+        for ((b, slope), row) in k_bar.iter_mut().zip(slopes).zip(row_sums) {
+            let h = *b * slope * factor;
+            *b = h;
+            *row += h;
         }
-        for i in whole..n {
-            dots[0] += self.k_bar[i] * k[i];
-            let h = self.k_bar[i] * slopes[i] * self.factor;
-            self.k_bar[i] = h;
-            sums[0] += h;
-            rows[i] += h;
-        }
-        (sums.iter().sum(), dots.iter().sum())
+        let h = k_bar.as_chunks();
+        (sum_in_parts(h, h, |h, _| h), dot)
     }
+}
+
+/// Eight numbers at a time, and those that are left.
+type Chunks<'a> = (&'a [[f64; 8]], &'a [f64]);
+
+/// Σ f(aᵢ, bᵢ) in eight partial sums, so that it may run in vectors in a fixed order.
+#[inline(always)]
+fn sum_in_parts(a: Chunks<'_>, b: Chunks<'_>, f: impl Fn(f64, f64) -> f64) -> f64 {
+    let mut parts = [0.0; 8];
+    for (a, b) in a.0.iter().zip(b.0) {
+        parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| *part += f(*a, *b));
+    }
+    let left: f64 = a.1.iter().zip(b.1).map(|(a, b)| f(*a, *b)).sum();
+    parts.iter().sum::<f64>() + left
 }

@@ -359,10 +359,10 @@ impl<C: Correlation> Kernel for Radial<C> {
 
         let h = k_bar.as_ref();
         let d = self.dims.len();
-        // HᵀX̃ (M×d): Σᵢ hᵢⱼ x̃ᵢ, enough for lengthscales and z
+        // X̃ᵀH (d×M): Σᵢ x̃ᵢ hᵢⱼ, enough for lengthscales and z. Not HᵀX̃, for which the product would transpose all of H
         let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
-        let mut htx = tape.buffer(zs.nrows(), d);
-        gemm(htx.as_mut(), Accum::Replace, h.transpose(), xs.as_ref(), 1.0, par);
+        let mut xth = tape.buffer(d, zs.nrows());
+        gemm(xth.as_mut(), Accum::Replace, xs.transpose(), h, 1.0, par);
         let single = self.lengthscales.len() == 1;
         let (by_row, by_column) = (row_sums.col_as_slice(0), column_sums.col_as_slice(0));
         for q in 0..d {
@@ -371,9 +371,8 @@ impl<C: Correlation> Kernel for Radial<C> {
             for (v, s) in column(xs.as_ref(), q).iter().zip(by_row) {
                 total += v * v * s;
             }
-            let cross = column(htx.as_ref(), q);
-            for ((v, s), c) in column(zs.as_ref(), q).iter().zip(by_column).zip(cross) {
-                total += v * v * s - 2.0 * v * c;
+            for (j, (v, s)) in column(zs.as_ref(), q).iter().zip(by_column).enumerate() {
+                total += v * v * s - 2.0 * v * xth[(q, j)];
             }
             // ∂ϱ²/∂ℓ = −2 (x̃ − z̃)²/ℓ
             let inverse = self.inverse_lengthscale(q);
@@ -385,9 +384,8 @@ impl<C: Correlation> Kernel for Radial<C> {
                 let factor = 2.0 * self.inverse_lengthscale(q);
                 let target = column_mut(sink.rb_mut(), self.dims[q]);
                 let zq = column(zs.as_ref(), q);
-                let cross = column(htx.as_ref(), q);
-                for (((t, v), s), c) in target.iter_mut().zip(zq).zip(by_column).zip(cross) {
-                    *t += factor * (v * s - c);
+                for (j, ((t, v), s)) in target.iter_mut().zip(zq).zip(by_column).enumerate() {
+                    *t += factor * (v * s - xth[(q, j)]);
                 }
             }
         };
@@ -412,7 +410,7 @@ impl<C: Correlation> Kernel for Radial<C> {
             }
             tape.recycle(hz);
         }
-        [xs, zs, row_sums, column_sums, htx].into_iter().for_each(|used| tape.recycle(used));
+        [xs, zs, row_sums, column_sums, xth].into_iter().for_each(|used| tape.recycle(used));
     }
 
     fn diag(&self, _: MatRef<f64>, out: &mut [f64]) {
