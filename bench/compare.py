@@ -283,6 +283,11 @@ class Cell:
         return bool(runs) and statistics.median(run.get("others", 0) for _, run in runs) > 0.1 * self.threads
 
     @property
+    def latest(self):
+        """Seconds of this turn alone."""
+        return self.runs[self.ways[0]][-1][0] if self.ways else None
+
+    @property
     def last(self):
         return self.runs[self.ways[0]][-1][1] if self.ways else {}
 
@@ -300,7 +305,7 @@ def measure(name, threads, found, data, args):
             job.update(JOBS[name][2 if args.quick else 1])
             job.update({"seconds": 0.5, "imports": 1} if args.quick else {"seconds": 2.0, "imports": 5})
             cell.turn(found[peer][0], job, args)
-            number = f"{number_of(1000 * cell.seconds)} ms" if cell.ways else [*cell.failures.values()][-1]
+            number = f"{number_of(1000 * cell.latest)} ms" if cell.ways else [*cell.failures.values()][-1]
             say(f"{name}, threads {threads}, round {turn + 1}: {peer} {number}")
     return cells
 

@@ -125,3 +125,10 @@ def test_values_that_differ_are_told(compare):
         cells[peer].runs[cells[peer].ways[0]] = [(1.0, {"value": value})]
     told = list(compare.notes_of("gpr-2000", 1, cells))
     assert len(told) == 1 and "gpjax: VALUE" in told[0]
+
+
+def test_turns_are_told_one_by_one_and_the_table_has_the_median(compare):
+    cell = compare.Cell("sparsegp", "svgp-256", 1, True)
+    (way,) = cell.ways
+    cell.runs[way] = [(seconds, {"cores": seconds}) for seconds in (1.0, 2.0, 9.0)]
+    assert (cell.seconds, cell.latest, cell.last) == (2.0, 9.0, {"cores": 9.0})

@@ -390,3 +390,42 @@ fn equal_summands_start_apart() {
     assert_eq!(both[0], rbf[0]);
     assert_eq!(started("rbf(lengthscales=0.7) + rbf(lengthscales=0.7)"), [0.7, 0.7]);
 }
+
+#[test]
+fn a_large_covariance_is_shared_by_threads_and_is_what_a_block_of_rows_gives() {
+    const ROWS: usize = 600; // three chunks of columns, the last of them short
+    let of = |spec: &str, z: bool, threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let (kernel, x) = (parse(spec, Inputs::unnamed(6)).unwrap(), wave(ROWS, 6, 0.83));
+            let (x, z) = (x.as_ref(), z.then_some(x.as_ref()));
+            let mut tape = Tape::recording();
+            let mut k = Mat::zeros(ROWS, ROWS);
+            kernel.evaluate(x, z, k.as_mut(), &mut tape);
+            let mut bar = wave(ROWS, ROWS, 0.37);
+            let mut params = vec![0.0; kernel.num_params()];
+            let (mut by_x, mut by_z) = (Mat::zeros(ROWS, 6), Mat::zeros(ROWS, 6));
+            let sink = z.is_some().then_some(by_z.as_mut());
+            let (own, x_bar) = (&mut params, Some(by_x.as_mut()));
+            let mut sinks = Cotangents { params: own, x: x_bar, z: sink };
+            kernel.vjp(x, z, k.as_ref(), bar.as_mut(), &mut tape, &mut sinks);
+            (k, params, by_x + by_z)
+        })
+    };
+    for spec in [
+        "rbf(variance=1.7, lengthscales=[1.8, 2.9, 1.6, 2.2, 3.1, 1.3])",
+        "matern32(variance=0.4, lengthscales=[0.8, 1.9, 0.6], active_dims=[4, 0, 2])",
+        "matern12(variance=2.1, lengthscales=2.4)",
+        "rational_quadratic(variance=1.4, lengthscales=1.9, alpha=0.7)",
+    ] {
+        let (k, params, by_x) = of(spec, false, 3);
+        assert!((k.clone(), params.clone(), by_x.clone()) == of(spec, false, 1), "{spec}: bits");
+        let (other, rows, by_rows) = of(spec, true, 1);
+        assert!((&k - &other).norm_max() < 1e-12 * k.norm_max(), "{spec}: values");
+        let largest = params.iter().fold(0.0_f64, |m, g| m.max(g.abs()));
+        for (own, other) in params.iter().zip(&rows) {
+            assert!((own - other).abs() < 1e-9 * largest, "{spec}: {params:?} {rows:?}");
+        }
+        assert!((&by_x - &by_rows).norm_max() < 1e-9 * by_x.norm_max(), "{spec}: inputs");
+    }
+}

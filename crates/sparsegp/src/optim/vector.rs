@@ -9,7 +9,7 @@ const PARTS: usize = 8;
 /// Components between two questions whether to go on.
 const BLOCK: usize = 64;
 
-/// `join` of all `start.add(aᵢ, bᵢ)`, in eight parts.
+/// Takes every pair (aᵢ, bᵢ) into one of eight parts by `add`, beginning with 0, and the parts together by `join`.
 fn fold(
     a: &[f64],
     b: &[f64],

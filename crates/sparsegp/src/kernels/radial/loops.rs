@@ -1,7 +1,7 @@
 //! The inner loops of radial kernels, column by column.
 
 use super::Correlation;
-use crate::linalg::exp::Vectorised;
+use crate::linalg::exp::{Vectorised, dispatch};
 use crate::linalg::{MatMut, MatRef, column, column_mut};
 use faer::reborrow::ReborrowMut;
 
@@ -63,6 +63,112 @@ impl<C: Correlation> Vectorised for Values<'_, C> {
                 }
             }
         }
+    }
+}
+
+/// What a pull-back needs of one column, if there will be one: slopes in ϱ², and in the shape parameters.
+pub(super) struct Of<'a> {
+    pub(super) slopes: Option<&'a mut [f64]>,
+    pub(super) shapes: Option<MatMut<'a, f64>>,
+}
+
+impl Of<'_> {
+    pub(super) fn rb_mut(&mut self) -> Of<'_> {
+        Of {
+            slopes: self.slopes.as_deref_mut(),
+            shapes: self.shapes.as_mut().map(|shapes| shapes.rb_mut()),
+        }
+    }
+}
+
+/// Columns before the half that is nearest to whole chunks.
+fn half(columns: usize, chunk: usize) -> usize {
+    (columns / 2).next_multiple_of(chunk)
+}
+
+/// Calls `f` with every column, its index from `first` on and what belongs to it; the threads of the current pool share chunks
+/// of columns.
+pub(super) fn by_columns(
+    mut out: MatMut<'_, f64>,
+    [mut slopes, mut shapes]: [Option<MatMut<'_, f64>>; 2],
+    first: usize,
+    chunk: usize,
+    f: &(impl Fn(usize, &mut [f64], Of<'_>) + Sync),
+) {
+    let columns = out.ncols();
+    // those of a column stand side by side
+    let count = shapes.as_ref().map_or(0, |shapes| shapes.ncols() / columns.max(1));
+    if columns > chunk {
+        let half = half(columns, chunk);
+        let (left, right) = out.split_at_col_mut(half);
+        let (mut before, mut after) = ([None, None], [None, None]);
+        for (at, (record, width)) in
+            [(slopes, half), (shapes, half * count)].into_iter().enumerate()
+        {
+            (before[at], after[at]) = record.map(|r| r.split_at_col_mut(width)).unzip();
+        }
+        rayon::join(
+            || by_columns(left, before, first, chunk, f),
+            || by_columns(right, after, first + half, chunk, f),
+        );
+        return;
+    }
+    for j in 0..columns {
+        let own = Of {
+            slopes: slopes.as_mut().map(|slopes| column_mut(slopes.rb_mut(), j)),
+            shapes: shapes.as_mut().map(|shapes| shapes.rb_mut().subcols_mut(j * count, count)),
+        };
+        f(first + j, column_mut(out.rb_mut(), j), own);
+    }
+}
+
+/// All columns of H = K̄ ∘ slope in place, with column sums and, for every chunk of columns, row sums.
+pub(super) struct Weighing<'a> {
+    pub(super) k: MatRef<'a, f64>,
+    pub(super) k_bar: MatMut<'a, f64>,
+    pub(super) slopes: Option<MatRef<'a, f64>>,
+    pub(super) factor: f64,
+    pub(super) row_sums: MatMut<'a, f64>,
+    pub(super) column_sums: &'a mut [f64],
+}
+
+impl Weighing<'_> {
+    /// Returns Σ K̄∘K. The threads of the current pool share chunks of so many columns; the sums depend on their number alone.
+    pub(super) fn run(self, chunk: usize) -> f64 {
+        let Self { k, mut k_bar, slopes, factor, mut row_sums, column_sums } = self;
+        if k.ncols() > chunk {
+            let half = half(k.ncols(), chunk);
+            let (k, k_bar) = (k.split_at_col(half), k_bar.split_at_col_mut(half));
+            let slopes = slopes.map(|slopes| slopes.split_at_col(half)).unzip();
+            let row_sums = row_sums.split_at_col_mut(half / chunk);
+            let column_sums = column_sums.split_at_mut(half);
+            let part = |k, k_bar, slopes, row_sums, column_sums| Weighing {
+                k,
+                k_bar,
+                slopes,
+                factor,
+                row_sums,
+                column_sums,
+            };
+            let left = part(k.0, k_bar.0, slopes.0, row_sums.0, column_sums.0);
+            let right = part(k.1, k_bar.1, slopes.1, row_sums.1, column_sums.1);
+            let (left, right) = rayon::join(|| left.run(chunk), || right.run(chunk));
+            return left + right;
+        }
+        row_sums.fill(0.0);
+        let mut weighted = 0.0;
+        for (j, column_sum) in column_sums.iter_mut().enumerate() {
+            let (sum, dot) = dispatch(Weigh {
+                k_bar: column_mut(k_bar.rb_mut(), j),
+                k: column(k, j),
+                slopes: slopes.map(|slopes| column(slopes, j)),
+                factor,
+                row_sums: column_mut(row_sums.rb_mut(), 0),
+            });
+            *column_sum = sum;
+            weighted += dot;
+        }
+        weighted
     }
 }
 

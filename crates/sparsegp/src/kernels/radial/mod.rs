@@ -15,7 +15,7 @@ use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
-use loops::{Column, Values, Weigh, squared_norms};
+use loops::{Column, Of, Values, Weighing, squared_norms};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
@@ -211,32 +211,22 @@ impl<C: Correlation> Radial<C> {
     }
 
     /// The loop over one column of squared distances.
-    fn values<'a>(
-        &self,
-        j: usize,
-        correlation: &C,
-        out: &'a mut [f64],
-        [slopes, shapes]: &'a mut [Option<Mat<f64>>; 2],
-    ) -> Values<'a, C> {
-        let count = self.shapes.len();
-        Values {
-            out,
-            slopes: slopes.as_mut().map(|s| s.col_as_slice_mut(j)),
-            shapes: shapes.as_mut().map(|s| s.as_mut().subcols_mut(j * count, count)),
-            variance: self.variance.scalar(),
-            correlation: correlation.clone(),
-        }
+    fn values<'a>(&self, correlation: &C, out: &'a mut [f64], records: Of<'a>) -> Values<'a, C> {
+        let Of { slopes, shapes } = records;
+        let (variance, correlation) = (self.variance.scalar(), correlation.clone());
+        Values { out, slopes, shapes, variance, correlation }
     }
 
     /// From the cotangent of k to H, that of ϱ², in place; its row and column sums; slopes in variance
-    /// and shape.
+    /// and shape. Threads share chunks of so many columns.
     fn pull_values(
         &self,
         k: MatRef<f64>,
-        mut k_bar: MatMut<f64>,
+        k_bar: MatMut<f64>,
         tape: &mut Tape,
         params: &mut [f64],
         [row_sums, column_sums]: [&mut [f64]; 2],
+        chunk: usize,
     ) {
         if !self.shapes.is_empty() {
             let shapes = tape.pop();
@@ -251,24 +241,32 @@ impl<C: Correlation> Radial<C> {
             tape.recycle(shapes);
         }
         let slopes = C::SLOPE_OVER_VALUE.is_none().then(|| tape.pop());
+        let mut sums = tape.buffer(k.nrows(), k.ncols().div_ceil(chunk));
+        let all = Weighing {
+            k,
+            k_bar,
+            slopes: slopes.as_ref().map(|slopes| slopes.as_ref()),
+            factor: C::SLOPE_OVER_VALUE.unwrap_or(1.0),
+            row_sums: sums.as_mut(),
+            column_sums,
+        };
+        let weighted = all.run(chunk);
         row_sums.fill(0.0);
-        let mut weighted = 0.0;
-        for (j, column_sum) in column_sums.iter_mut().enumerate() {
-            let (sum, dot) = dispatch(Weigh {
-                k_bar: column_mut(k_bar.rb_mut(), j),
-                k: column(k, j),
-                slopes: slopes.as_ref().map(|s| column(s.as_ref(), j)),
-                factor: C::SLOPE_OVER_VALUE.unwrap_or(1.0),
-                row_sums: &mut *row_sums,
-            });
-            *column_sum = sum;
-            weighted += dot;
+        for j in 0..sums.ncols() {
+            row_sums.iter_mut().zip(sums.col_as_slice(j)).for_each(|(sum, own)| *sum += own);
         }
+        tape.recycle(sums);
         if let Some(slopes) = slopes {
             tape.recycle(slopes);
         }
         params[0] += weighted / self.variance.scalar();
     }
+}
+
+/// Columns that one thread works on. A block of rows is one thread's work, a large K(X) that of all.
+fn chunk(z: Option<MatRef<f64>>, columns: usize) -> usize {
+    const CHUNK: usize = 256;
+    if z.is_none() { CHUNK } else { columns.max(1) }
 }
 
 impl<C: Correlation> Kernel for Radial<C> {
@@ -311,9 +309,9 @@ impl<C: Correlation> Kernel for Radial<C> {
         }
         let (variance, correlation) = (self.variance.scalar(), self.correlation());
         let mut records = self.records(x.nrows(), zs.nrows(), tape);
-        for j in 0..zs.nrows() {
+        let of_column = |j: usize, out: &mut [f64], mut records: Of<'_>| {
             dispatch(Column {
-                values: self.values(j, &correlation, column_mut(out.rb_mut(), j), &mut records),
+                values: self.values(&correlation, &mut *out, records.rb_mut()),
                 x: xs.as_ref(),
                 z: zs.as_ref(),
                 j,
@@ -324,19 +322,21 @@ impl<C: Correlation> Kernel for Radial<C> {
             if z.is_none() {
                 // the product form leaves rounding here, which the slope of a kink would magnify
                 let (value, slope) = correlation.value_and_slope::<false>(0.0);
-                out[(j, j)] = variance * value;
-                let [slopes, shapes] = &mut records;
-                if let Some(slopes) = slopes {
-                    slopes[(j, j)] = variance * slope;
+                out[j] = variance * value;
+                if let Some(slopes) = records.slopes {
+                    slopes[j] = variance * slope;
                 }
-                if let Some(shapes) = shapes {
-                    for s in 0..self.shapes.len() {
+                if let Some(mut shapes) = records.shapes {
+                    for s in 0..shapes.ncols() {
                         let slope = correlation.shape_slope::<false>(s, 0.0);
-                        shapes[(j, j * self.shapes.len() + s)] = variance * slope;
+                        shapes[(j, s)] = variance * slope;
                     }
                 }
             }
-        }
+        };
+        let [slopes, shapes] = &mut records;
+        let records_of_all = [slopes, shapes].map(|record| record.as_mut().map(|r| r.as_mut()));
+        loops::by_columns(out, records_of_all, 0, chunk(z, zs.nrows()), &of_column);
         records.into_iter().flatten().for_each(|used| tape.push(used));
         [xs, zs, x_norms, z_norms].into_iter().for_each(|used| tape.recycle(used));
     }
@@ -355,7 +355,8 @@ impl<C: Correlation> Kernel for Radial<C> {
         let (mut row_sums, mut column_sums) =
             (tape.buffer(x.nrows(), 1), tape.buffer(zs.nrows(), 1));
         let sums = [row_sums.col_as_slice_mut(0), column_sums.col_as_slice_mut(0)];
-        self.pull_values(k, k_bar.rb_mut(), tape, sinks.params, sums);
+        let chunk = chunk(z, zs.nrows());
+        self.pull_values(k, k_bar.rb_mut(), tape, sinks.params, sums, chunk);
 
         let h = k_bar.as_ref();
         let d = self.dims.len();

@@ -1,10 +1,10 @@
 //! What a radial kernel offers to kernels that measure distances in another way.
 
 use super::super::{Kernel, Tape};
+use super::loops::by_columns;
 use super::{Correlation, Radial};
 use crate::linalg::exp::dispatch;
-use crate::linalg::{MatMut, MatRef, column_mut};
-use faer::reborrow::ReborrowMut;
+use crate::linalg::{MatMut, MatRef};
 
 /// A kernel σ²κ(ϱ²) whose squared distances come from somebody else. Its parameters are the variance,
 /// the lengthscales (one for all active inputs, or one for each), then those of its shape.
@@ -44,13 +44,15 @@ impl<C: Correlation> Stationary for Radial<C> {
         1 + if self.lengthscales.len() == 1 { 0 } else { index }
     }
 
-    fn correlate(&self, mut d2: MatMut<f64>, tape: &mut Tape) {
+    fn correlate(&self, d2: MatMut<f64>, tape: &mut Tape) {
         let correlation = self.correlation();
         let mut records = self.records(d2.nrows(), d2.ncols(), tape);
-        for j in 0..d2.ncols() {
-            let out = column_mut(d2.rb_mut(), j);
-            dispatch(self.values(j, &correlation, out, &mut records));
-        }
+        let [slopes, shapes] = &mut records;
+        let records_of_all = [slopes, shapes].map(|record| record.as_mut().map(|r| r.as_mut()));
+        let chunk = d2.ncols().max(1);
+        by_columns(d2, records_of_all, 0, chunk, &|_, out, records| {
+            dispatch(self.values(&correlation, out, records));
+        });
         records.into_iter().flatten().for_each(|used| tape.push(used));
     }
 
@@ -58,7 +60,7 @@ impl<C: Correlation> Stationary for Radial<C> {
         let mut row_sums = tape.buffer(k.nrows(), 1);
         let mut column_sums = tape.buffer(k.ncols(), 1);
         let sums = [row_sums.col_as_slice_mut(0), column_sums.col_as_slice_mut(0)];
-        self.pull_values(k, k_bar, tape, params, sums);
+        self.pull_values(k, k_bar, tape, params, sums, k.ncols().max(1));
         [row_sums, column_sums].into_iter().for_each(|used| tape.recycle(used));
     }
 
