@@ -150,10 +150,10 @@ impl AdamOptions {
                 found: format!("{} values", self.momenta.len()),
             });
         }
-        if let Some(at) = first_wrong(&self.momenta, |m| (m >= 0.0) & (m < 1.0)) {
+        if let Some(at) = first_wrong(&self.momenta, |m| (0.0..1.0).contains(&m)) {
             return invalid("momenta must be at least 0 and below 1", self.momenta[at]);
         }
-        match first_wrong(&self.multipliers, |m| (m >= 0.0) & (m < f64::INFINITY)) {
+        match first_wrong(&self.multipliers, |m| (0.0..f64::INFINITY).contains(&m)) {
             Some(at) => {
                 invalid("learning-rate multipliers must be numbers ≥ 0", self.multipliers[at])
             }
