@@ -127,8 +127,12 @@ def test_values_that_differ_are_told(compare):
     assert len(told) == 1 and "gpjax: VALUE" in told[0]
 
 
-def test_turns_are_told_one_by_one_and_the_table_has_the_median(compare):
-    cell = compare.Cell("sparsegp", "svgp-256", 1, True)
-    (way,) = cell.ways
-    cell.runs[way] = [(seconds, {"cores": seconds}) for seconds in (1.0, 2.0, 9.0)]
-    assert (cell.seconds, cell.latest, cell.last) == (2.0, 9.0, {"cores": 9.0})
+def test_turns_are_told_one_by_one_and_the_table_has_the_median(compare, monkeypatch, capsys, tmp_path):
+    results = iter(f'RESULT {{"seconds": {seconds}}}' for seconds in (1.0, 2.0, 9.0))
+    monkeypatch.setattr(compare, "run", lambda *command, limit, threads: next(results))
+    args = SimpleNamespace(peers=["sparsegp"], rounds=3, quick=True, limit=1, nll=0.2)
+    cells = compare.measure("svgp-256", 1, {"sparsegp": (tmp_path, {}, 0)}, tmp_path, args)
+    assert cells["sparsegp"].seconds == 2.0
+    printed = capsys.readouterr()
+    told = [line.split("sparsegp ")[1] for line in (printed.out + printed.err).splitlines()]
+    assert told == ["1000 ms", "2000 ms", "9000 ms"]

@@ -6,7 +6,7 @@ use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Args;
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
-use crate::linalg::exp;
+use crate::linalg::{exp, sum_of_products};
 use crate::params::{Param, Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
@@ -242,44 +242,16 @@ impl<S: Scalar> Sums<'_, S> {
         let f = &f[..padded];
         let mut many = Many::ZERO;
         self.model.at_all(self.target, f, &mut many);
-        let weighted = exp::dispatch(Weighted { x, w, many: &many });
-        self.sums.iter_mut().zip(weighted).for_each(|(sum, more)| *sum += more);
+        let mut wx = [0.0; TOGETHER];
+        wx.iter_mut().zip(w.iter().zip(x)).for_each(|(wx, (w, x))| *wx = w * x);
+        let Many { value, first, second } = &many;
+        let pairs = [(&w[..], value), (w, first), (&wx[..padded], first), (w, second)];
+        for (sum, (weights, g)) in self.sums.iter_mut().zip(pairs) {
+            *sum += sum_of_products(weights, &g[..padded]);
+        }
         if !self.params.is_empty() {
             self.model.add_all_slopes(self.target, f, w, self.params);
         }
-    }
-}
-
-/// Σ w {g, g′, x g′, g″} over a multiple of [`LANES`] nodes.
-struct Weighted<'a> {
-    x: &'a [f64],
-    w: &'a [f64],
-    many: &'a Many,
-}
-
-impl exp::Vectorised for Weighted<'_> {
-    type Output = [f64; 4];
-
-    #[inline(always)]
-    fn run<const FMA: bool>(self) -> [f64; 4] {
-        #[inline(always)]
-        fn sum<const FMA: bool>(w: &[f64], g: &[f64]) -> f64 {
-            let mut parts = [0.0; LANES];
-            for (w, g) in w.as_chunks::<LANES>().0.iter().zip(g.as_chunks::<LANES>().0) {
-                let pairs = parts.iter_mut().zip(w.iter().zip(g));
-                pairs.for_each(|(part, (w, g))| *part = exp::mul_add::<FMA>(*w, *g, *part));
-            }
-            parts.iter().sum()
-        }
-        let Self { x, w, many } = self;
-        let mut wx = [0.0; TOGETHER];
-        wx.iter_mut().zip(w.iter().zip(x)).for_each(|(t, (w, x))| *t = w * x);
-        [
-            sum::<FMA>(w, &many.value),
-            sum::<FMA>(w, &many.first),
-            sum::<FMA>(&wx[..w.len()], &many.first),
-            sum::<FMA>(w, &many.second),
-        ]
     }
 }
 

@@ -105,6 +105,8 @@ mod tests {
         assert!((norm(&[3e200, -4e200]) - 5e200).abs() < 1e186);
         assert!((norm(&[5e-324, 0.0]) - 5e-324).abs() < 1e-323);
         assert!((norm(&[3e-200, 4e-200]) - 5e-200).abs() < 1e-214);
+        assert!((norm(&[6e307, -8e307]) - 1e308).abs() < 1e294);
+        assert_eq!(norm(&[1.5 * 2.0_f64.powi(1023)]), 1.5 * 2.0_f64.powi(1023));
         assert_eq!(norm(&[1.0, f64::INFINITY]), f64::INFINITY);
         assert_eq!(max_norm(&[1.0, -2.0]), 2.0);
         assert_eq!(max_norm(&[]), 0.0);

@@ -2,7 +2,7 @@
 
 use super::Correlation;
 use crate::linalg::exp::{Vectorised, dispatch};
-use crate::linalg::{MatMut, MatRef, column, column_mut};
+use crate::linalg::{MatMut, MatRef, column, column_mut, sum, sum_of_products};
 use faer::reborrow::ReborrowMut;
 
 /// No correlation is below this. It is far below the rounding of any sum it enters, and it anchors
@@ -86,9 +86,10 @@ fn half(columns: usize, chunk: usize) -> usize {
     (columns / 2).next_multiple_of(chunk)
 }
 
-/// Calls `f` with every column, its index from `first` on and what belongs to it; the threads of the current pool share chunks
-/// of columns.
-pub(super) fn by_columns(
+/// Calls `f` with every column, its index from `first` on and what is recorded of it; the threads of the current pool share chunks
+/// of columns. (Of `linalg::by_columns` a list of what belongs to every column would have to be made each time, and blocks of rows,
+/// which are one thread's work, would be shared too.)
+pub(super) fn fill_columns(
     mut out: MatMut<'_, f64>,
     [mut slopes, mut shapes]: [Option<MatMut<'_, f64>>; 2],
     first: usize,
@@ -108,8 +109,8 @@ pub(super) fn by_columns(
             (before[at], after[at]) = record.map(|r| r.split_at_col_mut(width)).unzip();
         }
         rayon::join(
-            || by_columns(left, before, first, chunk, f),
-            || by_columns(right, after, first + half, chunk, f),
+            || fill_columns(left, before, first, chunk, f),
+            || fill_columns(right, after, first + half, chunk, f),
         );
         return;
     }
@@ -158,15 +159,12 @@ impl Weighing<'_> {
         row_sums.fill(0.0);
         let mut weighted = 0.0;
         for (j, column_sum) in column_sums.iter_mut().enumerate() {
-            let (sum, dot) = dispatch(Weigh {
-                k_bar: column_mut(k_bar.rb_mut(), j),
-                k: column(k, j),
-                slopes: slopes.map(|slopes| column(slopes, j)),
-                factor,
-                row_sums: column_mut(row_sums.rb_mut(), 0),
-            });
-            *column_sum = sum;
-            weighted += dot;
+            let (k_bar, k) = (column_mut(k_bar.rb_mut(), j), column(k, j));
+            weighted += sum_of_products(k_bar, k);
+            let slopes = slopes.map_or(k, |slopes| column(slopes, j));
+            let row_sums = column_mut(row_sums.rb_mut(), 0);
+            dispatch(Weigh { k_bar: &mut *k_bar, slopes, factor, row_sums });
+            *column_sum = sum(k_bar, |h| h);
         }
         weighted
     }
@@ -209,44 +207,25 @@ impl<C: Correlation> Vectorised for Column<'_, C> {
     }
 }
 
-/// One column of H = K̄ ∘ slope in place; returns its sum and Σ K̄∘K, adds to the row sums.
-pub(super) struct Weigh<'a> {
-    pub(super) k_bar: &'a mut [f64],
-    pub(super) k: &'a [f64],
-    pub(super) slopes: Option<&'a [f64]>,
-    pub(super) factor: f64,
-    pub(super) row_sums: &'a mut [f64],
+/// One column of H = K̄ ∘ slope in place, added to the row sums. Nothing else at the same time: with sums in the same loop it became vectors of
+/// two numbers.
+struct Weigh<'a> {
+    k_bar: &'a mut [f64],
+    slopes: &'a [f64],
+    factor: f64,
+    row_sums: &'a mut [f64],
 }
 
 impl Vectorised for Weigh<'_> {
-    type Output = (f64, f64);
+    type Output = ();
 
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> (f64, f64) {
-        // one thing at a time: all of it in one loop over eight numbers becomes vectors of two
-        let Self { k_bar, k, slopes, factor, row_sums } = self;
-        let dot = sum_in_parts(k_bar.as_chunks(), k.as_chunks(), |b, k| b * k);
-        let slopes = slopes.unwrap_or(k);
+    fn run<const FMA: bool>(self) {
+        let Self { k_bar, slopes, factor, row_sums } = self;
         for ((b, slope), row) in k_bar.iter_mut().zip(slopes).zip(row_sums) {
             let h = *b * slope * factor;
             *b = h;
             *row += h;
         }
-        let h = k_bar.as_chunks();
-        (sum_in_parts(h, h, |h, _| h), dot)
     }
-}
-
-/// Eight numbers at a time, and those that are left.
-type Chunks<'a> = (&'a [[f64; 8]], &'a [f64]);
-
-/// Σ f(aᵢ, bᵢ) in eight partial sums, so that it may run in vectors in a fixed order.
-#[inline(always)]
-fn sum_in_parts(a: Chunks<'_>, b: Chunks<'_>, f: impl Fn(f64, f64) -> f64) -> f64 {
-    let mut parts = [0.0; 8];
-    for (a, b) in a.0.iter().zip(b.0) {
-        parts.iter_mut().zip(a.iter().zip(b)).for_each(|(part, (a, b))| *part += f(*a, *b));
-    }
-    let left: f64 = a.1.iter().zip(b.1).map(|(a, b)| f(*a, *b)).sum();
-    parts.iter().sum::<f64>() + left
 }

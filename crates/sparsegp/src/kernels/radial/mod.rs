@@ -336,7 +336,7 @@ impl<C: Correlation> Kernel for Radial<C> {
         };
         let [slopes, shapes] = &mut records;
         let records_of_all = [slopes, shapes].map(|record| record.as_mut().map(|r| r.as_mut()));
-        loops::by_columns(out, records_of_all, 0, chunk(z, zs.nrows()), &of_column);
+        loops::fill_columns(out, records_of_all, 0, chunk(z, zs.nrows()), &of_column);
         records.into_iter().flatten().for_each(|used| tape.push(used));
         [xs, zs, x_norms, z_norms].into_iter().for_each(|used| tape.recycle(used));
     }

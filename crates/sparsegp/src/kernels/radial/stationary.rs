@@ -1,7 +1,7 @@
 //! What a radial kernel offers to kernels that measure distances in another way.
 
 use super::super::{Kernel, Tape};
-use super::loops::by_columns;
+use super::loops::fill_columns;
 use super::{Correlation, Radial};
 use crate::linalg::exp::dispatch;
 use crate::linalg::{MatMut, MatRef};
@@ -50,7 +50,7 @@ impl<C: Correlation> Stationary for Radial<C> {
         let [slopes, shapes] = &mut records;
         let records_of_all = [slopes, shapes].map(|record| record.as_mut().map(|r| r.as_mut()));
         let chunk = d2.ncols().max(1);
-        by_columns(d2, records_of_all, 0, chunk, &|_, out, records| {
+        fill_columns(d2, records_of_all, 0, chunk, &|_, out, records| {
             dispatch(self.values(&correlation, out, records));
         });
         records.into_iter().flatten().for_each(|used| tape.push(used));
