@@ -1,8 +1,8 @@
 //! Cholesky factorisation with a jitter ladder, and its adjoint.
 
 use super::{
-    Accum, Mat, MatMut, MatRef, Par, clear_upper, column_mut, gram_lower, inner_gram, invert_lower,
-    par_for, sized, solve_lower, solve_lower_transpose, waiting,
+    Accum, Mat, MatMut, MatRef, Par, TILE, clear_upper, column, column_mut, gram_lower, inner_gram,
+    invert_lower, par_for, sized, solve_lower, solve_lower_transpose,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -40,45 +40,46 @@ pub struct Cholesky {
     memory: Memory,
 }
 
-/// Matrices up to this size are factorised at once; larger ones are faster by blocks.
-const AT_ONCE: usize = 1024;
-/// Columns between two questions whether to go on with a larger one.
+/// Matrices up to this size are factorised by `faer`, larger ones by halves.
+const AT_ONCE: usize = 128;
+/// Beyond this size factors and inverses are made by blocks of columns, between which one may end them.
+const HALVED: usize = 2048;
+/// Columns of such a block.
 const BLOCK: usize = 384;
-/// Inverses up to this size are made at once.
-const INVERTED_AT_ONCE: usize = 2048;
 
-/// Factorises the lower triangle in place, block by block of columns; the inner error is the index of the first pivot
-/// that is not positive.
-fn in_blocks(
+/// Factorises the lower triangle in place: L₁₁ of A₁₁, L₂₁ = A₂₁L₁₁⁻ᵀ, L₂₂ of A₂₂ − L₂₁L₂₁ᵀ; the inner error is the index of the first
+/// pivot that is not positive.
+fn factorise(
     mut l: MatMut<'_, f64>,
-    block: usize,
+    at_once: usize,
+    par: Par,
     stack: &mut MemStack,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<std::result::Result<(), usize>> {
     let n = l.nrows();
-    for from in (0..n).step_by(block.max(1)) {
-        go_on()?;
-        let (size, rest) = (block.min(n - from), n - from);
-        let own = l.rb_mut().submatrix_mut(from, from, rest, rest);
-        let (mut corner, _, mut below, trailing) = own.split_at_mut(size, size);
-        let (options, par) = (Default::default(), par_for(n));
-        let outcome = llt::factor::cholesky_in_place(
-            corner.rb_mut(),
-            options,
-            waiting(n, par),
-            stack,
-            Default::default(),
-        );
-        if let Err(llt::factor::LltError::NonPositivePivot { index }) = outcome {
-            return Ok(Err(from + index));
-        }
-        if size < rest {
-            solve_lower(corner.rb(), below.rb_mut().transpose_mut(), par);
-            let below = below.rb();
-            gram_lower(trailing, Accum::Add, below.transpose(), below.transpose(), -1.0, par);
-        }
+    if n <= at_once {
+        let (plain, usual) = (Default::default(), Default::default());
+        let outcome = llt::factor::cholesky_in_place(l.rb_mut(), plain, Par::Seq, stack, usual);
+        // it leaves scratch above the diagonal
+        clear_upper(l);
+        return Ok(match outcome {
+            Err(llt::factor::LltError::NonPositivePivot { index }) => Err(index),
+            Ok(_) => Ok(()),
+        });
     }
-    Ok(Ok(()))
+    if n > BLOCK {
+        go_on()?;
+    }
+    let cut = if n > HALVED { BLOCK } else { (n / 2).next_multiple_of(TILE.min(at_once)) };
+    let (mut first, _, mut below, mut second) = l.rb_mut().split_at_mut(cut, cut);
+    if let Err(index) = factorise(first.rb_mut(), at_once, par, stack, go_on)? {
+        return Ok(Err(index));
+    }
+    super::solve(first.rb(), false, below.rb_mut().transpose_mut(), par);
+    let rows = below.rb().transpose();
+    gram_lower(second.rb_mut(), Accum::Add, rows, rows, -1.0, par);
+    let outcome = factorise(second, at_once, par, stack, go_on)?;
+    Ok(outcome.map_err(|index| cut + index))
 }
 
 /// What the factorisation needs beside the factor.
@@ -99,7 +100,7 @@ impl std::fmt::Debug for Memory {
 impl Memory {
     fn for_size(n: usize) -> Self {
         let scratch = llt::factor::cholesky_in_place_scratch::<f64>;
-        Self(MemBuffer::new(scratch(n, waiting(n, par_for(n)), Default::default())), n)
+        Self(MemBuffer::new(scratch(n.min(AT_ONCE), Par::Seq, Default::default())), n)
     }
 }
 
@@ -119,7 +120,7 @@ impl Cholesky {
         Self::watched(a, jitter, matrix, &|| Ok(()))
     }
 
-    /// The same; of a large matrix `go_on` is asked before every block of columns, and may end it.
+    /// The same; `go_on` is asked before it begins and before every large part, and may end it.
     ///
     /// # Errors
     /// As for [`Cholesky::new`], and those of `go_on`.
@@ -170,7 +171,10 @@ impl Cholesky {
         if self.memory.1 != n {
             self.memory = Memory::for_size(n);
         }
-        sized(&mut self.l, n, n);
+        if self.l.nrows() != n {
+            sized(&mut self.l, n, n);
+            clear_upper(self.l.as_mut());
+        }
         let mut relative = match jitter {
             Jitter::Absolute(_) => 0.0,
             Jitter::Relative(fraction) => fraction,
@@ -182,18 +186,14 @@ impl Cholesky {
             };
             for j in 0..n {
                 let target = column_mut(self.l.as_mut(), j);
-                for (i, t) in target.iter_mut().enumerate().skip(j) {
-                    *t = a[(i, j)];
-                }
+                target[j..].copy_from_slice(&column(a, j)[j..]);
                 target[j] += added;
             }
+            go_on()?;
             super::FACTORISATIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let stack = MemStack::new(&mut self.memory.0);
-            let block = if n > AT_ONCE { BLOCK } else { n };
-            match in_blocks(self.l.as_mut(), block, stack, go_on)? {
+            match factorise(self.l.as_mut(), AT_ONCE, par_for(n), stack, go_on)? {
                 Ok(()) => {
-                    // the factorisation leaves scratch above the diagonal
-                    clear_upper(self.l.as_mut());
                     (self.jitter, self.relative) = (added, relative);
                     return Ok(());
                 }
@@ -238,7 +238,7 @@ impl Cholesky {
         out: &mut Mat<f64>,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        if self.size() > INVERTED_AT_ONCE {
+        if self.size() > HALVED {
             return self.inverse_in_blocks(BLOCK, out, go_on);
         }
         go_on()?;
@@ -412,21 +412,21 @@ mod tests {
         })
     }
 
-    fn factor_in_blocks(a: &Mat<f64>, block: usize) -> std::result::Result<Mat<f64>, usize> {
+    fn factor_by(a: &Mat<f64>, at_once: usize) -> std::result::Result<Mat<f64>, usize> {
         let (mut l, mut memory) = (a.clone(), Memory::for_size(a.nrows()));
         let stack = MemStack::new(&mut memory.0);
-        in_blocks(l.as_mut(), block, stack, &|| Ok(())).unwrap()?;
+        factorise(l.as_mut(), at_once, Par::Seq, stack, &|| Ok(())).unwrap()?;
         clear_upper(l.as_mut());
         Ok(l)
     }
 
     #[test]
-    fn blocks_of_columns_make_the_same_factor_and_inverse() {
+    fn parts_make_the_same_factor_and_inverse() {
         for n in [1, 5, 33, 70] {
             let a = matrix(n);
             let whole = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
             for block in [1, 7, 16, n] {
-                let l = factor_in_blocks(&a, block).unwrap();
+                let l = factor_by(&a, block).unwrap();
                 let mut inverse = Mat::new();
                 whole.inverse_in_blocks(block, &mut inverse, &|| Ok(())).unwrap();
                 assert!((&l - &whole.l).norm_max() < 1e-12 * n as f64, "{n} {block}");
@@ -437,13 +437,13 @@ mod tests {
             for i in [n / 2, n - 1] {
                 bad[(i, i)] = -1.0;
             }
-            assert_eq!(factor_in_blocks(&bad, 7), Err(n / 2));
+            assert_eq!(factor_by(&bad, 7), Err(n / 2));
         }
     }
 
     #[test]
     fn large_ones_end_when_they_are_asked_to() {
-        let n = INVERTED_AT_ONCE + BLOCK;
+        let n = HALVED + BLOCK;
         let mut a = Mat::<f64>::identity(n, n);
         a[(n - 1, 0)] = 0.5;
         let asked = Cell::new(0);
@@ -456,9 +456,10 @@ mod tests {
             })
         };
         assert!(matches!(watched(2), Err(Error::Interrupted)));
-        let factor = watched(7).unwrap();
+        let factor = watched(9).unwrap();
         assert!((factor.log_det() - 0.75_f64.ln()).abs() < 1e-12);
-        assert_eq!(asked.get(), 7);
+        // before all, and for 2432, 2048, two of 1024 and four of 512 rows
+        assert_eq!(asked.get(), 9);
         let (mut root, mut inverse) = (Mat::new(), Mat::new());
         let stop = || Err(Error::Interrupted);
         let ended = factor.inverse_watched(&mut root, &mut inverse, &stop);

@@ -11,6 +11,7 @@
 mod cholesky;
 mod eigen;
 pub mod exp;
+mod multiply;
 mod products;
 mod single;
 
@@ -39,18 +40,9 @@ pub fn counts() -> (u64, u64) {
 
 /// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
 ///
-/// It does not depend on how many there are: work is divided in the same way for one.
+/// It does not depend on how many there are, nor do the bits of what is computed: no sum is divided by their number.
 pub fn par_for(n: usize) -> Par {
     if n >= 384 { Par::rayon(0) } else { Par::Seq }
-}
-
-/// Size below which `faer` shares nothing among its threads.
-const WAITING: usize = 768;
-
-/// The same for factorisations and inverses. Between their small parts `faer` waits busily, which takes cores
-/// from whatever else runs: at 512 rows they gain less by threads than two fits at a time lose.
-fn waiting(n: usize, par: Par) -> Par {
-    if n >= WAITING { par } else { Par::Seq }
 }
 
 /// Columns that begin at a multiple of so many bytes share few places of the caches: rows of 1024 numbers were solved with
@@ -174,43 +166,68 @@ pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     solve(l.transpose(), true, b, par);
 }
 
-/// Triangles with more rows are halved for threads, and what is between the halves is a product.
+/// Triangles with more rows are halved, and what is between the halves is a product,
+const HALVED: usize = 128;
+/// but where there are threads to share columns, only those with more rows than this.
 const ROWS: usize = 1024;
 /// Right-hand sides with as many columns are halved for threads.
-const COLUMNS: usize = 192;
+const COLUMNS: usize = 384;
 
 /// Solves `T X = B` in place for a lower or an upper triangle. Threads share what needs nothing from each other, not `faer`'s solve itself,
 /// whose threads wait for each other at many small parts: with rows along the columns of B, two were no faster than one.
 fn solve(t: MatRef<'_, f64>, upper: bool, b: MatMut<'_, f64>, par: Par) {
     let (rows, columns) = (b.nrows(), b.ncols());
-    match unless_vector(rows, columns, par) {
-        par @ Par::Rayon(_) if rows > ROWS => {
-            let half = (rows / 2).next_multiple_of(TILE);
-            let (first, above, below, second) = t.split_at(half, half);
-            let (mut top, mut bottom) = b.split_at_row_mut(half);
-            if upper {
-                solve(second, true, bottom.rb_mut(), par);
-                gemm(top.rb_mut(), Accum::Add, above, bottom.rb(), -1.0, par);
-                solve(first, true, top, par);
-            } else {
-                solve(first, false, top.rb_mut(), par);
-                gemm(bottom.rb_mut(), Accum::Add, below, top.rb(), -1.0, par);
-                solve(second, false, bottom, par);
-            }
+    let par = unless_vector(rows, columns, par);
+    if matches!(par, Par::Rayon(_)) && rows <= ROWS && columns >= COLUMNS {
+        let (left, right) = b.split_at_col_mut((columns / 2).next_multiple_of(TILE));
+        rayon::join(|| solve(t, upper, left, par), || solve(t, upper, right, par));
+    } else if rows > HALVED {
+        let half = (rows / 2).next_multiple_of(TILE);
+        let (first, above, below, second) = t.split_at(half, half);
+        let (mut top, mut bottom) = b.split_at_row_mut(half);
+        if upper {
+            solve(second, true, bottom.rb_mut(), par);
+            gemm(top.rb_mut(), Accum::Add, above, bottom.rb(), -1.0, par);
+            solve(first, true, top, par);
+        } else {
+            solve(first, false, top.rb_mut(), par);
+            gemm(bottom.rb_mut(), Accum::Add, below, top.rb(), -1.0, par);
+            solve(second, false, bottom, par);
         }
-        par @ Par::Rayon(_) if columns >= COLUMNS => {
-            let (left, right) = b.split_at_col_mut((columns / 2).next_multiple_of(TILE));
-            rayon::join(|| solve(t, upper, left, par), || solve(t, upper, right, par));
-        }
-        _ if upper => triangular_solve::solve_upper_triangular_in_place(t, b, Par::Seq),
-        _ => triangular_solve::solve_lower_triangular_in_place(t, b, Par::Seq),
+    } else if upper {
+        triangular_solve::solve_upper_triangular_in_place(t, b, Par::Seq);
+    } else {
+        triangular_solve::solve_lower_triangular_in_place(t, b, Par::Seq);
     }
 }
 
 /// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
 pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
-    triangular_inverse::invert_lower_triangular(dst, l, waiting(l.nrows(), par));
+    invert(dst, l, par);
+}
+
+/// By halves: the inverses of L₁₁ and L₂₂ on the diagonal, and −L₂₂⁻¹(L₂₁L₁₁⁻¹) below.
+fn invert(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
+    let n = l.nrows();
+    if n <= HALVED {
+        return triangular_inverse::invert_lower_triangular(dst, l, Par::Seq);
+    }
+    let half = (n / 2).next_multiple_of(TILE);
+    let (l11, _, l21, l22) = l.split_at(half, half);
+    let (mut first, _, mut below, second) = dst.split_at_mut(half, half);
+    match par {
+        Par::Seq => {
+            invert(first.rb_mut(), l11, par);
+            invert(second, l22, par);
+        }
+        par => {
+            rayon::join(|| invert(first.rb_mut(), l11, par), || invert(second, l22, par));
+        }
+    }
+    let (x, factor) = ((first.rb(), LOWER), (l21, WHOLE));
+    structured((below.rb_mut(), WHOLE), Accum::Replace, factor, x, -1.0, par);
+    solve(l22, false, below, par);
 }
 
 /// Sets what is above the diagonal to zero.

@@ -1,7 +1,7 @@
 //! Products in which some factor or the result is triangular, and how large ones are shared among threads.
 
-use super::{Accum, Mat, MatMut, MatRef, Par, Real, column, sized, unless_vector};
-use faer::linalg::matmul;
+use super::multiply::multiply;
+use super::{Accum, Mat, MatMut, MatRef, Par, Real, sized, unless_vector};
 use faer::linalg::matmul::triangular;
 pub use faer::linalg::matmul::triangular::BlockStructure as Structure;
 use faer::reborrow::{Reborrow, ReborrowMut};
@@ -22,14 +22,15 @@ pub fn structured(
     shared(dst, accum, a, b, alpha, par);
 }
 
-/// Matrices with triangles are halved down to this size. What is left of a triangle is multiplied as a square with
-/// zeros: twice the operations, at three times the rate of ever smaller products.
+/// Matrices with triangles are halved down to this size.
 const LEAF: usize = 128;
 /// Products of rectangular matrices with no more multiplications than this are not divided.
 const WORK: usize = 256 * 256 * 256;
+/// Parts for every thread: more than one, for threads that have other things to do, but few, since the factors of each are packed.
+const PARTS: usize = 4;
 
-/// A product on one thread, or divided among the threads of the current pool. How it is divided depends on
-/// its size alone, hence so do the bits of the result.
+/// A product on one thread, or divided among the threads of the current pool. How triangles are divided depends on
+/// their size alone; rectangles are divided for as many threads as there are, but nowhere along a sum: the bits of the result are the same.
 pub(crate) fn shared<T: Real>(
     (dst, of_dst): (MatMut<'_, T>, Structure),
     accum: Accum,
@@ -38,20 +39,16 @@ pub(crate) fn shared<T: Real>(
     alpha: T,
     par: Par,
 ) {
-    let whole = is_whole(of_dst) && is_whole(of_a) && is_whole(of_b);
-    match unless_vector(dst.nrows(), dst.ncols(), par) {
-        Par::Seq if whole => matmul::matmul(dst, accum, a, b, alpha, Par::Seq),
-        Par::Seq => triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, Par::Seq),
-        Par::Rayon(_) if whole => divided(dst, accum, a, b, alpha),
-        Par::Rayon(_) => Halves { of_dst, of_a, of_b, alpha }.product(dst, accum, a, b),
-    }
+    let alone = matches!(unless_vector(dst.nrows(), dst.ncols(), par), Par::Seq);
+    Halves { of_dst, of_a, of_b, alpha, alone }.product(dst, accum, a, b);
 }
 
 fn is_whole(structure: Structure) -> bool {
     matches!(structure, Structure::Rectangular)
 }
 
-/// A product of rectangular matrices, the longer side of the result halved.
+/// A product of rectangular matrices, the longer side of the result halved until there are parts for everyone. What is divided at all is large enough
+/// that [`multiply`] has the same library for the whole and for its parts.
 fn divided<T: Real>(
     dst: MatMut<'_, T>,
     accum: Accum,
@@ -59,19 +56,37 @@ fn divided<T: Real>(
     b: MatRef<'_, T>,
     alpha: T,
 ) {
-    let (rows, columns) = (dst.nrows(), dst.ncols());
-    if rows * columns * a.ncols() <= WORK || rows.max(columns) < 2 * T::TILE {
-        return matmul::matmul(dst, accum, a, b, alpha, Par::Seq);
+    fn part<T: Real>(
+        dst: MatMut<'_, T>,
+        accum: Accum,
+        (a, b): (MatRef<'_, T>, MatRef<'_, T>),
+        alpha: T,
+        most: usize,
+    ) {
+        let (rows, columns) = (dst.nrows(), dst.ncols());
+        if rows * columns * a.ncols() <= most || rows.max(columns) < 2 * T::TILE {
+            return multiply(dst, accum, a, b, alpha);
+        }
+        if rows > columns {
+            let half = half::<T>(rows);
+            let ((a1, a2), (d1, d2)) = (a.split_at_row(half), dst.split_at_row_mut(half));
+            rayon::join(
+                || part(d1, accum, (a1, b), alpha, most),
+                || part(d2, accum, (a2, b), alpha, most),
+            );
+        } else {
+            let half = half::<T>(columns);
+            let ((b1, b2), (d1, d2)) = (b.split_at_col(half), dst.split_at_col_mut(half));
+            rayon::join(
+                || part(d1, accum, (a, b1), alpha, most),
+                || part(d2, accum, (a, b2), alpha, most),
+            );
+        }
     }
-    if rows > columns {
-        let half = half::<T>(rows);
-        let ((a1, a2), (d1, d2)) = (a.split_at_row(half), dst.split_at_row_mut(half));
-        rayon::join(|| divided(d1, accum, a1, b, alpha), || divided(d2, accum, a2, b, alpha));
-    } else {
-        let half = half::<T>(columns);
-        let ((b1, b2), (d1, d2)) = (b.split_at_col(half), dst.split_at_col_mut(half));
-        rayon::join(|| divided(d1, accum, a, b1, alpha), || divided(d2, accum, a, b2, alpha));
-    }
+    let whole = dst.nrows() * dst.ncols() * a.ncols();
+    let threads = rayon::current_num_threads();
+    let most = if threads == 1 { whole } else { WORK.max(whole / (PARTS * threads)) };
+    part(dst, accum, (a, b), alpha, most);
 }
 
 /// Halves are multiples of the tiles of the machine.
@@ -96,23 +111,26 @@ struct Halves<T> {
     of_a: Structure,
     of_b: Structure,
     alpha: T,
+    /// On this thread only.
+    alone: bool,
 }
 
 impl<T: Real> Halves<T> {
     fn product(self, dst: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
-        let Self { of_dst, of_a, of_b, alpha } = self;
+        let Self { of_dst, of_a, of_b, alpha, alone } = self;
         if is_whole(of_dst) && is_whole(of_a) && is_whole(of_b) {
-            return divided(dst, accum, a, b, alpha);
+            let product = if alone { multiply } else { divided };
+            return product(dst, accum, a, b, alpha);
         }
         let (rows, columns) = self.cuts();
         let size = if rows { dst.nrows() } else { dst.ncols() };
         if size <= LEAF {
-            return self.leaf(dst, accum, a, b);
+            return triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, Par::Seq);
         }
         let cut = half::<T>(size);
         if columns {
             let (left, right) = dst.split_at_col_mut(cut);
-            rayon::join(
+            self.join(
                 || self.column(left, accum, (a, b), cut, 0),
                 || self.column(right, accum, (a, b), cut, 1),
             );
@@ -121,33 +139,19 @@ impl<T: Real> Halves<T> {
         }
     }
 
+    fn join(self, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
+        if self.alone {
+            first();
+            second();
+        } else {
+            rayon::join(first, second);
+        }
+    }
+
     /// Whether rows and whether columns of the result are halved.
     fn cuts(self) -> (bool, bool) {
         let (dst, a, b) = (is_whole(self.of_dst), is_whole(self.of_a), is_whole(self.of_b));
         (!dst || !a, !dst || !b)
-    }
-
-    /// A small product. Not inlined: its quarter of a megabyte would be taken from the stack at every halving.
-    #[inline(never)]
-    fn leaf(self, dst: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
-        let Self { of_dst, of_a, of_b, alpha } = self;
-        // zeros are written where there is a triangle alone
-        let (mut first, mut second);
-        let (a, b) = (
-            if is_whole(of_a) {
-                a
-            } else {
-                first = [T::of(0.0); LEAF * LEAF];
-                squared(a, of_a, &mut first)
-            },
-            if is_whole(of_b) {
-                b
-            } else {
-                second = [T::of(0.0); LEAF * LEAF];
-                squared(b, of_b, &mut second)
-            },
-        );
-        triangular::matmul(dst, of_dst, accum, a, WHOLE, b, WHOLE, alpha, Par::Seq);
     }
 
     /// All of the result, or the left or the right half of it.
@@ -161,7 +165,7 @@ impl<T: Real> Halves<T> {
     ) {
         if self.cuts().0 {
             let (upper, lower) = dst.split_at_row_mut(cut);
-            rayon::join(
+            self.join(
                 || self.block(upper, accum, factors, cut, (0, column)),
                 || self.block(lower, accum, factors, cut, (1, column)),
             );
@@ -195,26 +199,6 @@ impl<T: Real> Halves<T> {
             dst.fill(T::of(0.0));
         }
     }
-}
-
-/// A triangle with zeros, in memory that holds zeros.
-fn squared<'a, T: Real>(
-    a: MatRef<'a, T>,
-    structure: Structure,
-    memory: &'a mut [T; LEAF * LEAF],
-) -> MatRef<'a, T> {
-    let n = a.nrows();
-    let mut upper = matches!(structure, Structure::TriangularUpper);
-    // along its columns in memory
-    let transposed = a.row_stride() != 1;
-    let source = if transposed { a.transpose() } else { a };
-    upper ^= transposed;
-    for j in 0..n {
-        let range = if upper { 0..j + 1 } else { j..n };
-        memory[j * n..][range.clone()].copy_from_slice(&column(source, j)[range]);
-    }
-    let square = MatRef::from_column_major_slice(&memory[..n * n], n, n);
-    if transposed { square.transpose() } else { square }
 }
 
 /// The first or the second half of the rows, or all where they are not cut.

@@ -25,7 +25,7 @@ pub enum Precision {
 }
 
 /// Entries of matrices: `f64` and `f32`.
-pub trait Real: RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
+pub trait Real: 'static + RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
     /// Rows of the tiles in which matrices are multiplied at the full rate.
     const TILE: usize;
     /// The nearest number.
