@@ -22,8 +22,10 @@ pub fn structured(
     shared(dst, accum, a, b, alpha, par);
 }
 
-/// Matrices with triangles are halved down to this size.
+/// Matrices with triangles are halved down to this size for threads,
 const LEAF: usize = 128;
+/// and to this one where there are none to share them: smaller ones are multiplied faster whole.
+const LEAF_ALONE: usize = 256;
 /// Products of rectangular matrices with no more multiplications than this are not divided.
 const WORK: usize = 256 * 256 * 256;
 /// Parts for every thread: more than one, for threads that have other things to do, but few, since the factors of each are packed.
@@ -124,7 +126,7 @@ impl<T: Real> Halves<T> {
         }
         let (rows, columns) = self.cuts();
         let size = if rows { dst.nrows() } else { dst.ncols() };
-        if size <= LEAF {
+        if size <= if alone { LEAF_ALONE } else { LEAF } {
             return triangular::matmul(dst, of_dst, accum, a, of_a, b, of_b, alpha, Par::Seq);
         }
         let cut = half::<T>(size);
