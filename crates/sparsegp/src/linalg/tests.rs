@@ -138,9 +138,13 @@ fn divided_products_agree_with_plain_loops_in_every_structure() {
                 });
                 let expected = |i, j| if inside(of_dst, i, j) { whole[(i, j)] } else { 0.25 };
                 let expected = Mat::from_fn(n, n, expected);
-                let difference = largest_difference(results[0].as_ref(), expected.as_ref());
-                assert!(difference < 1e-12, "{of_dst:?} of {of_a:?} and {of_b:?}: {difference}");
-                assert!(results.iter().all(|other| *other == results[0]));
+                // without threads, and divided for one or more of them
+                for result in &results[..2] {
+                    let difference = largest_difference(result.as_ref(), expected.as_ref());
+                    let what = format!("{of_dst:?} of {of_a:?} and {of_b:?}");
+                    assert!(difference < 1e-12, "{what}: {difference}");
+                }
+                assert!(results[1] == results[2] && results[1] == results[3]);
             }
         }
     }
