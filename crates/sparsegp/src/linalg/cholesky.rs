@@ -1,8 +1,8 @@
 //! Cholesky factorisation with a jitter ladder, and its adjoint.
 
 use super::{
-    Accum, Mat, MatMut, MatRef, Par, TILE, clear_upper, column, column_mut, gram_lower, inner_gram,
-    invert_lower, par_for, sized, solve_lower, solve_lower_transpose,
+    Accum, LEAF, Mat, MatMut, MatRef, Par, TILE, clear_upper, column, column_mut, gram_lower,
+    inner_gram, invert_lower, par_for, sized, solve_lower, solve_lower_transpose,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -40,15 +40,13 @@ pub struct Cholesky {
     memory: Memory,
 }
 
-/// Matrices up to this size are factorised by `faer`, larger ones by halves.
-const AT_ONCE: usize = 128;
-/// Beyond this size factors and inverses are made by blocks of columns, between which one may end them.
-const HALVED: usize = 2048;
+/// Larger matrices are factorised and inverted by blocks of columns, between which one may end it, and not by halves.
+const BY_HALVES: usize = 2048;
 /// Columns of such a block.
 const BLOCK: usize = 384;
 
-/// Factorises the lower triangle in place: L₁₁ of A₁₁, L₂₁ = A₂₁L₁₁⁻ᵀ, L₂₂ of A₂₂ − L₂₁L₂₁ᵀ; the inner error is the index of the first
-/// pivot that is not positive.
+/// Factorises the lower triangle in place (Golub & Van Loan 2013, §4.2): L₁₁ of A₁₁, L₂₁ = A₂₁L₁₁⁻ᵀ, L₂₂ of A₂₂ − L₂₁L₂₁ᵀ; the inner error
+/// is the index of the first pivot that is not positive. What is above the diagonal of more than `at_once` rows is not touched.
 fn factorise(
     mut l: MatMut<'_, f64>,
     at_once: usize,
@@ -70,7 +68,7 @@ fn factorise(
     if n > BLOCK {
         go_on()?;
     }
-    let cut = if n > HALVED { BLOCK } else { (n / 2).next_multiple_of(TILE.min(at_once)) };
+    let cut = if n > BY_HALVES { BLOCK } else { (n / 2).next_multiple_of(TILE.min(at_once)) };
     let (mut first, _, mut below, mut second) = l.rb_mut().split_at_mut(cut, cut);
     if let Err(index) = factorise(first.rb_mut(), at_once, par, stack, go_on)? {
         return Ok(Err(index));
@@ -100,12 +98,12 @@ impl std::fmt::Debug for Memory {
 impl Memory {
     fn for_size(n: usize) -> Self {
         let scratch = llt::factor::cholesky_in_place_scratch::<f64>;
-        Self(MemBuffer::new(scratch(n.min(AT_ONCE), Par::Seq, Default::default())), n)
+        Self(MemBuffer::new(scratch(n.min(LEAF), Par::Seq, Default::default())), n)
     }
 }
 
 impl Cholesky {
-    /// From a lower-triangular factor, of A without jitter.
+    /// From a lower-triangular factor with zeros above the diagonal, of A without jitter.
     pub fn of_factor(l: Mat<f64>) -> Self {
         let memory = Memory::for_size(l.nrows());
         Self { l, jitter: 0.0, relative: 0.0, memory }
@@ -192,7 +190,7 @@ impl Cholesky {
             go_on()?;
             super::FACTORISATIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let stack = MemStack::new(&mut self.memory.0);
-            match factorise(self.l.as_mut(), AT_ONCE, par_for(n), stack, go_on)? {
+            match factorise(self.l.as_mut(), LEAF, par_for(n), stack, go_on)? {
                 Ok(()) => {
                     (self.jitter, self.relative) = (added, relative);
                     return Ok(());
@@ -238,7 +236,7 @@ impl Cholesky {
         out: &mut Mat<f64>,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        if self.size() > HALVED {
+        if self.size() > BY_HALVES {
             return self.inverse_in_blocks(BLOCK, out, go_on);
         }
         go_on()?;
@@ -442,8 +440,26 @@ mod tests {
     }
 
     #[test]
+    fn above_the_diagonal_are_zeros_whatever_was_there_before() {
+        let mut factor = Cholesky::of_factor(Mat::new());
+        for (n, is_positive) in [(200, true), (200, false), (200, true), (33, true), (300, true)] {
+            let mut a = matrix(n);
+            if !is_positive {
+                a[(n - 1, n - 1)] = -1.0;
+            }
+            let outcome = factor.renew(a.as_ref(), Jitter::Absolute(0.0), "A");
+            assert_eq!(outcome.is_ok(), is_positive);
+            if is_positive {
+                assert!((&factor.l * factor.l.transpose() - &a).norm_max() < 1e-10);
+                let above = (0..n).flat_map(|j| (0..j).map(move |i| (i, j)));
+                assert!(above.into_iter().all(|(i, j)| factor.l[(i, j)] == 0.0), "{n}");
+            }
+        }
+    }
+
+    #[test]
     fn large_ones_end_when_they_are_asked_to() {
-        let n = HALVED + BLOCK;
+        let n = BY_HALVES + BLOCK;
         let mut a = Mat::<f64>::identity(n, n);
         a[(n - 1, 0)] = 0.5;
         let asked = Cell::new(0);

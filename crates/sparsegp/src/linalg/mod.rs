@@ -166,9 +166,9 @@ pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
     solve(l.transpose(), true, b, par);
 }
 
-/// Triangles with more rows are halved, and what is between the halves is a product,
-const HALVED: usize = 128;
-/// but where there are threads to share columns, only those with more rows than this.
+/// Triangles up to this size are left to `faer`; larger ones are halved, and what is between the halves is a product.
+const LEAF: usize = 128;
+/// Triangles with more rows are halved before the columns of a right-hand side are shared by threads.
 const ROWS: usize = 1024;
 /// Right-hand sides with as many columns are halved for threads.
 const COLUMNS: usize = 384;
@@ -181,7 +181,7 @@ fn solve(t: MatRef<'_, f64>, upper: bool, b: MatMut<'_, f64>, par: Par) {
     if matches!(par, Par::Rayon(_)) && rows <= ROWS && columns >= COLUMNS {
         let (left, right) = b.split_at_col_mut((columns / 2).next_multiple_of(TILE));
         rayon::join(|| solve(t, upper, left, par), || solve(t, upper, right, par));
-    } else if rows > HALVED {
+    } else if rows > LEAF {
         let half = (rows / 2).next_multiple_of(TILE);
         let (first, above, below, second) = t.split_at(half, half);
         let (mut top, mut bottom) = b.split_at_row_mut(half);
@@ -207,10 +207,10 @@ pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     invert(dst, l, par);
 }
 
-/// By halves: the inverses of L₁₁ and L₂₂ on the diagonal, and −L₂₂⁻¹(L₂₁L₁₁⁻¹) below.
+/// By halves (Higham 2002, §14.2): the inverses of L₁₁ and L₂₂ on the diagonal, and −L₂₂⁻¹(L₂₁L₁₁⁻¹) below.
 fn invert(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     let n = l.nrows();
-    if n <= HALVED {
+    if n <= LEAF {
         return triangular_inverse::invert_lower_triangular(dst, l, Par::Seq);
     }
     let half = (n / 2).next_multiple_of(TILE);

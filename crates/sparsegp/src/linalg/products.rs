@@ -1,7 +1,7 @@
 //! Products in which some factor or the result is triangular, and how large ones are shared among threads.
 
 use super::multiply::multiply;
-use super::{Accum, Mat, MatMut, MatRef, Par, Real, sized, unless_vector};
+use super::{Accum, LEAF, Mat, MatMut, MatRef, Par, Real, sized, unless_vector};
 use faer::linalg::matmul::triangular;
 pub use faer::linalg::matmul::triangular::BlockStructure as Structure;
 use faer::reborrow::{Reborrow, ReborrowMut};
@@ -22,9 +22,7 @@ pub fn structured(
     shared(dst, accum, a, b, alpha, par);
 }
 
-/// Matrices with triangles are halved down to this size for threads,
-const LEAF: usize = 128;
-/// and to this one where there are none to share them: smaller ones are multiplied faster whole.
+/// On one thread (`Par::Seq`) triangles up to this size are left to `faer`: it multiplies them faster whole than halved.
 const LEAF_ALONE: usize = 256;
 /// Products of rectangular matrices with no more multiplications than this are not divided.
 const WORK: usize = 256 * 256 * 256;
@@ -49,46 +47,42 @@ fn is_whole(structure: Structure) -> bool {
     matches!(structure, Structure::Rectangular)
 }
 
-/// A product of rectangular matrices, the longer side of the result halved until there are parts for everyone. What is divided at all is large enough
-/// that [`multiply`] has the same library for the whole and for its parts.
+/// Multiplications in the largest part of a product of so many: there are parts for everyone. What is divided at all is large enough that
+/// [`multiply`] has the same library for the whole and for its parts.
+fn largest_part(multiplications: usize) -> usize {
+    match rayon::current_num_threads() {
+        1 => multiplications,
+        threads => WORK.max(multiplications / (PARTS * threads)),
+    }
+}
+
+/// A product of rectangular matrices, the longer side of the result halved until no part has more than `most` multiplications.
 fn divided<T: Real>(
     dst: MatMut<'_, T>,
     accum: Accum,
-    a: MatRef<'_, T>,
-    b: MatRef<'_, T>,
+    (a, b): (MatRef<'_, T>, MatRef<'_, T>),
     alpha: T,
+    most: usize,
 ) {
-    fn part<T: Real>(
-        dst: MatMut<'_, T>,
-        accum: Accum,
-        (a, b): (MatRef<'_, T>, MatRef<'_, T>),
-        alpha: T,
-        most: usize,
-    ) {
-        let (rows, columns) = (dst.nrows(), dst.ncols());
-        if rows * columns * a.ncols() <= most || rows.max(columns) < 2 * T::TILE {
-            return multiply(dst, accum, a, b, alpha);
-        }
-        if rows > columns {
-            let half = half::<T>(rows);
-            let ((a1, a2), (d1, d2)) = (a.split_at_row(half), dst.split_at_row_mut(half));
-            rayon::join(
-                || part(d1, accum, (a1, b), alpha, most),
-                || part(d2, accum, (a2, b), alpha, most),
-            );
-        } else {
-            let half = half::<T>(columns);
-            let ((b1, b2), (d1, d2)) = (b.split_at_col(half), dst.split_at_col_mut(half));
-            rayon::join(
-                || part(d1, accum, (a, b1), alpha, most),
-                || part(d2, accum, (a, b2), alpha, most),
-            );
-        }
+    let (rows, columns) = (dst.nrows(), dst.ncols());
+    if rows * columns * a.ncols() <= most || rows.max(columns) < 2 * T::TILE {
+        return multiply(dst, accum, a, b, alpha);
     }
-    let whole = dst.nrows() * dst.ncols() * a.ncols();
-    let threads = rayon::current_num_threads();
-    let most = if threads == 1 { whole } else { WORK.max(whole / (PARTS * threads)) };
-    part(dst, accum, (a, b), alpha, most);
+    if rows > columns {
+        let half = half::<T>(rows);
+        let ((a1, a2), (d1, d2)) = (a.split_at_row(half), dst.split_at_row_mut(half));
+        rayon::join(
+            || divided(d1, accum, (a1, b), alpha, most),
+            || divided(d2, accum, (a2, b), alpha, most),
+        );
+    } else {
+        let half = half::<T>(columns);
+        let ((b1, b2), (d1, d2)) = (b.split_at_col(half), dst.split_at_col_mut(half));
+        rayon::join(
+            || divided(d1, accum, (a, b1), alpha, most),
+            || divided(d2, accum, (a, b2), alpha, most),
+        );
+    }
 }
 
 /// Halves are multiples of the tiles of the machine.
@@ -121,8 +115,11 @@ impl<T: Real> Halves<T> {
     fn product(self, dst: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>) {
         let Self { of_dst, of_a, of_b, alpha, alone } = self;
         if is_whole(of_dst) && is_whole(of_a) && is_whole(of_b) {
-            let product = if alone { multiply } else { divided };
-            return product(dst, accum, a, b, alpha);
+            if alone {
+                return multiply(dst, accum, a, b, alpha);
+            }
+            let most = largest_part(dst.nrows() * dst.ncols() * a.ncols());
+            return divided(dst, accum, (a, b), alpha, most);
         }
         let (rows, columns) = self.cuts();
         let size = if rows { dst.nrows() } else { dst.ncols() };
