@@ -79,6 +79,9 @@ fn triangles(n: usize, threads: usize) {
     let mut factor = Cholesky::new(s.as_ref(), Jitter::Absolute(0.0), "S").expect(positive);
     let l = factor.l.clone();
     let l = l.as_ref();
+    let mut by_rows = matrix::<f64>(n, n, 6);
+    by_rows.copy_from(l.transpose());
+    let by_rows = by_rows.transpose();
     let (mut root, mut out, mut block) = (s.clone(), s.clone(), rows.clone());
     let (cube, of_rows) = ((n as f64).powi(3), 256.0 * (n as f64).powi(2));
     let mut works = [
@@ -89,6 +92,7 @@ fn triangles(n: usize, threads: usize) {
         Work("L⁻ᵀSL⁻¹", cube, Vec::new()),
         Work("solve", cube, Vec::new()),
         Work("rows: solve", of_rows, Vec::new()),
+        Work("with L by rows", of_rows, Vec::new()),
         Work("XL", of_rows, Vec::new()),
         Work("XLᵀ", of_rows, Vec::new()),
         Work("XᵀX", of_rows, Vec::new()),
@@ -104,8 +108,10 @@ fn triangles(n: usize, threads: usize) {
         out.copy_from(&s);
         solve.take(|| solve_lower(l, out.as_mut(), par));
         block.copy_from(&rows);
-        let [row_solve, times, transposed, row_gram] = of_rows;
+        let [row_solve, row_solve_too, times, transposed, row_gram] = of_rows;
         row_solve.take(|| solve_lower(l, block.transpose_mut(), Par::Seq));
+        block.copy_from(&rows);
+        row_solve_too.take(|| solve_lower(by_rows, block.transpose_mut(), Par::Seq));
         let (x, replace) = (rows.as_ref(), Accum::Replace);
         times.take(|| times_triangular(block.as_mut(), replace, x, l, false, Par::Seq));
         transposed.take(|| times_triangular(block.as_mut(), replace, x, l, true, Par::Seq));

@@ -22,9 +22,9 @@ use super::traces::Estimate;
 use crate::engine::{CholeskyBasis, Factors, Spread};
 use crate::error::Result;
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure,
-    add_row_dots, by_columns, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for,
-    sized, structured,
+    Accum, Jitter, Mat, MatMut, MatRef, Precision, SINGLE_ROUNDING, Structure, add_row_dots,
+    by_columns, column, dot, gemm, gram_lower, invert_lower, mirror_lower, par_for, sized,
+    structured,
 };
 
 const LOWER: Structure = Structure::TriangularLower;
@@ -216,16 +216,15 @@ impl LSpace {
         self.begin(tilde, preconditioner);
         self.relaxed = false;
         if !matches!(self.root, Root::Solve(_)) {
-            let factor = Cholesky::of_factor(Mat::new());
-            self.root = Root::Solve(CholeskyBasis { factor });
+            self.root = Root::Solve(CholeskyBasis::default());
         }
         let Root::Solve(basis) = &mut self.root else { return Ok(()) };
-        basis.factor.renew(self.tilde.as_ref(), Jitter::Absolute(0.0), "Kuu + Λ")?;
+        basis.renew(self.tilde.as_ref(), Jitter::Absolute(0.0), "Kuu + Λ")?;
         // Λ^½ L̃⁻ᵀ, upper triangular
         let size = m.nrows();
         sized(&mut self.work, size, size);
         sized(&mut self.scaled, size, size);
-        invert_lower(self.work.as_mut(), basis.factor.l.as_ref(), par_for(size));
+        invert_lower(self.work.as_mut(), basis.factor().l.as_ref(), par_for(size));
         for j in 0..size {
             for i in 0..size {
                 let own = if i <= j { self.lambda[i].sqrt() * self.work[(j, i)] } else { 0.0 };

@@ -1,5 +1,6 @@
 use super::*;
 use crate::inverse_free::traces::probes;
+use crate::linalg::Cholesky;
 use crate::rng;
 
 struct Draw {

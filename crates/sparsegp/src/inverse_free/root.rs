@@ -28,7 +28,7 @@ impl Root {
         match self {
             Self::Solve(basis) => {
                 out.copy_from(x);
-                solve_lower(basis.factor.l.as_ref(), out.as_mut(), par);
+                solve_lower(basis.factor().l.as_ref(), out.as_mut(), par);
             }
             Self::Product(l) => {
                 let (out, l) = ((out.as_mut(), WHOLE), (l.transpose(), UPPER));
@@ -44,7 +44,7 @@ impl Root {
         match self {
             Self::Solve(basis) => {
                 out.copy_from(x);
-                solve_lower_transpose(basis.factor.l.as_ref(), out.as_mut(), par);
+                solve_lower_transpose(basis.factor().l.as_ref(), out.as_mut(), par);
             }
             Self::Product(l) => {
                 let (out, l) = ((out.as_mut(), WHOLE), (l.as_ref(), LOWER));
@@ -59,7 +59,7 @@ impl Root {
         let par = par_for(x.nrows());
         match self {
             Self::Solve(basis) => {
-                let l = basis.factor.l.as_ref();
+                let l = basis.factor().l.as_ref();
                 let factor = if transposed { (l, LOWER) } else { (l.transpose(), UPPER) };
                 structured((out.as_mut(), WHOLE), Accum::Replace, factor, (x, WHOLE), 1.0, par);
             }
@@ -88,7 +88,7 @@ impl Root {
         match self {
             Self::Solve(basis) => {
                 out.copy_from(a);
-                return sandwich(basis.factor.l.as_ref(), out.as_mut(), par_for(m));
+                return sandwich(basis.factor().l.as_ref(), out.as_mut(), par_for(m));
             }
             Self::Product(l) => {
                 sized(work, m, m);
@@ -108,7 +108,7 @@ impl Root {
     /// log|T|.
     pub fn log_det(&self) -> f64 {
         match self {
-            Self::Solve(basis) => -basis.factor.log_det(),
+            Self::Solve(basis) => -basis.factor().log_det(),
             Self::Product(l) => 2.0 * (0..l.nrows()).map(|j| l[(j, j)].ln()).sum::<f64>(),
         }
     }
@@ -133,7 +133,7 @@ impl Basis for Root {
         match self {
             Self::Solve(basis) => {
                 let par = par_for(a.nrows());
-                sandwich_inverse(basis.factor.l.as_ref(), a, par)
+                sandwich_inverse(basis.factor().l.as_ref(), a, par)
             }
             Self::Product(_) => {
                 let (mut work, mut out) = (Mat::new(), Mat::new());

@@ -347,6 +347,28 @@ pub(crate) fn by_columns<T: Real, S: Send>(
     part(a, out, 0, f);
 }
 
+/// `dst = Lᵀ` for a lower-triangular L; what is below the diagonal of `dst` becomes 0. Gathered in tiles as in [`with_transpose`].
+pub fn transpose_lower<T: Real>(mut dst: MatMut<'_, T>, l: MatRef<'_, T>) {
+    let n = l.nrows();
+    let mut tile = [[T::of(0.0); TILE]; TILE];
+    for first in (0..n).step_by(TILE) {
+        let rows = first..n.min(first + TILE);
+        for left in (0..=first).step_by(TILE) {
+            let columns = left..n.min(left + TILE);
+            for (own, j) in tile.iter_mut().zip(columns.clone()) {
+                own[..rows.len()].copy_from_slice(&column(l, j)[rows.clone()]);
+            }
+            for (at, i) in rows.clone().enumerate() {
+                let column = &mut column_mut(dst.rb_mut(), i)[columns.clone()];
+                column.iter_mut().zip(&tile).for_each(|(t, own)| *t = own[at]);
+            }
+        }
+        for i in rows.clone() {
+            column_mut(dst.rb_mut(), i)[i + 1..].fill(T::of(0.0));
+        }
+    }
+}
+
 /// Copies the lower triangle over the upper one.
 pub fn mirror_lower<T: Real>(a: MatMut<'_, T>) {
     with_transpose(a, &|lower, _| lower);

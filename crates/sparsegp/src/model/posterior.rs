@@ -17,7 +17,7 @@ use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
     invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
-    solve_lower_transpose, times_triangular,
+    solve_lower_transpose, times_triangular, transpose_lower,
 };
 use crate::means::Mean;
 use crate::methods::uncollapsed::{mixed_shape, pseudo};
@@ -97,7 +97,7 @@ struct Process {
     /// L⁻ᵀm.
     weights: Mat<f64>,
     /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is the
-    /// variance and one triangular product finds it; none where RRᵀ is not below I.
+    /// variance and one triangular product finds it; kept as Gᵀ, by which rows are multiplied faster. None where RRᵀ is not below I.
     explained: Vec<Option<Mat<f64>>>,
     /// Of q kept as pseudo-observations.
     pseudo: Option<Pseudo>,
@@ -116,7 +116,7 @@ struct Pseudo {
 /// lower by so much of the prior's.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// G of [`Process`], from L⁻¹ and a root.
+/// Gᵀ, for G of [`Process`], from L⁻¹ and a root.
 fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
     let m = root.nrows();
     if root.ncols() != m {
@@ -134,7 +134,10 @@ fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
     let u = Mat::from_fn(m, m, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 });
     let mut g = Mat::zeros(m, m);
     times_triangular(g.as_mut(), Accum::Replace, u.as_ref(), inverse.as_ref(), false, par);
-    Some(g)
+    let mut by_rows = Mat::new();
+    sized(&mut by_rows, m, m);
+    transpose_lower(by_rows.as_mut(), g.as_ref());
+    Some(by_rows)
 }
 
 /// The points of a latent function: training inputs where there are no inducing points.
@@ -189,7 +192,7 @@ impl Process {
         let mut products = None;
         match (own.root(), own.residual()) {
             (Root::Product(l), Some(e)) => products = Some((l.clone(), e.to_owned())),
-            (Root::Solve(basis), _) => factor = basis.factor.clone(),
+            (Root::Solve(basis), _) => factor = basis.factor().clone(),
             (Root::Product(_), None) => {}
         }
         factor.jitter = jitter;
@@ -680,7 +683,7 @@ impl Posterior {
                 match (p.explained.get(own), p.root(at)) {
                     (Some(Some(g)), _) => {
                         let (out, k) = (features.as_mut(), k.as_ref());
-                        times_triangular(out, Accum::Replace, k, g.as_ref(), true, Par::Seq);
+                        times_triangular(out, Accum::Replace, k, g.transpose(), true, Par::Seq);
                         add_row_dots(
                             features.as_ref(),
                             features.as_ref(),

@@ -99,7 +99,7 @@ fn tell(model: &Model) -> Outcome<Told> {
     let through = product(precision.as_ref(), e.as_ref()) - e;
     let e_log_sites = dot(gamma.as_ref(), e.as_ref())
         - 0.5 * (m as f64 - trace + dot(e.as_ref(), through.as_ref()));
-    let l = group.basis.factor.l.as_ref();
+    let l = group.basis.factor().l.as_ref();
     let u_root = product(l, root.as_ref());
     Ok(Told {
         e_log_sites,
@@ -185,7 +185,7 @@ fn adjoints(model: &Model, data: &Minibatch, json: &Value, report: &mut Report) 
     let mut tied = model.clone();
     own(method.tie(&mut tied, &engine, data))?;
     let group = groups(&tied)?.pop().ok_or("one process")?;
-    let l = group.basis.factor.l.as_ref();
+    let l = group.basis.factor().l.as_ref();
     for (field, reference) in entries(json)? {
         let values = match field.as_str() {
             "hyper" => {

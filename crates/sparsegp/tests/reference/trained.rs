@@ -181,7 +181,7 @@ pub fn groups(model: &Model) -> Outcome<Vec<Group>> {
             let mut kuu = Mat::zeros(z.nrows(), z.nrows());
             model.kernels[kernel].evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
             let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
-            let parts = own(q.whitened(start..start + each, &basis.factor))?;
+            let parts = own(q.whitened(start..start + each, basis.factor()))?;
             Ok(Group { kernel, z, basis, parts })
         })
         .collect()

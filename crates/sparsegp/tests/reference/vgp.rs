@@ -155,7 +155,7 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     gradient.push(("V".into(), crate::support::by_rows(v_bar.as_ref())));
     let squares = dot(v.as_ref(), v.as_ref());
     let size = (m * v.ncols()) as f64;
-    let posterior = Posterior::new(model, z, basis.factor, v.clone(), None);
+    let posterior = Posterior::new(model, z, basis.into_factor(), v.clone(), None);
     let density = passed.sums[0] - 0.5 * (squares + size * TAU.ln());
     Ok(Point { likelihood: passed.sums[0], density, gradient, posterior })
 }

@@ -195,7 +195,7 @@ fn quadratic(model: &Model, rows: &InMemory, sites: &[(Mat<f64>, Mat<f64>)]) -> 
         let z = model.inducing_set(l).unwrap();
         let mut kuu = Mat::zeros(z.nrows(), z.nrows());
         model.kernels[0].evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
-        let factor = CholeskyBasis::new(kuu.as_ref(), model.jitter).unwrap().factor;
+        let factor = CholeskyBasis::new(kuu.as_ref(), model.jitter).unwrap().into_factor();
         let parts = q.whitened(l..l + 1, &factor).unwrap();
         value -= variational::kl(column(parts.mean.as_ref(), 0), parts.roots[0].as_ref());
     }
@@ -258,7 +258,7 @@ fn evidence(model: &Model, rows: &InMemory) -> f64 {
     let mut k = Mat::zeros(n, n);
     model.kernels[0].evaluate(rows.x.as_ref(), None, k.as_mut(), &mut Tape::off());
     (0..n).for_each(|i| k[(i, i)] += 1e-8);
-    let factor = CholeskyBasis::new(k.as_ref(), Jitter::Absolute(0.0)).unwrap().factor;
+    let factor = CholeskyBasis::new(k.as_ref(), Jitter::Absolute(0.0)).unwrap().into_factor();
     let mut mu = Mat::zeros(n, 1);
     model.mean.evaluate(rows.x.as_ref(), mu.as_mut());
     let (half, h) = (300, 0.03);

@@ -143,7 +143,7 @@ fn factor(model: &Model, latent: usize) -> Cholesky {
     let kernel = &model.kernels[if model.kernels.len() == 1 { 0 } else { latent }];
     let mut kuu = Mat::zeros(z.nrows(), z.nrows());
     kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
-    CholeskyBasis::new(kuu.as_ref(), model.jitter).unwrap().factor
+    CholeskyBasis::new(kuu.as_ref(), model.jitter).unwrap().into_factor()
 }
 
 /// Shrinks a q that is far from the prior: where Kuu is nearly singular a moderate q(u) is an extreme

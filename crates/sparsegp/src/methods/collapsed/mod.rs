@@ -97,7 +97,7 @@ impl Method for Collapsed {
             }
         };
         let diagnostics = Diagnostics {
-            jitter: inducing.basis.factor.jitter,
+            jitter: inducing.basis.factor().jitter,
             unexplained: pass.folded.sums[sum::UNEXPLAINED],
             prior_variance: Some(pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram)),
             negative: pass.folded.sums[sum::NEGATIVE] as usize,
@@ -134,6 +134,6 @@ impl Method for Collapsed {
         let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
         let root =
             Cholesky::inverse_root(core.b.as_ref(), Jitter::Relative(0.0), "B = I + ΦΦᵀ/σ²")?;
-        Ok(Posterior::new(model, inducing.z, inducing.basis.factor, core.mean, Some(root)))
+        Ok(Posterior::new(model, inducing.z, inducing.basis.into_factor(), core.mean, Some(root)))
     }
 }

@@ -209,7 +209,7 @@ impl Method for PowerEp {
         let covariance = core.factor.inverse();
         let unexplained = sums[sum::UNEXPLAINED];
         let diagnostics = Diagnostics {
-            jitter: inducing.basis.factor.jitter,
+            jitter: inducing.basis.factor().jitter,
             unexplained,
             prior_variance: folded.gram_c.as_ref().map(|gram| unexplained + trace(gram)),
             negative: sums[sum::NEGATIVE] as usize,
@@ -255,6 +255,6 @@ impl Method for PowerEp {
             Jitter::Relative(0.0),
             "B = I + Φ diag(1/s̃) Φᵀ",
         )?;
-        Ok(Posterior::new(model, inducing.z, inducing.basis.factor, core.mean, Some(root)))
+        Ok(Posterior::new(model, inducing.z, inducing.basis.into_factor(), core.mean, Some(root)))
     }
 }

@@ -42,7 +42,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let c = 0.5 * squares / (wide * wide);
     let covariance = determinant.factor.inverse();
     let diagnostics = Diagnostics {
-        jitter: inducing.basis.factor.jitter,
+        jitter: inducing.basis.factor().jitter,
         unexplained: t,
         prior_variance: Some(t + trace(&pass.folded.gram)),
         negative: pass.folded.sums[sum::NEGATIVE] as usize,

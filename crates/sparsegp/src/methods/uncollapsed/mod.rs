@@ -33,8 +33,8 @@ use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
-    Accum, Cholesky, Mat, MatMut, column, gram_lower, lower_product, par_for, sized,
-    solve_lower_transpose, times_triangular,
+    Accum, Mat, MatMut, column, gram_lower, lower_product, par_for, sized, solve_lower_transpose,
+    times_triangular,
 };
 use crate::means::{Mean, Zero};
 use crate::model::{Model, Posterior};
@@ -119,7 +119,7 @@ impl Default for Prepared {
             z: Mat::new(),
             kuu: Mat::new(),
             tape: Tape::off(),
-            basis: CholeskyBasis { factor: Cholesky::of_factor(Mat::new()) },
+            basis: CholeskyBasis::default(),
             parts: Parts::default(),
             bars: Parts::default(),
             moved: Parts::default(),
@@ -165,8 +165,8 @@ impl Prepared {
         if q.pseudo().is_some() {
             return self.prepare_pseudo(model, q, following);
         }
-        self.basis.factor.renew(self.kuu.as_ref(), model.jitter, "Kuu")?;
-        let (latents, factor) = (self.latents.clone(), &self.basis.factor);
+        self.basis.renew(self.kuu.as_ref(), model.jitter, "Kuu")?;
+        let (latents, factor) = (self.latents.clone(), self.basis.factor());
         match q.tying() {
             // of rows: later
             Some(Tying::Untied) => Ok(()),
@@ -253,7 +253,7 @@ impl Prepared {
 
     /// L⁻ᵀm and (S − I)L⁻¹ of every latent function.
     fn prepare_through(&mut self) {
-        let (m, factor) = (self.z.nrows(), self.basis.factor.l.as_ref());
+        let (m, factor) = (self.z.nrows(), self.basis.factor().l.as_ref());
         let par = par_for(m);
         sized(&mut self.weights, m, self.parts.mean.ncols());
         self.weights.copy_from(&self.parts.mean);
@@ -616,7 +616,7 @@ impl Uncollapsed {
             value -= 0.5 * passed.sums[rows.observed() + l] * (v - v.ln() - 1.0);
         }
         step.diagnostics = Diagnostics {
-            jitter: processes.iter().map(|p| p.basis.factor.jitter).fold(0.0, f64::max),
+            jitter: processes.iter().map(|p| p.basis.factor().jitter).fold(0.0, f64::max),
             unexplained: passed.sums[sum::UNEXPLAINED],
             prior_variance: None,
             negative: passed.sums[sum::NEGATIVE] as usize,
@@ -736,7 +736,7 @@ impl Step {
                     if chosen.is_some() {
                         psi *= faer::Scale(share);
                     } else if tying.is_none() && needed {
-                        let (latents, factor) = (own.latents.clone(), &own.basis.factor);
+                        let (latents, factor) = (own.latents.clone(), own.basis.factor());
                         q.pull(latents, factor, &own.parts, &mut own.bars, &mut psi, gradient.q);
                     }
                 }
@@ -865,7 +865,7 @@ impl Step {
             return Ok(());
         }
         for (own, sums) in processes.iter_mut().zip(&passed.processes) {
-            let (latents, factor) = (own.latents.clone(), &own.basis.factor);
+            let (latents, factor) = (own.latents.clone(), own.basis.factor());
             match tying {
                 Some(tying) => {
                     let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };

@@ -257,7 +257,7 @@ pub(super) fn tie(step: &Step, q: &Variational) -> Variational {
         at_zero.mean.fill(0.0);
         let grams: Vec<Mat<f64>> = sums.grams.iter().map(|g| faer::Scale(-0.5) * g).collect();
         let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &grams };
-        let (latents, factor) = (own.latents.clone(), &own.basis.factor);
+        let (latents, factor) = (own.latents.clone(), own.basis.factor());
         let mut work = own.sites.clone();
         let at = At { tying: Tying::Natural, latents, factor };
         work.step(&mut tied, &at, &at_zero, rows, 1.0);
