@@ -347,7 +347,7 @@ pub(crate) fn by_columns<T: Real, S: Send>(
     part(a, out, 0, f);
 }
 
-/// `dst = Lᵀ` for a lower-triangular L; what is below the diagonal of `dst` becomes 0. Gathered in tiles as in [`with_transpose`].
+/// `dst = Lᵀ` for a lower-triangular L; what is below the diagonal of `dst` becomes 0. Gathered in tiles.
 pub fn transpose_lower<T: Real>(mut dst: MatMut<'_, T>, l: MatRef<'_, T>) {
     let n = l.nrows();
     let mut tile = [[T::of(0.0); TILE]; TILE];
