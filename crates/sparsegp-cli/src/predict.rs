@@ -179,10 +179,10 @@ impl Form {
             let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
             // draws are a mixture
             let one = fitted.posterior.draws().is_empty();
-            let gaussian = self.of == Of::Latent || (self.kind == Kind::Gaussian && one);
+            let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
             let quantiles = match gaussian {
                 true => Vec::new(),
-                false => fitted.quantiles(x, extra, &args.quantiles)?,
+                false => fitted.quantiles(x, extra, &args.quantiles, self.of)?,
             };
             for (i, cells) in rows.iter_mut().enumerate() {
                 for part in &self.parts {

@@ -142,7 +142,8 @@ impl Fitted {
         extra: Option<Array1<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
-        let all = unlocked(py, || self.inner.quantiles(x.as_ref(), &extra, &levels))?;
+        let all =
+            unlocked(py, || self.inner.quantiles(x.as_ref(), &extra, &levels, Of::Observations))?;
         let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
         stack(py, &all)
     }

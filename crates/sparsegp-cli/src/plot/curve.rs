@@ -12,7 +12,6 @@ use sparsegp::data::{Encoding, date_text};
 use sparsegp::fit::Fitted;
 use sparsegp::fit::Of;
 use sparsegp::linalg::{Mat, column};
-use sparsegp::metrics::standard_normal_quantile;
 
 /// Points of the curves.
 const GRID: usize = 400;
@@ -42,22 +41,18 @@ struct Bands {
 
 /// Of Gaussian noise: 95 % intervals of observations and of the function.
 fn gaussian(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
-    let width = standard_normal_quantile(0.975);
-    let bounds = |of: Of| -> Result<(Ends, Vec<f64>)> {
-        let (mean, variance) = fitted.predict(grid.as_ref(), of)?;
-        let one = |i: usize| {
-            let half = width * variance[(i, p)].sqrt();
-            (mean[(i, p)] - half, mean[(i, p)] + half)
-        };
-        Ok(((0..GRID).map(one).collect(), column(mean.as_ref(), p).to_vec()))
+    let bounds = |of: Of| -> Result<Ends> {
+        let ends = fitted.quantiles(grid.as_ref(), &[], &[0.025, 0.975], of)?;
+        Ok((0..GRID).map(|i| (ends[0][(i, p)], ends[1][(i, p)])).collect())
     };
-    let ((wide, _), (narrow, line)) = (bounds(Of::Observations)?, bounds(Of::Latent)?);
-    Ok(Bands { wide, narrow, line })
+    let (mean, _) = fitted.predict(grid.as_ref(), Of::Latent)?;
+    let line = column(mean.as_ref(), p).to_vec();
+    Ok(Bands { wide: bounds(Of::Observations)?, narrow: bounds(Of::Latent)?, line })
 }
 
 /// Of anything else: 95 and 50 % intervals of observations.
 fn quantiles(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
-    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS)?;
+    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
     let (mean, _) = fitted.predict(grid.as_ref(), Of::Observations)?;
     let pairs = |a: usize| (0..GRID).map(|i| (ends[a][(i, p)], ends[a + 1][(i, p)])).collect();
     Ok(Bands { wide: pairs(2), narrow: pairs(0), line: column(mean.as_ref(), p).to_vec() })
@@ -139,7 +134,7 @@ pub fn counts(
     let x: Vec<f64> =
         (0..GRID).map(|i| low + (high - low) * i as f64 / (GRID - 1) as f64).collect();
     let grid = Mat::from_fn(GRID, 1, |i, _| x[i]);
-    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS)?;
+    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
     let (mean, _) = fitted.predict(grid.as_ref(), Of::Observations)?;
     let end = |k: usize| column(ends[k].as_ref(), p);
     let caption = caption(fitted, p, if exposed { " for an exposure of 1" } else { "" });

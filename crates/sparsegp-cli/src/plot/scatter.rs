@@ -10,7 +10,7 @@ use sparsegp::fit::Of;
 pub fn panel(panel: &Panel, fitted: &Fitted, p: usize, rows: &Sampled, which: &str) -> Drawn {
     let (x, extra) = (rows.x.as_ref(), &rows.extra[..]);
     let (mean, _) = fitted.predict_with(x, extra, Of::Observations)?;
-    let ends = fitted.quantiles(x, extra, &[0.025, 0.975])?;
+    let ends = fitted.quantiles(x, extra, &[0.025, 0.975], Of::Observations)?;
     let points: Vec<[f64; 4]> = (0..rows.x.nrows())
         .map(|i| [rows.y[(i, p)], mean[(i, p)], ends[0][(i, p)], ends[1][(i, p)]])
         .collect();

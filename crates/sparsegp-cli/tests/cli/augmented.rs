@@ -178,6 +178,20 @@ fn quantiles_are_of_the_draws() {
     let y = column(&folder.read("n.csv"), "y");
     let inside = (0..60).filter(|i| low[*i] <= y[*i] && y[*i] <= high[*i]).count();
     assert!(inside > 45, "{inside} of 60");
+    // so are those of the function, whose law is no normal: there the median would be the mean, to the digit (which may lie
+    // between the middle draws of a row)
+    folder.ok("predict n.gp n.csv --latent --quantiles 0.025,0.5,0.975 -o f.csv");
+    let latent = folder.read("f.csv");
+    let [mean, sd, low, middle, high] =
+        ["mean", "sd", "q0.025", "q0.5", "q0.975"].map(|name| column(&latent, name));
+    let apart = |i: usize| (middle[i] - mean[i]).abs() / sd[i];
+    let different = (0..60).filter(|i| apart(*i) > 1e-6).count();
+    assert!(different > 30, "{different} of 60");
+    for i in 0..60 {
+        assert!(apart(i) < 0.5, "{i}: {}", apart(i));
+        let width = (high[i] - low[i]) / sd[i];
+        assert!((3.0..4.6).contains(&width), "{i}: {width}");
+    }
 }
 
 #[test]

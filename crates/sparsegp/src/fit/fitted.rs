@@ -305,15 +305,23 @@ impl Fitted {
             Of::Latent => self.posterior.predict_f(x),
         })?;
         let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let columns =
-            if of == Of::Observations { self.target_names.len() } else { self.posterior.latents() };
-        let all = |parts: &[Mat<f64>]| stacked(parts, x.nrows(), columns);
+        let all = |parts: &[Mat<f64>]| stacked(parts, x.nrows(), self.columns(of));
         let (mut mean, mut spread) = (all(&means), all(&variances));
-        if of == Of::Observations || self.model.likelihood.latents() == 1 {
+        if self.own_units(of) {
             self.scaler.unscale_mean(mean.as_mut())?;
             self.scaler.unscale_variance(spread.as_mut())?;
         }
         Ok((mean, spread))
+    }
+
+    /// Number of columns of predictions.
+    fn columns(&self, of: Of) -> usize {
+        if of == Of::Observations { self.target_names.len() } else { self.posterior.latents() }
+    }
+
+    /// Whether they are in the data's units: several latent functions of a target are on the model's scale.
+    fn own_units(&self, of: Of) -> bool {
+        of == Of::Observations || self.model.likelihood.latents() == 1
     }
 
     /// Predictive means alone, B×P, of latent functions or of observations, which are the same here, in the
@@ -414,8 +422,8 @@ impl Fitted {
         Ok(stacked(&parts, x.nrows(), classes))
     }
 
-    /// Quantiles of observations at these levels, one B×P matrix for each, in the data's own units.
-    /// `extra` as for [`Fitted::predict_with`].
+    /// Quantiles at these levels, one matrix for each, of the shape and in the units of [`Fitted::predict`]; those of
+    /// a posterior that was sampled are its mixture's. `extra` as for [`Fitted::predict_with`].
     ///
     /// # Errors
     /// [`Error::Shape`] if numbers of rows or columns differ.
@@ -424,18 +432,21 @@ impl Fitted {
         x: MatRef<'_, f64>,
         extra: &[f64],
         levels: &[f64],
+        of: Of,
     ) -> Result<Vec<Mat<f64>>> {
-        levels
-            .iter()
-            .map(|level| {
-                let parts = self.in_parts(x, extra, |_, x, extra| {
-                    self.posterior.predict_quantile(x, extra, *level)
-                })?;
-                let mut all = stacked(&parts, x.nrows(), self.target_names.len());
+        let parts = self.in_parts(x, extra, |_, x, extra| match of {
+            Of::Observations => self.posterior.predict_quantiles(x, extra, levels),
+            Of::Latent => self.posterior.predict_f_quantiles(x, levels),
+        })?;
+        let one = |level: usize| {
+            let own: Vec<Mat<f64>> = parts.iter().map(|part| part[level].clone()).collect();
+            let mut all = stacked(&own, x.nrows(), self.columns(of));
+            if self.own_units(of) {
                 self.scaler.unscale_mean(all.as_mut())?;
-                Ok(all)
-            })
-            .collect()
+            }
+            Ok(all)
+        };
+        (0..levels.len()).map(one).collect()
     }
 
     /// Draws of observations, one B×P matrix each, in the data's own units: latent functions jointly

@@ -3,28 +3,28 @@
 mod gradients;
 mod mixing;
 mod pathwise;
+mod process;
 mod quantiles;
+mod sampled;
 
 pub use gradients::InputGradients;
 pub use pathwise::{DEFAULT_WAVES, Functions};
 
 use super::Model;
 use crate::error::{Error, Result};
-use crate::inverse_free::{LSpace, Root};
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::Tape;
 use crate::likelihoods::functions::log_add_exp;
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
-    invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
-    solve_lower_transpose, times_triangular, transpose_lower,
+    Accum, Cholesky, Jitter, Mat, MatRef, Par, add_row_dots, column_mut, gemm, invert_lower,
+    mirror_lower, par_for, product, solve_lower,
 };
 use crate::means::Mean;
 use crate::methods::uncollapsed::{mixed_shape, pseudo};
-use crate::train::set_hyperparameters;
-use faer::reborrow::ReborrowMut;
+use process::Process;
+use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
-use std::ops::Range;
+use sampled::pool;
 
 /// Rows that are predicted for at once.
 const PART: usize = 256;
@@ -62,6 +62,25 @@ pub fn stacked(parts: &[Mat<f64>], rows: usize, columns: usize) -> Mat<f64> {
     all
 }
 
+/// Lower roots of covariances.
+fn roots_of(covariances: &[Mat<f64>]) -> Result<Vec<Cholesky>> {
+    let root = |c: &Mat<f64>| {
+        Cholesky::new(c.as_ref(), Jitter::Relative(1e-10), "the posterior covariance")
+    };
+    covariances.iter().map(root).collect()
+}
+
+/// A draw about this mean (B×L), with a root for every column.
+fn around(mut mean: Mat<f64>, roots: &[Cholesky], rng: &mut impl rand::Rng) -> Mat<f64> {
+    for (l, root) in roots.iter().enumerate() {
+        let mut noise = Mat::zeros(mean.nrows(), 1);
+        column_mut(noise.as_mut(), 0).iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
+        let own = mean.as_mut().subcols_mut(l, 1);
+        gemm(own, Accum::Add, root.l.as_ref(), noise.as_ref(), 1.0, Par::Seq);
+    }
+    mean
+}
+
 /// A conditioned Gaussian process: for every latent function q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖² +
 /// ‖Rᵀφ‖²) with φ = L⁻¹k(P, x). For sparse methods P are the inducing points, L the factor of Kuu and
 /// q(v) = N(m, RRᵀ); for exact inference P are the training inputs, L the factor of K + σ²I, and
@@ -83,188 +102,6 @@ pub struct Posterior {
     each: Vec<Self>,
     /// Those hyperparameters, in the order of [`crate::train::hyperparameters`].
     hyperparameters: Vec<Vec<f64>>,
-}
-
-/// Latent functions that share covariance function and points.
-#[derive(Clone, Debug)]
-struct Process {
-    latents: Range<usize>,
-    kernel: Box<dyn Kernel>,
-    points: Mat<f64>,
-    factor: Cholesky,
-    /// None, one that all share, or one for each.
-    roots: Vec<Mat<f64>>,
-    /// L⁻ᵀm.
-    weights: Mat<f64>,
-    /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is the
-    /// variance and one triangular product finds it; kept as Gᵀ, by which rows are multiplied faster. None where RRᵀ is not below I.
-    explained: Vec<Option<Mat<f64>>>,
-    /// Of q kept as pseudo-observations.
-    pseudo: Option<Pseudo>,
-}
-
-/// What is known of q where it is kept as pseudo-observations.
-#[derive(Clone, Debug)]
-struct Pseudo {
-    /// L and E, for R-SVGP; the factor of its process is empty.
-    products: Option<(Mat<f64>, Mat<f64>)>,
-    /// Of Kuu.
-    jitter: f64,
-}
-
-/// What is added to the diagonal of I − RRᵀ, times M: what rounding may have taken from it. Variances are
-/// lower by so much of the prior's.
-const ROUNDING: f64 = 4.0 * f64::EPSILON;
-
-/// Gᵀ, for G of [`Process`], from L⁻¹ and a root.
-fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
-    let m = root.nrows();
-    if root.ncols() != m {
-        return None;
-    }
-    let par = par_for(m);
-    // I − RRᵀ with rows and columns reversed: its factor, reversed back and transposed, is the lower U of
-    // I − RRᵀ = UᵀU
-    let square = product(root.as_ref(), root.transpose());
-    let last = m.wrapping_sub(1);
-    let reversed = Mat::from_fn(m, m, |i, j| {
-        f64::from(u8::from(i == j)) * (1.0 + ROUNDING * m as f64) - square[(last - i, last - j)]
-    });
-    let factor = Cholesky::new(reversed.as_ref(), Jitter::Absolute(0.0), "I − S").ok()?;
-    let u = Mat::from_fn(m, m, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 });
-    let mut g = Mat::zeros(m, m);
-    times_triangular(g.as_mut(), Accum::Replace, u.as_ref(), inverse.as_ref(), false, par);
-    let mut by_rows = Mat::new();
-    sized(&mut by_rows, m, m);
-    transpose_lower(by_rows.as_mut(), g.as_ref());
-    Some(by_rows)
-}
-
-/// The points of a latent function: training inputs where there are no inducing points.
-fn points_of(model: &Model, x: Option<&Mat<f64>>, latent: usize) -> Result<Mat<f64>> {
-    x.map_or_else(|| model.inducing_set(latent), |x| Ok(x.clone()))
-}
-
-/// The factor of their covariance.
-fn factor_of(model: &Model, points: &Mat<f64>, latent: usize) -> Result<Cholesky> {
-    let m = points.nrows();
-    let mut k = Mat::zeros(m, m);
-    let kernel = &model.kernels[if model.kernels.len() == 1 { 0 } else { latent }];
-    kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
-    Cholesky::new(k.as_ref(), model.jitter, "the covariance of the points")
-}
-
-/// Takes a component into mean and variance of an even mixture, of which its share is `share`: Welford's sums, which for
-/// one component are its moments.
-fn pool(share: f64, (mean, variance): (&mut f64, &mut f64), (own, within): (f64, f64)) {
-    let apart = own - *mean;
-    *mean += share * apart;
-    let between = (1.0 - share) * apart * apart;
-    *variance += share * (within + between - *variance);
-}
-
-impl Process {
-    /// `mean` is the whitened mean of its latent functions.
-    fn new(
-        latents: Range<usize>,
-        kernel: Box<dyn Kernel>,
-        points: Mat<f64>,
-        factor: Cholesky,
-        roots: Vec<Mat<f64>>,
-        mean: MatRef<f64>,
-    ) -> Self {
-        let mut weights = mean.to_owned();
-        solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par_for(mean.nrows()));
-        let m = factor.size();
-        let mut inverse = Mat::new();
-        if !roots.is_empty() {
-            sized(&mut inverse, m, m);
-            invert_lower(inverse.as_mut(), factor.l.as_ref(), par_for(m));
-        }
-        let explained = roots.iter().map(|root| explained(&inverse, root)).collect();
-        Self { latents, kernel, points, factor, roots, weights, explained, pseudo: None }
-    }
-
-    /// Of L-SVGP or R-SVGP.
-    fn of_pseudo(kernel: Box<dyn Kernel>, points: Mat<f64>, own: &LSpace, jitter: f64) -> Self {
-        let latents = 0..own.mean().ncols();
-        let mut factor = Cholesky::of_factor(Mat::new());
-        let mut products = None;
-        match (own.root(), own.residual()) {
-            (Root::Product(l), Some(e)) => products = Some((l.clone(), e.to_owned())),
-            (Root::Solve(basis), _) => factor = basis.factor().clone(),
-            (Root::Product(_), None) => {}
-        }
-        factor.jitter = jitter;
-        let (roots, explained) = (Vec::new(), Vec::new());
-        let (weights, pseudo) = (own.weights(), Some(Pseudo { products, jitter }));
-        Self { latents, kernel, points, factor, roots, weights, explained, pseudo }
-    }
-
-    /// L and E of R-SVGP.
-    fn products(&self) -> Option<(MatRef<'_, f64>, MatRef<'_, f64>)> {
-        let products = self.pseudo.as_ref().and_then(|pseudo| pseudo.products.as_ref());
-        products.map(|(l, e)| (l.as_ref(), e.as_ref()))
-    }
-
-    /// Features φ (B×M) in the place of covariances k(x, P), sequentially.
-    fn project(&self, mut k: MatMut<f64>) {
-        match self.products() {
-            Some((l, _)) => multiply_lower(k, l, false),
-            None => solve_lower(self.factor.l.as_ref(), k.rb_mut().transpose_mut(), Par::Seq),
-        }
-    }
-
-    fn root(&self, at: usize) -> Option<&Mat<f64>> {
-        self.roots.get(if self.roots.len() == 1 { 0 } else { at })
-    }
-
-    fn covariances(&self, x: MatRef<f64>) -> Mat<f64> {
-        let mut k = Mat::zeros(x.nrows(), self.points.nrows());
-        let points = Some(self.points.as_ref());
-        self.kernel.evaluate(x, points, k.as_mut(), &mut Tape::off());
-        k
-    }
-
-    /// Moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and Kuu − Kuu K̃⁻¹ Kuu or
-    /// what R-SVGP has for it.
-    fn pseudo_q(&self, pseudo: &Pseudo) -> (Mat<f64>, Mat<f64>) {
-        let m = self.points.nrows();
-        let mut k = Mat::zeros(m, m);
-        self.kernel.evaluate(self.points.as_ref(), None, k.as_mut(), &mut Tape::off());
-        (0..m).for_each(|i| k[(i, i)] += pseudo.jitter);
-        let mean = product(k.as_ref(), self.weights.as_ref());
-        let covariance = self.conditional(k.clone(), k);
-        (mean, covariance)
-    }
-
-    /// K − ΦΦᵀ, and ΦEΦᵀ more for R-SVGP, from covariances with the points (B×M) and K (B×B).
-    fn conditional(&self, mut phi: Mat<f64>, mut prior: Mat<f64>) -> Mat<f64> {
-        let par = par_for(prior.nrows());
-        self.project(phi.as_mut());
-        gemm(prior.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
-        if let Some((_, e)) = self.products() {
-            let image = product(phi.as_ref(), e);
-            gemm(prior.as_mut(), Accum::Add, image.as_ref(), phi.transpose(), 1.0, par);
-        }
-        mirror_lower(prior.as_mut());
-        prior
-    }
-
-    /// Variances k(x, x) − φᵀφ + φᵀEφ, where the first is in `out`.
-    fn product_variances(&self, mut phi: Mat<f64>, e: MatRef<f64>, out: &mut [f64]) {
-        self.project(phi.as_mut());
-        let mut image = phi.clone();
-        gemm(image.as_mut(), Accum::Add, phi.as_ref(), e, -1.0, Par::Seq);
-        let mut explained = vec![0.0; phi.nrows()];
-        add_row_dots(image.as_ref(), phi.as_ref(), &mut explained);
-        out.iter_mut().zip(&explained).for_each(|(v, e)| *v -= e);
-    }
-
-    /// Adds the mean of its latent functions, given covariances with the points.
-    fn add_mean(&self, k: MatRef<f64>, mean: MatMut<f64>) {
-        gemm(mean, Accum::Add, k, self.weights.as_ref(), 1.0, Par::Seq);
-    }
 }
 
 impl Posterior {
@@ -343,177 +180,6 @@ impl Posterior {
             each: Vec::new(),
             hyperparameters: Vec::new(),
         }
-    }
-
-    /// From draws of the whitened variables of points (one set for every kernel; training inputs where there
-    /// are no inducing points). Means and variances of latent functions are those of the mixture; so are means,
-    /// variances, densities, probabilities and distribution functions of observations, each an average over the
-    /// draws, and quantiles by the last.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for draws that do not fit, [`Error::NotPositiveDefinite`].
-    pub fn of_draws(model: &Model, x: Option<&Mat<f64>>, draws: Vec<Mat<f64>>) -> Result<Self> {
-        let count = draws.len() as f64;
-        let (Some(first), kernels) = (draws.first(), model.kernels.len()) else {
-            return Err(Error::Invalid("a posterior needs at least one draw".into()));
-        };
-        let latents = first.ncols();
-        let mut q_mu = Mat::zeros(first.nrows(), latents);
-        draws.iter().for_each(|z| q_mu += z);
-        q_mu *= faer::Scale(1.0 / count);
-        let mut processes = Vec::new();
-        for l in 0..latents {
-            let points = points_of(model, x, l)?;
-            let m = points.nrows();
-            if m > first.nrows() || draws.iter().any(|z| z.ncols() != latents || z.nrows() < m) {
-                return Err(Error::Shape {
-                    what: "posterior.draws".into(),
-                    expected: format!("{m}×{latents}"),
-                    found: format!("{}×{}", first.nrows(), first.ncols()),
-                });
-            }
-            let kernel = model.kernels[if kernels == 1 { 0 } else { l }].clone();
-            let factor = factor_of(model, &points, l)?;
-            let mut covariance = Mat::zeros(m, m);
-            let apart = Mat::from_fn(m, draws.len(), |i, s| draws[s][(i, l)] - q_mu[(i, l)]);
-            let out = covariance.as_mut();
-            gemm(out, Accum::Replace, apart.as_ref(), apart.transpose(), 1.0 / count, par_for(m));
-            // fewer draws than points leave it without full rank, and one draw without any
-            let root = match draws.len() {
-                1 => covariance,
-                _ => Cholesky::new(covariance.as_ref(), Jitter::Relative(1e-10), "draws")?.l,
-            };
-            let mean = q_mu.as_ref().subcols(l, 1).subrows(0, m);
-            processes.push(Process::new(l..l + 1, kernel, points, factor, vec![root], mean));
-        }
-        Ok(Self { draws, ..Self::assemble(model, q_mu, processes) })
-    }
-
-    /// From draws with hyperparameters of their own: as [`Posterior::of_draws`], with a factor for every draw. The
-    /// moments of q(u) are those under the model's hyperparameters.
-    ///
-    /// # Errors
-    /// As for [`Posterior::of_draws`]; [`Error::Shape`] for hyperparameters that are not the model's.
-    pub fn of_sampled(
-        model: &Model,
-        x: Option<&Mat<f64>>,
-        draws: Vec<Mat<f64>>,
-        hyperparameters: Vec<Vec<f64>>,
-    ) -> Result<Self> {
-        if hyperparameters.len() != draws.len() {
-            return Err(Error::Shape {
-                what: "hyperparameters of draws".into(),
-                expected: format!("those of {} draws", draws.len()),
-                found: hyperparameters.len().to_string(),
-            });
-        }
-        let each = draws
-            .par_iter()
-            .zip(&hyperparameters)
-            .map(|(z, own)| Self::of_draw(model, x, z, own))
-            .collect::<Result<Vec<_>>>()?;
-        // the same u in the coordinates of the model's own hyperparameters
-        let mut common = draws.clone();
-        if let Some(first) = draws.first() {
-            for l in 0..first.ncols() {
-                let points = points_of(model, x, l)?;
-                let factor = factor_of(model, &points, l)?;
-                let mut mean = Mat::zeros(points.nrows(), first.ncols());
-                model.mean.evaluate(points.as_ref(), mean.as_mut());
-                for (own, at) in each.iter().zip(&mut common) {
-                    let u = own.predict_mean(points.as_ref())?;
-                    let mut z = Mat::from_fn(points.nrows(), 1, |i, _| u[(i, l)] - mean[(i, l)]);
-                    solve_lower(factor.l.as_ref(), z.as_mut(), par_for(points.nrows()));
-                    at.as_mut().subcols_mut(l, 1).subrows_mut(0, z.nrows()).copy_from(&z);
-                }
-            }
-        }
-        Ok(Self { draws, each, hyperparameters, ..Self::of_draws(model, x, common)? })
-    }
-
-    /// What is known at one draw with these hyperparameters: as after exact inference, means and what is left
-    /// unexplained.
-    fn of_draw(model: &Model, x: Option<&Mat<f64>>, z: &Mat<f64>, own: &[f64]) -> Result<Self> {
-        let mut model = model.clone();
-        set_hyperparameters(&mut model, own)?;
-        let latents = z.ncols();
-        let shared = model.kernels.len() == 1 && (x.is_some() || model.inducing.len() == 1);
-        let mut processes = Vec::new();
-        for l in 0..if shared { 1 } else { latents } {
-            let points = points_of(&model, x, l)?;
-            let factor = factor_of(&model, &points, l)?;
-            let range = if shared { 0..latents } else { l..l + 1 };
-            if points.nrows() > z.nrows() {
-                return Err(Error::Shape {
-                    what: "posterior.draws".into(),
-                    expected: format!("{}×{latents}", points.nrows()),
-                    found: format!("{}×{latents}", z.nrows()),
-                });
-            }
-            let mean = z.as_ref().subcols(range.start, range.len()).subrows(0, points.nrows());
-            let kernel = model.kernels[if model.kernels.len() == 1 { 0 } else { l }].clone();
-            processes.push(Process::new(range, kernel, points, factor, vec![], mean));
-        }
-        Ok(Self::assemble(&model, z.clone(), processes))
-    }
-
-    /// Draws of the whitened variables, M×L each, where the posterior was sampled; else empty.
-    pub fn draws(&self) -> &[Mat<f64>] {
-        &self.draws
-    }
-
-    /// Hyperparameters of every draw, where they were sampled too, in the order of the parameters but for inducing points
-    /// and q; else empty.
-    pub fn hyperparameters(&self) -> &[Vec<f64>] {
-        &self.hyperparameters
-    }
-
-    /// Calls `work` with what is known at every draw: likelihood, means of the latent functions and what is left
-    /// unexplained (B×L each); once with the moments of a posterior that was not sampled.
-    fn components(
-        &self,
-        x: MatRef<f64>,
-        mut work: impl FnMut(&dyn Likelihood, MatRef<f64>, MatRef<f64>),
-    ) -> Result<()> {
-        for own in &self.each {
-            let (mean, variance) = own.predict_f(x)?;
-            work(&*own.likelihood, mean.as_ref(), variance.as_ref());
-        }
-        if !self.each.is_empty() {
-            return Ok(());
-        }
-        if self.draws.is_empty() {
-            let (mean, variance) = self.predict_f(x)?;
-            work(&*self.likelihood, mean.as_ref(), variance.as_ref());
-            return Ok(());
-        }
-        self.check(x)?;
-        let n = x.nrows();
-        let mut prior = Mat::zeros(n, self.latents());
-        self.mean.evaluate(x, prior.as_mut());
-        let mut means = vec![prior; self.draws.len()];
-        let mut unexplained = Mat::zeros(n, self.latents());
-        for (l, p) in self.processes.iter().enumerate() {
-            let mut phi = p.covariances(x);
-            solve_lower(p.factor.l.as_ref(), phi.as_mut().transpose_mut(), Par::Seq);
-            let m = phi.ncols();
-            let z = Mat::from_fn(m, self.draws.len(), |i, s| self.draws[s][(i, l)]);
-            let mut f = Mat::zeros(n, self.draws.len());
-            gemm(f.as_mut(), Accum::Replace, phi.as_ref(), z.as_ref(), 1.0, Par::Seq);
-            for (s, mean) in means.iter_mut().enumerate() {
-                let own = column_mut(mean.as_mut(), l).iter_mut();
-                own.zip(column(f.as_ref(), s)).for_each(|(t, v)| *t += v);
-            }
-            let left = column_mut(unexplained.as_mut(), l);
-            let mut explained = vec![0.0; n];
-            add_row_dots(phi.as_ref(), phi.as_ref(), &mut explained);
-            p.kernel.diag(x, left);
-            left.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
-        }
-        for mean in &means {
-            work(&*self.likelihood, mean.as_ref(), unexplained.as_ref());
-        }
-        Ok(())
     }
 
     /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.
@@ -634,95 +300,17 @@ impl Posterior {
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_f(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         self.check(x)?;
-        let n = x.nrows();
         if !self.each.is_empty() {
-            let mut mean = Mat::zeros(n, self.latents());
-            let mut variance = Mat::zeros(n, self.latents());
-            let mut count = 0.0;
-            self.components(x, |_, own, within| {
-                count += 1.0;
-                for l in 0..own.ncols() {
-                    let (own, within) = (column(own, l), column(within, l));
-                    let mean = column_mut(mean.as_mut(), l).iter_mut();
-                    let all =
-                        mean.zip(column_mut(variance.as_mut(), l)).zip(own.iter().zip(within));
-                    all.for_each(|((m, v), (own, within))| {
-                        pool(1.0 / count, (m, v), (*own, *within));
-                    });
-                }
-            })?;
-            return Ok((mean, variance));
+            return self.pooled_f(x);
         }
         let mut mean = self.start(x);
-        let mut variance = Mat::zeros(n, self.unmixed());
+        let mut variance = Mat::zeros(x.nrows(), self.unmixed());
         for p in &self.processes {
             let k = p.covariances(x);
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(k.as_ref(), own);
-            let mut prior = vec![0.0; n];
-            p.kernel.diag(x, &mut prior);
-            // L⁻¹k, where some root needs it
-            let mut phi: Option<Mat<f64>> = None;
-            let mut features = Mat::zeros(n, k.ncols());
-            let mut last: Option<usize> = None;
-            for (at, l) in p.latents.clone().enumerate() {
-                if let (Some(from), true) = (last, p.roots.len() < 2) {
-                    let copy = column(variance.as_ref(), from).to_vec();
-                    column_mut(variance.as_mut(), l).copy_from_slice(&copy);
-                    continue;
-                }
-                let out = column_mut(variance.as_mut(), l);
-                if let Some((_, e)) = p.products() {
-                    out.copy_from_slice(&prior);
-                    p.product_variances(k.clone(), e, out);
-                    out.iter_mut().for_each(|v| *v = if *v < 0.0 { 0.0 } else { *v });
-                    last = Some(l);
-                    continue;
-                }
-                let own = if p.explained.len() == 1 { 0 } else { at };
-                match (p.explained.get(own), p.root(at)) {
-                    (Some(Some(g)), _) => {
-                        let (out, k) = (features.as_mut(), k.as_ref());
-                        times_triangular(out, Accum::Replace, k, g.transpose(), true, Par::Seq);
-                        add_row_dots(
-                            features.as_ref(),
-                            features.as_ref(),
-                            column_mut(variance.as_mut(), l),
-                        );
-                        let out = column_mut(variance.as_mut(), l);
-                        out.iter_mut().zip(&prior).for_each(|(v, prior)| *v = prior - *v);
-                    }
-                    (_, root) => {
-                        let phi = phi.get_or_insert_with(|| {
-                            let mut phi = k.clone();
-                            let phi_t = phi.as_mut().transpose_mut();
-                            solve_lower(p.factor.l.as_ref(), phi_t, Par::Seq);
-                            phi
-                        });
-                        let mut explained = vec![0.0; n];
-                        add_row_dots(phi.as_ref(), phi.as_ref(), &mut explained);
-                        out.iter_mut()
-                            .zip(prior.iter().zip(&explained))
-                            .for_each(|(v, (p, e))| *v = p - e);
-                        if let Some(root) = root {
-                            let mut s = Mat::zeros(n, root.ncols());
-                            let (phi, root) = (phi.as_ref(), root.as_ref());
-                            times_triangular(
-                                s.as_mut(),
-                                Accum::Replace,
-                                phi,
-                                root,
-                                false,
-                                Par::Seq,
-                            );
-                            add_row_dots(s.as_ref(), s.as_ref(), out);
-                        }
-                    }
-                }
-                let out = column_mut(variance.as_mut(), l);
-                out.iter_mut().for_each(|v| *v = if *v < 0.0 { 0.0 } else { *v });
-                last = Some(l);
-            }
+            let own = variance.as_mut().subcols_mut(p.latents.start, p.latents.len());
+            p.variances(x, &k, own);
         }
         Ok((self.mixed(x, mean), self.mixed_variances(variance)))
     }
@@ -788,7 +376,7 @@ impl Posterior {
         let n = x.nrows();
         let par = par_for(n);
         if !self.each.is_empty() {
-            return self.mixed_f_full(x);
+            return self.pooled_f_full(x);
         }
         let mut mean = self.start(x);
         let mut covariances = Vec::with_capacity(self.unmixed());
@@ -813,24 +401,6 @@ impl Posterior {
                 }
                 mirror_lower(covariance.as_mut());
                 covariances.push(covariance);
-            }
-        }
-        Ok((mean, covariances))
-    }
-
-    /// Moments of the mixture over draws with hyperparameters of their own.
-    fn mixed_f_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
-        let n = x.nrows();
-        let share = 1.0 / self.each.len() as f64;
-        let mean = self.predict_mean(x)?;
-        let mut covariances = vec![Mat::zeros(n, n); self.latents()];
-        for own in &self.each {
-            let (its, within) = own.predict_f_full(x)?;
-            let apart = &its - &mean;
-            for (l, (sum, within)) in covariances.iter_mut().zip(&within).enumerate() {
-                *sum += faer::Scale(share) * within;
-                let d = apart.as_ref().subcols(l, 1);
-                gemm(sum.as_mut(), Accum::Add, d, d.transpose(), share, Par::Seq);
             }
         }
         Ok((mean, covariances))
@@ -949,7 +519,8 @@ impl Posterior {
         })
     }
 
-    /// Joint samples of the latent functions: one B×L matrix per sample.
+    /// Joint samples of the latent functions: one B×L matrix per sample. Where the posterior was sampled each is of one of
+    /// its draws.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs, [`Error::NotPositiveDefinite`] if the
@@ -960,26 +531,12 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
+        if !self.draws.is_empty() {
+            return Ok(self.sample_of_draws(x, samples, rng)?.1);
+        }
         let (mean, covariances) = self.unmixed_full(x)?;
-        let factors: Vec<Cholesky> = covariances
-            .iter()
-            .map(|c| Cholesky::new(c.as_ref(), Jitter::Relative(1e-10), "the posterior covariance"))
-            .collect::<Result<_>>()?;
-        let normal = rand_distr::StandardNormal;
-        Ok((0..samples)
-            .map(|_| {
-                let mut draw = mean.clone();
-                for (l, factor) in factors.iter().enumerate() {
-                    let mut noise = Mat::zeros(x.nrows(), 1);
-                    for v in column_mut(noise.as_mut(), 0) {
-                        *v = rand_distr::Distribution::<f64>::sample(&normal, rng);
-                    }
-                    let own = draw.as_mut().subcols_mut(l, 1);
-                    gemm(own, Accum::Add, factor.l.as_ref(), noise.as_ref(), 1.0, Par::Seq);
-                }
-                self.mixed(x, draw)
-            })
-            .collect())
+        let roots = roots_of(&covariances)?;
+        Ok((0..samples).map(|_| self.mixed(x, around(mean.clone(), &roots, rng))).collect())
     }
 
     /// Draws of observations, B×P each: the latent functions jointly over the rows
@@ -994,8 +551,13 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        let latent = self.sample_f(x, samples, rng)?;
-        Ok(self.observed(&latent, extra, rng))
+        if self.each.is_empty() {
+            let latent = self.sample_f(x, samples, rng)?;
+            return Ok(self.observed(&latent, extra, rng));
+        }
+        let (of, latent) = self.sample_of_draws(x, samples, rng)?;
+        let one = |(of, f): (usize, Mat<f64>)| self.each[of].observed(&[f], extra, rng);
+        Ok(of.into_iter().zip(latent).flat_map(one).collect())
     }
 
     /// Draws of observations given draws of latent functions, B×P each. `extra` as for

@@ -27,7 +27,10 @@ fn answers(fitted: &Fitted, x: &Mat<f64>, y: &Mat<f64>, extra: &[f64]) -> Vec<u6
     // a few rows: some quantiles take thousands of integrals
     let few = x.nrows().min(8);
     let extra = &extra[..few.min(extra.len())];
-    for q in fitted.quantiles(x.subrows(0, few), extra, &[0.05, 0.9]).expect("quantiles") {
+    for q in fitted
+        .quantiles(x.subrows(0, few), extra, &[0.05, 0.9], Of::Observations)
+        .expect("quantiles")
+    {
         all.extend(q.col_as_slice(0));
     }
     assert!(all.iter().all(|v| !v.is_nan()));

@@ -13,7 +13,8 @@
 //! whatever the number F of waves; a single function is one of a Gaussian process whose prior covariance is that
 //! of its own waves, off by O(1/√F).
 
-use super::{Posterior, Process};
+use super::Posterior;
+use super::process::Process;
 use crate::error::{Error, Result};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, Par, column, column_mut, gemm, par_for, solve_lower_transpose,

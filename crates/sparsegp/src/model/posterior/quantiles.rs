@@ -1,60 +1,117 @@
-//! Quantiles of observations.
+//! Quantiles of observations and of latent functions.
 
 use super::Posterior;
 use crate::error::Result;
-use crate::likelihoods::{Likelihood, Target, predict};
+use crate::likelihoods::functions::normal_cdf;
+use crate::likelihoods::{Likelihood, Support, Target, predict};
 use crate::linalg::{Mat, MatRef};
+use crate::metrics::standard_normal_quantile;
 use rayon::prelude::*;
 
 /// Most draws that a quantile is made of.
 const MOST: usize = 100;
 
-/// What one draw says of an observation: the likelihood, means and variances of its K latent values.
-type Component<'a> = (&'a dyn Likelihood, Vec<f64>, Vec<f64>);
+/// What one draw says: the likelihood, means and variances of the latent values at all rows.
+type Component<'a> = (&'a dyn Likelihood, Mat<f64>, Mat<f64>);
+
+/// The numbers at every row and column, found on all threads.
+fn found(rows: usize, columns: usize, at: impl Fn(usize, usize) -> f64 + Sync) -> Mat<f64> {
+    let mut all = Mat::zeros(rows, columns);
+    for p in 0..columns {
+        let own = all.col_as_slice_mut(p).par_iter_mut().enumerate();
+        own.for_each(|(i, value)| *value = at(i, p));
+    }
+    all
+}
 
 impl Posterior {
-    /// The `level` quantile of observations, B×P. `extra` as for [`Posterior::predict_y`]. Of a sampled posterior
-    /// it is that of the mixture: P(Y ≤ y) is averaged over the draws, some ten times for every number. Of many draws
-    /// so many at equal distances are taken (100), which is what makes a table of predictions affordable.
+    /// Quantiles of observations, B×P for every one of the `levels`. `extra` as for [`Posterior::predict_y`]. Of a sampled
+    /// posterior they are those of the mixture: P(Y ≤ y) is averaged over the draws, some ten times for every number. Of
+    /// many draws so many at equal distances are taken (100), which is what makes a table of predictions affordable.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
-    pub fn predict_quantile(&self, x: MatRef<f64>, extra: &[f64], level: f64) -> Result<Mat<f64>> {
+    pub fn predict_quantiles(
+        &self,
+        x: MatRef<f64>,
+        extra: &[f64],
+        levels: &[f64],
+    ) -> Result<Vec<Mat<f64>>> {
         let (mean, variance) = self.predict_f(x)?;
-        let mut all = Mat::zeros(x.nrows(), self.outputs());
+        let mixture = self.mixture(x)?;
         let k = self.likelihood.latents();
-        for p in 0..self.outputs() {
-            let own =
-                |a: &Mat<f64>, i: usize| (0..k).map(|l| a[(i, p * k + l)]).collect::<Vec<_>>();
-            all.col_as_slice_mut(p).par_iter_mut().enumerate().for_each(|(i, value)| {
-                let (mean, variance) = (own(&mean, i), own(&variance, i));
-                *value = self.likelihood.quantile(self.extra(extra, i), &mean, &variance, level);
-            });
-        }
+        let own = |a: &Mat<f64>, i: usize, p: usize| {
+            (0..k).map(|l| a[(i, p * k + l)]).collect::<Vec<_>>()
+        };
+        let one = |level: f64| {
+            found(x.nrows(), self.outputs(), |i, p| {
+                let (mean, variance) = (own(&mean, i, p), own(&variance, i, p));
+                let extra = self.extra(extra, i);
+                let normal = self.likelihood.quantile(extra, &mean, &variance, level);
+                if mixture.is_empty() {
+                    return normal;
+                }
+                let each: Vec<_> = mixture
+                    .iter()
+                    .map(|(law, mean, variance)| (law, own(mean, i, p), own(variance, i, p)))
+                    .collect();
+                let cdf = |y: f64| {
+                    let at = each.iter().map(|(law, m, v)| law.cdf(Target { y, extra }, m, v));
+                    at.sum::<f64>() / each.len() as f64
+                };
+                // that of a normal latent value is a guess
+                predict::quantile(cdf, mixture[0].0.support(extra), Some(normal), level)
+            })
+        };
+        Ok(levels.iter().map(|level| one(*level)).collect())
+    }
+
+    /// Quantiles of the latent functions, B×L for every one of the `levels`; of a sampled posterior as for
+    /// [`Posterior::predict_quantiles`].
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] if the number of columns differs.
+    pub fn predict_f_quantiles(&self, x: MatRef<f64>, levels: &[f64]) -> Result<Vec<Mat<f64>>> {
+        let (mean, variance) = self.predict_f(x)?;
+        let mixture = self.mixture(x)?;
+        let one = |level: f64| {
+            found(x.nrows(), self.latents(), |i, l| {
+                let width = standard_normal_quantile(level);
+                let normal = mean[(i, l)] + width * variance[(i, l)].sqrt();
+                if mixture.is_empty() {
+                    return normal;
+                }
+                let cdf = |f: f64| {
+                    let below = |(_, mean, variance): &Component<'_>| {
+                        let apart = f - mean[(i, l)];
+                        match variance[(i, l)].sqrt() {
+                            // known exactly
+                            0.0 => f64::from(u8::from(apart >= 0.0)),
+                            deviation => normal_cdf(apart / deviation),
+                        }
+                    };
+                    mixture.iter().map(below).sum::<f64>() / mixture.len() as f64
+                };
+                predict::quantile(cdf, Support::Real, Some(normal), level)
+            })
+        };
+        Ok(levels.iter().map(|level| one(*level)).collect())
+    }
+
+    /// What draws say of these rows, at most [`MOST`] of them; nothing where the posterior was not sampled.
+    fn mixture(&self, x: MatRef<f64>) -> Result<Vec<Component<'_>>> {
+        let mut all = Vec::new();
         if self.draws.is_empty() {
             return Ok(all);
         }
-        let mut draws = Vec::with_capacity(self.draws.len());
-        self.components(x, |_, mean, variance| draws.push((mean.to_owned(), variance.to_owned())))?;
-        let every = draws.len().div_ceil(MOST);
-        for p in 0..self.outputs() {
-            let guesses = all.col_as_slice_mut(p);
-            guesses.par_iter_mut().enumerate().for_each(|(i, value)| {
-                let own = |a: &Mat<f64>| (0..k).map(|l| a[(i, p * k + l)]).collect();
-                let mixture: Vec<Component<'_>> = draws
-                    .iter()
-                    .enumerate()
-                    .step_by(every)
-                    .map(|(s, (mean, variance))| {
-                        let likelihood =
-                            self.each.get(s).map_or(&self.likelihood, |own| &own.likelihood);
-                        (&**likelihood, own(mean), own(variance))
-                    })
-                    .collect();
-                // that of a normal latent value is a guess
-                *value = quantile(&mixture, self.extra(extra, i), *value, level);
-            });
-        }
+        let (every, mut at) = (self.draws.len().div_ceil(MOST), 0);
+        self.components(x, |_, mean, variance| {
+            if at % every == 0 {
+                let likelihood = self.each.get(at).map_or(&self.likelihood, |own| &own.likelihood);
+                all.push((&**likelihood, mean.to_owned(), variance.to_owned()));
+            }
+            at += 1;
+        })?;
         Ok(all)
     }
 }
@@ -101,18 +158,6 @@ impl Posterior {
         }
         Ok((below, up_to))
     }
-}
-
-/// The quantile of an even mixture, by a guess.
-fn quantile(mixture: &[Component<'_>], extra: f64, guess: f64, level: f64) -> f64 {
-    let cdf = |y: f64| {
-        let each = mixture.iter();
-        let sum: f64 =
-            each.map(|(law, mean, variance)| law.cdf(Target { y, extra }, mean, variance)).sum();
-        sum / mixture.len() as f64
-    };
-    let support = mixture[0].0.support(extra);
-    predict::quantile(cdf, support, Some(guess), level)
 }
 
 #[cfg(test)]
@@ -202,8 +247,8 @@ mod tests {
                     sum / count
                 };
                 for level in [0.025, 0.3, 0.66, 0.9, 0.975] {
-                    let q =
-                        posterior.predict_quantile(new.as_ref(), &[extra], level).unwrap()[(0, 0)];
+                    let q = posterior.predict_quantiles(new.as_ref(), &[extra], &[level]).unwrap()
+                        [0][(0, 0)];
                     let whole = model.likelihood.support(extra).largest().is_some();
                     let p = cdf(q);
                     let at = Mat::from_fn(1, 1, |_, _| q);
@@ -224,6 +269,87 @@ mod tests {
                         (share - p).abs() <= 4.5 * deviation + 1e-12,
                         "{spec} {level}: {share} {p}"
                     );
+                }
+            }
+        }
+    }
+
+    /// One process or several, the same hyperparameters for all draws or others for each.
+    fn mixtures(spec: &str) -> (Model, Vec<Posterior>) {
+        let model = model(likelihoods::parse(spec).unwrap(), None);
+        let x = rows(&[0.0, 0.0, 0.0], 1.0).x;
+        let z = draws(&model, 3, 30);
+        let of = |s: usize| 1.0 + 0.01 * s as f64;
+        let own = |s: usize| hyperparameters(&model).into_iter().map(|v| of(s) * v).collect();
+        let own: Vec<Vec<f64>> = (0..z.len()).map(own).collect();
+        let same = Posterior::of_draws(&model, Some(&x), z.clone()).unwrap();
+        let varied = Posterior::of_sampled(&model, Some(&x), z, own).unwrap();
+        (model, vec![same, varied])
+    }
+
+    #[test]
+    fn quantiles_of_functions_are_those_of_the_mixture() {
+        for spec in ["gaussian(variance=0.02)", "heteroscedastic(scale=logistic, precision=26)"] {
+            let (_, all) = mixtures(spec);
+            // beside the points, and where a row is and nothing is left unexplained but jitter
+            let new = Mat::from_fn(2, 1, |i, _| [0.35, 0.0][i]);
+            for posterior in all {
+                let levels = [0.025, 0.3, 0.66, 0.975];
+                let quantiles = posterior.predict_f_quantiles(new.as_ref(), &levels).unwrap();
+                for (level, q) in levels.iter().zip(quantiles) {
+                    let mut sum = Mat::<f64>::zeros(2, posterior.latents());
+                    posterior
+                        .components(new.as_ref(), |_, m, v| {
+                            for (i, l) in (0..2).flat_map(|i| (0..m.ncols()).map(move |l| (i, l))) {
+                                let apart = (q[(i, l)] - m[(i, l)]) / v[(i, l)].sqrt();
+                                sum[(i, l)] += normal_cdf(apart) / 30.0;
+                            }
+                        })
+                        .unwrap();
+                    for l in 0..posterior.latents() {
+                        for i in 0..2 {
+                            let p = sum[(i, l)];
+                            assert!((p - level).abs() < 1e-9, "{spec} {i} {l}: {p} {level}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Draws of functions and of observations have the mixture's law, at one row by its quantiles and at two by their
+    /// covariance; a normal of the same moments would miss the quantiles.
+    #[test]
+    fn samples_of_draws_are_of_the_mixture() {
+        let count = 40_000;
+        for spec in ["gaussian(variance=0.02)", "heteroscedastic(scale=logistic, precision=26)"] {
+            let (_, all) = mixtures(spec);
+            let new = Mat::from_fn(2, 1, |i, _| [0.35, 0.9][i]);
+            for posterior in all {
+                let mut rng = rng::stream(11, "samples");
+                let f = posterior.sample_f(new.as_ref(), count, &mut rng).unwrap();
+                let y = posterior.sample_y(new.as_ref(), &[], count, &mut rng).unwrap();
+                let levels = [0.1, 0.4, 0.7, 0.9];
+                let of_f = posterior.predict_f_quantiles(new.as_ref(), &levels).unwrap();
+                let of_y = posterior.predict_quantiles(new.as_ref(), &[], &levels).unwrap();
+                for (k, level) in levels.iter().enumerate() {
+                    let deviation = (level * (1.0 - level) / count as f64).sqrt();
+                    for (what, all, q) in [("f", &f, &of_f[k]), ("y", &y, &of_y[k])] {
+                        for (i, l) in (0..2).flat_map(|i| (0..q.ncols()).map(move |l| (i, l))) {
+                            let below = all.iter().filter(|f| f[(i, l)] <= q[(i, l)]).count();
+                            let z = (below as f64 / count as f64 - level) / deviation;
+                            assert!(z.abs() < 4.5, "{spec} {what} {i} {l} {level}: {z}");
+                        }
+                    }
+                }
+                let (mean, covariances) = posterior.predict_f_full(new.as_ref()).unwrap();
+                for (l, covariance) in covariances.iter().enumerate() {
+                    let apart = |f: &Mat<f64>, i: usize| f[(i, l)] - mean[(i, l)];
+                    let products: Vec<f64> = f.iter().map(|f| apart(f, 0) * apart(f, 1)).collect();
+                    let mean = products.iter().sum::<f64>() / count as f64;
+                    let square: f64 = products.iter().map(|p| (p - mean) * (p - mean)).sum();
+                    let z = (mean - covariance[(0, 1)]) * count as f64 / square.sqrt();
+                    assert!(z.abs() < 4.5, "{spec} {l}: {z}");
                 }
             }
         }
@@ -277,7 +403,7 @@ mod tests {
         let x = rows(&[0.0, 0.0, 0.0], 1.0).x;
         let posterior = Posterior::of_draws(&model, Some(&x), draws(&model, 3, 30)).unwrap();
         let at = x.as_ref().subrows(0, 1);
-        let q = |level: f64| posterior.predict_quantile(at, &[0.0], level).unwrap()[(0, 0)];
+        let q = |level: f64| posterior.predict_quantiles(at, &[0.0], &[level]).unwrap()[0][(0, 0)];
         let (mean, variance) = posterior.predict_y(at, &[0.0]).unwrap();
         let wide = 1.96 * variance[(0, 0)].sqrt();
         assert!(q(0.975) < mean[(0, 0)] + 0.9 * wide, "{} {}", q(0.975), mean[(0, 0)] + wide);
@@ -296,8 +422,10 @@ mod tests {
         let (all, half) = (posterior(all), posterior(half));
         let at = Mat::from_fn(1, 1, |_, _| 0.35);
         for level in [0.05, 0.3, 0.6, 0.9] {
-            let q = |from: &Posterior| from.predict_quantile(at.as_ref(), &[0.0], level).unwrap();
-            let (own, other) = (q(&all)[(0, 0)], q(&half)[(0, 0)]);
+            let q = |from: &Posterior| {
+                from.predict_quantiles(at.as_ref(), &[0.0], &[level]).unwrap()[0][(0, 0)]
+            };
+            let (own, other) = (q(&all), q(&half));
             assert!((own - other).abs() < 1e-9, "{level}: {own} {other}");
             let mut share = 0.0;
             all.components(at.as_ref(), |likelihood, m, v| {

@@ -1,0 +1,234 @@
+//! Latent functions that share covariance function and points: features, means, variances.
+
+use crate::error::Result;
+use crate::inverse_free::{LSpace, Root};
+use crate::kernels::{Kernel, Tape};
+use crate::linalg::{
+    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
+    invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
+    solve_lower_transpose, times_triangular, transpose_lower,
+};
+use crate::model::Model;
+use faer::reborrow::{Reborrow, ReborrowMut};
+use std::ops::Range;
+
+/// Latent functions that share covariance function and points.
+#[derive(Clone, Debug)]
+pub(super) struct Process {
+    pub(super) latents: Range<usize>,
+    pub(super) kernel: Box<dyn Kernel>,
+    pub(super) points: Mat<f64>,
+    pub(super) factor: Cholesky,
+    /// None, one that all share, or one for each.
+    pub(super) roots: Vec<Mat<f64>>,
+    /// L⁻ᵀm.
+    pub(super) weights: Mat<f64>,
+    /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is the
+    /// variance and one triangular product finds it; kept as Gᵀ, by which rows are multiplied faster. None where RRᵀ is not below I.
+    pub(super) explained: Vec<Option<Mat<f64>>>,
+    /// Of q kept as pseudo-observations.
+    pub(super) pseudo: Option<Pseudo>,
+}
+
+/// What is known of q where it is kept as pseudo-observations.
+#[derive(Clone, Debug)]
+pub(super) struct Pseudo {
+    /// L and E, for R-SVGP; the factor of its process is empty.
+    pub(super) products: Option<(Mat<f64>, Mat<f64>)>,
+    /// Of Kuu.
+    pub(super) jitter: f64,
+}
+
+/// What is added to the diagonal of I − RRᵀ, times M: what rounding may have taken from it. Variances are
+/// lower by so much of the prior's.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
+/// Gᵀ, for G of [`Process`], from L⁻¹ and a root.
+fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
+    let m = root.nrows();
+    if root.ncols() != m {
+        return None;
+    }
+    let par = par_for(m);
+    // I − RRᵀ with rows and columns reversed: its factor, reversed back and transposed, is the lower U of
+    // I − RRᵀ = UᵀU
+    let square = product(root.as_ref(), root.transpose());
+    let last = m.wrapping_sub(1);
+    let reversed = Mat::from_fn(m, m, |i, j| {
+        f64::from(u8::from(i == j)) * (1.0 + ROUNDING * m as f64) - square[(last - i, last - j)]
+    });
+    let factor = Cholesky::new(reversed.as_ref(), Jitter::Absolute(0.0), "I − S").ok()?;
+    let u = Mat::from_fn(m, m, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 });
+    let mut g = Mat::zeros(m, m);
+    times_triangular(g.as_mut(), Accum::Replace, u.as_ref(), inverse.as_ref(), false, par);
+    let mut by_rows = Mat::new();
+    sized(&mut by_rows, m, m);
+    transpose_lower(by_rows.as_mut(), g.as_ref());
+    Some(by_rows)
+}
+
+/// The points of a latent function: training inputs where there are no inducing points.
+pub(super) fn points_of(model: &Model, x: Option<&Mat<f64>>, latent: usize) -> Result<Mat<f64>> {
+    x.map_or_else(|| model.inducing_set(latent), |x| Ok(x.clone()))
+}
+
+/// The factor of their covariance.
+pub(super) fn factor_of(model: &Model, points: &Mat<f64>, latent: usize) -> Result<Cholesky> {
+    let m = points.nrows();
+    let mut k = Mat::zeros(m, m);
+    let kernel = &model.kernels[if model.kernels.len() == 1 { 0 } else { latent }];
+    kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+    Cholesky::new(k.as_ref(), model.jitter, "the covariance of the points")
+}
+
+impl Process {
+    /// `mean` is the whitened mean of its latent functions.
+    pub(super) fn new(
+        latents: Range<usize>,
+        kernel: Box<dyn Kernel>,
+        points: Mat<f64>,
+        factor: Cholesky,
+        roots: Vec<Mat<f64>>,
+        mean: MatRef<f64>,
+    ) -> Self {
+        let mut weights = mean.to_owned();
+        solve_lower_transpose(factor.l.as_ref(), weights.as_mut(), par_for(mean.nrows()));
+        let m = factor.size();
+        let mut inverse = Mat::new();
+        if !roots.is_empty() {
+            sized(&mut inverse, m, m);
+            invert_lower(inverse.as_mut(), factor.l.as_ref(), par_for(m));
+        }
+        let explained = roots.iter().map(|root| explained(&inverse, root)).collect();
+        Self { latents, kernel, points, factor, roots, weights, explained, pseudo: None }
+    }
+
+    /// Of L-SVGP or R-SVGP.
+    pub(super) fn of_pseudo(
+        kernel: Box<dyn Kernel>,
+        points: Mat<f64>,
+        own: &LSpace,
+        jitter: f64,
+    ) -> Self {
+        let latents = 0..own.mean().ncols();
+        let mut factor = Cholesky::of_factor(Mat::new());
+        let mut products = None;
+        match (own.root(), own.residual()) {
+            (Root::Product(l), Some(e)) => products = Some((l.clone(), e.to_owned())),
+            (Root::Solve(basis), _) => factor = basis.factor().clone(),
+            (Root::Product(_), None) => {}
+        }
+        factor.jitter = jitter;
+        let (roots, explained) = (Vec::new(), Vec::new());
+        let (weights, pseudo) = (own.weights(), Some(Pseudo { products, jitter }));
+        Self { latents, kernel, points, factor, roots, weights, explained, pseudo }
+    }
+
+    /// L and E of R-SVGP.
+    pub(super) fn products(&self) -> Option<(MatRef<'_, f64>, MatRef<'_, f64>)> {
+        let products = self.pseudo.as_ref().and_then(|pseudo| pseudo.products.as_ref());
+        products.map(|(l, e)| (l.as_ref(), e.as_ref()))
+    }
+
+    /// Features φ (B×M) in the place of covariances k(x, P), sequentially.
+    pub(super) fn project(&self, mut k: MatMut<f64>) {
+        match self.products() {
+            Some((l, _)) => multiply_lower(k, l, false),
+            None => solve_lower(self.factor.l.as_ref(), k.rb_mut().transpose_mut(), Par::Seq),
+        }
+    }
+
+    pub(super) fn root(&self, at: usize) -> Option<&Mat<f64>> {
+        self.roots.get(if self.roots.len() == 1 { 0 } else { at })
+    }
+
+    pub(super) fn covariances(&self, x: MatRef<f64>) -> Mat<f64> {
+        let mut k = Mat::zeros(x.nrows(), self.points.nrows());
+        let points = Some(self.points.as_ref());
+        self.kernel.evaluate(x, points, k.as_mut(), &mut Tape::off());
+        k
+    }
+
+    /// Moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and Kuu − Kuu K̃⁻¹ Kuu or
+    /// what R-SVGP has for it.
+    pub(super) fn pseudo_q(&self, pseudo: &Pseudo) -> (Mat<f64>, Mat<f64>) {
+        let m = self.points.nrows();
+        let mut k = Mat::zeros(m, m);
+        self.kernel.evaluate(self.points.as_ref(), None, k.as_mut(), &mut Tape::off());
+        (0..m).for_each(|i| k[(i, i)] += pseudo.jitter);
+        let mean = product(k.as_ref(), self.weights.as_ref());
+        let covariance = self.conditional(k.clone(), k);
+        (mean, covariance)
+    }
+
+    /// K − ΦΦᵀ, and ΦEΦᵀ more for R-SVGP, from covariances with the points (B×M) and K (B×B).
+    pub(super) fn conditional(&self, mut phi: Mat<f64>, mut prior: Mat<f64>) -> Mat<f64> {
+        let par = par_for(prior.nrows());
+        self.project(phi.as_mut());
+        gemm(prior.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
+        if let Some((_, e)) = self.products() {
+            let image = product(phi.as_ref(), e);
+            gemm(prior.as_mut(), Accum::Add, image.as_ref(), phi.transpose(), 1.0, par);
+        }
+        mirror_lower(prior.as_mut());
+        prior
+    }
+
+    /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the points; those below 0
+    /// by rounding as 0.
+    pub(super) fn variances(&self, x: MatRef<f64>, k: &Mat<f64>, mut out: MatMut<f64>) {
+        let mut prior = vec![0.0; x.nrows()];
+        self.kernel.diag(x, &mut prior);
+        // with one root, or none, all have the first one's
+        let distinct = if self.roots.len() < 2 { 1 } else { out.ncols() };
+        let mut phi: Option<Mat<f64>> = None;
+        let mut features = Mat::new();
+        for at in 0..distinct {
+            let variance = column_mut(out.rb_mut(), at);
+            variance.fill(0.0);
+            if let Some(Some(g)) = self.explained.get(at) {
+                sized(&mut features, k.nrows(), k.ncols());
+                let (out, k) = (features.as_mut(), k.as_ref());
+                times_triangular(out, Accum::Replace, k, g.transpose(), true, Par::Seq);
+                add_row_dots(features.as_ref(), features.as_ref(), variance);
+            } else {
+                let phi = phi.get_or_insert_with(|| {
+                    let mut phi = k.clone();
+                    self.project(phi.as_mut());
+                    phi
+                });
+                self.add_explained(at, phi.as_ref(), variance);
+            }
+            for (v, prior) in variance.iter_mut().zip(&prior) {
+                let left = prior - *v;
+                *v = if left < 0.0 { 0.0 } else { left };
+            }
+        }
+        for at in distinct..out.ncols() {
+            let (from, mut to) = out.rb_mut().split_at_col_mut(at);
+            column_mut(to.rb_mut(), 0).copy_from_slice(column(from.rb(), 0));
+        }
+    }
+
+    /// ‖φ‖² − ‖Rᵀφ‖², or ‖φ‖² − φᵀEφ, of features φ, into zeros.
+    fn add_explained(&self, at: usize, phi: MatRef<f64>, out: &mut [f64]) {
+        if let Some((_, e)) = self.products() {
+            let mut image = phi.to_owned();
+            gemm(image.as_mut(), Accum::Add, phi, e, -1.0, Par::Seq);
+            return add_row_dots(image.as_ref(), phi, out);
+        }
+        add_row_dots(phi, phi, out);
+        if let Some(root) = self.root(at) {
+            let mut image = Mat::zeros(phi.nrows(), root.ncols());
+            times_triangular(image.as_mut(), Accum::Replace, phi, root.as_ref(), false, Par::Seq);
+            let mut kept = vec![0.0; out.len()];
+            add_row_dots(image.as_ref(), image.as_ref(), &mut kept);
+            out.iter_mut().zip(&kept).for_each(|(explained, kept)| *explained -= kept);
+        }
+    }
+
+    /// Adds the mean of its latent functions, given covariances with the points.
+    pub(super) fn add_mean(&self, k: MatRef<f64>, mean: MatMut<f64>) {
+        gemm(mean, Accum::Add, k, self.weights.as_ref(), 1.0, Par::Seq);
+    }
+}
