@@ -1390,3 +1390,46 @@ def test_targets_that_are_mixtures():
     assert ((mean - targets) ** 2).mean() < 0.1 * targets.var()
     with pytest.raises(ValueError, match="svgp"):
         SVGP(KERNEL, likelihood, Z, num_outputs=3, bound="svgp-spherical")
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        likelihoods.Softmax(3),
+        likelihoods.LogisticSoftmax(3),
+        likelihoods.RobustMax(3),
+        "softmax(classes=3, integration={tensor: 20})",
+    ],
+)
+def test_probabilities_of_several_latent_functions(likelihood):
+    rng = np.random.default_rng(4)
+    x, q_mu = rng.normal(size=(9, 2)), rng.normal(size=(5, 3))
+    model = SVGP(RBF([0.7, 1.9], 1.3), likelihood, x[:5], q_mu=q_mu)
+    p = model.predict_proba(x)
+    mean, variance = model.predict_f(x)
+    f = mean[:, None] + np.sqrt(variance)[:, None] * rng.normal(size=(1, 20_000, 3))
+    own = likelihoods.as_likelihood(likelihood)
+    assert p.shape == (9, 3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+    if "obust" not in repr(own):
+        scores = special.log_expit(f) if "ogistic" in repr(own) else f
+        drawn = special.softmax(scores, axis=2)
+        error = drawn.std(axis=1) / math.sqrt(20_000)
+        assert np.abs((p - drawn.mean(axis=1)) / error).max() < 4.5
+    # equal functions are equally probable
+    alike = own.predict_proba([[0.0] * 3], [[10.0] * 3])
+    np.testing.assert_allclose(alike, 1 / 3, atol=1e-9)
+
+
+def test_arrays_of_another_shape_are_refused():
+    model = SVGP(RBF([0.7, 1.9], 1.3), "gaussian", np.arange(6.0).reshape(3, 2))
+    for path, value in [("inducing.points", np.ones((2, 3))), ("q.mu", np.ones((1, 2, 3)))]:
+        before = model[path]
+        with pytest.raises(ValueError, match=path):
+            model[path] = value
+        np.testing.assert_array_equal(model[path], before)
+    model["inducing.points"] = np.arange(6.0).reshape(3, 2) + 1.0
+    model["q.mu"] = [[0.1], [0.2], [0.3]]
+    np.testing.assert_array_equal(model["q.mu"].ravel(), [0.1, 0.2, 0.3])
+    model["q.mu"] = [0.3, 0.2, 0.1]
+    assert model["inducing.points"][0, 1] == 2.0

@@ -340,7 +340,11 @@ class _Classes(Likelihood):
 
 
 class Softmax(_Classes):
-    """Softmax of the latent functions."""
+    """Softmax of the latent functions.
+
+    ``integration`` says how expectations are found in training: by default over 100 draws, the same for every row
+    (``{"draws": {"count": 400, "seed": 0}}`` for other ones); ``"laplace"`` is exact and slower, ``{"tensor": 20}``
+    takes so many points for every function. Predictions are exact (by the points of a ``"tensor"``)."""
 
     _type = "softmax"
 
@@ -357,7 +361,7 @@ class LogisticSoftmax(_Classes):
     ``scales`` are weights of the classes: ``True`` to train them from 1, or their values, one per class.
     With ``constant``, a number above 0, at most 1, the last class has no latent function: this number
     stands for its logistic function. ``augmentation="mean-field"`` has the methods with local variables
-    use the looser bound of the first publication."""
+    use the looser bound of the first publication. ``integration`` as for :class:`Softmax`."""
 
     _type = "logistic-softmax"
 

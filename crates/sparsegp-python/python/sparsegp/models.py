@@ -197,7 +197,11 @@ class Model:
             if value.value is None:
                 return
             value = value.value
-        self._model.set(path, np.require(value, np.float64, ["C", "A"]).ravel())
+        own, given = self[path].shape, np.require(value, np.float64, ["C", "A"])
+        # a transposed matrix has the right number of values in the wrong places
+        if given.ndim > 1 and [n for n in given.shape if n != 1] != [n for n in own if n != 1]:
+            raise ValueError(f"{path} has the shape {own}, not {given.shape}")
+        self._model.set(path, given.ravel())
 
     def freeze(self, group: str) -> None:
         """Keeps a parameter, or all whose path begins with ``group``, as they are."""

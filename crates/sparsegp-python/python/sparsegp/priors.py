@@ -122,7 +122,7 @@ class Parameter:
     @classmethod
     def of(cls, entry: Any) -> Any:
         """What :meth:`to_dict` gave; anything else as it is."""
-        if not isinstance(entry, dict):
+        if not isinstance(entry, dict) or not entry.keys() <= {"value", "prior", "frozen"}:
             return _tuples(entry)
         prior = dict(entry.get("prior") or {})
         kind = prior.pop("type", None)

@@ -18,14 +18,25 @@ use super::Slopes;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::multi_scores::Score;
 use super::quadrature::Slope;
+use crate::linalg::exp;
 use std::f64::consts::TAU;
+use std::ops::Range;
 
 /// Step in u and in f: e^{−π²/0.3} = 5e-15.
 const STEP: f64 = 0.3;
 /// Standard deviations to either side.
 const REACH: f64 = 8.5;
+/// What is beyond this u, counted from log E S, is left out: e⁻ᵘ.
+const HIGH: f64 = 37.0;
 /// Most nodes to either side: beyond, at standard deviations above 40, accuracy is lost slowly.
 const MOST: usize = 1000;
+/// Nodes come in multiples of this: a vector of the widest machines.
+const LANES: usize = 8;
+/// Below this a, e^{−a} is its series of four terms and a rest, which is 1e-17; above [`LARGE`] nothing.
+const SMALL: f64 = 1e-3;
+/// Below this, e^{−a} is 1.
+const TINY: f64 = 1e-18;
+const LARGE: f64 = 45.0;
 
 /// Nodes of every class.
 struct Tables {
@@ -39,6 +50,8 @@ struct Tables {
     second: Vec<f64>,
     /// ℓ at the same places.
     log: Vec<f64>,
+    /// Σ w sᵖ, p = 0, …, 5, over the nodes before every vector of them; of a class together.
+    before: Vec<[f64; 6]>,
     /// Largest ℓ.
     reference: f64,
     /// log E S, from the reference.
@@ -52,9 +65,11 @@ impl Tables {
     fn new<S: Score>(weights: &[f64], mean: &[f64], variance: &[f64]) -> Self {
         let widest = variance.iter().fold(0.0_f64, |a, v| a.max(*v)).sqrt();
         let most = (REACH / 0.8_f64.min(STEP / widest)).ceil() as usize;
-        let half = most.min(MOST) as i32;
-        let h = REACH / f64::from(half);
-        let z: Vec<f64> = (-half..=half).map(|i| f64::from(i) * h).collect();
+        let half = most.min(MOST);
+        let h = REACH / half as f64;
+        // some more on one side, that there are whole vectors of them
+        let count = (2 * half + 1).next_multiple_of(LANES);
+        let z: Vec<f64> = (0..count).map(|i| (i as f64 - half as f64) * h).collect();
         let mut w: Vec<f64> = z.iter().map(|z| h * (-0.5 * z * z).exp() / TAU.sqrt()).collect();
         let sum: f64 = w.iter().sum();
         w.iter_mut().for_each(|w| *w /= sum);
@@ -82,7 +97,9 @@ impl Tables {
         // left of it one Lⱼ is below exp(−e⁴), and so is Λ; scores increase, so a row begins lowest
         let lows = log.chunks_exact(z.len()).map(|row| row[0] - reference - 4.0);
         let low = lows.fold(f64::NEG_INFINITY, f64::max).min(centre - 4.0);
-        Self { z, w, score, first, second, log, reference, centre, low, high: 37.0 }
+        let before = score.chunks_exact(z.len()).flat_map(|row| moments_before(row, &w)).collect();
+        let high = centre + HIGH;
+        Self { z, w, score, first, second, log, before, reference, centre, low, high }
     }
 
     /// Every node u with e⁻ᵘ.
@@ -95,19 +112,136 @@ impl Tables {
         &table[k * self.z.len()..(k + 1) * self.z.len()]
     }
 
+    /// The nodes of a class whose a = s t is neither below `small` nor above [`LARGE`], in whole vectors, and the
+    /// moments of those before. Scores increase.
+    fn between(&self, k: usize, t: f64, small: f64) -> (Range<usize>, &[f64; 6]) {
+        let (score, vectors) = (self.row(&self.score, k), self.z.len() / LANES);
+        let all = score.as_chunks::<LANES>().0;
+        let first = all.partition_point(|s| s[LANES - 1] * t < small);
+        let last = first + all[first..].partition_point(|s| s[0] * t < LARGE);
+        // one that is all beyond has its moments all the same
+        let before = &self.before[k * (vectors + 1) + first];
+        (first * LANES..last * LANES, before)
+    }
+
     /// Lₖ, E[a e^{−a}] with a = sₖ e⁻ᵘ.
-    fn sums(&self, k: usize, t: f64) -> (f64, f64) {
-        let (mut l, mut p) = (0.0, 0.0);
-        for (s, w) in self.row(&self.score, k).iter().zip(&self.w) {
-            let a = s * t;
-            if a > 745.0 {
-                break;
+    fn sums(&self, k: usize, t: f64) -> [f64; 2] {
+        let (nodes, before) = self.between(k, t, SMALL);
+        let (score, w) = (&self.row(&self.score, k)[nodes.clone()], &self.w[nodes]);
+        let [l, p] = exp::dispatch(Sums { score, w, t });
+        // Σ w aᵖ from the moments of s, one factor t at a time
+        let mut m = *before;
+        (1..6).for_each(|p| m[p..].iter_mut().for_each(|m| *m *= t));
+        let series = m[0] - m[1] + m[2] / 2.0 - m[3] / 6.0 + m[4] / 24.0;
+        let by_log = m[1] - m[2] + m[3] / 2.0 - m[4] / 6.0 + m[5] / 24.0;
+        [l + series, p + by_log]
+    }
+
+    /// Of exp(−a): its expectation, those of its derivatives by log a and by f, and of the second by f or of z times
+    /// the first.
+    fn slopes(&self, k: usize, t: f64, curvature: bool) -> [f64; 4] {
+        let (nodes, before) = self.between(k, t, TINY);
+        let (score, first) = (self.row(&self.score, k), self.row(&self.first, k));
+        let second = &self.row(&self.second, k)[nodes.clone()];
+        let (score, first) = (&score[nodes.clone()], &first[nodes.clone()]);
+        let (z, w) = (&self.z[nodes.clone()], &self.w[nodes]);
+        let sums = SlopeSums { score, first, second, z, w, t, curvature };
+        let [value, rest @ ..] = exp::dispatch(sums);
+        let [by_log, by_f, more] = rest;
+        [before[0] + value, by_log, by_f, more]
+    }
+}
+
+/// Σ w sᵖ, p = 0, …, 5, before every vector of nodes and after the last.
+fn moments_before(score: &[f64], w: &[f64]) -> Vec<[f64; 6]> {
+    let mut sums = [0.0; 6];
+    let mut all = vec![sums];
+    let vectors = score.as_chunks::<LANES>().0.iter().zip(w.as_chunks::<LANES>().0);
+    all.extend(vectors.map(|(score, w)| {
+        for (s, w) in score.iter().zip(w) {
+            let mut term = *w;
+            for sum in &mut sums {
+                *sum += term;
+                term *= s;
             }
-            let e = w * (-a).exp();
-            l += e;
-            p += a * e;
         }
-        (l, p)
+        sums
+    }));
+    all
+}
+
+/// a = s t with e^{−a}; what lies beyond counts nothing.
+#[inline(always)]
+fn damped<const FMA: bool>(s: f64, t: f64) -> (f64, f64) {
+    let a = s * t;
+    let a = if a < 708.0 { a } else { 708.0 };
+    (a, exp::exp::<FMA>(-a))
+}
+
+struct Sums<'a> {
+    score: &'a [f64],
+    w: &'a [f64],
+    t: f64,
+}
+
+impl exp::Vectorised for Sums<'_> {
+    type Output = [f64; 2];
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> [f64; 2] {
+        let (mut l, mut p) = ([0.0; LANES], [0.0; LANES]);
+        let nodes = self.score.as_chunks::<LANES>().0.iter().zip(self.w.as_chunks::<LANES>().0);
+        for (score, w) in nodes {
+            for i in 0..LANES {
+                let (a, value) = damped::<FMA>(score[i], self.t);
+                let value = w[i] * value;
+                l[i] += value;
+                p[i] += a * value;
+            }
+        }
+        [l.iter().sum(), p.iter().sum()]
+    }
+}
+
+struct SlopeSums<'a> {
+    score: &'a [f64],
+    first: &'a [f64],
+    second: &'a [f64],
+    z: &'a [f64],
+    w: &'a [f64],
+    t: f64,
+    /// Whether ∂²/∂f² is summed, or z ∂/∂f.
+    curvature: bool,
+}
+
+impl exp::Vectorised for SlopeSums<'_> {
+    type Output = [f64; 4];
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> [f64; 4] {
+        let mut sums = [[0.0; LANES]; 4];
+        let (s, w) = (self.score.as_chunks::<LANES>().0, self.w.as_chunks::<LANES>().0);
+        let (l1, l2) = (self.first.as_chunks::<LANES>().0, self.second.as_chunks::<LANES>().0);
+        let z = self.z.as_chunks::<LANES>().0;
+        for ((((s, l1), l2), z), w) in s.iter().zip(l1).zip(l2).zip(z).zip(w) {
+            for i in 0..LANES {
+                // exp(−a) and its derivatives by log a and by f, a = s e⁻ᵘ
+                let (a, value) = damped::<FMA>(s[i], self.t);
+                let value = w[i] * value;
+                let by_log = -a * value;
+                let first = by_log * l1[i];
+                let second = if self.curvature {
+                    a * ((a - 1.0) * l1[i] * l1[i] - l2[i]) * value
+                } else {
+                    first * z[i]
+                };
+                sums[0][i] += value;
+                sums[1][i] += by_log;
+                sums[2][i] += first;
+                sums[3][i] += second;
+            }
+        }
+        sums.map(|sum| sum.iter().sum())
     }
 }
 
@@ -150,28 +284,9 @@ pub(super) fn expect<S: Score>(
     let mut log_sum = 0.0;
     for (u, e) in t.nodes() {
         for k in 0..classes {
-            let (mut sum, mut m, mut v, mut p) = (0.0, 0.0, 0.0, 0.0);
-            let tables = t.row(&t.score, k).iter().zip(t.row(&t.first, k));
-            let tables = tables.zip(t.row(&t.second, k)).zip(t.z.iter().zip(&t.w));
-            for (((s, l1), l2), (z, w)) in tables {
-                let a = s * e;
-                if a > 745.0 {
-                    break;
-                }
-                // exp(−a) and its derivatives by log a and by f, a = s e⁻ᵘ
-                let value = w * (-a).exp();
-                let by_log = -a * value;
-                let first = by_log * l1;
-                sum += value;
-                p += by_log;
-                m += first;
-                v += if price[k] {
-                    0.5 * a * ((a - 1.0) * l1 * l1 - l2) * value
-                } else {
-                    first * z / twice_sd[k]
-                };
-            }
-            (l[k], dm[k], dv[k], dw[k]) = (sum, m, v, p);
+            let [sum, by_log, first, second] = t.slopes(k, e, price[k]);
+            let by = if price[k] { 0.5 } else { 1.0 / twice_sd[k] };
+            (l[k], dm[k], dv[k], dw[k]) = (sum, first, by * second, by_log);
         }
         without_each(&l, &mut others);
         log_sum += (-(t.centre - u).exp()).exp() - l[0] * others[0];
@@ -213,7 +328,7 @@ pub(super) fn log_probability<S: Score>(
     let top = log.iter().fold(f64::NEG_INFINITY, |a, l| a.max(*l));
     let mut total = LogSum::EMPTY;
     for (u, e) in t.nodes() {
-        let others: f64 = (0..weights.len()).filter(|k| *k != y).map(|k| t.sums(k, e).0).product();
+        let others: f64 = (0..weights.len()).filter(|k| *k != y).map(|k| t.sums(k, e)[0]).product();
         let mut own = 0.0;
         for ((l, s), w) in log.iter().zip(t.row(&t.score, y)).zip(&t.w) {
             own += w * (l - top).exp() * (-s * e).exp();
@@ -238,7 +353,7 @@ pub(super) fn probabilities<S: Score>(
     out.fill(0.0);
     for (_, e) in t.nodes() {
         for k in 0..classes {
-            (l[k], own[k]) = t.sums(k, e);
+            [l[k], own[k]] = t.sums(k, e);
         }
         without_each(l, others);
         for k in 0..classes {

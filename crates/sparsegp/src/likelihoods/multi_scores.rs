@@ -134,6 +134,12 @@ impl<S: Score> Normalised<S> {
         Self::of(score, classes, integration, spec.option("slope")?.unwrap_or_default())
     }
 
+    /// By which points predictions are integrated, if not exactly. Draws are for training alone: their error is the same
+    /// in all rows, a per cent of a probability, and which classes it favours depends on their order.
+    fn of_predictions(&self) -> Option<&Points> {
+        self.points.as_deref().filter(|_| matches!(self.integration, Integration::Tensor(_)))
+    }
+
     /// log θ of all classes, see [`Weights::log`].
     fn log_weights(&self, out: &mut [f64]) {
         match self.score.weights() {
@@ -334,7 +340,7 @@ impl<S: Score> Likelihood for Normalised<S> {
     }
 
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
-        match &self.points {
+        match self.of_predictions() {
             Some(points) => self.predict_log_density_with(points, target, mean, variance),
             None => scratch(self.classes, |weights| {
                 self.log_weights(weights);
@@ -366,7 +372,7 @@ impl<S: Score> Likelihood for Normalised<S> {
     }
 
     fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
-        match &self.points {
+        match self.of_predictions() {
             Some(points) => self.probabilities_with(points, mean, variance, out),
             None => scratch(self.classes, |weights| {
                 self.log_weights(weights);

@@ -770,6 +770,26 @@ fn probabilities_of_weighted_classes_are_means_over_draws() {
     }
 }
 
+/// Draws are for training: predictions do not have their error, which is the same in every row and depends on the order of
+/// the classes.
+#[test]
+fn predictions_of_classes_are_integrals() {
+    let softmax = |rule| Softmax::with(3, rule, Slope::Rule).unwrap();
+    let (own, tensor) = (softmax(Integration::default()), softmax(Integration::Tensor(60)));
+    let mut p = [0.0; 3];
+    own.probabilities(&[0.0; 3], &[10.0; 3], &mut p);
+    p.iter().for_each(|p| close("alike", "p", *p, 1.0 / 3.0, 1e-12));
+    let (m, v) = ([0.3, -0.5, 1.0], [0.5, 1.2, 0.3]);
+    let mut other = [0.0; 3];
+    own.probabilities(&m, &v, &mut p);
+    tensor.probabilities(&m, &v, &mut other);
+    for (j, (p, other)) in p.iter().zip(other).enumerate() {
+        close("tensor", "p", *p, other, 1e-10);
+        let t = Target { y: j as f64, extra: 0.0 };
+        close("tensor", "density", own.predict_log_density(t, &m, &v), other.ln(), 1e-10);
+    }
+}
+
 #[test]
 fn a_hundred_classes_work() {
     let c = 100;
