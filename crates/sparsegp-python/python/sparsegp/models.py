@@ -271,7 +271,8 @@ class Model:
         extra: Optional[ArrayLike] = None,
         weights: Optional[ArrayLike] = None,
     ) -> tuple[float, dict[str, Array]]:
-        """:meth:`elbo`, and its gradients with respect to the constrained values, by path."""
+        """:meth:`elbo`, and its gradients with respect to the constrained values, by path. Zeros stand for what gradients do
+        not move: sites (``q.lambda1``, ``q.lambda2``), which have steps of their own, and ``q.t_sqrt`` of ``rsvgp``."""
         x, y, further = self._rows(data, extra, weights)
         value, gradients = self._model.evaluate(x, y, **further)
         return value, gradients or {}
@@ -386,7 +387,8 @@ class Model:
         Raises
         ------
         ValueError
-            For models whose posterior is not made of sites of rows, and for other rows.
+            For models whose posterior is not made of sites of rows, and for rows that another posterior must have seen. Not
+            all other rows can be told from those of training: give the latter.
         """
         self._condition()
         x, y, further = self._rows(data, extra, weights)
