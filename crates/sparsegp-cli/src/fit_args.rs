@@ -27,7 +27,8 @@ Two ways to train: on all rows at once, by L-BFGS or Adam (`exact`, `titsias2009
 `titsias2025`, `fitc`, `pep`, `tvgp`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
 `svgp-spherical`, `tsvgp`, `lsvgp`, `rsvgp`), by Adam with natural-gradient steps for q (the last two by
 Adam alone). Where q is kept as sites (`tsvgp`,
-`tvgp`), all rows at once means rounds of steps of q and iterations of the optimiser.
+`tvgp`), all rows at once means two rounds of steps of q and iterations of the optimiser, then steps of q at
+every point that L-BFGS tries; with --e-steps or --m-steps rounds to the end.
 
 Values given by --set are on the model's scale: inputs, and targets that may be shifted and scaled, are
 standardised (mean 0, standard deviation 1 over the training rows) unless --no-standardise is given,
@@ -196,6 +197,10 @@ pub struct FitArgs {
         help_heading = "Training on all rows at once"
     )]
     pub max_iterations: Option<usize>,
+    /// Relative fall of the objective in ten iterations of L-BFGS that is too little to go on [default: 1e-4]
+    #[arg(long, allow_negative_numbers = true, value_name = "FALL", value_parser = values::not_negative,
+          help_heading = "Training on all rows at once")]
+    pub tolerance: Option<f64>,
     /// Train svgp methods on all rows at once too
     #[arg(long, conflicts_with_all = [
         "batch", "epochs", "no_natural", "classes_per_step", "inducing_rate", "early_stopping", "patience",
@@ -398,6 +403,7 @@ impl FitArgs {
         [
             ("--optimiser", self.optimiser.is_some()),
             ("--max-iterations", self.max_iterations.is_some()),
+            ("--tolerance", self.tolerance.is_some()),
         ]
         .into_iter()
         .find_map(|(name, given)| given.then_some(name))

@@ -168,7 +168,9 @@ pub fn plan(
         restarts: args.restarts,
         train: TrainOptions {
             optimiser: match args.optimiser.unwrap_or_default() {
-                OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::default()),
+                OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::ending_at(
+                    args.tolerance.unwrap_or(LbfgsOptions::FITTING),
+                )),
                 OptimiserChoice::Adam => OptimiserKind::Adam(adam()),
             },
             max_iterations: args.max_iterations.unwrap_or(1000),
@@ -227,6 +229,8 @@ fn em(args: &FitArgs) -> EmOptions {
         e_steps: args.e_steps.unwrap_or(defaults.e_steps),
         rate: args.natural_rate.or(defaults.rate),
         m_steps: args.m_steps.unwrap_or(defaults.m_steps),
+        // who says how to alternate wants that
+        rounds: defaults.rounds.filter(|_| args.e_steps.or(args.m_steps).is_none()),
         ..defaults
     }
 }
@@ -312,6 +316,9 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
         && args.optimiser.unwrap_or_default() == OptimiserChoice::Lbfgs
     {
         return usage("--learning-rate is for Adam; add --optimiser adam".into());
+    }
+    if args.tolerance.is_some() && args.optimiser == Some(OptimiserChoice::Adam) {
+        return usage("--tolerance is for L-BFGS; leave it out, or --optimiser adam".into());
     }
     Ok(())
 }

@@ -123,7 +123,7 @@ pub fn fit(
     weights: Option<Array1<'_>>,
     extra: Option<Array1<'_>>,
     points: Option<Array2<'_>>,
-    held_out: Option<(Array2<'_>, Array2<'_>, Option<Array1<'_>>)>,
+    held_out: Option<(Array2<'_>, Array2<'_>, Option<Array1<'_>>, Option<Array1<'_>>)>,
     callback: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
@@ -135,8 +135,9 @@ pub fn fit(
     }
     let scaling = scaling(&options, data.classes.as_ref(), standardise)?;
     let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
-    if let Some((x, y, extra)) = &held_out {
+    if let Some((x, y, weights, extra)) = &held_out {
         let mut aside = InMemory::new(owned(x), owned(y)).map_err(exception)?;
+        aside.weights = vector(weights.as_ref());
         aside.extra = vector(extra.as_ref());
         dataset.scaler.scale_x(aside.x.as_mut()).map_err(exception)?;
         dataset.scaler.scale_y(aside.y.as_mut()).map_err(exception)?;

@@ -33,7 +33,7 @@ pub struct Options {
     restarts: usize,
     optimiser: Option<String>,
     max_iterations: Option<usize>,
-    /// Relative change of the objective that counts as none.
+    /// Of the plateau of L-BFGS; without one it goes on to the optimum's last digits.
     tolerance: Option<f64>,
     /// Whether all rows are seen at once.
     full_batch: bool,
@@ -137,12 +137,10 @@ impl Options {
         let default = TrainOptions::default();
         let em = EmOptions::default();
         let optimiser = match self.optimiser.as_deref() {
-            None | Some("lbfgs") => OptimiserKind::Lbfgs(match self.tolerance {
-                Some(objective_tolerance) => {
-                    LbfgsOptions { objective_tolerance, ..LbfgsOptions::default() }
-                }
-                None => LbfgsOptions::default(),
-            }),
+            None | Some("lbfgs") => {
+                let options = self.tolerance.map(LbfgsOptions::ending_at);
+                OptimiserKind::Lbfgs(options.unwrap_or_default())
+            }
             Some("adam") => {
                 let learning_rate = self.learning_rate.unwrap_or(0.03);
                 OptimiserKind::Adam(AdamOptions { learning_rate, ..AdamOptions::default() })
@@ -160,6 +158,8 @@ impl Options {
                 e_steps: self.e_steps.unwrap_or(em.e_steps),
                 m_steps: self.m_steps.unwrap_or(em.m_steps),
                 rate: self.natural_rate.or(em.rate),
+                // who says how to alternate wants that
+                rounds: em.rounds.filter(|_| self.e_steps.or(self.m_steps).is_none()),
                 ..em
             },
             ..default

@@ -1553,3 +1553,19 @@ def test_no_rows_are_no_rows():
         assert example.predict_log_density(none, none, [], extra).shape == (0,)
         assert example.predict_quantile(none, none, 0.3, extra).shape == (0,)
         assert example.sample(none, extra=extra).shape == (0,)
+
+
+def test_numpys_numbers_and_ranges_are_numbers_and_lists():
+    a, b = RBF(lengthscales=0.5), Matern32(variance=2.0)
+    for two in (np.float32(2), np.float64(2), np.int64(2)):
+        assert a * two == a * 2.0 and two * a == 2.0 * a
+        assert a + two == a + 2.0 and two + a == 2.0 + a
+    assert sum([a, b]) == a + b and sum([a]) == a
+    assert RBF(active_dims=range(1, 3)) == RBF(active_dims=[1, 2])
+
+
+def test_endless_brackets_are_an_error():
+    assert as_kernel("(" * 30 + "rbf" + ")" * 30) == RBF()
+    for spec in ("(" * 100_000, "(" * 40 + "rbf" + ")" * 40, "periodic(base=" * 50 + "rbf" + ")" * 50):
+        with pytest.raises(ValueError, match="more than 32 brackets within each other"):
+            as_kernel(spec)

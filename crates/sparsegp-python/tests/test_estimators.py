@@ -568,6 +568,24 @@ def test_text_in_a_frame_is_named(kind):
         GPRegressor().fit([["a"], ["b"], ["c"]], [1.0, 2.0, 3.0])
 
 
+def test_files_hold_what_numpy_made(tmp_path):
+    X, y = waves(60)
+    kernels = [RBF(lengthscales=[0.5, 0.7]), "matern32"]
+    start = {"likelihood.variance": np.float32(0.25), "kernel.lengthscales": np.array([0.5, 0.7])}
+    model = GPRegressor(initial=start, max_iter=np.int64(3), random_state=np.int32(4)).fit(X, y)
+    model.save(tmp_path / "one")
+    again = sparsegp.load(tmp_path / "one")
+    assert again.get_params()["initial"]["kernel.lengthscales"] == [0.5, 0.7]
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    several = HeteroscedasticGPRegressor(kernel=kernels, max_iter=2).fit(X, y)
+    several.save(tmp_path / "two")
+    assert sparsegp.load(tmp_path / "two").kernel == kernels
+    strange = GPRegressor(initial={"likelihood.variance": 0.3}, max_iter=1).fit(X, y)
+    strange.initial = {"likelihood.variance": object()}
+    with pytest.raises(TypeError, match="a model file cannot hold"):
+        strange.save(tmp_path / "three")
+
+
 def test_rows_of_a_file_are_kept_aside(tmp_path):
     X, y = waves(400, noise=1.5)
     exposure = np.random.default_rng(0).uniform(0.5, 2.0, 400)
@@ -618,6 +636,38 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path):
     np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
 
 
+def test_training_ends_where_nothing_visible_changes():
+    X, y = waves(300, noise=0.5)
+    usual = GPRegressor(n_inducing=20).fit(X, y)
+    sharp = GPRegressor(n_inducing=20, tol=1e-9).fit(X, y)
+    assert usual.converged_ and "the last 10 iterations" in usual.stopped_
+    assert usual.n_iter_ < sharp.n_iter_ and usual.objective_ <= sharp.objective_
+    std = sharp.predict(X, return_std=True)[1]
+    assert np.abs(usual.predict(X) - sharp.predict(X)).max() < 0.1 * std.min()
+    fall = usual.trace_["objective"][-1] - usual.trace_["objective"][-11]
+    before = usual.trace_["objective"][-2] - usual.trace_["objective"][-12]
+    # the trace is in the units of the data, the size that counts is the model's
+    size = abs(usual.objective_ + len(y) * np.log(y.std()))
+    assert fall <= 1.001e-4 * size < before * 1.01
+    with pytest.raises(ValueError, match="tolerance"):
+        GPRegressor(tol=-1.0).fit(X, y)
+
+
+def test_later_parts_may_be_single_rows():
+    X, y = waves(200)
+    model = GPRegressor(method="svgp", n_inducing=15, epochs=20).fit(X, y)
+    labels = GPClassifier(method="svgp", n_inducing=15, epochs=20).fit(X, y > y.mean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(3):
+            model.partial_fit(X[i : i + 1], y[i : i + 1])
+            labels.partial_fit(X[i : i + 1], y[i : i + 1] > y.mean())
+        model.partial_fit(X[:4], np.full(4, y[0]))
+    assert model.n_samples_seen_ == 207 and labels.n_samples_seen_ == 203
+    # a row that is seen again and again stands for no more than its share
+    assert model.score(X, y) > 0.5
+
+
 def test_early_stopping_keeps_rows_aside():
     X, y = waves(400, noise=1.5)
     model = GPRegressor(
@@ -631,6 +681,22 @@ def test_early_stopping_keeps_rows_aside():
     chosen = GPRegressor(early_stopping=0.2, epochs=2, inducing=X[:9], fixed="inducing").fit(X, y)
     assert chosen.method_ == "svgp2025"
     np.testing.assert_allclose(chosen.inducing_points_, X[:9], rtol=1e-12)
+
+
+def test_rows_kept_aside_count_by_their_weights():
+    X, y = waves(300, noise=1.5)
+    weights = np.random.default_rng(3).uniform(0.2, 5.0, 300)
+    options = dict(method="svgp", n_inducing=15, early_stopping=0.3, epochs=6, batch_size=64, random_state=7)
+    model = GPRegressor(**options).fit(X, y, sample_weight=weights)
+    aside = np.random.RandomState(7).permutation(300)[:90]
+    density = model.log_predictive_density(X[aside], y[aside])
+    best = model.trace_["held_out"].max()
+    np.testing.assert_allclose(best, np.average(density, weights=weights[aside]), rtol=1e-9)
+    assert abs(best - density.mean()) > 1e-4
+    # a row of weight 0, however unlikely, is none
+    more = np.r_[X, X[:50] + 9.0], np.r_[y, np.full(50, 1e6)], np.r_[weights, np.zeros(50)]
+    same = GPRegressor(**options).fit(more[0], more[1], sample_weight=more[2])
+    np.testing.assert_array_equal(same.trace_["held_out"], model.trace_["held_out"])
 
 
 def test_a_period_in_the_units_of_the_data_warns(tmp_path):

@@ -6,6 +6,8 @@ mod choices;
 mod classes;
 #[path = "fit/inducing.rs"]
 mod inducing;
+#[path = "fit/joint.rs"]
+mod joint;
 #[path = "fit/kernels.rs"]
 mod kernels;
 #[path = "fit/noiseless.rs"]

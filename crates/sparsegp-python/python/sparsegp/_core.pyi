@@ -195,7 +195,7 @@ def fit(
     weights: Optional[_Array] = None,
     extra: Optional[_Array] = None,
     points: Optional[_Array] = None,
-    held_out: Optional[tuple[_Array, _Array, Optional[_Array]]] = None,
+    held_out: Optional[tuple[_Array, _Array, Optional[_Array], Optional[_Array]]] = None,
     callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
 def fit_table(

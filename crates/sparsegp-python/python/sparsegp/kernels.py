@@ -92,6 +92,8 @@ class Kernel(Spec):
         return self._core(x.shape[1]).diagonal(x)
 
     __call__ = K
+    # NumPy's numbers leave `2 * k` and `2 + k` to the kernel
+    __array_ufunc__ = None
 
     def K_gradients(self, K_bar: ArrayLike, X: ArrayLike, X2: Optional[ArrayLike] = None) -> dict[str, Array]:
         """Gradients of ``sum(K_bar * K(X, X2))`` by name: the hyperparameters by their paths, ``"X"``,
@@ -113,7 +115,10 @@ class Kernel(Spec):
     def __add__(self, other: Union[Kernel, str, float]) -> Sum:
         return Sum((*_parts(self, Sum), *_parts(as_kernel(other), Sum)))
 
-    def __radd__(self, other: Union[str, float]) -> Sum:
+    def __radd__(self, other: Union[str, float]) -> Kernel:
+        # `sum` of Python starts at 0
+        if isinstance(other, (int, np.integer)) and other == 0:
+            return self
         return as_kernel(other) + self
 
     def __mul__(self, other: Union[Kernel, str, float]) -> Product:
@@ -145,6 +150,8 @@ def _dims(dims: Any) -> Any:
     """One column may go without a list."""
     if isinstance(dims, (int, str)) and not isinstance(dims, bool):
         return (dims,)
+    if isinstance(dims, range):
+        return tuple(dims)
     if isinstance(dims, slice):
         raise TypeError("active_dims is a list of columns, not a slice; give list(range(...))")
     return dims
@@ -656,7 +663,7 @@ def as_kernel(spec: Union[Kernel, str, float]) -> Kernel:
     as it is."""
     if isinstance(spec, Kernel):
         return spec
-    if isinstance(spec, (int, float)) and not isinstance(spec, bool):
+    if isinstance(spec, (int, float, np.integer, np.floating)) and not isinstance(spec, bool):
         return Constant(float(spec))
     if isinstance(spec, str):
         return _of(json.loads(_core.parse_kernel(spec)))

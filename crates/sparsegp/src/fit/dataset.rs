@@ -153,13 +153,15 @@ impl Dataset {
     /// From a table in memory.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for fewer than two rows or no target.
+    /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
     pub fn from_loaded(mut loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
         let statistics = loaded.statistics();
         let duplicates = duplicate_rows(loaded.x.as_ref());
+        let scaling = scaling.into();
+        let part = matches!(scaling, Scaling::Given(_));
         let scaler = {
             let classes = loaded.classes.as_ref();
-            scaling.into().scaler(&statistics, classes, &loaded.input_names)
+            scaling.scaler(&statistics, classes, &loaded.input_names)
         };
         let names = Names {
             columns: match std::mem::take(&mut loaded.columns) {
@@ -181,7 +183,7 @@ impl Dataset {
         scaler.scale_x(data.x.as_mut())?;
         scaler.scale_y(data.y.as_mut())?;
         scaler.scale_extra(&mut data.extra);
-        let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics)?;
+        let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics, part)?;
         dataset.repeated = duplicates;
         Ok(dataset)
     }
@@ -189,9 +191,11 @@ impl Dataset {
     /// From a file that is streamed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for fewer than two rows or no target.
+    /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
     pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
-        let scaler = match scaling.into() {
+        let scaling = scaling.into();
+        let part = matches!(scaling, Scaling::Given(_));
+        let scaler = match scaling {
             Scaling::Own(Standardise { inputs: false, targets: false }) => table.scaler().clone(),
             chosen => {
                 let inputs = table.selected().input_names();
@@ -209,7 +213,7 @@ impl Dataset {
             extra: selected.extra_name(),
         };
         let classes = table.classes().cloned();
-        Self::new(Box::new(table), scaler, names, classes, &statistics)
+        Self::new(Box::new(table), scaler, names, classes, &statistics, part)
     }
 
     /// From inputs (N×D) and targets (N×P) without names: columns are called `x0`, …, `y0`, ….
@@ -252,12 +256,14 @@ impl Dataset {
         names: Names,
         classes: Option<Classes>,
         statistics: &Statistics,
+        // whether a model knows other rows already: these may be few and alike
+        part: bool,
     ) -> Result<Self> {
         let Names { inputs: input_names, columns, targets: target_names, weight, extra } = names;
         if target_names.is_empty() {
             return Err(Error::Invalid("there is no target column to learn".into()));
         }
-        if source.rows() < 2 {
+        if source.rows() < if part { 1 } else { 2 } {
             return Err(Error::Invalid(format!(
                 "{} training row(s): at least two are needed to learn anything",
                 source.rows()
@@ -270,7 +276,8 @@ impl Dataset {
             )));
         }
         let mut warnings = Vec::new();
-        let constant = statistics.constant_inputs();
+        let alike = |columns: Vec<usize>| if part { Vec::new() } else { columns };
+        let constant = alike(statistics.constant_inputs());
         if constant.len() > 3 {
             warnings.push(format!(
                 "{} input columns are constant (`{}`, `{}`, …): they cannot help and are kept without \
@@ -287,7 +294,7 @@ impl Dataset {
                 )
             }));
         }
-        for index in statistics.constant_targets() {
+        for index in alike(statistics.constant_targets()) {
             warnings.push(format!("target column `{}` is constant", target_names[index]));
         }
         let total_weight = match weight {

@@ -21,11 +21,12 @@ use crate::io;
 use crate::linalg::Jitter;
 use crate::methods::{Keeps, Method, collect};
 use crate::model::{Model, Posterior};
+use crate::optim::LbfgsOptions;
 use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
 use crate::samplers::{SamplingState, slice};
 use crate::train::{
-    Event, GoingOn, Observer, Place, Standing, StochasticOptions, Surroundings, TrainOptions,
-    TrainReport, TrainingState, train_batches, train_from,
+    Event, GoingOn, Observer, OptimiserKind, Place, Standing, StochasticOptions, Surroundings,
+    TrainOptions, TrainReport, TrainingState, train_batches, train_from,
 };
 use crate::variational::{Tying, Variational};
 use std::ops::ControlFlow;
@@ -131,7 +132,10 @@ impl Default for FitOptions {
             freeze: Vec::new(),
             pilot: 1000,
             restarts: 0,
-            train: TrainOptions::default(),
+            train: TrainOptions {
+                optimiser: OptimiserKind::Lbfgs(LbfgsOptions::fitting()),
+                ..TrainOptions::default()
+            },
             batches: Some(BatchOptions::default()),
             checkpoint: None,
             diagonal: false,

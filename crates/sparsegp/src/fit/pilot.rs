@@ -10,9 +10,10 @@ use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, dot};
 use crate::means;
 use crate::methods;
 use crate::model::Model;
+use crate::optim::LbfgsOptions;
 use crate::params::{Param, Shape, Transform};
 use crate::rng;
-use crate::train::{Observer, TrainOptions, train};
+use crate::train::{Observer, OptimiserKind, TrainOptions, train};
 
 /// Iterations of the pilot: enough for lengthscales that deserve inducing points.
 const PILOT_ITERATIONS: usize = 60;
@@ -144,8 +145,9 @@ pub(super) fn pilot(
         let lower = PILOT_NOISE * start;
         gaussian.variance = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
     }
+    let optimiser = OptimiserKind::Lbfgs(LbfgsOptions::fitting());
     let train_options =
-        TrainOptions { max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
+        TrainOptions { optimiser, max_iterations: PILOT_ITERATIONS, ..TrainOptions::default() };
     // iterations of the pilot are nobody's business, an interruption is
     struct Quiet<'a>(&'a mut dyn Observer);
     impl Observer for Quiet<'_> {

@@ -72,7 +72,7 @@ pub fn read_as(spec: &str, what: &'static str) -> Result<Value> {
             reason: format!("not valid JSON: {e}"),
         });
     }
-    let mut parser = Parser { spec, position: 0, what };
+    let mut parser = Parser { spec, position: 0, depth: 0, what };
     let value = parser.sum()?;
     parser.skip_space();
     if parser.position < spec.len() {
@@ -84,8 +84,13 @@ pub fn read_as(spec: &str, what: &'static str) -> Result<Value> {
 struct Parser<'a> {
     spec: &'a str,
     position: usize,
+    /// Brackets around the position.
+    depth: usize,
     what: &'static str,
 }
+
+/// Most brackets within brackets: what is read becomes JSON, whose reader has a limit too.
+const DEEPEST: usize = 32;
 
 impl Parser<'_> {
     fn wrong(&self, reason: impl Into<String>) -> Error {
@@ -137,6 +142,14 @@ impl Parser<'_> {
         self.operands('*', "product", Self::atom)
     }
 
+    fn deeper(&mut self) -> Result<()> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(self.wrong(format!("more than {DEEPEST} brackets within each other")));
+        }
+        Ok(())
+    }
+
     fn word(&mut self) -> String {
         self.skip_space();
         let rest = self.rest();
@@ -150,7 +163,9 @@ impl Parser<'_> {
 
     fn atom(&mut self) -> Result<Value> {
         if self.take('(') {
+            self.deeper()?;
             let inner = self.sum()?;
+            self.depth -= 1;
             return if self.take(')') { Ok(inner) } else { Err(self.wrong("expected `)`")) };
         }
         let name = self.word();
@@ -221,8 +236,13 @@ impl Parser<'_> {
     /// The kernel, or list of kernels, that is written in the next `length` bytes.
     fn kernels(&self, length: usize) -> Result<Value> {
         let end = self.position + length;
-        let mut inner =
-            Parser { spec: &self.spec[..end], position: self.position, what: self.what };
+        let mut inner = Parser {
+            spec: &self.spec[..end],
+            position: self.position,
+            depth: self.depth,
+            what: self.what,
+        };
+        inner.deeper()?;
         let read = |inner: &mut Parser<'_>| -> Result<Value> {
             if !inner.take('[') {
                 return inner.sum();

@@ -9,7 +9,9 @@
 use super::lbfgs_options::{DECREASE, LbfgsOptions};
 use super::line_search::{Found, Ray, Wolfe, search};
 use super::vector::{add_scaled, all_finite, difference, dot, max_norm, norm};
-use super::{Objective, Optimiser, Outcome, Reason, Stall, Status, Step, check_start, evaluate};
+use super::{
+    Objective, Optimiser, Outcome, Plateau, Reason, Stall, Status, Step, check_start, evaluate,
+};
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -44,6 +46,9 @@ struct State {
     /// Length of the last move, the guess for the next when no curvature is known.
     last_move: Option<f64>,
     small_changes: usize,
+    /// The values before each of the last iterations, as many as the plateau's window asks for.
+    #[serde(default)]
+    recent: VecDeque<f64>,
     endless: usize,
     iterations: usize,
     evaluations: usize,
@@ -86,6 +91,7 @@ impl Lbfgs {
             pairs: VecDeque::new(),
             last_move: None,
             small_changes: 0,
+            recent: VecDeque::new(),
             endless: 0,
             iterations: 0,
             evaluations: 0,
@@ -120,6 +126,19 @@ impl Lbfgs {
         (largest <= tolerance).then_some(Reason::Gradient { largest, tolerance })
     }
 
+    /// Whether the last iterations together brought next to nothing; the last of them began at `before`.
+    fn slow_reason(&mut self, before: f64, value: f64) -> Option<Reason> {
+        let Plateau { window, tolerance } = self.options.plateau?;
+        let recent = &mut self.state.recent;
+        recent.push_back(before);
+        while recent.len() > window {
+            recent.pop_front();
+        }
+        let first = recent.front().filter(|_| recent.len() == window)?;
+        let fall = (first - value) / value.abs().max(1.0);
+        (fall <= tolerance).then_some(Reason::Slow { fall, tolerance, iterations: window })
+    }
+
     /// Takes over the point that a line search has found.
     fn accept(&mut self, from: Known, found: Found) -> Option<f64> {
         let state = &mut self.state;
@@ -146,6 +165,7 @@ impl Lbfgs {
         let is_small = tolerance > 0.0 && change <= tolerance && !found.endless;
         state.small_changes = if is_small { state.small_changes + 1 } else { 0 };
         state.endless = if found.endless { state.endless + 1 } else { 0 };
+        let slow = self.slow_reason(from.value, point.value).filter(|_| !found.endless);
         let known = Known { value: point.value, gradient: point.gradient };
         let iterations = self.options.patience;
         // Far down an endless slope the value is so large that any gradient looks small beside it.
@@ -154,6 +174,8 @@ impl Lbfgs {
             Status::Converged(reason)
         } else if self.state.small_changes >= iterations {
             Status::Converged(Reason::Objective { change, tolerance, iterations })
+        } else if let Some(reason) = slow {
+            Status::Converged(reason)
         } else if self.state.endless >= ENDLESS_SEARCHES {
             Status::Stalled(Stall::Unbounded { value: known.value })
         } else {

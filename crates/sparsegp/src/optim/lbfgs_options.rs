@@ -1,5 +1,6 @@
 //! Options of [`super::Lbfgs`].
 
+use super::Plateau;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,11 @@ pub struct LbfgsOptions {
     pub objective_tolerance: f64,
     /// See [`LbfgsOptions::objective_tolerance`]; 3 by default.
     pub patience: usize,
+    /// Converged when the value has fallen by no more than `tolerance` times max(|f|, 1) in the last `window`
+    /// iterations together: the end of a long slope on which nothing visible happens any more, though
+    /// no single iteration is small. Off by default, since it ends short of the optimum's last digits;
+    /// [`LbfgsOptions::fitting`] has it.
+    pub plateau: Option<Plateau>,
     /// c₂ of the curvature condition, between 1e-4 and 1; 0.9 by default;
     /// smaller values make the line searches sharper, with more evaluations in each.
     pub curvature: f64,
@@ -36,6 +42,7 @@ impl Default for LbfgsOptions {
             gradient_tolerance: 1e-6,
             objective_tolerance: 1e-9,
             patience: 3,
+            plateau: None,
             curvature: 0.9,
             line_search_evaluations: 25,
             largest_move: None,
@@ -44,6 +51,30 @@ impl Default for LbfgsOptions {
 }
 
 impl LbfgsOptions {
+    /// Tolerance of [`LbfgsOptions::fitting`].
+    pub const FITTING: f64 = 1e-4;
+
+    /// For fits whose predictions matter rather than the last digits of the optimum: ends where ten
+    /// iterations together bring no more than [`LbfgsOptions::FITTING`].
+    pub fn fitting() -> Self {
+        Self::ending_at(Self::FITTING)
+    }
+
+    /// The default with a plateau of this tolerance, and no coarser criterion.
+    pub fn ending_at(tolerance: f64) -> Self {
+        let default = Self::default();
+        Self {
+            plateau: Some(Self::plateau(tolerance)),
+            objective_tolerance: default.objective_tolerance.min(tolerance),
+            ..default
+        }
+    }
+
+    /// The plateau over ten iterations, as many as L-BFGS remembers, with this tolerance.
+    pub fn plateau(tolerance: f64) -> Plateau {
+        Plateau { window: 10, tolerance }
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         for (name, value) in [
             ("gradient_tolerance", self.gradient_tolerance),
@@ -64,6 +95,13 @@ impl LbfgsOptions {
             return Err(Error::Invalid(format!(
                 "L-BFGS: curvature must be between {DECREASE} and 1, found {}",
                 self.curvature
+            )));
+        }
+        if let Some(Plateau { window, tolerance }) = self.plateau
+            && (window == 0 || !(tolerance >= 0.0 && tolerance.is_finite()))
+        {
+            return Err(Error::Invalid(format!(
+                "L-BFGS: a plateau needs at least one iteration and a tolerance ≥ 0, found {window} and {tolerance}"
             )));
         }
         if self.patience == 0 || self.line_search_evaluations == 0 {

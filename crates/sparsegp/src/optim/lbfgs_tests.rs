@@ -308,6 +308,8 @@ fn impossible_options_are_refused() {
         LbfgsOptions { curvature: 1.0, ..Default::default() },
         LbfgsOptions { patience: 0, ..Default::default() },
         LbfgsOptions { line_search_evaluations: 0, ..Default::default() },
+        LbfgsOptions { plateau: Some(Plateau { window: 0, tolerance: 0.1 }), ..Default::default() },
+        LbfgsOptions { plateau: Some(LbfgsOptions::plateau(f64::NAN)), ..Default::default() },
     ] {
         let error = Lbfgs::new(vec![1.0], options).step(&mut Quadratic::new(vec![1.0]));
         assert!(matches!(error, Err(Error::Invalid(_))));
@@ -392,4 +394,32 @@ fn no_component_moves_further_than_allowed() {
     let options = LbfgsOptions { largest_move: Some(0.0), ..LbfgsOptions::default() };
     let error = Lbfgs::new(vec![0.0, 0.0], options).step(&mut Bowl).unwrap_err().to_string();
     assert!(error.contains("largest_move"), "{error}");
+}
+
+#[test]
+fn the_plateau_looks_at_its_window_as_a_whole() {
+    // a long valley: every iteration brings a little, none of them nothing
+    let fitting = |tolerance| LbfgsOptions {
+        gradient_tolerance: 0.0,
+        plateau: Some(Plateau { window: 6, tolerance }),
+        memory: 2,
+        ..Default::default()
+    };
+    let (mut objective, tolerance) = (Rosenbrock(12), 0.3);
+    let mut lbfgs = Lbfgs::new(objective.start(), fitting(tolerance));
+    let mut values = vec![objective.evaluate(lbfgs.x(), &mut [0.0; 12]).unwrap()];
+    while !lbfgs.status().is_final() {
+        values.push(lbfgs.step(&mut objective).unwrap().value);
+    }
+    let falls: Vec<f64> = values.windows(7).map(|v| (v[0] - v[6]) / v[6].abs().max(1.0)).collect();
+    let (last, before) = falls.split_last().unwrap();
+    assert!(before.iter().all(|fall| *fall > tolerance), "{falls:?}");
+    let expected = Reason::Slow { fall: *last, tolerance, iterations: 6 };
+    assert_eq!(lbfgs.status(), &Status::Converged(expected));
+    // and without it the run goes on to the optimum, at zero
+    assert!(*values.last().unwrap() > 1e-3);
+    let whole = LbfgsOptions { plateau: None, ..fitting(tolerance) };
+    let start = objective.start();
+    let lbfgs = minimise(&mut objective, start, whole);
+    assert!(lbfgs.value().unwrap() < 1e-9, "{} {:?}", lbfgs.status(), lbfgs.value());
 }

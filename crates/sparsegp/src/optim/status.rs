@@ -57,6 +57,15 @@ pub enum Reason {
         /// Iterations in a row.
         iterations: usize,
     },
+    /// The objective has hardly fallen in a number of iterations together.
+    Slow {
+        /// Relative fall |f − f₊| / max(|f₊|, 1) over these iterations.
+        fall: f64,
+        /// The tolerance.
+        tolerance: f64,
+        /// Iterations.
+        iterations: usize,
+    },
     /// The mean objective over a window of steps no longer falls.
     Plateau {
         /// Relative fall from the window before; negative if it rose.
@@ -114,6 +123,10 @@ impl fmt::Display for Reason {
                 f,
                 "relative change of the objective {change:.3e} not above {tolerance:.3e} for {iterations} iteration{}",
                 if *iterations == 1 { "" } else { "s" }
+            ),
+            Reason::Slow { fall, tolerance, iterations } => write!(
+                f,
+                "the last {iterations} iterations lowered the objective by {fall:.3e} of its size, not above {tolerance:.3e}"
             ),
             Reason::Plateau { fall, tolerance, window } => write!(
                 f,

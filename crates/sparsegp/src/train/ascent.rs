@@ -1,6 +1,8 @@
 //! The optimiser's way up, all rows at once.
 
+use super::em::{EmOptions, climb_sites};
 use super::going_on::{self, Ascent, Clock, GoingOn, Keeper, Place};
+use super::minibatch::Workspace;
 use super::variables::Variable;
 use super::{
     Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport, hyperparameters,
@@ -12,6 +14,7 @@ use crate::inverse_free::SolverOptions;
 use crate::methods::Diagnostics;
 use crate::model::Model;
 use crate::optim::{AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+use crate::variational::Variational;
 
 struct Negated<'a> {
     variables: Vec<Variable>,
@@ -24,6 +27,24 @@ struct Negated<'a> {
     diagnostics: Diagnostics,
     /// The best point evaluated and its value, whether or not a step ended there.
     best: Option<(Vec<f64>, f64)>,
+    /// What to do with sites at every point.
+    profile: Option<Profile<'a>>,
+}
+
+/// The objective is the bound at the best sites for every point, not at sites that stay. Its gradient is that at
+/// fixed sites, since the bound no longer rises in them (the envelope theorem).
+pub(super) struct Profile<'a> {
+    /// How sites move.
+    pub(super) em: &'a EmOptions,
+    pub(super) memory: &'a mut Workspace,
+    /// q at the best point: from there its steps begin, wherever the search was last.
+    q: Option<Variational>,
+}
+
+impl<'a> Profile<'a> {
+    pub(super) fn new(em: &'a EmOptions, memory: &'a mut Workspace) -> Self {
+        Self { em, memory, q: None }
+    }
 }
 
 impl Negated<'_> {
@@ -31,6 +52,27 @@ impl Negated<'_> {
     fn set(&mut self, x: &[f64]) {
         let free: Vec<f64> = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).0).collect();
         self.model.set_free_values(&free);
+    }
+
+    /// The same, with the q that goes with the best point.
+    fn back_to(&mut self, best: &[f64]) {
+        self.set(best);
+        if let Some(q) = self.profile.as_ref().and_then(|profile| profile.q.as_ref()) {
+            self.model.q = Some(q.clone());
+        }
+    }
+
+    /// Brings what is no variable of the optimiser to its best at the present point.
+    fn settle(&mut self) -> Result<()> {
+        let Some(Profile { em, memory, q }) = &mut self.profile else { return settle(self.model) };
+        match q {
+            Some(q) => self.model.q = Some(q.clone()),
+            None => q.clone_from(&self.model.q),
+        }
+        let observer = &*self.observer;
+        let passes = climb_sites(self.model, self.engine, self.data, em, memory, observer)?;
+        self.evaluations += passes;
+        Ok(())
     }
 }
 
@@ -45,13 +87,16 @@ impl Objective for Negated<'_> {
         }
         self.set(x);
         self.evaluations += 1;
-        let settled = settle(self.model);
+        let settled = self.settle();
         match settled.and_then(|()| self.model.evaluate_free(self.engine, self.data)) {
             Ok((evaluation, free)) => {
                 self.diagnostics = evaluation.diagnostics;
                 let value = -evaluation.value;
                 if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
                     self.best = Some((x.to_vec(), value));
+                    if let Some(profile) = &mut self.profile {
+                        profile.q.clone_from(&self.model.q);
+                    }
                 }
                 let slopes = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).1);
                 let scaled = free.iter().zip(slopes).map(|(f, slope)| -f * slope);
@@ -83,12 +128,13 @@ pub(super) fn settle(model: &mut Model) -> Result<()> {
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
 
-/// [`super::train`] for what the optimiser sees alone: sites stay.
+/// [`super::train`] for what the optimiser sees alone: sites stay, or follow as the profile says.
 pub(super) fn ascend(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
     options: &TrainOptions,
+    profile: Option<Profile<'_>>,
     mut going: GoingOn<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
@@ -112,6 +158,7 @@ pub(super) fn ascend(
         failures: 0,
         diagnostics: Diagnostics::default(),
         best: None,
+        profile,
     };
     let mut trace = Vec::new();
     if let Some(place) = going.resume.take() {
@@ -150,14 +197,14 @@ pub(super) fn ascend(
             }
             Err(error) => {
                 match objective.best.take() {
-                    Some((best, _)) => objective.set(&best),
+                    Some((best, _)) => objective.back_to(&best),
                     None => objective.model.set_free_values(&free),
                 }
                 return Err(error);
             }
         };
         if let Some((best, _)) = optimiser.best() {
-            objective.set(best);
+            objective.back_to(best);
         }
         let point = TracePoint {
             iteration: optimiser.iterations(),
@@ -203,7 +250,7 @@ pub(super) fn ascend(
     keeper.finish()?;
     let objective_value = match objective.best.take() {
         Some((best, value)) => {
-            objective.set(&best);
+            objective.back_to(&best);
             settle(objective.model)?;
             -value
         }

@@ -1,14 +1,15 @@
 //! Expectation maximisation on all rows: sites move by natural-gradient steps, hyperparameters by L-BFGS
 //! (or Adam) at fixed sites (Adam, Chang, Khan & Solin 2021, Alg. 2).
 
-use super::ascent::ascend;
+use super::ascent::{Profile, ascend};
 use super::going_on::{self, Clock, GoingOn, Keeper, Place, Rounds};
 use super::minibatch::{HALVINGS, Workspace, move_q};
-use super::{Event, Observer, TracePoint, TrainOptions, TrainReport};
+use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::optim::{LbfgsOptions, Plateau};
 use crate::params::Param;
 use std::ops::ControlFlow;
 
@@ -27,6 +28,10 @@ pub struct EmOptions {
     /// this fraction of it. (Rounds may go on rising by ever so little: a thousand rows of two classes
     /// gained 0.14 nats in all in 950 iterations after the first 50.)
     pub tolerance: f64,
+    /// After so many rounds L-BFGS climbs the bound at the best sites for every point that it tries, until it
+    /// converges: rounds crawl where sites and hyperparameters must move together. None for rounds to the end, as in
+    /// the paper.
+    pub rounds: Option<usize>,
 }
 
 impl EmOptions {
@@ -36,7 +41,7 @@ impl EmOptions {
 
 impl Default for EmOptions {
     fn default() -> Self {
-        Self { e_steps: 20, rate: None, m_steps: 10, tolerance: 1e-5 }
+        Self { e_steps: 20, rate: None, m_steps: 10, tolerance: 1e-5, rounds: Some(2) }
     }
 }
 
@@ -104,6 +109,103 @@ fn e_steps(
         passes += update_likelihood(model, engine, data, memory)?;
     }
     Ok((look(model, engine, data, memory)? + prior, passes + 1))
+}
+
+/// How much nearer than [`EmOptions::tolerance`] the bound at the best sites is to come: a line search compares values that
+/// differ by little.
+const CLOSER: f64 = 1e-2;
+/// Most passes for it, and fewer if [`EmOptions::e_steps`] says so. Sites that creep are left where they are: the bound there
+/// is a bound, too.
+const MOST_PASSES: usize = 10;
+
+/// What the steps of q have brought so far.
+struct Climb {
+    last: f64,
+    rise: f64,
+    small: f64,
+}
+
+impl Climb {
+    fn new(tolerance: f64) -> Self {
+        Self { last: f64::NEG_INFINITY, rise: f64::INFINITY, small: CLOSER * tolerance }
+    }
+
+    /// Whether more steps would bring next to nothing: rises shrink by a constant factor.
+    fn ends_at(&mut self, value: f64) -> bool {
+        let before = std::mem::replace(&mut self.rise, value - self.last);
+        self.last = value;
+        let small = self.small * value.abs().max(1.0);
+        let shrinks = before.is_finite() && self.rise < before;
+        self.rise <= small || (shrinks && self.rise * self.rise <= small * (before - self.rise))
+    }
+}
+
+/// Steps of q until the bound rises no more, at fixed hyperparameters. Returns the passes made.
+pub(super) fn climb_sites(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &EmOptions,
+    memory: &mut Workspace,
+    observer: &dyn Observer,
+) -> Result<usize> {
+    let most = options.e_steps.min(MOST_PASSES);
+    let mut climb = Climb::new(options.tolerance);
+    let Some(method) = model.method.uncollapsed() else {
+        for passes in 1..=most {
+            if observer.interrupted() {
+                return Err(Error::Interrupted);
+            }
+            let (value, moved) = e_step(model, engine, data, options.rate, memory)?;
+            if !moved || climb.ends_at(value) {
+                return Ok(passes);
+            }
+        }
+        return Ok(most);
+    };
+    // a Newton step, where latent functions do not overshoot together
+    let alone = model.kernels.len() == 1 || method.bound.never_falls(&*model.likelihood);
+    let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
+    let turns = method.bound.turns(&*model.likelihood);
+    let (step, mut held) = (&mut memory.step, model.q.clone());
+    // whether q is where the last step began
+    let mut back = true;
+    for passes in 1..=most {
+        if observer.interrupted() {
+            model.q = held;
+            return Err(Error::Interrupted);
+        }
+        match method.renew(step, model, engine, data, Want::Statistics) {
+            Ok(()) if back || step.value >= climb.last - 1e-10 * step.value.abs() => {}
+            Err(error) if back || !error.is_recoverable() => return Err(error),
+            _ => {
+                // too far
+                model.q.clone_from(&held);
+                (back, rate) = (true, 0.5 * rate);
+                continue;
+            }
+        }
+        if (climb.ends_at(step.value) && !back) || passes == most {
+            return Ok(passes);
+        }
+        held.clone_from(&model.q);
+        let moved = (0..turns).try_for_each(|turn| {
+            if turn > 0 {
+                method.renew(step, model, engine, data, Want::Statistics)?;
+            }
+            step.natural_turn(model, method.bound, turn, &|_| rate)
+        });
+        back = moved.is_err();
+        if let Err(error) = moved {
+            if !error.is_recoverable() {
+                return Err(error);
+            }
+            model.q.clone_from(&held);
+            rate *= 0.5;
+        }
+    }
+    // the last pass came back to where a step had begun
+    Ok(most)
 }
 
 fn no_sites(model: &Model) -> Error {
@@ -205,7 +307,23 @@ fn update_likelihood(
     Ok(1)
 }
 
-/// Maximises over sites and all else in turn; the last phase is one of sites.
+/// The optimiser for the bound at the best sites, where it is that bound's turn.
+fn joint_optimiser(
+    options: &TrainOptions,
+    plateau: Plateau,
+    state: &Rounds,
+) -> Option<OptimiserKind> {
+    match &options.optimiser {
+        OptimiserKind::Lbfgs(o)
+            if options.em.rounds.is_some_and(|n| state.rounds >= n && !state.stuck) =>
+        {
+            Some(OptimiserKind::Lbfgs(LbfgsOptions { plateau: Some(plateau), ..o.clone() }))
+        }
+        _ => None,
+    }
+}
+
+/// Maximises over sites and all else in turn, then together; the last phase is one of sites.
 ///
 /// # Errors
 /// As for [`super::train`].
@@ -223,60 +341,98 @@ pub(super) fn train_em(
     if observer.interrupted() {
         return Err(Error::Interrupted);
     }
-    let (mut iterations, mut failures, mut trace) = (0, 0, Vec::new());
-    let (mut value, mut evaluations);
-    let (mut small, mut ended) = (false, None);
+    let mut state = Rounds::default();
     match going.resume.take() {
         None => {
-            (value, evaluations) = e_steps(model, engine, data, em, &mut memory, observer)?;
+            (state.value, state.evaluations) =
+                e_steps(model, engine, data, em, &mut memory, observer)?;
         }
         Some(Place::Rounds(rounds)) => {
-            (value, small, ended) = (rounds.value, rounds.small, rounds.converged);
-            (iterations, evaluations) = (rounds.iterations, rounds.evaluations);
-            (failures, trace) = (rounds.failures, rounds.trace);
-            (start, memory.step.diagnostics) = (Clock::after(rounds.seconds), rounds.diagnostics);
+            state = rounds;
+            let within = state.ascent.as_ref().map_or(0.0, |ascent| ascent.seconds);
+            (start, memory.step.diagnostics) =
+                (Clock::after(state.seconds + within), state.diagnostics);
         }
         Some(_) => return Err(going_on::another()),
     }
+    let plateau = match &options.optimiser {
+        OptimiserKind::Lbfgs(o) => o.plateau.unwrap_or(LbfgsOptions::plateau(em.tolerance)),
+        OptimiserKind::Adam(_) => LbfgsOptions::plateau(em.tolerance),
+    };
     let mut keeper = Keeper::new(going, options.checkpoint_seconds);
     let (stopped, converged) = loop {
         // of a training that had ended
-        if let Some(text) = ended {
+        if let Some(text) = state.converged.take() {
             break (text, true);
         }
-        if iterations >= options.max_iterations {
+        if state.iterations >= options.max_iterations {
             let text = format!(
-                "stopped after {iterations} iterations, the most allowed; it may improve with more"
+                "stopped after {} iterations, the most allowed; it may improve with more",
+                state.iterations
             );
             break (text, false);
         }
         if observer.interrupted() {
             break ("interrupted; the best parameters found are kept".into(), false);
         }
-        let left = options.max_iterations - iterations;
-        let inner = TrainOptions { max_iterations: em.m_steps.min(left), ..options.clone() };
-        let seconds = start.seconds();
-        let mut counting =
-            Counting { inner: observer, iterations, evaluations, seconds, stopped: false };
-        let report = ascend(model, engine, data, &inner, GoingOn::default(), &mut counting)?;
-        trace.extend(report.trace.iter().map(|point| counting.count(point)));
+        let left = options.max_iterations - state.iterations;
+        let joint = joint_optimiser(options, plateau, &state);
+        let is_joint = joint.is_some();
+        let mut counting = Counting {
+            inner: observer,
+            iterations: state.iterations,
+            evaluations: state.evaluations,
+            seconds: if state.ascent.is_some() { state.seconds } else { start.seconds() },
+            stopped: false,
+        };
+        let moved = match joint {
+            Some(optimiser) => {
+                let inner = TrainOptions { optimiser, max_iterations: left, ..options.clone() };
+                state.seconds = counting.seconds;
+                let profile = Profile::new(em, &mut memory);
+                let resume = state.ascent.take().map(Place::Ascent);
+                keeper.within(&state, resume, |going| {
+                    ascend(model, engine, data, &inner, Some(profile), going, &mut counting)
+                })
+            }
+            None => {
+                let max_iterations = em.m_steps.min(left);
+                let inner = TrainOptions { max_iterations, ..options.clone() };
+                ascend(model, engine, data, &inner, None, GoingOn::default(), &mut counting)
+            }
+        };
+        let report = match moved {
+            // before there was a first value: all is as it was after the last round
+            Err(Error::Interrupted) => {
+                break ("interrupted; the best parameters found are kept".into(), false);
+            }
+            moved => moved?,
+        };
+        state.trace.extend(report.trace.iter().map(|point| counting.count(point)));
         let was_stopped = counting.stopped;
-        iterations += report.iterations;
-        evaluations += report.evaluations;
-        failures += report.failures;
+        state.iterations += report.iterations;
+        state.evaluations += report.evaluations;
+        state.failures += report.failures;
+        state.rounds += 1;
         // a phase without an iteration has converged; q may still gain
         let stalled = report.iterations == 0;
         if observer.interrupted() {
-            value = look(model, engine, data, &mut memory)? + model.log_prior();
+            state.value = look(model, engine, data, &mut memory)? + model.log_prior();
             break ("interrupted; the best parameters found are kept".into(), false);
         }
         let (now, passes) = e_steps(model, engine, data, em, &mut memory, observer)?;
-        evaluations += passes;
-        let rise = now - value;
-        let was_small = std::mem::replace(&mut small, rise <= em.tolerance * now.abs());
-        value = now;
-        ended = (stalled || (small && was_small))
-            .then(|| format!("converged: a round raised the bound by {rise:.2e}"));
+        state.evaluations += passes;
+        let rise = now - state.value;
+        let small = rise <= plateau.tolerance * now.abs().max(1.0);
+        let was_small = std::mem::replace(&mut state.small, small);
+        state.value = now;
+        state.converged = if is_joint && report.converged {
+            Some(report.stopped)
+        } else {
+            (stalled || (small && was_small))
+                .then(|| format!("converged: a round raised the bound by {rise:.2e}"))
+        };
+        state.stuck |= is_joint;
         if was_stopped {
             // a round that was cut short is none to go on from
             break ("stopped early; the best parameters found are kept".into(), false);
@@ -285,31 +441,21 @@ pub(super) fn train_em(
             // nor is one whose steps of q were
             continue;
         }
-        keeper.look(model, || {
-            Place::Rounds(Rounds {
-                value,
-                small,
-                iterations,
-                evaluations,
-                failures,
-                diagnostics: memory.step.diagnostics,
-                seconds: start.seconds(),
-                trace: trace.clone(),
-                converged: ended.clone(),
-            })
-        })?;
+        state.diagnostics = memory.step.diagnostics;
+        state.seconds = start.seconds();
+        keeper.look(model, || Place::Rounds(state.clone()))?;
     };
     keeper.finish()?;
     Ok(TrainReport {
         stopped,
         converged,
-        iterations,
-        evaluations,
-        failures,
-        objective: value,
+        iterations: state.iterations,
+        evaluations: state.evaluations,
+        failures: state.failures,
+        objective: state.value,
         seconds: start.seconds(),
         diagnostics: memory.step.diagnostics,
-        trace,
+        trace: state.trace,
         mixing: None,
         starts: Vec::new(),
     })

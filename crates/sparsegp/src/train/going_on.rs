@@ -43,7 +43,7 @@ pub struct Ascent {
 }
 
 /// The rounds so far.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Rounds {
     /// The bound after the last round.
     pub(super) value: f64,
@@ -57,6 +57,15 @@ pub struct Rounds {
     pub(super) trace: Vec<TracePoint>,
     /// Why it converged, if it has.
     pub(super) converged: Option<String>,
+    /// How many there were.
+    #[serde(default)]
+    pub(super) rounds: usize,
+    /// Whether L-BFGS got stuck on the bound at the best sites.
+    #[serde(default)]
+    pub(super) stuck: bool,
+    /// Its way up that bound, if it is under way.
+    #[serde(default)]
+    pub(super) ascent: Option<Box<Ascent>>,
 }
 
 /// Writes down where a training stands.
@@ -133,6 +142,26 @@ impl<'a> Keeper<'a> {
             self.finish()?;
         }
         Ok(())
+    }
+
+    /// Runs the optimiser's way within rounds: its checkpoints become such of these rounds.
+    pub(super) fn within<T>(
+        &mut self,
+        rounds: &Rounds,
+        resume: Option<Place>,
+        run: impl FnOnce(GoingOn<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let Some(checkpoint) = &mut self.going.checkpoint else {
+            return run(GoingOn { resume, checkpoint: None });
+        };
+        let last = &mut self.last;
+        let mut hand_on = |standing: &Standing| {
+            let Place::Ascent(ascent) = &standing.place else { return Err(another()) };
+            *last = None;
+            let place = Place::Rounds(Rounds { ascent: Some(ascent.clone()), ..rounds.clone() });
+            checkpoint(&Standing { values: standing.values.clone(), place })
+        };
+        run(GoingOn { resume, checkpoint: Some(&mut hand_on) })
     }
 
     /// Writes where the training stands, if that has not been written.

@@ -250,6 +250,6 @@ pub fn train_from(
 ) -> Result<TrainReport> {
     match model.q.as_ref().and_then(Variational::tying) {
         Some(_) => em::train_em(model, engine, data, options, going, observer),
-        None => ascent::ascend(model, engine, data, options, going, observer),
+        None => ascent::ascend(model, engine, data, options, None, going, observer),
     }
 }

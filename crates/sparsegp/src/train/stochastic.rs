@@ -71,7 +71,7 @@ pub struct Surroundings<'a> {
     pub checkpoint: Option<Checkpointer<'a>>,
 }
 
-/// Mean log density of rows.
+/// Mean log density of rows, by their weights.
 fn density(model: &Model, data: &dyn Source) -> Result<f64> {
     const PART: usize = 256;
     let posterior = Posterior::of_q(model)?;
@@ -85,8 +85,12 @@ fn density(model: &Model, data: &dyn Source) -> Result<f64> {
                 posterior.predict_log_density(own.x, own.y, own.extra)
             })
             .collect::<Result<_>>()?;
-        sum += parts.iter().flatten().sum::<f64>();
-        rows += n as f64;
+        for (i, density) in parts.iter().flatten().enumerate() {
+            let weight = chunk.weights.get(i).copied().unwrap_or(1.0);
+            // a row that does not count may be as unlikely as it likes
+            sum += if weight == 0.0 { 0.0 } else { weight * density };
+            rows += weight;
+        }
         Ok(())
     })?;
     Ok(sum / rows)

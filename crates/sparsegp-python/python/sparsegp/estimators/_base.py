@@ -82,8 +82,9 @@ _PARAMETERS = """
         For training on all rows at once.
     max_iter : int
         Most iterations of that.
-    tol : float, optional
-        Relative change of the objective that ends it.
+    tol : float
+        It ends where ten iterations of L-BFGS together have raised the objective by no more than this part of its
+        size: hardly anything changes in the predictions. Smaller numbers ask for more digits of the hyperparameters.
     full_batch : bool
         Whether methods that could train by minibatches see all rows at once.
     batch_size : int
@@ -237,7 +238,7 @@ class BaseGP(BaseEstimator):
         n_restarts_optimizer: int = 0,
         optimiser: str = "lbfgs",
         max_iter: int = 1000,
-        tol: Optional[float] = None,
+        tol: float = 1e-4,
         full_batch: bool = False,
         batch_size: int = 1024,
         epochs: Optional[int] = None,
@@ -397,10 +398,17 @@ class BaseGP(BaseEstimator):
                 raise ValueError(f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features")
         held_out = None
         if self.early_stopping:
-            chosen = np.random.RandomState(seed).permutation(len(X))
-            aside = chosen[: max(1, round(self.early_stopping * len(X)))]
+            # rows of weight 0 are as good as absent
+            counted = np.arange(len(X)) if weights is None else np.flatnonzero(weights)
+            chosen = np.random.RandomState(seed).permutation(counted)
+            aside = chosen[: max(1, round(self.early_stopping * len(chosen)))]
             kept = np.setdiff1d(chosen, aside)
-            held_out = (X[aside], Y[aside], None if extra is None else extra[aside])
+            held_out = (
+                X[aside],
+                Y[aside],
+                None if weights is None else weights[aside],
+                None if extra is None else extra[aside],
+            )
             X, Y = X[kept], Y[kept]
             weights = None if weights is None else weights[kept]
             extra = None if extra is None else extra[kept]
@@ -553,6 +561,9 @@ class BaseGP(BaseEstimator):
         chosen = {name: options[name] for name in own if name in options}
         # a part may be small: steps that one of them can bear
         chosen.setdefault("learning_rate", 0.005)
+        if self.method_ in ("svgp", "svgp2025", "svgp-spherical", "hensman", "tsvgp"):
+            # a few rows stand for all that were seen: q moves no further than by their share
+            chosen.setdefault("natural_rate", min(0.1, len(X) / seen))
         chosen.update(last_rate=1.0, epochs=self.epochs or 1)
         fitted, error = _core.go_on(
             self.fitted_,
@@ -825,10 +836,6 @@ there are several
                 value = value.to_json()
             elif isinstance(value, (list, tuple)):
                 value = [v.to_json() if isinstance(v, Kernel) else v for v in value]
-            elif isinstance(value, np.ndarray):
-                value = value.tolist()
-            elif isinstance(value, np.generic):
-                value = value.item()
             elif isinstance(value, os.PathLike):
                 value = os.fspath(value)
             if name == "callback" or isinstance(value, np.random.RandomState):
@@ -843,7 +850,7 @@ there are several
             "seen": getattr(self, "n_samples_seen_", None),
             **self._annotated(),
         }
-        return {"python": json.dumps(about)}
+        return {"python": json.dumps(about, default=_plain)}
 
     def _annotated(self) -> dict[str, Any]:
         return {}
@@ -947,6 +954,13 @@ there are several
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, and priors, in JSON."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    raise TypeError(f"a model file cannot hold the {type(value).__name__} {value!r}")
 
 
 def by_index(about: dict[str, Any]) -> list[dict[str, Any]]:

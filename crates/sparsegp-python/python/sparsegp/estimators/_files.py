@@ -67,8 +67,13 @@ def load(path: Path) -> Any:
         cls = _CLASSES.get(kept["estimator"], GPRegressor)
         params = {k: v for k, v in kept["params"].items() if k in cls._get_param_names()}
         for name, read in (("kernel", as_kernel), ("likelihood", as_likelihood)):
-            if isinstance(params.get(name), str) and params[name].startswith("{"):
-                params[name] = read(params[name])
+            given = params.get(name)
+            if isinstance(given, str) and given.startswith("{"):
+                params[name] = read(given)
+            elif isinstance(given, list):
+                params[name] = [
+                    read(one) if isinstance(one, str) and one.startswith("{") else one for one in given
+                ]
         params["fixed"] = tuple(params.get("fixed", ()))
     else:
         cls = GPClassifier if about["class_count"] else _KINDS.get(about["kind"], GPRegressor)
