@@ -15,7 +15,9 @@ pyo3::create_exception!(
 
 /// The exception of an error: what the arguments cause is a `ValueError`.
 pub fn exception(error: Error) -> PyErr {
-    let text = error.to_string();
+    // the remedy in the words of `fit_file`
+    let drop = "`--missing drop` (`Missing::Drop`)";
+    let text = error.to_string().replace(drop, "missing='drop'");
     match &error {
         Error::NotPositiveDefinite { .. } | Error::NonFinite { .. } => {
             NumericalError::new_err(text)

@@ -636,6 +636,55 @@ def test_checkpoints_go_on_to_the_same_bits(tmp_path):
     np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
 
 
+def test_a_frame_of_the_file_will_do(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    X, y = waves(80)
+    frame = pandas.DataFrame({"y": y, "a": X[:, 0], "b": X[:, 1]})
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    model = GPRegressor(max_iter=5).fit_file(path, "y")
+    model.save(tmp_path / "model")
+    for own in (model, sparsegp.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        expected = own.predict(frame[["a", "b"]])
+        for other in (frame, frame[["b", "y", "a"]], polars.from_pandas(frame)):
+            np.testing.assert_array_equal(own.predict(other), expected)
+        assert own.score(frame, y) == own.score(frame[["a", "b"]], y)
+        with pytest.raises(ValueError, match="feature names"):
+            own.predict(frame[["a", "y"]])
+    # frames that were learnt from are scikit-learn's matter
+    model.fit(frame[["a", "b"]], y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame)
+    path.write_text("a,y\n1,2\n,3\n4,5\n6,7\n")
+    with pytest.raises(ValueError, match="row 2, column `a`.*pass missing='drop' to leave"):
+        model.fit_file(path, "y")
+    assert model.fit_file(path, "y", missing="drop")._about["rows"] == 3
+
+
+def test_dates_are_refused_with_a_way_out():
+    pandas = pytest.importorskip("pandas")
+    polars = pytest.importorskip("polars")
+    arrow = pytest.importorskip("pyarrow")
+    y = np.arange(30.0)
+    days = pandas.date_range("2020-01-01", periods=30)
+    frame = pandas.DataFrame({"a": y, "when": days})
+    model = GPRegressor(max_iter=2).fit(frame[["a"]], y)
+    dates = [
+        (frame, "when"),
+        (frame[["when"]], "when"),
+        (polars.from_pandas(frame), "when"),
+        (arrow.Table.from_pandas(frame), "when"),
+        (days.to_numpy()[:, None], "X"),
+        (frame.assign(when=days - days[0]), "when"),
+    ]
+    for X, name in dates:
+        with pytest.raises(ValueError, match=f"column '{name}' holds dates or times.*numbers"):
+            GPRegressor().fit(X, y)
+        with pytest.raises(ValueError, match="dates or times"):
+            model.predict(X)
+
+
 def test_training_ends_where_nothing_visible_changes():
     X, y = waves(300, noise=0.5)
     usual = GPRegressor(n_inducing=20).fit(X, y)

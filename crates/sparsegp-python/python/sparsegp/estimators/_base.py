@@ -196,6 +196,22 @@ def _text_column(X: Any) -> Any:
     return None
 
 
+def _date_column(X: Any) -> Any:
+    """The first column of a frame (or the whole of an array) that holds dates or times."""
+    if isinstance(X, np.ndarray):
+        return "X" if X.dtype.kind in "mM" else None
+    if hasattr(X, "dtypes") and hasattr(X.dtypes, "items"):  # pandas
+        kinds = [(name, getattr(dtype, "kind", "")) for name, dtype in X.dtypes.items()]
+        return next((name for name, kind in kinds if kind in ("m", "M")), None)
+    schema: Any = getattr(X, "schema", None)
+    if hasattr(schema, "items"):  # Polars
+        types = [(name, str(dtype)) for name, dtype in schema.items()]
+    else:  # Arrow
+        types = [(field.name, str(field.type)) for field in schema or ()]
+    times = ("date", "time", "duration")
+    return next((name for name, dtype in types if dtype.lower().startswith(times)), None)
+
+
 def _cells(values: NDArray[Any]) -> list[str]:
     """As a file would have them; nothing where a value is missing."""
 
@@ -412,6 +428,7 @@ class BaseGP(BaseEstimator):
             X, Y = X[kept], Y[kept]
             weights = None if weights is None else weights[kept]
             extra = None if extra is None else extra[kept]
+        self._of_file = False
         progress = self._progress()
         try:
             fitted, error = _core.fit(
@@ -512,6 +529,8 @@ class BaseGP(BaseEstimator):
 
     # whether targets are labels
     _labels = False
+    # whether frames are read as the table of a file is
+    _of_file = False
 
     def _learn_more(
         self,
@@ -612,7 +631,7 @@ class BaseGP(BaseEstimator):
         if fitted is not None:
             self._set_fitted(fitted)
             if of_file:
-                self._restore({"feature_names": self._about["inputs"]})
+                self._restore({"feature_names": self._about["inputs"], "of_file": True})
         if error is not None:
             raise error
         # of the line that asked for it
@@ -669,6 +688,13 @@ class BaseGP(BaseEstimator):
         """scikit-learn's checks of inputs, with targets or without."""
         encoded = None if reset else self._encoded(X)
         if encoded is None:
+            date = _date_column(X)
+            if date is not None:
+                raise ValueError(
+                    f"column {date!r} holds dates or times, whose numbers depend on how they are stored: turn it into "
+                    "numbers in a unit of your own, such as days ((X - X.min()) / np.timedelta64(1, 'D')), or learn from "
+                    "a file by `fit_file`, which takes days since 1970-01-01"
+                )
             try:
                 return validate_data(self, X, *y, reset=reset, **how)
             except ValueError as error:
@@ -683,11 +709,12 @@ class BaseGP(BaseEstimator):
         return check_X_y(encoded, *y, **how) if y else check_array(encoded, **how)
 
     def _encoded(self, X: Any) -> Optional[Array]:
-        """The inputs, if X is a frame with the columns of the file that was learnt from, and some held no numbers."""
+        """The inputs, if X is a frame with the columns of the file that was learnt from."""
+        if not self._of_file:
+            return None
         columns = self._about["columns"]
-        texts = [column for column in columns if column["encoding"] != "number"]
         of_frame = {str(name) for name in getattr(X, "column_names", getattr(X, "columns", ()))}
-        if not texts or not of_frame.issuperset(column["name"] for column in columns):
+        if not of_frame.issuperset(column["name"] for column in columns):
             return None
         if len(X) == 0:
             return np.empty((0, self.n_features_in_))
@@ -848,6 +875,7 @@ there are several
             "feature_names": None if names is None else list(names),
             "outputs": getattr(self, "_y_ndim", 1),
             "seen": getattr(self, "n_samples_seen_", None),
+            "of_file": self._of_file,
             **self._annotated(),
         }
         return {"python": json.dumps(about, default=_plain)}
@@ -860,6 +888,7 @@ there are several
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(self._about["inputs"])
+        self._of_file = bool(about.get("of_file"))
         if about.get("seen") is not None:
             self.n_samples_seen_ = about["seen"]
         self._y_ndim = about.get("outputs", 1 if len(self._about["targets"]) == 1 else 2)

@@ -84,7 +84,7 @@ def load(path: Path) -> Any:
         }
         if len(params["kernel"]) == 1:
             params["kernel"] = params["kernel"][0]
-        kept = {"feature_names": about["inputs"]}
+        kept = {"feature_names": about["inputs"], "of_file": True}
     estimator = cls(**params)
     estimator._set_fitted(fitted)
     estimator._restore(kept)
