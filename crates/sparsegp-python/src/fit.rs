@@ -312,8 +312,9 @@ pub fn go_on(
     let own = (*fitted.inner).clone();
     let mut dataset = known(&own, &x, &y, weights.as_ref(), extra.as_ref())?;
     let rows = dataset.source;
-    dataset.source = Box::new(Sample { population: population.max(rows.rows()), rows });
-    let options = options.fit_options(None)?;
+    let population = population.max(rows.rows());
+    let options = options.part_options(rows.rows(), population)?;
+    dataset.source = Box::new(Sample { population, rows });
     let annotations = own.annotations.clone();
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         let mut fitted = sparsegp::fit::go_on(own, &dataset, &options, engine, observer)?;

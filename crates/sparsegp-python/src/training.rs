@@ -203,6 +203,18 @@ impl Options {
         })
     }
 
+    /// For [`sparsegp::fit::go_on`] with `rows` that stand for `population`: unless a rate is given, no
+    /// minibatch moves q by more than its share.
+    pub fn part_options(&self, rows: usize, population: usize) -> PyResult<FitOptions> {
+        let mut options = self.fit_options(None)?;
+        if let (None, Some(batches)) = (self.natural_rate, &mut options.batches) {
+            let share = batches.size.min(rows) as f64 / population as f64;
+            let natural = &mut batches.training.natural;
+            *natural = natural.map(|rate| rate.min(share));
+        }
+        Ok(options)
+    }
+
     /// How chains run.
     fn chains(&self) -> PyResult<GibbsOptions> {
         let default = GibbsOptions::default();

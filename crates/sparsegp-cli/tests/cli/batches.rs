@@ -185,6 +185,27 @@ fn ways_to_train_q_reach_the_same_bound() {
     assert!(batches > collapsed - 10.0, "{batches} {collapsed}");
 }
 
+/// A smaller tolerance goes on for longer; rounds that are asked for go on to the end.
+#[test]
+fn trainings_end_as_they_are_told_to() {
+    let folder = Folder::new();
+    folder.write("m.csv", bundled("mcycle.csv.gz"));
+    let training = |more: &str| {
+        let json = folder.json(&format!(
+            "fit m.csv --target y --likelihood heteroscedastic --method tsvgp --full-batch \
+             --inducing 20 --max-iterations 300 -o m {more}"
+        ));
+        let at = |what: &str| number(&json, &format!("/model/training/{what}"));
+        (at("iterations"), number(&json, "/model/objective"))
+    };
+    let (usual, longer) = (training(""), training("--tolerance 1e-8"));
+    assert!(longer.0 > usual.0 && longer.1 >= usual.1, "{usual:?} {longer:?}");
+    // they crawl
+    let in_turn = training("--m-steps 10");
+    assert!(in_turn.0 == 300.0 && in_turn.1 < usual.1 - 0.5, "{usual:?} {in_turn:?}");
+    assert_eq!(training("--e-steps 20"), in_turn, "either option asks for rounds");
+}
+
 #[test]
 fn streaming_gives_a_model_too() {
     let folder = Folder::new();
@@ -210,6 +231,9 @@ fn contradictions_are_refused() {
         ("--method exact --diagonal", &["--diagonal is for"]),
         ("--method svgp --max-iterations 5", &["--max-iterations", "--full-batch"]),
         ("--method svgp --optimiser adam", &["--optimiser", "--full-batch"]),
+        ("--method svgp --tolerance 1e-6", &["--tolerance", "--full-batch"]),
+        ("--method titsias2025 --optimiser adam --tolerance 1e-6", &["--tolerance is for L-BFGS"]),
+        ("--method titsias2025 --tolerance -1", &["--tolerance", "-1"]),
         ("--method svgp --full-batch --epochs 5", &["--full-batch", "--epochs"]),
         ("--method svgp --full-batch --learning-rate 0.1", &["--optimiser adam"]),
         ("--method svgp --no-natural --natural-rate 0.1", &["cannot be used with"]),

@@ -174,6 +174,10 @@ mod tests {
                 "converged: the gradient is zero (tolerance 1.000e-6)",
             ),
             (
+                Status::Converged(Reason::Slow { fall: 4e-5, tolerance: 1e-4, iterations: 10 }),
+                "converged: the last 10 iterations lowered the objective by 4.000e-5 of its size, not above 1.000e-4",
+            ),
+            (
                 Status::Converged(Reason::Objective {
                     change: 3e-10,
                     tolerance: 1e-9,

@@ -208,7 +208,7 @@ pub(super) fn ascend(
         }
         let point = TracePoint {
             iteration: optimiser.iterations(),
-            evaluations: optimiser.evaluations(),
+            evaluations: objective.evaluations,
             objective: -step.value,
             gradient_norm: match (optimiser.best(), optimiser.gradient()) {
                 (Some((x, _)), Some(gradient)) => {

@@ -100,6 +100,10 @@ fn together_they_end_no_lower_than_in_turn() {
             assert!(passed, "{method} {likelihood}: the trace counts on");
             report
         });
+        // steps of q within the climb are counted, in the trace as in the report
+        let last = own.trace.last().expect("a trace");
+        let counted = 2 * last.iteration..=own.evaluations;
+        assert!(counted.contains(&last.evaluations), "{counted:?} {}", last.evaluations);
         assert!(own.converged, "{method} {likelihood}: {}", own.stopped);
         let gain = own.objective - other.objective;
         assert!(gain > -0.02, "{method} {likelihood}: {} for {}", own.objective, other.objective);

@@ -121,6 +121,35 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     }
 }
 
+/// Where the most iterations end the climb at the best sites, the climb goes on, with its memory.
+#[test]
+fn more_iterations_go_on_within_the_climb() {
+    let dataset = table(60, 2);
+    let path = file("climb");
+    for (name, options) in cases().into_iter().filter(|(name, _)| ["tsvgp", "tvgp"].contains(name))
+    {
+        let _ = std::fs::remove_file(&path);
+        let at_most = |max_iterations| {
+            let mut options = FitOptions { checkpoint: Some(path.clone()), ..options.clone() };
+            options.train.max_iterations = max_iterations;
+            options
+        };
+        // two rounds of 3 or 4 iterations come before it
+        for iterations in [10, 14] {
+            let part =
+                fit(&dataset, &at_most(iterations)).expect("a fit").report.expect("a report");
+            assert!(part.iterations == iterations && !part.converged, "{name}: {}", part.stopped);
+        }
+        let longer = fit(&dataset, &at_most(20)).expect("a fit");
+        let mut options = options.clone();
+        options.train.max_iterations = 20;
+        let at_once = fit(&dataset, &options).expect("a fit");
+        assert_eq!(bits(&longer.model), bits(&at_once.model), "{name}");
+        assert_eq!(timeless(&longer), timeless(&at_once), "{name}");
+    }
+    let _ = std::fs::remove_file(&path);
+}
+
 #[test]
 fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
     let dataset = table(40, 1);

@@ -428,7 +428,6 @@ class BaseGP(BaseEstimator):
             X, Y = X[kept], Y[kept]
             weights = None if weights is None else weights[kept]
             extra = None if extra is None else extra[kept]
-        self._of_file = False
         progress = self._progress()
         try:
             fitted, error = _core.fit(
@@ -445,6 +444,7 @@ class BaseGP(BaseEstimator):
         finally:
             if progress is not None:
                 progress.close()
+        self._of_file = self._of_file and fitted is None
         self._keep(fitted, error)
 
     def fit_file(
@@ -580,9 +580,6 @@ class BaseGP(BaseEstimator):
         chosen = {name: options[name] for name in own if name in options}
         # a part may be small: steps that one of them can bear
         chosen.setdefault("learning_rate", 0.005)
-        if self.method_ in ("svgp", "svgp2025", "svgp-spherical", "hensman", "tsvgp"):
-            # a few rows stand for all that were seen: q moves no further than by their share
-            chosen.setdefault("natural_rate", min(0.1, len(X) / seen))
         chosen.update(last_rate=1.0, epochs=self.epochs or 1)
         fitted, error = _core.go_on(
             self.fitted_,
@@ -888,7 +885,9 @@ there are several
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(self._about["inputs"])
-        self._of_file = bool(about.get("of_file"))
+        # files of before this was written down: where columns were encoded it was a file
+        encoded = any(column["encoding"] != "number" for column in self._about["columns"])
+        self._of_file = bool(about.get("of_file", encoded))
         if about.get("seen") is not None:
             self.n_samples_seen_ = about["seen"]
         self._y_ndim = about.get("outputs", 1 if len(self._about["targets"]) == 1 else 2)
