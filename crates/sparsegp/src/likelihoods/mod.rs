@@ -179,6 +179,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether only differences between the latent values of a target matter: log p(y | f) stays what it is where all of
+    /// them move by the same amount, in expectation too.
+    fn shift_invariant(&self) -> bool {
+        false
+    }
+
     /// Number of classes, if targets are classes.
     fn classes(&self) -> Option<usize> {
         None

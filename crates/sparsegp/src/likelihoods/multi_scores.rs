@@ -25,6 +25,9 @@ pub trait Score: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// Name of the likelihood.
     const NAME: &'static str;
 
+    /// Whether s(f + c) = s(f) s(c), so that c drops out of the quotients.
+    const SHIFT_INVARIANT: bool = false;
+
     /// For so many classes, without options.
     fn new(classes: usize) -> Self;
 
@@ -274,6 +277,10 @@ impl<S: Score> Likelihood for Normalised<S> {
 
     fn latents(&self) -> usize {
         self.score.weights().map_or(self.classes, Weights::latents)
+    }
+
+    fn shift_invariant(&self) -> bool {
+        S::SHIFT_INVARIANT && self.latents() == self.classes
     }
 
     fn classes(&self) -> Option<usize> {

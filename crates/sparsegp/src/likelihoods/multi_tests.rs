@@ -267,6 +267,37 @@ fn slopes_are_those_of_the_computed_value() {
     }
 }
 
+#[test]
+fn shifts_of_all_latent_values_matter_where_they_are_said_to() {
+    let mut invariant = Vec::new();
+    for likelihood in zoo(Slope::Rule) {
+        let (name, mut largest) = (label(&*likelihood), 0.0_f64);
+        for t in targets(&*likelihood) {
+            for (m, v) in places(likelihood.latents()) {
+                let shifted: Vec<f64> = m.iter().map(|m| m + 0.83).collect();
+                let of = |m: &[f64]| {
+                    let Expectation { value, mean, variance, params } =
+                        expect(&*likelihood, t, m, &v);
+                    [vec![value], mean, variance, params].concat()
+                };
+                let (own, other) = (of(&m), of(&shifted));
+                for (own, other) in own.iter().zip(other) {
+                    largest = largest.max((own - other).abs() / own.abs().max(1.0));
+                }
+            }
+        }
+        if likelihood.shift_invariant() {
+            assert!(largest < 1e-10, "{name}: {largest}");
+            invariant.push(likelihood.name().to_owned());
+        } else if super::REGISTRY.iter().any(|entry| entry.name == likelihood.name()) {
+            assert!(largest > 1e-3, "{name}: {largest}");
+        }
+    }
+    invariant.sort();
+    invariant.dedup();
+    assert_eq!(invariant, ["robust-max", "softmax"]);
+}
+
 /// E g by the trapezoidal rule with fine steps (two latent functions: narrow densities and poles are
 /// resolved), by the tensor product of 40-point rules (more).
 fn brute(k: usize, m: &[f64], v: &[f64], mut g: impl FnMut(&[f64]) -> f64) -> f64 {

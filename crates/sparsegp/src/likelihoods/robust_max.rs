@@ -234,6 +234,10 @@ impl Likelihood for RobustMax {
         self.classes
     }
 
+    fn shift_invariant(&self) -> bool {
+        true
+    }
+
     fn classes(&self) -> Option<usize> {
         Some(self.classes)
     }

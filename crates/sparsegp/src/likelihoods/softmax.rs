@@ -12,6 +12,7 @@ pub type Softmax = Normalised<Exponential>;
 
 impl Score for Exponential {
     const NAME: &'static str = "softmax";
+    const SHIFT_INVARIANT: bool = true;
 
     fn new(_: usize) -> Self {
         Exponential

@@ -11,8 +11,8 @@ pub use collapsed::{
     Collapsed, DEFAULT_ALPHA, HighCost, MOST_ROWS_HIGH_COST, PowerEp, upper_bound,
 };
 pub use exact::Exact;
-pub use tvgp::Tvgp;
 pub(crate) use tvgp::least_raised;
+pub use tvgp::{Look, Tvgp};
 pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
 use crate::data::{InMemory, Source};

@@ -132,6 +132,26 @@ struct Pass {
     updated: Vec<Option<f64>>,
 }
 
+/// What a step of the sites is made of ([`Tvgp::look`]).
+#[derive(Debug)]
+pub struct Look {
+    /// The bound.
+    pub value: f64,
+    /// ∂ℓ/∂m and ∂ℓ/∂v, cut at the smallest precision, N×L.
+    a: Mat<f64>,
+    b: Mat<f64>,
+    d: Mat<f64>,
+    m: Mat<f64>,
+}
+
+impl Look {
+    /// ∂ℓ/∂m − d, which no step would change any more where they are 0: the slopes of the bound with respect to m.
+    pub fn mean_slopes(&self) -> Vec<f64> {
+        let slopes = &self.a - &self.d;
+        (0..slopes.ncols()).flat_map(|l| column(slopes.as_ref(), l).to_vec()).collect()
+    }
+}
+
 /// All rows with what they bring.
 fn rows_of(name: &str, data: &dyn Source) -> Result<InMemory> {
     if data.rows() > MOST_ROWS {
@@ -259,41 +279,86 @@ impl Tvgp {
     /// # Errors
     /// As for [`Method::evaluate`]; the model is unchanged then.
     pub fn step(&self, model: &mut Model, data: &dyn Source, rate: f64) -> Result<f64> {
-        let mut value = f64::NAN;
-        for turn in 0..self.bound.turns(&*model.likelihood) {
-            let before = self.step_of_turn(model, data, rate, turn)?;
-            value = if turn == 0 { before } else { value };
-        }
-        Ok(value)
+        let look = self.look(model, data)?;
+        self.move_from(&look, model, data, rate)?;
+        Ok(look.value)
     }
 
-    fn step_of_turn(
+    /// What a step of the sites is made of.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    pub fn look(&self, model: &Model, data: &dyn Source) -> Result<Look> {
+        let most = -0.5 * sites(model)?.floor;
+        let Pass { latents, value, a, b, .. } = self.pass(model, data, false, most)?;
+        let of = |part: fn(&Sited) -> &Mat<f64>| {
+            Mat::from_fn(a.nrows(), a.ncols(), |i, l| part(&latents[l])[(i, 0)])
+        };
+        let (d, m) = (of(|own| &own.d), of(|own| &own.m));
+        Ok(Look { value, a, b, d, m })
+    }
+
+    /// [`Tvgp::step`] after a look at the present sites.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`]; what moved in the turns before has moved.
+    pub fn move_from(
         &self,
+        look: &Look,
         model: &mut Model,
         data: &dyn Source,
         rate: f64,
-        turn: usize,
-    ) -> Result<f64> {
-        let most = -0.5 * sites(model)?.floor;
-        let pass = self.pass(model, data, false, most)?;
+    ) -> Result<()> {
+        self.turn(look, model, rate, 0)?;
+        for turn in 1..self.bound.turns(&*model.likelihood) {
+            self.turn(&self.look(model, data)?, model, rate, turn)?;
+        }
+        Ok(())
+    }
+
+    fn turn(&self, look: &Look, model: &mut Model, rate: f64, turn: usize) -> Result<()> {
         let each = model.likelihood.latents();
-        let moves = (0..pass.latents.len())
-            .map(|l| self.bound.turn(&*model.likelihood, l % each) == turn)
-            .collect::<Vec<_>>();
-        let Some(q) = &mut model.q else { return sites(model).map(|_| pass.value) };
+        let Some(q) = &mut model.q else { return sites(model).map(|_| ()) };
         let n = q.points();
         let pairs = q.first.value_mut().iter_mut().zip(q.second.value_mut());
         for (at, (first, second)) in pairs.enumerate() {
             let (l, i) = (at / n, at % n);
-            if !moves[l] {
+            if self.bound.turn(&*model.likelihood, l % each) != turn {
                 continue;
             }
-            let beta = -2.0 * pass.b[(i, l)];
-            let target = pass.a[(i, l)] + beta * pass.latents[l].m[(i, 0)];
+            let beta = -2.0 * look.b[(i, l)];
+            let target = look.a[(i, l)] + beta * look.m[(i, l)];
             *first += rate * (target - *first);
             *second += rate * (beta - *second);
         }
-        Ok(pass.value)
+        Ok(())
+    }
+
+    /// Moves sites so that the latent functions of a target have an average of 0, where only their differences matter
+    /// and they share their kernel, as [`crate::methods::uncollapsed::Step::centre`] does: λ₁ −= d̄ + λ₂m̄.
+    pub fn centre(&self, look: &mut Look, model: &mut Model) {
+        let each = model.likelihood.latents();
+        let (Some(q), true, 1) =
+            (&mut model.q, model.likelihood.shift_invariant(), model.kernels.len())
+        else {
+            return;
+        };
+        let n = q.points();
+        let (first, second) = (q.first.value_mut(), q.second.value());
+        for start in (0..look.m.ncols()).step_by(each) {
+            let group = start..start + each;
+            for i in 0..n {
+                let mean =
+                    |of: &Mat<f64>| group.clone().map(|l| of[(i, l)]).sum::<f64>() / each as f64;
+                let (d, m) = (mean(&look.d), mean(&look.m));
+                look.value += 0.5 * each as f64 * d * m;
+                for l in group.clone() {
+                    first[l * n + i] -= d + second[l * n + i] * m;
+                    look.d[(i, l)] -= d;
+                    look.m[(i, l)] -= m;
+                }
+            }
+        }
     }
 
     /// What the numbers among the likelihood's parameters become in closed form at the present sites, where they have an

@@ -1,6 +1,7 @@
 //! Expectation maximisation on all rows: sites move by natural-gradient steps, hyperparameters by L-BFGS
 //! (or Adam) at fixed sites (Adam, Chang, Khan & Solin 2021, Alg. 2).
 
+use super::anderson::Mixing;
 use super::ascent::{Profile, ascend};
 use super::going_on::{self, Clock, GoingOn, Keeper, Place, Rounds};
 use super::minibatch::{HALVINGS, Workspace, move_q};
@@ -8,6 +9,8 @@ use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainRepor
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
+use crate::methods::uncollapsed::Bound;
+use crate::methods::{Look, Step, Tvgp, Uncollapsed};
 use crate::model::Model;
 use crate::optim::{LbfgsOptions, Plateau};
 use crate::params::Param;
@@ -112,12 +115,76 @@ fn e_steps(
     Ok((look(model, engine, data, memory)? + prior, passes + 1))
 }
 
+/// The pass over the rows that a step of sites is made of.
+enum Sites<'a> {
+    Tied(&'static Uncollapsed, &'a mut Step),
+    OfRows(&'static Tvgp, Option<Box<Look>>),
+}
+
+impl<'a> Sites<'a> {
+    fn of(model: &Model, step: &'a mut Step) -> Result<Self> {
+        match (model.method.full_sites(), model.method.uncollapsed()) {
+            (Some(method), _) => Ok(Self::OfRows(method, None)),
+            (_, Some(method)) => Ok(Self::Tied(method, step)),
+            _ => Err(no_sites(model)),
+        }
+    }
+
+    /// Looks at the rows and centres the sites. Returns the bound.
+    fn look(&mut self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<f64> {
+        match self {
+            Self::Tied(method, step) => {
+                method.renew(step, model, engine, data, Want::Statistics)?;
+                step.centre(model);
+                Ok(step.value)
+            }
+            Self::OfRows(method, look) => {
+                let look = look.insert(Box::new(method.look(model, data)?));
+                method.centre(look, model);
+                Ok(look.value)
+            }
+        }
+    }
+
+    /// The slopes with respect to the means at the last look.
+    fn slopes(&self) -> Vec<f64> {
+        match self {
+            Self::Tied(_, step) => step.mean_slopes(),
+            Self::OfRows(_, look) => {
+                look.as_ref().map(|look| look.mean_slopes()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// A step of size `rate` from the last look, in all turns.
+    fn step(
+        &mut self,
+        model: &mut Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+        rate: f64,
+    ) -> Result<()> {
+        match self {
+            Self::Tied(method, step) => {
+                (0..method.bound.turns(&*model.likelihood)).try_for_each(|turn| {
+                    if turn > 0 {
+                        method.renew(step, model, engine, data, Want::Statistics)?;
+                    }
+                    step.natural_turn(model, method.bound, turn, &|_| rate)
+                })
+            }
+            Self::OfRows(method, Some(look)) => method.move_from(look, model, data, rate),
+            Self::OfRows(..) => Err(no_sites(model)),
+        }
+    }
+}
+
 /// How much nearer than [`EmOptions::tolerance`] the bound at the best sites is to come: a line search compares values that
 /// differ by little.
 const CLOSER: f64 = 1e-2;
 /// Most passes for it, and fewer if [`EmOptions::e_steps`] says so. Sites that creep are left where they are: the bound there
-/// is a bound, too.
-const MOST_PASSES: usize = 10;
+/// is a bound, too, and with ten classes hyperparameters gain more by the time of the next passes than they would.
+const MOST_PASSES: usize = 6;
 
 /// What the steps of q have brought so far.
 struct Climb {
@@ -141,6 +208,17 @@ impl Climb {
     }
 }
 
+/// Where the last step of q led.
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    /// None was made from here: q is the best so far.
+    Start,
+    Higher,
+    /// One step may overshoot: what is seen there tells how far to go.
+    Lower,
+    Nowhere,
+}
+
 /// Steps of q until the bound rises no more, at fixed hyperparameters. Returns the passes made.
 pub(super) fn climb_sites(
     model: &mut Model,
@@ -152,65 +230,62 @@ pub(super) fn climb_sites(
 ) -> Result<usize> {
     let most = options.e_steps.min(MOST_PASSES);
     let mut climb = Climb::new(options.tolerance);
-    let Some(method) = model.method.uncollapsed() else {
-        for passes in 1..=most {
-            if observer.interrupted() {
-                return Err(Error::Interrupted);
-            }
-            let (value, moved) = e_step(model, engine, data, options.rate, memory)?;
-            if !moved || climb.ends_at(value) {
-                return Ok(passes);
-            }
-        }
-        return Ok(most);
-    };
+    let mut sites = Sites::of(model, &mut memory.step)?;
     // a Newton step, where latent functions do not overshoot together
-    let alone = model.kernels.len() == 1 || method.bound.never_falls(&*model.likelihood);
+    let alone = model.kernels.len() == 1 || bound_of(model)?.never_falls(&*model.likelihood);
     let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
-    let turns = method.bound.turns(&*model.likelihood);
-    let (step, mut held) = (&mut memory.step, model.q.clone());
-    // whether q is where the last step began
-    let mut back = true;
+    let (mut mixing, mut best) = (Mixing::default(), model.q.clone());
+    let mut place = At::Start;
     for passes in 1..=most {
         if observer.interrupted() {
-            model.q = held;
+            model.q = best;
             return Err(Error::Interrupted);
         }
-        match method.renew(step, model, engine, data, Want::Statistics) {
-            Ok(()) if back || step.value >= climb.last - 1e-10 * step.value.abs() => {}
-            Err(error) if back || !error.is_recoverable() => return Err(error),
-            _ => {
-                // too far
-                model.q.clone_from(&held);
-                (back, rate) = (true, 0.5 * rate);
-                continue;
+        place = match sites.look(model, engine, data) {
+            Ok(value) if place == At::Start || value >= climb.last - 1e-10 * value.abs() => {
+                if climb.ends_at(value) && place != At::Start {
+                    return Ok(passes);
+                }
+                best.clone_from(&model.q);
+                At::Higher
+            }
+            Ok(_) if place == At::Higher => At::Lower,
+            Err(error) if place == At::Start || !error.is_recoverable() => return Err(error),
+            _ => At::Nowhere,
+        };
+        if passes == most {
+            break;
+        }
+        if place != At::Nowhere {
+            let slopes = sites.slopes();
+            match (sites.step(model, engine, data, rate), &mut model.q) {
+                (Ok(()), Some(q)) => mixing.mix(q, slopes),
+                (Err(error), _) if !error.is_recoverable() => return Err(error),
+                _ => place = At::Nowhere,
             }
         }
-        if (climb.ends_at(step.value) && !back) || passes == most {
-            return Ok(passes);
-        }
-        held.clone_from(&model.q);
-        let moved = (0..turns).try_for_each(|turn| {
-            if turn > 0 {
-                method.renew(step, model, engine, data, Want::Statistics)?;
-            }
-            step.natural_turn(model, method.bound, turn, &|_| rate)
-        });
-        back = moved.is_err();
-        if let Err(error) = moved {
-            if !error.is_recoverable() {
-                return Err(error);
-            }
-            model.q.clone_from(&held);
-            rate *= 0.5;
+        if place == At::Nowhere {
+            // too far
+            model.q.clone_from(&best);
+            mixing.clear();
+            (place, rate) = (At::Start, 0.5 * rate);
         }
     }
-    // the last pass came back to where a step had begun
+    model.q = best;
     Ok(most)
 }
 
 fn no_sites(model: &Model) -> Error {
     Error::Invalid(format!("method `{}` has no q to step", model.method.name()))
+}
+
+/// What a row contributes.
+fn bound_of(model: &Model) -> Result<&'static dyn Bound> {
+    match (model.method.full_sites(), model.method.uncollapsed()) {
+        (Some(method), _) => Ok(method.bound),
+        (_, Some(method)) => Ok(method.bound),
+        _ => Err(no_sites(model)),
+    }
 }
 
 /// The bound.
@@ -240,15 +315,18 @@ fn e_step(
     if let Some(method) = model.method.full_sites() {
         let certain = method.bound.never_falls(&*model.likelihood);
         let mut rate = start(certain);
-        if certain {
-            return Ok((method.step(model, data, rate)?, true));
-        }
+        let mut look = method.look(model, data)?;
+        method.centre(&mut look, model);
         let before = model.q.clone();
-        let mut value = f64::NAN;
         for _ in 0..=HALVINGS {
-            value = method.step(model, data, rate)?;
+            method.move_from(&look, model, data, rate)?;
+            if certain {
+                return Ok((look.value, true));
+            }
             match method.value(model, data) {
-                Ok(moved) if moved >= value - 1e-10 * value.abs() => return Ok((value, true)),
+                Ok(moved) if moved >= look.value - 1e-10 * look.value.abs() => {
+                    return Ok((look.value, true));
+                }
                 Ok(_) => {}
                 Err(error) if error.is_recoverable() => {}
                 Err(error) => return Err(error),
@@ -256,11 +334,12 @@ fn e_step(
             model.q.clone_from(&before);
             rate *= 0.5;
         }
-        return Ok((value, false));
+        return Ok((look.value, false));
     }
     let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
     let rate = start(method.bound.never_falls(&*model.likelihood));
     method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
+    memory.step.centre(model);
     let value = memory.step.value;
     let halvings = move_q(model, method, engine, data, memory, rate)?;
     Ok((value, halvings.is_some()))
@@ -274,11 +353,7 @@ fn update_likelihood(
     data: &dyn Source,
     memory: &mut Workspace,
 ) -> Result<usize> {
-    let bound = match (model.method.full_sites(), model.method.uncollapsed()) {
-        (Some(method), _) => method.bound,
-        (_, Some(method)) => method.bound,
-        _ => return Err(no_sites(model)),
-    };
+    let bound = bound_of(model)?;
     let free = |(_, param): &(String, &Param)| !param.frozen && param.prior.is_none();
     if bound.closed_form(&*model.likelihood).is_none()
         || !model.likelihood.params().iter().any(free)

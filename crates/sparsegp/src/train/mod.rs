@@ -2,6 +2,7 @@
 
 mod adapting;
 mod adaptive_rate;
+mod anderson;
 mod ascent;
 mod classes;
 mod em;

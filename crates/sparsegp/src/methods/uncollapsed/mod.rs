@@ -775,6 +775,44 @@ impl Step {
             .collect()
     }
 
+    /// The slopes of the bound with respect to the whitened means of all latent functions, Φa − m. Empty after a pass
+    /// without statistics.
+    pub fn mean_slopes(&self) -> Vec<f64> {
+        let pairs = self.processes.iter().zip(&self.passed.processes);
+        pairs
+            .filter(|(_, sums)| !sums.grams.is_empty())
+            .flat_map(|(own, sums)| {
+                let slopes = &sums.phi_a - &own.parts.mean;
+                (0..slopes.ncols())
+                    .flat_map(|l| column(slopes.as_ref(), l).to_vec())
+                    .collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Moves sites so that the latent functions of a target have an average of 0, where only their differences matter
+    /// ([`crate::likelihoods::Likelihood::shift_invariant`]) and they share their kernel: the likelihood's part of the bound stays, and
+    /// KL(q‖p) is least so. Natural-gradient steps of each function by its own curvature come there but slowly.
+    /// The pass is one at the moved sites afterwards.
+    pub fn centre(&mut self, model: &mut Model) {
+        let each = model.likelihood.latents();
+        let ([own], None, true) =
+            (&mut self.processes[..], &self.chosen, model.likelihood.shift_invariant())
+        else {
+            return;
+        };
+        let Some((q, tying)) = model.q.as_mut().and_then(|q| q.tying().map(|tying| (q, tying)))
+        else {
+            return;
+        };
+        let at = At { tying, latents: own.latents.clone(), factor: own.basis.factor() };
+        // first: it reads what is stored
+        if tying == Tying::Untied {
+            self.seen.get_mut().unwrap_or_else(PoisonError::into_inner).centre(q, each);
+        }
+        self.value += own.sites.centre(q, &at, &mut own.parts, each);
+    }
+
     /// The natural gradient of every latent function that moves, with its index, of M + M² numbers
     /// ([`NaturalStep::gradient`]). Empty after a pass without statistics.
     pub fn natural_gradients(&mut self) -> Vec<(usize, Vec<f64>)> {

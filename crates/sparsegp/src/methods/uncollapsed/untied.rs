@@ -158,6 +158,26 @@ impl Seen {
         }
     }
 
+    /// [`SiteWork::centre`](crate::variational::sites::SiteWork::centre) of the sites: where latent functions are q(f) = Φᵀe with
+    /// e = Φd, d = λ₁ − λ₂μ, they move together by the average of d.
+    pub(super) fn centre(&mut self, q: &mut Variational, each: usize) {
+        let n = q.points();
+        let (first, second) = (q.first.value_mut(), q.second.value());
+        for group in 0..first.len() / (n * each) {
+            for i in 0..n {
+                let places = (group * each..(group + 1) * each).map(|l| l * n + i);
+                let mean =
+                    |of: &dyn Fn(usize) -> f64| places.clone().map(of).sum::<f64>() / each as f64;
+                let d = mean(&|at| first[at] - second[at] * self.mu[at]);
+                let shift = mean(&|at| self.mu[at]);
+                for at in places {
+                    first[at] -= d + second[at] * shift;
+                    self.mu[at] -= shift;
+                }
+            }
+        }
+    }
+
     /// The same of all rows.
     pub(super) fn step(&self, q: &mut Variational, rate: f64) {
         let places: Vec<usize> = (0..q.points()).collect();
