@@ -16,6 +16,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -861,3 +862,39 @@ def test_restarts_are_no_worse_and_repeat():
     assert again.objective_ == best.objective_
     with pytest.raises(ValueError, match="n_restarts_optimizer"):
         GPRegressor(n_restarts_optimizer=-1).fit(X, y)
+
+
+def test_numbers_of_draws_and_levels_that_are_none_are_named():
+    X, y = waves(40)
+    regressor = GPRegressor(max_iter=2).fit(X, y)
+    classifier = GPClassifier(max_iter=2).fit(X, y > np.median(y))
+    for model in (regressor, classifier):
+        for count in (0, -1, 2.7, True):
+            with pytest.raises(ValueError, match=f"n_samples is {count}; it must be a whole number from 1"):
+                model.sample_y(X, count)
+    with pytest.raises(ValueError, match=r"return_quantiles is \[\]; give levels between 0 and 1"):
+        regressor.predict(X, return_quantiles=[])
+
+
+def test_constant_targets_have_no_noise_to_learn():
+    X, _ = waves(40)
+    with pytest.raises(ValueError, match="the targets are constant: there is no noise for `heteroscedastic`"):
+        HeteroscedasticGPRegressor().fit(X, np.full(40, 3.0))
+    with pytest.warns(UserWarning, match="is constant"):
+        assert np.allclose(GPRegressor().fit(X, np.full(40, 3.0)).predict(X), 3.0)
+
+
+def test_a_linear_mean_that_separates_the_classes_is_said():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 0.1 * rng.standard_normal(60) > 0
+    with pytest.warns(UserWarning, match="the linear mean separates the classes.*`rbf \\+ linear`"):
+        sure = GPClassifier(mean="linear").fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        held = GPClassifier("rbf + linear").fit(X, y)
+        # classes that overlap are none that it separates
+        GPClassifier(mean="linear").fit(X, y ^ (rng.uniform(size=60) < 0.2))
+    other = rng.normal(size=(400, 2))
+    truth = other[:, 0] + 0.1 * rng.standard_normal(400) > 0
+    assert log_loss(truth, held.predict_proba(other)) < 0.5 * log_loss(truth, sure.predict_proba(other))

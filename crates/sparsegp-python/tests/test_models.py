@@ -1433,3 +1433,20 @@ def test_arrays_of_another_shape_are_refused():
     np.testing.assert_array_equal(model["q.mu"].ravel(), [0.1, 0.2, 0.3])
     model["q.mu"] = [0.3, 0.2, 0.1]
     assert model["inducing.points"][0, 1] == 2.0
+
+
+def test_numbers_that_cannot_be_are_named():
+    model = SVGP(KERNEL, "poisson", X[:5])
+    for call, text in (
+        (
+            lambda: SVGP(KERNEL, "poisson", X[:5], num_data=-1),
+            "num_data is -1; it must be a whole number from 1",
+        ),
+        (lambda: model.predict_f_samples(X, -2), "num_samples is -2; it must be a whole number from 1"),
+        (lambda: model.predict_f_samples(X, seed=-1), "seed is -1; it must be a whole number from 0"),
+        (lambda: model.sample_functions(1.5), "num_samples is 1.5; it must be a whole number from 1"),
+        (lambda: model.sample_functions(waves=0), "waves is 0; it must be a whole number from 1"),
+        (lambda: model.optimise((X, COUNTS), seed=-3), "seed is -3; it must be a whole number from 0"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()

@@ -74,6 +74,13 @@ def _vector(y: Optional[ArrayLike], what: str = "Y") -> Any:
     return array
 
 
+def _whole(name: str, value: Any, least: int) -> int:
+    """A whole number of at least so much."""
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number from {least}")
+    return int(value)
+
+
 class Kernel(Spec):
     """A covariance function. ``k(X)`` and ``k(X, X2)`` are covariances of rows."""
 

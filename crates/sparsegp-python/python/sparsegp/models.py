@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._progress import Progress, watch
-from .kernels import Kernel, _matrix, _vector, as_kernel
+from .kernels import Kernel, _matrix, _vector, _whole, as_kernel
 from .likelihoods import Gaussian, Likelihood, as_likelihood
 from .priors import Parameter, Prior
 
@@ -314,7 +314,7 @@ class Model:
         options: dict[str, Any] = {
             "optimiser": optimiser,
             "max_iterations": max_iterations,
-            "seed": seed,
+            "seed": _whole("seed", seed, 0),
         }
         progress = Progress(max_iterations) if verbose else None
         if batch_size is not None:
@@ -446,6 +446,7 @@ class Model:
     def predict_f_samples(self, Xnew: ArrayLike, num_samples: int = 1, seed: int = 0) -> Array:
         """Joint draws of the latent functions, num_samples×N×L."""
         self._condition()
+        num_samples, seed = _whole("num_samples", num_samples, 1), _whole("seed", seed, 0)
         return self._model.predict_f_samples(_matrix(Xnew, "Xnew"), num_samples, seed)
 
     def sample_functions(self, num_samples: int = 1, seed: int = 0, waves: int = 1024) -> Functions:
@@ -463,7 +464,8 @@ class Model:
             For kernels without a spectral density; stationary ones, their sums and products have one.
         """
         self._condition()
-        return Functions(self._model.sample_functions(num_samples, waves, seed))
+        num_samples, seed = _whole("num_samples", num_samples, 1), _whole("seed", seed, 0)
+        return Functions(self._model.sample_functions(num_samples, _whole("waves", waves, 1), seed))
 
     @property
     def q_u(self) -> Optional[tuple[Array, Array]]:
@@ -689,7 +691,7 @@ class SVGP(_WithQ):
     ) -> None:
         _one_of("bound", bound, ("svgp", "svgp2025", "svgp-spherical"))
         points = _sets(inducing_points)
-        self._num_data = num_data
+        self._num_data = None if num_data is None else _whole("num_data", num_data, 1)
         self._build(
             bound,
             kernel,
@@ -732,7 +734,7 @@ class TSVGP(_WithQ):
         if tying == "untied":
             raise ValueError("sites of all rows need these rows: `TVGP` has them")
         points = _sets(inducing_points)
-        self._num_data = num_data
+        self._num_data = None if num_data is None else _whole("num_data", num_data, 1)
         dim = points[0].shape[1]
         self._build(
             "tsvgp",

@@ -491,9 +491,24 @@ fn assumption(paths: &[String]) -> Option<String> {
     })
 }
 
+/// Nats by which a bound on the log evidence of classes may miss 0 before they count as certain.
+const CERTAIN: f64 = 1e-2;
+
 /// What a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
     let mut remarks = Vec::new();
+    // nothing but a mean that grows without bound gives all classes of training for certain
+    if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
+        let weights = model.params().into_iter().find(|(path, _)| path == "mean.weights");
+        if let Some((_, weights)) = weights.filter(|(_, weights)| !weights.frozen) {
+            let largest = weights.value().iter().fold(0.0, |m: f64, w| m.max(w.abs()));
+            remarks.push(format!(
+                "the linear mean separates the classes, and its weights grow without bound (one is {largest:.3}): \
+                 probabilities of new rows are too sure; the kernel `linear` instead, as in `rbf + linear`, has a \
+                 prior for such weights"
+            ));
+        }
+    }
     let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
         mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
     });

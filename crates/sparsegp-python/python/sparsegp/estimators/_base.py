@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, co
 
 from .. import _core
 from .._progress import Progress, watch
-from ..kernels import Kernel, as_kernel
+from ..kernels import Kernel, _whole, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
 from ..models import Functions
 
@@ -177,13 +177,6 @@ def target_names(y: Any) -> list[str]:
         return [str(name) for name in columns]
     name = getattr(y, "name", None)
     return [name] if isinstance(name, str) and name else []
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least so much."""
-    if isinstance(value, bool) or int(value) != value or value < least:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number from {least}")
-    return int(value)
 
 
 def _text_column(X: Any) -> Any:

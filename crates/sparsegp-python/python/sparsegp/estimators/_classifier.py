@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from ..kernels import _whole
 from ..likelihoods import as_likelihood
 from ._base import _AUGMENTED, Array, BaseGP, document, target_names
 
@@ -251,7 +252,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
 
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         x = self._inputs(X)
-        draws = self.fitted_.sample_y(x, int(n_samples), seed)
+        draws = self.fitted_.sample_y(x, _whole("n_samples", n_samples, 1), seed)
         return self.classes_[draws[:, :, 0].T.astype(int)]  # type: ignore[no-any-return]
 
     def _annotated(self) -> dict[str, Any]:

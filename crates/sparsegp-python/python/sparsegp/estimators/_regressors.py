@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
+from ..kernels import _whole
 from ..likelihoods import as_likelihood
 from ._base import Array, BaseGP, LikelihoodLike, document, names, target_names
 
@@ -115,8 +116,8 @@ class Regressor(RegressorMixin, BaseGP):
                 found.append(self._flat(np.sqrt(variance)))
         if return_quantiles is not None:
             levels = [float(level) for level in np.atleast_1d(return_quantiles)]
-            if not all(0 < level < 1 for level in levels):
-                raise ValueError(f"return_quantiles is {levels}; levels are between 0 and 1")
+            if not levels or not all(0 < level < 1 for level in levels):
+                raise ValueError(f"return_quantiles is {levels}; give levels between 0 and 1")
             all_levels = self.fitted_.quantiles(x, levels, extra=further)
             found.append(all_levels[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(all_levels, 0, 1))
         return found[0] if len(found) == 1 else tuple(found)
@@ -145,11 +146,12 @@ class Regressor(RegressorMixin, BaseGP):
     ) -> Array:
         x = self._inputs(X)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
+        n_samples = _whole("n_samples", n_samples, 1)
         further = self._extra(extra, len(x), self._extra_name)
         if method == "joint":
-            draws = self.fitted_.sample_y(x, int(n_samples), seed, extra=further)
+            draws = self.fitted_.sample_y(x, n_samples, seed, extra=further)
         elif method == "pathwise":
-            draws = self.fitted_.sample_y_by_functions(x, int(n_samples), 1024, seed, extra=further)
+            draws = self.fitted_.sample_y_by_functions(x, n_samples, 1024, seed, extra=further)
         else:
             raise ValueError(f"method is {method!r}; it must be 'joint' or 'pathwise'")
         return draws[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(draws, 0, -1)
