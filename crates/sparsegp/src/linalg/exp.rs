@@ -166,6 +166,66 @@ pub fn mills<const FMA: bool>(t: f64) -> f64 {
     mul_add::<FMA>(odd, u, even) / (1.0 + t)
 }
 
+/// Largest angle whose multiple of ½π is taken off without rounding.
+const LARGEST_ANGLE: f64 = 1e6;
+
+/// sin x and cos x for |x| ≤ 10⁶, absolute error below 3·10⁻¹⁶.
+#[inline(always)]
+pub fn sin_cos<const FMA: bool>(x: f64) -> (f64, f64) {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    // ½π in parts of 33 bits, by which a multiple k < 2²⁰ is exact, and the rest
+    const HALF_PI: [f64; 3] =
+        [1.570_796_326_734_125_6, 6.077_100_506_303_966e-11, 2.022_266_248_795_950_6e-21];
+    let shifted = mul_add::<FMA>(x, std::f64::consts::FRAC_2_PI, MAGIC);
+    let k = shifted - MAGIC;
+    let r = mul_add::<FMA>(k, -HALF_PI[0], x);
+    let r = mul_add::<FMA>(k, -HALF_PI[1], r);
+    let r = mul_add::<FMA>(k, -HALF_PI[2], r);
+    // Taylor polynomials of degree 17 and 16 on |r| ≤ ¼π (remainders 9e-20 and 2e-18)
+    let z = r * r;
+    let mut s = 1.0 / 355_687_428_096_000.0;
+    s = mul_add::<FMA>(s, z, -1.0 / 1_307_674_368_000.0);
+    s = mul_add::<FMA>(s, z, 1.0 / 6_227_020_800.0);
+    s = mul_add::<FMA>(s, z, -1.0 / 39_916_800.0);
+    s = mul_add::<FMA>(s, z, 1.0 / 362_880.0);
+    s = mul_add::<FMA>(s, z, -1.0 / 5040.0);
+    s = mul_add::<FMA>(s, z, 1.0 / 120.0);
+    s = mul_add::<FMA>(s, z, -1.0 / 6.0);
+    let sin = mul_add::<FMA>(s * z, r, r);
+    let mut c = 1.0 / 20_922_789_888_000.0;
+    c = mul_add::<FMA>(c, z, -1.0 / 87_178_291_200.0);
+    c = mul_add::<FMA>(c, z, 1.0 / 479_001_600.0);
+    c = mul_add::<FMA>(c, z, -1.0 / 3_628_800.0);
+    c = mul_add::<FMA>(c, z, 1.0 / 40_320.0);
+    c = mul_add::<FMA>(c, z, -1.0 / 720.0);
+    c = mul_add::<FMA>(c, z, 1.0 / 24.0);
+    c = mul_add::<FMA>(c, z, -0.5);
+    let cos = mul_add::<FMA>(c, z, 1.0);
+    // which quarter of the circle: k sits in the low bits
+    let quarter = shifted.to_bits();
+    let (sin, cos) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    let sign = |v: f64, bit: u64| f64::from_bits(v.to_bits() ^ ((bit & 2) << 62));
+    (sign(sin, quarter), sign(cos, quarter.wrapping_add(1)))
+}
+
+/// Sines of angles, whose place their cosines take.
+pub fn sin_cos_in_place(angles: &mut [f64], sin: &mut [f64]) {
+    struct Loop<'a>(&'a mut [f64], &'a mut [f64]);
+    impl Vectorised for Loop<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn run<const FMA: bool>(self) {
+            for (angle, sin) in self.0.iter_mut().zip(self.1) {
+                (*sin, *angle) = sin_cos::<FMA>(*angle);
+            }
+        }
+    }
+    if angles.iter().all(|angle| angle.abs() <= LARGEST_ANGLE) {
+        return dispatch(Loop(angles, sin));
+    }
+    angles.iter_mut().zip(sin).for_each(|(angle, sin)| (*sin, *angle) = angle.sin_cos());
+}
+
 /// eˣ in place.
 pub fn exp_in_place(values: &mut [f64]) {
     struct Loop<'a>(&'a mut [f64]);

@@ -374,6 +374,35 @@ fn exp_is_accurate_on_every_path() {
 
 /// Against the error function, and further out Laplace's continued fraction 1/(t + 1/(t + 2/(t + …))).
 #[test]
+fn sines_and_cosines_are_accurate() {
+    let mut angles: Vec<f64> = (0..40_000).map(|i| -300.0 + 0.015_03 * f64::from(i)).collect();
+    angles.extend((0..2000).map(|i| (f64::from(i) - 1000.0) * std::f64::consts::FRAC_PI_4));
+    angles.extend((0..4000).map(|i| 249.9 * f64::from(i)));
+    angles.extend([0.0, -0.0, 1e-300, -1e-20, 3e-9, 1e6, -1e6, 999_999.5]);
+    let (mut cos, mut sin) = (angles.clone(), vec![0.0; angles.len()]);
+    exp::sin_cos_in_place(&mut cos, &mut sin);
+    for ((x, sin), cos) in angles.iter().zip(&sin).zip(&cos) {
+        let slow = exp::sin_cos::<false>(*x);
+        for (own, expected) in
+            [(*sin, x.sin()), (*cos, x.cos()), (slow.0, x.sin()), (slow.1, x.cos())]
+        {
+            assert!((own - expected).abs() < 3e-16, "{x}: {own:e} {expected:e}");
+        }
+        if x.abs() < 1e-8 {
+            assert_eq!(*sin, *x, "small angles are their sines");
+        }
+    }
+    // too large for that, or none
+    let (mut cos, mut sin) = ([3e9, f64::INFINITY, f64::NAN, 1.0], [0.0; 4]);
+    exp::sin_cos_in_place(&mut cos, &mut sin);
+    assert_eq!(
+        [cos[0], sin[0], cos[3], sin[3]],
+        [3e9_f64.cos(), 3e9_f64.sin(), 1_f64.cos(), 1_f64.sin()]
+    );
+    assert!(cos[1].is_nan() && sin[1].is_nan() && cos[2].is_nan() && sin[2].is_nan());
+}
+
+#[test]
 fn mills_ratio_is_accurate() {
     for j in 0..4000 {
         let t = 0.01 * f64::from(j);

@@ -17,12 +17,17 @@ use super::Posterior;
 use super::process::Process;
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Accum, Cholesky, Mat, MatRef, Par, column, column_mut, gemm, par_for, solve_lower_transpose,
+    Accum, Cholesky, Mat, MatRef, Par, column, column_mut, exp::sin_cos_in_place, gemm, par_for,
+    sized, solve_lower_transpose,
 };
+use faer::reborrow::ReborrowMut;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Waves of a function unless another number is given.
 pub const DEFAULT_WAVES: usize = 1024;
+
+/// Rows whose waves are kept at once.
+const ROWS: usize = 128;
 
 /// Draws of the latent functions of a posterior, which are functions: evaluated anywhere, any number of times,
 /// always the same.
@@ -83,16 +88,20 @@ impl Waves {
     /// Values at `x` (B×D), B×l.
     fn evaluate(&self, x: MatRef<f64>) -> Mat<f64> {
         let (n, count, l) = (x.nrows(), self.frequencies.nrows(), self.cos.ncols());
-        let mut cos = Mat::zeros(n, count);
-        gemm(cos.as_mut(), Accum::Replace, x, self.frequencies.transpose(), 1.0, Par::Seq);
-        let mut sin = Mat::zeros(n, count);
-        for j in 0..count {
-            let to = column_mut(sin.as_mut(), j).iter_mut();
-            to.zip(cos.col_as_slice_mut(j)).for_each(|(sin, cos)| (*sin, *cos) = cos.sin_cos());
-        }
+        let (mut cos, mut sin) = (Mat::zeros(ROWS.min(n), count), Mat::zeros(ROWS.min(n), count));
         let mut values = Mat::zeros(n, l);
-        gemm(values.as_mut(), Accum::Replace, cos.as_ref(), self.cos.as_ref(), 1.0, Par::Seq);
-        gemm(values.as_mut(), Accum::Add, sin.as_ref(), self.sin.as_ref(), 1.0, Par::Seq);
+        for start in (0..n).step_by(ROWS) {
+            let rows = ROWS.min(n - start);
+            let (x, mut to) = (x.subrows(start, rows), values.as_mut().subrows_mut(start, rows));
+            sized(&mut cos, rows, count);
+            sized(&mut sin, rows, count);
+            gemm(cos.as_mut(), Accum::Replace, x, self.frequencies.transpose(), 1.0, Par::Seq);
+            for j in 0..count {
+                sin_cos_in_place(cos.col_as_slice_mut(j), sin.col_as_slice_mut(j));
+            }
+            gemm(to.rb_mut(), Accum::Replace, cos.as_ref(), self.cos.as_ref(), 1.0, Par::Seq);
+            gemm(to, Accum::Add, sin.as_ref(), self.sin.as_ref(), 1.0, Par::Seq);
+        }
         values
     }
 }
