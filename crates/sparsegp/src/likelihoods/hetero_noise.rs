@@ -6,9 +6,9 @@ use super::functions::normal_cdf;
 use super::heteroscedastic::Heteroscedastic;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::quadrature::Nodes;
+use super::student_t::tail_below;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand_distr::{Distribution, StandardNormal};
-use statrs::distribution::{ContinuousCDF, StudentsT};
 use statrs::function::gamma::{digamma, ln_gamma};
 use std::f64::consts::{PI, TAU};
 
@@ -66,8 +66,8 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     fn point(&self, t: f64, scale: f64) -> Point;
     /// Variance at σ = 1.
     fn variance_factor(&self) -> f64;
-    /// P(t ≤ x) at σ = 1.
-    fn standard_cdf(&self, x: f64) -> f64;
+    /// Expectation of P(residual ≤ t), f₀ having this variance; with digits in the lower tail.
+    fn cdf(&self, t: f64, variance: f64, scale: f64) -> f64;
     /// A draw at σ = 1.
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64;
     /// Local variables for a precision λσ(f₁) with the logistic function σ.
@@ -153,16 +153,6 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
         });
         total.ln()
     }
-
-    /// Expectation of P(residual ≤ t).
-    fn cdf(&self, t: f64, variance: f64, scale: f64, share: f64, tensor: Option<&Nodes>) -> f64 {
-        let sd = variance.max(0.0).sqrt();
-        let mut total = 0.0;
-        self.each_node(variance, scale, share, tensor, |x, w| {
-            total += w * self.standard_cdf((t - sd * x) / scale);
-        });
-        total
-    }
 }
 
 /// Standard normal noise.
@@ -196,10 +186,6 @@ impl Noise for Normal {
 
     fn variance_factor(&self) -> f64 {
         1.0
-    }
-
-    fn standard_cdf(&self, x: f64) -> f64 {
-        normal_cdf(x)
     }
 
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64 {
@@ -257,7 +243,7 @@ impl Noise for Normal {
         total.ln()
     }
 
-    fn cdf(&self, t: f64, variance: f64, scale: f64, _: f64, _: Option<&Nodes>) -> f64 {
+    fn cdf(&self, t: f64, variance: f64, scale: f64) -> f64 {
         normal_cdf(t / (variance + scale * scale).sqrt())
     }
 }
@@ -329,11 +315,8 @@ impl Noise for StudentT {
         if v > 2.0 { v / (v - 2.0) } else { f64::INFINITY }
     }
 
-    fn standard_cdf(&self, x: f64) -> f64 {
-        match StudentsT::new(0.0, 1.0, self.df.scalar()) {
-            Ok(t) => t.cdf(x),
-            Err(_) => f64::NAN,
-        }
+    fn cdf(&self, t: f64, variance: f64, scale: f64) -> f64 {
+        tail_below(t, variance.max(0.0), scale, self.df.scalar())
     }
 
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64 {

@@ -363,7 +363,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         }
         let (residual, mut total) = (target.y - mean[0], 0.0);
         self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
-            total += w * self.noise.cdf(residual, variance[0], s, w, self.tensor());
+            total += w * self.noise.cdf(residual, variance[0], s);
         });
         total
     }
@@ -376,7 +376,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         let tail = |distance: f64| {
             let mut total = 0.0;
             self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
-                total += w * self.noise.cdf(distance, variance[0], s, w, self.tensor());
+                total += w * self.noise.cdf(distance, variance[0], s);
             });
             total
         };

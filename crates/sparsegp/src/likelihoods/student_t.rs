@@ -91,6 +91,13 @@ impl Formula for Heavy {
     }
 }
 
+/// P(y − μ < distance), f ~ N(μ, variance), for t noise of this scale; with digits in the lower tail.
+pub(super) fn tail_below(distance: f64, variance: f64, scale: f64, df: f64) -> f64 {
+    let size = distance.abs();
+    let tail = exp::dispatch(Tail { distance: size, variance, noise: scale * scale, df });
+    if distance < 0.0 { tail } else { 1.0 - tail }
+}
+
 /// P(y − μ < −distance), f ~ N(μ, variance), for t noise as a scale mixture (Andrews & Mallows 1974): y ~ N(μ, variance + ς²/λ), λ ~ Gamma(ν/2, ν/2).
 /// The integral over x = log λ, whose density is ∝ exp(ν/2 (x − eˣ)), by the trapezoidal rule: the integrand is analytic for
 /// |Im x| < π/2 and has the width √(2/ν), so the error falls as exp(−π²/step).
@@ -245,10 +252,7 @@ impl Scalar for StudentT {
     }
 
     fn closed_cdf(&self, _: f64, y: f64, mean: f64, variance: f64) -> Option<f64> {
-        let (df, scale) = (self.df.scalar(), self.scale.scalar());
-        let distance = (y - mean).abs();
-        let tail = exp::dispatch(Tail { distance, variance, noise: scale * scale, df });
-        Some(if y < mean { tail } else { 1.0 - tail })
+        Some(tail_below(y - mean, variance, self.scale.scalar(), self.df.scalar()))
     }
 
     fn support(&self, _: f64) -> Support {
