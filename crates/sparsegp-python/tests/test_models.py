@@ -1447,6 +1447,31 @@ def test_numbers_that_cannot_be_are_named():
         (lambda: model.sample_functions(1.5), "num_samples is 1.5; it must be a whole number from 1"),
         (lambda: model.sample_functions(waves=0), "waves is 0; it must be a whole number from 1"),
         (lambda: model.optimise((X, COUNTS), seed=-3), "seed is -3; it must be a whole number from 0"),
+        (
+            lambda: model.optimise((X, COUNTS), max_iterations=-1),
+            "max_iterations is -1; it must be a whole number",
+        ),
+        (
+            lambda: model.optimise((X, COUNTS), batch_size=0),
+            "batch_size is 0; it must be a whole number from 1",
+        ),
+        (lambda: SVGP(KERNEL, "poisson", X[:5], jitter=np.nan), "jitter is nan; it must be a number from 0"),
     ):
         with pytest.raises(ValueError, match=text):
             call()
+
+
+def test_kernel_names_all_kernels():
+    model = SVGP([KERNEL, KERNEL], "heteroscedastic", Z)
+    before = model.parameters
+    kernels = [path for path in before if path.startswith("kernels[")]
+    assert len(kernels) >= 4
+    model.freeze("kernel")
+    model.optimise((X, Y), max_iterations=3)
+    assert not np.array_equal(model.parameters["q.mu"], before["q.mu"])
+    for path in kernels:
+        assert np.array_equal(model.parameters[path], before[path]), path
+    model.unfreeze("kernel")
+    model.optimise((X, Y), max_iterations=3)
+    for path in kernels:
+        assert not np.array_equal(model.parameters[path], before[path]), path

@@ -142,6 +142,8 @@ class Model:
     ) -> None:
         if isinstance(kernel, (str, Kernel)):
             kernel = [kernel]
+        if jitter is not None and not 0 <= jitter < np.inf:
+            raise ValueError(f"jitter is {jitter!r}; it must be a number from 0")
         spec = {
             "method": method,
             "kernels": [as_kernel(k).to_json() for k in kernel],
@@ -311,9 +313,13 @@ class Model:
             raise ValueError("epochs are of minibatches: give batch_size too")
         if batch_size is None and iterations is not None:
             max_iterations = iterations
+        counts = {"batch_size": batch_size, "epochs": epochs, "iterations": iterations}
+        for name, count in counts.items():
+            if count is not None:
+                _whole(name, count, 1)
         options: dict[str, Any] = {
             "optimiser": optimiser,
-            "max_iterations": max_iterations,
+            "max_iterations": _whole("max_iterations", max_iterations, 0),
             "seed": _whole("seed", seed, 0),
         }
         progress = Progress(max_iterations) if verbose else None

@@ -237,13 +237,17 @@ impl Model {
     }
 
     /// Applies `change` to every parameter in the group that `pattern` names (a path or the
-    /// beginning of one, such as `kernel`).
+    /// beginning of one, such as `kernel`, which names several kernels too).
     ///
     /// # Errors
     /// [`Error::UnknownParameter`] if there is none.
     pub fn for_group(&mut self, pattern: &str, mut change: impl FnMut(&mut Param)) -> Result<()> {
         let error = unknown(pattern, &self.params());
         let mut found = false;
+        let pattern = match pattern {
+            "kernel" if self.kernels.len() > 1 => "kernels",
+            other => other,
+        };
         for (_, param) in self.params_mut().into_iter().filter(|(p, _)| in_group(p, pattern)) {
             change(param);
             found = true;
