@@ -878,8 +878,14 @@ def test_numbers_of_draws_and_levels_that_are_none_are_named():
 
 def test_constant_targets_have_no_noise_to_learn():
     X, _ = waves(40)
-    with pytest.raises(ValueError, match="the targets are constant: there is no noise for `heteroscedastic`"):
+    with pytest.raises(ValueError, match="the targets are constant: there is no noise to learn.*gaussian"):
         HeteroscedasticGPRegressor().fit(X, np.full(40, 3.0))
+    # others can, and a part may be
+    shared = "coregionalised(likelihood=laplace, outputs=2, latents=1)"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        GPRegressor(likelihood=shared, max_iter=3).fit(X, np.full((40, 2), 3.0))
+        HeteroscedasticGPRegressor().partial_fit(X[:5], np.full(5, 3.0)).partial_fit(X, X[:, 0])
     with pytest.warns(UserWarning, match="is constant"):
         assert np.allclose(GPRegressor().fit(X, np.full(40, 3.0)).predict(X), 3.0)
 

@@ -309,17 +309,17 @@ class Model:
         verbose: int = 0,
     ) -> dict[str, Any]:
         x, y, further = self._rows(data, extra, weights)
+        batch_size = None if batch_size is None else _whole("batch_size", batch_size, 1)
+        epochs = None if epochs is None else _whole("epochs", epochs, 1)
+        iterations = None if iterations is None else _whole("iterations", iterations, 0)
         if batch_size is None and epochs is not None:
             raise ValueError("epochs are of minibatches: give batch_size too")
         if batch_size is None and iterations is not None:
             max_iterations = iterations
-        counts = {"batch_size": batch_size, "epochs": epochs, "iterations": iterations}
-        for name, count in counts.items():
-            if count is not None:
-                _whole(name, count, 1)
+        max_iterations = _whole("max_iterations", max_iterations, 0)
         options: dict[str, Any] = {
             "optimiser": optimiser,
-            "max_iterations": _whole("max_iterations", max_iterations, 0),
+            "max_iterations": max_iterations,
             "seed": _whole("seed", seed, 0),
         }
         progress = Progress(max_iterations) if verbose else None

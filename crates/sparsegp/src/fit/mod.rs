@@ -190,7 +190,7 @@ pub fn fit(
             }
             Err(Error::Interrupted) if best.is_some() => break,
             Err(error) if error.is_recoverable() && options.restarts > 0 => failures.push(error),
-            Err(error) => return Err(error),
+            Err(error) => return Err(of_constants(error, dataset)),
         }
     }
     let Some((start, mut trained)) = best else {
@@ -208,6 +208,19 @@ pub fn fit(
     let own = of_start(options, start);
     let learning = Learning { dataset, options: &own, engine, whole: start::whole(dataset, &own) };
     learning.end(trained, observer)
+}
+
+/// Without any spread of the targets a variance of noise that has no least value falls to 0, and slopes grow without bound.
+fn of_constants(error: Error, dataset: &Dataset) -> Error {
+    match error {
+        Error::NonFinite { .. } if dataset.target_variance.iter().all(|v| *v == 0.0) => {
+            Error::Invalid(format!(
+                "the targets are constant: there is no noise to learn, and its variance would fall to 0; take the \
+                 likelihood `gaussian` ({error})"
+            ))
+        }
+        other => other,
+    }
 }
 
 /// The options of a start: each has a checkpoint of its own.

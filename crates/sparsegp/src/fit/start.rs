@@ -369,15 +369,6 @@ pub(super) fn prepare_start(
         )));
     }
     let missing = check_targets(dataset, &*likelihood)?;
-    let noise_free = likelihood.separate_kernels() && likelihood.augmented().is_none();
-    if noise_free && likelihood.standardises() && dataset.target_variance.iter().all(|v| *v == 0.0)
-    {
-        return Err(Error::Invalid(format!(
-            "the targets are constant: there is no noise for `{}` to learn, and its variance would fall to 0; \
-             take the likelihood `gaussian`",
-            likelihood.name()
-        )));
-    }
     let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
     let plain = gaussian && data.is_plain();
     let (entry, wanted, reason) = choose(options, n, plain, gaussian, whole(dataset, options))?;

@@ -140,12 +140,13 @@ pub struct Look {
     /// ∂ℓ/∂m and ∂ℓ/∂v, cut at the smallest precision, N×L.
     a: Mat<f64>,
     b: Mat<f64>,
+    /// d and m of every latent function, N×L.
     d: Mat<f64>,
     m: Mat<f64>,
 }
 
 impl Look {
-    /// ∂ℓ/∂m − d, which no step would change any more where they are 0: the slopes of the bound with respect to m.
+    /// The slopes of the bound with respect to m, ∂ℓ/∂m − K⁻¹m = ∂ℓ/∂m − d, N numbers of every latent function in turn.
     pub fn mean_slopes(&self) -> Vec<f64> {
         let slopes = &self.a - &self.d;
         (0..slopes.ncols()).flat_map(|l| column(slopes.as_ref(), l).to_vec()).collect()
@@ -335,7 +336,8 @@ impl Tvgp {
     }
 
     /// Moves sites so that the latent functions of a target have an average of 0, where only their differences matter
-    /// and they share their kernel, as [`crate::methods::uncollapsed::Step::centre`] does: λ₁ −= d̄ + λ₂m̄.
+    /// and they share their kernel, as [`crate::methods::uncollapsed::Step::centre`] does: S⁻¹m = λ₁ with
+    /// S⁻¹ = K⁻¹ + diag λ₂ and K⁻¹m = d, so that λ₁ −= d̄ + λ₂m̄ takes m̄ off, and KL(q‖p) falls by ½ d̄ᵀm̄ of each.
     pub fn centre(&self, look: &mut Look, model: &mut Model) {
         let each = model.likelihood.latents();
         let (Some(q), true, 1) =

@@ -48,6 +48,7 @@ impl Mixing {
         let normal =
             Mat::from_fn(last, last, |i, j| sum_of_products(&differences[i], &differences[j]));
         let right = Mat::from_fn(last, 1, |i, _| sum_of_products(&differences[i], newest));
+        // steps that tell the same as others get no weight of their own
         let trace: f64 = (0..last).map(|i| normal[(i, i)]).sum();
         let Ok(factor) = Cholesky::new(normal.as_ref(), Jitter::Absolute(1e-10 * trace), "mixing")
         else {

@@ -210,7 +210,7 @@ impl Climb {
 
 /// Where the last step of q led.
 #[derive(Clone, Copy, PartialEq)]
-enum At {
+enum Landing {
     /// None was made from here: q is the best so far.
     Start,
     Higher,
@@ -231,44 +231,44 @@ pub(super) fn climb_sites(
     let most = options.e_steps.min(MOST_PASSES);
     let mut climb = Climb::new(options.tolerance);
     let mut sites = Sites::of(model, &mut memory.step)?;
-    // a Newton step, where latent functions do not overshoot together
+    // a Newton step; latent functions with kernels of their own overshoot together
     let alone = model.kernels.len() == 1 || bound_of(model)?.never_falls(&*model.likelihood);
     let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
     let (mut mixing, mut best) = (Mixing::default(), model.q.clone());
-    let mut place = At::Start;
+    let mut place = Landing::Start;
     for passes in 1..=most {
         if observer.interrupted() {
             model.q = best;
             return Err(Error::Interrupted);
         }
         place = match sites.look(model, engine, data) {
-            Ok(value) if place == At::Start || value >= climb.last - 1e-10 * value.abs() => {
-                if climb.ends_at(value) && place != At::Start {
+            Ok(value) if place == Landing::Start || value >= climb.last - 1e-10 * value.abs() => {
+                if climb.ends_at(value) && place != Landing::Start {
                     return Ok(passes);
                 }
                 best.clone_from(&model.q);
-                At::Higher
+                Landing::Higher
             }
-            Ok(_) if place == At::Higher => At::Lower,
-            Err(error) if place == At::Start || !error.is_recoverable() => return Err(error),
-            _ => At::Nowhere,
+            Ok(_) if place == Landing::Higher => Landing::Lower,
+            Err(error) if place == Landing::Start || !error.is_recoverable() => return Err(error),
+            _ => Landing::Nowhere,
         };
         if passes == most {
             break;
         }
-        if place != At::Nowhere {
+        if place != Landing::Nowhere {
             let slopes = sites.slopes();
             match (sites.step(model, engine, data, rate), &mut model.q) {
                 (Ok(()), Some(q)) => mixing.mix(q, slopes),
                 (Err(error), _) if !error.is_recoverable() => return Err(error),
-                _ => place = At::Nowhere,
+                _ => place = Landing::Nowhere,
             }
         }
-        if place == At::Nowhere {
+        if place == Landing::Nowhere {
             // too far
             model.q.clone_from(&best);
             mixing.clear();
-            (place, rate) = (At::Start, 0.5 * rate);
+            (place, rate) = (Landing::Start, 0.5 * rate);
         }
     }
     model.q = best;

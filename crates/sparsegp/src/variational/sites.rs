@@ -267,8 +267,8 @@ impl SiteWork {
         }
     }
 
-    /// Takes the means of every so many latent functions to an average of 0, `parts` with them: γ₁ −= S⁻¹ē. Returns by how
-    /// much KL(q‖p) falls, ½ each ‖ē‖². Untied sites stay: they are for whoever knows the rows.
+    /// Takes the whitened means e (M×l) of every `each` latent functions to an average ē of 0, `parts` with them: e = Sγ₁ and S
+    /// stays, so that γ₁ −= S⁻¹ē. ‖e − ē‖² summed over them is least of all that differ by a common shift. Returns by how much KL(q‖p) falls, ½ each ‖ē‖². Untied sites stay: they are for whoever knows the rows.
     pub fn centre(
         &mut self,
         q: &mut Variational,

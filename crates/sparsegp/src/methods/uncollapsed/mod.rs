@@ -775,8 +775,8 @@ impl Step {
             .collect()
     }
 
-    /// The slopes of the bound with respect to the whitened means of all latent functions, Φa − m. Empty after a pass
-    /// without statistics.
+    /// The slopes of the bound with respect to the whitened means of all latent functions, Φa − m
+    /// ([`NaturalStep`]), M numbers of each in turn. Empty after a pass without statistics.
     pub fn mean_slopes(&self) -> Vec<f64> {
         let pairs = self.processes.iter().zip(&self.passed.processes);
         pairs
@@ -792,7 +792,7 @@ impl Step {
 
     /// Moves sites so that the latent functions of a target have an average of 0, where only their differences matter
     /// ([`crate::likelihoods::Likelihood::shift_invariant`]) and they share their kernel: the likelihood's part of the bound stays, and
-    /// KL(q‖p) is least so. Natural-gradient steps of each function by its own curvature come there but slowly.
+    /// KL(q‖p) is least so (derived in [`SiteWork::centre`](crate::variational::sites::SiteWork::centre)). Natural-gradient steps of each function by its own curvature come there but slowly.
     /// The pass is one at the moved sites afterwards.
     pub fn centre(&mut self, model: &mut Model) {
         let each = model.likelihood.latents();
