@@ -5,18 +5,20 @@
 //! and K̄uu = L⁻ᵀ mirror(Ψ) L⁻¹ (1); of many rows with the bound of `svgp` 4M²B and 4⅓M³, with S (⅓), (S − I)L⁻¹ (1), GR (1) and R(GR)ᵀ (⅔);
 //! a multiply-add being two. Rounds alternate with the product
 //! (M×M)·(M×B) in the same panels on the same threads, medians are printed. At M = 100, B = 200, where
-//! products are short, a step is compared with the sum of its parts timed alone.
+//! products are short, a step is compared with the sum of its parts timed alone. `--bin step M train [THREADS]` times iterations of a whole
+//! training: minibatches of random rows, a probit likelihood, Adam on everything.
 
-use sparsegp::data::InMemory;
+use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::kernels::{Inputs, Tape, parse};
-use sparsegp::likelihoods::Gaussian;
+use sparsegp::likelihoods::{Gaussian, parse as parse_likelihood};
 use sparsegp::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, gram_lower, par_for, sandwich_inverse, solve_lower,
     solve_lower_transpose, times_triangular,
 };
 use sparsegp::methods::{self, Step};
 use sparsegp::model::{Model, inducing_param};
+use sparsegp::train::{StochasticOptions, Surroundings, train_batches};
 use sparsegp::variational::Variational;
 use sparsegp_bench::{median, noise, panels};
 use std::time::Instant;
@@ -53,9 +55,16 @@ fn main() {
     let only: Option<usize> =
         std::env::args().nth(1).map(|m| m.parse().expect("a number of points"));
     let sizes = only.map_or(vec![100, 256, 1024], |m| vec![m]);
+    let train = std::env::args().nth(2).is_some_and(|what| what == "train");
     println!("B = 1024, D = {d}, squared exponential with one lengthscale per input");
-    for threads in [1, 2] {
+    let threads: Option<usize> =
+        std::env::args().nth(3).map(|n| n.parse().expect("a number of threads"));
+    for threads in threads.map_or(vec![1, 2], |n| vec![n]) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        if train {
+            sizes.iter().for_each(|m| pool.install(|| training(*m, d, threads)));
+            continue;
+        }
         for &m in sizes.iter().filter(|m| **m != 100) {
             for method in ["svgp", "svgp2025"] {
                 pool.install(|| case(m, 1024, d, method, threads));
@@ -179,5 +188,37 @@ fn small(m: usize, b: usize, d: usize, threads: usize) {
         step * 1e3,
         parts * 1e3,
         step / parts
+    );
+}
+
+/// Iterations of training by minibatches.
+fn training(m: usize, d: usize, threads: usize) {
+    let (b, iterations) = match m {
+        100 => (200, 2000),
+        256 => (1024, 200),
+        _ => (1024, 20),
+    };
+    let x = noise(b * iterations, d, 7);
+    let y = Mat::from_fn(x.nrows(), 1, |i, _| f64::from(x[(i, 0)] + x[(i, 1)] > 0.0));
+    let start = Model {
+        likelihood: parse_likelihood("bernoulli(link=probit)").expect("a likelihood"),
+        ..model(m, d, x.as_ref(), "svgp")
+    };
+    let data = InMemory::new(x, y).expect("shapes fit");
+    let options =
+        StochasticOptions { natural: None, epochs: Some(1), ..StochasticOptions::default() };
+    let mut seconds = Vec::new();
+    for _ in 0..7 {
+        let mut model = start.clone();
+        let mut batches = data.batches(b, 1).expect("minibatches");
+        let around = Surroundings::default();
+        let engine = Cpu::default();
+        let report = train_batches(&mut model, &engine, &mut *batches, &options, around, &mut ())
+            .expect("a training");
+        seconds.push(report.seconds / report.iterations as f64);
+    }
+    println!(
+        "{threads} thread(s)  M = {m:4}, B = {b:4}: {:.3} ms an iteration",
+        1e3 * median(seconds)
     );
 }

@@ -683,6 +683,24 @@ impl Model {
         array(py, parts.concat(), &[rows])
     }
 
+    /// Probabilities of the classes, N×C, of one target column.
+    fn predict_proba<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let posterior = self.known()?;
+        let x = Matrix::of(&x);
+        finite(x.as_ref())?;
+        let x = x.as_ref();
+        let parts = unlocked(py, || in_parts(x, |_, x| posterior.predict_proba(x)))?;
+        // none of no rows
+        let classes = match parts.first() {
+            Some(part) => part.ncols(),
+            None => posterior
+                .predict_proba(Mat::zeros(0, x.ncols()).as_ref())
+                .map_err(exception)?
+                .ncols(),
+        };
+        matrix(py, stacked(&parts, x.nrows(), classes).as_ref())
+    }
+
     /// Joint draws of the latent functions, S×N×L.
     fn predict_f_samples<'py>(
         &self,

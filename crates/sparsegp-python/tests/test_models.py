@@ -1421,6 +1421,36 @@ def test_probabilities_of_several_latent_functions(likelihood):
     np.testing.assert_allclose(alike, 1 / 3, atol=1e-9)
 
 
+def test_probabilities_of_several_columns_of_classes():
+    rng = np.random.default_rng(8)
+    x, q_mu = rng.normal(size=(9, 2)), rng.normal(size=(5, 6))
+    both = SVGP(RBF([0.7, 1.9], 1.3), likelihoods.Softmax(3), x[:5], q_mu=q_mu, num_outputs=2)
+    p = both.predict_proba(x)
+    assert p.shape == (9, 2, 3) and both.predict_proba(x[:0]).shape == (0, 2, 3)
+    for column in range(2):
+        mu = q_mu[:, 3 * column : 3 * column + 3]
+        one = SVGP(RBF([0.7, 1.9], 1.3), likelihoods.Softmax(3), x[:5], q_mu=mu)
+        np.testing.assert_allclose(p[:, column], one.predict_proba(x), rtol=1e-12)
+        assert one.predict_proba(x[:0]).shape == (0, 3)
+    with pytest.raises(ValueError, match="class"):
+        SVGP(RBF([0.7, 1.9], 1.3), "poisson", x[:5]).predict_proba(x)
+
+
+def test_q_is_what_predictions_come_from():
+    x, y = problem(40, 2)
+    model = SGPR((x, y), KERNEL, Z, noise_variance=NOISE, jitter=JITTER)
+    mean_u, cov_u = model.q_u
+    factor = np.linalg.cholesky(rbf(Z, Z) + JITTER * np.eye(len(Z)))
+    assert model.q_mu.shape == (len(Z), 2) and model.q_sqrt.shape == cov_u.shape == (2, len(Z), len(Z))
+    np.testing.assert_allclose(factor @ model.q_mu, mean_u, rtol=1e-8, atol=1e-9)
+    for root, covariance in zip(model.q_sqrt, cov_u):
+        np.testing.assert_allclose(factor @ root @ root.T @ factor.T, covariance, rtol=1e-7, atol=1e-9)
+    for without in (GPR((x, y), KERNEL, noise_variance=NOISE), TVGP((x, y), KERNEL, "student-t")):
+        for name in ("q_mu", "q_sqrt"):
+            with pytest.raises(AttributeError, match="no inducing points.*predict_f"):
+                getattr(without, name)
+
+
 def test_arrays_of_another_shape_are_refused():
     model = SVGP(RBF([0.7, 1.9], 1.3), "gaussian", np.arange(6.0).reshape(3, 2))
     for path, value in [("inducing.points", np.ones((2, 3))), ("q.mu", np.ones((1, 2, 3)))]:

@@ -440,9 +440,16 @@ class Model:
         return self._model.predict_y(_matrix(Xnew, "Xnew"), extra=_vector(extra, "extra"))
 
     def predict_proba(self, Xnew: ArrayLike) -> Array:
-        """Probabilities of the classes, N×C, where targets are classes."""
-        likelihood = json.loads(self._model.describe())["specification"]
-        return as_likelihood(json.dumps(likelihood)).predict_proba(*self.predict_f(Xnew))
+        """Probabilities of the classes, N×C, where targets are classes; N×P×C for several columns of them."""
+        self._condition()
+        x, known = _matrix(Xnew, "Xnew"), json.loads(self._model.describe())
+        f = self._model.predict_f(x)
+        own = int(known["latents"])
+        if f[0].shape[1] == own:
+            return self._model.predict_proba(x)
+        likelihood = as_likelihood(json.dumps(known["specification"]))
+        columns = [slice(first, first + own) for first in range(0, f[0].shape[1], own)]
+        return np.stack([likelihood.predict_proba(*(a[:, c] for a in f)) for c in columns], axis=1)
 
     def predict_log_density(self, data: Data, extra: Optional[ArrayLike] = None) -> Array:
         """log p(y) of every row of ``(X, Y)``, summed over the columns of Y."""
@@ -479,22 +486,37 @@ class Model:
         self._condition()
         return self._model.q_u()
 
+    def _q(self, path: str) -> Optional[Array]:
+        """A parameter of q, if it is one."""
+        paths = {row["path"] for row in self._table()}
+        if not any(known.startswith("inducing.points") for known in paths):
+            raise AttributeError(
+                f"{type(self).__name__} has no inducing points, and so no q(u): "
+                "predict_f(X, full_cov=True) has the posterior of f at the rows of training"
+            )
+        return self._model.get(path) if path in paths else None
+
     @property
     def q_mu(self) -> Array:
-        """Mean of q, M×L: as it is stored (``q.mu``) where it is a parameter, else of the whitened u."""
-        if "q.mu" in {row["path"] for row in self._table()}:
-            return self._model.get("q.mu")
-        self._condition()
-        return self._model.q()[0]
+        """Mean of q, M×L: as it is stored (``q.mu``) where it is a parameter, else of the whitened u. Models without inducing points
+        have none."""
+        stored = self._q("q.mu")
+        if stored is None:
+            self._condition()
+            stored = self._model.q()[0]
+        return stored
 
     @property
     def q_sqrt(self) -> Array:
         """Lower roots of q's covariances, L×M×M (standard deviations M×L for ``q_diag``), as
         :attr:`q_mu`."""
-        if "q.sqrt" in {row["path"] for row in self._table()}:
-            return self._model.get("q.sqrt")
-        self._condition()
-        return self._model.q()[1]
+        stored = self._q("q.sqrt")
+        if stored is None:
+            self._condition()
+            mean, roots = self._model.q()
+            # the columns of a collapsed bound have one covariance
+            stored = np.broadcast_to(roots, (mean.shape[1], *roots.shape[1:])).copy()
+        return stored
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ({json.loads(self._model.describe())['method']})"]

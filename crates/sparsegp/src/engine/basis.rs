@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::linalg::{
-    Cholesky, Jitter, Mat, MatMut, MatRef, Par, mirror_lower, par_for, sandwich_inverse, sized,
+    Cholesky, Jitter, Mat, MatMut, MatRef, Par, by_columns, par_for, sandwich_inverse, sized,
     solve_lower, solve_lower_transpose, transpose_lower,
 };
 
@@ -71,13 +71,11 @@ impl CholeskyBasis {
     /// L̄ = −tril(L⁻ᵀΨ): the part of L⁻ᵀΨ above the diagonal, which tril drops, contributes to LᵀL̄
     /// only above the diagonal, where P drops it; so P(LᵀL̄) = −P(Ψ).
     pub fn kuu_bar(&self, mut psi: Mat<f64>) -> Mat<f64> {
-        mirror_lower(psi.as_mut());
+        let m = psi.ncols();
+        by_columns(psi.as_mut(), &mut vec![(); m], &|j, column, ()| {
+            column[j..].iter_mut().for_each(|v| *v *= -0.5);
+        });
         let mut bar = self.pull_through(psi);
-        for j in 0..bar.ncols() {
-            for v in bar.col_as_slice_mut(j) {
-                *v *= -0.5;
-            }
-        }
         self.factor.pull_jitter(&mut bar);
         bar
     }

@@ -403,19 +403,30 @@ pub(crate) fn sandwich(l: MatRef<'_, f64>, mut s: MatMut<'_, f64>, par: Par) {
     let half = (n / 2).next_multiple_of(TILE);
     let (mut first, mut above, mut below, mut second) = s.split_at_mut(half, half);
     let (l11, _, l21, l22) = l.split_at(half, half);
-    sandwich(l22, second.rb_mut(), par);
-    solve_lower_transpose(l22, below.rb_mut(), par);
+    // what is in different quarters goes on at the same time: there is little to share in a product of small halves
+    let join = |one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)| match par {
+        Par::Seq => {
+            one();
+            other();
+        }
+        Par::Rayon(_) => {
+            rayon::join(one, other);
+        }
+    };
+    join(&mut || sandwich(l22, second.rb_mut(), par), &mut || {
+        solve_lower_transpose(l22, below.rb_mut(), par);
+    });
     // Hᵀ has its place above the diagonal, and then Xᵀ
     gemm(above.rb_mut(), Accum::Replace, l21.transpose(), second.rb(), 0.5, par);
     with_other(below.rb_mut(), above.rb_mut(), &|w: f64, h| (w - 2.0 * h, w - h));
-    let (x, target) = (above.rb(), Accum::Add);
-    let factors = [(l21.transpose(), x.transpose()), (x, l21)];
-    for (a, b) in factors {
-        structured((first.rb_mut(), LOWER), target, (a, WHOLE), (b, WHOLE), -1.0, par);
-    }
-    solve_lower_transpose(l11, below.rb_mut().transpose_mut(), par);
+    let x = above.rb();
+    join(&mut || solve_lower_transpose(l11, below.rb_mut().transpose_mut(), par), &mut || {
+        for (a, b) in [(l21.transpose(), x.transpose()), (x, l21)] {
+            structured((first.rb_mut(), LOWER), Accum::Add, (a, WHOLE), (b, WHOLE), -1.0, par);
+        }
+        sandwich(l11, first.rb_mut(), par);
+    });
     with_other(below, above, &|t: f64, _| (t, t));
-    sandwich(l11, first, par);
 }
 
 /// `a = ½(a + aᵀ)`.

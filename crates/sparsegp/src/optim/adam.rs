@@ -8,7 +8,6 @@ use super::vector::{distance, first_wrong, max_norm};
 use super::{Objective, Optimiser, Outcome, Reason, Stall, Status, Step, check_start, evaluate};
 use crate::error::{Error, Result};
 use crate::linalg::exp::{Vectorised, dispatch};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// Sums for [`Plateau`].
@@ -113,8 +112,8 @@ impl Adam {
         }
     }
 
-    /// Updates the moments with the gradient, and moves.
-    fn advance(&mut self) {
+    /// Updates the moments with the gradient, and moves. Returns how far.
+    fn advance(&mut self) -> f64 {
         let State { x, previous, gradient, first, second, powers, steps, .. } = &mut self.state;
         let AdamOptions { beta1, beta2, epsilon, .. } = self.options;
         powers.0 *= beta1;
@@ -122,7 +121,7 @@ impl Adam {
         let rate = self.options.learning_rate * self.options.schedule.factor(*steps);
         *steps += 1;
         let (unbias1, unbias2) = (1.0 / (1.0 - powers.0), 1.0 / (1.0 - powers.1));
-        previous.clone_from(x);
+        previous.resize(x.len(), 0.0);
         // momenta and rates come in groups
         let AdamOptions { momenta, multipliers, .. } = &self.options;
         let own = |i: usize| {
@@ -134,7 +133,7 @@ impl Adam {
             let rest = all.get(from..).unwrap_or_default();
             rest.first().and_then(|first| first_wrong(rest, |v| v == *first)).unwrap_or(count)
         };
-        let mut from = 0;
+        let (mut from, mut squares) = (0, 0.0);
         while from < count {
             let to = count.min(from + alike(momenta, from).min(alike(multipliers, from)));
             let (momentum, multiplier) = own(from);
@@ -154,22 +153,26 @@ impl Adam {
             let group = from..to;
             let parts = (
                 &mut x[group.clone()],
+                &mut previous[group.clone()],
                 &mut first[group.clone()],
                 &mut second[group.clone()],
                 &gradient[group],
             );
-            moved(parts, with);
+            squares += moved(parts, with);
             from = to;
         }
+        // squares that have lost their digits or are too large
+        let safe = (f64::MIN_POSITIVE / f64::EPSILON..f64::INFINITY).contains(&squares);
+        if safe { squares.sqrt() } else { distance(x, previous) }
     }
 
     /// Halves the last move until the objective has a value. On return the state's point has one,
-    /// or is the last good point and the state is stalled.
+    /// or is the last good point and the state is stalled. Returns how often, and value and largest slope there.
     fn retreat(
         &mut self,
         objective: &mut dyn Objective,
         error: Error,
-    ) -> Result<(usize, Option<f64>)> {
+    ) -> Result<(usize, Option<(f64, f64)>)> {
         let State { x, previous, .. } = &self.state;
         if previous.is_empty() || x == previous {
             // Nothing to go back to at the start, and nowhere to go without a move.
@@ -183,10 +186,10 @@ impl Adam {
             // The momentum that led astray shrinks with the move.
             momentum *= 0.5;
             match evaluate(objective, &trial, &mut self.scratch)? {
-                Outcome::Finite(value) => {
+                Outcome::Finite(value, largest) => {
                     self.state.x = trial;
                     self.state.first.iter_mut().for_each(|first| *first *= momentum);
-                    return Ok((halving, Some(value)));
+                    return Ok((halving, Some((value, largest))));
                 }
                 Outcome::Infeasible(error) => cause = error,
             }
@@ -210,38 +213,89 @@ struct Constants {
     rate: f64,
 }
 
-/// Parameters, first and second moments, gradient.
-type Parts<'a> = (&'a mut [f64], &'a mut [f64], &'a mut [f64], &'a [f64]);
+impl Constants {
+    /// Moves so many parameters, and their moments. By value: the compiler makes vectors of what cannot be the same memory.
+    #[inline(always)]
+    fn move_by<const N: usize>(
+        self,
+        slopes: &[f64; N],
+        x: &mut [f64; N],
+        first: &mut [f64; N],
+        second: &mut [f64; N],
+    ) {
+        let Self { beta1, beta2, unbias1, unbias2, epsilon, rate } = self;
+        let slopes = slopes.map(|slope| slope.clamp(-LARGEST_SLOPE, LARGEST_SLOPE));
+        let (mut to, mut one, mut two) = (*x, *first, *second);
+        for i in 0..N {
+            one[i] = beta1 * one[i] + (1.0 - beta1) * slopes[i];
+        }
+        for i in 0..N {
+            two[i] = beta2 * two[i] + (1.0 - beta2) * slopes[i] * slopes[i];
+        }
+        for i in 0..N {
+            to[i] -= rate * (unbias1 * one[i] / ((unbias2 * two[i]).sqrt() + epsilon));
+        }
+        (*x, *first, *second) = (to, one, two);
+    }
+}
+
+/// Parameters, what they are before the move, first and second moments, gradient.
+type Parts<'a> = (&'a mut [f64], &'a mut [f64], &'a mut [f64], &'a mut [f64], &'a [f64]);
 
 /// Parameters that are moved at once; the threads of the current pool share more.
 const CHUNK: usize = 1 << 14;
+/// Squares of moves are summed in so many parts.
+const PARTS: usize = 8;
 
-/// Updates moments and parameters.
-fn moved((x, first, second, gradient): Parts<'_>, with: Constants) {
+/// Updates moments and parameters; returns the sum of the squared moves.
+fn moved(parts: Parts<'_>, with: Constants) -> f64 {
     struct Loop<'a>(Parts<'a>, Constants);
     impl Vectorised for Loop<'_> {
-        type Output = ();
+        type Output = f64;
         #[inline(always)]
-        fn run<const FMA: bool>(self) {
-            let Loop((x, first, second, gradient), with) = self;
-            let moments = first.iter_mut().zip(second);
-            for ((x, (first, second)), slope) in x.iter_mut().zip(moments).zip(gradient) {
-                let slope = slope.clamp(-LARGEST_SLOPE, LARGEST_SLOPE);
-                *first = with.beta1 * *first + (1.0 - with.beta1) * slope;
-                *second = with.beta2 * *second + (1.0 - with.beta2) * slope * slope;
-                let size = (with.unbias2 * *second).sqrt() + with.epsilon;
-                *x -= with.rate * (with.unbias1 * *first / size);
+        fn run<const FMA: bool>(self) -> f64 {
+            let Loop((x, previous, first, second, gradient), with) = self;
+            let mut squares = [0.0; PARTS];
+            let (x, x_rest) = x.as_chunks_mut::<PARTS>();
+            let (previous, previous_rest) = previous.as_chunks_mut::<PARTS>();
+            let (first, first_rest) = first.as_chunks_mut::<PARTS>();
+            let (second, second_rest) = second.as_chunks_mut::<PARTS>();
+            let (gradient, gradient_rest) = gradient.as_chunks::<PARTS>();
+            let chunks = x.iter_mut().zip(previous).zip(first.iter_mut().zip(second)).zip(gradient);
+            for (((x, previous), (first, second)), gradient) in chunks {
+                *previous = *x;
+                with.move_by(gradient, x, first, second);
+                for i in 0..PARTS {
+                    squares[i] += (x[i] - previous[i]) * (x[i] - previous[i]);
+                }
             }
+            let mut sum: f64 = squares.iter().sum();
+            for (i, slope) in gradient_rest.iter().enumerate() {
+                let [mut x, mut first, mut second] =
+                    [[x_rest[i]], [first_rest[i]], [second_rest[i]]];
+                with.move_by(&[*slope], &mut x, &mut first, &mut second);
+                sum += (x[0] - x_rest[i]) * (x[0] - x_rest[i]);
+                previous_rest[i] = std::mem::replace(&mut x_rest[i], x[0]);
+                (first_rest[i], second_rest[i]) = (first[0], second[0]);
+            }
+            sum
         }
     }
+    let (x, previous, first, second, gradient) = parts;
     if x.len() <= CHUNK {
-        return dispatch(Loop((x, first, second, gradient), with));
+        return dispatch(Loop((x, previous, first, second, gradient), with));
     }
-    let moments = first.par_chunks_mut(CHUNK).zip(second.par_chunks_mut(CHUNK));
-    let rows = x.par_chunks_mut(CHUNK).zip(moments).zip(gradient.par_chunks(CHUNK));
-    rows.for_each(|((x, (first, second)), gradient)| {
-        dispatch(Loop((x, first, second, gradient), with));
-    });
+    // halves, and not an iterator's sum: its order is that of the threads
+    let half = (x.len() / 2).next_multiple_of(CHUNK);
+    let ((x, x2), (previous, previous2)) = (x.split_at_mut(half), previous.split_at_mut(half));
+    let ((first, first2), (second, second2)) =
+        (first.split_at_mut(half), second.split_at_mut(half));
+    let (gradient, gradient2) = gradient.split_at(half);
+    let (one, two) = rayon::join(
+        || moved((x, previous, first, second, gradient), with),
+        || moved((x2, previous2, first2, second2, gradient2), with),
+    );
+    one + two
 }
 
 impl Optimiser for Adam {
@@ -254,7 +308,7 @@ impl Optimiser for Adam {
         check_start(&self.state.x, objective)?;
         self.scratch.resize(self.state.x.len(), 0.0);
         let (evaluations, value) = match evaluate(objective, &self.state.x, &mut self.scratch)? {
-            Outcome::Finite(value) => (1, Some(value)),
+            Outcome::Finite(value, largest) => (1, Some((value, largest))),
             Outcome::Infeasible(error) => {
                 let (halvings, value) = self.retreat(objective, error)?;
                 (1 + halvings, value)
@@ -262,7 +316,9 @@ impl Optimiser for Adam {
         };
         self.state.iterations += 1;
         self.state.evaluations += evaluations;
-        let Some(value) = value else { return Ok(self.report(known(self), evaluations, 0.0)) };
+        let Some((value, largest)) = value else {
+            return Ok(self.report(known(self), evaluations, 0.0));
+        };
         self.state.value = Some(value);
         std::mem::swap(&mut self.state.gradient, &mut self.scratch);
         match &mut self.state.best {
@@ -273,7 +329,6 @@ impl Optimiser for Adam {
             }
             none => *none = Some((self.state.x.clone(), value)),
         }
-        let largest = max_norm(&self.state.gradient);
         let tolerance = self.options.gradient_tolerance * value.abs().max(1.0);
         let plateau =
             self.options.plateau.and_then(|plateau| self.state.window.add(value, plateau));
@@ -288,8 +343,7 @@ impl Optimiser for Adam {
             self.state.status = Status::Converged(reason);
             return Ok(self.report(largest, evaluations, 0.0));
         }
-        self.advance();
-        let length = distance(&self.state.x, &self.state.previous);
+        let length = self.advance();
         Ok(self.report(largest, evaluations, length))
     }
     fn x(&self) -> &[f64] {

@@ -115,7 +115,7 @@ impl Lbfgs {
     fn start(&self, objective: &mut dyn Objective) -> Result<Known> {
         let mut gradient = vec![0.0; self.state.x.len()];
         match evaluate(objective, &self.state.x, &mut gradient)? {
-            Outcome::Finite(value) => Ok(Known { value, gradient }),
+            Outcome::Finite(value, _) => Ok(Known { value, gradient }),
             Outcome::Infeasible(error) => Err(error),
         }
     }

@@ -85,7 +85,7 @@ impl Search<'_> {
         let mut gradient = vec![0.0; x.len()];
         Ok(match evaluate(objective, &x, &mut gradient)? {
             Outcome::Infeasible(_) => None,
-            Outcome::Finite(value) => {
+            Outcome::Finite(value, _) => {
                 let slope = dot(&gradient, self.ray.direction);
                 slope.is_finite().then_some(Point { alpha, value, slope, x, gradient })
             }

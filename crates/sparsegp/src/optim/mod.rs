@@ -25,7 +25,7 @@ pub use status::{Reason, Stall, Status, Step};
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
-use vector::first_wrong;
+use vector::{first_wrong, max_norm};
 
 /// A differentiable function to minimise.
 pub trait Objective {
@@ -147,8 +147,8 @@ fn check_start(x: &[f64], objective: &dyn Objective) -> Result<()> {
 
 /// What an objective has to say about a point.
 enum Outcome {
-    /// Value and gradient are finite (the gradient is in the caller's buffer).
-    Finite(f64),
+    /// Value and gradient are finite (the gradient is in the caller's buffer): the value, and the gradient's largest component.
+    Finite(f64, f64),
     /// No usable value here; nearer points may have one.
     Infeasible(Error),
 }
@@ -163,13 +163,15 @@ fn evaluate(objective: &mut dyn Objective, x: &[f64], gradient: &mut [f64]) -> R
     if !value.is_finite() {
         return Ok(Outcome::Infeasible(Error::NonFinite { what: "objective".into(), value }));
     }
-    Ok(match first_wrong(gradient, f64::is_finite) {
-        None => Outcome::Finite(value),
-        Some(i) => Outcome::Infeasible(Error::NonFinite {
-            what: format!("component {i} of the gradient"),
-            value: gradient[i],
-        }),
-    })
+    let largest = max_norm(gradient);
+    if largest.is_finite() {
+        return Ok(Outcome::Finite(value, largest));
+    }
+    let i = first_wrong(gradient, f64::is_finite).unwrap_or(0);
+    Ok(Outcome::Infeasible(Error::NonFinite {
+        what: format!("component {i} of the gradient"),
+        value: gradient[i],
+    }))
 }
 
 #[cfg(test)]

@@ -48,9 +48,11 @@ pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Largest absolute component; 0 for an empty vector.
+/// Largest absolute component; 0 for an empty vector, infinite or NaN if a component is.
 pub(super) fn max_norm(a: &[f64]) -> f64 {
-    fold(a, a, |largest, value, _| value.abs().max(largest), f64::max)
+    // `f64::max` forgets a NaN; this keeps it
+    let larger = |a: f64, b: f64| if a > b || a.is_nan() { a } else { b };
+    fold(a, a, |largest, value, _| larger(value.abs(), largest), |a, b| larger(b, a))
 }
 
 /// Euclidean norm, scaled so that squares neither overflow nor underflow.
@@ -129,7 +131,9 @@ mod tests {
             assert_eq!(first_wrong(&a, |v| v > 0.0), Some(at));
             a[n - 1] = 1.0;
             a[at] = f64::NAN;
-            assert!(!all_finite(&a) && norm(&a).is_nan() && max_norm(&a) == 1.0);
+            assert!(!all_finite(&a) && norm(&a).is_nan() && max_norm(&a).is_nan());
+            a[at] = f64::NEG_INFINITY;
+            assert_eq!(max_norm(&a), f64::INFINITY);
         }
     }
 

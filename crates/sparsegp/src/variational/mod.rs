@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::inverse_free::Preconditioner;
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, clear_upper, column, gemm, par_for, product, sized, solve_lower,
-    solve_lower_transpose,
+    solve_lower_transpose, sum_of_products,
 };
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use std::ops::Range;
@@ -405,8 +405,8 @@ impl Variational {
 /// function.
 pub fn kl(mean: &[f64], root: MatRef<f64>) -> f64 {
     let m = mean.len();
-    let squares = mean.iter().map(|v| v * v).sum::<f64>()
-        + (0..m).map(|j| column(root, j)[j..].iter().map(|v| v * v).sum::<f64>()).sum::<f64>();
+    let square = |a: &[f64]| sum_of_products(a, a);
+    let squares = square(mean) + (0..m).map(|j| square(&column(root, j)[j..])).sum::<f64>();
     let log_det: f64 = (0..m).map(|j| root[(j, j)].abs().ln()).sum();
     0.5 * (squares - m as f64) - log_det
 }

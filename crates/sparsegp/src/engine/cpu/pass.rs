@@ -4,10 +4,13 @@
 //! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b, or
 //! with Ψ, which takes the place of the sum with c), counting a multiply-add as two and triangular factors as half a matrix.
 //! [`Spread::Through`] has ΦV in the place of the three products with R and L⁻ᵀ: 4M²B.
+//!
+//! A few inducing points: every block goes all the way on one thread, and M×M sums have an accumulator for every lane ([`lanes`]). Many: the
+//! blocks of a round go together from step to step, and M×M sums have one accumulator, whose entries are divided among the
+//! threads. To write eight matrices of 1024×1024 and add them up took a twelfth of a step.
 
 use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::products::ByProducts;
-use super::timings::{Timings, lap};
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
 use crate::engine::{
@@ -17,11 +20,11 @@ use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, add_row_dots, add_scaled_rows, column, column_mut, gemm,
-    gram_lower, scale_rows, sized, times_triangular,
+    gram_lower, mirror_lower, par_for, scale_rows, sized, times_triangular,
 };
 use faer::reborrow::{Reborrow, ReborrowMut};
+use rayon::prelude::*;
 use std::sync::PoisonError;
-use std::time::Instant;
 
 impl Job<'_> {
     fn latents(&self) -> usize {
@@ -32,6 +35,12 @@ impl Job<'_> {
         self.mean.num_params()
     }
 
+    /// Whether Ψ = Φ̄Φᵀ or Φ diag(Σc) Φᵀ is summed for a process.
+    fn sums_more(&self, process: &Process<'_>) -> bool {
+        let psi = matches!(self.want.of(process.spread), Want::Adjoints { .. });
+        self.want.gradients() && (psi || !self.pointwise.equal_slopes())
+    }
+
     /// Which matrices Φ diag(b) Φᵀ of a process are summed; `first` is its first latent function.
     fn counting(&self, process: &Process<'_>, first: usize) -> impl Iterator<Item = usize> {
         let each = matches!(process.spread, Spread::Roots(_) | Spread::Through(_));
@@ -39,7 +48,7 @@ impl Job<'_> {
     }
 }
 
-/// Buffers of one thread.
+/// Buffers of one block of rows, and what it adds to the small sums.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     mu: Buffer,
@@ -51,11 +60,12 @@ pub(super) struct Scratch {
     weights: Vec<f64>,
     other_weights: Vec<f64>,
     pointwise: Vec<f64>,
+    sums: Vec<f64>,
+    mean: Vec<f64>,
     processes: Vec<ProcessScratch>,
-    pub(super) timings: Timings,
 }
 
-/// Buffers of one thread for one process.
+/// The same for one process.
 #[derive(Debug, Default)]
 struct ProcessScratch {
     k: Buffer,
@@ -67,6 +77,9 @@ struct ProcessScratch {
     double: ByProducts<f64>,
     single: ByProducts<f32>,
     tape: Tape,
+    phi_a: Buffer,
+    kernel: Vec<f64>,
+    z: Buffer,
 }
 
 /// Accumulators of one lane.
@@ -78,42 +91,72 @@ pub(super) struct Lane {
     processes: Vec<ProcessLane>,
 }
 
+/// M×M sums have the scale, the others not yet.
 #[derive(Debug, Default)]
 struct ProcessLane {
     phi_a: Buffer,
-    /// Φ diag(b) Φᵀ, or 2Φ diag(b) ΦᵀR, of those latent functions that count.
-    grams: Vec<Buffer>,
-    gram_c: Buffer,
-    psi: Buffer,
+    /// M×M, lower triangles: Φ diag(b) Φᵀ, or 2Φ diag(b) ΦᵀR, of those latent functions that count, and then Ψ or Φ diag(Σc) Φᵀ if one
+    /// of them is asked for ([`Job::sums_more`]).
+    squares: Vec<Buffer>,
     kernel: Vec<f64>,
     z: Buffer,
 }
 
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
     let features = job.processes.iter().map(|p| p.z.nrows()).max().unwrap_or(0);
+    go(cpu, job, data, out, lanes::count(features, job.latents()), par_for(features))
+}
+
+/// The pass with so many lanes, or with rounds of so many blocks that go together.
+fn go(
+    cpu: &Cpu,
+    job: &Job<'_>,
+    data: &dyn Source,
+    out: &mut Passed,
+    count: usize,
+    par: Par,
+) -> Result<()> {
+    let scratch = || cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner);
     let mut lanes =
         std::mem::take(&mut *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner));
-    lanes.resize_with(lanes::count(features, job.latents()), Lane::default);
+    let together = matches!(par, Par::Rayon(_));
+    lanes.resize_with(if together { 1 } else { count }, Lane::default);
     lanes.iter_mut().for_each(|lane| lane.used = false);
-    let outcome = lanes::sweep(data, &mut lanes, |lane, rows| {
-        let take = || cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut scratch = take().unwrap_or_default();
-        lane.start(job);
-        block(&mut scratch, lane, job, &rows);
-        cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        Ok(())
-    });
+    let outcome = if together {
+        let mut blocks = std::mem::take(&mut *scratch());
+        let lane = &mut lanes[0];
+        let outcome = data.for_each_chunk(count * lanes::BLOCK, &mut |rows| {
+            let needed = rows.x.nrows().div_ceil(lanes::BLOCK);
+            if needed == 0 {
+                return Ok(());
+            }
+            if blocks.len() < needed {
+                blocks.resize_with(needed, Scratch::default);
+            }
+            round(&mut blocks[..needed], lane, job, &rows, par);
+            Ok(())
+        });
+        *scratch() = blocks;
+        outcome
+    } else {
+        lanes::sweep(data, &mut lanes, |lane, rows| {
+            let mut own = scratch().pop().unwrap_or_default();
+            round(std::slice::from_mut(&mut own), lane, job, &rows, Par::Seq);
+            scratch().push(own);
+            Ok(())
+        })
+    };
     if outcome.is_ok() {
-        total(job, &lanes, out);
+        total(job, &mut lanes, out);
     }
     *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner) = lanes;
     outcome
 }
 
 impl Lane {
-    /// What it holds of a process, if it has been used.
-    fn process(&self, index: usize) -> Option<&ProcessLane> {
-        self.used.then(|| &self.processes[index])
+    /// One of its M×M sums, if it has been used.
+    fn square(&self, process: usize, slot: usize) -> Option<&Buffer> {
+        self.used.then(|| &self.processes[process].squares[slot])
     }
 
     /// Sizes and empties what the job adds to; matrices are emptied by their first sum.
@@ -131,33 +174,61 @@ impl Lane {
                 continue;
             }
             sized(&mut lane.phi_a, m, l);
-            lane.grams.resize_with(job.counting(process, first).count(), Buffer::default);
-            lane.grams.iter_mut().for_each(|gram| sized(gram, m, m));
+            lane.phi_a.fill(0.0);
+            let count = job.counting(process, first).count() + usize::from(job.sums_more(process));
+            lane.squares.resize_with(count, Buffer::default);
+            lane.squares.iter_mut().for_each(|sum| sized(sum, m, m));
             first += l;
             if job.want.gradients() {
-                match job.want.of(process.spread) {
-                    Want::Adjoints { .. } => sized(&mut lane.psi, m, m),
-                    _ if !job.pointwise.equal_slopes() => sized(&mut lane.gram_c, m, m),
-                    _ => {}
-                }
                 zeroed(&mut lane.kernel, process.kernel.num_params());
                 sized(&mut lane.z, m, process.z.ncols());
                 lane.z.fill(0.0);
             }
         }
     }
+
+    /// Adds the small sums of a block.
+    fn add(&mut self, block: &Scratch, want: Want) {
+        let add_all = |target: &mut [f64], source: &[f64]| {
+            target.iter_mut().zip(source).for_each(|(t, v)| *t += v);
+        };
+        add_all(&mut self.sums, &block.sums);
+        if want == Want::Value {
+            return;
+        }
+        for (lane, own) in self.processes.iter_mut().zip(&block.processes) {
+            add(lane.phi_a.as_mut(), own.phi_a.as_ref());
+            if want.gradients() {
+                add_all(&mut lane.kernel, &own.kernel);
+                add(lane.z.as_mut(), own.z.as_ref());
+            }
+        }
+        if want.gradients() {
+            add_all(&mut self.mean, &block.mean);
+        }
+    }
+}
+
+/// One of the M×M sums of a process, of which the lower triangle counts, over the lanes; 0 without rows.
+fn total_lower(sum: &mut Mat<f64>, m: usize, lanes: &mut [Lane], (at, slot): (usize, usize)) {
+    if let [lane] = lanes
+        && lane.used
+    {
+        return std::mem::swap(sum, &mut lane.processes[at].squares[slot]);
+    }
+    sized(sum, m, m);
+    sum_lower(sum.as_mut(), lanes, |lane| lane.square(at, slot), 1.0);
 }
 
 /// The sums of the lanes.
-fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
+fn total(job: &Job<'_>, lanes: &mut [Lane], out: &mut Passed) {
     let scale = job.scale;
-    let used = || lanes.iter().filter(|lane| lane.used);
     let add_all = |target: &mut [f64], source: &[f64]| {
         target.iter_mut().zip(source).for_each(|(t, v)| *t += v * scale);
     };
     zeroed(&mut out.sums, job.pointwise.sums());
     zeroed(&mut out.mean, job.mean_params());
-    for lane in used() {
+    for lane in lanes.iter().filter(|lane| lane.used) {
         add_all(&mut out.sums, &lane.sums);
         add_all(&mut out.mean, &lane.mean);
     }
@@ -171,11 +242,9 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
         let (m, l) = (process.z.nrows(), process.mean.ncols());
         let gradients = job.want.gradients();
         let want = job.want.of(process.spread);
+        let of_roots = want == (Want::Adjoints { statistics: false });
         let ProcessSums { grams, roots, .. } = sums;
-        let (all, none) = match want {
-            Want::Adjoints { statistics: false } => (roots, grams),
-            _ => (grams, roots),
-        };
+        let (all, none) = if of_roots { (roots, grams) } else { (grams, roots) };
         none.clear();
         all.resize_with(process.grams(), Mat::new);
         let mut counting = job.counting(process, first).enumerate().peekable();
@@ -184,22 +253,22 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
                 *gram = Mat::new();
                 continue;
             };
-            sized(gram, m, m);
-            sum_lower(gram.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.grams[slot]), scale);
+            total_lower(gram, m, lanes, (at, slot));
+            if !of_roots {
+                mirror_lower(gram.as_mut());
+            }
         }
+        let last = (at, job.counting(process, first).count());
         first += l;
         if matches!(want, Want::Adjoints { .. }) {
-            let psi = sums.psi.get_or_insert_with(Mat::new);
-            sized(psi, m, m);
-            sum_lower(psi.as_mut(), lanes, |lane| lane.process(at).map(|p| &p.psi), scale);
+            total_lower(sums.psi.get_or_insert_with(Mat::new), m, lanes, last);
             sums.gram_c = None;
         } else {
             sums.psi = None;
-            if gradients && !job.pointwise.equal_slopes() {
+            if job.sums_more(process) {
                 let gram_c = sums.gram_c.get_or_insert_with(Mat::new);
-                sized(gram_c, m, m);
-                let target = gram_c.as_mut();
-                sum_lower(target, lanes, |lane| lane.process(at).map(|p| &p.gram_c), scale);
+                total_lower(gram_c, m, lanes, last);
+                mirror_lower(gram_c.as_mut());
             } else if job.pointwise.equal_slopes() {
                 sums.gram_c = None;
             }
@@ -209,7 +278,7 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
         sums.phi_a.fill(0.0);
         sums.z.fill(0.0);
         zeroed(&mut sums.kernel, if gradients { process.kernel.num_params() } else { 0 });
-        for lane in lanes.iter().filter_map(|lane| lane.process(at)) {
+        for lane in lanes.iter().filter(|lane| lane.used).map(|lane| &lane.processes[at]) {
             add(sums.phi_a.as_mut(), lane.phi_a.as_ref());
             if gradients {
                 add_all(&mut sums.kernel, &lane.kernel);
@@ -221,32 +290,53 @@ fn total(job: &Job<'_>, lanes: &[Lane], out: &mut Passed) {
     }
 }
 
-/// One block of rows.
-fn block(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>) {
-    let mut mark = Instant::now();
-    forward(s, job, rows, &mut mark);
-    let block = LatentBlock { rows: *rows, mu: s.mu.as_ref(), s: s.s.as_ref(), r: s.r.as_ref() };
-    let out = LatentSlopes {
-        a: s.a.as_mut(),
-        b: s.b.as_mut(),
-        c: s.c.as_mut(),
-        sums: &mut lane.sums,
-        scratch: &mut s.pointwise,
+/// Every block for itself.
+fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut Scratch) + Sync) {
+    match par {
+        Par::Seq => blocks.iter_mut().enumerate().for_each(|(index, own)| work(index, own)),
+        Par::Rayon(_) => {
+            blocks.par_iter_mut().enumerate().for_each(|(index, own)| work(index, own));
+        }
+    }
+}
+
+/// Blocks of rows, each in a scratch of its own, all the way.
+fn round(blocks: &mut [Scratch], lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, par: Par) {
+    let n = rows.x.nrows();
+    let part = |index: usize| {
+        let start = index * lanes::BLOCK;
+        rows.part(start, lanes::BLOCK.min(n - start))
     };
-    job.pointwise.rows(block, out);
-    lap(&mut mark, &mut s.timings.products);
+    lane.start(job);
+    each(blocks, par, |index, s| {
+        let rows = part(index);
+        forward(s, job, &rows);
+        zeroed(&mut s.sums, job.pointwise.sums());
+        let block = LatentBlock { rows, mu: s.mu.as_ref(), s: s.s.as_ref(), r: s.r.as_ref() };
+        let out = LatentSlopes {
+            a: s.a.as_mut(),
+            b: s.b.as_mut(),
+            c: s.c.as_mut(),
+            sums: &mut s.sums,
+            scratch: &mut s.pointwise,
+        };
+        job.pointwise.rows(block, out);
+        if job.want != Want::Value {
+            times_slopes(s, job);
+        }
+    });
     if job.want != Want::Value {
-        statistics(s, lane, job);
-        lap(&mut mark, &mut s.timings.products);
+        statistics(blocks, lane, job, par);
     }
     if job.want.gradients() {
-        back(s, lane, job, rows, &mut mark);
+        back(blocks, lane, job, &part, par);
     }
+    blocks.iter().for_each(|block| lane.add(block, job.want));
     lane.used = true;
 }
 
 /// Features, means and both parts of the variances.
-fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) {
+fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>) {
     let (n, latents) = (rows.x.nrows(), job.latents());
     for buffer in [&mut s.mu, &mut s.s, &mut s.r, &mut s.a, &mut s.b, &mut s.c] {
         sized(buffer, n, latents);
@@ -261,12 +351,9 @@ fn forward(s: &mut Scratch, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) 
         own.tape.restart(record);
         sized(&mut own.k, n, m);
         process.kernel.evaluate(rows.x, Some(process.z), own.k.as_mut(), &mut own.tape);
-        lap(mark, &mut s.timings.kernel);
         zeroed(&mut s.weights, n);
         own.features(process, &mut s.weights, s.mu.as_mut().subcols_mut(first, l));
-        lap(mark, &mut s.timings.solves);
         own.variances(process, &s.weights, s.s.as_mut().subcols_mut(first, l));
-        lap(mark, &mut s.timings.products);
         let r = column_mut(s.r.as_mut(), first);
         process.kernel.diag(rows.x, r);
         r.iter_mut().zip(&s.weights).for_each(|(r, e)| *r -= e);
@@ -343,63 +430,100 @@ impl ProcessScratch {
     }
 }
 
-/// Φa, Φ diag(b) Φᵀ and Φ diag(Σc) Φᵀ.
-fn statistics(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>) {
-    let accum = if lane.used { Accum::Add } else { Accum::Replace };
+/// Φa of a block.
+fn times_slopes(s: &mut Scratch, job: &Job<'_>) {
     let mut first = 0;
-    for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
-    {
-        let l = process.mean.ncols();
-        own.times_slopes(process, s.a.as_ref().subcols(first, l), lane.phi_a.as_mut(), accum);
-        let want = job.want.of(process.spread);
-        if want == (Want::Adjoints { statistics: false }) {
-            // on the way back
-            first += l;
-            continue;
-        }
-        for (j, gram) in job.counting(process, first).zip(&mut lane.grams) {
-            // latent functions that share their variances share this sum
-            let (from, count) = match process.spread {
-                Spread::Roots(_) | Spread::Through(_) => (first + j, 1),
-                Spread::Shared(_) | Spread::Products(_) => (first, l),
-            };
-            sum_columns(&mut s.weights, &s.b, from, count);
-            own.gram(process, &s.weights, gram.as_mut(), accum);
-        }
-        if want == Want::Gradients && !job.pointwise.equal_slopes() {
-            sum_columns(&mut s.weights, &s.c, first, l);
-            own.gram(process, &s.weights, lane.gram_c.as_mut(), accum);
+    for (own, process) in s.processes.iter_mut().zip(job.processes) {
+        let (m, l) = (process.z.nrows(), process.mean.ncols());
+        sized(&mut own.phi_a, m, l);
+        let (a, target) = (s.a.as_ref().subcols(first, l), own.phi_a.as_mut());
+        match process.spread {
+            Spread::Products(Factors::Double(..)) => own.double.times_slopes(a, target),
+            Spread::Products(Factors::Single(..)) => own.single.times_slopes(a, target),
+            _ => gemm(target, Accum::Replace, own.phi.transpose(), a, 1.0, Par::Seq),
         }
         first += l;
     }
 }
 
-impl ProcessScratch {
-    /// Φa into `target`, M×l.
-    fn times_slopes(
-        &mut self,
-        process: &Process<'_>,
-        a: MatRef<f64>,
-        target: MatMut<f64>,
-        accum: Accum,
-    ) {
-        match process.spread {
-            Spread::Products(Factors::Double(..)) => self.double.times_slopes(a, target, accum),
-            Spread::Products(Factors::Single(..)) => self.single.times_slopes(a, target, accum),
-            _ => gemm(target, accum, self.phi.transpose(), a, 1.0, Par::Seq),
+/// Φ diag(b) Φᵀ and Φ diag(Σc) Φᵀ.
+fn statistics(blocks: &mut [Scratch], lane: &mut Lane, job: &Job<'_>, par: Par) {
+    let accum = if lane.used { Accum::Add } else { Accum::Replace };
+    let mut first = 0;
+    for (at, (lane, process)) in lane.processes.iter_mut().zip(job.processes).enumerate() {
+        let (l, from) = (process.mean.ncols(), first);
+        first += l;
+        let want = job.want.of(process.spread);
+        if want == (Want::Adjoints { statistics: false }) {
+            // on the way back
+            continue;
+        }
+        for (j, gram) in job.counting(process, from).zip(&mut lane.squares) {
+            // latent functions that share their variances share this sum
+            let (from, count) = match process.spread {
+                Spread::Roots(_) | Spread::Through(_) => (from + j, 1),
+                Spread::Shared(_) | Spread::Products(_) => (from, l),
+            };
+            each(blocks, par, |_, s| {
+                sum_columns(&mut s.weights, &s.b, from, count);
+                s.processes[at].weigh(process, &s.weights);
+            });
+            squares(blocks, (at, process), None, (gram, accum), job.scale, par);
+        }
+        if want == Want::Gradients
+            && job.sums_more(process)
+            && let Some(sum) = lane.squares.last_mut()
+        {
+            each(blocks, par, |_, s| {
+                sum_columns(&mut s.weights, &s.c, from, l);
+                s.processes[at].weigh(process, &s.weights);
+            });
+            squares(blocks, (at, process), None, (sum, accum), job.scale, par);
         }
     }
+}
 
-    /// The lower triangle of Φ diag(weights) Φᵀ into `target`, M×M.
-    fn gram(&mut self, process: &Process<'_>, weights: &[f64], target: MatMut<f64>, accum: Accum) {
+/// The lower triangle of a sum over blocks of Φ times what is in `other`, Φ̄ or [`ProcessScratch::weigh`]'s weighed features, or of Φ
+/// times 2 diag(b) ΦᵀR of one latent function, M×M.
+fn squares(
+    blocks: &mut [Scratch],
+    (at, process): (usize, &Process<'_>),
+    of_root: Option<usize>,
+    (target, mut accum): (&mut Buffer, Accum),
+    scale: f64,
+    par: Par,
+) {
+    for s in blocks {
+        let (own, target) = (&mut s.processes[at], target.as_mut());
+        match (process.spread, of_root) {
+            (Spread::Products(Factors::Double(..)), _) => {
+                own.double.gram(target, accum, scale, par);
+            }
+            (Spread::Products(Factors::Single(..)), _) => {
+                own.single.gram(target, accum, scale, par);
+            }
+            (_, Some(j)) => {
+                let (phi, phi_r) = (own.phi.as_ref(), own.phi_r[j].as_ref());
+                gram_lower(target, accum, phi, phi_r, scale, par);
+            }
+            (_, None) => {
+                gram_lower(target, accum, own.other.as_ref(), own.phi.as_ref(), scale, par);
+            }
+        }
+        accum = Accum::Add;
+    }
+}
+
+impl ProcessScratch {
+    /// Features with each row multiplied by its weight.
+    fn weigh(&mut self, process: &Process<'_>, weights: &[f64]) {
         match process.spread {
-            Spread::Products(Factors::Double(..)) => self.double.gram(weights, target, accum),
-            Spread::Products(Factors::Single(..)) => self.single.gram(weights, target, accum),
+            Spread::Products(Factors::Double(..)) => self.double.weigh(weights),
+            Spread::Products(Factors::Single(..)) => self.single.weigh(weights),
             _ => {
                 let phi = self.phi.as_ref();
                 sized(&mut self.other, phi.nrows(), phi.ncols());
                 scale_rows(self.other.as_mut(), phi, weights);
-                gram_lower(target, accum, phi, self.other.as_ref(), 1.0, Par::Seq);
             }
         }
     }
@@ -415,40 +539,53 @@ fn sum_columns(out: &mut Vec<f64>, a: &Mat<f64>, first: usize, count: usize) {
 }
 
 /// The way back: K̄uf, and the kernels' and mean's gradients.
-fn back(s: &mut Scratch, lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, mark: &mut Instant) {
+fn back<'r>(
+    blocks: &mut [Scratch],
+    lane: &mut Lane,
+    job: &Job<'_>,
+    part: &(impl Fn(usize) -> Rows<'r> + Sync),
+    par: Par,
+) {
     let equal = job.pointwise.equal_slopes();
-    let accum = if lane.used { Accum::Add } else { Accum::Replace };
+    let start = if lane.used { Accum::Add } else { Accum::Replace };
     let mut first = 0;
-    for ((own, lane), process) in s.processes.iter_mut().zip(&mut lane.processes).zip(job.processes)
-    {
+    for (at, (lane, process)) in lane.processes.iter_mut().zip(job.processes).enumerate() {
         debug_assert!(equal || !matches!(process.spread, Spread::Through(_)), "c is b");
         let l = process.mean.ncols();
-        let (a, b) = (s.a.as_ref().subcols(first, l), s.b.as_ref().subcols(first, l));
-        sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
-        sum_columns(&mut s.other_weights, &s.b, first, l);
-        own.slopes_of_features(process, a, (b, &s.other_weights), &s.weights);
+        each(blocks, par, |_, s| {
+            let (a, b) = (s.a.as_ref().subcols(first, l), s.b.as_ref().subcols(first, l));
+            sum_columns(&mut s.weights, if equal { &s.b } else { &s.c }, first, l);
+            sum_columns(&mut s.other_weights, &s.b, first, l);
+            s.processes[at].slopes_of_features(process, a, (b, &s.other_weights), &s.weights);
+        });
         if let Want::Adjoints { statistics } = job.want.of(process.spread) {
-            let phi = own.phi.as_ref();
-            if !statistics {
-                for (j, sum) in job.counting(process, first).zip(&mut lane.grams) {
-                    let scaled = own.phi_r[j].as_ref();
-                    gram_lower(sum.as_mut(), accum, phi, scaled, 1.0, Par::Seq);
-                }
+            let counting = job.counting(process, first).filter(|_| !statistics);
+            for (j, sum) in counting.zip(&mut lane.squares) {
+                squares(blocks, (at, process), Some(j), (sum, start), job.scale, par);
             }
-            gram_lower(lane.psi.as_mut(), accum, own.other.as_ref(), phi, 1.0, Par::Seq);
+            if let Some(psi) = lane.squares.last_mut() {
+                squares(blocks, (at, process), None, (psi, start), job.scale, par);
+            }
         }
-        lap(mark, &mut s.timings.products);
-        own.slopes_of_covariances(process);
-        lap(mark, &mut s.timings.solves);
-        let mut sinks = Cotangents { params: &mut lane.kernel, x: None, z: Some(lane.z.as_mut()) };
-        let (z, k, bar) = (Some(process.z), own.k.as_ref(), own.other.as_mut());
-        process.kernel.vjp(rows.x, z, k, bar, &mut own.tape, &mut sinks);
-        process.kernel.diag_vjp(rows.x, &s.weights, &mut sinks);
-        lap(mark, &mut s.timings.pull_back);
+        each(blocks, par, |index, s| {
+            let own = &mut s.processes[at];
+            own.slopes_of_covariances(process);
+            zeroed(&mut own.kernel, process.kernel.num_params());
+            sized(&mut own.z, process.z.nrows(), process.z.ncols());
+            own.z.fill(0.0);
+            let mut sinks =
+                Cotangents { params: &mut own.kernel, x: None, z: Some(own.z.as_mut()) };
+            let (x, z) = (part(index).x, Some(process.z));
+            let (k, bar) = (own.k.as_ref(), own.other.as_mut());
+            process.kernel.vjp(x, z, k, bar, &mut own.tape, &mut sinks);
+            process.kernel.diag_vjp(x, &s.weights, &mut sinks);
+        });
         first += l;
     }
-    job.mean.vjp(rows.x, s.a.as_ref(), &mut lane.mean);
-    lap(mark, &mut s.timings.pull_back);
+    each(blocks, par, |index, s| {
+        zeroed(&mut s.mean, job.mean_params());
+        job.mean.vjp(part(index).x, s.a.as_ref(), &mut s.mean);
+    });
 }
 
 impl ProcessScratch {
@@ -511,3 +648,7 @@ impl ProcessScratch {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

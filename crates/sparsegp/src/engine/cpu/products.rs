@@ -59,19 +59,24 @@ impl<T: Real> ByProducts<T> {
     }
 
     /// Φa into `target`, M×l.
-    pub(super) fn times_slopes(&mut self, a: MatRef<f64>, target: MatMut<f64>, accum: Accum) {
+    pub(super) fn times_slopes(&mut self, a: MatRef<f64>, target: MatMut<f64>) {
         let a = T::rounded(a, &mut self.small);
         let (phi, a) = ((self.phi.transpose(), WHOLE), (a, WHOLE));
-        T::product_into((target, WHOLE), accum, phi, a, 1.0, &mut self.result, Par::Seq);
+        let (target, memory) = ((target, WHOLE), &mut self.result);
+        T::product_into(target, Accum::Replace, phi, a, 1.0, memory, Par::Seq);
     }
 
-    /// The lower triangle of Φ diag(weights) Φᵀ into `target`, M×M.
-    pub(super) fn gram(&mut self, weights: &[f64], target: MatMut<f64>, accum: Accum) {
+    /// Features with each row multiplied by its weight.
+    pub(super) fn weigh(&mut self, weights: &[f64]) {
         sized(&mut self.other, self.phi.nrows(), self.phi.ncols());
         scale_rows(self.other.as_mut(), self.phi.as_ref(), weights);
+    }
+
+    /// The lower triangle of `scale`·Φ diag(weights) Φᵀ into `target`, M×M, of those that [`ByProducts::weigh`] was told.
+    pub(super) fn gram(&mut self, target: MatMut<f64>, accum: Accum, scale: f64, par: Par) {
         let factors = ((self.phi.transpose(), WHOLE), (self.other.as_ref(), WHOLE));
         let (target, memory) = ((target, LOWER), &mut self.result);
-        T::product_into(target, accum, factors.0, factors.1, 1.0, memory, Par::Seq);
+        T::product_into(target, accum, factors.0, factors.1, scale, memory, par);
     }
 
     /// Φ̄ = m aᵀ + 2EΦ diag(b) − 2Φ diag(c), with b and c summed over the latent functions; a is B×l, m is M×l.

@@ -33,8 +33,8 @@ use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
-    Accum, Mat, MatMut, column, gram_lower, lower_product, par_for, sized, solve_lower_transpose,
-    times_triangular,
+    Accum, Mat, MatMut, by_columns, column, gram_lower, lower_product, par_for, sized,
+    solve_lower_transpose, times_triangular,
 };
 use crate::means::{Mean, Zero};
 use crate::model::{Model, Posterior};
@@ -205,11 +205,11 @@ impl Prepared {
                 // it does not move
                 _ => continue,
             };
-            for j in 0..m {
-                let entries = bar.col_as_slice_mut(j)[j..].iter_mut();
-                entries.zip(&column(root, j)[j..]).for_each(|(b, r)| *b = factor * *b - r);
-                bar[(j, j)] += 1.0 / root[(j, j)];
-            }
+            by_columns(bar.as_mut(), &mut vec![(); m], &|j, own, ()| {
+                let root = column(root, j);
+                own[j..].iter_mut().zip(&root[j..]).for_each(|(b, r)| *b = factor * *b - r);
+                own[j] += 1.0 / root[j];
+            });
         }
         for l in 0..self.parts.roots.len() {
             for i in 0..m {
