@@ -267,7 +267,8 @@ fn many_parameters_in_groups_move_as_one_by_one() {
             Ok(gradient.iter().map(|g| 0.5 * g * g).sum())
         }
     }
-    let n = 40_000;
+    // no multiple of what the machine moves at once
+    let n = 40_005;
     let group = |i: usize| [0, 1, 1, 0, 2][i * 5 / n];
     let multipliers: Vec<f64> = (0..n).map(|i| [1.0, 0.3, 2.0][group(i)]).collect();
     let momenta: Vec<f64> = (0..n).map(|i| [0.9, 0.5, 0.8][group(i)]).collect();
@@ -279,8 +280,15 @@ fn many_parameters_in_groups_move_as_one_by_one() {
         };
         let mut adam = Adam::new(vec![0.2; n], options.clone());
         let mut expected = vec![(0.2, 0.0, 0.0); n];
+        let threads = |count| rayon::ThreadPoolBuilder::new().num_threads(count).build().unwrap();
+        let mut on_three = adam.clone();
         for step in 1..=3 {
-            adam.step(&mut Slopes(n)).unwrap();
+            let before = adam.x().to_vec();
+            let made = threads(1).install(|| adam.step(&mut Slopes(n))).unwrap();
+            let length = distance(adam.x(), &before);
+            assert!((made.step_length / length - 1.0).abs() < 1e-12, "{}", made.step_length);
+            let same = threads(3).install(|| on_three.step(&mut Slopes(n))).unwrap();
+            assert_eq!((same.step_length, on_three.x()), (made.step_length, adam.x()));
             for (i, (x, first, second)) in expected.iter_mut().enumerate() {
                 let beta1 = momenta.get(i).copied().unwrap_or(options.beta1);
                 let slope = *x - (i as f64 * 0.37).sin();
@@ -294,5 +302,16 @@ fn many_parameters_in_groups_move_as_one_by_one() {
         for (i, (own, (x, ..))) in adam.x().iter().zip(&expected).enumerate() {
             assert!((own - x).abs() < 1e-13, "{i}: {own} {x}");
         }
+    }
+}
+
+/// Lengths whose squares are too small or too large for numbers.
+#[test]
+fn lengths_of_moves_survive_extreme_scales() {
+    for scale in [1e-200, 1e-160, 1e160, 1e200] {
+        let options = AdamOptions { gradient_tolerance: 0.0, ..rate(scale) };
+        let mut adam = Adam::new(vec![scale; 19], options);
+        let step = adam.step(&mut Quadratic::new(vec![1.0 / scale; 19])).unwrap();
+        assert!((step.step_length / (scale * 19_f64.sqrt()) - 1.0).abs() < 1e-6, "{step:?}");
     }
 }
