@@ -5,9 +5,10 @@
 //! with Ψ, which takes the place of the sum with c), counting a multiply-add as two and triangular factors as half a matrix.
 //! [`Spread::Through`] has ΦV in the place of the three products with R and L⁻ᵀ: 4M²B.
 //!
-//! A few inducing points: every block goes all the way on one thread, and M×M sums have an accumulator for every lane ([`lanes`]). Many: the
-//! blocks of a round go together from step to step, and M×M sums have one accumulator, whose entries are divided among the
-//! threads. To write eight matrices of 1024×1024 and add them up took a twelfth of a step.
+//! Usually every block goes all the way on one thread, and M×M sums have an accumulator for every lane ([`lanes`]). With few blocks and many
+//! inducing points (a minibatch) the blocks go together from step to step, and M×M sums have one accumulator, whose entries are divided
+//! among the threads: to write eight matrices of 1024×1024 and add them up took a twelfth of a step. With many blocks the caches
+//! would not keep what one step leaves for the next.
 
 use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
 use super::products::ByProducts;
@@ -102,12 +103,18 @@ struct ProcessLane {
     z: Buffer,
 }
 
+/// Most blocks that go together. (With 384 points eight were faster so on two threads and as fast on one, sixteen slower by 2 and 5 %.)
+const FEW: usize = 8;
+
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
     let features = job.processes.iter().map(|p| p.z.nrows()).max().unwrap_or(0);
-    go(cpu, job, data, out, lanes::count(features, job.latents()), par_for(features))
+    // neither depends on the number of threads
+    let few = data.rows() <= FEW * lanes::BLOCK;
+    let par = if few { par_for(features) } else { Par::Seq };
+    go(cpu, job, data, out, lanes::count(features, job.latents()), par)
 }
 
-/// The pass with so many lanes, or with rounds of so many blocks that go together.
+/// The pass with so many lanes and every block on one thread, or with blocks that go together.
 fn go(
     cpu: &Cpu,
     job: &Job<'_>,
@@ -125,15 +132,14 @@ fn go(
     let outcome = if together {
         let mut blocks = std::mem::take(&mut *scratch());
         let lane = &mut lanes[0];
-        let outcome = data.for_each_chunk(count * lanes::BLOCK, &mut |rows| {
+        let outcome = data.for_each_chunk(data.rows().max(1), &mut |rows| {
             let needed = rows.x.nrows().div_ceil(lanes::BLOCK);
-            if needed == 0 {
-                return Ok(());
-            }
             if blocks.len() < needed {
                 blocks.resize_with(needed, Scratch::default);
             }
-            round(&mut blocks[..needed], lane, job, &rows, par);
+            if needed > 0 {
+                round(&mut blocks[..needed], lane, job, &rows, par);
+            }
             Ok(())
         });
         *scratch() = blocks;
