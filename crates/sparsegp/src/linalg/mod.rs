@@ -201,6 +201,19 @@ fn solve(t: MatRef<'_, f64>, upper: bool, b: MatMut<'_, f64>, par: Par) {
     }
 }
 
+/// One after the other, or at the same time.
+fn both(par: Par, one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
+    match par {
+        Par::Seq => {
+            one();
+            other();
+        }
+        Par::Rayon(_) => {
+            rayon::join(one, other);
+        }
+    }
+}
+
 /// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
 pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
@@ -216,15 +229,7 @@ fn invert(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     let half = (n / 2).next_multiple_of(TILE);
     let (l11, _, l21, l22) = l.split_at(half, half);
     let (mut first, _, mut below, second) = dst.split_at_mut(half, half);
-    match par {
-        Par::Seq => {
-            invert(first.rb_mut(), l11, par);
-            invert(second, l22, par);
-        }
-        par => {
-            rayon::join(|| invert(first.rb_mut(), l11, par), || invert(second, l22, par));
-        }
-    }
+    both(par, || invert(first.rb_mut(), l11, par), || invert(second, l22, par));
     let (x, factor) = ((first.rb(), LOWER), (l21, WHOLE));
     structured((below.rb_mut(), WHOLE), Accum::Replace, factor, x, -1.0, par);
     solve(l22, false, below, par);
@@ -404,28 +409,25 @@ pub(crate) fn sandwich(l: MatRef<'_, f64>, mut s: MatMut<'_, f64>, par: Par) {
     let (mut first, mut above, mut below, mut second) = s.split_at_mut(half, half);
     let (l11, _, l21, l22) = l.split_at(half, half);
     // what is in different quarters goes on at the same time: there is little to share in a product of small halves
-    let join = |one: &mut (dyn FnMut() + Send), other: &mut (dyn FnMut() + Send)| match par {
-        Par::Seq => {
-            one();
-            other();
-        }
-        Par::Rayon(_) => {
-            rayon::join(one, other);
-        }
-    };
-    join(&mut || sandwich(l22, second.rb_mut(), par), &mut || {
-        solve_lower_transpose(l22, below.rb_mut(), par);
-    });
+    both(
+        par,
+        || sandwich(l22, second.rb_mut(), par),
+        || solve_lower_transpose(l22, below.rb_mut(), par),
+    );
     // Hᵀ has its place above the diagonal, and then Xᵀ
     gemm(above.rb_mut(), Accum::Replace, l21.transpose(), second.rb(), 0.5, par);
     with_other(below.rb_mut(), above.rb_mut(), &|w: f64, h| (w - 2.0 * h, w - h));
     let x = above.rb();
-    join(&mut || solve_lower_transpose(l11, below.rb_mut().transpose_mut(), par), &mut || {
-        for (a, b) in [(l21.transpose(), x.transpose()), (x, l21)] {
-            structured((first.rb_mut(), LOWER), Accum::Add, (a, WHOLE), (b, WHOLE), -1.0, par);
-        }
-        sandwich(l11, first.rb_mut(), par);
-    });
+    both(
+        par,
+        || solve_lower_transpose(l11, below.rb_mut().transpose_mut(), par),
+        || {
+            for (a, b) in [(l21.transpose(), x.transpose()), (x, l21)] {
+                structured((first.rb_mut(), LOWER), Accum::Add, (a, WHOLE), (b, WHOLE), -1.0, par);
+            }
+            sandwich(l11, first.rb_mut(), par);
+        },
+    );
     with_other(below, above, &|t: f64, _| (t, t));
 }
 

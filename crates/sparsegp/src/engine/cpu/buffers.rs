@@ -2,7 +2,7 @@
 
 use super::timings::Timings;
 use crate::kernels::Tape;
-use crate::linalg::{Mat, MatMut, MatRef, Par, column, column_mut, mirror_lower, par_for};
+use crate::linalg::{Mat, MatMut, MatRef, Par, column, column_mut, par_for};
 use faer::reborrow::ReborrowMut;
 use rayon::prelude::*;
 
@@ -64,8 +64,7 @@ pub(super) fn zeroed(v: &mut Vec<f64>, len: usize) {
     v.resize(len, 0.0);
 }
 
-/// The scaled sum of the lower triangles of the lanes' accumulators, lane by lane, on all threads;
-/// mirrored. `of` gives a lane's accumulator, if it has been used.
+/// The scaled sum of the lower triangles of the lanes' accumulators, lane by lane, on all threads. `of` gives a lane's accumulator, if it has been used.
 pub(super) fn sum_lower<L: Sync>(
     mut sum: MatMut<f64>,
     lanes: &[L],
@@ -89,7 +88,6 @@ pub(super) fn sum_lower<L: Sync>(
             target.iter_mut().for_each(|t| *t *= scale);
         }
     });
-    mirror_lower(sum);
 }
 
 pub(super) fn add(mut sink: MatMut<f64>, other: MatRef<f64>) {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::data::Source;
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, sized};
+use crate::linalg::{Mat, mirror_lower, sized};
 use blocks::{Back, Pull, fold_block};
 use buffers::{Lane, Scratch, add, multiply, sum_lower, zeroed};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -116,8 +116,10 @@ impl Engine for Cpu {
                 add(total.phi_a.as_mut(), lane.phi_a.as_ref());
             }
             sum_lower(total.gram.as_mut(), &lanes, |l| l.used.then_some(&l.gram), scale);
+            mirror_lower(total.gram.as_mut());
             if let Some(sum) = &mut total.gram_c {
                 sum_lower(sum.as_mut(), &lanes, |l| l.used.then_some(&l.gram_c), scale);
+                mirror_lower(sum.as_mut());
             }
             total.sums.iter_mut().for_each(|v| *v *= scale);
             multiply(total.phi_a.as_mut(), scale);
