@@ -302,6 +302,7 @@ impl Model {
             "likelihood": held.model.likelihood.name(),
             "specification": held.model.likelihood.to_json(),
             "latents": held.model.likelihood.latents(),
+            "outputs": self.columns.outputs,
             "parameters": params,
         })
         .to_string()

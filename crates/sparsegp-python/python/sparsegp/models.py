@@ -443,10 +443,9 @@ class Model:
         """Probabilities of the classes, N×C, where targets are classes; N×P×C for several columns of them."""
         self._condition()
         x, known = _matrix(Xnew, "Xnew"), json.loads(self._model.describe())
-        f = self._model.predict_f(x)
-        own = int(known["latents"])
-        if f[0].shape[1] == own:
+        if known["outputs"] == 1:
             return self._model.predict_proba(x)
+        f, own = self._model.predict_f(x), int(known["latents"])
         likelihood = as_likelihood(json.dumps(known["specification"]))
         columns = [slice(first, first + own) for first in range(0, f[0].shape[1], own)]
         return np.stack([likelihood.predict_proba(*(a[:, c] for a in f)) for c in columns], axis=1)
