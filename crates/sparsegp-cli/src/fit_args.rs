@@ -5,6 +5,7 @@ use crate::fail::{Fail, Result};
 use crate::relaxed_args::RelaxedArgs;
 use crate::values;
 use clap::{Args, ValueEnum};
+use sparsegp::fit::FitOptions;
 use sparsegp::linalg::Jitter;
 use sparsegp::samplers;
 use sparsegp::variational::Tying;
@@ -152,9 +153,22 @@ pub struct FitArgs {
     /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
-    /// Trainings from so many further starts, whose hyperparameters are drawn from their priors, or within a
-    /// factor of ten of where they would start; the best objective wins. With --checkpoint each has a file of
-    /// its own, FILE.restart-1, …
+    /// Judge starting values on at most so many random rows: several starts get a few iterations each, and the
+    /// best goes on. 0 takes the plain start unseen
+    #[arg(
+        long,
+        allow_negative_numbers = true,
+        value_name = "ROWS",
+        default_value_t = FitOptions::default().pilot,
+        help_heading = "Training"
+    )]
+    pub pilot: usize,
+    /// Leave out the weak prior that the lengthscales of several inputs have by default
+    #[arg(long, help_heading = "Training")]
+    pub no_lengthscale_prior: bool,
+    /// Train from so many further starts, whose hyperparameters are drawn from their priors, or over a wide range
+    /// about the plain start; the best objective wins. With --checkpoint each has a file of its own,
+    /// FILE.restart-1, …
     #[arg(
         long,
         allow_negative_numbers = true,

@@ -132,7 +132,7 @@ pub fn plan(
     };
     // `auto` means sites where few rows are seen all at once
     let in_minibatches = methods::find(&method).is_ok_and(|e| e.method.in_minibatches());
-    let batches = in_minibatches
+    let batches = (in_minibatches || method == "auto")
         && !args.full_batch
         && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
     let relaxed = methods::find(&method)
@@ -166,6 +166,8 @@ pub fn plan(
         set: args.set.clone(),
         freeze: args.freeze.clone(),
         restarts: args.restarts,
+        pilot: args.pilot,
+        lengthscale_prior: !args.no_lengthscale_prior,
         train: TrainOptions {
             optimiser: match args.optimiser.unwrap_or_default() {
                 OptimiserChoice::Lbfgs => OptimiserKind::Lbfgs(LbfgsOptions::ending_at(

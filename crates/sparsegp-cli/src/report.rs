@@ -5,6 +5,7 @@ use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
 use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::{Fitted, ParameterRow};
+use sparsegp::params::{Param, Prior};
 use sparsegp::train::{TrainReport, is_bulky};
 use std::fmt::Write;
 
@@ -143,7 +144,8 @@ pub fn inducing_table(fitted: &Fitted) -> Option<String> {
 
 /// What the objective of a model is.
 pub fn objective_name(fitted: &Fitted) -> &'static str {
-    let priors = fitted.model.params().iter().any(|(_, p)| p.prior.is_some());
+    let asked = |param: &Param| param.prior.is_some() && !param.assumed;
+    let priors = fitted.model.params().iter().any(|(_, param)| asked(param));
     let method = fitted.model.method;
     if !method.is_bound() {
         return match priors {
@@ -157,6 +159,19 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
         (true, false) => "lower bound on the log evidence",
         (true, true) => "lower bound on the log evidence + log prior",
     }
+}
+
+/// The prior that nobody asked for, if there is one.
+fn assumed_prior(fitted: &Fitted) -> Option<String> {
+    let params = fitted.model.params();
+    let (path, param) = params.into_iter().find(|(_, param)| param.assumed)?;
+    let Some(Prior::LogNormal { loc, scale }) = param.prior else { return None };
+    Some(format!(
+        "{path} are log-normal about {}, with a standard deviation of {} in the logarithm (by default, for training \
+         alone: no part of the objective; --no-lengthscale-prior leaves it out)",
+        number((loc - scale * scale).exp(), 4),
+        number(scale, 3)
+    ))
 }
 
 /// Method, columns, rows, training: one line each.
@@ -224,6 +239,20 @@ pub fn summary(fitted: &Fitted) -> String {
             let best = best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a }).0;
             let text = format!("number {} of {} is the best", best + 1, ends.len());
             lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
+        }
+        if let [first, rest @ ..] = &report.judged[..] {
+            let others: Vec<String> = rest
+                .iter()
+                .map(|other| {
+                    let ahead = number(first.objective - other.objective, 3);
+                    format!("{ahead} nats ahead of `{}`", other.start)
+                })
+                .collect();
+            let ahead = if others.is_empty() { "the only one".into() } else { others.join(", ") };
+            lines.push(("start", format!("{}, {ahead}, as a few iterations judge", first.start)));
+        }
+        if let Some(text) = assumed_prior(fitted) {
+            lines.push(("prior", text));
         }
         if let Some(mixing) = &report.mixing {
             lines.push((

@@ -30,6 +30,8 @@ pub struct Options {
     set: Vec<(String, Vec<f64>)>,
     freeze: Vec<String>,
     pilot: Option<usize>,
+    /// Whether lengthscales have their weak default prior.
+    lengthscale_prior: Option<bool>,
     restarts: usize,
     optimiser: Option<String>,
     max_iterations: Option<usize>,
@@ -193,6 +195,7 @@ impl Options {
             set: self.set.clone(),
             freeze: self.freeze.clone(),
             pilot: self.pilot.unwrap_or(default.pilot),
+            lengthscale_prior: self.lengthscale_prior.unwrap_or(default.lengthscale_prior),
             restarts: self.restarts,
             train: self.whole()?,
             batches,

@@ -26,6 +26,8 @@ mod rows;
 mod saved;
 #[path = "fit/seeds.rs"]
 mod seeds;
+#[path = "fit/starts.rs"]
+mod starts;
 #[path = "fit/stochastic.rs"]
 mod stochastic;
 #[path = "fit/support.rs"]

@@ -122,11 +122,14 @@ class Parameter:
     @classmethod
     def of(cls, entry: Any) -> Any:
         """What :meth:`to_dict` gave; anything else as it is."""
-        if not isinstance(entry, dict) or not entry.keys() <= {"value", "prior", "frozen"}:
+        if not isinstance(entry, dict) or not entry.keys() <= {"value", "prior", "assumed", "frozen"}:
             return _tuples(entry)
-        prior = dict(entry.get("prior") or {})
+        # a prior that the library assumed is not the user's
+        prior = {} if entry.get("assumed") else dict(entry.get("prior") or {})
         kind = prior.pop("type", None)
         value = entry.get("value")
+        if entry.get("assumed") and not entry.get("frozen"):
+            return _tuples(value)
         return cls(
             _tuples(value),
             prior=_PRIORS[kind.lower()](**prior) if kind else None,

@@ -214,6 +214,7 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
         ("inverse by products", format!("{:?}", training.map(|t| t.following))),
         ("natural-gradient rate", format!("{:?}", training.and_then(|t| t.natural))),
         ("chains", chains(&options.gibbs)),
+        ("prior of lengthscales", options.lengthscale_prior.to_string()),
         ("classes of a step", format!("{:?}", training.and_then(|t| t.classes_per_step))),
     ]
     .map(|(name, value)| (name.to_owned(), value))

@@ -162,7 +162,8 @@ impl Fitted {
     }
 
     /// Log evidence or bound of the training data in their own units: the model's objective plus the
-    /// Jacobian of standardisation. Log priors, where there are any, are part of it.
+    /// Jacobian of standardisation. Log priors that were asked for are part of it; the weak one of lengthscales that nobody
+    /// asked for ([`super::FitOptions::lengthscale_prior`]) is not.
     pub fn objective(&self) -> Option<f64> {
         let report = self.report.as_ref()?;
         let rows = self.total_weight.unwrap_or(self.rows as f64);

@@ -1,37 +1,37 @@
 //! From data to a model that can be used: defaults, starting values, training, conditioning.
 
+mod assumed;
 mod checkpoint;
+mod checks;
+mod choice;
+mod collapse;
 mod dataset;
 mod fitted;
+mod judge;
+mod learning;
 mod pilot;
 mod restarts;
 mod select;
 mod start;
+mod trial;
 
 use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
+use learning::{Learning, Trained};
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 
-use crate::engine::{Engine, Want};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
-use crate::io;
 use crate::linalg::Jitter;
-use crate::methods::{Keeps, Method, collect};
-use crate::model::{Model, Posterior};
+use crate::methods::{Keeps, Method};
 use crate::optim::LbfgsOptions;
-use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
-use crate::samplers::{SamplingState, slice};
-use crate::train::{
-    Event, GoingOn, Observer, OptimiserKind, Place, Standing, StochasticOptions, Surroundings,
-    TrainOptions, TrainReport, TrainingState, train_batches, train_from,
-};
+use crate::samplers::gibbs::GibbsOptions;
+use crate::train::{Event, Observer, OptimiserKind, StochasticOptions, TrainOptions};
 use crate::variational::{Tying, Variational};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
 #[derive(Clone, Debug)]
@@ -61,15 +61,21 @@ pub struct FitOptions {
     pub set: Vec<(String, Vec<f64>)>,
     /// Paths or groups to keep as they are.
     pub freeze: Vec<String>,
-    /// Rows of the pilot: before a sparse method starts, the hyperparameters are trained by exact
-    /// inference on so many random rows, and inducing points are chosen on the lengthscales found.
-    /// Of at most 200 of them whatever the method the first lengthscales are those that, all multiplied by one of a
-    /// few numbers up to 1, have the largest log evidence. 0 for no pilot.
+    /// Most rows that starting values are judged by. On at most 200 of them the lengthscales that the spreads of the
+    /// inputs suggest, and shorter ones, get a few iterations of the objective each, and the best goes on. Before a sparse
+    /// method starts on many rows, a *pilot* then trains the hyperparameters on so many random rows without inducing points
+    /// (on 300 or fewer where the noise is not Gaussian); what it finds is compared with the start that it came from by the
+    /// sparse objective. 0 to take the plain start unseen.
     pub pilot: usize,
+    /// Whether lengthscales, where there is one for each of several inputs, have a weak log-normal prior with its mode at their
+    /// plain start, √D standard deviations (after Hvarfner, Hellsten & Nardi 2024); not those with a value or a prior of
+    /// their own. Objectives in reports are without it, so that kernels can be compared.
+    pub lengthscale_prior: bool,
     /// Trainings from further starts, besides that from the values that the data suggest. Each draws the
-    /// hyperparameters that are not frozen: from their priors, or a positive number within a factor of ten of where it
-    /// would start (its logarithm uniform), any other number a standard normal away. The best objective wins, so
-    /// that the result is never worse than without.
+    /// hyperparameters that are not frozen: from their priors, lengthscales together from a hundredth to three times the
+    /// spreads of the inputs, another positive number within a factor of ten of where it would start (its logarithm
+    /// uniform), any other number a standard normal away. The best objective wins, so that the result is never worse
+    /// than without.
     pub restarts: usize,
     /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
@@ -131,6 +137,7 @@ impl Default for FitOptions {
             set: Vec::new(),
             freeze: Vec::new(),
             pilot: 1000,
+            lengthscale_prior: true,
             restarts: 0,
             train: TrainOptions {
                 optimiser: OptimiserKind::Lbfgs(LbfgsOptions::fitting()),
@@ -178,9 +185,9 @@ pub fn fit(
                 break;
             }
         }
-        match trained(dataset, &of_start(options, restart), engine, observer, restart) {
+        match trained_from(dataset, &of_start(options, restart), engine, observer, restart) {
             Ok(trained) => {
-                starts.push(trained.report.objective);
+                starts.push(trained.report.objective - trained.model.assumed_log_prior());
                 seconds += trained.report.seconds;
                 let so_far = best.as_ref().map_or(f64::NEG_INFINITY, |(_, b)| b.report.objective);
                 // whatever the first ended at, there is something to keep
@@ -205,8 +212,26 @@ pub fn fit(
         }
         trained.report.starts = starts;
     }
+    let mut start = start;
+    if options.pilot > 0 && !observer.interrupted() {
+        let rows = start::sample_rows(&*dataset.source, collapse::ROWS, options.seed)?;
+        if collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)? {
+            let further = options.restarts + 1;
+            let again =
+                trained_from(dataset, &of_start(options, further), engine, observer, further);
+            (trained, start) = match again {
+                Ok(again) => collapse::better(trained, again, [start, further]),
+                Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => {
+                    (trained, start)
+                }
+                Err(error) => return Err(error),
+            };
+            let still = collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)?;
+            trained.origin.warnings.push(collapse::text(still));
+        }
+    }
     let own = of_start(options, start);
-    let learning = Learning { dataset, options: &own, engine, whole: start::whole(dataset, &own) };
+    let learning = Learning { dataset, options: &own, engine, whole: choice::whole(dataset, &own) };
     learning.end(trained, observer)
 }
 
@@ -219,25 +244,15 @@ fn of_start(options: &FitOptions, restart: usize) -> FitOptions {
     own
 }
 
-/// A model after its training, before chains.
-struct Trained {
-    model: Model,
-    origin: Origin,
-    posterior: Posterior,
-    report: TrainReport,
-    /// Where chains stood.
-    chains: Option<SamplingState>,
-}
-
 /// Prepares a model for a start and trains it, or goes on where its checkpoint was written.
-fn trained(
+fn trained_from(
     dataset: &Dataset,
     options: &FitOptions,
     engine: &dyn Engine,
     observer: &mut dyn Observer,
     restart: usize,
 ) -> Result<Trained> {
-    let whole = start::whole(dataset, options);
+    let whole = choice::whole(dataset, options);
     let learning = Learning { dataset, options, engine, whole };
     let there = options.checkpoint.as_deref().filter(|path| path.exists());
     let mut prepared = || start::prepare_start(dataset, options, engine, observer, restart);
@@ -245,7 +260,7 @@ fn trained(
         && let Some(standing) = checkpoint::load_whole(path, dataset, options)?
     {
         // the start is a matter of the rows and the options alone: what has moved since are values
-        let Start { mut model, reason, warnings } = prepared()?;
+        let Start { mut model, reason, warnings, judged: _ } = prepared()?;
         checkpoint::set_values(&mut model, &standing.values, path)?;
         let origin = Origin::new(dataset, options.seed, reason, warnings);
         return learning.run(model, origin, Some(Held::Whole(standing.place)), observer);
@@ -268,9 +283,11 @@ fn trained(
             }),
         };
     }
-    let Start { model, reason, warnings } = prepared()?;
+    let Start { model, reason, warnings, judged } = prepared()?;
     let origin = Origin::new(dataset, options.seed, reason, warnings);
-    learning.run(model, origin, None, observer)
+    let mut trained = learning.run(model, origin, None, observer)?;
+    trained.report.judged = judged;
+    Ok(trained)
 }
 
 /// Trains a fitted model further, on these rows, which must be scaled as the model's were
@@ -299,267 +316,4 @@ pub fn go_on(
     let learning = Learning { dataset, options, engine, whole: false };
     let trained = learning.run(model, origin, None, observer)?;
     learning.end(trained, observer)
-}
-
-/// Training and conditioning.
-struct Learning<'a> {
-    dataset: &'a Dataset,
-    options: &'a FitOptions,
-    engine: &'a dyn Engine,
-    /// Whether `auto` sees all rows at once.
-    whole: bool,
-}
-
-impl Learning<'_> {
-    fn run(
-        &self,
-        mut model: Model,
-        mut origin: Origin,
-        held: Option<Held>,
-        observer: &mut dyn Observer,
-    ) -> Result<Trained> {
-        if model.method.samples() && self.options.gibbs.hyperparameters {
-            origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
-        }
-        let data = &*self.dataset.source;
-        let whole = self.whole || !model.method.in_minibatches();
-        let batches = self.options.batches.as_ref().filter(|_| !whole);
-        let report = match (model.method.uncollapsed(), batches) {
-            (Some(method), Some(batches)) => {
-                let state = match held {
-                    Some(Held::Training(state)) => Some(*state),
-                    Some(_) => {
-                        return Err(checkpoint::of_another(self.options, "all rows at once"));
-                    }
-                    None => None,
-                };
-                let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;
-                if !observer.interrupted() {
-                    // the estimates of an epoch are of a q that moved; this is the bound at the end
-                    let bound = method.step(&model, self.engine, data, Want::Value)?.value;
-                    report.objective = bound + model.log_prior();
-                }
-                report
-            }
-            _ => {
-                let resume = match held {
-                    Some(Held::Whole(place)) => Some(place),
-                    Some(_) => return Err(checkpoint::of_another(self.options, "minibatches")),
-                    None => None,
-                };
-                self.check_spread(&model)?;
-                self.on_all_rows(&mut model, resume, observer)?
-            }
-        };
-        if let Some(method) = model.method.uncollapsed() {
-            method.tie(&mut model, self.engine, data)?;
-        }
-        let posterior = match model.posterior(self.engine, data) {
-            // it was meant to end the training, which had ended: what was learnt is not thrown away
-            Err(Error::Interrupted) => model.posterior(self.engine, data)?,
-            outcome => outcome?,
-        };
-        Ok(Trained { model, origin, posterior, report, chains: None })
-    }
-
-    /// Refuses targets without any spread where the variance of the noise is a function without a least value: it would fall to 0, and
-    /// slopes grow without bound. (A few minibatches do not get there, and the first part of a table may be like that.)
-    fn check_spread(&self, model: &Model) -> Result<()> {
-        let likelihood = &*model.likelihood;
-        let of_noise = likelihood.separate_kernels()
-            && likelihood.mixing().is_none()
-            && likelihood.augmented().is_none();
-        if of_noise
-            && likelihood.standardises()
-            && self.dataset.target_variance.iter().all(|v| *v == 0.0)
-        {
-            return Err(Error::Invalid(format!(
-                "the targets are constant: there is no noise to learn for `{}`, and its variance would fall to 0; \
-                 take the likelihood `gaussian`",
-                likelihood.name()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Training on all rows at once, with checkpoints.
-    fn on_all_rows(
-        &self,
-        model: &mut Model,
-        resume: Option<Place>,
-        observer: &mut dyn Observer,
-    ) -> Result<TrainReport> {
-        let mut write = |standing: &Standing| match &self.options.checkpoint {
-            None => Ok(()),
-            Some(path) => checkpoint::save_whole(path, self.dataset, self.options, standing),
-        };
-        let going = GoingOn {
-            resume,
-            checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
-        };
-        let data = &*self.dataset.source;
-        train_from(model, self.engine, data, &self.options.train, going, observer)
-    }
-
-    /// What comes after training: chains, and what a person should know.
-    fn end(&self, trained: Trained, observer: &mut dyn Observer) -> Result<Fitted> {
-        let Trained { model, mut origin, posterior, report, chains } = trained;
-        let (posterior, report) = match model.method.samples() && !observer.interrupted() {
-            true => {
-                self.sampled(&model, &origin, (posterior, report), chains.as_ref(), observer)?
-            }
-            false => (posterior, report),
-        };
-        origin.warnings.extend(remarks(&model, &posterior, &report));
-        Ok(origin.fitted(model, posterior, Some(report)))
-    }
-
-    /// The posterior by chains from the hyperparameters found.
-    fn sampled(
-        &self,
-        model: &Model,
-        origin: &Origin,
-        (posterior, mut report): (Posterior, TrainReport),
-        state: Option<&SamplingState>,
-        observer: &mut dyn Observer,
-    ) -> Result<(Posterior, TrainReport)> {
-        let rows = collect(&*self.dataset.source)?;
-        let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
-        let settings = checkpoint::settings(self.options, self.dataset.source.rows());
-        let mut write = |mut state: SamplingState| {
-            state.settings.clone_from(&settings);
-            let path = self.options.checkpoint.as_deref();
-            path.map_or(Ok(()), |path| io::save_sampling(&now, &state, path))
-        };
-        let write: Option<Checkpointer<'_>> =
-            if self.options.checkpoint.is_some() { Some(&mut write) } else { None };
-        let from = state.map_or(0, |state| state.sweeps);
-        let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
-        let (clock, mut sweeps) = (Instant::now(), from);
-        let draws =
-            gibbs::sample_from(model, &rows, &options, state, write, &mut |done, total| {
-                sweeps = done;
-                let seconds = clock.elapsed().as_secs_f64();
-                let flow = observer.event(Event::Sampling { done, total, seconds });
-                if observer.interrupted() { ControlFlow::Break(()) } else { flow }
-            })?;
-        let seconds = clock.elapsed().as_secs_f64();
-        report.seconds += seconds;
-        let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;
-        report.mixing = draws.mixing(each);
-        let x = (!model.method.is_sparse()).then_some(&rows.x);
-        let points = if model.method.is_sparse() {
-            model.inducing_points()?.nrows()
-        } else {
-            rows.x.nrows()
-        };
-        let most = match options.hyperparameters {
-            false => KEPT_DRAWS,
-            true => {
-                (KEPT_NUMBERS / (points * points * model.kernels.len()).max(1)).clamp(1, KEPT_DRAWS)
-            }
-        };
-        let (kept, hyperparameters) = draws.thinned(most);
-        let posterior = match (kept.is_empty(), options.hyperparameters) {
-            // interrupted before the first draw: what coordinate ascent knows is kept
-            (true, _) => posterior,
-            (_, true) => Posterior::of_sampled(model, x, kept, hyperparameters)?,
-            (_, false) => Posterior::of_draws(model, x, kept)?,
-        };
-        Ok((posterior, report))
-    }
-
-    /// Training by minibatches, with checkpoints.
-    fn in_batches(
-        &self,
-        model: &mut Model,
-        origin: &Origin,
-        batches: &BatchOptions,
-        state: Option<TrainingState>,
-        observer: &mut dyn Observer,
-    ) -> Result<TrainReport> {
-        let source = &*self.dataset.source;
-        let size = batches.size.min(source.rows());
-        let mut rows = source.batches(size, self.options.seed)?;
-        let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
-            None => Ok(()),
-            Some(path) => {
-                let posterior = Posterior::of_q(model)?;
-                let now = origin.clone().fitted(model.clone(), posterior, None);
-                io::save_checkpoint(&now, state, path)
-            }
-        };
-        let surroundings = Surroundings {
-            settings: checkpoint::settings(self.options, source.rows()),
-            held_out: self.dataset.held_out.as_deref(),
-            resume: state,
-            checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
-        };
-        let training = StochasticOptions { seed: self.options.seed, ..batches.training.clone() };
-        train_batches(model, self.engine, &mut *rows, &training, surroundings, observer)
-    }
-}
-
-/// That priors were assumed.
-fn assumption(paths: &[String]) -> Option<String> {
-    (!paths.is_empty()).then(|| {
-        format!(
-            "no prior was given for {}: log-normal about the starting value with a standard deviation of 1 in the \
-             logarithm was assumed for positive numbers, normal about it with a standard deviation of 1 on the \
-             model's scale for others",
-            paths.join(", ")
-        )
-    })
-}
-
-/// Nats by which a bound on the log evidence of classes may miss 0 before they count as certain.
-const CERTAIN: f64 = 1e-2;
-
-/// What a person should know about the numerics of a training.
-fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
-    let mut remarks = Vec::new();
-    // nothing but a mean that grows without bound gives all classes of training for certain
-    if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
-        let weights = model.params().into_iter().find(|(path, _)| path == "mean.weights");
-        if let Some((_, weights)) = weights.filter(|(_, weights)| !weights.frozen) {
-            let largest = weights.value().iter().fold(0.0, |m: f64, w| m.max(w.abs()));
-            remarks.push(format!(
-                "the linear mean separates the classes, and its weights grow without bound (one is {largest:.3}): \
-                 probabilities of new rows are too sure; the kernel `linear` instead, as in `rbf + linear`, has a \
-                 prior for such weights"
-            ));
-        }
-    }
-    let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
-        mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
-    });
-    if worst > 1.05 {
-        remarks.push(format!(
-            "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"
-        ));
-    }
-    if report.failures > 0 {
-        remarks.push(format!(
-            "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
-             stepped back",
-            report.failures, report.evaluations
-        ));
-    }
-    if report.diagnostics.negative > 0 {
-        remarks.push(format!(
-            "at {} rows the inducing points explain more variance than there is, by rounding: raise \
-             the jitter",
-            report.diagnostics.negative
-        ));
-    }
-    if let Jitter::Relative(fraction) = model.jitter {
-        let used = posterior.factor().relative;
-        if model.method.is_sparse() && used > fraction * 1.5 {
-            remarks.push(format!(
-                "the jitter of Kuu was raised from {fraction:e} to {used:e} of its mean diagonal: \
-                 inducing points lie very close together, or lengthscales are very long"
-            ));
-        }
-    }
-    remarks
 }

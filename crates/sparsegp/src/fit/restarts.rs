@@ -7,6 +7,7 @@
 //! | parameter | draw |
 //! | --- | --- |
 //! | with a prior | from the prior |
+//! | lengthscales | all times 10^u, u uniform on [−2, ½], and each times 10^w, w uniform on [−½, ½] |
 //! | above a bound | its distance from the bound times 10^u, u uniform on [−1, 1] |
 //! | within an interval | uniform on it |
 //! | any real number | plus a standard normal number (on the model's scale) |
@@ -21,6 +22,8 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// How far a positive number may be drawn from where it would start, as a power of ten.
 const DECADES: f64 = 1.0;
+/// Powers of ten between which the common factor of lengthscales is drawn.
+const COMMON: (f64, f64) = (-2.0, 0.5);
 /// Draws from a prior before a value outside of a parameter's range is given up.
 const ATTEMPTS: usize = 100;
 
@@ -32,15 +35,31 @@ pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
         if is_bulky(&path) || param.frozen || param.is_empty() {
             continue;
         }
-        let (prior, transform) = (param.prior, param.transform());
-        let values: Vec<f64> =
-            param.value().iter().map(|v| draw_one(*v, prior, transform, generator)).collect();
+        let (prior, transform) = (param.prior.filter(|_| !param.assumed), param.transform());
+        // the plain start is a smooth function: what it misses is far shorter, for all inputs alike
+        let lengths = prior.is_none() && path.ends_with("lengthscales");
+        let common = match lengths {
+            true => 10_f64.powf(COMMON.0 + (COMMON.1 - COMMON.0) * rng::uniform(generator)),
+            false => 1.0,
+        };
+        let decades = if lengths { 0.5 * DECADES } else { DECADES };
+        let values = param.value().iter().map(|value| {
+            let value = if transform.contains(common * value) { common * value } else { *value };
+            draw_one(value, prior, transform, decades, generator)
+        });
+        let values: Vec<f64> = values.collect();
         param.set(&path, &values)?;
     }
     Ok(())
 }
 
-fn draw_one(value: f64, prior: Option<Prior>, transform: Transform, rng: &mut impl Rng) -> f64 {
+fn draw_one(
+    value: f64,
+    prior: Option<Prior>,
+    transform: Transform,
+    decades: f64,
+    rng: &mut impl Rng,
+) -> f64 {
     let uniform = rng::uniform(rng);
     let drawn = match (prior, transform) {
         (Some(prior), _) => (0..ATTEMPTS)
@@ -52,7 +71,7 @@ fn draw_one(value: f64, prior: Option<Prior>, transform: Transform, rng: &mut im
             value + z
         }
         (None, Transform::Softplus { lower } | Transform::Exp { lower }) => {
-            lower + (value - lower) * 10_f64.powf(DECADES * (2.0 * uniform - 1.0))
+            lower + (value - lower) * 10_f64.powf(decades * (2.0 * uniform - 1.0))
         }
         (None, Transform::Interval { lower, upper }) => lower + (upper - lower) * uniform,
     };

@@ -1,87 +1,29 @@
 //! Defaults and starting values from the data.
 
-use super::pilot::{free_noise, pilot, scale_lengths, widen_noise};
+use super::checks::{check_labels, check_rows, check_targets, long_periods};
+use super::choice::{Choice, choose, whole};
+use super::judge::{self, Flown};
+use super::pilot::{free_noise, widen_noise};
 use super::select::select_inducing;
-use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions, restarts};
+use super::{Dataset, FitOptions, assumed, restarts};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::Preconditioner;
 use crate::kernels::{self, Inputs, Kernel};
-use crate::likelihoods::{self, Extra, Gaussian, Likelihood, Target};
+use crate::likelihoods::{self, Gaussian, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
 use crate::methods::uncollapsed::mixed_shape;
-use crate::methods::{self, Keeps};
+use crate::methods::{self, Keeps, Uncollapsed};
 use crate::model::{Model, inducing_param};
 use crate::rng;
-use crate::train::{Event, Observer};
+use crate::train::{Event, Judged, Observer};
 use crate::variational::{Tying, Variational};
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
-
-/// Picks the method and the number of inducing points, and says why. `gaussian` data have Gaussian noise and
-/// all targets; `plain` ones moreover rows without weights and noise variances.
-fn choose(
-    options: &FitOptions,
-    n: usize,
-    plain: bool,
-    gaussian: bool,
-    whole: bool,
-) -> Result<(&'static methods::Entry, usize, String)> {
-    let given = match &options.selection {
-        Selection::Given(points) => Some(points.nrows()),
-        _ => None,
-    };
-    let asked = given.or(options.inducing);
-    let wanted = asked.unwrap_or(DEFAULT_INDUCING);
-    // many passes over few rows: q of M = N would cost far more than it gives
-    let trained = asked.unwrap_or((n / 4).clamp(50, DEFAULT_INDUCING));
-    if options.method != "auto" {
-        let entry = methods::find(&options.method)?;
-        let wanted = if entry.method.uncollapsed().is_some() { trained } else { wanted };
-        return Ok((entry, wanted, format!("`{}` was asked for", entry.name)));
-    }
-    let few = n <= AUTO_EXACT && asked.is_none();
-    if gaussian && few && (plain || whole) {
-        let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
-        return Ok((methods::find("exact")?, 0, reason));
-    }
-    if !plain && whole {
-        let reason = format!(
-            "the likelihood, weights or missing targets call for it, with {} inducing points; {n} rows are \
-             seen all at once (up to {AUTO_EXACT})",
-            trained.min(n)
-        );
-        return Ok((methods::find("tsvgp")?, trained, reason));
-    }
-    if !plain {
-        let reason = format!(
-            "the likelihood, weights or missing targets call for it, with {} inducing points",
-            trained.min(n)
-        );
-        return Ok((methods::find("svgp")?, trained, reason));
-    }
-    let entry = methods::find("titsias2025")?;
-    let reason = if n <= AUTO_EXACT {
-        format!("the tightest sparse bound, as {wanted} inducing points were asked for")
-    } else {
-        format!(
-            "{n} rows are too many for exact inference (up to {AUTO_EXACT}): the tightest sparse \
-             bound with {wanted} inducing points"
-        )
-    };
-    Ok((entry, wanted, reason))
-}
-
-/// Whether `auto` sees so few rows all at once, where a q is trained: nobody wants what only minibatches
-/// have. (`bench --bin dual -- default` is the evidence.)
-pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
-    let batches = options.diagonal || dataset.held_out.is_some();
-    options.method == "auto" && dataset.source.rows() <= AUTO_EXACT && !batches
-}
 
 /// A random subset of at most `count` rows, in the order of the data.
 ///
@@ -118,17 +60,42 @@ pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemor
     Ok(InMemory { x, y, weights, extra })
 }
 
-/// Mean variance of the columns, leaving out what is missing; 1 where there is none.
-fn spread(y: MatRef<f64>) -> f64 {
-    let variance = (0..y.ncols())
-        .map(|j| {
-            let known: Vec<f64> = column(y, j).iter().copied().filter(|v| !v.is_nan()).collect();
-            let n = known.len().max(1) as f64;
-            let mean = known.iter().sum::<f64>() / n;
-            known.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n
-        })
-        .sum::<f64>()
-        / y.ncols() as f64;
+/// Rounds of weighing rows by a variance that they then give.
+const ROUNDS: usize = 20;
+
+/// Mean variance of the columns, leaving out what is missing; 1 where there is none. Rows count by their weights and, where
+/// their noise variances eᵢ are known, by how much these leave of them: v = Σω²((y − m)² − e)/Σω² with ω = w/(v + e), which is
+/// what the method of moments makes of N(m, v + eᵢ) (Paule & Mandel 1982).
+fn spread(sample: &InMemory, known_noise: bool) -> f64 {
+    let weight = |i: usize| sample.weights.get(i).copied().unwrap_or(1.0);
+    let noise = |i: usize| match known_noise {
+        true => sample.extra.get(i).copied().unwrap_or(0.0),
+        false => 0.0,
+    };
+    let of = |values: &[f64]| {
+        let known: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_nan()).collect();
+        // a sum over the rows with these weights, as part of them
+        let mean = |omega: &dyn Fn(usize) -> f64, of: &dyn Fn(usize) -> f64| {
+            let total: f64 = known.iter().map(|i| omega(*i)).sum();
+            known.iter().map(|i| omega(*i) * of(*i)).sum::<f64>() / total
+        };
+        let centre = mean(&weight, &|i| values[i]);
+        let mut variance = mean(&weight, &|i| (values[i] - centre).powi(2));
+        let least = 1e-10 * variance;
+        if known.iter().any(|i| noise(*i) > 0.0) && least > 0.0 {
+            for _ in 0..ROUNDS {
+                let omega = |i: usize| weight(i) / (variance + noise(i));
+                let centre = mean(&omega, &|i| values[i]);
+                let square = |i: usize| omega(i) * omega(i);
+                let next = mean(&square, &|i| (values[i] - centre).powi(2) - noise(i));
+                variance = next.max(least);
+            }
+        }
+        variance
+    };
+    let columns = 0..sample.y.ncols();
+    let total: f64 = columns.map(|j| of(column(sample.y.as_ref(), j))).sum();
+    let variance = total / sample.y.ncols() as f64;
     if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
@@ -154,6 +121,8 @@ pub struct Start {
     pub reason: String,
     /// What was odd and handled.
     pub warnings: Vec<String>,
+    /// The starts that were judged, that of the model first; empty where none were.
+    pub judged: Vec<Judged>,
 }
 
 /// The likelihood of a specification, or without one what fits the targets: `bernoulli` for two
@@ -197,88 +166,6 @@ fn with_classes(spec: &str, classes: usize) -> String {
         Some(open) => format!("{open}, classes={classes})"),
         None => format!("{}(classes={classes})", spec.trim_end()),
     }
-}
-
-/// Refuses a target that the likelihood does not know, and rows without the further number that it
-/// needs. Returns how many targets are missing.
-fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize> {
-    let extra = likelihood.extra();
-    let mut missing = 0;
-    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
-        let default = match extra {
-            Some(Extra { default: None, name }) if rows.extra.is_empty() => {
-                let name =
-                    format!("the likelihood `{}` needs a column of {name}", likelihood.name());
-                return Err(Error::Invalid(name));
-            }
-            other => other.and_then(|e| e.default).unwrap_or(1.0),
-        };
-        for p in 0..rows.y.ncols() {
-            for (i, y) in column(rows.y, p).iter().enumerate() {
-                if y.is_nan() {
-                    missing += 1;
-                    continue;
-                }
-                let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
-                likelihood.check(target).map_err(|reason| {
-                    let own = dataset.scaler.y_mean[p] + dataset.scaler.y_scale[p] * y;
-                    Error::Invalid(format!(
-                        "row {} of those to learn from: `{}` = {own} {reason} (likelihood `{}`)",
-                        rows.start + i + 1,
-                        dataset.target_names[p],
-                        likelihood.name()
-                    ))
-                })?;
-            }
-        }
-        Ok(())
-    })?;
-    Ok(missing)
-}
-
-/// Refuses rows that bring more or less than the method can do with.
-fn check_rows(
-    dataset: &Dataset,
-    entry: &methods::Entry,
-    missing: usize,
-    sample: &InMemory,
-) -> Result<()> {
-    if missing > 0 && !entry.method.has_q() {
-        return Err(Error::Invalid(format!(
-            "{missing} targets are missing, and method `{}` needs them all; leave such rows out, or use \
-             `svgp`",
-            entry.name
-        )));
-    }
-    let scales = &dataset.scaler.y_scale;
-    if !sample.extra.is_empty() && scales.iter().any(|s| s != &scales[0]) {
-        return Err(Error::Invalid(
-            "one known noise variance per row cannot serve several targets of different scales: fit \
-             them one by one, or leave the targets as they are"
-                .into(),
-        ));
-    }
-    Ok(())
-}
-
-/// Refuses labels that are scaled, and inputs that a kernel knows nothing of.
-fn check_labels(dataset: &Dataset, kernels: &[Box<dyn Kernel>]) -> Result<()> {
-    let labels: Vec<usize> = kernels.iter().flat_map(|kernel| kernel.labels()).collect();
-    let scaler = &dataset.scaler;
-    let scaled = |q: &&usize| scaler.x_mean[**q] != 0.0 || scaler.x_scale[**q] != 1.0;
-    if let Some(&q) = labels.iter().find(scaled) {
-        return Err(Error::Invalid(format!(
-            "the kernel reads input column `{}` as labels, and it is standardised; make the data set with \
-             `Standardise::for_kernel`",
-            dataset.input_names[q]
-        )));
-    }
-    if labels.is_empty() {
-        return Ok(());
-    }
-    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
-        kernels.iter().try_for_each(|kernel| kernel.check(rows.x))
-    })
 }
 
 /// The mean function that was asked for, with its constants at the latent functions' starts. Without
@@ -371,7 +258,8 @@ pub(super) fn prepare_start(
     let missing = check_targets(dataset, &*likelihood)?;
     let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
     let plain = gaussian && data.is_plain();
-    let (entry, wanted, reason) = choose(options, n, plain, gaussian, whole(dataset, options))?;
+    let Choice { entry, inducing: wanted, reason } =
+        choose(options, n, plain, gaussian, whole(dataset, options))?;
     let sample = sample_rows(data, SAMPLE, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
@@ -402,12 +290,16 @@ pub(super) fn prepare_start(
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
     let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
-    let variance = if likelihood.standardises() { spread(sample.y.as_ref()) } else { 1.0 };
+    let known_noise = likelihood.as_gaussian().is_some();
+    let variance = if likelihood.standardises() { spread(&sample, known_noise) } else { 1.0 };
     let spreads = spreads(sample.x.as_ref());
     check_labels(dataset, &kernels)?;
     for kernel in &mut kernels {
         kernel.initialise(&spreads, variance);
         kernel.initialise_from_rows(sample.x.as_ref(), sample.y.as_ref());
+    }
+    if options.lengthscale_prior {
+        warnings.extend(assumed::assume(&mut kernels));
     }
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
@@ -429,12 +321,15 @@ pub(super) fn prepare_start(
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
     }
-    if options.pilot > 0 {
-        scale_lengths(&mut model, &sample, options)?;
-    }
+    let seen = options.pilot > 0 && restart == 0;
+    let screened = match seen {
+        true => judge::screen(&mut model, &sample, options, engine, observer)?,
+        false => None,
+    };
     if restart > 0 {
         restarts::draw(&mut model, options.seed, restart)?;
     }
+    let (first, mut judged) = screened.map_or((None, Vec::new()), |(t, v)| (Some(t), v));
     if entry.method.is_sparse() {
         if wanted == 0 {
             return Err(Error::Invalid("at least one inducing point is needed".into()));
@@ -446,72 +341,75 @@ pub(super) fn prepare_start(
                  distinct row becomes one"
             ));
         }
-        let trains_q = entry.method.uncollapsed().is_some();
-        let flown = options.pilot > 0 && (n > options.pilot || trains_q);
-        if flown {
+        // where all rows are seen at once, an iteration on a part of few rows costs no less than one on all
+        let all_at_once = whole(dataset, options) || options.batches.is_none();
+        let trains_q = entry.method.uncollapsed().is_some() && !all_at_once;
+        let mut candidates = Vec::new();
+        if options.pilot > 0 && (n > options.pilot || trains_q) {
             tell(observer, Event::Pilot { rows: options.pilot.min(n) })?;
-            warnings.extend(pilot(&mut model, &sample, options, engine, observer)?);
+            let (start, rows) = (first.as_ref(), &sample);
+            match judge::pilot(&model, start, rows, options, engine, observer)? {
+                Flown::Found(found) => candidates.push(("pilot".to_owned(), *found, true)),
+                Flown::Nothing => {}
+                Flown::Failed => warnings.push(
+                    "the pilot failed (a matrix was not positive definite); training starts from the plain values"
+                        .into(),
+                ),
+            }
         }
+        let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
+        candidates.push((plain, model, false));
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
-        let x = sample.x.as_ref();
-        let selected = select_inducing(&model, &sample, wanted.min(n), options)?;
-        warnings.extend(selected.note.clone());
-        let points = selected.points.nrows();
-        model.inducing = vec![inducing_param(selected.points.as_ref())];
-        if flown && free_noise(&model) {
-            widen_noise(&mut model, x, engine)?;
+        let mut ready = Vec::new();
+        for (name, mut own, flown) in candidates {
+            let selected = select_inducing(&own, &sample, wanted.min(n), options)?;
+            if let Some(note) = selected.note.clone().filter(|note| !warnings.contains(note)) {
+                warnings.push(note);
+            }
+            let points = selected.points.nrows();
+            own.inducing = vec![inducing_param(selected.points.as_ref())];
+            if flown && free_noise(&own) {
+                widen_noise(&mut own, sample.x.as_ref(), engine)?;
+            }
+            own.q = entry.method.uncollapsed().map(|method| {
+                let q = start_of_q(method, options, [n, points, latents]);
+                if method.bound.has_factors() { q.with_factors() } else { q }
+            });
+            apply(&mut own, options, of_points)?;
+            ready.push((name, own));
         }
-        if let Some(method) = entry.method.uncollapsed() {
-            let q = match method.keeps {
-                Keeps::Sites => {
-                    let size = if options.tying == Tying::Untied { n } else { points };
-                    Variational::sites(size, latents, options.tying)
-                }
-                Keeps::Moments => Variational::prior(points, latents, options.diagonal),
-                keeps => {
-                    let relaxed = keeps == Keeps::Relaxed;
-                    let preconditioner = Preconditioner::Inverse;
-                    Variational::pseudo_observations(points, latents, preconditioner, relaxed)
-                }
-            };
-            model.q = Some(if method.bound.has_factors() { q.with_factors() } else { q });
+        let mut best = 0;
+        if ready.len() > 1 {
+            (best, judged) = judge::compare(&ready, data, &sample, options, engine, observer)?;
         }
+        model = ready.swap_remove(best).1;
     }
     if entry.method.full_sites().is_some() {
         model.q = Some(Variational::sites(n, latents, Tying::Untied));
     }
-    apply(&mut model, options, of_points)?;
-    Ok(Start { model, reason, warnings })
+    if !entry.method.is_sparse() {
+        apply(&mut model, options, of_points)?;
+    }
+    Ok(Start { model, reason, warnings, judged })
 }
 
-/// Warns of periods that are longer than what the rows span: they were meant in the units of the data.
-fn long_periods(kernels: &[Box<dyn Kernel>], x: MatRef<f64>) -> Vec<String> {
-    let span = |j: usize| {
-        let (least, most) = column(x, j)
-            .iter()
-            .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
-        most - least
-    };
-    let span = (0..x.ncols()).map(span).fold(0.0, f64::max);
-    let mut found = Vec::new();
-    for kernel in kernels {
-        for (path, param) in kernel.params() {
-            let path = path.to_string();
-            let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
-            if path.ends_with("period") && param.given && longest > span {
-                let text = format!(
-                    "kernel: the {path} {longest} is more than the rows span, {span:.3}: values in a kernel are on \
-                     the scale of the standardised inputs; give it on that scale, or do not standardise \
-                     (`--no-standardise`, `standardise=False`)"
-                );
-                // latent functions may have the same kernel
-                if !found.contains(&text) {
-                    found.push(text);
-                }
-            }
+/// q at the prior, or sites without precision, of N rows, M points and so many latent functions.
+fn start_of_q(
+    method: &Uncollapsed,
+    options: &FitOptions,
+    [rows, points, latents]: [usize; 3],
+) -> Variational {
+    match method.keeps {
+        Keeps::Sites => {
+            let size = if options.tying == Tying::Untied { rows } else { points };
+            Variational::sites(size, latents, options.tying)
+        }
+        Keeps::Moments => Variational::prior(points, latents, options.diagonal),
+        keeps => {
+            let relaxed = keeps == Keeps::Relaxed;
+            Variational::pseudo_observations(points, latents, Preconditioner::Inverse, relaxed)
         }
     }
-    found
 }
 
 /// Tells the observer, who may end the preparation; there is nothing to keep yet.

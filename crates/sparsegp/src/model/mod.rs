@@ -17,9 +17,9 @@ use crate::means::Mean;
 use crate::methods::uncollapsed::mixed_shape;
 use crate::methods::{Evaluation, Method};
 use crate::params::{
-    Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, count, free_count,
-    free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed, prefixed_mut,
-    set_free_values, unknown,
+    Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, assumed_log_prior, count,
+    free_count, free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed,
+    prefixed_mut, set_free_values, unknown,
 };
 use crate::variational::Variational;
 
@@ -297,6 +297,11 @@ impl Model {
     /// Sum of the log densities of the priors.
     pub fn log_prior(&self) -> f64 {
         log_prior(|v| self.visit(v), &mut vec![0.0; self.num_params()])
+    }
+
+    /// The part of [`Model::log_prior`] that nobody asked for ([`Param::assumed`]).
+    pub fn assumed_log_prior(&self) -> f64 {
+        assumed_log_prior(|v| self.visit(v))
     }
 
     /// Adds the slopes of the log prior to a gradient with respect to all constrained parameters, and

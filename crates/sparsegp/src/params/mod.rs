@@ -49,6 +49,8 @@ pub struct Param {
     transform: Transform,
     /// Density of the constrained value, added to the objective (no Jacobian: MAP of the value).
     pub prior: Option<Prior>,
+    /// Whether nobody asked for the prior: it steadies the training, and comparisons of models leave it out.
+    pub assumed: bool,
     /// Whether optimisers leave it alone.
     pub frozen: bool,
     /// Whether a specification gave the value, so that starting values from the data keep away.
@@ -69,7 +71,7 @@ impl Param {
 
     /// A parameter with every part given. `value` holds matrices column by column.
     pub fn with(value: Vec<f64>, shape: Shape, transform: Transform) -> Self {
-        Self { value, shape, transform, prior: None, frozen: false, given: false }
+        Self { value, shape, transform, prior: None, assumed: false, frozen: false, given: false }
     }
 
     /// Constrained values; a matrix column by column.
@@ -146,6 +148,9 @@ impl Param {
         if let Some(prior) = &self.prior {
             object["prior"] = json!(prior);
         }
+        if self.assumed {
+            object["assumed"] = json!(true);
+        }
         if self.frozen {
             object["frozen"] = json!(true);
         }
@@ -191,6 +196,11 @@ impl Param {
                     }
                     self.prior = prior;
                 }
+                "assumed" => {
+                    self.assumed = entry
+                        .as_bool()
+                        .ok_or_else(|| invalid(format!("assumed: {entry} is not true or false")))?;
+                }
                 "frozen" => {
                     self.frozen = entry
                         .as_bool()
@@ -199,7 +209,7 @@ impl Param {
                 "value" => {}
                 other => {
                     return Err(invalid(format!(
-                        "unknown entry `{other}`; known are value, prior, frozen, transform"
+                        "unknown entry `{other}`; known are value, prior, assumed, frozen, transform"
                     )));
                 }
             }
@@ -337,6 +347,17 @@ pub fn log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>), gradient: &mut [f64]) 
             }
         }
         offset += p.value.len();
+    });
+    total
+}
+
+/// The part of [`log_prior`] that nobody asked for.
+pub fn assumed_log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> f64 {
+    let mut total = 0.0;
+    visit(&mut |_, p| {
+        if let Some(prior) = p.prior.filter(|_| p.assumed) {
+            total += p.value.iter().map(|value| prior.log_density(*value)).sum::<f64>();
+        }
     });
     total
 }

@@ -277,5 +277,6 @@ pub(super) fn ascend(
         trace,
         mixing: None,
         starts: Vec::new(),
+        judged: Vec::new(),
     })
 }

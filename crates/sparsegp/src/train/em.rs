@@ -540,5 +540,6 @@ pub(super) fn train_em(
         trace: state.trace,
         mixing: None,
         starts: Vec::new(),
+        judged: Vec::new(),
     })
 }

@@ -114,6 +114,18 @@ pub struct TrainReport {
     /// The best objectives of all starts, where there were several, in their order; the largest is the model's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starts: Vec<f64>,
+    /// The starting values that were judged by a few iterations each, the one that was taken first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub judged: Vec<Judged>,
+}
+
+/// A start, and what a few iterations from it came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Where it came from, in a few words.
+    pub start: String,
+    /// Objective on the rows and with the points that it was judged by, on the model's scale.
+    pub objective: f64,
 }
 
 /// What happens while a model is fitted.

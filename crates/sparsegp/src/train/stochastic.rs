@@ -320,6 +320,7 @@ impl Run<'_> {
             trace: state.trace,
             mixing: None,
             starts: Vec::new(),
+            judged: Vec::new(),
         })
     }
 

@@ -141,7 +141,7 @@ fn the_pilot_leaves_given_values_alone() {
     let trained = fit(&dataset, &FitOptions { pilot: 80, train: options("exact", 5).train, ..own });
     let trained = trained.expect("a fit").model;
     assert_ne!(value(&trained, "kernel.kernels[1].variance"), [0.27]);
-    // no more rows than the pilot's: it is not trained, and only the common scale of lengthscales is looked for
+    // no more rows than the pilot's: it is not trained, and only the first lengthscales are judged
     let model = |pilot| prepare(&dataset, &FitOptions { pilot, ..options("titsias2025", 0) });
     let (scaled, plain) = (model(300).expect("a model").0, model(0).expect("a model").0);
     assert_eq!(value(&scaled, "likelihood.variance"), value(&plain, "likelihood.variance"));
@@ -149,7 +149,51 @@ fn the_pilot_leaves_given_values_alone() {
     let ratios: Vec<f64> =
         lengths(&scaled).iter().zip(lengths(&plain)).map(|(own, plain)| own / plain).collect();
     assert!((ratios[0] - ratios[1]).abs() < 1e-12, "{ratios:?}");
-    assert!([1.0, 0.5, 0.25, 0.125].iter().any(|by| (ratios[0] - by).abs() < 1e-9), "{ratios:?}");
+    assert!([1.0, 0.4, 0.16, 0.064].iter().any(|by| (ratios[0] - by).abs() < 1e-9), "{ratios:?}");
+}
+
+/// All rows at once while that costs less than minibatches.
+#[test]
+fn auto_counts_operations() {
+    let of = |n: usize, likelihood: &str, batches: bool| {
+        let (x, mut y) = arrays(n, 1);
+        let counts = likelihood == "poisson";
+        y.col_as_slice_mut(0)
+            .iter_mut()
+            .for_each(|v| *v = if counts { v.abs().round() } else { *v });
+        let own = FitOptions {
+            likelihood: Some(likelihood.into()),
+            inducing: Some(60),
+            pilot: 0,
+            batches: batches.then(Default::default),
+            ..FitOptions::default()
+        };
+        let data = Dataset::from_arrays(x, y, !counts).expect("a table");
+        let (model, reason, _) = prepare(&data, &own).expect("a model");
+        (model.method.name(), reason)
+    };
+    let name = |n, likelihood, batches| of(n, likelihood, batches).0;
+    assert_eq!(name(5000, "gaussian", true), "titsias2025");
+    let (method, reason) = of(100_000, "gaussian", true);
+    assert_eq!(method, "svgp2025");
+    assert!(
+        reason.contains("Tflop") && reason.contains("the collapsed bound at the end"),
+        "{reason}"
+    );
+    // nobody is trained by minibatches who wants none
+    assert_eq!(name(100_000, "gaussian", false), "titsias2025");
+    assert_eq!(name(2400, "poisson", true), "tsvgp");
+    assert_eq!(name(60_000, "poisson", true), "svgp");
+}
+
+/// A quarter of the rows, then their square root: no cliff in cost.
+#[test]
+fn methods_that_train_q_have_fewer_points_than_rows() {
+    for (n, count) in [(100, 50), (300, 75), (800, 200), (2400, 346), (8000, 512)] {
+        let own = FitOptions { pilot: 0, inducing: None, ..options("tsvgp", 0) };
+        let (model, ..) = prepare(&table(n, 1), &own).expect("a model");
+        assert_eq!(model.inducing_points().expect("points").nrows(), count, "{n}");
+    }
 }
 
 #[test]

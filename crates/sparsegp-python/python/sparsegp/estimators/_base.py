@@ -76,8 +76,8 @@ _PARAMETERS = """
         Whether inputs and, where the likelihood allows, targets get mean 0 and variance 1 inside the
         model. Predictions are in the data's units in any case.
     n_restarts_optimizer : int
-        Trainings from so many further starts, whose hyperparameters are drawn from their priors, or within a
-        factor of ten of where they would start; the best objective wins.
+        Train from so many further starts, whose hyperparameters are drawn from their priors, or over a wide range
+        about the plain start; the best objective wins.
     optimiser : {"lbfgs", "adam"}
         For training on all rows at once.
     max_iter : int
@@ -109,8 +109,11 @@ _PARAMETERS = """
     patience : int
         See ``early_stopping``.
     pilot : int
-        Rows of the exact inference that finds starting values before sparse methods train; with any method at most
-        200 of them say how long the first lengthscales are. 0 for neither.
+        Most random rows that starting values are judged by: several starts get a few iterations each, and the best
+        goes on (``start_`` says which). 0 takes the plain start unseen.
+    lengthscale_prior : bool
+        Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
+        standard deviations; not those that have a value or a prior of their own. ``objective_`` is without it.
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
@@ -142,6 +145,9 @@ _ATTRIBUTES = """
         the data's units), ``"seconds"`` and more, one number per iteration (epoch).
     n_iter_ : int
         Iterations made; ``converged_`` and ``stopped_`` tell how they ended.
+    start_ : list of (str, float)
+        The starts that were judged with their objectives after a few iterations on some of the rows, the one taken
+        first; empty where there was nothing to judge.
     inducing_points_ : array of shape (n_inducing, n_features) or None
         In the units of X.
     n_features_in_, feature_names_in_
@@ -258,6 +264,7 @@ class BaseGP(BaseEstimator):
         early_stopping: float = 0.0,
         patience: int = 10,
         pilot: int = 1000,
+        lengthscale_prior: bool = True,
         jitter: Optional[float] = None,
         checkpoint: Optional[Path] = None,
         random_state: Any = 0,
@@ -287,6 +294,7 @@ class BaseGP(BaseEstimator):
         self.early_stopping = early_stopping
         self.patience = patience
         self.pilot = pilot
+        self.lengthscale_prior = lengthscale_prior
         self.jitter = jitter
         self.checkpoint = checkpoint
         self.random_state = random_state
@@ -325,6 +333,7 @@ class BaseGP(BaseEstimator):
             ],
             "freeze": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
             "pilot": _whole("pilot", self.pilot, 0),
+            "lengthscale_prior": bool(self.lengthscale_prior),
             "restarts": _whole("n_restarts_optimizer", self.n_restarts_optimizer, 0),
             "optimiser": self.optimiser,
             "max_iterations": _whole("max_iter", self.max_iter, 0),
@@ -650,6 +659,7 @@ class BaseGP(BaseEstimator):
         self.n_iter_ = max(1, int(report.get("iterations", 1)))
         self.converged_ = bool(report.get("converged", False))
         self.stopped_ = str(report.get("stopped", ""))
+        self.start_ = [(str(one["start"]), float(one["objective"])) for one in report.get("judged", [])]
         trace = report.get("trace", [])
         columns = ("iteration", "evaluations", "objective", "gradient_norm", "seconds", "held_out")
         self.trace_ = {name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns}

@@ -1,0 +1,116 @@
+//! Refusals and warnings about rows, targets and kernels before anything is trained.
+
+use super::Dataset;
+use super::pilot::span;
+use crate::data::InMemory;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+use crate::likelihoods::{Extra, Likelihood, Target};
+use crate::linalg::{MatRef, column};
+use crate::methods;
+
+/// Refuses a target that the likelihood does not know, and rows without the further number that it
+/// needs. Returns how many targets are missing.
+pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize> {
+    let extra = likelihood.extra();
+    let mut missing = 0;
+    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+        let default = match extra {
+            Some(Extra { default: None, name }) if rows.extra.is_empty() => {
+                let name =
+                    format!("the likelihood `{}` needs a column of {name}", likelihood.name());
+                return Err(Error::Invalid(name));
+            }
+            other => other.and_then(|e| e.default).unwrap_or(1.0),
+        };
+        for p in 0..rows.y.ncols() {
+            for (i, y) in column(rows.y, p).iter().enumerate() {
+                if y.is_nan() {
+                    missing += 1;
+                    continue;
+                }
+                let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
+                likelihood.check(target).map_err(|reason| {
+                    let own = dataset.scaler.y_mean[p] + dataset.scaler.y_scale[p] * y;
+                    Error::Invalid(format!(
+                        "row {} of those to learn from: `{}` = {own} {reason} (likelihood `{}`)",
+                        rows.start + i + 1,
+                        dataset.target_names[p],
+                        likelihood.name()
+                    ))
+                })?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(missing)
+}
+
+/// Refuses rows that bring more or less than the method can do with.
+pub(super) fn check_rows(
+    dataset: &Dataset,
+    entry: &methods::Entry,
+    missing: usize,
+    sample: &InMemory,
+) -> Result<()> {
+    if missing > 0 && !entry.method.has_q() {
+        return Err(Error::Invalid(format!(
+            "{missing} targets are missing, and method `{}` needs them all; leave such rows out, or use \
+             `svgp`",
+            entry.name
+        )));
+    }
+    let scales = &dataset.scaler.y_scale;
+    if !sample.extra.is_empty() && scales.iter().any(|s| s != &scales[0]) {
+        return Err(Error::Invalid(
+            "one known noise variance per row cannot serve several targets of different scales: fit \
+             them one by one, or leave the targets as they are"
+                .into(),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses labels that are scaled, and inputs that a kernel knows nothing of.
+pub(super) fn check_labels(dataset: &Dataset, kernels: &[Box<dyn Kernel>]) -> Result<()> {
+    let labels: Vec<usize> = kernels.iter().flat_map(|kernel| kernel.labels()).collect();
+    let scaler = &dataset.scaler;
+    let scaled = |q: &&usize| scaler.x_mean[**q] != 0.0 || scaler.x_scale[**q] != 1.0;
+    if let Some(&q) = labels.iter().find(scaled) {
+        return Err(Error::Invalid(format!(
+            "the kernel reads input column `{}` as labels, and it is standardised; make the data set with \
+             `Standardise::for_kernel`",
+            dataset.input_names[q]
+        )));
+    }
+    if labels.is_empty() {
+        return Ok(());
+    }
+    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+        kernels.iter().try_for_each(|kernel| kernel.check(rows.x))
+    })
+}
+
+/// Warns of periods that are longer than what the rows span: they were meant in the units of the data.
+pub(super) fn long_periods(kernels: &[Box<dyn Kernel>], x: MatRef<f64>) -> Vec<String> {
+    let span = (0..x.ncols()).map(|q| span(x, q)).fold(0.0, f64::max);
+    let mut found = Vec::new();
+    for kernel in kernels {
+        for (path, param) in kernel.params() {
+            let path = path.to_string();
+            let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
+            if path.ends_with("period") && param.given && longest > span {
+                let text = format!(
+                    "kernel: the {path} {longest} is more than the rows span, {span:.3}: values in a kernel are on \
+                     the scale of the standardised inputs; give it on that scale, or do not standardise \
+                     (`--no-standardise`, `standardise=False`)"
+                );
+                // latent functions may have the same kernel
+                if !found.contains(&text) {
+                    found.push(text);
+                }
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,175 @@
+//! Which method, how many inducing points, and whether by minibatches, unless somebody says so.
+//!
+//! `auto` counts floating-point operations. With N rows, M points and minibatches of B rows,
+//!
+//! | training | operations |
+//! | --- | --- |
+//! | collapsed bound on all rows | [`CLIMB`] evaluations of 6NM² |
+//! | sites on all rows | [`CLIMB`] evaluations with [`STEPS`] steps of q for each, of 6NM² |
+//! | minibatches | T steps of 4M²B + 4⅓M³, T by [`iterations`] |
+
+use super::{AUTO_EXACT, BatchOptions, DEFAULT_INDUCING, Dataset, FitOptions};
+use crate::error::Result;
+use crate::inducing::select::Selection;
+use crate::methods::{self, Method};
+use crate::model::Model;
+
+/// Evaluations until L-BFGS ends, about.
+const CLIMB: f64 = 120.0;
+/// Steps of q at every point of L-BFGS, about.
+const STEPS: f64 = 4.0;
+/// Rows up to which methods that train q have a quarter of them as points; from there on their square root counts.
+const QUARTER: f64 = 800.0;
+
+/// What `auto`, or somebody, has chosen.
+pub(super) struct Choice {
+    pub(super) entry: &'static methods::Entry,
+    /// Inducing points that are wanted.
+    pub(super) inducing: usize,
+    /// Why, in a sentence.
+    pub(super) reason: String,
+}
+
+/// Inducing points for the methods that train q.
+fn points(n: usize) -> usize {
+    let rows = n as f64;
+    let quarter =
+        if rows <= QUARTER { rows / 4.0 } else { QUARTER / 4.0 * (rows / QUARTER).sqrt() };
+    (quarter as usize).clamp(50, DEFAULT_INDUCING)
+}
+
+/// Steps of minibatches for so many rows where nobody says how many epochs: thousands, and the more the more rows there are
+/// to tell something new.
+pub(super) fn iterations(n: usize) -> f64 {
+    let share = n as f64 / 1e5;
+    if share <= 1.0 { 2000.0 + 2000.0 * share } else { 4000.0 * share.powf(0.6) }
+}
+
+/// Operations of an evaluation on all rows.
+pub(super) fn of_evaluation(n: usize, m: usize) -> f64 {
+    6.0 * n as f64 * (m as f64).powi(2)
+}
+
+/// Operations of a training by minibatches.
+pub(super) fn of_batches(n: usize, m: usize, size: usize) -> f64 {
+    let m = m as f64;
+    iterations(n) * (4.0 * m * m * size.min(n) as f64 + 13.0 / 3.0 * m.powi(3))
+}
+
+/// Points that were asked for.
+fn asked(options: &FitOptions) -> Option<usize> {
+    match &options.selection {
+        Selection::Given(points) => Some(points.nrows()),
+        _ => options.inducing,
+    }
+}
+
+/// Picks the method and the number of inducing points, and says why. `gaussian` data have Gaussian noise and
+/// all targets; `plain` ones moreover rows without weights and noise variances.
+pub(super) fn choose(
+    options: &FitOptions,
+    n: usize,
+    plain: bool,
+    gaussian: bool,
+    whole: bool,
+) -> Result<Choice> {
+    let asked = asked(options);
+    let wanted = asked.unwrap_or(DEFAULT_INDUCING);
+    // many passes over few rows: q of M = N would cost far more than it gives
+    let trained = asked.unwrap_or(points(n));
+    let of = |name: &str, inducing: usize, reason: String| -> Result<Choice> {
+        Ok(Choice { entry: methods::find(name)?, inducing, reason })
+    };
+    if options.method != "auto" {
+        let entry = methods::find(&options.method)?;
+        let inducing = if entry.method.uncollapsed().is_some() { trained } else { wanted };
+        return of(entry.name, inducing, format!("`{}` was asked for", entry.name));
+    }
+    let few = n <= AUTO_EXACT && asked.is_none();
+    if gaussian && few && (plain || whole) {
+        let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
+        return of("exact", 0, reason);
+    }
+    if !plain {
+        let why = "the likelihood, weights or missing targets call for it";
+        let points = trained.min(n);
+        return match whole {
+            true => {
+                let reason = format!(
+                    "{why}, with {points} inducing points; {n} rows are seen all at once, which costs less than \
+                     minibatches"
+                );
+                of("tsvgp", trained, reason)
+            }
+            false => of("svgp", trained, format!("{why}, with {points} inducing points")),
+        };
+    }
+    if n <= AUTO_EXACT {
+        let reason =
+            format!("the tightest sparse bound, as {wanted} inducing points were asked for");
+        return of("titsias2025", wanted, reason);
+    }
+    let many = format!("{n} rows are too many for exact inference (up to {AUTO_EXACT})");
+    let size = options.batches.as_ref().map_or(n, |batches| batches.size);
+    let (all, some) = (CLIMB * of_evaluation(n, wanted), of_batches(n, wanted, size));
+    if options.batches.is_some() && some < all {
+        let reason = format!(
+            "{many}, and minibatches take an estimated {:.1} Tflop where all rows at once take {:.1}: \
+             `svgp2025` with {wanted} inducing points, and the collapsed bound at the end",
+            some / 1e12,
+            all / 1e12
+        );
+        return of("svgp2025", wanted, reason);
+    }
+    of(
+        "titsias2025",
+        wanted,
+        format!("{many}: the tightest sparse bound with {wanted} inducing points"),
+    )
+}
+
+/// Whether `auto` sees all rows at once where a q is trained: nobody wants what only minibatches have, and it costs less.
+/// (`bench --bin dual -- default` is the evidence.)
+pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
+    if options.method != "auto" || options.diagonal || dataset.held_out.is_some() {
+        return false;
+    }
+    let n = dataset.source.rows();
+    let m = asked(options).unwrap_or(points(n)).min(n);
+    let size = options.batches.as_ref().map_or(n, |batches| batches.size);
+    n <= AUTO_EXACT || CLIMB * STEPS * of_evaluation(n, m) <= of_batches(n, m, size)
+}
+
+/// The minibatches that a model is trained by: where `auto` chose them and nobody gave a number of epochs, as many as make
+/// [`iterations`].
+pub(super) fn batches(options: &FitOptions, n: usize) -> Option<BatchOptions> {
+    let mut batches = options.batches.clone()?;
+    if options.method == "auto" && batches.training.epochs.is_none() {
+        let per_epoch = n.div_ceil(batches.size.clamp(1, n.max(1)));
+        let epochs = (iterations(n) / per_epoch as f64).ceil();
+        batches.training.epochs = Some((epochs as usize).max(1));
+    }
+    Some(batches)
+}
+
+/// Share of the operations of the minibatches that the end may take.
+const END: f64 = 0.25;
+/// Most iterations of the end.
+const MOST: usize = 10;
+
+/// Where `auto` trains Gaussian noise by minibatches: the collapsed bound, whose q is the best one in closed form, and
+/// iterations of it on all rows that cost little beside the minibatches.
+pub(super) fn end(
+    options: &FitOptions,
+    model: &Model,
+    n: usize,
+) -> Option<(&'static dyn Method, usize)> {
+    if options.method != "auto" || model.method.name() != "svgp2025" {
+        return None;
+    }
+    let m = model.inducing_points().map_or(0, |z| z.nrows());
+    let size = options.batches.as_ref().map_or(n, |batches| batches.size);
+    let iterations = END * of_batches(n, m, size) / (1.3 * of_evaluation(n, m).max(1.0));
+    let collapsed = methods::find("titsias2025").ok()?.method;
+    Some((collapsed, (iterations as usize).clamp(1, MOST)))
+}

@@ -1,0 +1,163 @@
+//! Whether a fit has ended as a constant where the rows say something else.
+
+use super::learning::Trained;
+use crate::data::InMemory;
+use crate::error::Result;
+use crate::likelihoods::Target;
+use crate::linalg::{Cholesky, Jitter, Mat, column, dot};
+use crate::model::{Model, Posterior};
+
+/// A latent mean that moves by no more than this part of the noise, or of 1 where the likelihood has another, is a constant.
+const STILL: f64 = 0.02;
+
+/// Standard deviations by which the score statistic must exceed its mean.
+const CLEAR: f64 = 6.0;
+
+/// Rows that are looked at.
+pub(super) const ROWS: usize = 20_000;
+
+/// Whether a model is a constant although the targets have a trend in the inputs.
+pub(super) fn misses_a_trend(
+    model: &Model,
+    posterior: &Posterior,
+    rows: &InMemory,
+) -> Result<bool> {
+    Ok(is_constant(model, posterior, rows)? && has_trend(model, posterior, rows)?)
+}
+
+/// The better of two trainings, with the number of its start.
+pub(super) fn better(first: Trained, again: Trained, starts: [usize; 2]) -> (Trained, usize) {
+    match again.report.objective > first.report.objective {
+        true => (again, starts[1]),
+        false => (first, starts[0]),
+    }
+}
+
+/// What is said of a fit that was a constant.
+pub(super) fn text(still: bool) -> String {
+    match still {
+        true => "the model is a constant, although the targets have a trend in the inputs (a score test is clear), and \
+                 another start has found nothing better: try --restarts 5 (`n_restarts_optimizer=5`), another kernel, or \
+                 more rows"
+            .into(),
+        false => "the model had ended as a constant, although the targets have a trend in the inputs: it was trained again \
+                  from another start, which is the better one"
+            .into(),
+    }
+}
+
+/// Whether the means of all latent functions are constants over these rows.
+fn is_constant(model: &Model, posterior: &Posterior, rows: &InMemory) -> Result<bool> {
+    let (mean, _) = posterior.predict_f(rows.x.as_ref())?;
+    let noise = model.noise();
+    let unit = if noise.is_nan() { 1.0 } else { noise.sqrt() };
+    Ok((0..mean.ncols()).all(|l| {
+        let values = column(mean.as_ref(), l);
+        let n = values.len().max(1) as f64;
+        let centre = values.iter().sum::<f64>() / n;
+        let square = values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / n;
+        square.sqrt() <= STILL * unit
+    }))
+}
+
+/// The score statistic for a linear trend at a function that is a constant (Rao 1948; Cox & Hinkley 1974, §9.3): with
+/// gᵢ = ∂ log p(yᵢ | f)/∂f and centred inputs, s = Σ gᵢxᵢ and V = Σ gᵢ²xᵢxᵢᵀ, it is sᵀV⁻¹s, which is χ² with D degrees of freedom
+/// if there is none. Returns whether it is clearly more for some latent function. It needs no fit, whatever the likelihood.
+fn has_trend(model: &Model, posterior: &Posterior, rows: &InMemory) -> Result<bool> {
+    let (mean, _) = posterior.predict_f(rows.x.as_ref())?;
+    let (n, d) = (rows.x.nrows(), rows.x.ncols());
+    let each = model.likelihood.latents();
+    if n <= 2 * d || model.likelihood.mixing().is_some() {
+        return Ok(false);
+    }
+    let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    let mut slope = vec![0.0; each];
+    for p in 0..rows.y.ncols() {
+        let mut slopes = Mat::<f64>::zeros(n, each);
+        for i in 0..n {
+            let y = rows.y[(i, p)];
+            let weight = rows.weights.get(i).copied().unwrap_or(1.0);
+            if y.is_nan() || weight == 0.0 {
+                continue;
+            }
+            let f: Vec<f64> = (0..each).map(|l| mean[(i, p * each + l)]).collect();
+            let extra = rows.extra.get(i).copied().unwrap_or(default);
+            slope.fill(0.0);
+            model.likelihood.log_prob_slope(Target { y, extra }, &f, &mut slope);
+            slope.iter().enumerate().for_each(|(l, g)| slopes[(i, l)] = weight * g);
+        }
+        for l in 0..each {
+            if statistic(rows, column(slopes.as_ref(), l))
+                > d as f64 + CLEAR * (2.0 * d as f64).sqrt()
+            {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+/// sᵀV⁻¹s; 0 where it cannot be found.
+fn statistic(rows: &InMemory, slopes: &[f64]) -> f64 {
+    let (n, d) = (rows.x.nrows(), rows.x.ncols());
+    let total: f64 = slopes.iter().map(|g| g * g).sum();
+    if !(total > 0.0 && total.is_finite()) {
+        return 0.0;
+    }
+    let centred = Mat::from_fn(n, d, |i, q| {
+        let mean = column(rows.x.as_ref(), q).iter().sum::<f64>() / n as f64;
+        (rows.x[(i, q)] - mean) * slopes[i]
+    });
+    let variance = crate::linalg::product(centred.transpose(), centred.as_ref());
+    let score = Mat::from_fn(d, 1, |q, _| column(centred.as_ref(), q).iter().sum::<f64>());
+    match Cholesky::new(variance.as_ref(), Jitter::Relative(1e-10), "the variance of the score") {
+        Ok(factor) => dot(score.as_ref(), factor.solve(score.as_ref()).as_ref()),
+        Err(_) => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng;
+    use rand_distr::{Distribution, StandardNormal};
+
+    /// Without a trend the statistic is χ² with D degrees of freedom: mean D and variance 2D, whatever the slopes' size.
+    #[test]
+    fn the_statistic_is_chi_squared_where_there_is_no_trend() {
+        let (n, d, runs) = (400, 3, 400);
+        let generator = &mut rng::stream(4, "score");
+        let mut values = Vec::new();
+        for _ in 0..runs {
+            let mut normal = || -> f64 { StandardNormal.sample(&mut *generator) };
+            let x = Mat::from_fn(n, d, |_, q| 7.0 + 10_f64.powi(q as i32) * normal());
+            let slopes: Vec<f64> =
+                (0..n).map(|i| 0.03 * (1.0 + (i % 4) as f64) * normal()).collect();
+            let rows = InMemory::new(x, Mat::zeros(n, 1)).unwrap();
+            values.push(statistic(&rows, &slopes));
+        }
+        let count = runs as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
+        // at four standard errors; of the variance those of a χ²: 8D² + 48D for the square of the deviation
+        assert!((mean - 3.0).abs() < 4.0 * (6.0 / count).sqrt(), "{mean}");
+        assert!(
+            (variance - 6.0).abs() < 4.0 * (8.0 * 9.0_f64 + 48.0 * 3.0).sqrt() / count.sqrt(),
+            "{variance}"
+        );
+    }
+
+    /// A linear trend of a tenth of the noise in 4000 rows is clear.
+    #[test]
+    fn a_weak_trend_in_many_rows_is_seen() {
+        let n = 4000;
+        let generator = &mut rng::stream(5, "trend");
+        let mut normal = || -> f64 { StandardNormal.sample(&mut *generator) };
+        let x = Mat::from_fn(n, 2, |_, _| 2.0 + normal());
+        let slopes: Vec<f64> = (0..n).map(|i| 0.1 * (x[(i, 1)] - 2.0) + normal()).collect();
+        let rows = InMemory::new(x, Mat::zeros(n, 1)).unwrap();
+        // expected: n·0.01 = 40 above 2, against a bar of 14
+        assert!(statistic(&rows, &slopes) > 2.0 + CLEAR * 2.0);
+        assert_eq!(statistic(&rows, &vec![0.0; n]), 0.0);
+    }
+}

@@ -1,0 +1,275 @@
+//! Which starting values are best: candidates get a few iterations of the objective each, and the best goes on.
+//!
+//! An objective may have several optima, and from a start far too long all looks like noise: gradients lead to a model that
+//! is a constant. What is tried:
+//!
+//! 1. Lengthscales as the spreads of the inputs suggest, or all shorter by one of a few factors (where each of two latent
+//!    functions has a kernel of its own, every pair of factors), on at most [`SCREENED`] rows.
+//! 2. For sparse methods, from the best of these a *pilot*: the hyperparameters trained on more rows, still without
+//!    inducing points.
+//! 3. What the pilot found against the start it came from, by the sparse objective itself.
+
+use super::FitOptions;
+use super::pilot::cap_lengthscales;
+use super::trial::Trial;
+use crate::data::{InMemory, Source};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::methods::{self, Keeps};
+use crate::model::{Model, inducing_param};
+use crate::optim::LbfgsOptions;
+use crate::rng;
+use crate::train::{
+    Judged, Observer, OptimiserKind, TrainOptions, hyperparameters, set_hyperparameters, train,
+};
+use crate::variational::{Tying, Variational};
+
+/// Rows that the first lengthscales are judged by.
+const SCREENED: usize = 200;
+
+/// What the lengthscales that the spreads of the inputs suggest are multiplied by.
+const FACTORS: [f64; 5] = [1.0, 0.4, 0.16, 0.064, 0.0256];
+/// The same where there are two kernels, and so pairs of factors.
+const PAIRED: [f64; 3] = [1.0, 0.3, 0.08];
+
+/// Iterations of everything but the lengthscales, for every candidate.
+const SETTLING: usize = 5;
+/// Iterations of all, for the best few.
+const TRAINED: usize = 10;
+/// How many those are.
+const FINALISTS: usize = 3;
+
+/// Nats by which another start must be better than the plain one.
+const LEAST_GAIN: f64 = 2.0;
+
+/// Iterations of the pilot: enough for lengthscales that deserve inducing points.
+const PILOT_ITERATIONS: usize = 60;
+
+/// Iterations of the sparse objective for each of its candidates.
+const COMPARED: usize = 15;
+/// Floating-point operations for all of them together: a second or two.
+const OPERATIONS: f64 = 6e10;
+/// Rows that they see at least, if there are so many.
+const LEAST_ROWS: usize = 500;
+
+/// What was tried, the best first.
+pub(super) type Verdict = Vec<Judged>;
+
+/// Multiplies the lengthscales of kernel l that nobody gave by `factors[l]` (of all kernels by one, if there is one). None if
+/// there are none.
+fn scaled(model: &Model, factors: &[f64]) -> Option<Model> {
+    let (mut own, mut any) = (model.clone(), false);
+    for (l, kernel) in own.kernels.iter_mut().enumerate() {
+        let by = factors[l.min(factors.len() - 1)];
+        for (path, param) in kernel.params_mut() {
+            if path.ends_with("lengthscales") && !param.frozen && !param.given {
+                let values: Vec<f64> = param.value().iter().map(|v| v * by).collect();
+                // one that may not be so short stays
+                any |= param.set(&path, &values).is_ok();
+            }
+        }
+    }
+    any.then_some(own)
+}
+
+/// The factors that are tried.
+fn factors(model: &Model) -> Vec<Vec<f64>> {
+    if model.kernels.len() == 2 {
+        return PAIRED.iter().flat_map(|a| PAIRED.iter().map(move |b| vec![*a, *b])).collect();
+    }
+    FACTORS.iter().map(|f| vec![*f]).collect()
+}
+
+/// A name for what was tried.
+fn named(factors: &[f64]) -> String {
+    let all: Vec<String> = factors.iter().map(ToString::to_string).collect();
+    match factors.iter().all(|f| *f == 1.0) {
+        true => "spreads of the inputs".into(),
+        false => format!("spreads of the inputs × {}", all.join(" and ")),
+    }
+}
+
+/// The best of the first lengthscales: sets those of the model, and returns the trial of the winner where its training
+/// stopped. None where there is nothing to judge by.
+pub(super) fn screen(
+    model: &mut Model,
+    sample: &InMemory,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<Option<(Trial, Verdict)>> {
+    let rows = options.pilot.min(SCREENED);
+    let Some(trial) = Trial::new(model, sample, rows, options)? else { return Ok(None) };
+    let mut all = Vec::new();
+    for factors in factors(model) {
+        let Some(own) = scaled(&trial.model, &factors) else { break };
+        let mut candidate = trial.with(own);
+        if let Some(value) = candidate.settle(SETTLING, engine, observer)? {
+            all.push((factors, value, candidate));
+        }
+    }
+    let plain = all.first().map(|(factors, ..)| factors.clone());
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    all.truncate(FINALISTS);
+    for (_, value, candidate) in &mut all {
+        if let Some(further) = candidate.climb(TRAINED, engine, observer)? {
+            *value = further;
+        }
+    }
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let Some(most) = all.first().map(|(_, value, _)| *value) else { return Ok(None) };
+    // the plain start unless another is clearly better
+    let chosen = all
+        .iter()
+        .position(|(factors, value, _)| {
+            Some(factors) == plain.as_ref() && most <= value + LEAST_GAIN
+        })
+        .unwrap_or(0);
+    let verdict: Verdict = all
+        .iter()
+        .map(|(factors, value, _)| Judged { start: named(factors), objective: *value })
+        .collect();
+    let (factors, _, trial) = all.swap_remove(chosen);
+    if let Some(own) = scaled(model, &factors) {
+        *model = own;
+    }
+    let mut ordered = vec![verdict[chosen].clone()];
+    ordered
+        .extend(verdict.iter().enumerate().filter(|(i, _)| *i != chosen).map(|(_, j)| j.clone()));
+    Ok(Some((trial, ordered)))
+}
+
+/// What a pilot came to.
+pub(super) enum Flown {
+    /// A model with the hyperparameters found.
+    Found(Box<Model>),
+    /// It explains no more than a constant does, and changes nothing.
+    Nothing,
+    /// The numerics failed.
+    Failed,
+}
+
+/// Trains the hyperparameters that nobody gave on a few rows, from where `from` stopped if there is one. It is a help, not a
+/// condition: one that fails or explains nothing changes nothing.
+pub(super) fn pilot(
+    model: &Model,
+    from: Option<&Trial>,
+    sample: &InMemory,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<Flown> {
+    let Some(mut trial) = Trial::new(model, sample, options.pilot, options)? else {
+        return Ok(Flown::Nothing);
+    };
+    if let Some(from) = from {
+        set_hyperparameters(&mut trial.model, &hyperparameters(&from.model))?;
+    }
+    let constant = trial.constant(SETTLING, engine, observer)?;
+    let Some(value) = trial.climb(PILOT_ITERATIONS, engine, observer)? else {
+        return Ok(Flown::Failed);
+    };
+    let gain = constant.map_or(f64::INFINITY, |constant| value - constant);
+    if gain <= LEAST_GAIN {
+        return Ok(Flown::Nothing);
+    }
+    let mut own = model.clone();
+    for ((path, param), (_, found)) in own.params_mut().into_iter().zip(trial.model.params()) {
+        if !param.frozen && !param.given {
+            // the trial's ranges may be wider
+            let _ = param.set(&path, found.value());
+        }
+    }
+    cap_lengthscales(&mut own, sample.x.as_ref());
+    Ok(Flown::Found(Box::new(own)))
+}
+
+/// The best of several models that are ready to be trained, by a few iterations of a sparse objective on as many rows as
+/// that takes a second or two for. Returns its index and what all came to.
+pub(super) fn compare(
+    candidates: &[(String, Model)],
+    data: &dyn Source,
+    sample: &InMemory,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<(usize, Verdict)> {
+    let mut found: Vec<(usize, Judged)> = Vec::new();
+    for (index, (start, model)) in candidates.iter().enumerate() {
+        let value = by_objective(model, candidates.len(), data, sample, options, engine, observer)?;
+        if let Some(objective) = value {
+            found.push((index, Judged { start: start.clone(), objective }));
+        }
+    }
+    found.sort_by(|a, b| b.1.objective.total_cmp(&a.1.objective));
+    let best = found.first().map_or(0, |(index, _)| *index);
+    Ok((best, found.into_iter().map(|(_, judged)| judged).collect()))
+}
+
+fn by_objective(
+    model: &Model,
+    candidates: usize,
+    data: &dyn Source,
+    sample: &InMemory,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<Option<f64>> {
+    let points = model.inducing_points()?;
+    let latents = model.latents(sample.y.ncols());
+    let known = sample.y.col_iter().all(|column| column.iter().all(|y| !y.is_nan()));
+    let plain = model.likelihood.as_gaussian().is_some() && sample.is_plain() && known;
+    let mut own = model.clone();
+    let sites = own.method.uncollapsed().is_some_and(|method| method.keeps == Keeps::Sites);
+    if own.method.has_q() && !sites {
+        own.method = methods::find(if plain { "titsias2025" } else { "tsvgp" })?.method;
+    }
+    let steps = if own.method.has_q() { 6.0 * latents as f64 } else { 1.0 };
+    let evaluations = (candidates * COMPARED) as f64;
+    let size = |rows: f64, m: f64| evaluations * steps * 6.0 * rows * m * m;
+    let (n, m) = (data.rows(), points.nrows());
+    let generator = &mut rng::stream(options.seed, "rows of the comparison");
+    let rows = ((OPERATIONS / size(1.0, m as f64)) as usize).clamp(LEAST_ROWS, n.max(LEAST_ROWS));
+    let part = (rows < n).then(|| {
+        let count = sample.x.nrows();
+        let mut picked = rng::permutation(generator, count, rows.min(count));
+        picked.sort_unstable();
+        sample.picked(&picked)
+    });
+    let rows: &dyn Source = part.as_ref().map_or(data, |part| part);
+    // as many points for these rows as keep the operations within bounds
+    let most = (OPERATIONS / size(rows.rows() as f64, 1.0)).sqrt() as usize;
+    if most < m {
+        let picked = rng::permutation(generator, m, most.max(50).min(m));
+        let fewer = crate::linalg::Mat::from_fn(picked.len(), points.ncols(), |i, q| {
+            points[(picked[i], q)]
+        });
+        own.inducing = vec![inducing_param(fewer.as_ref())];
+    }
+    let points = own.inducing_points()?.nrows();
+    own.q = own.method.has_q().then(|| {
+        // sites of rows are of those rows
+        let tying = if options.tying == Tying::Untied { Tying::Natural } else { options.tying };
+        Variational::sites(points, latents, tying)
+    });
+    let training = TrainOptions {
+        optimiser: OptimiserKind::Lbfgs(LbfgsOptions::fitting()),
+        max_iterations: COMPARED,
+        ..TrainOptions::default()
+    };
+    struct Quiet<'a>(&'a dyn Observer);
+    impl Observer for Quiet<'_> {
+        fn interrupted(&self) -> bool {
+            self.0.interrupted()
+        }
+    }
+    let trained = train(&mut own, engine, rows, &training, &mut Quiet(observer));
+    if observer.interrupted() {
+        return Err(Error::Interrupted);
+    }
+    match trained {
+        Ok(report) => Ok(Some(report.objective).filter(|value| value.is_finite())),
+        Err(error) if error.is_recoverable() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

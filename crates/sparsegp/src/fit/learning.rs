@@ -1,0 +1,341 @@
+//! Training and conditioning of a model that is prepared, by minibatches or on all rows, with checkpoints.
+
+use super::checkpoint::{self, Held};
+use super::fitted::{Fitted, Origin};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_DRAWS, KEPT_NUMBERS, choice};
+use crate::engine::{Engine, Want};
+use crate::error::{Error, Result};
+use crate::io;
+use crate::linalg::Jitter;
+use crate::methods::{Method, collect};
+use crate::model::{Model, Posterior};
+use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
+use crate::samplers::{SamplingState, slice};
+use crate::train::{
+    Event, GoingOn, Observer, Place, Standing, StochasticOptions, Surroundings, TrainOptions,
+    TrainReport, TrainingState, set_hyperparameters, train, train_batches, train_from,
+};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// A model after its training, before chains.
+pub(super) struct Trained {
+    pub(super) model: Model,
+    pub(super) origin: Origin,
+    pub(super) posterior: Posterior,
+    pub(super) report: TrainReport,
+    /// Where chains stood.
+    pub(super) chains: Option<SamplingState>,
+}
+
+/// Training and conditioning.
+pub(super) struct Learning<'a> {
+    pub(super) dataset: &'a Dataset,
+    pub(super) options: &'a FitOptions,
+    pub(super) engine: &'a dyn Engine,
+    /// Whether `auto` sees all rows at once.
+    pub(super) whole: bool,
+}
+
+impl Learning<'_> {
+    pub(super) fn run(
+        &self,
+        mut model: Model,
+        mut origin: Origin,
+        held: Option<Held>,
+        observer: &mut dyn Observer,
+    ) -> Result<Trained> {
+        if model.method.samples() && self.options.gibbs.hyperparameters {
+            origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
+        }
+        let data = &*self.dataset.source;
+        let whole = self.whole || !model.method.in_minibatches();
+        let batches = choice::batches(self.options, data.rows()).filter(|_| !whole);
+        let report = match (model.method.uncollapsed(), batches) {
+            (Some(method), Some(batches)) => {
+                let state = match held {
+                    Some(Held::Training(state)) => Some(*state),
+                    Some(_) => {
+                        return Err(checkpoint::of_another(self.options, "all rows at once"));
+                    }
+                    None => None,
+                };
+                let mut report = self.in_batches(&mut model, &origin, &batches, state, observer)?;
+                if let Some((collapsed, iterations)) =
+                    choice::end(self.options, &model, data.rows())
+                {
+                    self.collapse(&mut model, collapsed, iterations, &mut report, observer)?;
+                } else if !observer.interrupted() {
+                    // the estimates of an epoch are of a q that moved; this is the bound at the end
+                    let bound = method.step(&model, self.engine, data, Want::Value)?.value;
+                    report.objective = bound + model.log_prior();
+                }
+                report
+            }
+            _ => {
+                let resume = match held {
+                    Some(Held::Whole(place)) => Some(place),
+                    Some(_) => return Err(checkpoint::of_another(self.options, "minibatches")),
+                    None => None,
+                };
+                self.check_spread(&model)?;
+                self.on_all_rows(&mut model, resume, observer)?
+            }
+        };
+        if let Some(method) = model.method.uncollapsed() {
+            method.tie(&mut model, self.engine, data)?;
+        }
+        let posterior = match model.posterior(self.engine, data) {
+            // it was meant to end the training, which had ended: what was learnt is not thrown away
+            Err(Error::Interrupted) => model.posterior(self.engine, data)?,
+            outcome => outcome?,
+        };
+        Ok(Trained { model, origin, posterior, report, chains: None })
+    }
+
+    /// Refuses targets without any spread where the variance of the noise is a function without a least value: it would fall to 0, and
+    /// slopes grow without bound. (A few minibatches do not get there, and the first part of a table may be like that.)
+    fn check_spread(&self, model: &Model) -> Result<()> {
+        let likelihood = &*model.likelihood;
+        let of_noise = likelihood.separate_kernels()
+            && likelihood.mixing().is_none()
+            && likelihood.augmented().is_none();
+        if of_noise
+            && likelihood.standardises()
+            && self.dataset.target_variance.iter().all(|v| *v == 0.0)
+        {
+            return Err(Error::Invalid(format!(
+                "the targets are constant: there is no noise to learn for `{}`, and its variance would fall to 0; \
+                 take the likelihood `gaussian`",
+                likelihood.name()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The end of a training by minibatches: q at its best in closed form, and a few iterations on all rows.
+    fn collapse(
+        &self,
+        model: &mut Model,
+        collapsed: &'static dyn Method,
+        max_iterations: usize,
+        report: &mut TrainReport,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        model.method = collapsed;
+        model.q = None;
+        if observer.interrupted() {
+            return Ok(());
+        }
+        let options = TrainOptions { max_iterations, ..self.options.train.clone() };
+        let data = &*self.dataset.source;
+        let end = train(model, self.engine, data, &options, observer)?;
+        report.objective = end.objective;
+        report.diagnostics = end.diagnostics;
+        report.failures += end.failures;
+        report.evaluations += end.evaluations;
+        report.seconds += end.seconds;
+        let iterations = end.iterations;
+        report.stopped =
+            format!("{}; then {iterations} iterations of the collapsed bound", report.stopped);
+        Ok(())
+    }
+
+    /// Training on all rows at once, with checkpoints.
+    fn on_all_rows(
+        &self,
+        model: &mut Model,
+        resume: Option<Place>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let mut write = |standing: &Standing| match &self.options.checkpoint {
+            None => Ok(()),
+            Some(path) => checkpoint::save_whole(path, self.dataset, self.options, standing),
+        };
+        let going = GoingOn {
+            resume,
+            checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
+        };
+        let data = &*self.dataset.source;
+        train_from(model, self.engine, data, &self.options.train, going, observer)
+    }
+
+    /// What comes after training: chains, and what a person should know.
+    pub(super) fn end(&self, trained: Trained, observer: &mut dyn Observer) -> Result<Fitted> {
+        let Trained { model, mut origin, posterior, report, chains } = trained;
+        let (posterior, report) = match model.method.samples() && !observer.interrupted() {
+            true => {
+                self.sampled(&model, &origin, (posterior, report), chains.as_ref(), observer)?
+            }
+            false => (posterior, report),
+        };
+        origin.warnings.extend(remarks(&model, &posterior, &report));
+        let report = without_assumed(report, &model);
+        Ok(origin.fitted(model, posterior, Some(report)))
+    }
+
+    /// The posterior by chains from the hyperparameters found.
+    fn sampled(
+        &self,
+        model: &Model,
+        origin: &Origin,
+        (posterior, mut report): (Posterior, TrainReport),
+        state: Option<&SamplingState>,
+        observer: &mut dyn Observer,
+    ) -> Result<(Posterior, TrainReport)> {
+        let rows = collect(&*self.dataset.source)?;
+        let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
+        let settings = checkpoint::settings(self.options, self.dataset.source.rows());
+        let mut write = |mut state: SamplingState| {
+            state.settings.clone_from(&settings);
+            let path = self.options.checkpoint.as_deref();
+            path.map_or(Ok(()), |path| io::save_sampling(&now, &state, path))
+        };
+        let write: Option<Checkpointer<'_>> =
+            if self.options.checkpoint.is_some() { Some(&mut write) } else { None };
+        let from = state.map_or(0, |state| state.sweeps);
+        let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
+        let (clock, mut sweeps) = (Instant::now(), from);
+        let draws =
+            gibbs::sample_from(model, &rows, &options, state, write, &mut |done, total| {
+                sweeps = done;
+                let seconds = clock.elapsed().as_secs_f64();
+                let flow = observer.event(Event::Sampling { done, total, seconds });
+                if observer.interrupted() { ControlFlow::Break(()) } else { flow }
+            })?;
+        let seconds = clock.elapsed().as_secs_f64();
+        report.seconds += seconds;
+        let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;
+        report.mixing = draws.mixing(each);
+        let x = (!model.method.is_sparse()).then_some(&rows.x);
+        let points = if model.method.is_sparse() {
+            model.inducing_points()?.nrows()
+        } else {
+            rows.x.nrows()
+        };
+        let most = match options.hyperparameters {
+            false => KEPT_DRAWS,
+            true => {
+                (KEPT_NUMBERS / (points * points * model.kernels.len()).max(1)).clamp(1, KEPT_DRAWS)
+            }
+        };
+        let (kept, hyperparameters) = draws.thinned(most);
+        let posterior = match (kept.is_empty(), options.hyperparameters) {
+            // interrupted before the first draw: what coordinate ascent knows is kept
+            (true, _) => posterior,
+            (_, true) => Posterior::of_sampled(model, x, kept, hyperparameters)?,
+            (_, false) => Posterior::of_draws(model, x, kept)?,
+        };
+        Ok((posterior, report))
+    }
+
+    /// Training by minibatches, with checkpoints.
+    fn in_batches(
+        &self,
+        model: &mut Model,
+        origin: &Origin,
+        batches: &BatchOptions,
+        state: Option<TrainingState>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let source = &*self.dataset.source;
+        let size = batches.size.min(source.rows());
+        let mut rows = source.batches(size, self.options.seed)?;
+        let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
+            None => Ok(()),
+            Some(path) => {
+                let posterior = Posterior::of_q(model)?;
+                let now = origin.clone().fitted(model.clone(), posterior, None);
+                io::save_checkpoint(&now, state, path)
+            }
+        };
+        let surroundings = Surroundings {
+            settings: checkpoint::settings(self.options, source.rows()),
+            held_out: self.dataset.held_out.as_deref(),
+            resume: state,
+            checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
+        };
+        let training = StochasticOptions { seed: self.options.seed, ..batches.training.clone() };
+        train_batches(model, self.engine, &mut *rows, &training, surroundings, observer)
+    }
+}
+
+/// A report whose objectives leave out the priors that nobody asked for.
+fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {
+    if !model.params().iter().any(|(_, param)| param.assumed) {
+        return report;
+    }
+    report.objective -= model.assumed_log_prior();
+    let mut then = model.clone();
+    for point in &mut report.trace {
+        // chains go on from a model whose trace they did not make
+        if set_hyperparameters(&mut then, &point.parameters).is_ok() {
+            point.objective -= then.assumed_log_prior();
+        }
+    }
+    report
+}
+
+/// That priors were assumed.
+fn assumption(paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| {
+        format!(
+            "no prior was given for {}: log-normal about the starting value with a standard deviation of 1 in the \
+             logarithm was assumed for positive numbers, normal about it with a standard deviation of 1 on the \
+             model's scale for others",
+            paths.join(", ")
+        )
+    })
+}
+
+/// Nats by which a bound on the log evidence of classes may miss 0 before they count as certain.
+const CERTAIN: f64 = 1e-2;
+
+/// What a person should know about the numerics of a training.
+fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
+    let mut remarks = Vec::new();
+    // nothing but a mean that grows without bound gives all classes of training for certain
+    if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
+        let weights = model.params().into_iter().find(|(path, _)| path == "mean.weights");
+        if let Some((_, weights)) = weights.filter(|(_, weights)| !weights.frozen) {
+            let largest = weights.value().iter().fold(0.0, |m: f64, w| m.max(w.abs()));
+            remarks.push(format!(
+                "the linear mean separates the classes, and its weights grow without bound (one is {largest:.3}): \
+                 probabilities of new rows are too sure; the kernel `linear` instead, as in `rbf + linear`, has a \
+                 prior for such weights"
+            ));
+        }
+    }
+    let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
+        mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
+    });
+    if worst > 1.05 {
+        remarks.push(format!(
+            "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"
+        ));
+    }
+    if report.failures > 0 {
+        remarks.push(format!(
+            "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
+             stepped back",
+            report.failures, report.evaluations
+        ));
+    }
+    if report.diagnostics.negative > 0 {
+        remarks.push(format!(
+            "at {} rows the inducing points explain more variance than there is, by rounding: raise \
+             the jitter",
+            report.diagnostics.negative
+        ));
+    }
+    if let Jitter::Relative(fraction) = model.jitter {
+        let used = posterior.factor().relative;
+        if model.method.is_sparse() && used > fraction * 1.5 {
+            remarks.push(format!(
+                "the jitter of Kuu was raised from {fraction:e} to {used:e} of its mean diagonal: \
+                 inducing points lie very close together, or lengthscales are very long"
+            ));
+        }
+    }
+    remarks
+}
