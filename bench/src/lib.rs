@@ -1,5 +1,7 @@
 //! What the programs share.
 
+pub mod problems;
+
 use parquet::data_type::DoubleType;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
