@@ -17,6 +17,10 @@ use std::f64::consts::TAU;
 const WAVES: usize = 1000;
 /// Fewest rows of a problem.
 const FEWEST_ROWS: f64 = 100.0;
+/// Most rows of all but [`LARGE`] of the problems.
+const MODERATE_ROWS: f64 = 500.0;
+/// The share of problems that have more.
+const LARGE: f64 = 0.15;
 /// The true lengthscale of an input that does not matter, in its standard deviations.
 const IRRELEVANT: f64 = 100.0;
 /// Draws of a problem before one with constant targets is accepted.
@@ -233,9 +237,14 @@ impl Problem {
     }
 
     fn attempt(index: usize, likelihood: &'static str, most_rows: usize, dice: &mut Dice) -> Self {
-        // many small ones: a third of the logarithms' range holds seven tenths of the problems
-        let share = dice.uniform(0.0, 1.0).powi(3);
-        let rows = (FEWEST_ROWS * (most_rows as f64 / FEWEST_ROWS).powf(share)).round() as usize;
+        // few large ones: they take nearly all of the time
+        let large = dice.chance(LARGE) && most_rows as f64 > MODERATE_ROWS;
+        let (least, most) = if large {
+            (MODERATE_ROWS, most_rows as f64)
+        } else {
+            (FEWEST_ROWS, MODERATE_ROWS.min(most_rows as f64))
+        };
+        let rows = dice.log_uniform(least, most).round() as usize;
         let inputs = dice.log_uniform(1.0, 11.0) as usize;
         let relevant = dice.whole(1, inputs);
         let (x, ranges) = inputs_of(rows, inputs, dice);
@@ -346,6 +355,11 @@ impl Problem {
         (0..self.functions.len()).map(|l| format!("{}.lengthscales", self.kernel(l))).collect()
     }
 
+    /// Whether its latent functions are mixed, which few methods can do.
+    pub fn mixed(&self) -> bool {
+        self.drawn.mixing().is_some()
+    }
+
     fn kernel(&self, l: usize) -> String {
         if self.functions.len() == 1 { "kernel".into() } else { format!("kernels[{l}]") }
     }
@@ -355,7 +369,7 @@ impl Problem {
     pub fn truth(&self, dataset: &Dataset) -> Vec<(String, Vec<f64>)> {
         let scaler = &dataset.scaler;
         let scale = (-scaler.log_jacobian() / scaler.y_scale.len() as f64).exp();
-        let mixed = self.drawn.mixing().is_some();
+        let mixed = self.mixed();
         let mut set = Vec::new();
         for (l, function) in self.functions.iter().enumerate() {
             let lengthscales = function

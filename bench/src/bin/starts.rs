@@ -156,7 +156,8 @@ fn alternatives(
 ) {
     let rows = dataset.source.rows();
     tell("no pilot", ended(dataset, &FitOptions { pilot: 0, ..options.clone() }));
-    if rows <= EXACT_ROWS {
+    // without inducing points nothing is mixed
+    if rows <= EXACT_ROWS && !problem.mixed() {
         for (name, by) in [("exact 0.1", 0.1), ("exact 1", 1.0), ("exact 3", 3.0)] {
             tell(name, from_exact(problem, dataset, options, by));
         }
