@@ -3,8 +3,8 @@
 //! An objective may have several optima, and from a start far too long all looks like noise: gradients lead to a model that
 //! is a constant. What is tried:
 //!
-//! 1. Lengthscales as the spreads of the inputs suggest, or all shorter by one of a few factors (where each of two latent
-//!    functions has a kernel of its own, every pair of factors), on at most [`SCREENED`] rows.
+//! 1. Lengthscales as the spreads of the inputs suggest, and shorter ones until there is no hope (where each of two latent
+//!    functions has a kernel of its own, those of one after those of the other), on at most [`SCREENED`] rows.
 //! 2. For sparse methods, from the best of these a *pilot*: the hyperparameters trained on more rows, still without
 //!    inducing points.
 //! 3. What the pilot found against the start it came from, by the sparse objective itself.
@@ -15,22 +15,27 @@ use super::trial::Trial;
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::linalg::MatRef;
 use crate::methods::{self, Keeps};
 use crate::model::{Model, inducing_param};
 use crate::optim::LbfgsOptions;
 use crate::rng;
 use crate::train::{
-    Judged, Observer, OptimiserKind, TrainOptions, hyperparameters, set_hyperparameters, train,
+    Judged, Observer, OptimiserKind, TrainOptions, hyperparameters, is_bulky, set_hyperparameters,
+    train,
 };
 use crate::variational::{Tying, Variational};
 
 /// Rows that the first lengthscales are judged by.
 const SCREENED: usize = 200;
+/// The same where their sites must be found, which costs the more.
+const SITED: usize = 120;
 
-/// What the lengthscales that the spreads of the inputs suggest are multiplied by.
-const FACTORS: [f64; 5] = [1.0, 0.4, 0.16, 0.064, 0.0256];
-/// The same where there are two kernels, and so pairs of factors.
-const PAIRED: [f64; 3] = [1.0, 0.3, 0.08];
+/// What the lengthscales that the spreads of the inputs suggest are multiplied by, one after the other.
+const FACTORS: [f64; 5] = [1.0, 0.3, 0.1, 0.04, 0.016];
+/// Nats below the best so far at which shorter lengthscales are tried no more: from a start that is too long the objective
+/// first stays where it is, then rises, then falls.
+const HOPELESS: f64 = 6.0;
 
 /// Iterations of everything but the lengthscales, for every candidate.
 const SETTLING: usize = 5;
@@ -72,17 +77,52 @@ fn scaled(model: &Model, factors: &[f64]) -> Option<Model> {
     any.then_some(own)
 }
 
-/// The factors that are tried.
-fn factors(model: &Model) -> Vec<Vec<f64>> {
-    if model.kernels.len() == 2 {
-        return PAIRED.iter().flat_map(|a| PAIRED.iter().map(move |b| vec![*a, *b])).collect();
+/// Candidates with their factors and what they came to.
+type Tried = Vec<(Vec<f64>, f64, Trial)>;
+
+/// Tries shorter and shorter lengthscales of kernel `which` (of all if there is none), from the best factors so far, until
+/// there is no hope.
+fn shorten(
+    trial: &Trial,
+    which: Option<usize>,
+    all: &mut Tried,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<()> {
+    let best = |all: &Tried| {
+        let most = all.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        most.map(|(factors, value, _)| (factors.clone(), *value))
+    };
+    let from = match (all.first(), best(all)) {
+        (Some((_, plain, _)), Some((factors, most))) if most > plain + LEAST_GAIN => factors,
+        _ => vec![1.0; trial.model.kernels.len()],
+    };
+    for by in FACTORS {
+        let mut factors = from.clone();
+        match which {
+            Some(l) => factors[l] = by,
+            None => factors.fill(by),
+        }
+        if all.iter().any(|(tried, ..)| *tried == factors) {
+            continue;
+        }
+        let Some(own) = scaled(&trial.model, &factors) else { break };
+        let mut candidate = trial.with(own);
+        let Some(value) = candidate.settle(SETTLING, engine, observer)? else { continue };
+        let most = best(all).map_or(value, |(_, most)| most);
+        all.push((factors, value, candidate));
+        if value < most - HOPELESS {
+            break;
+        }
     }
-    FACTORS.iter().map(|f| vec![*f]).collect()
+    Ok(())
 }
 
 /// A name for what was tried.
 fn named(factors: &[f64]) -> String {
-    let all: Vec<String> = factors.iter().map(ToString::to_string).collect();
+    let alike = factors.iter().all(|f| *f == factors[0]);
+    let some = if alike { &factors[..1] } else { factors };
+    let all: Vec<String> = some.iter().map(ToString::to_string).collect();
     match factors.iter().all(|f| *f == 1.0) {
         true => "spreads of the inputs".into(),
         false => format!("spreads of the inputs × {}", all.join(" and ")),
@@ -98,33 +138,46 @@ pub(super) fn screen(
     engine: &dyn Engine,
     observer: &dyn Observer,
 ) -> Result<Option<(Trial, Verdict)>> {
-    let rows = options.pilot.min(SCREENED);
+    let most = if model.likelihood.as_gaussian().is_some() { SCREENED } else { SITED };
+    let rows = options.pilot.min(most);
     let Some(trial) = Trial::new(model, sample, rows, options)? else { return Ok(None) };
-    let mut all = Vec::new();
-    for factors in factors(model) {
-        let Some(own) = scaled(&trial.model, &factors) else { break };
-        let mut candidate = trial.with(own);
-        if let Some(value) = candidate.settle(SETTLING, engine, observer)? {
-            all.push((factors, value, candidate));
-        }
+    let mut all = Tried::new();
+    if trial.model.kernels.len() == 2 {
+        // of two functions one may be flat, and either may be the fast one
+        shorten(&trial, Some(0), &mut all, engine, observer)?;
+        shorten(&trial, Some(1), &mut all, engine, observer)?;
+    } else {
+        shorten(&trial, None, &mut all, engine, observer)?;
     }
     let plain = all.first().map(|(factors, ..)| factors.clone());
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
-    all.truncate(FINALISTS);
-    for (_, value, candidate) in &mut all {
-        if let Some(further) = candidate.climb(TRAINED, engine, observer)? {
-            *value = further;
+    // the best others, and the plain start: a few iterations have not brought it as far as it gets
+    let mut rest = all.split_off(all.len().min(1));
+    rest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let most = all.iter().chain(&rest).fold(f64::NEG_INFINITY, |m, (_, value, _)| m.max(*value));
+    rest.retain(|(_, value, _)| *value >= most - HOPELESS);
+    rest.truncate(FINALISTS - 1);
+    all.extend(rest);
+    // where there is but one, no more is to be judged
+    if all.len() > 1 {
+        for (_, value, candidate) in &mut all {
+            if let Some(further) = candidate.climb(TRAINED, engine, observer)? {
+                *value = further;
+            }
         }
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
     }
-    all.sort_by(|a, b| b.1.total_cmp(&a.1));
     let Some(most) = all.first().map(|(_, value, _)| *value) else { return Ok(None) };
-    // the plain start unless another is clearly better
-    let chosen = all
-        .iter()
-        .position(|(factors, value, _)| {
-            Some(factors) == plain.as_ref() && most <= value + LEAST_GAIN
-        })
-        .unwrap_or(0);
+    let place = all.iter().position(|(factors, ..)| Some(factors) == plain.as_ref());
+    let ahead = |at: usize| all[at].1 >= most - LEAST_GAIN;
+    let chosen = match place {
+        // the plain start unless another is clearly better, and no constant
+        Some(at) if at > 0 && !ahead(at) => {
+            let constant = all[0].2.constant(SETTLING, engine, observer)?;
+            if constant.is_some_and(|constant| most <= constant + LEAST_GAIN) { at } else { 0 }
+        }
+        Some(at) => at,
+        None => 0,
+    };
     let verdict: Verdict = all
         .iter()
         .map(|(factors, value, _)| Judged { start: named(factors), objective: *value })
@@ -174,18 +227,35 @@ pub(super) fn pilot(
         return Ok(Flown::Nothing);
     }
     let mut own = model.clone();
-    for ((path, param), (_, found)) in own.params_mut().into_iter().zip(trial.model.params()) {
-        if !param.frozen && !param.given {
-            // the trial's ranges may be wider
-            let _ = param.set(&path, found.value());
-        }
-    }
-    cap_lengthscales(&mut own, sample.x.as_ref());
+    take(&mut own, &hyperparameters(&trial.model), sample.x.as_ref());
     Ok(Flown::Found(Box::new(own)))
 }
 
+/// Gives a model the hyperparameters that few rows have found, but for those that somebody gave.
+pub(super) fn take(model: &mut Model, found: &[f64], x: MatRef<f64>) {
+    let mut rest = found;
+    for (path, param) in model.params_mut().into_iter().filter(|(path, _)| !is_bulky(path)) {
+        let (own, tail) = rest.split_at(param.len().min(rest.len()));
+        rest = tail;
+        if !param.frozen && !param.given && !own.is_empty() {
+            // what found them may have had a wider range
+            let _ = param.set(&path, own);
+        }
+    }
+    cap_lengthscales(model, x);
+}
+
+/// What a comparison came to.
+pub(super) struct Compared {
+    /// The index of the best.
+    pub(super) best: usize,
+    pub(super) verdict: Verdict,
+    /// The hyperparameters where its iterations ended.
+    pub(super) values: Option<Vec<f64>>,
+}
+
 /// The best of several models that are ready to be trained, by a few iterations of a sparse objective on as many rows as
-/// that takes a second or two for. Returns its index and what all came to.
+/// that takes a second or two for.
 pub(super) fn compare(
     candidates: &[(String, Model)],
     data: &dyn Source,
@@ -193,17 +263,21 @@ pub(super) fn compare(
     options: &FitOptions,
     engine: &dyn Engine,
     observer: &dyn Observer,
-) -> Result<(usize, Verdict)> {
-    let mut found: Vec<(usize, Judged)> = Vec::new();
+) -> Result<Compared> {
+    let mut found: Vec<(usize, Judged, Vec<f64>)> = Vec::new();
     for (index, (start, model)) in candidates.iter().enumerate() {
-        let value = by_objective(model, candidates.len(), data, sample, options, engine, observer)?;
-        if let Some(objective) = value {
-            found.push((index, Judged { start: start.clone(), objective }));
+        let count = candidates.len();
+        let value = by_objective(model, count, data, sample, options, engine, observer)?;
+        if let Some((objective, values)) = value {
+            found.push((index, Judged { start: start.clone(), objective }, values));
         }
     }
     found.sort_by(|a, b| b.1.objective.total_cmp(&a.1.objective));
-    let best = found.first().map_or(0, |(index, _)| *index);
-    Ok((best, found.into_iter().map(|(_, judged)| judged).collect()))
+    Ok(Compared {
+        best: found.first().map_or(0, |(index, ..)| *index),
+        values: found.first().map(|(.., values)| values.clone()),
+        verdict: found.into_iter().map(|(_, judged, _)| judged).collect(),
+    })
 }
 
 fn by_objective(
@@ -214,7 +288,7 @@ fn by_objective(
     options: &FitOptions,
     engine: &dyn Engine,
     observer: &dyn Observer,
-) -> Result<Option<f64>> {
+) -> Result<Option<(f64, Vec<f64>)>> {
     let points = model.inducing_points()?;
     let latents = model.latents(sample.y.ncols());
     let known = sample.y.col_iter().all(|column| column.iter().all(|y| !y.is_nan()));
@@ -268,7 +342,10 @@ fn by_objective(
         return Err(Error::Interrupted);
     }
     match trained {
-        Ok(report) => Ok(Some(report.objective).filter(|value| value.is_finite())),
+        Ok(report) if report.objective.is_finite() => {
+            Ok(Some((report.objective, hyperparameters(&own))))
+        }
+        Ok(_) => Ok(None),
         Err(error) if error.is_recoverable() => Ok(None),
         Err(error) => Err(error),
     }

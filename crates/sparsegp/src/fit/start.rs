@@ -318,6 +318,7 @@ pub(super) fn prepare_start(
     entry.method.check(&model)?;
     let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
     apply(&mut model, options, |path| !of_points(path))?;
+    assumed::leave_frozen(&mut model);
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
     }
@@ -360,8 +361,7 @@ pub(super) fn prepare_start(
         let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
         candidates.push((plain, model, false));
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
-        let mut ready = Vec::new();
-        for (name, mut own, flown) in candidates {
+        let mut with_points = |mut own: Model, flown: bool| -> Result<Model> {
             let selected = select_inducing(&own, &sample, wanted.min(n), options)?;
             if let Some(note) = selected.note.clone().filter(|note| !warnings.contains(note)) {
                 warnings.push(note);
@@ -376,11 +376,26 @@ pub(super) fn prepare_start(
                 if method.bound.has_factors() { q.with_factors() } else { q }
             });
             apply(&mut own, options, of_points)?;
-            ready.push((name, own));
+            Ok(own)
+        };
+        let mut ready = Vec::new();
+        for (name, own, flown) in candidates {
+            ready.push((name, with_points(own, flown)?));
         }
         let mut best = 0;
-        if ready.len() > 1 {
-            (best, judged) = judge::compare(&ready, data, &sample, options, engine, observer)?;
+        // points are placed by lengthscales, so that those of several inputs should be known first
+        let places = d > 1 && options.selection.is_placed_by_lengthscales();
+        if seen && (ready.len() > 1 || places) {
+            let compared = judge::compare(&ready, data, &sample, options, engine, observer)?;
+            best = compared.best;
+            if ready.len() > 1 {
+                judged = compared.verdict;
+            }
+            if places && let Some(values) = compared.values {
+                let mut own = ready[best].1.clone();
+                judge::take(&mut own, &values, sample.x.as_ref());
+                ready[best].1 = with_points(own, false)?;
+            }
         }
         model = ready.swap_remove(best).1;
     }

@@ -45,6 +45,9 @@ impl std::fmt::Debug for Tvgp {
     }
 }
 
+/// Precision of a site, in prior variances, up to which nine digits of 1 − w²v are left.
+const PRECISE: f64 = 1e6;
+
 /// One latent function at its sites.
 struct Sited {
     w: Vec<f64>,
@@ -80,10 +83,18 @@ impl Sited {
         Ok(Self { w, factor, d, m, v })
     }
 
-    fn kl(&self) -> f64 {
+    /// tr B⁻¹ = N − Σ wᵢ²vᵢ, since B⁻¹ = I − diag(w) S diag(w), costs nothing; but where a site is so precise that w²v has lost
+    /// the digits of v = kᵢᵢ − …, it is that of the inverse.
+    fn kl(&self, k: &Mat<f64>) -> f64 {
         let n = self.w.len();
-        let inverse = self.factor.inverse();
-        let trace: f64 = (0..n).map(|i| inverse[(i, i)]).sum();
+        let precise = self.w.iter().enumerate().any(|(i, w)| w * w * k[(i, i)] > PRECISE);
+        let trace: f64 = match precise {
+            false => n as f64 - self.w.iter().zip(&self.v).map(|(w, v)| w * w * v).sum::<f64>(),
+            true => {
+                let inverse = self.factor.inverse();
+                (0..n).map(|i| inverse[(i, i)]).sum()
+            }
+        };
         let fit: f64 =
             self.d.col_as_slice(0).iter().zip(self.m.col_as_slice(0)).map(|(a, b)| a * b).sum();
         0.5 * (trace - n as f64 + fit + self.factor.log_det())
@@ -269,7 +280,9 @@ impl Tvgp {
         let mut value = sums[sum::VALUE];
         let params = sums[sum::PARAMS..][..size].to_vec();
         let updated = local.updated(&sums);
-        value -= all.iter().map(Sited::kl).sum::<f64>();
+        for (l, own) in all.iter().enumerate() {
+            value -= own.kl(&covariances[if covariances.len() == 1 { 0 } else { l }].1);
+        }
         let value = finite(value, "the bound")?;
         Ok(Pass { rows, covariances, latents: all, value, a, b, params, updated })
     }

@@ -99,6 +99,11 @@ impl Selection {
         matches!(self, Self::GreedyVariance | Self::GreedyElbo | Self::KDpp)
     }
 
+    /// Returns whether the points depend on the lengthscales of the kernel, apart from their common scale.
+    pub fn is_placed_by_lengthscales(&self) -> bool {
+        self.needs_prior() || matches!(self, Self::KMeans | Self::Grid)
+    }
+
     /// Chooses `m` points from the rows of `x` (N×D) with the stream `inducing` of `seed`.
     /// [`Selection::Given`] ignores `m`.
     ///
