@@ -20,7 +20,7 @@ fn optimisers() -> [OptimiserKind; 2] {
 
 fn start(method: &str) -> (Dataset, Model) {
     let dataset = table(50, 2);
-    let own = FitOptions { lengthscale_prior: false, ..options(method, 0) };
+    let own = FitOptions { pilot: 0, lengthscale_prior: false, ..options(method, 0) };
     let (model, ..) = prepare(&dataset, &own).expect("a model");
     (dataset, model)
 }
