@@ -19,7 +19,7 @@ pub fn exception(error: Error) -> PyErr {
     let drop = "`--missing drop` (`Missing::Drop`)";
     let text = error.to_string().replace(drop, "missing='drop'");
     match &error {
-        Error::NotPositiveDefinite { .. } | Error::NonFinite { .. } => {
+        Error::NotPositiveDefinite { .. } | Error::Imprecise { .. } | Error::NonFinite { .. } => {
             NumericalError::new_err(text)
         }
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),

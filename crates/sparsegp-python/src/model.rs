@@ -275,6 +275,7 @@ impl Model {
             jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
         };
         entry.method.check(&model).map_err(exception)?;
+        methods::check_noise(&model).map_err(exception)?;
         let columns = Columns { inputs: spec.inputs, outputs: spec.outputs };
         let held = Mutex::new(Held { model, posterior: None });
         Ok(Self { held, columns, engine: Cpu::default() })

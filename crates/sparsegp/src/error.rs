@@ -26,6 +26,20 @@ pub enum Error {
         /// Likely cause and remedy.
         hint: &'static str,
     },
+    /// A factor of which rounding leaves too little.
+    #[error(
+        "the factor of the {size}×{size} matrix {matrix} is lost in rounding, which changes the log evidence by some \
+         {rounding:.1e} nats: the noise is too small beside the kernel's variance for double precision; a larger \
+         noise variance or a smaller kernel variance helps, or a kernel that has the trend, such as `linear + …`"
+    )]
+    Imprecise {
+        /// Name of the matrix in the formulas, such as `K + σ²I`.
+        matrix: &'static str,
+        /// Number of rows.
+        size: usize,
+        /// Estimate of what rounding changes in the log evidence ([`crate::methods::precision`]).
+        rounding: f64,
+    },
     /// A NaN or an infinity appeared where a finite number is required.
     #[error("{what} is not finite ({value})")]
     NonFinite {
@@ -110,9 +124,12 @@ pub enum Error {
 
 impl Error {
     /// Whether an optimiser may recover by trying a nearer point: the matrix stopped being positive
-    /// definite or the objective stopped being finite at this one.
+    /// definite, its factor meaningful or the objective finite at this one.
     pub fn is_recoverable(&self) -> bool {
-        matches!(self, Error::NotPositiveDefinite { .. } | Error::NonFinite { .. })
+        matches!(
+            self,
+            Error::NotPositiveDefinite { .. } | Error::Imprecise { .. } | Error::NonFinite { .. }
+        )
     }
 
     /// A [`Error::File`] from an input/output error.

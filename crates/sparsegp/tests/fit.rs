@@ -14,6 +14,8 @@ mod kernels;
 mod noiseless;
 #[path = "fit/odd.rs"]
 mod odd;
+#[path = "fit/precise.rs"]
+mod precise;
 #[path = "fit/recorder.rs"]
 mod recorder;
 #[path = "fit/restarts.rs"]

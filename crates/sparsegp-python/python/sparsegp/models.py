@@ -587,6 +587,7 @@ class GPR(_Kept):
     data : (X, Y)
     kernel : Kernel or str
     noise_variance : float or Parameter
+        Any positive number, or 0, which is kept: the model then goes through every row.
     mean : str or dict
         ``"zero"``, ``"constant"``, ``"linear"``.
     extra, weights : array-like, optional

@@ -7,7 +7,7 @@ use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::io;
 use crate::linalg::Jitter;
-use crate::methods::{Method, collect};
+use crate::methods::{Method, collect, precision};
 use crate::model::{Model, Posterior};
 use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
 use crate::samplers::{SamplingState, slice};
@@ -312,6 +312,14 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
     if worst > 1.05 {
         remarks.push(format!(
             "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"
+        ));
+    }
+    if let Some(rounding) = posterior.rounding().filter(|rounding| *rounding > precision::NEAR) {
+        remarks.push(format!(
+            "the search for hyperparameters was held back where double precision ends (rounding changes the log \
+             evidence by some {rounding:.0e} nats): the evidence still rises with the kernel's variance beside that of \
+             the noise, and could not be computed there. A kernel that has the trend of the targets, such as \
+             `linear + …`, needs less variance"
         ));
     }
     if report.failures > 0 {

@@ -12,6 +12,7 @@ mod learning;
 mod pilot;
 mod restarts;
 mod select;
+mod sizes;
 mod start;
 mod trial;
 

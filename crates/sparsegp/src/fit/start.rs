@@ -5,7 +5,7 @@ use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
 use super::select::select_inducing;
-use super::{Dataset, FitOptions, assumed, restarts};
+use super::{Dataset, FitOptions, assumed, restarts, sizes};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -262,6 +262,7 @@ pub(super) fn prepare_start(
         choose(options, n, plain, gaussian, whole(dataset, options))?;
     let sample = sample_rows(data, SAMPLE, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
+    sizes::check(&*likelihood, dataset, &sample)?;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     let targets: Vec<Vec<Target>> = (0..p)
         .map(|j| {
@@ -304,7 +305,7 @@ pub(super) fn prepare_start(
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
     {
-        gaussian.variance = Gaussian::new(0.1 * variance).variance;
+        gaussian.variance = Gaussian::of_targets(variance).variance;
     }
     let mut model = Model {
         kernels,
@@ -319,6 +320,7 @@ pub(super) fn prepare_start(
     let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
+    methods::check_noise(&model)?;
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
     }
@@ -435,6 +437,7 @@ fn tell(observer: &mut dyn Observer, event: Event<'_>) -> Result<()> {
 /// Sets and freezes what the options say about the paths that `concerns` holds for.
 fn apply(model: &mut Model, options: &FitOptions, concerns: impl Fn(&str) -> bool) -> Result<()> {
     for (path, value) in options.set.iter().filter(|(path, _)| concerns(path)) {
+        sizes::make_room(model, path, value);
         model.set(path, value)?;
         model.for_group(path, |param| param.given = true)?;
     }

@@ -103,6 +103,23 @@ impl ArcCosine {
         total
     }
 
+    /// The cosine of rows whose squares overflow, each measured by its largest entry.
+    fn far_cosine(&self, (x, i): (MatRef<f64>, usize), (z, j): (MatRef<f64>, usize)) -> f64 {
+        let largest = |x: MatRef<f64>, i: usize| {
+            self.inner.dims.iter().fold(1.0_f64, |most, &d| most.max(x[(i, d)].abs()))
+        };
+        let (g, h) = (1.0 / largest(x, i), 1.0 / largest(z, j));
+        let weights = self.inner.weights.value();
+        let bias = self.bias.scalar();
+        let (mut c, mut s, mut t) = (bias * g * h, bias * g * g, bias * h * h);
+        for (q, &d) in self.inner.dims.iter().enumerate() {
+            let w = weights[if weights.len() == 1 { 0 } else { q }];
+            let (u, v) = (g * x[(i, d)], h * z[(j, d)]);
+            (c, s, t) = (c + w * u * v, s + w * u * u, t + w * v * v);
+        }
+        c / (s.sqrt() * t.sqrt())
+    }
+
     /// π⁻¹ J_n at θ = 0.
     fn top(&self) -> f64 {
         if self.order == 2 { 3.0 } else { 1.0 }
@@ -160,9 +177,13 @@ impl Kernel for ArcCosine {
             let t = other[(j, 0)];
             for (i, o) in column_mut(out.rb_mut(), j).iter_mut().enumerate() {
                 let (s, c) = (own[(i, 0)], *o + bias);
-                let size = (s * t).sqrt();
+                let product = s * t;
+                let size = if product.is_finite() { product.sqrt() } else { s.sqrt() * t.sqrt() };
                 let angle = match c / size {
                     _ if z.is_none() && i == j => Angle::NONE,
+                    _ if !size.is_finite() => {
+                        Angle::of_cosine(self.far_cosine((x, i), (second, j)))
+                    }
                     cos if cos > NEAR => Angle::of_chord(self.chord((x, i, s), (second, j, t))),
                     cos => Angle::of_cosine(cos),
                 };

@@ -58,7 +58,7 @@ impl Cosine {
             }
         }
         for i in 0..x.nrows() {
-            let (sin, cos) = waves[(i, 0)].sin_cos();
+            let (sin, cos) = waves[(i, 0)].clamp(-f64::MAX, f64::MAX).sin_cos();
             (waves[(i, 0)], waves[(i, 1)]) = (cos, sin);
         }
         waves

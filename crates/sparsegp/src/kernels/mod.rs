@@ -273,6 +273,8 @@ pub fn label_columns(specification: &str, names: &[String]) -> Vec<usize> {
 use faer::reborrow::ReborrowMut;
 
 #[cfg(test)]
+mod far_tests;
+#[cfg(test)]
 mod identities;
 #[cfg(test)]
 mod tests;

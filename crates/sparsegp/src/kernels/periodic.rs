@@ -169,7 +169,8 @@ impl Periodic {
         for (q, &d) in dims.iter().enumerate() {
             let frequency = self.frequency(q);
             for (i, v) in column(x, d).iter().enumerate() {
-                (sin[(i, q)], cos[(i, q)]) = (frequency * v).sin_cos();
+                let angle = (frequency * v).clamp(-f64::MAX, f64::MAX);
+                (sin[(i, q)], cos[(i, q)]) = angle.sin_cos();
             }
         }
         Waves { sin, cos }

@@ -25,7 +25,11 @@ pub const ENTRY: Entry = Entry {
 fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     args.allow(&["variance"], &[])?;
     let mut gaussian = Gaussian::new(1.0);
+    if args.number("variance") == Some(0.0) {
+        gaussian = Gaussian::none();
+    }
     args.read("variance", &mut gaussian.variance)?;
+    gaussian.variance.frozen |= gaussian.variance.scalar() == 0.0;
     Ok(Box::new(gaussian))
 }
 
@@ -33,20 +37,46 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
 /// row may be added.
 #[derive(Clone, Debug)]
 pub struct Gaussian {
-    /// σ², above [`Gaussian::SMALLEST`].
+    /// σ²: positive, or a frozen 0, which exact inference alone can do with.
     pub variance: Param,
 }
 
 impl Gaussian {
-    /// Lower bound of the noise variance: below, the bounds divide by rounding errors.
+    /// The least noise variance that is learnt from rows, as a part of the variance of their targets: below, the sparse bounds
+    /// divide by rounding errors. One that is given may be smaller.
     pub const SMALLEST: f64 = 1e-8;
-    /// Transform of the noise variance.
-    pub const TRANSFORM: Transform = Transform::Softplus { lower: Self::SMALLEST };
+    /// Transform of a noise variance that is given.
+    pub const TRANSFORM: Transform = Transform::POSITIVE;
 
-    /// Noise of the given variance (raised to the lower bound).
+    /// Noise of the given (positive) variance.
     pub fn new(variance: f64) -> Self {
-        let value = if variance > Self::SMALLEST { variance } else { 2.0 * Self::SMALLEST };
-        Self { variance: Param::with(vec![value], Shape::Scalar, Self::TRANSFORM) }
+        Self { variance: Param::with(vec![variance], Shape::Scalar, Self::TRANSFORM) }
+    }
+
+    /// No noise: a variance of 0 that is kept.
+    pub fn none() -> Self {
+        let mut variance = Param::with(vec![0.0], Shape::Scalar, Transform::Identity);
+        variance.frozen = true;
+        Self { variance }
+    }
+
+    /// Where learning starts for targets of this variance: at a tenth of it, above [`Gaussian::SMALLEST`] of the nearest
+    /// power of ten.
+    pub fn of_targets(variance: f64) -> Self {
+        let power = Self::SMALLEST.log10().round() + variance.log10().round();
+        let transform = Transform::Softplus { lower: 10_f64.powi(power as i32) };
+        Self { variance: Param::with(vec![0.1 * variance], Shape::Scalar, transform) }
+    }
+
+    /// Makes room for a value that is given: any positive one, or 0, which is kept.
+    pub fn make_room(&mut self, value: f64) {
+        if self.variance.transform().contains(value) && value != 0.0 {
+            return;
+        }
+        let own = std::mem::replace(&mut self.variance, Param::positive(1.0));
+        self.variance = if value == 0.0 { Self::none() } else { Self::new(own.scalar()) }.variance;
+        self.variance.prior = own.prior;
+        self.variance.frozen |= own.frozen;
     }
 
     fn total(&self, extra: f64) -> f64 {
@@ -143,7 +173,7 @@ impl Likelihood for Gaussian {
         if !self.variance.given {
             let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
             let frozen = self.variance.frozen;
-            self.variance = Self::new(0.1 * variance).variance;
+            self.variance = Self::of_targets(variance).variance;
             self.variance.frozen = frozen;
         }
         vec![mean]

@@ -193,6 +193,12 @@ impl Args<'_> {
         Ok(())
     }
 
+    /// The number of an entry, on its own or as the `value` of an object.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        let given = self.entries.get(name)?;
+        given.as_object().map_or(Some(given), |object| object.get("value"))?.as_f64()
+    }
+
     /// A whole number of at least `least`.
     pub fn whole(&self, name: &str, least: u64) -> Result<Option<usize>> {
         match self.entries.get(name) {

@@ -6,13 +6,18 @@
 //! A row of weight w and known noise variance e has the term N(y; f, s)ʷ, s = σ² + e, which is N(y; f, s/w)
 //! times (2πs)^{(1−w)/2} w^{−½}: the diagonal of G gets s/w instead of σ², F gets the logarithms of the
 //! factors. A row of weight 0 is no row.
+//!
+//! Rounding changes F by some φ = ε tr(DG⁻¹), D = diag kᵢᵢ ([`super::precision`]). What a training climbs is F − b(φ), and
+//! ∂b/∂K = b′ε{diag G⁻¹ − G⁻¹DG⁻¹}, of which ∂b/∂G is the second part.
 
-use super::{Diagnostics, Evaluation, Method, RowSite};
+use super::{Diagnostics, Evaluation, Method, RowSite, precision};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::linalg::{Accum, Cholesky, Jitter, Mat, dot, gemm, par_for, sized, solve_lower};
+use crate::linalg::{
+    Accum, Cholesky, Jitter, Mat, dot, gemm, par_for, scale_rows, sized, solve_lower,
+};
 use crate::model::{Model, Posterior};
 
 /// Exact inference.
@@ -42,8 +47,13 @@ impl Default for Memory {
     }
 }
 
+/// The matrix that is factorised.
+const MATRIX: &str = "K + σ²I";
+
 struct Factored {
     x: Mat<f64>,
+    /// k(xᵢ, xᵢ).
+    prior: Vec<f64>,
     noise: Noise,
     residual: Mat<f64>,
     memory: Memory,
@@ -76,18 +86,18 @@ fn factor(
     tape.restart(recording);
     sized(k, n, n);
     model.kernel().evaluate(x.as_ref(), None, k.as_mut(), tape);
-    let variances: Vec<f64> = (0..n).map(|i| k[(i, i)]).collect();
-    for (i, variance) in variances.iter().enumerate() {
+    let prior: Vec<f64> = (0..n).map(|i| k[(i, i)]).collect();
+    for (i, variance) in prior.iter().enumerate() {
         k[(i, i)] = variance + noise.of(i);
     }
-    // K + σ²I rarely needs help: the ladder starts at nothing
+    // no jitter: with one it would be the model of another noise
     let go_on = || engine.go_on();
-    factor.renew_watched(k.as_ref(), Jitter::Relative(0.0), "K + σ²I", &go_on)?;
-    variances.into_iter().enumerate().for_each(|(i, variance)| k[(i, i)] = variance);
+    factor.renew_watched(k.as_ref(), Jitter::Absolute(0.0), MATRIX, &go_on)?;
+    prior.iter().enumerate().for_each(|(i, variance)| k[(i, i)] = *variance);
     let mut residual = Mat::zeros(n, y.ncols());
     model.mean.evaluate(x.as_ref(), residual.as_mut());
     let residual = y - residual;
-    Ok(Factored { x, noise, residual, memory })
+    Ok(Factored { x, prior, noise, residual, memory })
 }
 
 /// The rows whose weight is not 0.
@@ -152,6 +162,67 @@ impl Noise {
     }
 }
 
+/// Refuses a factor of which nothing is known: at φ ≥ 1 it is luck that there is one.
+fn known(rounding: f64, size: usize) -> Result<()> {
+    if rounding < 1.0 { Ok(()) } else { Err(Error::Imprecise { matrix: MATRIX, size, rounding }) }
+}
+
+/// F with its gradient, or F − b with its gradient, and b.
+fn run(
+    model: &Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    held_back: bool,
+) -> Result<(Evaluation, f64)> {
+    let Factored { x, prior, noise, residual, mut memory } = factor(model, engine, data, true)?;
+    let Memory { k, tape, factor, root, k_bar } = &mut memory;
+    let (n, p) = (x.nrows(), residual.ncols());
+    let alpha = factor.solve(residual.as_ref());
+    let (factors, factors_slope) = noise.factors();
+    let value = p as f64 * factors
+        - 0.5
+            * (p as f64 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + factor.log_det())
+                + dot(residual.as_ref(), alpha.as_ref()));
+    factor.inverse_watched(root, k_bar, &|| engine.go_on())?;
+    let inverse: Vec<f64> = (0..n).map(|i| k_bar[(i, i)]).collect();
+    let rounding = precision::rounding(&prior, inverse.iter().copied());
+    known(rounding, n)?;
+    let (barrier, slope) = match held_back {
+        true => precision::barrier(rounding, MATRIX, n)?,
+        false => (0.0, 0.0),
+    };
+    let slope = slope * f64::EPSILON;
+    if slope > 0.0 {
+        // D^½G⁻¹
+        sized(root, n, n);
+        let sizes: Vec<f64> = prior.iter().map(|k| k.sqrt()).collect();
+        scale_rows(root.as_mut(), k_bar.as_ref(), &sizes);
+    }
+    for j in 0..n {
+        k_bar.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= -0.5 * p as f64);
+    }
+    let par = par_for(n);
+    gemm(k_bar.as_mut(), Accum::Add, alpha.as_ref(), alpha.transpose(), 0.5, par);
+    if slope > 0.0 {
+        gemm(k_bar.as_mut(), Accum::Add, root.transpose(), root.as_ref(), slope, par);
+    }
+    let noise_bar = noise.pull(k_bar) + p as f64 * factors_slope;
+    if slope > 0.0 {
+        inverse.iter().enumerate().for_each(|(i, g)| k_bar[(i, i)] -= slope * g);
+    }
+    let mut gradient = vec![0.0; model.num_params()];
+    let parts = model.parts_of(&mut gradient);
+    let mut sinks = Cotangents { params: parts.kernel, x: None, z: None };
+    model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), tape, &mut sinks);
+    model.mean.vjp(x.as_ref(), alpha.as_ref(), parts.mean);
+    parts.likelihood[0] = noise_bar;
+    if n <= KEPT_ROWS {
+        engine.shelf().put(memory);
+    }
+    let value = value - barrier;
+    Ok((Evaluation { value, gradient, diagnostics: Diagnostics::default() }, barrier))
+}
+
 impl Method for Exact {
     fn name(&self) -> &'static str {
         "exact"
@@ -175,34 +246,16 @@ impl Method for Exact {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let Factored { x, noise, residual, mut memory } = factor(model, engine, data, true)?;
-        let Memory { k, tape, factor, root, k_bar } = &mut memory;
-        let (n, p) = (x.nrows(), residual.ncols());
-        let alpha = factor.solve(residual.as_ref());
-        let (factors, factors_slope) = noise.factors();
-        let value = p as f64 * factors
-            - 0.5
-                * (p as f64 * (n as f64 * (2.0 * std::f64::consts::PI).ln() + factor.log_det())
-                    + dot(residual.as_ref(), alpha.as_ref()));
-        factor.inverse_watched(root, k_bar, &|| engine.go_on())?;
-        for j in 0..n {
-            k_bar.col_as_slice_mut(j).iter_mut().for_each(|v| *v *= -0.5 * p as f64);
-        }
-        let par = par_for(n);
-        gemm(k_bar.as_mut(), Accum::Add, alpha.as_ref(), alpha.transpose(), 0.5, par);
-        factor.pull_jitter(k_bar);
-        let noise_bar = noise.pull(k_bar) + p as f64 * factors_slope;
-        let mut gradient = vec![0.0; model.num_params()];
-        let parts = model.parts_of(&mut gradient);
-        let mut sinks = Cotangents { params: parts.kernel, x: None, z: None };
-        model.kernel().vjp(x.as_ref(), None, k.as_ref(), k_bar.as_mut(), tape, &mut sinks);
-        model.mean.vjp(x.as_ref(), alpha.as_ref(), parts.mean);
-        parts.likelihood[0] = noise_bar;
-        let diagnostics = Diagnostics { jitter: factor.jitter, ..Diagnostics::default() };
-        if n <= KEPT_ROWS {
-            engine.shelf().put(memory);
-        }
-        Ok(Evaluation { value, gradient, diagnostics })
+        run(model, engine, data, false).map(|(evaluation, _)| evaluation)
+    }
+
+    fn climb(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<(Evaluation, f64)> {
+        run(model, engine, data, true)
     }
 
     fn posterior(
@@ -211,8 +264,9 @@ impl Method for Exact {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let Factored { x, noise, mut residual, memory: Memory { factor, .. } } =
+        let Factored { x, prior, noise, mut residual, memory: Memory { factor, .. } } =
             factor(model, engine, data, false)?;
+        known(precision::estimate(&factor, &prior), x.nrows())?;
         let par = par_for(x.nrows());
         solve_lower(factor.l.as_ref(), residual.as_mut(), par);
         Ok(Posterior::new(model, x, factor, residual, None).with_row_noise(noise.of_rows()))

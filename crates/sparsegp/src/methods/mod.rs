@@ -4,6 +4,7 @@
 
 mod collapsed;
 mod exact;
+pub mod precision;
 mod tvgp;
 pub mod uncollapsed;
 
@@ -132,10 +133,24 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// The objective at the model's parameters, with its gradient.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`], [`Error::NonFinite`] (recoverable: try nearer parameters), or
-    /// what reading the data gives.
+    /// [`Error::NotPositiveDefinite`], [`Error::Imprecise`], [`Error::NonFinite`] (recoverable: try nearer
+    /// parameters), or what reading the data gives.
     fn evaluate(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
     -> Result<Evaluation>;
+
+    /// What a training climbs: the objective less a barrier where double precision ends ([`precision`]), with the
+    /// gradient of both, and the barrier.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`]; [`Error::Imprecise`] beyond the barrier.
+    fn climb(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<(Evaluation, f64)> {
+        Ok((self.evaluate(model, engine, data)?, 0.0))
+    }
 
     /// The posterior at the model's parameters.
     ///
@@ -390,6 +405,21 @@ pub fn find(name: &str) -> Result<&'static Entry> {
 /// The value if it is finite.
 pub(crate) fn finite(value: f64, what: &str) -> Result<f64> {
     if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
+}
+
+/// Refuses a noise variance of 0 where a method divides by it.
+///
+/// # Errors
+/// [`Error::Invalid`] that names the method that does not.
+pub fn check_noise(model: &Model) -> Result<()> {
+    if model.noise() != 0.0 || model.method.name() == Exact.name() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "method `{}` divides by the noise variance, and `likelihood.variance` is 0: use `exact`, or a positive \
+         variance",
+        model.method.name()
+    )))
 }
 
 /// Refuses rows that bring more than inputs and targets.

@@ -321,7 +321,25 @@ impl Model {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<(Evaluation, Vec<f64>)> {
-        let mut evaluation = self.evaluate(engine, data)?;
+        let evaluation = self.evaluate(engine, data)?;
+        self.freed(evaluation)
+    }
+
+    /// The same of what a training climbs, with its barrier ([`Method::climb`]).
+    ///
+    /// # Errors
+    /// As for [`Method::climb`] and [`Model::evaluate_free`].
+    pub fn climb_free(
+        &self,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<(Evaluation, Vec<f64>, f64)> {
+        let (evaluation, barrier) = self.method.climb(self, engine, data)?;
+        let (evaluation, gradient) = self.freed(evaluation)?;
+        Ok((evaluation, gradient, barrier))
+    }
+
+    fn freed(&self, mut evaluation: Evaluation) -> Result<(Evaluation, Vec<f64>)> {
         let mut gradient = vec![0.0; self.free_count()];
         evaluation.value += self.free_gradient(&mut evaluation.gradient, &mut gradient);
         let value = evaluation.value;

@@ -5,6 +5,7 @@ mod mixing;
 mod pathwise;
 mod process;
 mod quantiles;
+mod rounding;
 mod sampled;
 
 pub use gradients::InputGradients;
@@ -16,14 +17,14 @@ use crate::kernels::Tape;
 use crate::likelihoods::functions::log_add_exp;
 use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatRef, Par, add_row_dots, column_mut, gemm, invert_lower,
-    mirror_lower, par_for, product, solve_lower,
+    Accum, Cholesky, Mat, MatRef, add_row_dots, column_mut, gemm, invert_lower, mirror_lower,
+    par_for, product, solve_lower,
 };
 use crate::means::Mean;
 use crate::methods::uncollapsed::{mixed_shape, pseudo};
 use process::Process;
-use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use rounding::{around, part, raise, roots_of};
 use sampled::pool;
 
 /// Rows that are predicted for at once.
@@ -62,25 +63,6 @@ pub fn stacked(parts: &[Mat<f64>], rows: usize, columns: usize) -> Mat<f64> {
     all
 }
 
-/// Lower roots of covariances.
-fn roots_of(covariances: &[Mat<f64>]) -> Result<Vec<Cholesky>> {
-    let root = |c: &Mat<f64>| {
-        Cholesky::new(c.as_ref(), Jitter::Relative(1e-10), "the posterior covariance")
-    };
-    covariances.iter().map(root).collect()
-}
-
-/// A draw about this mean (B×L), with a root for every column.
-fn around(mut mean: Mat<f64>, roots: &[Cholesky], rng: &mut impl rand::Rng) -> Mat<f64> {
-    for (l, root) in roots.iter().enumerate() {
-        let mut noise = Mat::zeros(mean.nrows(), 1);
-        column_mut(noise.as_mut(), 0).iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
-        let own = mean.as_mut().subcols_mut(l, 1);
-        gemm(own, Accum::Add, root.l.as_ref(), noise.as_ref(), 1.0, Par::Seq);
-    }
-    mean
-}
-
 /// A conditioned Gaussian process: for every latent function q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖² +
 /// ‖Rᵀφ‖²) with φ = L⁻¹k(P, x). For sparse methods P are the inducing points, L the factor of Kuu and
 /// q(v) = N(m, RRᵀ); for exact inference P are the training inputs, L the factor of K + σ²I, and
@@ -95,6 +77,8 @@ pub struct Posterior {
     q_mu: Mat<f64>,
     /// Variances of the noise of the rows of exact inference, where they differ; else empty.
     row_noise: Vec<f64>,
+    /// Variance of the noise of the rows of exact inference, where it is the same for all.
+    noise: Option<f64>,
     /// Draws of the whitened variables, M×L each, where the posterior was sampled: it is the even mixture of
     /// what is known at each. Mean and roots are their moments then.
     draws: Vec<Mat<f64>>,
@@ -118,7 +102,8 @@ impl Posterior {
         let kernel = model.kernels[0].clone();
         let roots = q_sqrt.into_iter().collect();
         let process = Process::new(0..q_mu.ncols(), kernel, points, factor, roots, q_mu.as_ref());
-        Self::assemble(model, q_mu, vec![process])
+        let noise = process.roots.is_empty().then(|| model.noise()).filter(|v| !v.is_nan());
+        Self { noise, ..Self::assemble(model, q_mu, vec![process]) }
     }
 
     /// From a model whose q(u) is a parameter.
@@ -176,6 +161,7 @@ impl Posterior {
             processes,
             q_mu,
             row_noise: Vec::new(),
+            noise: None,
             draws: Vec::new(),
             each: Vec::new(),
             hyperparameters: Vec::new(),
@@ -293,8 +279,8 @@ impl Posterior {
         Ok(self.mixed(x, mean))
     }
 
-    /// Means and variances of the latent functions, B×L each. Variances below 0 by rounding are
-    /// returned as 0.
+    /// Means and variances of the latent functions, B×L each. No variance is below its rounding, some
+    /// (4 + √M)2⁻⁵² of the prior variance.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
@@ -386,8 +372,11 @@ impl Posterior {
             p.add_mean(phi.as_ref(), own);
             let mut prior = Mat::zeros(n, n);
             p.kernel.evaluate(x, None, prior.as_mut(), &mut Tape::off());
+            let part = part(p.points.nrows());
+            let floors: Vec<f64> = (0..n).map(|i| part * prior[(i, i)]).collect();
             if p.pseudo.is_some() {
-                let shared = p.conditional(phi, prior);
+                let mut shared = p.conditional(phi, prior);
+                raise(&mut shared, &floors);
                 covariances.extend(std::iter::repeat_n(shared, p.latents.len()));
                 continue;
             }
@@ -400,6 +389,7 @@ impl Posterior {
                     gemm(covariance.as_mut(), Accum::Add, s.as_ref(), s.transpose(), 1.0, par);
                 }
                 mirror_lower(covariance.as_mut());
+                raise(&mut covariance, &floors);
                 covariances.push(covariance);
             }
         }
@@ -535,7 +525,7 @@ impl Posterior {
             return Ok(self.sample_of_draws(x, samples, rng)?.1);
         }
         let (mean, covariances) = self.unmixed_full(x)?;
-        let roots = roots_of(&covariances)?;
+        let roots = roots_of(&covariances, &self.prior_sizes(x))?;
         Ok((0..samples).map(|_| self.mixed(x, around(mean.clone(), &roots, rng))).collect())
     }
 

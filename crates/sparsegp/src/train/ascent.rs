@@ -27,6 +27,8 @@ struct Negated<'a> {
     diagnostics: Diagnostics,
     /// The best point evaluated and its value, whether or not a step ended there.
     best: Option<(Vec<f64>, f64)>,
+    /// The barrier in that value ([`crate::methods::Method::climb`]); none if the point is of a checkpoint.
+    barrier: Option<f64>,
     /// What to do with sites at every point.
     profile: Option<Profile<'a>>,
 }
@@ -88,12 +90,13 @@ impl Objective for Negated<'_> {
         self.set(x);
         self.evaluations += 1;
         let settled = self.settle();
-        match settled.and_then(|()| self.model.evaluate_free(self.engine, self.data)) {
-            Ok((evaluation, free)) => {
+        match settled.and_then(|()| self.model.climb_free(self.engine, self.data)) {
+            Ok((evaluation, free, barrier)) => {
                 self.diagnostics = evaluation.diagnostics;
                 let value = -evaluation.value;
                 if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
                     self.best = Some((x.to_vec(), value));
+                    self.barrier = Some(barrier);
                     if let Some(profile) = &mut self.profile {
                         profile.q.clone_from(&self.model.q);
                     }
@@ -158,6 +161,7 @@ pub(super) fn ascend(
         failures: 0,
         diagnostics: Diagnostics::default(),
         best: None,
+        barrier: None,
         profile,
     };
     let mut trace = Vec::new();
@@ -252,7 +256,12 @@ pub(super) fn ascend(
         Some((best, value)) => {
             objective.back_to(&best);
             settle(objective.model)?;
-            -value
+            let barrier = match objective.barrier {
+                Some(barrier) => barrier,
+                // another run climbed there
+                None => objective.model.climb_free(engine, data)?.2,
+            };
+            barrier - value
         }
         // no iteration was allowed: the parameters stay as they are, to the bit
         None => {

@@ -8,7 +8,11 @@ use faer::reborrow::ReborrowMut;
 /// No correlation is below this. It is far below the rounding of any sum it enters, and it anchors
 /// what triangular solves make of it: without a floor, products of tiny correlations die away into
 /// subnormal numbers, on which processors are a hundred times slower.
-const FLOOR: f64 = 1e-30;
+pub(super) const FLOOR: f64 = 1e-30;
+
+/// No squared distance is above this: products of its correlation, which is 0 for all but the heaviest tails, with powers of
+/// it stay numbers, and 0·∞ is none.
+const FARTHEST: f64 = 1e280;
 
 pub(super) fn squared_norms(x: MatRef<f64>, norms: &mut [f64]) {
     norms.fill(0.0);
@@ -38,6 +42,7 @@ impl<C: Correlation> Vectorised for Values<'_, C> {
     #[inline(always)]
     fn run<const FMA: bool>(self) {
         let Self { out, slopes, shapes, variance, correlation } = self;
+        out.iter_mut().for_each(|d2| *d2 = if *d2 > FARTHEST { FARTHEST } else { *d2 });
         if let Some(mut shapes) = shapes {
             for s in 0..shapes.ncols() {
                 let targets = column_mut(shapes.rb_mut(), s);

@@ -3,6 +3,7 @@
 //! Everything is written in ϱ² and the slope κ′ = ∂κ/∂ϱ², so that ϱ itself is never differentiated.
 //! A new kernel is a [`Profile`]; one with shape parameters of its own is a [`Correlation`].
 
+mod far;
 mod loops;
 mod stationary;
 
@@ -15,6 +16,7 @@ use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
+use far::is_far;
 use loops::{Column, Of, Values, Weighing, squared_norms};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
@@ -101,7 +103,7 @@ impl<P: Profile> Correlation for P {
 /// product ‖x‖² − 2xᵀz + ‖z‖² by GEMM is faster.
 const DIRECT_DIMS: usize = 4;
 
-/// Squared norms of scaled inputs above which differences are taken in any case: the product form is wrong by
+/// Squared norms of scaled inputs above which differences are taken in any case, on the way back too: the product form is wrong by
 /// some ε‖x‖², and with more than 10⁻⁷ of that near points lose the positive definiteness that jitter gives.
 /// (Lengthscales far below every distance, which an optimiser may try, come here.)
 const FAR: f64 = 1e8;
@@ -168,7 +170,8 @@ impl<C: Correlation> Radial<C> {
     /// Mean of the active columns: distances are computed from there, which keeps the product form
     /// accurate when the data lie far from the origin.
     fn centre(&self, x: MatRef<f64>, q: usize) -> f64 {
-        column(x, self.dims[q]).iter().sum::<f64>() / x.nrows().max(1) as f64
+        let mean = column(x, self.dims[q]).iter().sum::<f64>() / x.nrows().max(1) as f64;
+        if mean.is_infinite() { 0.0 } else { mean }
     }
 
     /// Active columns, less the centre of `around` and divided by their lengthscales.
@@ -177,7 +180,8 @@ impl<C: Correlation> Radial<C> {
         for (q, &d) in self.dims.iter().enumerate() {
             let (centre, factor) = (self.centre(around, q), self.inverse_lengthscale(q));
             for (s, v) in column_mut(scaled.as_mut(), q).iter_mut().zip(column(x, d)) {
-                *s = (v - centre) * factor;
+                // what overflows is as far as there are numbers, and no difference of infinities
+                *s = ((v - centre) * factor).clamp(-f64::MAX, f64::MAX);
             }
         }
         scaled
@@ -359,6 +363,11 @@ impl<C: Correlation> Kernel for Radial<C> {
         self.pull_values(k, k_bar.rb_mut(), tape, sinks.params, sums, chunk);
 
         let h = k_bar.as_ref();
+        if is_far(xs.as_ref()) || is_far(zs.as_ref()) {
+            self.pull_differences([xs.as_ref(), zs.as_ref()], z.is_none(), [h, k], sinks);
+            [xs, zs, row_sums, column_sums].into_iter().for_each(|used| tape.recycle(used));
+            return;
+        }
         let d = self.dims.len();
         // X̃ᵀH (d×M): Σᵢ x̃ᵢ hᵢⱼ, enough for lengthscales and z. Not HᵀX̃, for which the product would transpose all of H
         let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };

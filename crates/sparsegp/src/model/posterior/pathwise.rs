@@ -113,6 +113,7 @@ impl Process {
         prior: Mat<f64>,
         q_mu: MatRef<f64>,
         draws: &[Mat<f64>],
+        noise: impl Fn(usize) -> Option<f64>,
         rng: &mut impl rand::Rng,
     ) -> Mat<f64> {
         let (m, l) = (prior.nrows(), prior.ncols());
@@ -123,8 +124,12 @@ impl Process {
             let mut own = vec![0.0; m];
             self.kernel.diag(self.points.as_ref(), &mut own);
             for (i, k) in own.iter().enumerate() {
-                let g: f64 = (0..=i).map(|j| factor.l[(i, j)] * factor.l[(i, j)]).sum();
-                let noise = normal(1, l, (g - k).max(0.0).sqrt(), rng);
+                // where it is not known, what the factor has more than K: with as many digits as it is large beside K
+                let variance = noise(i).map(|noise| noise + factor.jitter).unwrap_or_else(|| {
+                    let g: f64 = (0..=i).map(|j| factor.l[(i, j)] * factor.l[(i, j)]).sum();
+                    (g - k).max(0.0)
+                });
+                let noise = normal(1, l, variance.sqrt(), rng);
                 (0..l).for_each(|at| apart[(i, at)] += noise[(0, at)]);
             }
             return &self.weights - factor.solve(apart.as_ref());
@@ -190,7 +195,8 @@ impl Posterior {
             for s in 0..samples {
                 let own = Waves::draw(p, self.inputs(), waves, rng)?;
                 let prior = own.evaluate(p.points.as_ref());
-                let update = p.update(prior, self.q_mu(), &self.draws, rng);
+                let noise = |i: usize| self.row_noise.get(i).copied().or(self.noise);
+                let update = p.update(prior, self.q_mu(), &self.draws, noise, rng);
                 part.weights.as_mut().subcols_mut(s * l, l).copy_from(&update);
                 part.waves.push(own);
             }

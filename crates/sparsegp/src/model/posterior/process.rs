@@ -1,5 +1,6 @@
 //! Latent functions that share covariance function and points: features, means, variances.
 
+use super::rounding::part;
 use crate::error::Result;
 use crate::inverse_free::{LSpace, Root};
 use crate::kernels::{Kernel, Tape};
@@ -174,8 +175,8 @@ impl Process {
         prior
     }
 
-    /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the points; those below 0
-    /// by rounding as 0.
+    /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the points; none below its
+    /// rounding ([`part`]).
     pub(super) fn variances(&self, x: MatRef<f64>, k: &Mat<f64>, mut out: MatMut<f64>) {
         let mut prior = vec![0.0; x.nrows()];
         self.kernel.diag(x, &mut prior);
@@ -183,6 +184,7 @@ impl Process {
         let distinct = if self.roots.len() < 2 { 1 } else { out.ncols() };
         let mut phi: Option<Mat<f64>> = None;
         let mut features = Mat::new();
+        let part = part(self.points.nrows());
         for at in 0..distinct {
             let variance = column_mut(out.rb_mut(), at);
             variance.fill(0.0);
@@ -200,8 +202,13 @@ impl Process {
                 self.add_explained(at, phi.as_ref(), variance);
             }
             for (v, prior) in variance.iter_mut().zip(&prior) {
-                let left = prior - *v;
-                *v = if left < 0.0 { 0.0 } else { left };
+                let (left, least) = (prior - *v, part * prior);
+                *v = match left {
+                    // with a kernel that grows: less than ∞ by ∞ is no number, and the rest as large
+                    _ if *prior == f64::INFINITY => f64::INFINITY,
+                    left if left < least => least,
+                    left => left,
+                };
             }
         }
         for at in distinct..out.ncols() {

@@ -1,7 +1,8 @@
 //! Posteriors that were sampled: even mixtures of what is known at every draw.
 
+use super::Posterior;
 use super::process::{Process, factor_of, points_of};
-use super::{Posterior, around, roots_of};
+use super::rounding::{around, part, roots_of};
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
 use crate::likelihoods::Likelihood;
@@ -187,7 +188,8 @@ impl Posterior {
             let mut explained = vec![0.0; n];
             add_row_dots(phi.as_ref(), phi.as_ref(), &mut explained);
             p.kernel.diag(x, left);
-            left.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
+            let part = part(m);
+            left.iter_mut().zip(&explained).for_each(|(r, e)| *r = (*r - e).max(part * *r));
         }
         for mean in &means {
             work(&*self.likelihood, mean.as_ref(), unexplained.as_ref());
@@ -273,7 +275,7 @@ impl Posterior {
             mirror_lower(prior.as_mut());
             unexplained.push(prior);
         }
-        let roots = roots_of(&unexplained)?;
+        let roots = roots_of(&unexplained, &self.prior_sizes(x))?;
         drawn.extend(means.into_iter().map(|mean| around(mean, &roots, rng)));
         Ok((of, drawn))
     }
