@@ -211,7 +211,8 @@ pub struct FitArgs {
         help_heading = "Training on all rows at once"
     )]
     pub max_iterations: Option<usize>,
-    /// Relative fall of the objective in ten iterations of L-BFGS that is too little to go on [default: 1e-4]
+    /// End where ten iterations of L-BFGS raise the objective by no more than this fraction of its size, or nats per target
+    /// if that is less, and the gradient promises no more [default: 1e-4]
     #[arg(long, allow_negative_numbers = true, value_name = "FALL", value_parser = values::not_negative,
           help_heading = "Training on all rows at once")]
     pub tolerance: Option<f64>,
@@ -262,7 +263,7 @@ pub struct FitArgs {
     /// Chains [default: 4]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = CHAINS)]
     pub chains: Option<usize>,
-    /// Draws of every chain [default: 500]
+    /// Draws of every chain, over all of which predictions average (up to 512 MiB of them) [default: 500]
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one, help_heading = CHAINS)]
     pub draws: Option<usize>,
     /// Sweeps of every chain that are dropped first [default: 200]

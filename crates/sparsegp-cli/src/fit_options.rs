@@ -226,7 +226,7 @@ fn chains(args: &FitArgs) -> GibbsOptions {
 
 /// How steps of sites alternate with the optimiser.
 fn em(args: &FitArgs) -> EmOptions {
-    let defaults = EmOptions::default();
+    let defaults = args.tolerance.map_or_else(TrainOptions::default, TrainOptions::ending_at).em;
     EmOptions {
         e_steps: args.e_steps.unwrap_or(defaults.e_steps),
         rate: args.natural_rate.or(defaults.rate),

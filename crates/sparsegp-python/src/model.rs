@@ -24,7 +24,7 @@ use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::methods::{self, Keeps};
 use sparsegp::model::{Posterior, in_parts, inducing_param, stacked};
 use sparsegp::params::{Param, Prior};
-use sparsegp::train::{Surroundings, train, train_batches};
+use sparsegp::train::{Surroundings, natural_step, train, train_batches};
 use sparsegp::variational::Variational;
 use sparsegp::{Error, means};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -458,17 +458,7 @@ impl Model {
             extra.as_ref(),
             population,
         )?;
-        let value = unlocked(py, || {
-            if let Some(method) = model.method.full_sites() {
-                return method.step(&mut model, &data, rate);
-            }
-            let method = model.method.uncollapsed().ok_or_else(|| {
-                Error::Invalid(format!("method `{}` has no q to move", model.method.name()))
-            })?;
-            let mut step = method.step(&model, &self.engine, &data, Want::Statistics)?;
-            step.natural(&mut model, rate)?;
-            Ok(step.value)
-        })?;
+        let value = unlocked(py, || natural_step(&mut model, &self.engine, &data, rate))?;
         self.replace(model);
         Ok(value)
     }

@@ -8,7 +8,7 @@ use sparsegp::fit::{BatchOptions, FitOptions};
 use sparsegp::inducing::select::Selection;
 use sparsegp::linalg::Jitter;
 use sparsegp::methods;
-use sparsegp::optim::{AdamOptions, LbfgsOptions};
+use sparsegp::optim::AdamOptions;
 use sparsegp::samplers::Target;
 use sparsegp::samplers::gibbs::GibbsOptions;
 use sparsegp::train::{EmOptions, OptimiserKind, StochasticOptions, TrainOptions};
@@ -35,7 +35,7 @@ pub struct Options {
     restarts: usize,
     optimiser: Option<String>,
     max_iterations: Option<usize>,
-    /// Of the plateau of L-BFGS; without one it goes on to the optimum's last digits.
+    /// [`TrainOptions::ending_at`]; without one training goes on to the optimum's last digits.
     tolerance: Option<f64>,
     /// Whether all rows are seen at once.
     full_batch: bool,
@@ -98,6 +98,9 @@ impl Options {
                 if self.full_batch { ", and full_batch is on" } else { "" }
             )));
         }
+        if let Some(tolerance) = self.tolerance.filter(|t| !(*t >= 0.0 && t.is_finite())) {
+            return Err(invalid(format!("tolerance is {tolerance}; it must be a number from 0")));
+        }
         if self.batch_size == Some(0) {
             return Err(invalid("batch_size is 0; it must be at least 1".into()));
         }
@@ -136,13 +139,10 @@ impl Options {
     /// Training on all rows at once.
     pub fn whole(&self) -> PyResult<TrainOptions> {
         self.check()?;
-        let default = TrainOptions::default();
-        let em = EmOptions::default();
+        let default = self.tolerance.map_or_else(TrainOptions::default, TrainOptions::ending_at);
+        let em = default.em;
         let optimiser = match self.optimiser.as_deref() {
-            None | Some("lbfgs") => {
-                let options = self.tolerance.map(LbfgsOptions::ending_at);
-                OptimiserKind::Lbfgs(options.unwrap_or_default())
-            }
+            None | Some("lbfgs") => default.optimiser.clone(),
             Some("adam") => {
                 let learning_rate = self.learning_rate.unwrap_or(0.03);
                 OptimiserKind::Adam(AdamOptions { learning_rate, ..AdamOptions::default() })

@@ -4,6 +4,8 @@
 mod choices;
 #[path = "fit/classes.rs"]
 mod classes;
+#[path = "fit/convergence.rs"]
+mod convergence;
 #[path = "fit/inducing.rs"]
 mod inducing;
 #[path = "fit/joint.rs"]

@@ -58,6 +58,10 @@ _TRAINING = """Trains every parameter that is not frozen.
             For all rows at once.
         max_iterations : int
             Most iterations of that.
+        tolerance : float, optional
+            Ends where ten iterations of L-BFGS raise the objective by no more than this fraction of its size (or nats
+            per target, whichever is less) and the gradient promises no more; ``--tolerance`` of the command line and
+            ``tol`` of the estimators, which take 1e-4. By default training goes on to the optimum's last digits.
         iterations, epochs : int, optional
             How many minibatches to learn from (rounded up to whole passes), or how many passes. Without
             minibatches ``iterations`` is another name of ``max_iterations``.
@@ -300,6 +304,7 @@ class Model:
         batch_size: Optional[int] = None,
         optimiser: str = "lbfgs",
         max_iterations: int = 1000,
+        tolerance: Optional[float] = None,
         iterations: Optional[int] = None,
         epochs: Optional[int] = None,
         learning_rate: Optional[float] = None,
@@ -317,9 +322,12 @@ class Model:
         if batch_size is None and iterations is not None:
             max_iterations = iterations
         max_iterations = _whole("max_iterations", max_iterations, 0)
+        if tolerance is not None and (batch_size is not None or optimiser != "lbfgs"):
+            raise ValueError("tolerance is for L-BFGS on all rows at once: leave it, batch_size or optimiser out")
         options: dict[str, Any] = {
             "optimiser": optimiser,
             "max_iterations": max_iterations,
+            "tolerance": tolerance,
             "seed": _whole("seed", seed, 0),
         }
         progress = Progress(max_iterations) if verbose else None
@@ -569,7 +577,7 @@ class _WithQ(Model):
         Raises
         ------
         sparsegp.NumericalError
-            If the step leads to no covariance; q stays then.
+            If the step leads to no covariance or no finite bound; q stays then, and a shorter step may do.
         """
         x, y, further = self._rows(data, extra, weights)
         return self._model.natural_gradient_step(x, y, rate, **further)

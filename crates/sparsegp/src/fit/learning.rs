@@ -2,7 +2,7 @@
 
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_DRAWS, KEPT_NUMBERS, choice};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice};
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::io;
@@ -213,12 +213,11 @@ impl Learning<'_> {
         } else {
             rows.x.nrows()
         };
-        let most = match options.hyperparameters {
-            false => KEPT_DRAWS,
-            true => {
-                (KEPT_NUMBERS / (points * points * model.kernels.len()).max(1)).clamp(1, KEPT_DRAWS)
-            }
+        let each = match options.hyperparameters {
+            false => points * model.latents(rows.y.ncols()),
+            true => points * points * model.kernels.len(),
         };
+        let most = (KEPT_NUMBERS / each.max(1)).max(1);
         let (kept, hyperparameters) = draws.thinned(most);
         let posterior = match (kept.is_empty(), options.hyperparameters) {
             // interrupted before the first draw: what coordinate ascent knows is kept
@@ -309,6 +308,16 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
     let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
         mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
     });
+    let (kept, drawn) = (
+        posterior.draws().len(),
+        report.mixing.as_ref().map_or(0, |mixing| mixing.chains * mixing.draws),
+    );
+    if kept < drawn {
+        remarks.push(format!(
+            "predictions average over {kept} of {drawn} draws, evenly spread: more of them would take more than {} MiB",
+            KEPT_NUMBERS >> 17
+        ));
+    }
     if worst > 1.05 {
         remarks.push(format!(
             "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"

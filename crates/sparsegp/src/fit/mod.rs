@@ -153,10 +153,8 @@ impl Default for FitOptions {
     }
 }
 
-/// Draws that are kept with a model, at most: predictions average over them.
-pub const KEPT_DRAWS: usize = 500;
-/// Numbers that factors of draws with hyperparameters of their own may take, at most (512 MiB): there are fewer draws of
-/// large models.
+/// Numbers that the draws of a sampled posterior may take, at most (512 MiB), factors of those with hyperparameters of their own
+/// included: predictions average over all draws that were asked for, or over fewer of a large model, which a warning says.
 pub const KEPT_NUMBERS: usize = 1 << 26;
 /// Rows up to which `auto` means exact inference.
 pub const AUTO_EXACT: usize = 2000;

@@ -14,6 +14,8 @@
 //! ½(ddᵀ − T), the gradient of the sites' log-normaliser. For Gaussian noise a step of size 1 gives the
 //! exact posterior, and the bound is the log evidence at any hyperparameters of the kernel.
 
+mod promise;
+
 use super::exact::MOST_ROWS;
 use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
@@ -71,9 +73,14 @@ impl Sited {
         let w: Vec<f64> = second.iter().map(|s| s.max(0.0).sqrt()).collect();
         let b = Mat::from_fn(n, n, |i, j| w[i] * k[(i, j)] * w[j] + if i == j { 1.0 } else { 0.0 });
         let factor = Cholesky::new(b.as_ref(), Jitter::Absolute(0.0), "I + diag(w) K diag(w)")?;
-        let lambda = Mat::from_fn(n, 1, |i, _| first[i]);
-        let k_lambda = product(k.as_ref(), lambda.as_ref());
-        let d = &lambda - times_t(&w, &factor, &k_lambda);
+        // (I + ΛK)⁻¹λ₁ = diag(w) B⁻¹ diag(1/w) λ₁, where λ₁ − TKλ₁ would lose the digits that large precisions leave; rows
+        // without a precision keep λ₁, and bring it to the others through K
+        let alone = Mat::from_fn(n, 1, |i, _| if w[i] > 0.0 { 0.0 } else { first[i] });
+        let brought = product(k.as_ref(), alone.as_ref());
+        let right = Mat::from_fn(n, 1, |i, _| {
+            if w[i] > 0.0 { first[i] / w[i] - w[i] * brought[(i, 0)] } else { 0.0 }
+        });
+        let d = weighted(&factor.solve(right.as_ref()), &w) + &alone;
         let m = product(k.as_ref(), d.as_ref());
         let mut a = weighted(k, &w);
         solve_lower(factor.l.as_ref(), a.as_mut(), par_for(n));
@@ -121,11 +128,6 @@ impl Sited {
         symmetrise(bar.as_mut());
         bar
     }
-}
-
-/// T·x.
-fn times_t(w: &[f64], factor: &Cholesky, x: &Mat<f64>) -> Mat<f64> {
-    weighted(&factor.solve(weighted(x, w).as_ref()), w)
 }
 
 /// What a pass over the rows gives at the present sites.

@@ -19,6 +19,9 @@ use std::collections::VecDeque;
 /// Line searches in a row that may end downhill before the objective is called unbounded.
 const ENDLESS_SEARCHES: usize = 3;
 
+/// How much more than [`LbfgsOptions::objective_tolerance`] a step may promise where the objective no longer changes.
+const PROMISED: f64 = 1e3;
+
 /// Pairs with sᵀy below this times ‖s‖‖y‖ carry rounding errors rather than curvature.
 const LEAST_CURVATURE: f64 = 1e-10;
 
@@ -120,14 +123,15 @@ impl Lbfgs {
         }
     }
 
-    fn gradient_reason(&self, known: &Known) -> Option<Reason> {
+    fn gradient_reason(&self, known: &Known, terms: Option<f64>) -> Option<Reason> {
         let largest = max_norm(&known.gradient);
-        let tolerance = self.options.gradient_tolerance * known.value.abs().max(1.0);
+        let scale = terms.unwrap_or(known.value.abs()).max(1.0);
+        let tolerance = self.options.gradient_tolerance * scale;
         (largest <= tolerance).then_some(Reason::Gradient { largest, tolerance })
     }
 
     /// Whether the last iterations together brought next to nothing; the last of them began at `before`.
-    fn slow_reason(&mut self, before: f64, value: f64) -> Option<Reason> {
+    fn slow_reason(&mut self, before: f64, value: f64, terms: Option<f64>) -> Option<Reason> {
         let Plateau { window, tolerance } = self.options.plateau?;
         let recent = &mut self.state.recent;
         recent.push_back(before);
@@ -135,12 +139,12 @@ impl Lbfgs {
             recent.pop_front();
         }
         let first = recent.front().filter(|_| recent.len() == window)?;
-        let fall = (first - value) / value.abs().max(1.0);
+        let fall = (first - value) / value.abs().min(terms.unwrap_or(f64::INFINITY)).max(1.0);
         (fall <= tolerance).then_some(Reason::Slow { fall, tolerance, iterations: window })
     }
 
-    /// Takes over the point that a line search has found.
-    fn accept(&mut self, from: Known, found: Found) -> Option<f64> {
+    /// Takes over the point that a line search has found; the objective is a sum of so many terms.
+    fn accept(&mut self, from: Known, found: Found, terms: Option<f64>) -> Option<f64> {
         let state = &mut self.state;
         let point = found.point?;
         let s = difference(&point.x, &state.x);
@@ -159,22 +163,30 @@ impl Lbfgs {
         if state.best.as_ref().is_none_or(|(_, best)| point.value < *best) {
             state.best = Some((state.x.clone(), point.value));
         }
-        let scale = from.value.abs().max(point.value.abs()).max(1.0);
+        let size = from.value.abs().max(point.value.abs());
+        let scale = terms.unwrap_or(size).max(1.0);
         let change = (from.value - point.value).abs() / scale;
         let tolerance = self.options.objective_tolerance;
         let is_small = tolerance > 0.0 && change <= tolerance && !found.endless;
         state.small_changes = if is_small { state.small_changes + 1 } else { 0 };
         state.endless = if found.endless { state.endless + 1 } else { 0 };
-        let slow = self.slow_reason(from.value, point.value).filter(|_| !found.endless);
+        let slow = self.slow_reason(from.value, point.value, terms).filter(|_| !found.endless);
         let known = Known { value: point.value, gradient: point.gradient };
         let iterations = self.options.patience;
         // Far down an endless slope the value is so large that any gradient looks small beside it.
-        let flat = self.gradient_reason(&known).filter(|_| !found.endless);
+        let flat = self.gradient_reason(&known, terms).filter(|_| !found.endless);
+        // Steps that failed leave a plateau, too: it is an optimum only if the gradient promises no more.
+        let promises_less = |than: f64| promise(&self.state.pairs, &known.gradient) <= than;
         let status = if let Some(reason) = flat {
             Status::Converged(reason)
-        } else if self.state.small_changes >= iterations {
+        } else if self.state.small_changes >= iterations
+            && promises_less(PROMISED * tolerance * scale)
+        {
             Status::Converged(Reason::Objective { change, tolerance, iterations })
-        } else if let Some(reason) = slow {
+        } else if let Some(reason) = slow.filter(|reason| match reason {
+            Reason::Slow { tolerance, .. } => promises_less(*tolerance * scale),
+            _ => true,
+        }) {
             Status::Converged(reason)
         } else if self.state.endless >= ENDLESS_SEARCHES {
             Status::Stalled(Stall::Unbounded { value: known.value })
@@ -187,7 +199,7 @@ impl Lbfgs {
     }
 
     fn advance(&mut self, objective: &mut dyn Objective) -> Result<Step> {
-        let mut evaluations = 0;
+        let (mut evaluations, terms) = (0, objective.terms());
         let known = match self.state.known.take() {
             Some(known) => known,
             None => {
@@ -199,7 +211,7 @@ impl Lbfgs {
             self.state.best = Some((self.state.x.clone(), known.value));
         }
         let mut length = 0.0;
-        if let Some(reason) = self.gradient_reason(&known).filter(|_| evaluations > 0) {
+        if let Some(reason) = self.gradient_reason(&known, terms).filter(|_| evaluations > 0) {
             self.state.status = Status::Converged(reason);
             self.state.known = Some(known);
         } else {
@@ -237,7 +249,7 @@ impl Lbfgs {
                     self.state.known = Some(known);
                     self.state.status = Status::Stalled(Stall::LineSearch { evaluations });
                 }
-                Some(_) => length = self.accept(known, found).unwrap_or(0.0),
+                Some(_) => length = self.accept(known, found, terms).unwrap_or(0.0),
             }
         }
         self.state.iterations += 1;
@@ -326,6 +338,13 @@ fn quasi_newton(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Option<Vec<f64>> {
     }
     let slope = dot(&q, gradient);
     (slope < 0.0 && slope.is_finite() && all_finite(&q)).then_some(q)
+}
+
+/// By how much a quasi-Newton step would lower the objective, ½ gᵀHg (the Newton decrement: Boyd & Vandenberghe 2004, §9.5.1,
+/// with L-BFGS's H), which does not depend on the units of the variables.
+fn promise(pairs: &VecDeque<Pair>, gradient: &[f64]) -> f64 {
+    let step = quasi_newton(pairs, gradient).unwrap_or_else(|| downhill(gradient, None));
+    -0.5 * dot(&step, gradient)
 }
 
 /// Steepest descent over the length of the last move, or over min(1, ‖∇f‖).

@@ -13,16 +13,17 @@ pub(super) const DECREASE: f64 = 1e-4;
 pub struct LbfgsOptions {
     /// Pairs of differences that are kept; 10 by default.
     pub memory: usize,
-    /// Converged when no gradient component exceeds this times max(1, |value|); 1e-6 by default.
-    /// The value sets the scale because rounding errors of a sum over rows grow with it.
+    /// Converged when no gradient component exceeds this times the number of terms ([`super::Objective::terms`]), or
+    /// max(1, |value|) where that is unknown; 1e-6 by default. The scale is there because rounding errors of a sum
+    /// over rows grow with it.
     pub gradient_tolerance: f64,
-    /// Converged when |f − f₊| ≤ this times max(|f|, |f₊|, 1) for [`LbfgsOptions::patience`]
-    /// iterations in a row; 1e-9 by default, 0 turns the criterion off.
+    /// Converged when |f − f₊| ≤ this times the number of terms (or max(|f|, |f₊|, 1)) for [`LbfgsOptions::patience`]
+    /// iterations in a row, and the gradient promises next to nothing (½ gᵀHg); 1e-9 by default, 0 turns the criterion off.
     pub objective_tolerance: f64,
     /// See [`LbfgsOptions::objective_tolerance`]; 3 by default.
     pub patience: usize,
-    /// Converged when the value has fallen by no more than `tolerance` times max(|f|, 1) in the last `window`
-    /// iterations together: the end of a long slope on which nothing visible happens any more, though
+    /// Converged when the value has fallen by no more than `tolerance` times max(|f|, 1), or the number of terms if that
+    /// is less, in the last `window` iterations together, and the gradient promises no more: the end of a long slope on which nothing visible happens any more, though
     /// no single iteration is small. Off by default, since it ends short of the optimum's last digits;
     /// [`LbfgsOptions::fitting`] has it.
     pub plateau: Option<Plateau>,

@@ -423,3 +423,75 @@ fn the_plateau_looks_at_its_window_as_a_whole() {
     let lbfgs = minimise(&mut objective, start, whole);
     assert!(lbfgs.value().unwrap() < 1e-9, "{} {:?}", lbfgs.status(), lbfgs.value());
 }
+
+/// A bowl on a high floor, as a sum of few terms.
+struct HighFloor {
+    floor: f64,
+    terms: Option<f64>,
+}
+
+impl Objective for HighFloor {
+    fn dim(&self) -> usize {
+        2
+    }
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        gradient.copy_from_slice(&[x[0], 100.0 * x[1]]);
+        Ok(self.floor + 0.5 * x[0] * x[0] + 50.0 * x[1] * x[1])
+    }
+    fn terms(&self) -> Option<f64> {
+        self.terms
+    }
+}
+
+/// What counts as small is told by the number of terms, not by a value that units and constants move.
+#[test]
+fn a_high_value_makes_no_gradient_small() {
+    let ends = |floor, terms| {
+        let mut objective = HighFloor { floor, terms };
+        let mut lbfgs = Lbfgs::new(vec![3.0, 0.4], LbfgsOptions::default());
+        for _ in 0..100 {
+            if lbfgs.status().is_final() {
+                break;
+            }
+            lbfgs.step(&mut objective).unwrap();
+        }
+        assert!(matches!(lbfgs.status(), Status::Converged(_)), "{floor}: {}", lbfgs.status());
+        max_norm(lbfgs.gradient().unwrap())
+    };
+    for floor in [-1e9, -30.0, 0.0, 1e9] {
+        assert!(ends(floor, Some(10.0)) < 2e-3, "{floor}");
+    }
+    // without terms the value is all that is known
+    assert!(ends(1e9, None) > 1.0);
+}
+
+/// Values that fall by little because every step runs into a wall are no optimum.
+#[test]
+fn steps_that_fail_are_no_plateau() {
+    /// Falls with slope 1 towards a wall that is always near.
+    struct Wall(f64);
+    impl Objective for Wall {
+        fn dim(&self) -> usize {
+            1
+        }
+        fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+            if x[0] > self.0 {
+                return Err(Error::NonFinite { what: "the wall".into(), value: x[0] });
+            }
+            gradient[0] = -1e6;
+            Ok(-1e6 * x[0])
+        }
+        fn terms(&self) -> Option<f64> {
+            Some(1e5)
+        }
+    }
+    let mut lbfgs = Lbfgs::new(vec![0.0], LbfgsOptions::ending_at(1e-3));
+    let mut objective = Wall(1e-9);
+    for _ in 0..60 {
+        if lbfgs.status().is_final() {
+            break;
+        }
+        lbfgs.step(&mut objective).unwrap();
+    }
+    assert!(!matches!(lbfgs.status(), Status::Converged(_)), "{}", lbfgs.status());
+}

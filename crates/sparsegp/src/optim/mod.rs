@@ -37,6 +37,11 @@ pub trait Objective {
     /// An error for which [`crate::Error::is_recoverable`] holds means "no value here, try nearer";
     /// any other stops the optimisation.
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64>;
+    /// Number of terms that the value is a sum of, if that is known: log densities of so many targets. It is the scale of
+    /// what counts as small then, since it does not depend on the units of the targets, as the value does.
+    fn terms(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// An iterative minimiser.

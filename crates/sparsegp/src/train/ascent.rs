@@ -1,9 +1,10 @@
 //! The optimiser's way up, all rows at once.
 
-use super::em::{EmOptions, climb_sites};
+use super::climb::climb_sites;
+use super::em::EmOptions;
 use super::going_on::{self, Ascent, Clock, GoingOn, Keeper, Place};
 use super::minibatch::Workspace;
-use super::variables::Variable;
+use super::variables::Variables;
 use super::{
     Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport, hyperparameters,
 };
@@ -17,7 +18,9 @@ use crate::optim::{AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Stat
 use crate::variational::Variational;
 
 struct Negated<'a> {
-    variables: Vec<Variable>,
+    variables: Variables,
+    /// Targets of all rows.
+    terms: f64,
     model: &'a mut Model,
     engine: &'a dyn Engine,
     data: &'a dyn Source,
@@ -52,8 +55,7 @@ impl<'a> Profile<'a> {
 impl Negated<'_> {
     /// Moves the model to the optimiser's point.
     fn set(&mut self, x: &[f64]) {
-        let free: Vec<f64> = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).0).collect();
-        self.model.set_free_values(&free);
+        self.model.set_free_values(&self.variables.free(x));
     }
 
     /// The same, with the q that goes with the best point.
@@ -83,6 +85,10 @@ impl Objective for Negated<'_> {
         self.model.free_count()
     }
 
+    fn terms(&self) -> Option<f64> {
+        Some(self.terms)
+    }
+
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
         if self.observer.interrupted() {
             return Err(Error::Interrupted);
@@ -101,9 +107,8 @@ impl Objective for Negated<'_> {
                         profile.q.clone_from(&self.model.q);
                     }
                 }
-                let slopes = x.iter().zip(&self.variables).map(|(x, v)| v.free(*x).1);
-                let scaled = free.iter().zip(slopes).map(|(f, slope)| -f * slope);
-                gradient.iter_mut().zip(scaled).for_each(|(g, f)| *g = f);
+                gradient.iter_mut().zip(&free).for_each(|(g, f)| *g = -f);
+                self.variables.pull(x, gradient);
                 Ok(value)
             }
             Err(error) => {
@@ -125,8 +130,13 @@ pub(super) fn settle(model: &mut Model) -> Result<()> {
     }
 }
 
+/// How many targets all rows have: the scale of what counts as small in their objective, whatever the units.
+pub(super) fn terms(data: &dyn Source) -> f64 {
+    (data.population() * data.outputs()).max(1) as f64
+}
+
 /// Largest move of a variable of L-BFGS in one iteration: of a logarithm, or in units of
-/// [`Variable::Scaled`]. A
+/// [`Variables`]. A
 /// longer one may end where a lengthscale is below every distance: all looks like noise there, and no
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
@@ -143,7 +153,7 @@ pub(super) fn ascend(
 ) -> Result<TrainReport> {
     let mut start = Clock::default();
     let free = model.free_values();
-    let (variables, x0) = Variable::all(model, &options.optimiser);
+    let (variables, x0) = Variables::all(model, data, &options.optimiser)?;
     let mut optimiser = match &options.optimiser {
         OptimiserKind::Lbfgs(o) => {
             let largest_move = o.largest_move.or(Some(LARGEST_MOVE));
@@ -153,6 +163,7 @@ pub(super) fn ascend(
     };
     let mut objective = Negated {
         variables,
+        terms: terms(data),
         model,
         engine,
         data,
@@ -172,10 +183,8 @@ pub(super) fn ascend(
             return Err(going_on::another());
         }
         optimiser = place.optimiser;
-        let variables = objective.variables.into_iter().zip(place.scales);
-        objective.variables = variables
-            .map(|(variable, scale)| variable.with_scale(scale).ok_or_else(going_on::another))
-            .collect::<Result<_>>()?;
+        let variables = objective.variables.with_scales(place.scales);
+        objective.variables = variables.ok_or_else(going_on::another)?;
         (objective.best, objective.evaluations) = (place.best, place.evaluations);
         (objective.failures, objective.diagnostics) = (place.failures, place.diagnostics);
         (trace, start) = (place.trace, Clock::after(place.seconds));
@@ -216,8 +225,9 @@ pub(super) fn ascend(
             objective: -step.value,
             gradient_norm: match (optimiser.best(), optimiser.gradient()) {
                 (Some((x, _)), Some(gradient)) => {
-                    let slopes = x.iter().zip(&objective.variables).map(|(x, v)| v.free(*x).1);
-                    gradient.iter().zip(slopes).fold(0.0, |m, (g, s)| f64::max(m, (g / s).abs()))
+                    let mut gradient = gradient.to_vec();
+                    objective.variables.push(x, &mut gradient);
+                    gradient.iter().fold(0.0, |m, g| f64::max(m, g.abs()))
                 }
                 _ => step.gradient_norm,
             },
@@ -230,7 +240,7 @@ pub(super) fn ascend(
         keeper.look(objective.model, || {
             Place::Ascent(Box::new(Ascent {
                 optimiser: optimiser.clone(),
-                scales: objective.variables.iter().map(Variable::scale).collect(),
+                scales: objective.variables.scales(),
                 best: objective.best.clone(),
                 evaluations: objective.evaluations,
                 failures: objective.failures,

@@ -1,8 +1,8 @@
 //! Expectation maximisation on all rows: sites move by natural-gradient steps, hyperparameters by L-BFGS
 //! (or Adam) at fixed sites (Adam, Chang, Khan & Solin 2021, Alg. 2).
 
-use super::anderson::Mixing;
-use super::ascent::{Profile, ascend};
+use super::ascent::{Profile, ascend, terms};
+use super::climb::settle_sites;
 use super::going_on::{self, Clock, GoingOn, Keeper, Place, Rounds};
 use super::minibatch::{HALVINGS, Workspace, move_q};
 use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport};
@@ -10,7 +10,6 @@ use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::methods::uncollapsed::Bound;
-use crate::methods::{Look, Step, Tvgp, Uncollapsed};
 use crate::model::Model;
 use crate::optim::{LbfgsOptions, Plateau};
 use crate::params::Param;
@@ -87,6 +86,20 @@ impl Observer for Counting<'_> {
     }
 }
 
+/// Nats per target that rounding leaves of the promise of a step of q.
+const ROUNDING: f64 = 1e-12;
+
+/// Most passes to settle q to the last digits at the end of a training.
+const MOST_TO_SETTLE: usize = 100;
+
+/// The same where steps of q raise the bound no more: what large precisions leave, and such as are cut at 0.
+const SLIGHT: f64 = 1e-5;
+
+/// What a rise of the bound is compared with: its own size, or the number of targets if that is less.
+fn size(value: f64, data: &dyn Source) -> f64 {
+    value.abs().min(terms(data)).max(1.0)
+}
+
 /// Steps of q until they raise the bound by little, or until somebody interrupts. Returns bound and log
 /// prior there, and the passes made.
 fn e_steps(
@@ -106,7 +119,7 @@ fn e_steps(
         }
         let (value, moved) = e_step(model, engine, data, options.rate, memory)?;
         passes += 1;
-        if !moved || value - last <= options.tolerance * value.abs() {
+        if !moved || value - last <= options.tolerance * size(value, data) {
             return Ok((value + prior, passes));
         }
         last = value;
@@ -115,172 +128,12 @@ fn e_steps(
     Ok((look(model, engine, data, memory)? + prior, passes + 1))
 }
 
-/// The pass over the rows that a step of sites is made of.
-enum Sites<'a> {
-    Tied(&'static Uncollapsed, &'a mut Step),
-    OfRows(&'static Tvgp, Option<Box<Look>>),
-}
-
-impl<'a> Sites<'a> {
-    fn of(model: &Model, step: &'a mut Step) -> Result<Self> {
-        match (model.method.full_sites(), model.method.uncollapsed()) {
-            (Some(method), _) => Ok(Self::OfRows(method, None)),
-            (_, Some(method)) => Ok(Self::Tied(method, step)),
-            _ => Err(no_sites(model)),
-        }
-    }
-
-    /// Looks at the rows and centres the sites. Returns the bound.
-    fn look(&mut self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<f64> {
-        match self {
-            Self::Tied(method, step) => {
-                method.renew(step, model, engine, data, Want::Statistics)?;
-                step.centre(model);
-                Ok(step.value)
-            }
-            Self::OfRows(method, look) => {
-                let look = look.insert(Box::new(method.look(model, data)?));
-                method.centre(look, model);
-                Ok(look.value)
-            }
-        }
-    }
-
-    /// The slopes with respect to the means at the last look.
-    fn slopes(&self) -> Vec<f64> {
-        match self {
-            Self::Tied(_, step) => step.mean_slopes(),
-            Self::OfRows(_, look) => {
-                look.as_ref().map(|look| look.mean_slopes()).unwrap_or_default()
-            }
-        }
-    }
-
-    /// A step of size `rate` from the last look, in all turns.
-    fn step(
-        &mut self,
-        model: &mut Model,
-        engine: &dyn Engine,
-        data: &dyn Source,
-        rate: f64,
-    ) -> Result<()> {
-        match self {
-            Self::Tied(method, step) => {
-                (0..method.bound.turns(&*model.likelihood)).try_for_each(|turn| {
-                    if turn > 0 {
-                        method.renew(step, model, engine, data, Want::Statistics)?;
-                    }
-                    step.natural_turn(model, method.bound, turn, &|_| rate)
-                })
-            }
-            Self::OfRows(method, Some(look)) => method.move_from(look, model, data, rate),
-            Self::OfRows(..) => Err(no_sites(model)),
-        }
-    }
-}
-
-/// How much nearer than [`EmOptions::tolerance`] the bound at the best sites is to come: a line search compares values that
-/// differ by little.
-const CLOSER: f64 = 1e-2;
-/// Most passes for it, and fewer if [`EmOptions::e_steps`] says so. Sites that creep are left where they are: the bound there
-/// is a bound, too, and with ten classes hyperparameters gain more by the time of the next passes than they would.
-const MOST_PASSES: usize = 6;
-
-/// What the steps of q have brought so far.
-struct Climb {
-    last: f64,
-    rise: f64,
-    small: f64,
-}
-
-impl Climb {
-    fn new(tolerance: f64) -> Self {
-        Self { last: f64::NEG_INFINITY, rise: f64::INFINITY, small: CLOSER * tolerance }
-    }
-
-    /// Whether more steps would bring next to nothing: rises shrink by a constant factor.
-    fn ends_at(&mut self, value: f64) -> bool {
-        let before = std::mem::replace(&mut self.rise, value - self.last);
-        self.last = value;
-        let small = self.small * value.abs().max(1.0);
-        let shrinks = before.is_finite() && self.rise < before;
-        self.rise <= small || (shrinks && self.rise * self.rise <= small * (before - self.rise))
-    }
-}
-
-/// Where the last step of q led.
-#[derive(Clone, Copy, PartialEq)]
-enum Landing {
-    /// None was made from here: q is the best so far.
-    Start,
-    Higher,
-    /// One step may overshoot: what is seen there tells how far to go.
-    Lower,
-    Nowhere,
-}
-
-/// Steps of q until the bound rises no more, at fixed hyperparameters. Returns the passes made.
-pub(super) fn climb_sites(
-    model: &mut Model,
-    engine: &dyn Engine,
-    data: &dyn Source,
-    options: &EmOptions,
-    memory: &mut Workspace,
-    observer: &dyn Observer,
-) -> Result<usize> {
-    let most = options.e_steps.min(MOST_PASSES);
-    let mut climb = Climb::new(options.tolerance);
-    let mut sites = Sites::of(model, &mut memory.step)?;
-    // a Newton step; latent functions with kernels of their own overshoot together
-    let alone = model.kernels.len() == 1 || bound_of(model)?.never_falls(&*model.likelihood);
-    let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
-    let (mut mixing, mut best) = (Mixing::default(), model.q.clone());
-    let mut place = Landing::Start;
-    for passes in 1..=most {
-        if observer.interrupted() {
-            model.q = best;
-            return Err(Error::Interrupted);
-        }
-        place = match sites.look(model, engine, data) {
-            Ok(value) if place == Landing::Start || value >= climb.last - 1e-10 * value.abs() => {
-                if climb.ends_at(value) && place != Landing::Start {
-                    return Ok(passes);
-                }
-                best.clone_from(&model.q);
-                Landing::Higher
-            }
-            Ok(_) if place == Landing::Higher => Landing::Lower,
-            Err(error) if place == Landing::Start || !error.is_recoverable() => return Err(error),
-            _ => Landing::Nowhere,
-        };
-        if passes == most {
-            break;
-        }
-        if place != Landing::Nowhere {
-            let slopes = sites.slopes();
-            match (sites.step(model, engine, data, rate), &mut model.q) {
-                (Ok(()), Some(q)) => mixing.mix(q, slopes),
-                (Err(error), _) if !error.is_recoverable() => return Err(error),
-                _ => place = Landing::Nowhere,
-            }
-        }
-        if place == Landing::Nowhere {
-            // too far
-            model.q.clone_from(&best);
-            mixing.clear();
-            (place, rate) = (Landing::Start, 0.5 * rate);
-        }
-    }
-    model.q = best;
-    Ok(most)
-}
-
-fn no_sites(model: &Model) -> Error {
+pub(super) fn no_sites(model: &Model) -> Error {
     Error::Invalid(format!("method `{}` has no q to step", model.method.name()))
 }
 
 /// What a row contributes.
-fn bound_of(model: &Model) -> Result<&'static dyn Bound> {
+pub(super) fn bound_of(model: &Model) -> Result<&'static dyn Bound> {
     match (model.method.full_sites(), model.method.uncollapsed()) {
         (Some(method), _) => Ok(method.bound),
         (_, Some(method)) => Ok(method.bound),
@@ -435,11 +288,22 @@ pub(super) fn train_em(
         OptimiserKind::Lbfgs(o) => o.plateau.unwrap_or(LbfgsOptions::plateau(em.tolerance)),
         OptimiserKind::Adam(_) => LbfgsOptions::plateau(em.tolerance),
     };
+    // nats per target that a step of q may promise at the end
+    let (promised, to_settle) = match &options.optimiser {
+        OptimiserKind::Lbfgs(LbfgsOptions { plateau: None, objective_tolerance, .. }) => {
+            (*objective_tolerance, MOST_TO_SETTLE)
+        }
+        _ => (plateau.tolerance, em.e_steps),
+    };
+    let promised = promised.max(ROUNDING);
     let mut keeper = Keeper::new(going, options.checkpoint_seconds);
     let (stopped, converged) = loop {
         // of a training that had ended
         if let Some(text) = state.converged.take() {
             break (text, true);
+        }
+        if let Some(text) = state.failed.take() {
+            break (text, false);
         }
         if state.iterations >= options.max_iterations {
             let text = format!(
@@ -499,15 +363,44 @@ pub(super) fn train_em(
         let (now, passes) = e_steps(model, engine, data, em, &mut memory, observer)?;
         state.evaluations += passes;
         let rise = now - state.value;
-        let small = rise <= plateau.tolerance * now.abs().max(1.0);
+        let small = rise <= plateau.tolerance * size(now, data);
         let was_small = std::mem::replace(&mut state.small, small);
         state.value = now;
-        state.converged = if is_joint && report.converged {
+        let ended = if is_joint && report.converged {
             Some(report.stopped.clone())
         } else {
             (stalled || (small && was_small))
                 .then(|| format!("converged: a round raised the bound by {rise:.2e}"))
         };
+        if let Some(text) = ended.filter(|_| !was_stopped && !observer.interrupted()) {
+            let least = promised * terms(data);
+            let how = (em, least, to_settle);
+            let settled = match settle_sites(model, engine, data, how, &mut memory, observer) {
+                Err(Error::Interrupted) => {
+                    // q stands where it came last
+                    state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+                    continue;
+                }
+                settled => settled?,
+            };
+            state.evaluations += settled.passes;
+            if settled.moved {
+                state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+                state.evaluations += 1;
+            }
+            let more = state.value - now;
+            // where no step raises the bound rounding may be all that is left of the gradient
+            let least = if settled.stuck { least.max(SLIGHT * terms(data)) } else { least };
+            if settled.promise <= least && more <= plateau.tolerance * size(now, data) {
+                state.converged = Some(text);
+            } else if settled.promise > least && more <= plateau.tolerance * size(now, data) {
+                state.failed = Some(format!(
+                    "stopped: steps of q raise the bound no more, and this is no optimum: the gradient in q promises \
+                     {:.2e} nats, more than {least:.2e}",
+                    settled.promise
+                ));
+            }
+        }
         if was_stopped {
             // a round that was cut short is none to go on from
             break ("stopped early; the best parameters found are kept".into(), false);

@@ -57,6 +57,9 @@ pub struct Rounds {
     pub(super) trace: Vec<TracePoint>,
     /// Why it converged, if it has.
     pub(super) converged: Option<String>,
+    /// Why it ended elsewhere, if it has.
+    #[serde(default)]
+    pub(super) failed: Option<String>,
     /// How many there were.
     #[serde(default)]
     pub(super) rounds: usize,

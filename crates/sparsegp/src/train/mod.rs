@@ -5,11 +5,15 @@ mod adaptive_rate;
 mod anderson;
 mod ascent;
 mod classes;
+mod climb;
 mod em;
+mod frame;
 mod going_on;
 mod minibatch;
+mod natural;
 mod options;
 mod pace;
+mod start;
 mod stochastic;
 mod variables;
 
@@ -17,6 +21,7 @@ pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use em::EmOptions;
 pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
+pub use natural::natural_step;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
 pub use pace::{Pace, PaceState};
 pub(crate) use stochastic::set_all_values;
@@ -62,6 +67,20 @@ impl Default for TrainOptions {
             max_iterations: 1000,
             em: EmOptions::default(),
             checkpoint_seconds: 60.0,
+        }
+    }
+}
+
+impl TrainOptions {
+    /// As by default, but ending where little happens any more: where ten iterations of L-BFGS raise the objective by no more than
+    /// `tolerance` of its size or nats per target, whichever is less, and the gradient promises no more
+    /// ([`LbfgsOptions::plateau`]); sites are settled to the same tolerance, or [`EmOptions::tolerance`] if that is less.
+    pub fn ending_at(tolerance: f64) -> Self {
+        let em = EmOptions::default();
+        Self {
+            optimiser: OptimiserKind::Lbfgs(LbfgsOptions::ending_at(tolerance)),
+            em: EmOptions { tolerance: em.tolerance.min(tolerance), ..em },
+            ..Self::default()
         }
     }
 }
@@ -236,6 +255,10 @@ pub fn set_hyperparameters(model: &mut Model, values: &[f64]) -> Result<()> {
 /// Maximises the model's objective plus log prior over the parameters that are not frozen. However it
 /// ends, the model is left at the best parameters evaluated.
 ///
+/// A mean function that is still 0 begins where ordinary least squares has it (with Gaussian noise; else at the constants of
+/// [`crate::likelihoods::Likelihood::initialise`]). A q at which the bound is far below what guesses of the latent values
+/// give, as under a wide prior where a link is exponential, begins with these.
+///
 /// # Errors
 /// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
 /// there was no evaluation at all; later interruptions end the training with its best state.
@@ -261,6 +284,9 @@ pub fn train_from(
     going: GoingOn<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
+    if going.resume.is_none() && options.max_iterations > 0 {
+        start::improve(model, engine, data)?;
+    }
     match model.q.as_ref().and_then(Variational::tying) {
         Some(_) => em::train_em(model, engine, data, options, going, observer),
         None => ascent::ascend(model, engine, data, options, None, going, observer),

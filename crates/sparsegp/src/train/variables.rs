@@ -1,12 +1,15 @@
 //! What L-BFGS moves: variables of alike curvature instead of the free numbers of the parameters.
 
 use super::OptimiserKind;
+use super::frame::Frame;
+use crate::data::Source;
+use crate::error::Result;
 use crate::model::Model;
 use crate::params::{Shape, Transform};
 
 /// How a variable of the optimiser stands for a free number of the model.
 #[derive(Clone, Debug)]
-pub(super) enum Variable {
+enum Variable {
     /// It is a multiple: so much per unit.
     Scaled(f64),
     /// It is the logarithm of the (positive) value. A softplus is linear where values are large, and a
@@ -16,7 +19,7 @@ pub(super) enum Variable {
 
 impl Variable {
     /// Its multiple, if it is one.
-    pub(super) fn scale(&self) -> Option<f64> {
+    fn scale(&self) -> Option<f64> {
         match self {
             Self::Scaled(scale) => Some(*scale),
             Self::Logarithm(_) => None,
@@ -24,7 +27,7 @@ impl Variable {
     }
 
     /// With the multiple that it had; none if it cannot be.
-    pub(super) fn with_scale(self, scale: Option<f64>) -> Option<Self> {
+    fn with_scale(self, scale: Option<f64>) -> Option<Self> {
         match (scale, self) {
             (Some(scale), _) => Some(Self::Scaled(scale)),
             (None, Self::Scaled(_)) => None,
@@ -32,15 +35,42 @@ impl Variable {
         }
     }
 
-    /// The variables of a model that are trained, in the order of its free numbers, and where they are.
+    /// The free number, and its slope.
+    fn free(&self, x: f64) -> (f64, f64) {
+        match self {
+            Self::Scaled(step) => (x * step, *step),
+            Self::Logarithm(transform) => transform.free_of_logarithm(x),
+        }
+    }
+}
+
+/// The variables of a model that are trained, in the order of its free numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Variables {
+    each: Vec<Variable>,
+    /// How those of the mean function hang together, where an optimiser moves it.
+    frame: Frame,
+}
+
+impl Variables {
+    /// The variables and where they are.
     ///
     /// L-BFGS starts from a multiple of the identity: its variables should have curvatures alike. Inducing
     /// points are in parts of a lengthscale that grow with √M, since the objective is the flatter in each
     /// point the more of them there are. (The factor 1/100 against a logarithm is an empirical optimum: with
-    /// it 120 iterations go further than 300 without.) Adam's steps are of the size of its rate whatever the
-    /// curvature: it has the free numbers themselves.
-    pub(super) fn all(model: &Model, optimiser: &OptimiserKind) -> (Vec<Self>, Vec<f64>) {
+    /// it 120 iterations go further than 300 without.) Mean functions are in the units of the targets, and have their
+    /// origin amid the rows ([`Frame`]). Adam's steps are of the size of its rate whatever the curvature: it has the free
+    /// numbers themselves.
+    ///
+    /// # Errors
+    /// Those of reading the rows.
+    pub(super) fn all(
+        model: &Model,
+        data: &dyn Source,
+        optimiser: &OptimiserKind,
+    ) -> Result<(Self, Vec<f64>)> {
         let lbfgs = matches!(optimiser, OptimiserKind::Lbfgs(_));
+        let frame = if lbfgs { Frame::of(model, data)? } else { Frame::default() };
         let d = match model.inducing.first().map(|z| z.shape()) {
             Some(Shape::Matrix(_, d)) => d,
             _ => 0,
@@ -49,41 +79,69 @@ impl Variable {
         if d > 0 {
             model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
         }
-        let (mut variables, mut start) = (Vec::new(), Vec::new());
+        let (mut each, mut start) = (Vec::new(), Vec::new());
+        let mut free = model.free_values();
+        frame.centre(&mut free);
         for (path, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
             let transform = param.transform();
             let points = path.starts_with("inducing.points");
             let m = (param.len() / d.max(1)).max(1);
             for (i, value) in param.value().iter().enumerate() {
+                let own = free[each.len()];
                 let (variable, at) = match transform.logarithm(*value) {
-                    _ if !lbfgs => (Self::Scaled(1.0), transform.to_free(*value)),
-                    Some(logarithm) => (Self::Logarithm(transform), logarithm),
+                    _ if !lbfgs => (Variable::Scaled(1.0), own),
+                    Some(logarithm) => (Variable::Logarithm(transform), logarithm),
                     None => {
                         let step = match transform {
                             Transform::Identity if points => {
                                 let r = relevance[i / m];
                                 0.01 * (m as f64).sqrt() * if r > 0.0 { 1.0 / r } else { 1.0 }
                             }
-                            Transform::Identity => 1.0,
+                            Transform::Identity => frame.unit(each.len()),
                             // as a logarithm would move it
                             _ => value / transform.slope_at(*value),
                         };
-                        (Self::Scaled(step), transform.to_free(*value) / step)
+                        (Variable::Scaled(step), own / step)
                     }
                 };
-                variables.push(variable);
+                each.push(variable);
                 start.push(at);
             }
         }
-        (variables, start)
+        Ok((Self { each, frame }, start))
     }
 
-    /// The free number, and its slope.
-    pub(super) fn free(&self, x: f64) -> (f64, f64) {
-        match self {
-            Self::Scaled(step) => (x * step, *step),
-            Self::Logarithm(transform) => transform.free_of_logarithm(x),
-        }
+    /// Their multiples, for a checkpoint.
+    pub(super) fn scales(&self) -> Vec<Option<f64>> {
+        self.each.iter().map(Variable::scale).collect()
+    }
+
+    /// With the multiples that they had; none if they cannot be.
+    pub(super) fn with_scales(self, scales: Vec<Option<f64>>) -> Option<Self> {
+        let pairs = self.each.into_iter().zip(scales);
+        let each = pairs.map(|(variable, scale)| variable.with_scale(scale)).collect::<Option<_>>();
+        Some(Self { each: each?, frame: self.frame })
+    }
+
+    /// The free numbers of the model.
+    pub(super) fn free(&self, x: &[f64]) -> Vec<f64> {
+        let mut free: Vec<f64> = x.iter().zip(&self.each).map(|(x, v)| v.free(*x).0).collect();
+        self.frame.uncentre(&mut free);
+        free
+    }
+
+    /// The gradient with respect to them, in the place of that with respect to free numbers.
+    pub(super) fn pull(&self, x: &[f64], gradient: &mut [f64]) {
+        self.frame.pull(gradient);
+        let slopes = x.iter().zip(&self.each).map(|(x, v)| v.free(*x).1);
+        gradient.iter_mut().zip(slopes).for_each(|(g, slope)| *g *= slope);
+    }
+
+    /// What [`Variables::pull`] made its result of.
+    pub(super) fn push(&self, x: &[f64], gradient: &mut [f64]) {
+        let slopes = x.iter().zip(&self.each).map(|(x, v)| v.free(*x).1);
+        gradient.iter_mut().zip(slopes).for_each(|(g, slope)| *g /= slope);
+        self.frame.push(gradient);
     }
 }
 
@@ -116,5 +174,66 @@ mod tests {
         assert!(Transform::Identity.logarithm(2.0).is_none());
         let far = Variable::Logarithm(Transform::POSITIVE);
         assert!(far.free(1e6).0.is_finite() && far.free(-1e6).0.is_finite());
+    }
+
+    /// A line over years: variables are where the model is, and the gradient is that of the objective by differences.
+    #[test]
+    fn a_mean_has_its_origin_amid_the_rows() {
+        use crate::data::InMemory;
+        use crate::engine::Cpu;
+        use crate::kernels::{self, Inputs};
+        use crate::linalg::{Jitter, Mat};
+        use crate::optim::LbfgsOptions;
+        use crate::{likelihoods, means, methods};
+        let x = Mat::from_fn(25, 2, |i, j| [1900.0 + 3.0 * i as f64, 0.01 * (i as f64).sin()][j]);
+        let y =
+            Mat::from_fn(25, 2, |i, j| (1.0 + 99.0 * j as f64) * (0.4 * i as f64).cos() + 300.0);
+        let data = InMemory::new(x, y).unwrap();
+        let mut model = Model {
+            kernels: vec![
+                kernels::parse("rbf(variance=1.3, ard=false)", Inputs::unnamed(2)).unwrap(),
+            ],
+            mean: means::by_name("linear", 2, 2).unwrap(),
+            likelihood: likelihoods::parse("gaussian(variance=0.4)").unwrap(),
+            inducing: Vec::new(),
+            q: None,
+            method: &methods::Exact,
+            jitter: Jitter::default(),
+        };
+        model.set("mean.weights", &[0.02, 3.0, -0.3, 40.0]).unwrap();
+        model.set("mean.constant", &[-25.0, 900.0]).unwrap();
+        let optimiser = OptimiserKind::Lbfgs(LbfgsOptions::default());
+        for frozen in [None, Some("mean.weights"), Some("mean.constant"), Some("kernel")] {
+            let mut model = model.clone();
+            frozen.into_iter().for_each(|path| model.freeze(path, true).unwrap());
+            let (variables, start) = Variables::all(&model, &data, &optimiser).unwrap();
+            for (own, free) in variables.free(&start).iter().zip(model.free_values()) {
+                assert!((own - free).abs() < 1e-11 * (1.0 + free.abs()), "{own} {free}");
+            }
+            let at = |x: &[f64]| {
+                let mut moved = model.clone();
+                moved.set_free_values(&variables.free(x));
+                moved.evaluate_free(&Cpu::default(), &data).unwrap()
+            };
+            let (_, plain) = at(&start);
+            let mut gradient = plain.clone();
+            variables.pull(&start, &mut gradient);
+            for (i, own) in gradient.iter().enumerate() {
+                let h = 1e-4;
+                let moved = |h: f64| {
+                    let mut x = start.clone();
+                    x[i] += h;
+                    at(&x).0.value
+                };
+                let slope = (8.0 * (moved(h) - moved(-h)) - (moved(2.0 * h) - moved(-2.0 * h)))
+                    / (12.0 * h);
+                let scale = gradient.iter().fold(1.0, |m: f64, g| m.max(g.abs()));
+                assert!((own - slope).abs() < 1e-6 * scale, "{frozen:?} {i}: {own} {slope}");
+            }
+            variables.push(&start, &mut gradient);
+            for (own, plain) in gradient.iter().zip(&plain) {
+                assert!((own - plain).abs() < 1e-9 * (1.0 + plain.abs()), "{own} {plain}");
+            }
+        }
     }
 }

@@ -84,7 +84,7 @@ _PARAMETERS = """
         Most iterations of that.
     tol : float
         It ends where ten iterations of L-BFGS together have raised the objective by no more than this part of its
-        size: hardly anything changes in the predictions. Smaller numbers ask for more digits of the hyperparameters.
+        size (or nats per target, if that is less) and the gradient promises no more: hardly anything changes in the predictions. Smaller numbers ask for more digits of the hyperparameters.
     full_batch : bool
         Whether methods that could train by minibatches see all rows at once.
     batch_size : int
@@ -102,7 +102,8 @@ _PARAMETERS = """
         For the methods ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
         ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
         (``"variational"`` or ``"fitc"``), and ``hyperparameters`` (False): whether those that are not fixed are
-        sampled too, under their priors or, where there are none, weak ones about their starting values.
+        sampled too, under their priors or, where there are none, weak ones about their starting values. Predictions
+        average over all draws, of a large model over as many as take 512 MiB (a warning says how many).
     early_stopping : float
         Fraction of the rows to put aside; training, which is by minibatches then, ends when these are
         predicted no better for ``patience`` epochs. 0 for none.

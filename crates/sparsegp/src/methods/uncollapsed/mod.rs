@@ -15,7 +15,9 @@
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
 pub mod bounds;
+pub(crate) mod guesses;
 mod mixed;
+pub(super) mod promise;
 pub(crate) mod pseudo;
 pub(super) mod rows;
 mod untied;

@@ -1,0 +1,286 @@
+//! A q to start from where the prior is no place for it: what guesses of the latent values make of the rows.
+//!
+//! Under a wide prior E[exp f] is so large that a natural-gradient step from the prior leads nowhere: its precisions are those of
+//! the prior's own explosion. Sites at guesses of f, λ₂ = −∂² log p/∂f² and λ₁ = ∂ log p/∂f + λ₂ (f − m(x)), are the first step
+//! of iterated weighted least squares (McCullagh & Nelder 1989, §2.5), which begins with what a target itself says of f.
+
+use super::bounds::Bound;
+use super::rows::LikelihoodRows;
+use super::{prepare, variational};
+use crate::data::Source;
+use crate::engine::{Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want};
+use crate::error::{Error, Result};
+use crate::likelihoods::Target;
+use crate::linalg::{Mat, MatRef, column};
+use crate::means::Mean;
+use crate::model::Model;
+use crate::variational::sites::{At, Tying};
+use crate::variational::{Statistics, Variational};
+
+/// Guesses of the latent values at all rows, N×L.
+#[derive(Debug)]
+pub(crate) struct Guesses {
+    /// Σ log p(y | f) at them: about as high as any bound can come, whatever the prior.
+    pub(crate) value: f64,
+    at: Mat<f64>,
+}
+
+/// Constants under which targets are not surprising, of every latent function ([`crate::likelihoods::Likelihood::initialise`]).
+pub(crate) fn constants(model: &Model, data: &dyn Source) -> Result<Vec<f64>> {
+    let mut all = vec![Vec::new(); data.outputs()];
+    let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    data.for_each_chunk(1 << 14, &mut |rows| {
+        for (p, targets) in all.iter_mut().enumerate() {
+            for (i, y) in column(rows.y, p).iter().enumerate() {
+                let counts = rows.weights.get(i).is_none_or(|w| *w > 0.0);
+                if counts && y.is_finite() {
+                    let extra = rows.extra.get(i).copied().unwrap_or(default);
+                    targets.push(Target { y: *y, extra });
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(all.iter().flat_map(|own| model.likelihood.clone().initialise(own)).collect())
+}
+
+impl Guesses {
+    /// What every target says of its latent value; of several that it depends on, what all targets say together. None
+    /// for a q that cannot be set by them.
+    ///
+    /// # Errors
+    /// Those of reading the rows.
+    pub(crate) fn of(model: &Model, data: &dyn Source) -> Result<Option<Self>> {
+        let likelihood = &*model.likelihood;
+        let cannot =
+            |q: &Variational| q.pseudo().is_some() || q.tying().is_none() && q.is_diagonal();
+        if likelihood.mixing().is_some() || model.q.as_ref().is_none_or(cannot) {
+            return Ok(None);
+        }
+        let (k, outputs) = (likelihood.latents(), data.outputs());
+        let pooled = if k == 1 { Vec::new() } else { constants(model, data)? };
+        let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let mut at = Mat::zeros(data.rows(), k * outputs);
+        let (mut value, mut own) = (0.0, likelihood.clone_box());
+        data.for_each_chunk(1 << 14, &mut |rows| {
+            for p in 0..outputs {
+                for (i, y) in column(rows.y, p).iter().enumerate() {
+                    let weight = rows.weights.get(i).copied().unwrap_or(1.0);
+                    if y.is_nan() || weight == 0.0 {
+                        continue;
+                    }
+                    let extra = rows.extra.get(i).copied().unwrap_or(default);
+                    let target = Target { y: *y, extra };
+                    let f = match k {
+                        1 => own.initialise(&[target]),
+                        _ => pooled[p * k..(p + 1) * k].to_vec(),
+                    };
+                    let log = likelihood.log_prob(target, &f);
+                    value += if log.is_finite() { weight * log } else { 0.0 };
+                    for (l, f) in f.into_iter().enumerate() {
+                        at[(rows.start + i, p * k + l)] = f;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Some(Self { value, at }))
+    }
+
+    /// The q that they make.
+    ///
+    /// # Errors
+    /// As for [`crate::methods::Method::evaluate`].
+    pub(crate) fn q(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Option<Variational>> {
+        let q = variational(model)?;
+        let bound: &dyn Bound = match (model.method.full_sites(), model.method.uncollapsed()) {
+            (Some(method), _) => method.bound,
+            (_, Some(method)) => method.bound,
+            _ => return Ok(None),
+        };
+        if self.at.nrows() != data.rows() || self.at.ncols() != q.latents() {
+            return Err(Error::Shape {
+                what: "q".into(),
+                expected: format!("{} latent functions", self.at.ncols()),
+                found: q.latents().to_string(),
+            });
+        }
+        let ones = vec![1.0; q.latents()];
+        let inner = LikelihoodRows {
+            likelihood: &*model.likelihood,
+            bound,
+            v: &ones,
+            params: model.likelihood.num_params(),
+            rounding: f64::INFINITY,
+            most: -0.5 * q.floor,
+            chosen: None,
+            ratios: None,
+        };
+        let rows = AtGuesses { inner: &inner, at: &self.at, mean: &*model.mean };
+        if q.tying() == Some(Tying::Untied) {
+            return of_rows(q, &rows, data);
+        }
+        // sums over rows need features, and no q
+        let prior = Variational::prior(q.points(), q.latents(), false);
+        let trial = Model { q: Some(prior), ..model.clone() };
+        let (mut processes, mut passed) = (Vec::new(), Passed::default());
+        prepare(&trial, false, None, &mut processes)?;
+        let all: Vec<Process<'_>> = processes.iter().map(|p| p.process(&trial)).collect();
+        let scale = data.population() as f64 / data.rows().max(1) as f64;
+        let (mean, want) = (&*model.mean, Want::Statistics);
+        engine.pass(
+            &Job { processes: &all, mean, pointwise: &rows, scale, want },
+            data,
+            &mut passed,
+        )?;
+        drop(all);
+        let mut found = q.clone();
+        if q.tying().is_some() {
+            found.first.value_mut().fill(0.0);
+            found.second.value_mut().fill(0.0);
+        }
+        for (own, sums) in processes.iter_mut().zip(&passed.processes) {
+            let (latents, factor) = (own.latents.clone(), own.basis.factor());
+            match q.tying() {
+                Some(tying) => {
+                    // a whole step from sites of 0 at a mean of 0
+                    own.parts.mean.fill(0.0);
+                    let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
+                    let at = At { tying, latents, factor };
+                    own.sites.step(&mut found, &at, &own.parts, rows, 1.0);
+                }
+                None => {
+                    let grams: Vec<Mat<f64>> =
+                        sums.grams.iter().map(|g| faer::Scale(-2.0) * g).collect();
+                    let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &grams };
+                    own.sites.posterior_of(rows, &mut own.moved)?;
+                    found.set_whitened(latents, factor, &mut own.moved)?;
+                }
+            }
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Sites of all rows.
+fn of_rows(
+    q: &Variational,
+    rows: &AtGuesses<'_>,
+    data: &dyn Source,
+) -> Result<Option<Variational>> {
+    let (n, latents) = (q.points(), q.latents());
+    let mut found = q.clone();
+    let mut sums = vec![0.0; rows.sums()];
+    data.for_each_chunk(1 << 12, &mut |chunk| {
+        let count = chunk.x.nrows();
+        let zeros = || Mat::<f64>::zeros(count, latents);
+        let (still, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
+        let start = chunk.start;
+        let block =
+            LatentBlock { rows: chunk, mu: still.as_ref(), s: still.as_ref(), r: still.as_ref() };
+        let scratch = &mut Vec::new();
+        let out =
+            LatentSlopes { a: a.as_mut(), b: b.as_mut(), c: c.as_mut(), sums: &mut sums, scratch };
+        rows.rows(block, out);
+        for l in 0..latents {
+            for i in 0..count {
+                found.first.value_mut()[l * n + start + i] = a[(i, l)];
+                found.second.value_mut()[l * n + start + i] = -2.0 * b[(i, l)];
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Some(found))
+}
+
+/// Rows whose latent values are guesses, as sites: a is λ₁, b is −½λ₂.
+struct AtGuesses<'a> {
+    inner: &'a LikelihoodRows<'a>,
+    at: &'a Mat<f64>,
+    mean: &'a dyn Mean,
+}
+
+impl Pointwise for AtGuesses<'_> {
+    fn sums(&self) -> usize {
+        self.inner.sums()
+    }
+
+    fn equal_slopes(&self) -> bool {
+        true
+    }
+
+    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+        let (n, latents, start) = (block.rows.x.nrows(), self.at.ncols(), block.rows.start);
+        let mut guess = self.at.as_ref().subrows(start, n).to_owned();
+        let known = Mat::<f64>::zeros(n, latents);
+        let mut offset = Mat::zeros(n, latents);
+        self.mean.evaluate(block.rows.x, offset.as_mut());
+        for _ in 0..self.most_moves(block.r) {
+            self.slopes(&block, guess.as_ref(), known.as_ref(), &mut out);
+            let mut any = false;
+            for i in 0..n {
+                for l in 0..latents {
+                    let step = out.a[(i, l)] / (-2.0 * out.b[(i, l)]);
+                    if step.abs() > NEAR {
+                        guess[(i, l)] += step.clamp(-1.0, 1.0);
+                        any = true;
+                    }
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+        self.slopes(&block, guess.as_ref(), known.as_ref(), &mut out);
+        for l in 0..latents {
+            for i in 0..n {
+                let (a, b) = (out.a[(i, l)], out.b[(i, l)]);
+                let first = a - 2.0 * b * (guess[(i, l)] - offset[(i, l)]);
+                let finite = first.is_finite() && b.is_finite();
+                let (first, b) = if finite { (first, b) } else { (0.0, 0.0) };
+                (out.a[(i, l)], out.b[(i, l)], out.c[(i, l)]) = (first, b, b);
+            }
+        }
+    }
+}
+
+/// A guess to which Newton's step would add less than this is near enough.
+const NEAR: f64 = 0.5;
+
+/// Most such steps.
+const MOVES: f64 = 1000.0;
+
+impl AtGuesses<'_> {
+    /// What inducing points leave unexplained, r, moves the best mean away from the guess: by r/2 where the link is exponential.
+    /// So many steps of Newton's, none longer than 1, come there; with several latent functions they might lead astray.
+    fn most_moves(&self, r: MatRef<'_, f64>) -> usize {
+        if self.inner.likelihood.latents() > 1 {
+            return 0;
+        }
+        let largest = (0..r.ncols()).flat_map(|l| column(r, l)).fold(0.0, |m: f64, r| m.max(*r));
+        largest.min(MOVES) as usize
+    }
+
+    /// Slopes where f ~ N(guess, r).
+    fn slopes(
+        &self,
+        block: &LatentBlock<'_>,
+        guess: MatRef<'_, f64>,
+        known: MatRef<'_, f64>,
+        out: &mut LatentSlopes<'_>,
+    ) {
+        let out = LatentSlopes {
+            a: out.a.as_mut(),
+            b: out.b.as_mut(),
+            c: out.c.as_mut(),
+            sums: &mut *out.sums,
+            scratch: &mut *out.scratch,
+        };
+        self.inner.rows(LatentBlock { rows: block.rows, mu: guess, s: known, r: block.r }, out);
+    }
+}

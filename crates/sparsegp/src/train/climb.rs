@@ -1,0 +1,245 @@
+//! Steps of q at fixed hyperparameters, one after the other, until they bring nothing.
+
+use super::Observer;
+use super::anderson::Mixing;
+use super::ascent::terms;
+use super::em::{EmOptions, bound_of, no_sites};
+use super::minibatch::Workspace;
+use crate::data::Source;
+use crate::engine::{Engine, Want};
+use crate::error::{Error, Result};
+use crate::methods::{Look, Step, Tvgp, Uncollapsed};
+use crate::model::Model;
+
+/// The pass over the rows that a step of sites is made of.
+enum Sites<'a> {
+    Tied(&'static Uncollapsed, &'a mut Step),
+    OfRows(&'static Tvgp, Option<Box<Look>>),
+}
+
+impl<'a> Sites<'a> {
+    fn of(model: &Model, step: &'a mut Step) -> Result<Self> {
+        match (model.method.full_sites(), model.method.uncollapsed()) {
+            (Some(method), _) => Ok(Self::OfRows(method, None)),
+            (_, Some(method)) => Ok(Self::Tied(method, step)),
+            _ => Err(no_sites(model)),
+        }
+    }
+
+    /// Looks at the rows and centres the sites. Returns the bound.
+    fn look(&mut self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<f64> {
+        match self {
+            Self::Tied(method, step) => {
+                method.renew(step, model, engine, data, Want::Statistics)?;
+                step.centre(model);
+                Ok(step.value)
+            }
+            Self::OfRows(method, look) => {
+                let look = look.insert(Box::new(method.look(model, data)?));
+                method.centre(look, model);
+                Ok(look.value)
+            }
+        }
+    }
+
+    /// The slopes with respect to the means at the last look.
+    fn slopes(&self) -> Vec<f64> {
+        match self {
+            Self::Tied(_, step) => step.mean_slopes(),
+            Self::OfRows(_, look) => {
+                look.as_ref().map(|look| look.mean_slopes()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// What a step from the last look promises ([`Step::promise`]).
+    fn promise(&self, model: &Model, data: &dyn Source) -> Result<f64> {
+        match self {
+            Self::Tied(_, step) => Ok(step.promise()),
+            Self::OfRows(method, Some(look)) => {
+                method.promise(look, model, &crate::methods::collect(data)?.x)
+            }
+            Self::OfRows(..) => Err(no_sites(model)),
+        }
+    }
+
+    /// A step of size `rate` from the last look, in all turns.
+    fn step(
+        &mut self,
+        model: &mut Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+        rate: f64,
+    ) -> Result<()> {
+        match self {
+            Self::Tied(method, step) => {
+                (0..method.bound.turns(&*model.likelihood)).try_for_each(|turn| {
+                    if turn > 0 {
+                        method.renew(step, model, engine, data, Want::Statistics)?;
+                    }
+                    step.natural_turn(model, method.bound, turn, &|_| rate)
+                })
+            }
+            Self::OfRows(method, Some(look)) => method.move_from(look, model, data, rate),
+            Self::OfRows(..) => Err(no_sites(model)),
+        }
+    }
+}
+
+/// How much nearer than [`EmOptions::tolerance`] the bound at the best sites is to come: a line search compares values that
+/// differ by little.
+const CLOSER: f64 = 1e-2;
+/// Most passes for it, and fewer if [`EmOptions::e_steps`] says so. Sites that creep are left where they are: the bound there
+/// is a bound, too, and with ten classes hyperparameters gain more by the time of the next passes than they would.
+const MOST_PASSES: usize = 6;
+
+/// Steps that are shorter than this lead nowhere.
+const SHORTEST: f64 = 1e-7;
+
+/// As many passes that do not halve what a step promises, nor raise the bound, are the end.
+const IDLE: usize = 10;
+
+/// What the steps of q have brought so far.
+struct Climb {
+    last: f64,
+    rise: f64,
+    small: f64,
+    terms: f64,
+}
+
+impl Climb {
+    fn new(tolerance: f64, terms: f64) -> Self {
+        let small = CLOSER * tolerance;
+        Self { last: f64::NEG_INFINITY, rise: f64::INFINITY, small, terms }
+    }
+
+    /// Whether more steps would bring next to nothing: rises shrink by a constant factor.
+    fn ends_at(&mut self, value: f64) -> bool {
+        let before = std::mem::replace(&mut self.rise, value - self.last);
+        self.last = value;
+        let small = self.small * value.abs().min(self.terms).max(1.0);
+        let shrinks = before.is_finite() && self.rise < before;
+        self.rise <= small || (shrinks && self.rise * self.rise <= small * (before - self.rise))
+    }
+}
+
+/// Where the last step of q led.
+#[derive(Clone, Copy, PartialEq)]
+enum Landing {
+    /// None was made from here: q is the best so far.
+    Start,
+    Higher,
+    /// One step may overshoot: what is seen there tells how far to go.
+    Lower,
+    Nowhere,
+}
+
+/// Steps of q until the bound rises no more, at fixed hyperparameters. Returns the passes made.
+pub(super) fn climb_sites(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    options: &EmOptions,
+    memory: &mut Workspace,
+    observer: &dyn Observer,
+) -> Result<usize> {
+    let most = options.e_steps.min(MOST_PASSES);
+    climb(model, engine, data, (options, most, None), memory, observer)
+        .map(|settled| settled.passes)
+}
+
+/// At most so many steps of q until a further one promises no more than `least` nats ([`Step::promise`]), or until there is
+/// no way.
+pub(super) fn settle_sites(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    (options, least, most): (&EmOptions, f64, usize),
+    memory: &mut Workspace,
+    observer: &dyn Observer,
+) -> Result<Settled> {
+    climb(model, engine, data, (options, most, Some(least)), memory, observer)
+}
+
+/// Where steps of q have come.
+pub(super) struct Settled {
+    pub(super) passes: usize,
+    /// What a further step promises, if that was asked for.
+    pub(super) promise: f64,
+    /// Whether q is another one.
+    pub(super) moved: bool,
+    /// Whether the bound rose no more, however short the steps.
+    pub(super) stuck: bool,
+}
+
+fn climb(
+    model: &mut Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    (options, most, least): (&EmOptions, usize, Option<f64>),
+    memory: &mut Workspace,
+    observer: &dyn Observer,
+) -> Result<Settled> {
+    let mut climb = Climb::new(options.tolerance, terms(data));
+    let mut settled = Settled { passes: most, promise: f64::INFINITY, moved: false, stuck: false };
+    let mut sites = Sites::of(model, &mut memory.step)?;
+    // a Newton step; latent functions with kernels of their own overshoot together
+    let alone = model.kernels.len() == 1 || bound_of(model)?.never_falls(&*model.likelihood);
+    let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
+    let (mut mixing, mut best) = (Mixing::default(), model.q.clone());
+    let (mut place, mut lowest, mut idle) = (Landing::Start, f64::INFINITY, 0);
+    for passes in 1..=most {
+        if observer.interrupted() {
+            model.q = best;
+            return Err(Error::Interrupted);
+        }
+        place = match sites.look(model, engine, data) {
+            Ok(value) if place == Landing::Start || value >= climb.last - 1e-10 * value.abs() => {
+                settled.moved |= place != Landing::Start;
+                let ends = climb.ends_at(value) && place != Landing::Start;
+                let ends = match least {
+                    None => ends,
+                    Some(least) => {
+                        settled.promise = sites.promise(model, data)?;
+                        // of slopes that are rounding no step makes less
+                        if settled.promise > 0.5 * lowest && climb.rise <= least {
+                            idle += 1;
+                        } else {
+                            (lowest, idle) = (settled.promise.min(lowest), 0);
+                        }
+                        settled.promise <= least
+                    }
+                };
+                if ends {
+                    return Ok(Settled { passes, ..settled });
+                }
+                best.clone_from(&model.q);
+                Landing::Higher
+            }
+            Ok(_) if place == Landing::Higher => Landing::Lower,
+            Err(error) if place == Landing::Start || !error.is_recoverable() => return Err(error),
+            _ => Landing::Nowhere,
+        };
+        settled.stuck = rate < SHORTEST || idle == IDLE;
+        if passes == most || settled.stuck {
+            settled.passes = passes;
+            break;
+        }
+        if place != Landing::Nowhere {
+            let slopes = sites.slopes();
+            match (sites.step(model, engine, data, rate), &mut model.q) {
+                (Ok(()), Some(q)) => mixing.mix(q, slopes),
+                (Err(error), _) if !error.is_recoverable() => return Err(error),
+                _ => place = Landing::Nowhere,
+            }
+        }
+        if place == Landing::Nowhere {
+            // too far
+            model.q.clone_from(&best);
+            mixing.clear();
+            (place, rate) = (Landing::Start, 0.5 * rate);
+        }
+    }
+    model.q = best;
+    Ok(settled)
+}
