@@ -1,8 +1,12 @@
 //! From data to a model that can be used: defaults, starting values, training, conditioning.
 
 mod checkpoint;
+mod constants;
 mod dataset;
 mod fitted;
+mod isolated;
+mod judging;
+mod merging;
 mod pilot;
 mod restarts;
 mod select;
@@ -12,6 +16,7 @@ use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
+pub use merging::Purpose;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 
 use crate::engine::{Engine, Want};
@@ -288,7 +293,7 @@ pub fn go_on(
 ) -> Result<Fitted> {
     checkpoint::same_columns(&fitted, dataset)?;
     let (mut model, mut origin) = fitted.into_parts();
-    origin.rows = dataset.source.rows();
+    origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;
     origin.warnings = dataset.warnings.clone();
     if model.method.full_sites().is_some() {
@@ -321,7 +326,8 @@ impl Learning<'_> {
         if model.method.samples() && self.options.gibbs.hyperparameters {
             origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
         }
-        let data = &*self.dataset.source;
+        let learnt = self.dataset.trained_by(model.method);
+        let data = &learnt;
         let whole = self.whole || !model.method.in_minibatches();
         let batches = self.options.batches.as_ref().filter(|_| !whole);
         let report = match (model.method.uncollapsed(), batches) {
@@ -333,7 +339,8 @@ impl Learning<'_> {
                     }
                     None => None,
                 };
-                let mut report = self.in_batches(&mut model, &origin, batches, state, observer)?;
+                let mut report =
+                    self.in_batches(&mut model, &mut origin, batches, state, observer)?;
                 if !observer.interrupted() {
                     // the estimates of an epoch are of a q that moved; this is the bound at the end
                     let bound = method.step(&model, self.engine, data, Want::Value)?.value;
@@ -354,6 +361,7 @@ impl Learning<'_> {
         if let Some(method) = model.method.uncollapsed() {
             method.tie(&mut model, self.engine, data)?;
         }
+        let data = &self.dataset.conditioning(&mut model)?;
         let posterior = match model.posterior(self.engine, data) {
             // it was meant to end the training, which had ended: what was learnt is not thrown away
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
@@ -397,7 +405,7 @@ impl Learning<'_> {
             resume,
             checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
         };
-        let data = &*self.dataset.source;
+        let data = &self.dataset.trained_by(model.method);
         train_from(model, self.engine, data, &self.options.train, going, observer)
     }
 
@@ -473,7 +481,7 @@ impl Learning<'_> {
     fn in_batches(
         &self,
         model: &mut Model,
-        origin: &Origin,
+        origin: &mut Origin,
         batches: &BatchOptions,
         state: Option<TrainingState>,
         observer: &mut dyn Observer,
@@ -481,6 +489,8 @@ impl Learning<'_> {
         let source = &*self.dataset.source;
         let size = batches.size.min(source.rows());
         let mut rows = source.batches(size, self.options.seed)?;
+        origin.warnings.extend(rows.remark());
+        let origin = &*origin;
         let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
             None => Ok(()),
             Some(path) => {

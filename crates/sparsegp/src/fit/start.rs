@@ -215,6 +215,9 @@ fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize
         };
         for p in 0..rows.y.ncols() {
             for (i, y) in column(rows.y, p).iter().enumerate() {
+                if dataset.scaler.is_constant(p) {
+                    break;
+                }
                 if y.is_nan() {
                     missing += 1;
                     continue;
@@ -250,8 +253,10 @@ fn check_rows(
             entry.name
         )));
     }
-    let scales = &dataset.scaler.y_scale;
-    if !sample.extra.is_empty() && scales.iter().any(|s| s != &scales[0]) {
+    let scaler = &dataset.scaler;
+    let varying = (0..scaler.y_scale.len()).filter(|&p| !scaler.is_constant(p));
+    let other = |p: usize| scaler.y_scale[p] != scaler.first_scale();
+    if !sample.extra.is_empty() && varying.into_iter().any(other) {
         return Err(Error::Invalid(
             "one known noise variance per row cannot serve several targets of different scales: fit \
              them one by one, or leave the targets as they are"
@@ -354,7 +359,7 @@ pub(super) fn prepare_start(
     restart: usize,
 ) -> Result<Start> {
     let data = &*dataset.source;
-    let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
+    let (n, d) = (data.rows(), data.inputs());
     if d == 0 {
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
@@ -372,6 +377,13 @@ pub(super) fn prepare_start(
     let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
     let plain = gaussian && data.is_plain();
     let (entry, wanted, reason) = choose(options, n, plain, gaussian, whole(dataset, options))?;
+    let reason = match dataset.rows > n {
+        true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
+        false => reason,
+    };
+    warnings.extend(dataset.isolated_remarks(&*likelihood));
+    let data = &dataset.trained_by(entry.method);
+    let p = data.outputs();
     let sample = sample_rows(data, SAMPLE, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
@@ -379,7 +391,13 @@ pub(super) fn prepare_start(
         .map(|j| {
             let values = column(sample.y.as_ref(), j).iter().enumerate();
             let extra = |i: usize| sample.extra.get(i).copied().unwrap_or(default);
-            values.map(|(i, y)| Target { y: *y, extra: extra(i) }).collect()
+            let known = values.filter(|(_, y)| !y.is_nan());
+            let mut own: Vec<Target> =
+                known.map(|(i, y)| Target { y: *y, extra: extra(i) }).collect();
+            if own.is_empty() {
+                own.push(Target { y: 0.0, extra: default });
+            }
+            own
         })
         .collect();
     let starts: Vec<f64> =
@@ -399,15 +417,21 @@ pub(super) fn prepare_start(
     let standardised = dataset.scaler != Scaler::identity(d, p);
     let zero = standardised && likelihood.standardises() && likelihood.latents() == 1;
     let mean = mean(dataset, options, zero, &starts)?;
+    let sample = match mean.num_params() {
+        // nothing but a mean function knows how many columns there are
+        0 => sample_rows(&dataset.varying(), SAMPLE, options.seed)?,
+        _ => sample,
+    };
+    let seen = dataset.drawn_in(&sample, &*likelihood);
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
     let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
-    let variance = if likelihood.standardises() { spread(sample.y.as_ref()) } else { 1.0 };
-    let spreads = spreads(sample.x.as_ref());
+    let variance = if likelihood.standardises() { spread(seen.y.as_ref()) } else { 1.0 };
+    let spreads = spreads(seen.x.as_ref());
     check_labels(dataset, &kernels)?;
     for kernel in &mut kernels {
         kernel.initialise(&spreads, variance);
-        kernel.initialise_from_rows(sample.x.as_ref(), sample.y.as_ref());
+        kernel.initialise_from_rows(seen.x.as_ref(), seen.y.as_ref());
     }
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
