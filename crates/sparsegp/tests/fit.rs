@@ -30,6 +30,8 @@ mod seeds;
 mod stochastic;
 #[path = "fit/support.rs"]
 mod support;
+#[path = "fit/tables.rs"]
+mod tables;
 #[path = "fit/training.rs"]
 mod training;
 #[path = "fit/units.rs"]
