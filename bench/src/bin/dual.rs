@@ -437,7 +437,7 @@ fn mnist(arguments: &[String]) -> Drawn {
     let (training, test) = (all.rows_where(&mask, false)?, all.rows_where(&mask, true)?);
     println!("| method | round, median | seconds of all | NLPD | error |\n|{}", " --- |".repeat(5));
     for (label, method) in [("t-SVGP", "tsvgp"), ("q-SVGP, natural gradients", "svgp")] {
-        let scaling = Standardise { inputs: false, targets: false };
+        let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
         let dataset = Dataset::from_loaded(training.clone(), scaling)?;
         let options = FitOptions {
             kernel: "matern52(ard=false, lengthscales=10)".into(),

@@ -77,7 +77,8 @@ fn model_bytes(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
     let x = sparsegp::linalg::Mat::from_fn(30, 2, |i, q| ((i * (q + 2)) as f64 * 0.37).sin());
     let y = sparsegp::linalg::Mat::from_fn(30, 1, |i, _| (i % 3) as f64);
     let dataset = |targets| {
-        let chosen = sparsegp::fit::Standardise { inputs: true, targets };
+        let chosen =
+            sparsegp::fit::Standardise { inputs: true, targets, robust: false, constants: true };
         Dataset::from_arrays(x.clone(), y.clone(), chosen).expect("usable rows")
     };
     let training =

@@ -5,7 +5,7 @@ use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
 use sparsegp::data::{Block, Classes, Mask, Missing, Selected, Selection, Table};
-use sparsegp::fit::{Dataset, Fitted, Scaling};
+use sparsegp::fit::{Dataset, Fitted, Purpose, Scaling};
 use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
 use std::sync::Arc;
@@ -187,10 +187,15 @@ impl Opened {
     }
 
     /// The training rows, and how many rows of the file were left out. The other rows are checked too:
-    /// a bad cell should not be found after an hour of training.
-    pub fn dataset(&mut self, scaling: Scaling, stream: bool) -> Result<(Dataset, usize)> {
+    /// a bad cell should not be found after an hour of training. Without a purpose equal rows stay apart.
+    pub fn dataset(
+        &mut self,
+        scaling: Scaling,
+        stream: bool,
+        purpose: Option<Purpose<'_>>,
+    ) -> Result<(Dataset, usize)> {
         let path = self.table.path().to_owned();
-        let read = |rows: &Selected, scaling: Scaling| -> Result<(Dataset, usize)> {
+        let read = |rows: &Selected, scaling: Scaling, purpose| -> Result<(Dataset, usize)> {
             let (dataset, dropped) = if stream {
                 let source = rows.stream()?;
                 let dropped = source.dropped();
@@ -198,14 +203,18 @@ impl Opened {
             } else {
                 let loaded = rows.read_all()?;
                 let dropped = loaded.dropped;
-                (Dataset::from_loaded(loaded, scaling), dropped)
+                let dataset = match purpose {
+                    Some(purpose) => Dataset::for_purpose(loaded, scaling, purpose),
+                    None => Dataset::from_loaded(loaded, scaling),
+                };
+                (dataset, dropped)
             };
             Ok((dataset.map_err(|e| in_file(&path, e))?, dropped))
         };
-        let (mut dataset, mut dropped) = read(&self.train, scaling)?;
+        let (mut dataset, mut dropped) = read(&self.train, scaling, purpose)?;
         self.know(dataset.classes.as_ref());
         if let Some(aside) = &self.aside {
-            let (aside, more) = read(aside, dataset.scaler.clone().into())?;
+            let (aside, more) = read(aside, dataset.scaler.clone().into(), None)?;
             dropped += more;
             dataset.held_out = Some(aside.source);
         }

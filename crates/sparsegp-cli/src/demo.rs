@@ -59,7 +59,7 @@ pub fn run(context: &Context) -> Result<Reply> {
     let selection = Selection::targets(["y"]);
     let split = Split::Random(SPLIT, 0);
     let mut opened = data::open(TableFile::open(data_file)?, &selection, Missing::Refuse, &split)?;
-    let (dataset, _) = opened.dataset(true.into(), false)?;
+    let (dataset, _) = opened.dataset(true.into(), false, None)?;
     let mut table = Table::new(&[
         ("method", Align::Left),
         ("points", Align::Right),

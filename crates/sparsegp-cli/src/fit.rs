@@ -14,7 +14,7 @@ use crate::{plot, report, scores, trace};
 use serde_json::json;
 use sparsegp::data::{Classes, Selection, Table};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Scaling, Standardise, encoded};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Purpose, Scaling, Standardise, encoded};
 use sparsegp::likelihoods::Likelihood;
 use sparsegp::{Error, atomic, io};
 use std::path::PathBuf;
@@ -77,7 +77,15 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
             Standardise::all_that(&*early).for_kernel(args.kernel.as_deref().unwrap_or_default())
         }
     };
-    let (dataset, dropped) = opened.dataset(scaling, stream)?;
+    let method = args.method()?;
+    // rows that are kept aside ask for minibatches, which `auto` has of plain rows by another method
+    let merging = from.is_none() && args.early_stopping.is_none();
+    let purpose = merging.then_some(Purpose {
+        method: &method,
+        likelihood: &*early,
+        inducing: args.inducing.is_some(),
+    });
+    let (dataset, dropped) = opened.dataset(scaling, stream, purpose)?;
     let likelihood = likelihood(args, from.as_ref(), &dataset, &opened)?;
     let gaussian = Kind::of_likelihood(&*likelihood) == Kind::Gaussian;
     if dataset.classes.is_none() && !(gaussian && dataset.extra_name.is_none()) {
@@ -256,7 +264,8 @@ fn watched(
     train: impl FnOnce(&mut Progress<'_>) -> sparsegp::Result<Fitted>,
 ) -> Result<Fitted> {
     let rows = dataset.source.rows();
-    let offset = rows as f64 * dataset.scaler.log_jacobian();
+    let counted = dataset.total_weight.unwrap_or(dataset.rows as f64);
+    let offset = counted * dataset.scaler.log_jacobian();
     let mut progress = match &options.batches {
         Some(batches) => {
             let epochs = batches.training.epochs(rows.div_ceil(batches.size.min(rows).max(1)));

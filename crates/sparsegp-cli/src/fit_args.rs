@@ -99,7 +99,7 @@ pub struct FitArgs {
     #[arg(long, help_heading = "Data")]
     pub no_standardise: bool,
     /// Never hold the table in memory: read it again for every evaluation or epoch. By default for
-    /// tables of more than 2 GB of numbers
+    /// tables of more than 2 GB of numbers. Minibatches come from all over the file, unless it is compressed by gzip
     #[arg(long, help_heading = "Data")]
     pub stream: bool,
 

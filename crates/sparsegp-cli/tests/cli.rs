@@ -3,6 +3,9 @@
 #[path = "cli/support.rs"]
 mod support;
 
+#[path = "cli/tables.rs"]
+mod tables;
+
 #[path = "cli/augmented.rs"]
 mod augmented;
 #[path = "cli/batches.rs"]

@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
 use sparsegp::data::{Classes, InMemory, Loaded, Mask, Missing, Sample, Selection, Table};
-use sparsegp::fit::{Dataset, Scaling, Standardise, encoded};
+use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
+use sparsegp::likelihoods::Likelihood;
 use sparsegp::linalg::Mat;
 use std::sync::Arc;
 
@@ -30,9 +31,9 @@ pub struct Columns {
     classes: Option<Vec<String>>,
     #[serde(default = "yes")]
     standardise: bool,
-    /// Whether equal rows are made one: see [`Loaded::merged`].
+    /// Whether these are the first rows of more.
     #[serde(default)]
-    merge: bool,
+    part: bool,
 }
 
 fn yes() -> bool {
@@ -52,15 +53,32 @@ fn classes(labels: Vec<String>) -> sparsegp::Result<Classes> {
     Classes::try_from(canonical).or_else(|_| Classes::try_from(labels))
 }
 
+/// The likelihood that is asked for.
+fn likelihood(
+    options: &Options,
+    classes: Option<&Classes>,
+) -> sparsegp::Result<Box<dyn Likelihood>> {
+    sparsegp::fit::likelihood(options.likelihood(), classes.map(Classes::count))
+}
+
 /// Which columns are standardised under a likelihood.
-fn scaling(options: &Options, classes: Option<&Classes>, standardise: bool) -> PyResult<Scaling> {
-    let spec = options.likelihood();
-    let likelihood =
-        sparsegp::fit::likelihood(spec, classes.map(Classes::count)).map_err(exception)?;
-    Ok(match standardise {
-        true => Standardise::all_that(&*likelihood).for_kernel(options.kernel()),
+fn scaling(
+    options: &Options,
+    likelihood: &dyn Likelihood,
+    standardise: bool,
+    part: bool,
+) -> Scaling {
+    match standardise {
+        true => Standardise { constants: !part, ..Standardise::all_that(likelihood) }
+            .for_kernel(options.kernel()),
         false => Scaling::from(false),
-    })
+    }
+}
+
+/// What rows are to be learnt by.
+fn purpose<'a>(options: &'a Options, likelihood: &'a dyn Likelihood, points: bool) -> Purpose<'a> {
+    let inducing = points || options.asks_for_inducing();
+    Purpose { method: options.method(), likelihood, inducing }
 }
 
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
@@ -128,13 +146,12 @@ pub fn fit(
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
     let columns: Columns = read_json(columns)?;
-    let (standardise, merge) = (columns.standardise, columns.merge);
-    let mut data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
-    if merge {
-        data = data.merged();
-    }
-    let scaling = scaling(&options, data.classes.as_ref(), standardise)?;
-    let mut dataset = Dataset::from_loaded(data, scaling).map_err(exception)?;
+    let (standardise, part) = (columns.standardise, columns.part);
+    let data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
+    let likelihood = likelihood(&options, data.classes.as_ref()).map_err(exception)?;
+    let scaling = scaling(&options, &*likelihood, standardise, part);
+    let purpose = purpose(&options, &*likelihood, points.is_some());
+    let mut dataset = Dataset::for_purpose(data, scaling, purpose).map_err(exception)?;
     if let Some((x, y, weights, extra)) = &held_out {
         let mut aside = InMemory::new(owned(x), owned(y)).map_err(exception)?;
         aside.weights = vector(weights.as_ref());
@@ -215,6 +232,7 @@ pub fn fit_table(
         selection = selection.categorical();
     }
     let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
+    let by_points = points.is_some();
     let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         let table = Table::open(path)?;
@@ -235,21 +253,19 @@ pub fn fit_table(
                 (all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true)))
             }
         };
-        let with = |classes: Option<&Classes>| -> sparsegp::Result<Scaling> {
-            let own = sparsegp::fit::likelihood(options.likelihood(), classes.map(Classes::count))?;
-            Ok(match columns.standardise {
-                true => Standardise::all_that(&*own).for_kernel(options.kernel()),
-                false => Scaling::from(false),
-            })
-        };
         let mut dataset = if columns.stream {
             let table = learnt.stream()?;
-            let scaling = with(table.classes())?;
-            Dataset::from_table(table, scaling)?
+            let own = likelihood(&options, table.classes())?;
+            Dataset::from_table(table, scaling(&options, &*own, columns.standardise, false))?
         } else {
             let data = learnt.read_all()?;
-            let scaling = with(data.classes.as_ref())?;
-            Dataset::from_loaded(data, scaling)?
+            let own = likelihood(&options, data.classes.as_ref())?;
+            let purpose = purpose(&options, &*own, by_points);
+            Dataset::for_purpose(
+                data,
+                scaling(&options, &*own, columns.standardise, false),
+                purpose,
+            )?
         };
         if let Some(aside) = aside {
             let aside = match &dataset.classes {
@@ -286,7 +302,7 @@ pub fn known(
         extra: fitted.extra_name.clone(),
         classes: None,
         standardise: true,
-        merge: false,
+        part: false,
     };
     let mut data = loaded(x, y, weights, extra, columns)?;
     data.classes.clone_from(&fitted.classes);

@@ -257,6 +257,16 @@ impl Options {
         self.kernel.as_deref().unwrap_or_default()
     }
 
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.method.as_deref().unwrap_or("auto")
+    }
+
+    /// Whether a number of inducing points is given.
+    pub fn asks_for_inducing(&self) -> bool {
+        self.inducing.is_some()
+    }
+
     /// The likelihood, if it is given.
     pub fn likelihood(&self) -> Option<&str> {
         self.likelihood.as_deref()

@@ -36,6 +36,8 @@ mod starts;
 mod stochastic;
 #[path = "fit/support.rs"]
 mod support;
+#[path = "fit/tables.rs"]
+mod tables;
 #[path = "fit/training.rs"]
 mod training;
 #[path = "fit/units.rs"]

@@ -37,7 +37,7 @@ pub fn run(arguments: &[String]) {
     let header = ["classes in a step", "ms a step", "steps", "seconds", "error", "NLL"];
     let mut table = Table::new(arguments, &header);
     for per_step in [classes, classes / 4, classes / 20, (classes / 100).max(1)] {
-        let scaling = Standardise { inputs: true, targets: false };
+        let scaling = Standardise { inputs: true, targets: false, robust: false, constants: true };
         let dataset = Dataset::from_arrays(x.clone(), y.clone(), scaling).expect("rows");
         let steps = |epochs: usize| {
             let mut batches = BatchOptions { size, ..BatchOptions::default() };

@@ -30,7 +30,7 @@ pub fn run(arguments: &[String]) {
     let header = ["likelihood", "method", "error", "NLL", "seconds", "ms an iteration"];
     let mut table = Table::new(arguments, &header);
     for (label, likelihood, method) in WAYS {
-        let scaling = Standardise { inputs: false, targets: false };
+        let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
         let dataset = Dataset::from_loaded(training.clone(), scaling).expect("rows");
         let mut batches = BatchOptions { size, ..BatchOptions::default() };
         batches.training.epochs = Some(epochs);

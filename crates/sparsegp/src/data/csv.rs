@@ -3,12 +3,13 @@
 use super::classes::Encoder;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
 use super::encoding::{Reading, days, no_date};
+use super::places::Place;
 use super::table::Missing;
 use crate::error::{Error, Result};
-use csv::ByteRecord;
+use csv::{ByteRecord, Position};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// How a text file is laid out.
@@ -21,20 +22,47 @@ pub(super) struct Dialect {
 /// Cells that mean "no value" (with every spelling of NaN and infinity that parses as a number).
 const MISSING: [&str; 6] = ["", "NA", "nan", "null", "None", "?"];
 
-const BUFFER: usize = 1 << 17;
+/// Small enough that reading from many places does not read much in vain.
+const BUFFER: usize = 1 << 15;
+
+/// The text of a file, decompressed.
+pub(super) enum Text {
+    Plain(File),
+    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
+}
+
+impl Read for Text {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.read(buffer),
+            Self::Gzip(decoder) => decoder.read(buffer),
+        }
+    }
+}
+
+impl Seek for Text {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::Plain(file) => file.seek(to),
+            Self::Gzip(_) => Err(io::Error::new(ErrorKind::Unsupported, "gzip is read in order")),
+        }
+    }
+}
 
 /// The text of the file, decompressed.
-pub(super) fn open_text(path: &Path, gzip: bool) -> Result<Box<dyn Read + Send>> {
+pub(super) fn open_text(path: &Path, gzip: bool) -> Result<Text> {
     let file = File::open(path).map_err(|error| Error::io(path, &error))?;
     // The CSV reader has its own buffer; the decoder needs one below it.
-    Ok(if gzip {
-        Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, file)))
-    } else {
-        Box::new(file)
+    Ok(match gzip {
+        true => Text::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, file)))),
+        false => Text::Plain(file),
     })
 }
 
-type Records = csv::Reader<Box<dyn Read + Send>>;
+type Records = csv::Reader<Text>;
+
+/// Kept rows between two places to read from: fewer cost more jumps than they mix the rows better.
+const NEAR: usize = 64;
 
 fn records(path: &Path, dialect: Dialect) -> Result<Records> {
     Ok(csv::ReaderBuilder::new()
@@ -102,11 +130,13 @@ pub(super) fn header(path: &Path, dialect: Dialect) -> Result<Vec<String>> {
 pub(super) struct CsvReader {
     records: Records,
     record: ByteRecord,
+    gzip: bool,
 }
 
 impl CsvReader {
     pub fn open(plan: &Plan, dialect: Dialect) -> Result<Self> {
-        let mut this = Self { records: records(&plan.path, dialect)?, record: ByteRecord::new() };
+        let records = records(&plan.path, dialect)?;
+        let mut this = Self { records, record: ByteRecord::new(), gzip: dialect.gzip };
         let header = next(&plan.path, &mut this.records, &mut this.record, 0)?;
         if !header || this.record.len() != plan.width {
             return Err(plan.file_error("the file has changed since its header was read".into()));
@@ -191,6 +221,11 @@ impl Reader for CsvReader {
     ) -> Result<bool> {
         let full = out.rows.len() + room;
         while out.rows.len() < full {
+            let kept = progress.kept + out.rows.len();
+            if let Some(places) = progress.places.as_mut().filter(|all| all.is_due(kept)) {
+                let byte = self.records.position().byte();
+                places.push(Place { byte, row: progress.read, kept });
+            }
             if !next(&plan.path, &mut self.records, &mut self.record, progress.read)? {
                 return Ok(false);
             }
@@ -204,6 +239,17 @@ impl Reader for CsvReader {
             }
         }
         Ok(true)
+    }
+
+    fn near(&self) -> Option<usize> {
+        (!self.gzip).then_some(NEAR)
+    }
+
+    fn jump(&mut self, plan: &Plan, place: &Place) -> Result<()> {
+        let mut position = Position::new();
+        position.set_byte(place.byte);
+        let outcome = self.records.seek(position);
+        outcome.map_err(|error| read_error(&plan.path, error, place.row))
     }
 }
 

@@ -3,13 +3,13 @@
 
 use super::classes::{Classes, Encoder};
 use super::encoding::{InputColumn, Reading};
+use super::places::{Piece, Place, Places};
 use super::source::InMemory;
 use super::split::Mask;
 use super::table::Missing;
 use super::{csv, parquet};
 use crate::error::{Error, Result};
 use faer::Mat;
-use rand_chacha::ChaCha8Rng;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -126,6 +126,8 @@ pub(super) struct Progress {
     pub dropped: usize,
     /// The labels and their codes.
     pub labels: Encoder,
+    /// Where reading could start, if that is to be noted.
+    pub places: Option<Places>,
 }
 
 /// A format's reader.
@@ -139,8 +141,11 @@ pub(super) trait Reader: Send {
         out: &mut Raw,
     ) -> Result<bool>;
 
-    /// Draws the order of the parts of the file that can be read in any order.
-    fn shuffle(&mut self, _generator: &mut ChaCha8Rng) {}
+    /// Kept rows between two places that are worth noting; none where reading can start at the first row alone.
+    fn near(&self) -> Option<usize>;
+
+    /// Goes to a place that was noted.
+    fn jump(&mut self, plan: &Plan, place: &Place) -> Result<()>;
 }
 
 impl Plan {
@@ -228,22 +233,47 @@ impl Cursor {
     /// The next `rows` rows that are kept; fewer at the end of the file, none after it.
     pub fn read(&mut self, rows: usize) -> Result<Raw> {
         let mut out = Raw::new(&self.plan, rows);
-        while self.more && out.rows.len() < rows {
-            let room = rows - out.rows.len();
-            let from = out.rows.len();
-            self.more = self.reader.fill(&self.plan, &mut self.progress, room, &mut out)?;
-            self.plan.check_weights(&out, from)?;
-        }
-        self.progress.kept += out.rows.len();
-        if !self.more {
-            self.check_end()?;
-        }
+        self.read_into(&mut out, rows)?;
         Ok(out)
     }
 
-    /// Reads what can be read in any order in a random one. Before the first row.
-    pub fn shuffle(&mut self, generator: &mut ChaCha8Rng) {
-        self.reader.shuffle(generator);
+    /// The same, appended to others.
+    fn read_into(&mut self, out: &mut Raw, rows: usize) -> Result<()> {
+        let before = out.rows.len();
+        while self.more && out.rows.len() < before + rows {
+            let from = out.rows.len();
+            let room = before + rows - from;
+            self.more = self.reader.fill(&self.plan, &mut self.progress, room, out)?;
+            self.plan.check_weights(out, from)?;
+        }
+        self.progress.kept += out.rows.len() - before;
+        if !self.more {
+            self.check_end()?;
+        }
+        Ok(())
+    }
+
+    /// Notes from now on where reading could start, if that is possible elsewhere than at the first row.
+    pub fn note_places(&mut self) {
+        self.progress.places = self.reader.near().map(Places::new);
+    }
+
+    /// The kept rows of these pieces, in this order; fewer where the file has changed.
+    pub fn read_pieces<'a>(&mut self, pieces: impl Iterator<Item = &'a Piece>) -> Result<Raw> {
+        let mut out = Raw::new(&self.plan, 0);
+        for piece in pieces {
+            let Piece { from, skip, take } = piece;
+            // pieces that follow one another are read as one
+            if self.progress.kept != from.kept + skip {
+                self.reader.jump(&self.plan, from)?;
+                (self.progress.read, self.progress.kept, self.more) = (from.row, from.kept, true);
+                if *skip > 0 {
+                    self.read(*skip)?;
+                }
+            }
+            self.read_into(&mut out, *take)?;
+        }
+        Ok(out)
     }
 
     pub fn plan(&self) -> &Plan {
@@ -252,6 +282,11 @@ impl Cursor {
 
     pub fn progress(&self) -> &Progress {
         &self.progress
+    }
+
+    /// The places that were noted.
+    pub fn into_places(self) -> Option<Places> {
+        self.progress.places
     }
 
     fn check_end(&self) -> Result<()> {

@@ -2,9 +2,9 @@
 
 use super::classes::Classes;
 use super::encoding::InputColumn;
-use super::scaler::Statistics;
 use super::source::InMemory;
 use super::split::Mask;
+use super::statistics::Statistics;
 use crate::error::{Error, Result};
 use faer::{Mat, MatRef};
 use std::cmp::Ordering;
@@ -43,11 +43,9 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Means and standard deviations of all columns.
+    /// Means and standard deviations of all columns, as the weights of the rows count them.
     pub fn statistics(&self) -> Statistics {
-        let mut statistics = Statistics::new(self.x.ncols(), self.y.ncols());
-        statistics.add_rows(self.x.as_ref(), self.y.as_ref());
-        statistics
+        Statistics::of(self.x.as_ref(), self.y.as_ref(), &self.weights)
     }
 
     /// The rows whose flag in `mask` is `flag`; the mask is over the rows of the file. `dropped` is

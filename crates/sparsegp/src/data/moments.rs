@@ -6,54 +6,78 @@
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Moments {
     count: u64,
+    /// Sum of the weights.
+    weight: f64,
     /// The first value; the mean is `origin + shift`.
     origin: f64,
     shift: f64,
     squares: f64,
     min: f64,
     max: f64,
+    /// Values outside are not looked at.
+    within: (f64, f64),
 }
 
 impl Default for Moments {
     fn default() -> Self {
         Self {
             count: 0,
+            weight: 0.0,
             origin: 0.0,
             shift: 0.0,
             squares: 0.0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
+            within: (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
 }
 
 impl Moments {
+    /// Of values from the first to the second number alone.
+    pub fn within(within: (f64, f64)) -> Self {
+        Self { within, ..Self::default() }
+    }
+
+    /// Adds a value.
     pub fn push(&mut self, value: f64) {
-        if self.count == 0 {
-            self.origin = value;
+        self.push_weighted(value, 1.0);
+    }
+
+    /// Adds a value as often as its weight says (West 1979, Commun. ACM 22:532).
+    pub fn push_weighted(&mut self, value: f64, weight: f64) {
+        if value < self.within.0 || value > self.within.1 {
+            return;
         }
         self.count += 1;
+        if weight <= 0.0 {
+            return;
+        }
+        if self.weight == 0.0 {
+            self.origin = value;
+        }
+        self.weight += weight;
         let value_shift = value - self.origin;
         let delta = value_shift - self.shift;
-        self.shift += delta / self.count as f64;
-        self.squares += delta * (value_shift - self.shift);
+        self.shift += weight * delta / self.weight;
+        self.squares += weight * delta * (value_shift - self.shift);
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
 
     pub fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
+        if other.weight == 0.0 || self.weight == 0.0 {
+            let count = self.count + other.count;
+            *self = if other.weight == 0.0 { *self } else { *other };
+            self.count = count;
             return;
         }
-        if self.count == 0 {
-            *self = *other;
-            return;
-        }
-        let (a, b) = (self.count as f64, other.count as f64);
+        let (a, b) = (self.weight, other.weight);
         let delta = (other.origin - self.origin) + (other.shift - self.shift);
         self.shift += delta * (b / (a + b));
         self.squares += other.squares + delta * delta * (a * (b / (a + b)));
         self.count += other.count;
+        self.weight += other.weight;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -79,12 +103,19 @@ impl Moments {
         self.min >= self.max
     }
 
+    /// The range of the values, if it is no more than rounding makes of a constant: less than 64 units in the last place
+    /// of the largest.
+    pub fn rounding(&self) -> Option<f64> {
+        let (range, size) = (self.max - self.min, self.min.abs().max(self.max.abs()));
+        (range > 0.0 && range < 64.0 * f64::EPSILON * size).then_some(range)
+    }
+
     /// The population standard deviation (1/N), or half the range where squares over- or underflow;
-    /// 1 for a constant.
+    /// 1 for a constant, or where values differ by rounding alone.
     pub fn scale(&self) -> f64 {
-        let deviation = (self.squares / self.count as f64).sqrt();
+        let deviation = (self.squares / self.weight).sqrt();
         match deviation {
-            _ if self.is_constant() => 1.0,
+            _ if self.is_constant() || self.rounding().is_some() => 1.0,
             deviation if self.squares.is_normal() => deviation,
             _ => (self.max / 2.0 - self.min / 2.0).max(f64::MIN_POSITIVE),
         }

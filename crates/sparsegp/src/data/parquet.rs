@@ -1,24 +1,30 @@
 //! Parquet without Arrow: the chosen columns of flat schemas, read batch by batch with the typed
 //! column readers, so that memory stays at a page per column however large the row groups are.
 
+mod jump;
+
 use super::csv;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
 use super::encoding::{Reading, date_text, days, no_date};
+use super::places::Place;
 use super::table::Missing;
 use crate::error::{Error, Result};
+use jump::groups;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
-use rand_chacha::ChaCha8Rng;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Rows that are decoded at a time.
 const BATCH: usize = 1 << 14;
+
+/// Rows between two places to read from: to get to one costs the decoding of a page of every column.
+const NEAR: usize = 1 << 10;
 
 /// A top-level column of the schema.
 #[derive(Clone, Debug)]
@@ -163,13 +169,7 @@ impl ParquetReader {
         {
             return Err(plan.file_error("the file has changed since its schema was read".into()));
         }
-        let mut first = 0;
-        let mut groups = Vec::with_capacity(file.num_row_groups());
-        for (group, metadata) in file.metadata().row_groups().iter().enumerate() {
-            groups.push((group, first));
-            first += rows_of(metadata.num_rows());
-        }
-        groups.reverse();
+        let groups = groups(&file);
         Ok(Self { file, columns, groups, row: 0, left: 0, numbers: Vec::new(), texts: Vec::new() })
     }
 
@@ -202,7 +202,14 @@ impl Reader for ParquetReader {
             // An empty row group is not the end.
             return self.next_group(plan);
         }
-        let n = self.left.min(room).min(BATCH);
+        let kept = progress.kept + out.rows.len();
+        let mut n = self.left.min(room).min(BATCH);
+        if let Some(places) = &mut progress.places {
+            n = n.min(NEAR);
+            if places.is_due(kept) {
+                places.push(Place { byte: 0, row: self.row, kept });
+            }
+        }
         let mut batches = Vec::with_capacity(self.numbers.len());
         let mut labels = Vec::new();
         let (mut category, mut bad) = (None, Vec::new());
@@ -276,9 +283,12 @@ impl Reader for ParquetReader {
         Ok(true)
     }
 
-    fn shuffle(&mut self, generator: &mut ChaCha8Rng) {
-        let order = crate::rng::permutation(generator, self.groups.len(), self.groups.len());
-        self.groups = order.into_iter().map(|i| self.groups[i]).collect();
+    fn near(&self) -> Option<usize> {
+        Some(NEAR)
+    }
+
+    fn jump(&mut self, plan: &Plan, place: &Place) -> Result<()> {
+        jump::to(self, plan, place)
     }
 }
 

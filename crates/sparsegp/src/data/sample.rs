@@ -62,6 +62,9 @@ impl Batches for SampleBatches<'_> {
     fn per_epoch(&self) -> usize {
         self.inner.per_epoch()
     }
+    fn remark(&self) -> Option<String> {
+        self.inner.remark()
+    }
     fn position(&self) -> Position {
         self.inner.position()
     }

@@ -1,8 +1,9 @@
 //! Standardisation of inputs and targets, and its inverse for means, variances and densities.
 
-use super::moments::Moments;
+use super::statistics::Statistics;
 use super::stream::scaler_shape;
 use crate::error::Result;
+use faer::reborrow::ReborrowMut;
 use faer::{MatMut, MatRef};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,14 @@ pub struct Scaler {
     pub y_mean: Vec<f64>,
     /// Population standard deviation (1/N) of each target, P; 1 where the target is constant.
     pub y_scale: Vec<f64>,
+    /// Which targets are constants that nothing is learnt of, P or none: a model sees NaN (a missing value) in their
+    /// place, and predicts the constant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub y_constant: Vec<bool>,
 }
+
+/// Scale of a constant target, as a part of the constant: predictions have next to no variance.
+const CONSTANT: f64 = 1e-12;
 
 impl Scaler {
     /// The scaler that changes nothing, for `inputs` and `outputs` columns.
@@ -27,7 +35,32 @@ impl Scaler {
             x_scale: vec![1.0; inputs],
             y_mean: vec![0.0; outputs],
             y_scale: vec![1.0; outputs],
+            y_constant: Vec::new(),
         }
+    }
+
+    /// Whether a target is a constant that nothing is learnt of.
+    pub fn is_constant(&self, target: usize) -> bool {
+        self.y_constant.get(target).copied().unwrap_or(false)
+    }
+
+    /// This scaler, with these targets taken for constants: their means.
+    #[must_use]
+    pub fn with_constants(mut self, targets: &[usize]) -> Self {
+        self.y_constant = vec![false; if targets.is_empty() { 0 } else { self.y_mean.len() }];
+        for &p in targets {
+            self.y_constant[p] = true;
+            let size = self.y_mean[p].abs();
+            // far from where squares underflow
+            self.y_scale[p] = CONSTANT * if size > 1e-80 { size } else { 1.0 };
+        }
+        self
+    }
+
+    /// The scale of the first target that is not a constant, if there is one.
+    pub fn first_scale(&self) -> f64 {
+        let varying = |p: &usize| !self.is_constant(*p);
+        (0..self.y_scale.len()).find(varying).map_or(1.0, |p| self.y_scale[p])
     }
 
     /// This scaler, with targets left as they are: mean 0, scale 1.
@@ -35,6 +68,7 @@ impl Scaler {
     pub fn without_targets(mut self) -> Self {
         self.y_mean.fill(0.0);
         self.y_scale.fill(1.0);
+        self.y_constant.clear();
         self
     }
 
@@ -58,9 +92,7 @@ impl Scaler {
 
     /// From the statistics of these rows.
     pub fn fit(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Self {
-        let mut statistics = Statistics::new(x.ncols(), y.ncols());
-        statistics.add_rows(x, y);
-        statistics.scaler()
+        Statistics::of(x, y, &[]).scaler()
     }
 
     /// Refuses a scaler for other numbers of columns.
@@ -92,6 +124,11 @@ impl Scaler {
         for (column, (mean, scale)) in columns.iter_mut().zip(means.zip(scales)) {
             column.iter_mut().for_each(|value| *value = (*value - mean) / scale);
         }
+        for p in (0..self.y_scale.len()).filter(|&p| self.is_constant(p)) {
+            if let Some(column) = columns.get_mut(self.x_mean.len() + p) {
+                column.fill(f64::NAN);
+            }
+        }
     }
 
     /// Inputs (N×D) as a model sees them, in place.
@@ -113,7 +150,7 @@ impl Scaler {
     /// The further numbers of rows as a model sees them, in place. Where targets are scaled they are
     /// variances in the squared unit of the (first) target; where targets stand as they are, so do they.
     pub fn scale_extra(&self, extra: &mut [f64]) {
-        let unit = self.y_scale.first().map_or(1.0, |scale| scale * scale);
+        let unit = self.first_scale().powi(2);
         extra.iter_mut().for_each(|value| *value /= unit);
     }
 
@@ -121,8 +158,13 @@ impl Scaler {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
-    pub fn scale_y(&self, y: MatMut<'_, f64>) -> Result<()> {
-        columns("targets", y, &self.y_mean, &self.y_scale, |v, mean, scale| (v - mean) / scale)
+    pub fn scale_y(&self, mut y: MatMut<'_, f64>) -> Result<()> {
+        let scaled = |v: f64, mean: f64, scale: f64| (v - mean) / scale;
+        columns("targets", y.rb_mut(), &self.y_mean, &self.y_scale, scaled)?;
+        for p in (0..self.y_scale.len()).filter(|&p| self.is_constant(p)) {
+            y.rb_mut().col_mut(p).fill(f64::NAN);
+        }
+        Ok(())
     }
 
     /// Predicted means, quantiles or samples (N×P) in the targets' own units, in place.
@@ -143,9 +185,10 @@ impl Scaler {
     }
 
     /// What to add to the log density of a row of standardised targets to get the log density of the
-    /// row in its own units: −Σₚ log scaleₚ.
+    /// row in its own units: −Σₚ log scaleₚ over the targets that are not constants.
     pub fn log_jacobian(&self) -> f64 {
-        -self.y_scale.iter().map(|scale| scale.ln()).sum::<f64>()
+        let varying = (0..self.y_scale.len()).filter(|&p| !self.is_constant(p));
+        -varying.map(|p| self.y_scale[p].ln()).sum::<f64>()
     }
 }
 
@@ -165,98 +208,6 @@ fn columns(
         }
     }
     Ok(())
-}
-
-/// Running means and standard deviations of all columns: one pass, in order, so that the result does
-/// not depend on the size of the chunks; states of different parts of the data can be merged.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Statistics {
-    inputs: usize,
-    columns: Vec<Moments>,
-}
-
-impl Statistics {
-    /// Of no rows yet.
-    pub fn new(inputs: usize, outputs: usize) -> Self {
-        Self { inputs, columns: vec![Moments::default(); inputs + outputs] }
-    }
-
-    /// Adds rows: inputs (N×D) and targets (N×P), NaN where a target is missing. Surplus columns are not
-    /// looked at.
-    pub fn add_rows(&mut self, x: MatRef<'_, f64>, y: MatRef<'_, f64>) {
-        let (inputs, outputs) = self.columns.split_at_mut(self.inputs);
-        for (moments, column) in
-            inputs.iter_mut().zip(x.col_iter()).chain(outputs.iter_mut().zip(y.col_iter()))
-        {
-            column.iter().filter(|value| !value.is_nan()).for_each(|&value| moments.push(value));
-        }
-    }
-
-    /// Adds rows given as columns: inputs, then targets. Surplus columns are not looked at.
-    pub(super) fn add_columns(&mut self, columns: &[Vec<f64>]) {
-        for (moments, column) in self.columns.iter_mut().zip(columns) {
-            column.iter().filter(|value| !value.is_nan()).for_each(|&value| moments.push(value));
-        }
-    }
-
-    /// Adds the rows that another state has seen.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) if the numbers of columns differ.
-    pub fn merge(&mut self, other: &Self) -> Result<()> {
-        let (n, m) = (self.columns.len(), other.columns.len());
-        if n != m || self.inputs != other.inputs {
-            return Err(scaler_shape("columns", n, m));
-        }
-        self.columns.iter_mut().zip(&other.columns).for_each(|(a, b)| a.merge(b));
-        Ok(())
-    }
-
-    /// Number of rows seen.
-    pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |moments| moments.count() as usize)
-    }
-
-    /// Number of rows in which each target is not missing.
-    pub fn present_targets(&self) -> Vec<usize> {
-        self.columns[self.inputs..].iter().map(|moments| moments.count() as usize).collect()
-    }
-
-    /// The scaler that gives these rows mean 0 and standard deviation 1.
-    pub fn scaler(&self) -> Scaler {
-        let (inputs, outputs) = self.columns.split_at(self.inputs);
-        Scaler {
-            x_mean: inputs.iter().map(Moments::mean).collect(),
-            x_scale: inputs.iter().map(Moments::scale).collect(),
-            y_mean: outputs.iter().map(Moments::mean).collect(),
-            y_scale: outputs.iter().map(Moments::scale).collect(),
-        }
-    }
-
-    /// Mean and population variance of each target, 0 for a constant: the trivial model that the MSLL of
-    /// [`crate::metrics`] compares with.
-    pub fn target_mean_and_variance(&self) -> (Vec<f64>, Vec<f64>) {
-        let variance = |moments: &Moments| match moments.is_constant() {
-            true => 0.0,
-            false => moments.scale().powi(2),
-        };
-        let targets = &self.columns[self.inputs..];
-        (targets.iter().map(Moments::mean).collect(), targets.iter().map(variance).collect())
-    }
-
-    /// Indices of the inputs that have the same value in all rows: they tell a model nothing.
-    pub fn constant_inputs(&self) -> Vec<usize> {
-        constant(&self.columns[..self.inputs])
-    }
-
-    /// Indices of the targets that have the same value in all rows.
-    pub fn constant_targets(&self) -> Vec<usize> {
-        constant(&self.columns[self.inputs..])
-    }
-}
-
-fn constant(columns: &[Moments]) -> Vec<usize> {
-    (0..columns.len()).filter(|&j| columns[j].is_constant()).collect()
 }
 
 #[cfg(test)]
@@ -313,6 +264,7 @@ mod tests {
             x_scale: vec![],
             y_mean: vec![3.0, -1.0],
             y_scale: vec![0.5, 20.0],
+            y_constant: vec![],
         };
         let mut variance = Mat::from_fn(2, 2, |i, j| (i + j + 1) as f64);
         scaler.unscale_variance(variance.as_mut()).unwrap();

@@ -3,8 +3,11 @@
 use super::batches::{Batches, ShuffledTable};
 use super::classes::Classes;
 use super::cursor::{Cursor, Parts, Plan};
-use super::scaler::{Scaler, Statistics};
+use super::moments::Moments;
+use super::places::Places;
+use super::scaler::Scaler;
 use super::source::{InMemory, Rows, Source};
+use super::statistics::Statistics;
 use super::table::Selected;
 use crate::error::{Error, Result};
 use faer::Mat;
@@ -25,21 +28,63 @@ pub struct TableSource {
     statistics: Statistics,
     dropped: usize,
     scaler: Scaler,
+    /// Where reading can start; none where that is the first row alone.
+    places: Option<Arc<Places>>,
+    /// Length of the file in bytes.
+    length: u64,
+    /// Means of every column in stretches of rows that follow one another, where the file is read in order.
+    stretches: Vec<Moments>,
 }
 
+/// Part of the variance of a column that stretches of a file in order may differ by.
+const MOST_DRIFT: f64 = 0.05;
+
 impl TableSource {
-    pub(super) fn open(selected: &Selected) -> Result<Self> {
+    /// `room`: rows of the stretches that are compared where a file is read in order; by default those of minibatches.
+    pub(super) fn open(selected: &Selected, room: Option<usize>) -> Result<Self> {
         let selected = selected.with_classes_found()?;
         let plan = Arc::new(selected.plan.clone());
         let mut statistics = Statistics::new(plan.inputs, plan.outputs);
         // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
+        let length = length(&plan)?;
         let mut cursor = Cursor::open(plan.clone())?;
+        cursor.note_places();
+        let room = room.unwrap_or_else(|| ShuffledTable::stretch_rows(plan.numbers.len()));
+        let none = vec![Moments::default(); plan.inputs + plan.outputs];
+        let (mut stretches, mut stretch, mut in_stretch) = (none.clone(), none.clone(), 0);
         loop {
-            let raw = cursor.read(CHUNK)?;
+            let raw = cursor.read(CHUNK.min(room))?;
+            if raw.rows.is_empty() || in_stretch + raw.rows.len() > room {
+                for (means, own) in stretches.iter_mut().zip(&stretch) {
+                    means.push_weighted(own.mean(), own.count() as f64);
+                }
+                (stretch, in_stretch) = (none.clone(), 0);
+            }
+            in_stretch += raw.rows.len();
             if raw.rows.is_empty() {
                 break;
             }
-            statistics.add_columns(&raw.numbers);
+            statistics.add_columns(&raw.numbers, plan.weight_index());
+            for (own, column) in stretch.iter_mut().zip(&raw.numbers) {
+                let known = column.iter().filter(|value| !value.is_nan());
+                known.for_each(|&value| own.push_weighted(value, 1.0));
+            }
+        }
+        if statistics.find_isolated() {
+            let mut again = Cursor::open(plan.clone())?;
+            let mut outcome = Ok(());
+            statistics.add_bodies(|bodies| {
+                outcome = (|| {
+                    loop {
+                        let raw = again.read(CHUNK)?;
+                        if raw.rows.is_empty() {
+                            return Ok(());
+                        }
+                        bodies.add_columns(&raw.numbers, plan.weight_index());
+                    }
+                })();
+            });
+            outcome?;
         }
         Ok(Self {
             selected: selected.clone(),
@@ -48,6 +93,9 @@ impl TableSource {
             // Later passes have no use for the texts.
             plan: Arc::new(Plan { texts: Vec::new(), ..selected.plan.clone() }),
             statistics,
+            places: cursor.into_places().map(Arc::new),
+            length,
+            stretches,
         })
     }
 
@@ -103,6 +151,52 @@ impl TableSource {
     /// What is read, without texts.
     pub(super) fn plan(&self) -> &Arc<Plan> {
         &self.plan
+    }
+
+    /// Where reading can start; none where that is the first row alone.
+    pub(super) fn places(&self) -> Option<&Places> {
+        self.places.as_deref()
+    }
+
+    /// That rows come in an order which stretches of `rows` rows cannot undo, where the file is read in order.
+    pub(super) fn order_remark(&self, rows: usize) -> Option<String> {
+        if self.places.is_some() || self.rows() <= rows {
+            return None;
+        }
+        let drifts = self.statistics.drifts(&self.stretches);
+        let (j, drift) = drifts.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (drift > MOST_DRIFT).then(|| {
+            format!(
+                "the rows of {} are in an order: `{}` is not the same in one part of the file as in \
+                 another. A file that is compressed by gzip is read from its beginning, and minibatches \
+                 come from {rows} rows that follow one another: decompress it, write it as Parquet, or \
+                 shuffle its rows once",
+                self.plan.path.display(),
+                self.plan.numbers[j].input
+            )
+        })
+    }
+
+    /// Refuses a file of another length than it had.
+    pub(super) fn check_length(&self) -> Result<()> {
+        if length(&self.plan)? == self.length { Ok(()) } else { Err(self.recount()) }
+    }
+
+    /// The error of a file that has changed, as far as a pass in order can tell.
+    pub(super) fn recount(&self) -> Error {
+        let count = || {
+            let mut cursor = Cursor::open(self.plan.clone())?;
+            while !cursor.read(CHUNK)?.rows.is_empty() {}
+            Ok(cursor.progress().kept)
+        };
+        match count() {
+            Ok(rows) if rows == self.rows() => self.plan.file_error(
+                "has changed since it was first read; leave the file alone while a model learns from it"
+                    .into(),
+            ),
+            Ok(rows) => self.changed(rows),
+            Err(error) => error,
+        }
     }
 
     /// The error of a later pass that finds another number of rows.
@@ -169,6 +263,11 @@ impl Source for TableSource {
         }
         Ok(())
     }
+}
+
+fn length(plan: &Plan) -> Result<u64> {
+    let data = std::fs::metadata(&plan.path).map_err(|error| Error::io(&plan.path, &error))?;
+    Ok(data.len())
 }
 
 /// A block of rows to predict for, in the order of the file.

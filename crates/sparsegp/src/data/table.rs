@@ -318,7 +318,12 @@ impl Selected {
     /// # Errors
     /// As [`Selected::read_all`].
     pub fn stream(&self) -> Result<TableSource> {
-        TableSource::open(self)
+        TableSource::open(self, None)
+    }
+
+    #[cfg(test)]
+    pub(super) fn stream_in_stretches(&self, rows: usize) -> Result<TableSource> {
+        TableSource::open(self, Some(rows))
     }
 
     /// One pass in blocks of `rows` rows, in bounded memory, with the inputs standardised by `scaler`:

@@ -165,13 +165,10 @@ pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Resu
             .ok_or_else(|| other("it holds a model without a state of training".into()))?,
     };
     same_columns(&fitted, dataset).map_err(|e| other(e.to_string()))?;
-    if (fitted.rows, fitted.seed) != (dataset.source.rows(), options.seed) {
+    if (fitted.rows, fitted.seed) != (dataset.rows, options.seed) {
         return Err(other(format!(
             "it is of {} rows with seed {}, not of {} with {}",
-            fitted.rows,
-            fitted.seed,
-            dataset.source.rows(),
-            options.seed
+            fitted.rows, fitted.seed, dataset.rows, options.seed
         )));
     }
     let own = match &held {

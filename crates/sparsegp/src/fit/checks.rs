@@ -25,6 +25,9 @@ pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> R
         };
         for p in 0..rows.y.ncols() {
             for (i, y) in column(rows.y, p).iter().enumerate() {
+                if dataset.scaler.is_constant(p) {
+                    break;
+                }
                 if y.is_nan() {
                     missing += 1;
                     continue;
@@ -60,8 +63,10 @@ pub(super) fn check_rows(
             entry.name
         )));
     }
-    let scales = &dataset.scaler.y_scale;
-    if !sample.extra.is_empty() && scales.iter().any(|s| s != &scales[0]) {
+    let scaler = &dataset.scaler;
+    let varying = (0..scaler.y_scale.len()).filter(|&p| !scaler.is_constant(p));
+    let other = |p: usize| scaler.y_scale[p] != scaler.first_scale();
+    if !sample.extra.is_empty() && varying.into_iter().any(other) {
         return Err(Error::Invalid(
             "one known noise variance per row cannot serve several targets of different scales: fit \
              them one by one, or leave the targets as they are"

@@ -1,8 +1,8 @@
 //! Rows to learn from.
 
 use crate::data::{
-    Classes, EncodeOptions, InMemory, InputColumn, Loaded, Scaler, Selection, Source, Statistics,
-    Table, TableSource, duplicate_rows,
+    Classes, EncodeOptions, InMemory, InputColumn, Isolated, Loaded, Scaler, Selection, Source,
+    Statistics, Table, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
 use crate::kernels::label_columns;
@@ -17,13 +17,21 @@ pub struct Standardise {
     pub inputs: bool,
     /// Targets.
     pub targets: bool,
+    /// Whether isolated targets ([`Statistics::isolated`]) are left out of their mean and standard deviation, for a
+    /// likelihood that bears outliers.
+    pub robust: bool,
+    /// Whether a target that is constant beside others is left out ([`Scaler::y_constant`]); not where rows that are
+    /// yet to come may tell otherwise.
+    pub constants: bool,
 }
 
 impl Standardise {
     /// What a likelihood allows: inputs always, targets where that changes nothing about the family of
     /// densities ([`crate::likelihoods::Likelihood::standardises`]).
     pub fn all_that(likelihood: &dyn Likelihood) -> Self {
-        Self { inputs: true, targets: likelihood.standardises() }
+        let robust = likelihood.bears_outliers();
+        let targets = likelihood.standardises();
+        Self { inputs: true, targets, robust, constants: true }
     }
 
     /// The same for kernels of this specification (one, or several separated by `;`): input columns that
@@ -68,7 +76,7 @@ pub enum Scaling {
 /// All columns or none.
 impl From<bool> for Scaling {
     fn from(all: bool) -> Self {
-        Self::Own(Standardise { inputs: all, targets: all })
+        Self::Own(Standardise { inputs: all, targets: all, robust: false, constants: true })
     }
 }
 
@@ -96,7 +104,11 @@ impl Scaling {
             Self::Own(chosen) => (chosen, Vec::new()),
             Self::For(chosen, kernel) => (chosen, label_columns(&kernel, inputs)),
         };
-        let mut scaler = statistics.scaler().without_columns(&labels);
+        let all = if chosen.robust { statistics.robust_scaler() } else { statistics.scaler() };
+        let constants = statistics.constant_targets();
+        let some = chosen.constants && constants.len() < statistics.present_targets().len();
+        let constants = if some { &constants[..] } else { &[] };
+        let mut scaler = all.with_constants(constants).without_columns(&labels);
         if !chosen.inputs {
             scaler = scaler.without_inputs();
         }
@@ -134,6 +146,12 @@ pub struct Dataset {
     /// Rows held out of training, on the same scale: their density decides when training by
     /// minibatches stops.
     pub held_out: Option<Box<dyn Source>>,
+    /// Rows of the table: more than those of `source` where equal rows were made one ([`Dataset::for_purpose`]).
+    pub rows: usize,
+    /// Values that lie far from all others of their column, in the data's units.
+    pub isolated: Vec<Isolated>,
+    /// Inputs whose values differ by rounding alone.
+    pub rounded: Vec<usize>,
     /// Rows with the same inputs as an earlier row, which count as repeated observations; 0 where nobody looked.
     pub repeated: usize,
     /// What was odd about the data and handled.
@@ -154,10 +172,20 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
-    pub fn from_loaded(mut loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
+    pub fn from_loaded(loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
+        let (rows, repeated) = (loaded.x.nrows(), duplicate_rows(loaded.x.as_ref()));
+        Self::of_rows(loaded, scaling.into(), rows, rows, repeated)
+    }
+
+    /// From a table in memory that stands for so many rows, of which so many count and so many repeat an earlier one.
+    pub(super) fn of_rows(
+        mut loaded: Loaded,
+        scaling: Scaling,
+        rows: usize,
+        counted: usize,
+        repeated: usize,
+    ) -> Result<Self> {
         let statistics = loaded.statistics();
-        let duplicates = duplicate_rows(loaded.x.as_ref());
-        let scaling = scaling.into();
         let part = matches!(scaling, Scaling::Given(_));
         let scaler = {
             let classes = loaded.classes.as_ref();
@@ -183,8 +211,10 @@ impl Dataset {
         scaler.scale_x(data.x.as_mut())?;
         scaler.scale_y(data.y.as_mut())?;
         scaler.scale_extra(&mut data.extra);
-        let mut dataset = Self::new(Box::new(data), scaler, names, classes, &statistics, part)?;
-        dataset.repeated = duplicates;
+        let counts = (rows, counted);
+        let mut dataset =
+            Self::new(Box::new(data), scaler, names, classes, &statistics, part, counts)?;
+        dataset.repeated = repeated;
         Ok(dataset)
     }
 
@@ -196,7 +226,9 @@ impl Dataset {
         let scaling = scaling.into();
         let part = matches!(scaling, Scaling::Given(_));
         let scaler = match scaling {
-            Scaling::Own(Standardise { inputs: false, targets: false }) => table.scaler().clone(),
+            Scaling::Own(Standardise { inputs: false, targets: false, .. }) => {
+                table.scaler().clone()
+            }
             chosen => {
                 let inputs = table.selected().input_names();
                 chosen.scaler(table.statistics(), table.classes(), &inputs)
@@ -213,7 +245,8 @@ impl Dataset {
             extra: selected.extra_name(),
         };
         let classes = table.classes().cloned();
-        Self::new(Box::new(table), scaler, names, classes, &statistics, part)
+        let rows = table.rows();
+        Self::new(Box::new(table), scaler, names, classes, &statistics, part, (rows, rows))
     }
 
     /// From inputs (N×D) and targets (N×P) without names: columns are called `x0`, …, `y0`, ….
@@ -258,15 +291,19 @@ impl Dataset {
         statistics: &Statistics,
         // whether a model knows other rows already: these may be few and alike
         part: bool,
+        (rows, counted): (usize, usize),
     ) -> Result<Self> {
         let Names { inputs: input_names, columns, targets: target_names, weight, extra } = names;
         if target_names.is_empty() {
             return Err(Error::Invalid("there is no target column to learn".into()));
         }
-        if source.rows() < if part { 1 } else { 2 } {
+        if counted < if part { 1 } else { 2 } {
+            let of = match counted < rows {
+                true => format!(" of a weight above 0, of {rows}"),
+                false => String::new(),
+            };
             return Err(Error::Invalid(format!(
-                "{} training row(s): at least two are needed to learn anything",
-                source.rows()
+                "{counted} training row(s){of}: at least two are needed to learn anything"
             )));
         }
         if let Some(j) = statistics.present_targets().iter().position(|&present| present == 0) {
@@ -294,13 +331,32 @@ impl Dataset {
                 )
             }));
         }
-        for index in alike(statistics.constant_targets()) {
-            warnings.push(format!("target column `{}` is constant", target_names[index]));
+        let rounded = if part { Vec::new() } else { statistics.rounded_inputs() };
+        for &(index, range) in rounded.iter().take(3) {
+            warnings.push(format!(
+                "input column `{}` varies by no more than rounding ({range:e} at {}): it is not scaled up, and cannot help",
+                input_names[index], scaler.x_mean[index]
+            ));
+        }
+        let (means, variances) = statistics.target_mean_and_variance();
+        for (p, name) in target_names.iter().enumerate() {
+            let (constant, value) = (variances[p] == 0.0, scaler.y_mean[p]);
+            if scaler.is_constant(p) && !(constant && means[p] == value) {
+                warnings.push(format!(
+                    "target column `{name}` was {value} in all rows of before: it is still predicted as that"
+                ));
+            } else if scaler.is_constant(p) {
+                warnings.push(format!(
+                    "target column `{name}` is {value} in all rows: nothing is learnt of it, and it is predicted as that"
+                ));
+            } else if constant && !part {
+                warnings.push(format!("target column `{name}` is constant"));
+            }
         }
         let total_weight = match weight {
             None => None,
             Some(_) => {
-                let mut sum = 0.0;
+                let mut sum: f64 = 0.0;
                 source.for_each_chunk(1 << 14, &mut |rows| {
                     sum += rows.weights.iter().sum::<f64>();
                     Ok(())
@@ -308,8 +364,10 @@ impl Dataset {
                 Some(sum)
             }
         };
-        let (target_mean, target_variance) = statistics.target_mean_and_variance();
         Ok(Self {
+            rows,
+            isolated: if part { Vec::new() } else { statistics.isolated().to_vec() },
+            rounded: rounded.into_iter().map(|(index, _)| index).collect(),
             total_weight,
             source,
             scaler,
@@ -319,8 +377,8 @@ impl Dataset {
             weight_name: weight,
             extra_name: extra,
             classes,
-            target_mean,
-            target_variance,
+            target_mean: means,
+            target_variance: variances,
             held_out: None,
             repeated: 0,
             warnings,

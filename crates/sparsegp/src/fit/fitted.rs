@@ -2,14 +2,12 @@
 
 use super::Dataset;
 use crate::data::{Block, Classes, InputColumn, Scaler, Selection};
-use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inducing::quality::{Quality, QualityOptions, quality};
 #[cfg(doc)]
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
-use crate::model::{Functions, InputGradients, LeaveOneOut, Model, Posterior, in_parts, stacked};
+use crate::model::{Functions, InputGradients, Model, Posterior, in_parts, stacked};
 use crate::params::{Prior, Shape};
 use crate::train::TrainReport;
 use std::collections::BTreeMap;
@@ -97,7 +95,7 @@ impl Origin {
             classes: dataset.classes.clone(),
             target_mean: dataset.target_mean.clone(),
             target_variance: dataset.target_variance.clone(),
-            rows: dataset.source.rows(),
+            rows: dataset.rows,
             total_weight: dataset.total_weight,
             seed,
             reason,
@@ -192,64 +190,6 @@ pub struct ParameterRow {
 }
 
 impl Fitted {
-    /// Every training row as the others predict it, in the data's own units, at the hyperparameters and inducing
-    /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
-    /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale
-    /// ([`super::Scaling::Given`]).
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be told; as for
-    /// [`Posterior::leave_one_out`].
-    pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
-        super::checkpoint::same_columns(self, dataset)?;
-        let rows = |rows: usize, weight: Option<f64>| weight.unwrap_or(rows as f64);
-        let count = rows(dataset.source.rows(), dataset.total_weight);
-        let trained = rows(self.rows, self.total_weight);
-        if (count - trained).abs() > 1e-9 * trained {
-            return Err(Error::Invalid(format!(
-                "{count} rows were given, and the model was trained on {trained}: leaving one out needs \
-                 the rows of the training"
-            )));
-        }
-        let mut all = self.posterior.leave_one_out(&self.model, &*dataset.source)?;
-        self.scaler.unscale_mean(all.mean.as_mut())?;
-        self.scaler.unscale_variance(all.variance.as_mut())?;
-        if self.model.likelihood.latents() == 1 {
-            self.scaler.unscale_mean(all.f_mean.as_mut())?;
-            self.scaler.unscale_variance(all.f_variance.as_mut())?;
-        }
-        for (p, scale) in self.scaler.y_scale.iter().enumerate() {
-            all.log_density.col_as_slice_mut(p).iter_mut().for_each(|v| *v -= scale.ln());
-        }
-        Ok(all)
-    }
-
-    /// How well the inducing points stand for these rows, at the hyperparameters found: shares and variances are on
-    /// the model's scale, the gap is in the data's units. `dataset` has the model's columns on its scale
-    /// ([`super::Scaling::Given`]); the gap is of the evidence of its rows.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for other columns; as for [`quality`](fn@crate::inducing::quality::quality).
-    pub fn inducing_quality(
-        &self,
-        dataset: &Dataset,
-        engine: &dyn Engine,
-        options: &QualityOptions,
-    ) -> Result<Quality> {
-        super::checkpoint::same_columns(self, dataset)?;
-        let mut found = quality(&self.model, engine, &*dataset.source, options)?;
-        if self.weight_name.is_some() || self.extra_name.is_some() {
-            // the rows may be without what they were weighed by
-            found.gap = None;
-        }
-        if let Some(gap) = &mut found.gap {
-            let jacobian = dataset.source.rows() as f64 * self.scaler.log_jacobian();
-            gap.lower += jacobian;
-            gap.upper += jacobian;
-        }
-        Ok(found)
-    }
-
     /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.
     fn in_parts<T: Send>(
         &self,
@@ -553,7 +493,7 @@ impl Fitted {
         })?;
         let mut density = parts.concat();
         for (i, d) in density.iter_mut().enumerate() {
-            let known = (0..y.ncols()).filter(|p| !y[(i, *p)].is_nan());
+            let known = (0..y.ncols()).filter(|p| !scaled[(i, *p)].is_nan());
             *d -= known.map(|p| self.scaler.y_scale[p].ln()).sum::<f64>();
         }
         Ok(density)
@@ -576,7 +516,16 @@ impl Fitted {
             self.posterior.predict_cdf(x, y, extra)
         })?;
         let (below, up_to): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        Ok((stacked(&below, x.nrows(), y.ncols()), stacked(&up_to, x.nrows(), y.ncols())))
+        let (n, columns) = (x.nrows(), y.ncols());
+        let (mut below, mut up_to) = (stacked(&below, n, columns), stacked(&up_to, n, columns));
+        for p in (0..columns).filter(|&p| self.scaler.is_constant(p)) {
+            let constant = self.scaler.y_mean[p];
+            for i in 0..n {
+                below[(i, p)] = f64::from(u8::from(y[(i, p)] > constant));
+                up_to[(i, p)] = f64::from(u8::from(y[(i, p)] >= constant));
+            }
+        }
+        Ok((below, up_to))
     }
 
     /// Targets of as many rows on the model's scale.
@@ -624,8 +573,9 @@ impl Fitted {
 
     /// Every parameter with its value on the model's scale and in the data's units.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        let y_scale = self.scaler.y_scale[0];
-        let one_scale = self.scaler.y_scale.iter().all(|s| *s == y_scale);
+        let y_scale = self.scaler.first_scale();
+        let scales = self.scaler.y_scale.iter().enumerate();
+        let one_scale = { scales }.all(|(p, s)| *s == y_scale || self.scaler.is_constant(p));
         // latent functions that differ in kind have units of their own
         let one_unit = one_scale && (y_scale == 1.0 || self.model.likelihood.latents() == 1);
         let mut kernel_units = self.model.kernels.iter().flat_map(|k| k.units());

@@ -3,6 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice};
+use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::io;
@@ -48,7 +49,8 @@ impl Learning<'_> {
         if model.method.samples() && self.options.gibbs.hyperparameters {
             origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
         }
-        let data = &*self.dataset.source;
+        let learnt = self.dataset.trained_by(model.method);
+        let data = &learnt;
         let whole = self.whole || !model.method.in_minibatches();
         let batches = choice::batches(self.options, data.rows()).filter(|_| !whole);
         let report = match (model.method.uncollapsed(), batches) {
@@ -60,7 +62,8 @@ impl Learning<'_> {
                     }
                     None => None,
                 };
-                let mut report = self.in_batches(&mut model, &origin, &batches, state, observer)?;
+                let mut report =
+                    self.in_batches(&mut model, &mut origin, &batches, state, observer)?;
                 if let Some((collapsed, iterations)) =
                     choice::end(self.options, &model, data.rows())
                 {
@@ -85,6 +88,7 @@ impl Learning<'_> {
         if let Some(method) = model.method.uncollapsed() {
             method.tie(&mut model, self.engine, data)?;
         }
+        let data = &self.dataset.conditioning(&mut model)?;
         let posterior = match model.posterior(self.engine, data) {
             // it was meant to end the training, which had ended: what was learnt is not thrown away
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
@@ -128,7 +132,7 @@ impl Learning<'_> {
             return Ok(());
         }
         let options = TrainOptions { max_iterations, ..self.options.train.clone() };
-        let data = &*self.dataset.source;
+        let data = &self.dataset.trained_by(collapsed);
         let end = train(model, self.engine, data, &options, observer)?;
         report.objective = end.objective;
         report.diagnostics = end.diagnostics;
@@ -156,7 +160,7 @@ impl Learning<'_> {
             resume,
             checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
         };
-        let data = &*self.dataset.source;
+        let data = &self.dataset.trained_by(model.method);
         train_from(model, self.engine, data, &self.options.train, going, observer)
     }
 
@@ -232,7 +236,7 @@ impl Learning<'_> {
     fn in_batches(
         &self,
         model: &mut Model,
-        origin: &Origin,
+        origin: &mut Origin,
         batches: &BatchOptions,
         state: Option<TrainingState>,
         observer: &mut dyn Observer,
@@ -240,6 +244,8 @@ impl Learning<'_> {
         let source = &*self.dataset.source;
         let size = batches.size.min(source.rows());
         let mut rows = source.batches(size, self.options.seed)?;
+        origin.warnings.extend(rows.remark());
+        let origin = &*origin;
         let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
             None => Ok(()),
             Some(path) => {

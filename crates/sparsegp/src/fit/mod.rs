@@ -5,10 +5,14 @@ mod checkpoint;
 mod checks;
 mod choice;
 mod collapse;
+mod constants;
 mod dataset;
 mod fitted;
+mod isolated;
 mod judge;
+mod judging;
 mod learning;
+mod merging;
 mod pilot;
 mod restarts;
 mod select;
@@ -21,6 +25,7 @@ pub use dataset::{Dataset, Scaling, Standardise, encoded};
 use fitted::Origin;
 pub use fitted::{Fitted, Of, ParameterRow};
 use learning::{Learning, Trained};
+pub use merging::Purpose;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 
 use crate::engine::Engine;
@@ -304,7 +309,7 @@ pub fn go_on(
 ) -> Result<Fitted> {
     checkpoint::same_columns(&fitted, dataset)?;
     let (mut model, mut origin) = fitted.into_parts();
-    origin.rows = dataset.source.rows();
+    origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;
     origin.warnings = dataset.warnings.clone();
     if model.method.full_sites().is_some() {

@@ -63,10 +63,10 @@ pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemor
 /// Rounds of weighing rows by a variance that they then give.
 const ROUNDS: usize = 20;
 
-/// Mean variance of the columns, leaving out what is missing; 1 where there is none. Rows count by their weights and, where
-/// their noise variances eᵢ are known, by how much these leave of them: v = Σω²((y − m)² − e)/Σω² with ω = w/(v + e), which is
-/// what the method of moments makes of N(m, v + eᵢ) (Paule & Mandel 1982).
-fn spread(sample: &InMemory, known_noise: bool) -> f64 {
+/// Mean and variance of every target column, leaving out what is missing. Rows count by their weights and, where their noise
+/// variances eᵢ are known, by how much these leave of them: m = Σωy/Σω and v = Σω²((y − m)² − e)/Σω² with ω = w/(v + e), which
+/// is what the method of moments makes of N(m, v + eᵢ) (Paule & Mandel 1982).
+fn moments(sample: &InMemory, known_noise: bool) -> Vec<(f64, f64)> {
     let weight = |i: usize| sample.weights.get(i).copied().unwrap_or(1.0);
     let noise = |i: usize| match known_noise {
         true => sample.extra.get(i).copied().unwrap_or(0.0),
@@ -74,28 +74,32 @@ fn spread(sample: &InMemory, known_noise: bool) -> f64 {
     };
     let of = |values: &[f64]| {
         let known: Vec<usize> = (0..values.len()).filter(|i| !values[*i].is_nan()).collect();
-        // a sum over the rows with these weights, as part of them
+        // the mean over the rows with these weights
         let mean = |omega: &dyn Fn(usize) -> f64, of: &dyn Fn(usize) -> f64| {
             let total: f64 = known.iter().map(|i| omega(*i)).sum();
             known.iter().map(|i| omega(*i) * of(*i)).sum::<f64>() / total
         };
-        let centre = mean(&weight, &|i| values[i]);
+        let mut centre = mean(&weight, &|i| values[i]);
         let mut variance = mean(&weight, &|i| (values[i] - centre).powi(2));
         let least = 1e-10 * variance;
         if known.iter().any(|i| noise(*i) > 0.0) && least > 0.0 {
             for _ in 0..ROUNDS {
                 let omega = |i: usize| weight(i) / (variance + noise(i));
-                let centre = mean(&omega, &|i| values[i]);
+                centre = mean(&omega, &|i| values[i]);
                 let square = |i: usize| omega(i) * omega(i);
                 let next = mean(&square, &|i| (values[i] - centre).powi(2) - noise(i));
                 variance = next.max(least);
             }
         }
-        variance
+        (centre, variance)
     };
-    let columns = 0..sample.y.ncols();
-    let total: f64 = columns.map(|j| of(column(sample.y.as_ref(), j))).sum();
-    let variance = total / sample.y.ncols() as f64;
+    (0..sample.y.ncols()).map(|j| of(column(sample.y.as_ref(), j))).collect()
+}
+
+/// Mean variance of the columns; 1 where there is none.
+fn spread(moments: &[(f64, f64)]) -> f64 {
+    let total: f64 = moments.iter().map(|(_, variance)| variance).sum();
+    let variance = total / moments.len() as f64;
     if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
@@ -241,7 +245,7 @@ pub(super) fn prepare_start(
     restart: usize,
 ) -> Result<Start> {
     let data = &*dataset.source;
-    let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
+    let (n, d) = (data.rows(), data.inputs());
     if d == 0 {
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
@@ -260,6 +264,13 @@ pub(super) fn prepare_start(
     let plain = gaussian && data.is_plain();
     let Choice { entry, inducing: wanted, reason } =
         choose(options, n, plain, gaussian, whole(dataset, options))?;
+    let reason = match dataset.rows > n {
+        true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
+        false => reason,
+    };
+    warnings.extend(dataset.isolated_remarks(&*likelihood));
+    let data = &dataset.trained_by(entry.method);
+    let p = data.outputs();
     let sample = sample_rows(data, SAMPLE, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
     sizes::check(&*likelihood, dataset, &sample)?;
@@ -268,11 +279,23 @@ pub(super) fn prepare_start(
         .map(|j| {
             let values = column(sample.y.as_ref(), j).iter().enumerate();
             let extra = |i: usize| sample.extra.get(i).copied().unwrap_or(default);
-            values.map(|(i, y)| Target { y: *y, extra: extra(i) }).collect()
+            let known = values.filter(|(_, y)| !y.is_nan());
+            let mut own: Vec<Target> =
+                known.map(|(i, y)| Target { y: *y, extra: extra(i) }).collect();
+            if own.is_empty() {
+                own.push(Target { y: 0.0, extra: default });
+            }
+            own
         })
         .collect();
-    let starts: Vec<f64> =
+    let mut starts: Vec<f64> =
         targets.iter().flat_map(|own| likelihood.clone().initialise(own)).collect();
+    let known_noise = likelihood.as_gaussian().is_some() && !sample.extra.is_empty();
+    if known_noise {
+        // rows of much noise would move the others' mean
+        let own = moments(&sample, true).into_iter().map(|(centre, _)| centre);
+        starts.iter_mut().zip(own).for_each(|(start, centre)| *start = centre);
+    }
     likelihood.initialise(&targets.concat());
     let latents = match likelihood.mixing().map(mixed_shape) {
         None => starts.len(),
@@ -286,18 +309,28 @@ pub(super) fn prepare_start(
         }
     };
     let standardised = dataset.scaler != Scaler::identity(d, p);
-    let zero = standardised && likelihood.standardises() && likelihood.latents() == 1;
+    // a scaler knows nothing of the noise of rows
+    let alone = likelihood.latents() == 1 && !known_noise;
+    let zero = standardised && likelihood.standardises() && alone;
     let mean = mean(dataset, options, zero, &starts)?;
+    let sample = match mean.num_params() {
+        // nothing but a mean function knows how many columns there are
+        0 => sample_rows(&dataset.varying(), SAMPLE, options.seed)?,
+        _ => sample,
+    };
+    let seen = dataset.drawn_in(&sample, &*likelihood);
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
     let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
-    let known_noise = likelihood.as_gaussian().is_some();
-    let variance = if likelihood.standardises() { spread(&sample, known_noise) } else { 1.0 };
-    let spreads = spreads(sample.x.as_ref());
+    let variance = match likelihood.standardises() {
+        true => spread(&moments(&seen, known_noise)),
+        false => 1.0,
+    };
+    let spreads = spreads(seen.x.as_ref());
     check_labels(dataset, &kernels)?;
     for kernel in &mut kernels {
         kernel.initialise(&spreads, variance);
-        kernel.initialise_from_rows(sample.x.as_ref(), sample.y.as_ref());
+        kernel.initialise_from_rows(seen.x.as_ref(), seen.y.as_ref());
     }
     if options.lengthscale_prior {
         warnings.extend(assumed::assume(&mut kernels));
@@ -324,8 +357,8 @@ pub(super) fn prepare_start(
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
     }
-    let seen = options.pilot > 0 && restart == 0;
-    let screened = match seen {
+    let judges = options.pilot > 0 && restart == 0;
+    let screened = match judges {
         true => judge::screen(&mut model, &sample, options, engine, observer)?,
         false => None,
     };
@@ -387,7 +420,7 @@ pub(super) fn prepare_start(
         let mut best = 0;
         // points are placed by lengthscales, so that those of several inputs should be known first
         let places = d > 1 && options.selection.is_placed_by_lengthscales();
-        if seen && (ready.len() > 1 || places) {
+        if judges && (ready.len() > 1 || places) {
             let compared = judge::compare(&ready, data, &sample, options, engine, observer)?;
             best = compared.best;
             if ready.len() > 1 {

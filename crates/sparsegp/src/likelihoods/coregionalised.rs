@@ -85,6 +85,9 @@ impl Likelihood for Coregionalised {
     fn standardises(&self) -> bool {
         self.inner.standardises()
     }
+    fn bears_outliers(&self) -> bool {
+        self.inner.bears_outliers()
+    }
     fn normalised(&self) -> bool {
         self.inner.normalised()
     }

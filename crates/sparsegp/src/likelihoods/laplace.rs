@@ -70,6 +70,10 @@ impl Scalar for Laplace {
         true
     }
 
+    fn bears_outliers(&self) -> bool {
+        true
+    }
+
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         visitor(&"scale", &self.scale);
     }

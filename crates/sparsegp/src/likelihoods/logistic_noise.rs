@@ -56,6 +56,10 @@ impl Scalar for Logistic {
         true
     }
 
+    fn bears_outliers(&self) -> bool {
+        true
+    }
+
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         visitor(&"scale", &self.scale);
     }

@@ -61,6 +61,10 @@ impl Scalar for Matern32 {
         true
     }
 
+    fn bears_outliers(&self) -> bool {
+        true
+    }
+
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         visitor(&"scale", &self.scale);
     }

@@ -196,6 +196,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether one target far from all others leaves what is learnt of them as it was: the tails of the density are not
+    /// lighter than exponential.
+    fn bears_outliers(&self) -> bool {
+        false
+    }
+
     /// Whether p(y | f) is a density of y. Not so for a pseudo-likelihood, such as the hinge loss:
     /// inference takes it as it stands, and predictions are of the normalised one.
     fn normalised(&self) -> bool {

@@ -104,6 +104,10 @@ impl Scalar for PseudoHuber {
         true
     }
 
+    fn bears_outliers(&self) -> bool {
+        true
+    }
+
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         visitor(&"delta", &self.delta);
         visitor(&"scale", &self.scale);

@@ -22,6 +22,11 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// See [`Likelihood::bears_outliers`].
+    fn bears_outliers(&self) -> bool {
+        false
+    }
+
     /// See [`Likelihood::extra`].
     fn extra(&self) -> Option<Extra> {
         None
@@ -358,6 +363,10 @@ impl<S: Scalar> Likelihood for Single<S> {
 
     fn standardises(&self) -> bool {
         self.model.standardises()
+    }
+
+    fn bears_outliers(&self) -> bool {
+        self.model.bears_outliers()
     }
 
     fn normalised(&self) -> bool {

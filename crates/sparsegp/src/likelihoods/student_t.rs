@@ -149,6 +149,10 @@ impl Scalar for StudentT {
         true
     }
 
+    fn bears_outliers(&self) -> bool {
+        true
+    }
+
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         visitor(&"df", &self.df);
         visitor(&"scale", &self.scale);

@@ -39,7 +39,8 @@ fn labelled(n: usize) -> (Mat<f64>, Mat<f64>) {
 }
 
 fn scaled(x: &Mat<f64>, y: &Mat<f64>, kernel: &str) -> Dataset {
-    let scaling = Standardise { inputs: true, targets: true }.for_kernel(kernel);
+    let scaling = Standardise { inputs: true, targets: true, robust: false, constants: false }
+        .for_kernel(kernel);
     Dataset::from_arrays(x.clone(), y.clone(), scaling).expect("a table")
 }
 

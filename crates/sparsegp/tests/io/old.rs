@@ -71,8 +71,11 @@ fn present() -> Vec<(&'static str, Fitted)> {
             f64::from(u8::from(x[(i, 0)] + 0.3 * x[(i, 1)] > 0.1))
         });
         let rows = InMemory::new(x, y).expect("rows");
-        let data = Dataset::from_rows(rows, Standardise { inputs: true, targets: false })
-            .expect("a table");
+        let data = Dataset::from_rows(
+            rows,
+            Standardise { inputs: true, targets: false, robust: false, constants: false },
+        )
+        .expect("a table");
         let options = FitOptions {
             likelihood: Some("bernoulli(link=logit)".into()),
             gibbs: GibbsOptions { chains: 2, burn_in: 5, draws: 3, ..GibbsOptions::default() },

@@ -40,8 +40,6 @@ def _names(what: str) -> frozenset[str]:
 # methods that train q, by minibatches if they are to
 _IN_BATCHES = _names("minibatches")
 
-# rows up to which `auto` sees all of them at once (the core decides; this is for what equal rows are)
-_FEW = 2000
 # methods whose likelihood needs local variables
 _AUGMENTED = _names("augmented")
 
@@ -368,11 +366,6 @@ class BaseGP(BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _gaussian(self) -> bool:
-        """Whether the noise is Gaussian, as far as is known before the targets are."""
-        spec = self._spec()
-        return spec is not None and as_likelihood(spec)._type == "gaussian"
-
     def _progress(self) -> Optional[Progress]:
         if not self.verbose:
             return None
@@ -392,6 +385,7 @@ class BaseGP(BaseEstimator):
         likelihood: LikelihoodLike,
         method: Optional[str] = None,
         names_of: Optional[dict[str, str]] = None,
+        part: bool = False,
     ) -> None:
         X, Y, weights = _aligned(X), _aligned(Y), _aligned(weights)
         seed = self._seed()
@@ -405,8 +399,8 @@ class BaseGP(BaseEstimator):
             "inputs": names(getattr(self, "feature_names_in_", None), "x", X.shape[1]),
             "targets": targets,
             "standardise": bool(self.standardise),
+            "part": part,
             **(names_of or {}),
-            "merge": self._merges(options["method"], len(X), weights),
         }
         if classes is not None:
             columns["classes"] = classes
@@ -479,7 +473,8 @@ class BaseGP(BaseEstimator):
         missing : {"refuse", "drop"}
             What to do with rows in which a number is missing.
         stream : bool, optional
-            Whether to read the file again and again, in bounded memory; by default for files above 1 GB.
+            Whether to read the file again and again, in bounded memory; by default for files above 1 GB. Minibatches
+            come from all over the file, unless it is compressed by gzip: that is read in order.
         categorical : sequence of str
             Input columns of numbers that are categories. Columns of text are, without being named.
 
@@ -574,6 +569,7 @@ class BaseGP(BaseEstimator):
                 likelihood=likelihood,
                 method=method,
                 names_of=names_of,
+                part=True,
             )
             self.n_samples_seen_ = len(X)
             return
@@ -614,15 +610,6 @@ class BaseGP(BaseEstimator):
                 f"method is {self.method!r}, full_batch is {self.full_batch}"
             )
         return self.method
-
-    def _merges(self, method: str, rows: int, weights: Optional[Array]) -> bool:
-        """Whether equal rows are made one with a weight, which is the same to the model and cheaper. The
-        collapsed bounds know no weights."""
-        if weights is not None:
-            return True
-        if method == "auto" and self._gaussian():
-            return rows <= _FEW and self.n_inducing is None and isinstance(self.inducing, str)
-        return method in ("auto", "exact", "gpr", "svgp", "hensman", "tsvgp", "tvgp", *_AUGMENTED)
 
     def _keep(
         self, fitted: Optional[_core.Fitted], error: Optional[BaseException], of_file: bool = False
@@ -667,7 +654,9 @@ class BaseGP(BaseEstimator):
         if report and about["objective"] is not None:
             # from the model's scale to the data's
             self.trace_["objective"] += about["objective"] - report["objective"]
-            self.trace_["held_out"] -= np.log(about["scaler"]["y_scale"]).sum()
+            scales = np.array(about["scaler"]["y_scale"])
+            varying = ~np.array(about["scaler"].get("y_constant") or [False] * len(scales))
+            self.trace_["held_out"] -= np.log(scales[varying]).sum()
         self.inducing_points_ = fitted.inducing_points()
         self.parameters_ = {}
         for row in about["parameters"]:

@@ -49,6 +49,10 @@ pub trait Batches: Send {
     /// [`Error::File`], [`Error::Cell`] if a file cannot be read any more or has changed. The position
     /// stays, and the next call tries again.
     fn next(&mut self, out: &mut Minibatch) -> Result<()>;
+    /// What a person should know about the order in which rows come.
+    fn remark(&self) -> Option<String> {
+        None
+    }
     /// The batch that [`Batches::next`] would give now.
     fn position(&self) -> Position;
     /// Goes on from there.
@@ -183,7 +187,7 @@ fn stream_name(name: &mut String, epoch: u64) -> &str {
 }
 
 /// Fisher–Yates in place: 0, 1, …, n − 1 become [`crate::rng::permutation`] of all n.
-fn shuffle(generator: &mut impl Rng, order: &mut [usize]) {
+pub(super) fn shuffle(generator: &mut impl Rng, order: &mut [usize]) {
     order.iter_mut().enumerate().for_each(|(i, value)| *value = i);
     for i in 0..order.len() {
         order.swap(i, i + crate::rng::below(generator, order.len() - i));

@@ -2,6 +2,7 @@
 
 use super::{Batches, Minibatch, Position, Schedule, Shape, gather, shuffle, stream_name};
 use crate::data::cursor::{Cursor, Plan};
+use crate::data::places::{Places, scatter};
 use crate::data::{Scaler, Source, TableSource};
 use crate::error::{Error, Result};
 use crate::rng;
@@ -13,16 +14,17 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 ///
 /// A thread reads stretches of rows; the rows of a stretch are shuffled, and batches are cut from the
 /// sequence of all stretches. Two stretches are in memory at most: one that batches are cut from, and
-/// the next. The row groups of a Parquet file are read in a random order in every epoch. Where a
-/// stretch is drawn to begin differs from epoch to epoch.
+/// the next.
 ///
-/// This is less random than [`ShuffledInMemory`](super::ShuffledInMemory): each row comes once in every
-/// epoch, but rows that are far apart in a row group, or anywhere in a CSV, never meet in a batch, and
-/// a CSV is always read from its beginning. If the rows of a file are sorted (by time, by target), its
-/// order should be shuffled once, or it should be a Parquet file of row groups that are small against
-/// [`ShuffledTable::buffer_rows`].
+/// A stretch of a plain CSV or a Parquet file consists of pieces from all over the file (64 rows of a CSV, 1024
+/// of a Parquet file; fewer where there are few rows, more above 2¹⁹ pieces): it takes a random piece of every run of
+/// T pieces that follow one another, T being the number of stretches, other ones in every epoch. So a stretch
+/// is a sample of the file however the rows are sorted.
 ///
-/// [`Batches::seek`] reads the epoch again from its beginning, up to the batch.
+/// A file compressed by gzip is read from its beginning: rows of it that are far apart never meet in a batch, and where a
+/// stretch is drawn to begin differs from epoch to epoch. [`Batches::remark`] tells whether that matters.
+///
+/// [`Batches::seek`] reads a file compressed by gzip again from its beginning, up to the batch.
 pub struct ShuffledTable {
     source: TableSource,
     seed: u64,
@@ -80,10 +82,20 @@ impl ShuffledTable {
     /// [`Error::Invalid`] if `size` is 0.
     pub fn new(source: TableSource, size: usize, seed: u64) -> Result<Self> {
         let schedule = Schedule::new(source.rows(), size)?;
-        let bytes_of_row = size_of::<f64>() * source.plan().numbers.len() + size_of::<usize>();
-        let buffer = Self::BUFFER_ROWS.min(Self::BUFFER_BYTES / bytes_of_row);
+        let buffer = Self::most_rows(source.plan().numbers.len());
         let this = Self { source, seed, schedule, buffer, reader: None, held: Arc::default() };
         Ok(this.buffer_rows(buffer))
+    }
+
+    /// Rows of so many numbers that are held unless said otherwise.
+    fn most_rows(numbers: usize) -> usize {
+        let bytes_of_row = size_of::<f64>() * numbers + size_of::<usize>();
+        Self::BUFFER_ROWS.min(Self::BUFFER_BYTES / bytes_of_row)
+    }
+
+    /// Rows of a stretch unless said otherwise.
+    pub(in crate::data) fn stretch_rows(numbers: usize) -> usize {
+        (Self::most_rows(numbers) / 2).max(1)
     }
 
     /// Holds at most this many rows (at least 2) besides the batch. More rows: better shuffled. Batches
@@ -103,6 +115,7 @@ impl ShuffledTable {
     /// Starts to read at the next position.
     fn start(&self) -> Result<Stretches> {
         let Position { epoch, batch } = self.schedule.next;
+        let start = self.schedule.places(batch).start;
         // Of no capacity: the thread holds one stretch ready while another is used.
         let (sender, receiver) = sync_channel(0);
         let task = Reading {
@@ -115,11 +128,9 @@ impl ShuffledTable {
         };
         std::thread::Builder::new()
             .name("sparsegp-batches".into())
-            .spawn(move || task.run(epoch, &sender))
+            .spawn(move || task.run(epoch, start, &sender))
             .map_err(|error| Error::Invalid(format!("cannot start a thread to read: {error}")))?;
-        let mut stretches = Stretches { receiver, current: None, used: 0 };
-        stretches.take(self.schedule.places(batch).start, &mut |_, _, _| {})?;
-        Ok(stretches)
+        Ok(Stretches { receiver, current: None, used: 0 })
     }
 }
 
@@ -195,6 +206,10 @@ impl Batches for ShuffledTable {
         self.schedule.next
     }
 
+    fn remark(&self) -> Option<String> {
+        self.source.order_remark(self.buffer / 2)
+    }
+
     fn seek(&mut self, to: Position) -> Result<()> {
         if to != self.schedule.next {
             self.schedule.seek(to)?;
@@ -226,26 +241,70 @@ struct Reading {
 }
 
 impl Reading {
-    /// Sends stretches, epoch after epoch, until nobody wants them or there is an error.
-    fn run(&self, mut epoch: u64, sender: &SyncSender<Result<Stretch>>) {
+    /// Sends stretches, epoch after epoch, until nobody wants them or there is an error. The first `skip` rows of the
+    /// first epoch are left out.
+    fn run(&self, mut epoch: u64, mut skip: usize, sender: &SyncSender<Result<Stretch>>) {
         loop {
-            match self.epoch(epoch, sender) {
-                Ok(true) => epoch += 1,
+            let outcome = match self.source.places() {
+                Some(places) => self.scattered(places, epoch, skip, sender),
+                None => self.in_order(epoch, skip, sender),
+            };
+            (epoch, skip) = match outcome {
+                Ok(true) => (epoch + 1, 0),
                 Ok(false) => break,
                 Err(error) => {
                     // Nobody may be there any more to be told.
                     let _ = sender.send(Err(error));
                     break;
                 }
-            }
+            };
         }
     }
 
-    /// One epoch; `false` if nobody wants more.
-    fn epoch(&self, epoch: u64, sender: &SyncSender<Result<Stretch>>) -> Result<bool> {
+    /// One epoch of stretches from all over the file; `false` if nobody wants more.
+    fn scattered(
+        &self,
+        places: &Places,
+        epoch: u64,
+        mut skip: usize,
+        sender: &SyncSender<Result<Stretch>>,
+    ) -> Result<bool> {
+        let mut generator = rng::stream(self.seed, stream_name(&mut String::new(), epoch));
+        self.source.check_length()?;
+        let pieces = places.pieces(self.source.rows(), self.room);
+        let mut cursor = Cursor::open(self.plan.clone())?;
+        for group in scatter(&pieces, self.room, &mut generator) {
+            let rows = group.iter().map(|&i| pieces[i].take).sum();
+            let mut order = vec![0; rows];
+            shuffle(&mut generator, &mut order);
+            if rows <= skip {
+                skip -= rows;
+                continue;
+            }
+            order.drain(..std::mem::take(&mut skip));
+            let mut stretch = Stretch::new(rows, self.held.clone());
+            stretch.columns = cursor.read_pieces(group.iter().map(|&i| &pieces[i]))?.numbers;
+            if stretch.columns.first().map_or(0, Vec::len) != rows {
+                return Err(self.source.recount());
+            }
+            self.scaler.scale_columns(&mut stretch.columns, self.plan.extra);
+            stretch.order = order;
+            if sender.send(Ok(stretch)).is_err() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One epoch of stretches that follow one another; `false` if nobody wants more.
+    fn in_order(
+        &self,
+        epoch: u64,
+        mut skip: usize,
+        sender: &SyncSender<Result<Stretch>>,
+    ) -> Result<bool> {
         let mut generator = rng::stream(self.seed, stream_name(&mut String::new(), epoch));
         let mut cursor = Cursor::open(self.plan.clone())?;
-        cursor.shuffle(&mut generator);
         // The first stretch is cut short, so that other rows come together in another epoch.
         let mut room = 1 + rng::below(&mut generator, self.room);
         let mut rows = 0;
@@ -260,13 +319,18 @@ impl Reading {
             if rows > self.source.rows() {
                 continue;
             }
-            self.scaler.scale_columns(&mut stretch.columns, self.plan.extra);
+            room = self.room;
             stretch.order.resize(n, 0);
             shuffle(&mut generator, &mut stretch.order);
+            if n <= skip {
+                skip -= n;
+                continue;
+            }
+            stretch.order.drain(..std::mem::take(&mut skip));
+            self.scaler.scale_columns(&mut stretch.columns, self.plan.extra);
             if sender.send(Ok(stretch)).is_err() {
                 return Ok(false);
             }
-            room = self.room;
         }
         // Counted to the end, to be able to say what has changed.
         if rows == self.source.rows() { Ok(true) } else { Err(self.source.changed(rows)) }

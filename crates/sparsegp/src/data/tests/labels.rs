@@ -148,7 +148,10 @@ fn what_is_no_set_of_classes_is_refused() {
 fn a_data_set_keeps_codes_as_they_are() {
     let folder = Folder::new();
     let path = csv(&folder, "l.csv", &["x", "z", "y", "x", "z"]);
-    for standardise in [Scaling::from(true), Standardise { inputs: true, targets: true }.into()] {
+    for standardise in [
+        Scaling::from(true),
+        Standardise { inputs: true, targets: true, robust: false, constants: false }.into(),
+    ] {
         let selected = select(&path);
         for dataset in [
             Dataset::from_loaded(selected.read_all().unwrap(), standardise.clone()).unwrap(),

@@ -59,8 +59,13 @@ fn side_columns_are_no_inputs_and_come_with_the_rows() {
             Ok(())
         };
         source.for_each_chunk(1, &mut take).unwrap();
-        let expected = [(0, -1.0, vec![0.5], vec![2.0]), (1, 1.0, vec![2.0], vec![4.0])];
-        assert_eq!(found, expected);
+        // places and scales are of rows that count by their weights: y has the variance 0.64
+        let expected = [(0, -2.0, 0.5, 2.0 / 0.64), (1, 0.5, 2.0, 4.0 / 0.64)];
+        for (own, (start, x, weight, extra)) in found.iter().zip(expected) {
+            assert_eq!((own.0, &own.2), (start, &vec![weight]));
+            assert!((own.1 - x).abs() < 1e-15 && (own.3[0] - extra).abs() < 1e-14);
+        }
+        assert_eq!(found.len(), 2);
         let dataset = Dataset::from_table(source, true).unwrap();
         assert_eq!((dataset.weight_name, dataset.extra_name), names_of("w", "e"));
     }
@@ -85,15 +90,16 @@ fn missing_targets_are_kept_on_request_and_nothing_else() {
         assert_eq!(statistics.present_targets(), [2, 3]);
         assert_eq!(statistics.rows(), 4);
         let scaler = statistics.scaler();
-        assert_eq!((scaler.y_mean[0], scaler.y_scale[0]), (2.0, 1.0));
-        assert!((scaler.y_mean[1] - 6.0).abs() < 1e-15);
+        // by the weights ½, 0, 2, 1
+        let expected = [(scaler.y_mean[0], 2.6), (scaler.y_scale[0], 0.8), (scaler.y_mean[1], 6.6)];
+        expected.into_iter().for_each(|(a, b)| assert!((a - b).abs() < 1e-15 * 8.0));
         let source = selected.stream().unwrap();
         assert_eq!(source.statistics(), &statistics);
         let mut batch = Minibatch::new();
         source.batches(4, 0).unwrap().next(&mut batch).unwrap();
         assert_eq!(column(&batch.rows.y, 0).iter().filter(|y| y.is_nan()).count(), 2);
         let dataset = Dataset::from_loaded(loaded, true).unwrap();
-        assert_eq!(dataset.target_mean[0], 2.0);
+        assert!((dataset.target_mean[0] - 2.6).abs() < 1e-15);
         // As an input the same column is refused.
         let selection = Selection::targets(["z"]).inputs(["a", "y"]);
         let table = super::Table::open(&path).unwrap();
@@ -150,7 +156,7 @@ fn inputs_and_targets_are_standardised_separately() {
     let selected = super::Table::open(&path).unwrap().select(&Selection::targets(["y"])).unwrap();
     for inputs in [false, true] {
         for targets in [false, true] {
-            let chosen = Standardise { inputs, targets };
+            let chosen = Standardise { inputs, targets, robust: false, constants: false };
             for dataset in [
                 Dataset::from_loaded(selected.read_all().unwrap(), chosen).unwrap(),
                 Dataset::from_table(selected.stream().unwrap(), chosen).unwrap(),

@@ -1,0 +1,80 @@
+//! What a fitted model says of the rows that it was trained on.
+
+use super::{Dataset, Fitted};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::inducing::quality::{Quality, QualityOptions, quality};
+use crate::model::LeaveOneOut;
+#[cfg(doc)]
+use crate::model::Posterior;
+
+impl Fitted {
+    /// Every training row as the others predict it, in the data's own units, at the hyperparameters and inducing
+    /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
+    /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale
+    /// ([`super::Scaling::Given`]).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be told; as for
+    /// [`Posterior::leave_one_out`].
+    pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
+        super::checkpoint::same_columns(self, dataset)?;
+        let rows = |rows: usize, weight: Option<f64>| weight.unwrap_or(rows as f64);
+        let count = rows(dataset.rows, dataset.total_weight);
+        let trained = rows(self.rows, self.total_weight);
+        if (count - trained).abs() > 1e-9 * trained {
+            return Err(Error::Invalid(format!(
+                "{count} rows were given, and the model was trained on {trained}: leaving one out needs \
+                 the rows of the training"
+            )));
+        }
+        let mut all = match self.model.method.has_q() {
+            true => self.posterior.leave_one_out(&self.model, &*dataset.source)?,
+            false => self.posterior.leave_one_out(&self.model, &dataset.filled())?,
+        };
+        self.scaler.unscale_mean(all.mean.as_mut())?;
+        self.scaler.unscale_variance(all.variance.as_mut())?;
+        if self.model.likelihood.latents() == 1 {
+            self.scaler.unscale_mean(all.f_mean.as_mut())?;
+            self.scaler.unscale_variance(all.f_variance.as_mut())?;
+        }
+        for (p, scale) in self.scaler.y_scale.iter().enumerate() {
+            let densities = all.log_density.col_as_slice_mut(p);
+            match self.scaler.is_constant(p) {
+                // a constant has no density
+                true => densities.fill(0.0),
+                false => densities.iter_mut().for_each(|v| *v -= scale.ln()),
+            }
+        }
+        Ok(all)
+    }
+
+    /// How well the inducing points stand for these rows, at the hyperparameters found: shares and variances are on
+    /// the model's scale, the gap is in the data's units. `dataset` has the model's columns on its scale
+    /// ([`super::Scaling::Given`]); the gap is of the evidence of its rows.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other columns; as for [`quality`](fn@crate::inducing::quality::quality).
+    pub fn inducing_quality(
+        &self,
+        dataset: &Dataset,
+        engine: &dyn Engine,
+        options: &QualityOptions,
+    ) -> Result<Quality> {
+        super::checkpoint::same_columns(self, dataset)?;
+        let mut found = quality(&self.model, engine, &dataset.filled(), options)?;
+        if self.weight_name.is_some()
+            || self.extra_name.is_some()
+            || self.scaler.y_constant.contains(&true)
+        {
+            // the rows may be without what they were weighed by
+            found.gap = None;
+        }
+        if let Some(gap) = &mut found.gap {
+            let jacobian = dataset.source.rows() as f64 * self.scaler.log_jacobian();
+            gap.lower += jacobian;
+            gap.upper += jacobian;
+        }
+        Ok(found)
+    }
+}
