@@ -138,6 +138,8 @@ pub struct Dataset {
     pub repeated: usize,
     /// What was odd about the data and handled.
     pub warnings: Vec<String>,
+    /// Whether more rows are to come, on the same scales.
+    pub(super) part: bool,
 }
 
 /// Names of the columns by their roles.
@@ -324,6 +326,7 @@ impl Dataset {
             held_out: None,
             repeated: 0,
             warnings,
+            part,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! From data to a model that can be used: defaults, starting values, training, conditioning.
 
+mod certain;
 mod checkpoint;
 mod dataset;
 mod fitted;

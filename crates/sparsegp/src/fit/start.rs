@@ -2,7 +2,7 @@
 
 use super::pilot::{free_noise, pilot, scale_lengths, widen_noise};
 use super::select::select_inducing;
-use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions, restarts};
+use super::{AUTO_EXACT, DEFAULT_INDUCING, Dataset, FitOptions, certain, restarts};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -480,6 +480,7 @@ pub(super) fn prepare_start(
     if entry.method.full_sites().is_some() {
         model.q = Some(Variational::sites(n, latents, Tying::Untied));
     }
+    warnings.extend(certain::hold(&mut model, dataset, &targets));
     apply(&mut model, options, of_points)?;
     Ok(Start { model, reason, warnings })
 }
