@@ -22,6 +22,7 @@ from sparsegp import (
     HeteroscedasticGPRegressor,
     RobustGPRegressor,
 )
+from sparsegp import likelihoods
 from sparsegp.kernels import RBF
 from sparsegp.models import GPR, SGPR, SVGP
 
@@ -403,6 +404,7 @@ def test_a_callback_may_use_models():
         + """
 import sparsegp
 from sparsegp import GPRegressor
+from sparsegp import likelihoods
 from sparsegp.kernels import RBF
 
 x, y = problem(150)
@@ -438,6 +440,7 @@ def test_ctrl_c_ends_a_fit_and_the_best_state_stays():
 import os, signal, threading
 from sklearn.exceptions import NotFittedError
 from sparsegp import GPRegressor
+from sparsegp import likelihoods
 from sparsegp.kernels import RBF
 from sparsegp.models import GPR
 
@@ -872,3 +875,33 @@ def test_a_search_with_two_workers():
         assert len(set(one)) > 3
     assert repr(found[0].best_params_) == repr(found[1].best_params_)
     np.testing.assert_array_equal(found[0].predict(x), found[1].predict(x))
+
+
+def test_classes_far_from_the_data_have_probabilities() -> None:
+    wide = np.array([[500.0, -300.0, 20.0], [1e300, -1e300, 0.0]])
+    for likelihood in (likelihoods.Softmax(3), likelihoods.LogisticSoftmax(3), likelihoods.RobustMax(3)):
+        for variance in (1.0, 1e5, 1e300):
+            v = np.full(wide.shape, variance)
+            p = likelihood.predict_proba(wide, v)
+            np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+            log = likelihood.predict_log_density(wide, v, [[0], [0]])
+            np.testing.assert_allclose(log, np.log(p[:, 0]), atol=1e-9)
+
+
+def test_no_class_is_chosen_among_numbers_that_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.linspace(0, 1, 20)[:, None]
+    model = sparsegp.GPClassifier().fit(X, np.arange(20) // 7)
+    p = model.predict_proba(X)
+    p[3] = np.nan
+    monkeypatch.setattr(model, "predict_proba", lambda X: p)
+    with pytest.raises(sparsegp.NumericalError, match="row 3"):
+        model.predict(X)
+
+
+def test_counts_that_are_all_zero_are_not_certain() -> None:
+    X = np.linspace(0, 1, 50)[:, None]
+    with pytest.warns(UserWarning, match="all targets are 0"):
+        model = sparsegp.GPRegressor(likelihood="poisson").fit(X, np.zeros(50))
+    mean, std = model.predict(X, return_std=True)
+    # one event in all rows, about
+    assert (mean > 0.2 / 50).all() and (mean < 4 / 50).all() and (std > np.sqrt(0.2 / 50)).all()

@@ -1,5 +1,7 @@
 //! From data to a fitted model: training, choices, odd data, units, seeds.
 
+#[path = "fit/certain.rs"]
+mod certain;
 #[path = "fit/choices.rs"]
 mod choices;
 #[path = "fit/classes.rs"]

@@ -10,6 +10,8 @@
 mod augmentation;
 #[path = "reference/auxiliary.rs"]
 mod auxiliary;
+#[path = "reference/batch.rs"]
+mod batch;
 #[path = "reference/bounds.rs"]
 mod bounds;
 #[path = "reference/collapsed.rs"]
@@ -224,6 +226,53 @@ fn patterns_match_as_they_read() {
     ] {
         assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
     }
+}
+
+/// A vector with another scale, that is no whole number of rows: bound = scale·Σℓ − KL and the slopes of its first part follow the scale.
+#[test]
+fn scales_need_not_be_whole_numbers_of_rows() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/reference/bounds/svgp_gaussian.json");
+    let mut json: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let number = |json: &Value| json.as_f64().unwrap();
+    let scaled = |json: &Value, by: f64| match json {
+        Value::Array(items) if items.iter().all(Value::is_number) => {
+            items.iter().map(|v| Value::from(by * number(v))).collect()
+        }
+        Value::Array(rows) => rows
+            .iter()
+            .map(|row| {
+                row.as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|v| Value::from(by * number(v)))
+                    .collect::<Value>()
+            })
+            .collect(),
+        other => Value::from(by * number(other)),
+    };
+    for case in json["cases"].as_array_mut().unwrap() {
+        let (scale, rows) = (2.3, case["idx"].as_array().unwrap().len());
+        assert!((scale * rows as f64).fract() != 0.0);
+        let ratio = scale / number(&case["scale"]);
+        case["scale"] = scale.into();
+        for form in ["unwhitened", "whitened"] {
+            let out = case[form].as_object_mut().unwrap();
+            let kl = number(&out["kl"]);
+            out["value"] = (ratio * (number(&out["value"]) + kl) - kl).into();
+            for slope in ["noise_bar", "kff_bar"] {
+                out[slope] = scaled(&out[slope], ratio);
+            }
+            // of q, Kuu and hyperparameters the KL has a part too
+            out.retain(|name, _| {
+                ["value", "kl", "mu", "tau", "d", "noise_bar", "kff_bar"].contains(&name.as_str())
+            });
+        }
+    }
+    let mut report = Report::new("scaled", PLAIN);
+    uncollapsed::gaussian(&json, Path::new(""), &mut report).unwrap();
+    assert!(report.failures.is_empty(), "{:?}", report.failures);
+    assert!(report.comparisons > 40, "{}", report.comparisons);
 }
 
 /// FAMILY/NAME of every file below `root`, with its path, in order.

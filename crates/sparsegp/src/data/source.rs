@@ -57,6 +57,11 @@ pub trait Source: Send + Sync {
     fn population(&self) -> usize {
         self.rows()
     }
+    /// Returns how many rows each of these stands for, by which sums over them are multiplied: N/B for a minibatch. It need not be a
+    /// whole number of rows in all.
+    fn scale(&self) -> f64 {
+        self.population() as f64 / self.rows().max(1) as f64
+    }
     /// Whether all rows are in memory, so that a chunk of any size costs nothing.
     fn is_resident(&self) -> bool {
         false

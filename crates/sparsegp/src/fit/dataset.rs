@@ -156,6 +156,8 @@ pub struct Dataset {
     pub repeated: usize,
     /// What was odd about the data and handled.
     pub warnings: Vec<String>,
+    /// Whether more rows are to come, on the same scales.
+    pub(super) part: bool,
 }
 
 /// Names of the columns by their roles.
@@ -382,6 +384,7 @@ impl Dataset {
             held_out: None,
             repeated: 0,
             warnings,
+            part,
         })
     }
 }

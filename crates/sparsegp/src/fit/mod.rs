@@ -1,6 +1,7 @@
 //! From data to a model that can be used: defaults, starting values, training, conditioning.
 
 mod assumed;
+mod certain;
 mod checkpoint;
 mod checks;
 mod choice;

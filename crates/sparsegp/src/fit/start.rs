@@ -5,7 +5,7 @@ use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
 use super::select::select_inducing;
-use super::{Dataset, FitOptions, assumed, restarts, sizes};
+use super::{Dataset, FitOptions, assumed, certain, restarts, sizes};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -437,6 +437,7 @@ pub(super) fn prepare_start(
     if entry.method.full_sites().is_some() {
         model.q = Some(Variational::sites(n, latents, Tying::Untied));
     }
+    warnings.extend(certain::hold(&mut model, dataset, &targets));
     if !entry.method.is_sparse() {
         apply(&mut model, options, of_points)?;
     }

@@ -2,11 +2,11 @@
 //! f₀ ~ N(·, v).
 
 use super::augmented::Augmented;
-use super::functions::normal_cdf;
+use super::functions::{HALF_LOG_TAU, normal_cdf};
 use super::heteroscedastic::Heteroscedastic;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::quadrature::Nodes;
-use super::student_t::tail_below;
+use super::student_t::{log_mixture, tail_below};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand_distr::{Distribution, StandardNormal};
 use statrs::function::gamma::{digamma, ln_gamma};
@@ -137,18 +137,14 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
         total
     }
 
-    /// Logarithm of the expectation of the density (without its constant).
-    fn log_density(
-        &self,
-        t: f64,
-        variance: f64,
-        scale: f64,
-        share: f64,
-        tensor: Option<&Nodes>,
-    ) -> f64 {
+    /// Logarithm of the expectation of the density (without its constant), exact for any variance and scale.
+    fn log_density(&self, t: f64, variance: f64, scale: f64) -> f64;
+
+    /// The same by a rule for f₀.
+    fn log_density_by(&self, t: f64, variance: f64, scale: f64, tensor: &Nodes) -> f64 {
         let sd = variance.max(0.0).sqrt();
         let mut total = LogSum::EMPTY;
-        self.each_node(variance, scale, share, tensor, |x, w| {
+        self.each_node(variance, scale, 1.0, Some(tensor), |x, w| {
             total.add(self.point(t - sd * x, scale).value, w);
         });
         total.ln()
@@ -223,24 +219,10 @@ impl Noise for Normal {
         }
     }
 
-    fn log_density(
-        &self,
-        t: f64,
-        variance: f64,
-        scale: f64,
-        share: f64,
-        tensor: Option<&Nodes>,
-    ) -> f64 {
-        let Some(nodes) = tensor else {
-            let variance = variance + scale * scale;
-            return -0.5 * (variance.ln() + t * t / variance);
-        };
-        let sd = variance.max(0.0).sqrt();
-        let mut total = LogSum::EMPTY;
-        self.each_node(variance, scale, share, Some(nodes), |x, w| {
-            total.add(self.point(t - sd * x, scale).value, w);
-        });
-        total.ln()
+    fn log_density(&self, t: f64, variance: f64, scale: f64) -> f64 {
+        let total = variance.sqrt().hypot(scale);
+        let z = t / total;
+        -total.ln() - 0.5 * z * z
     }
 
     fn cdf(&self, t: f64, variance: f64, scale: f64) -> f64 {
@@ -317,6 +299,10 @@ impl Noise for StudentT {
 
     fn cdf(&self, t: f64, variance: f64, scale: f64) -> f64 {
         tail_below(t, variance.max(0.0), scale, self.df.scalar())
+    }
+
+    fn log_density(&self, t: f64, variance: f64, scale: f64) -> f64 {
+        log_mixture(t, variance, scale, self.df.scalar()) - HALF_LOG_TAU - self.constant().0
     }
 
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64 {

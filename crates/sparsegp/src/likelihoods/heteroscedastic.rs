@@ -1,12 +1,14 @@
 //! Noise whose standard deviation is a function of the input: y = f₀ + σ(f₁) ε with ε standard
 //! normal (Goldberg, Williams & Bishop 1998) or Student's t, and σ = exp or softplus, or σ⁻² logistic.
 //!
-//! The density of the residual is integrated over f₀ in closed form or by the trapezoidal rule, and
-//! over f₁ by Gauss–Hermite, or in closed form too.
+//! In training the density of the residual is integrated over f₀ in closed form or by the trapezoidal rule, and over f₁ by
+//! Gauss–Hermite, or in closed form too. Predictions are integrated over f₁ to 10⁻⁹ however large its variance is
+//! (`hetero_scale`), unless the tensor rule is asked for.
 
 use super::augmented::Augmented;
 use super::functions::{inverse_softplus, sigmoid, softplus};
 use super::hetero_noise::{Inner, Noise, Normal, StudentT};
+use super::hetero_scale;
 use super::multi::{LogSum, SMALL_VARIANCE, Spec, check_points, invert};
 use super::quadrature::{Nodes, Rule, Slope};
 use super::registry::Entry;
@@ -74,7 +76,7 @@ impl Scale {
 pub struct Options {
     /// σ(f₁).
     pub scale: Scale,
-    /// Points of Gauss–Hermite for f₁.
+    /// Points of Gauss–Hermite for f₁ in training.
     pub points: usize,
     /// Gauss–Hermite with as many points for f₀ too, everywhere: points² nodes and no closed forms.
     /// Bad for Student's t; there to agree with programs that do this.
@@ -208,6 +210,18 @@ impl<N: Noise> Heteroscedastic<N> {
         }
     }
 
+    /// Returns σ with weights at nodes of f₁ for predictions.
+    fn scales(&self, mean: f64, variance: f64) -> Vec<(f64, f64)> {
+        let mut all = Vec::new();
+        if self.options.tensor {
+            self.each_scale(mean, variance, |(s, ..), _, w| all.push((s, w)));
+        } else {
+            let nodes = hetero_scale::nodes(mean, variance);
+            all.extend(nodes.into_iter().map(|(g, w)| (self.scale_at(g).0, w)));
+        }
+        all
+    }
+
     fn tensor(&self) -> Option<&Nodes> {
         self.options.tensor.then_some(&*self.nodes)
     }
@@ -333,22 +347,29 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
 
     /// The variance is infinite where that of the noise is (Student's t with df ≤ 2).
     fn predict(&self, _: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
-        let mut square = 0.0;
+        let square;
         if self.options.scale == Scale::Exp && !self.options.tensor {
             square = (2.0 * (mean[1] + variance[1])).exp();
         } else if let (Some(precision), false) = (self.most_precise(), self.options.tensor) {
             square = (1.0 + (0.5 * variance[1] - mean[1]).exp()) / precision;
         } else {
-            self.each_scale(mean[1], variance[1], |(s, ..), _, w| square += w * s * s);
+            square = self.scales(mean[1], variance[1]).iter().map(|(s, w)| w * s * s).sum();
         }
         (mean[0], variance[0] + square * self.noise.variance_factor())
     }
 
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
-        let mut total = LogSum::EMPTY;
         let residual = target.y - mean[0];
+        let Some(tensor) = self.tensor() else {
+            let (constant, variance_of_f) = (self.noise.constant().0, variance[0].max(0.0));
+            return constant
+                + hetero_scale::log_average(mean[1], variance[1], |g| {
+                    self.noise.log_density(residual, variance_of_f, self.scale_at(g).0)
+                });
+        };
+        let mut total = LogSum::EMPTY;
         self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
-            total.add(self.noise.log_density(residual, variance[0], s, w, self.tensor()), w);
+            total.add(self.noise.log_density_by(residual, variance[0], s, tensor), w);
         });
         self.noise.constant().0 + total.ln()
     }
@@ -361,11 +382,9 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         if let Some(certain) = Support::Real.certain(target.y) {
             return certain;
         }
-        let (residual, mut total) = (target.y - mean[0], 0.0);
-        self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
-            total += w * self.noise.cdf(residual, variance[0], s);
-        });
-        total
+        let residual = target.y - mean[0];
+        let scales = self.scales(mean[1], variance[1]);
+        scales.iter().map(|(s, w)| w * self.noise.cdf(residual, variance[0], *s)).sum()
     }
 
     fn quantile(&self, _: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
@@ -373,12 +392,9 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         // near 1 the upper tail is what has digits
         let upper = level > 0.5;
         let side = if upper { 1.0 - level } else { level };
+        let scales = self.scales(mean[1], variance[1]);
         let tail = |distance: f64| {
-            let mut total = 0.0;
-            self.each_scale(mean[1], variance[1], |(s, ..), _, w| {
-                total += w * self.noise.cdf(distance, variance[0], s);
-            });
-            total
+            scales.iter().map(|(s, w)| w * self.noise.cdf(distance, variance[0], *s)).sum()
         };
         let distance = invert(0.0, step, side, tail);
         if upper { mean[0] - distance } else { mean[0] + distance }

@@ -1,7 +1,7 @@
 //! From a latent value to a probability or to a positive number.
 
 use super::functions::{
-    TAIL, log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus,
+    TAIL, inverse_softplus, log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus,
 };
 use super::single::{Formula, Many};
 use crate::linalg::exp;
@@ -227,7 +227,8 @@ impl Positive {
         match self {
             Self::Exp => {
                 let expected = (mean + 0.5 * variance).exp();
-                Some((expected, expected * expected * variance.exp_m1()))
+                // in logarithms: nothing times infinity
+                Some((expected, (2.0 * mean + variance + inverse_softplus(variance)).exp()))
             }
             Self::Softplus => None,
         }

@@ -1,5 +1,6 @@
 //! Log-normal: log y = f + ε, ε ~ N(0, σ²): Gaussian noise on the logarithm, in closed form.
 
+use super::functions::inverse_softplus;
 use super::registry::{Args, Entry};
 use super::single::positive;
 use super::{Gaussian, Likelihood, Slopes, Support, Target};
@@ -71,7 +72,8 @@ impl Likelihood for LogNormal {
     fn predict(&self, _: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
         let (mean, variance) = self.log.predict(0.0, mean, variance);
         let expected = (mean + 0.5 * variance).exp();
-        (expected, expected * expected * variance.exp_m1())
+        // in logarithms: nothing times infinity
+        (expected, (2.0 * mean + variance + inverse_softplus(variance)).exp())
     }
 
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {

@@ -31,6 +31,7 @@ pub type LogisticSoftmax = Normalised<Logistic>;
 
 impl Score for Logistic {
     const NAME: &'static str = "logistic-softmax";
+    const BOUNDED: bool = true;
 
     fn new(classes: usize) -> Self {
         Self { weights: Weights::new(classes), augmentation: Augmentation::default() }

@@ -23,8 +23,10 @@ mod gamma;
 mod gaussian;
 mod hetero_augmented;
 pub mod hetero_noise;
+mod hetero_scale;
 pub mod heteroscedastic;
 mod laplace;
+mod largest;
 mod links;
 mod log_normal;
 mod logistic_classes;
@@ -36,8 +38,10 @@ pub mod multi;
 pub mod multi_laplace;
 pub mod multi_points;
 pub mod multi_scores;
+mod multi_wide;
 mod negative_binomial;
 mod ordinal;
+mod panels;
 mod poisson;
 mod poisson_logistic;
 pub(crate) mod predict;
@@ -49,6 +53,7 @@ mod single;
 pub mod softmax;
 mod student_t;
 mod svm;
+mod targets;
 mod zero_inflated_poisson;
 
 pub use gaussian::Gaussian;
@@ -332,5 +337,7 @@ mod distribution_tests;
 mod logistic_softmax_tests;
 #[cfg(test)]
 mod multi_tests;
+#[cfg(test)]
+mod prediction_tests;
 #[cfg(test)]
 mod tests;

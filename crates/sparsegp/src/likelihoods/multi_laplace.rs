@@ -12,11 +12,12 @@
 //! which is one without variance.
 //!
 //! All integrands are analytic and bounded for imaginary parts up to π/2, so that the trapezoidal
-//! rule with step h errs by e^{−π²/h}.
+//! rule with step h errs by e^{−π²/h}. Predictions at large deviations or differences are those of [`multi_wide`].
 
 use super::Slopes;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::multi_scores::Score;
+use super::multi_wide;
 use super::quadrature::Slope;
 use crate::linalg::exp;
 use std::f64::consts::TAU;
@@ -246,7 +247,7 @@ impl exp::Vectorised for SlopeSums<'_> {
 }
 
 /// Products of all factors but one.
-fn without_each(factors: &[f64], out: &mut [f64]) {
+pub(super) fn without_each(factors: &[f64], out: &mut [f64]) {
     let mut product = 1.0;
     for (out, x) in out.iter_mut().zip(factors) {
         *out = product;
@@ -323,6 +324,9 @@ pub(super) fn log_probability<S: Score>(
     mean: &[f64],
     variance: &[f64],
 ) -> f64 {
+    if multi_wide::is_wide(mean, variance) {
+        return multi_wide::log_probability::<S>(weights, y, mean, variance);
+    }
     let t = Tables::new::<S>(weights, mean, variance);
     let log = t.row(&t.log, y);
     let top = log.iter().fold(f64::NEG_INFINITY, |a, l| a.max(*l));
@@ -345,6 +349,9 @@ pub(super) fn probabilities<S: Score>(
     variance: &[f64],
     out: &mut [f64],
 ) {
+    if multi_wide::is_wide(mean, variance) {
+        return multi_wide::probabilities::<S>(weights, mean, variance, out);
+    }
     let classes = weights.len();
     let t = Tables::new::<S>(weights, mean, variance);
     let mut memory = vec![0.0; 3 * classes];

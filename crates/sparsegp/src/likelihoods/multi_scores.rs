@@ -28,6 +28,9 @@ pub trait Score: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// Whether s(f + c) = s(f) s(c), so that c drops out of the quotients.
     const SHIFT_INVARIANT: bool = false;
 
+    /// Whether s(f) is at most 1, and eᶠ where that is small; else it is eᶠ everywhere.
+    const BOUNDED: bool = false;
+
     /// For so many classes, without options.
     fn new(classes: usize) -> Self;
 

@@ -7,7 +7,7 @@
 //! which is lnΓ(y + 1/α) − lnΓ(1/α) − … without its cancellation, and Poisson for α → 0.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
-use super::functions::{log_factorial, sigmoid, softplus};
+use super::functions::{inverse_softplus, log_add_exp, log_factorial, sigmoid, softplus};
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, spread, start};
 use super::{Extra, Likelihood, Support, Target, poisson};
@@ -160,8 +160,9 @@ impl Scalar for NegativeBinomial {
 
     fn closed_moments(&self, extra: f64, mean: f64, variance: f64) -> Option<(f64, f64)> {
         let rate = extra * (mean + 0.5 * variance).exp();
-        let spread = variance.exp_m1() + self.alpha() * variance.exp();
-        Some((rate, rate + rate * rate * spread))
+        // in logarithms: nothing times infinity
+        let spread = log_add_exp(inverse_softplus(variance), self.alpha().ln() + variance);
+        Some((rate, rate + (2.0 * (extra.ln() + mean) + variance + spread).exp()))
     }
 
     fn cdf(&self, extra: f64, y: f64, f: f64) -> f64 {

@@ -1,17 +1,21 @@
 //! Integrals over a normal latent value for prediction: few rows, full accuracy. The trapezoidal rule
 //! converges exponentially on such integrands (Trefethen & Weideman 2014), so its step is halved
-//! until the value stays.
+//! until the value stays. Where that takes too many nodes, because p(y | f) is much
+//! narrower than f is uncertain, panels that become narrow around its peaks take its place ([`panels`]).
 
 use super::Support;
 use super::functions::{HALF_LOG_TAU, log_add_exp, normal_density};
 use super::multi::invert;
+use super::panels;
 
 /// Standard deviations to either side; what lies beyond has probability 2·10⁻¹⁹.
 pub const REACH: f64 = 9.0;
 /// Most nodes to either side of [`trapezoid`].
 const MOST: f64 = 2000.0;
 /// Most halvings of the step.
-const HALVINGS: usize = 9;
+const HALVINGS: usize = 5;
+/// From so many poles on a deviation is that of a wide latent value, which panels integrate over.
+const WIDE: f64 = 20.0;
 
 /// Calls `add(x, weight)`, weights without the density of x, for the trapezoidal rule on [−9, 9] for E[g(μ + s x)], x ~ N(0, 1), with step
 /// min(½, pole/(5.5 s)): the error is about exp(−2π·5.5) for a g whose nearest singularity has the
@@ -26,18 +30,6 @@ pub fn trapezoid(deviation: f64, pole: f64, mut add: impl FnMut(f64, f64)) {
     }
 }
 
-/// Half of the nodes of Gauss–Legendre with 16 points on [−1, 1], and their weights (Abramowitz & Stegun,
-/// table 25.4).
-const LEGENDRE: [(f64, f64); 8] = [
-    (0.095_012_509_837_637_44, 0.189_450_610_455_068_5),
-    (0.281_603_550_779_258_9, 0.182_603_415_044_923_6),
-    (0.458_016_777_657_227_4, 0.169_156_519_395_002_54),
-    (0.617_876_244_402_643_7, 0.149_595_988_816_576_73),
-    (0.755_404_408_355_003, 0.124_628_971_255_533_87),
-    (0.865_631_202_387_831_7, 0.095_158_511_682_492_78),
-    (0.944_575_023_073_232_6, 0.062_253_523_938_647_89),
-    (0.989_400_934_991_649_9, 0.027_152_459_411_754_095),
-];
 /// Widest panel of [`graded`].
 const PANEL: f64 = 1.5;
 
@@ -59,13 +51,7 @@ pub fn graded(
         count += 1;
     }
     ends[count] = high;
-    let mut panel = |from: f64, to: f64| {
-        let (middle, half) = (0.5 * (from + to), 0.5 * (to - from));
-        for (x, w) in LEGENDRE {
-            add(middle - half * x, half * w);
-            add(middle + half * x, half * w);
-        }
-    };
+    let mut panel = |from: f64, to: f64| panels::panel(from, to, &mut add);
     for pair in ends[..=count].windows(2) {
         let (mut left, mut right) = (pair[0], pair[1]);
         let mut own = width;
@@ -85,18 +71,47 @@ fn first_step(deviation: f64, pole: f64) -> f64 {
     (pole / (5.5 * deviation)).clamp(REACH / MOST, 0.5)
 }
 
-/// E[g(f)], f ~ N(mean, variance). `kinks`, in deviations from the mean, are where g is not analytic.
+/// Places between which panels over f end: around the mean, and narrower and narrower around `peaks`.
+fn places(mean: f64, deviation: f64, pole: f64, low: f64, high: f64, peaks: &[f64]) -> Vec<f64> {
+    let mut ends = Vec::new();
+    panels::ladder(mean, deviation, 20.0 * deviation, &mut ends);
+    let reach = (high - mean).max(mean - low);
+    for peak in peaks.iter().filter(|p| (**p - mean).abs() <= reach) {
+        panels::ladder(*peak, 0.5 * pole.min(1.0).min(deviation), 2.0 * reach, &mut ends);
+    }
+    panels::arrange(low, high, &mut ends);
+    ends
+}
+
+/// E[g(f)], f ~ N(mean, variance). `kinks`, in deviations from the mean, are where g is not analytic, and `peaks` finds values of f
+/// around which it changes most.
 pub fn expectation<const N: usize>(
     mean: f64,
     variance: f64,
     pole: f64,
     kinks: &[Option<f64>; 2],
+    peaks: impl FnOnce() -> Vec<f64>,
     g: impl Fn(f64) -> [f64; N],
 ) -> [f64; N] {
     if variance == 0.0 {
         return g(mean);
     }
     let deviation = variance.sqrt();
+    let panelled = || {
+        let (low, high) = (mean - REACH * deviation, mean + REACH * deviation);
+        let ends = places(mean, deviation, pole, low, high, &peaks());
+        let mut total = [0.0; N];
+        panels::integrate(&ends, &mut total, |f, out| {
+            let w = normal_density((f - mean) / deviation) / deviation;
+            // nothing times infinity
+            let value = if w == 0.0 { [0.0; N] } else { g(f) };
+            out.iter_mut().zip(value).for_each(|(out, g)| *out = w * g);
+        });
+        total
+    };
+    if deviation > WIDE * pole {
+        return panelled();
+    }
     if kinks[0].is_some() {
         let mut total = [0.0; N];
         graded(-REACH, REACH, kinks, pole / deviation, |x, w| {
@@ -130,16 +145,17 @@ pub fn expectation<const N: usize>(
         }
         last = value;
     }
-    last
+    panelled()
 }
 
 /// log E[exp g(f)], f ~ N(mean, variance), for g with its first derivative in place 1.
-/// `kinks` are in deviations from the mean.
+/// `kinks` are in deviations from the mean, `peaks` values of f around which g changes most.
 pub fn log_expectation(
     mean: f64,
     variance: f64,
     pole: f64,
     kinks: &[Option<f64>; 2],
+    peaks: &[f64],
     g: impl Fn(f64) -> [f64; 3],
 ) -> f64 {
     if variance == 0.0 {
@@ -148,6 +164,23 @@ pub fn log_expectation(
     let deviation = variance.sqrt();
     let mode = mode(|x| deviation * g(mean + deviation * x)[1] - x);
     let (low, high) = (mode.min(0.0) - REACH, mode.max(0.0) + REACH);
+    let panelled = || {
+        let mut all = peaks.to_vec();
+        all.push(mean + deviation * mode);
+        all.extend(kinks.iter().flatten().map(|k| mean + deviation * k));
+        // where g alone is largest, if it is so anywhere in between
+        all.extend(turning(mean + deviation * low, mean + deviation * high, |f| g(f)[1]));
+        let (low, high) = (mean + deviation * low, mean + deviation * high);
+        let ends = places(mean, deviation, pole, low, high, &all);
+        let log = panels::log_integral(&ends, |f| {
+            let x = (f - mean) / deviation;
+            g(f)[0] - 0.5 * x * x
+        });
+        log - deviation.ln() - HALF_LOG_TAU
+    };
+    if deviation > WIDE * pole || mode.abs() > FAR {
+        return panelled();
+    }
     if kinks[0].is_some() {
         let mut total = f64::NEG_INFINITY;
         graded(low, high, kinks, pole / deviation, |x, w| {
@@ -176,14 +209,36 @@ pub fn log_expectation(
         }
         last = value;
     }
-    last
+    panelled()
 }
 
+/// Where a decreasing function changes its sign between two places, if it does.
+pub fn turning(low: f64, high: f64, slope: impl Fn(f64) -> f64) -> Option<f64> {
+    if !(slope(low) > 0.0 && slope(high) < 0.0) {
+        return None;
+    }
+    let (mut low, mut high) = (low, high);
+    // past halving the distance, of numbers that may be of any size
+    for _ in 0..1100 {
+        let middle = 0.5 * low + 0.5 * high;
+        if !(low < middle && middle < high) {
+            break;
+        }
+        if slope(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    Some(0.5 * low + 0.5 * high)
+}
+
+/// A mode so many standard deviations away is looked at by panels.
+const FAR: f64 = 60.0;
+/// In standard deviations.
+const FARTHEST_MODE: f64 = 1e6;
+
 /// A zero of `slope`, a function with a slope ≤ −1 where the integrand is log-concave: the mode. At
-/// most 60 from 0; if the function does not change its sign there, that end.
+/// most [`FARTHEST_MODE`] from 0; if the function does not change its sign there, that end.
 fn mode(slope: impl Fn(f64) -> f64) -> f64 {
     let start = slope(0.0);
-    let (mut inner, mut outer) = (0.0, start.clamp(-60.0, 60.0));
+    let (mut inner, mut outer) = (0.0, start.clamp(-FARTHEST_MODE, FARTHEST_MODE));
     if start == 0.0 || start.is_nan() {
         return 0.0;
     }
@@ -231,8 +286,8 @@ pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, start: Option<f64>, 
 const FARTHEST: f64 = 700.0;
 /// How near a guess is thought to be, in t.
 const NEAR: f64 = 0.125;
-/// Counts are not looked for beyond: there they are not whole numbers any more.
-const MOST_COUNT: f64 = 1e15;
+/// Counts are not looked for beyond. From 10¹⁵ on they are not whole numbers any more.
+const MOST_COUNT: f64 = 1e300;
 
 /// Of whole numbers from 0 to `largest`: steps away from the start that double, then halving.
 fn whole_quantile(cdf: impl Fn(f64) -> f64, largest: f64, start: f64, level: f64) -> f64 {
@@ -261,6 +316,9 @@ fn whole_quantile(cdf: impl Fn(f64) -> f64, largest: f64, start: f64, level: f64
     }
     while reached - below > 1.0 {
         let middle = (0.5 * (below + reached)).floor();
+        if !(below < middle && middle < reached) {
+            break;
+        }
         if cdf(middle) < level { below = middle } else { reached = middle }
     }
     reached

@@ -6,6 +6,7 @@
 //! E log p = ϖ log(1 − ε) + (1 − ϖ) log(ε/(K − 1)).
 
 use super::functions::{hazard, normal_cdf};
+use super::largest::Largest;
 use super::multi::{
     SMALL_VARIANCE, Spec, check_class, check_classes, check_points, index_cdf, index_moments,
     index_quantile, scratch, uniform,
@@ -44,30 +45,33 @@ struct Node {
 impl RobustMax {
     /// Transform of ε.
     pub const TRANSFORM: Transform = Transform::Interval { lower: 0.0, upper: 1.0 };
-    /// Most nodes of the trapezoidal rule.
-    const MOST: usize = 4000;
-
-    /// For `classes` classes, with ε = 10⁻³ and 20 points of Gauss–Hermite.
+    /// Makes one for `classes` classes, with ε = 10⁻³ and exact integrals.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two classes.
     pub fn new(classes: usize) -> Result<Self> {
-        Self::with(classes, Rule::default(), Slope::default(), 0.0)
+        Self::with(classes, Rule::Trapezoid, Slope::default(), 0.0)
     }
 
-    /// With the rule of the integral over f_y, the kind of slope by v_y, and a `squash` δ, by which
-    /// Φ becomes (1 − 2δ)Φ + δ: no use but to agree with programs that do that. Gauss–Hermite is bad
-    /// where v_y is much larger than some v_k, for then Φ is a step; the trapezoidal rule, which
-    /// follows the width of the steps, is not.
+    /// Chooses the rule of the integral over f_y in training, the kind of slope by v_y, and a `squash` δ, by which
+    /// Φ becomes (1 − 2δ)Φ + δ: no use but to agree with programs that do that. The trapezoidal rule follows the widths of the steps
+    /// and is exact to 10⁻¹⁰. Gauss–Hermite is bad where v_y is much larger than some v_k, for then Φ is a step. Predictions are
+    /// exact with either, unless Φ is squashed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for fewer than two classes, a bad number of points or a δ outside [0, ½).
+    /// [`Error::Invalid`] for fewer than two classes, a bad number of points, a δ outside [0, ½), or one that is not 0 with the
+    /// trapezoidal rule.
     pub fn with(classes: usize, rule: Rule, slope: Slope, squash: f64) -> Result<Self> {
         check_classes("robust-max", classes)?;
         if !(0.0..0.5).contains(&squash) {
             return Err(Error::Invalid(format!(
                 "likelihood robust-max: squash is {squash}; it must be ≥ 0 and below 0.5"
             )));
+        }
+        if squash > 0.0 && rule == Rule::Trapezoid {
+            return Err(Error::Invalid(
+                "likelihood robust-max: `squash` goes with a number of Gauss–Hermite points as `rule`".into(),
+            ));
         }
         let nodes = match rule {
             Rule::GaussHermite(points) => {
@@ -93,8 +97,10 @@ impl RobustMax {
                 "likelihood robust-max: the number of `classes` is missing".into(),
             ));
         };
+        let squash = spec.option("squash")?.unwrap_or(0.0);
         let rule = match json.get("rule") {
-            None => Rule::default(),
+            None if squash > 0.0 => Rule::default(),
+            None => Rule::Trapezoid,
             Some(given) => Rule::from_json(given).ok_or_else(|| {
                 Error::Invalid(format!(
                     "likelihood robust-max: `rule` is a number of Gauss–Hermite points or trapezoid, \
@@ -103,7 +109,6 @@ impl RobustMax {
             })?,
         };
         let slope = spec.option("slope")?.unwrap_or_default();
-        let squash = spec.option("squash")?.unwrap_or(0.0);
         let mut own = Self::with(classes, rule, slope, squash)?;
         spec.param("epsilon", &mut own.epsilon)?;
         Ok(own)
@@ -118,25 +123,6 @@ impl RobustMax {
     /// √v, not so small that Φ(·/√v) is no function any more.
     fn deviation(v: f64) -> f64 {
         v.max(SMALL_VARIANCE).sqrt()
-    }
-
-    /// Calls `work` with the nodes and weights of the integral over f_y.
-    fn each_node(&self, y: usize, variance: &[f64], mut work: impl FnMut(f64, f64)) {
-        if let Some(nodes) = &self.nodes {
-            nodes.x.iter().zip(&nodes.w).for_each(|(x, w)| work(*x, *w));
-            return;
-        }
-        // the integrand falls off in frequency like a normal of variance at least 1/(1 + Σ v_y/v_k)
-        // would; e⁻³⁶ is left of it at 2π/h
-        let ratio = |v: &f64| variance[y].max(0.0) / v.max(SMALL_VARIANCE);
-        let others = variance.iter().enumerate().filter(|(k, _)| *k != y);
-        let width = (1.0 + others.map(|(_, v)| ratio(v)).sum::<f64>()).sqrt();
-        let half = ((9.0 * 8.5 * width / TAU).ceil() as usize).min(Self::MOST / 2) as i32;
-        let h = 9.0 / f64::from(half);
-        for i in -half..=half {
-            let x = f64::from(i) * h;
-            work(x, h * (-0.5 * x * x).exp() / TAU.sqrt());
-        }
     }
 
     /// Φ(d) squashed, and φ(d)/Φ(d) accordingly.
@@ -164,21 +150,37 @@ impl RobustMax {
         node
     }
 
-    /// ϖ of class `y`: the probability that f_y is largest, as the rule computes it.
-    pub fn largest(&self, y: usize, mean: &[f64], variance: &[f64]) -> f64 {
-        let sd = Self::deviation(variance[y]);
-        let mut total = 0.0;
-        self.each_node(y, variance, |x, w| {
-            let f = mean[y] + sd * x;
-            let others = (0..self.classes).filter(|k| *k != y);
-            let product: f64 =
-                others.map(|k| self.step((f - mean[k]) / Self::deviation(variance[k])).0).product();
-            total += w * product;
-        });
-        total
+    /// Lends all √v.
+    fn with_deviations<R>(variance: &[f64], work: impl FnOnce(&[f64]) -> R) -> R {
+        scratch(variance.len(), |deviation| {
+            deviation.iter_mut().zip(variance).for_each(|(d, v)| *d = Self::deviation(*v));
+            work(deviation)
+        })
     }
 
-    /// ϖ with its slopes by means and variances (overwritten).
+    /// Returns ϖ of class `y`: the probability that f_y is largest, as predictions see it (to 10⁻¹⁰ unless Φ is squashed).
+    pub fn largest(&self, y: usize, mean: &[f64], variance: &[f64]) -> f64 {
+        match &self.nodes {
+            Some(nodes) if self.squash > 0.0 => self.by_rule(nodes, y, mean, variance),
+            _ => Self::with_deviations(variance, |deviation| {
+                Largest { own: y, mean, deviation }.probability()
+            }),
+        }
+    }
+
+    /// Returns ϖ as Gauss–Hermite computes it, with Φ squashed.
+    fn by_rule(&self, nodes: &Nodes, y: usize, mean: &[f64], variance: &[f64]) -> f64 {
+        let sd = Self::deviation(variance[y]);
+        let node = |(x, w): (&f64, &f64)| {
+            let f = mean[y] + sd * x;
+            let others = (0..self.classes).filter(|k| *k != y);
+            let factor = |k: usize| self.step((f - mean[k]) / Self::deviation(variance[k])).0;
+            w * others.map(factor).product::<f64>()
+        };
+        nodes.x.iter().zip(&nodes.w).map(node).sum()
+    }
+
+    /// Returns ϖ with its slopes by means and variances (overwritten), as training sees it: by the rule.
     pub fn largest_with_slopes(
         &self,
         y: usize,
@@ -187,18 +189,39 @@ impl RobustMax {
         by_mean: &mut [f64],
         by_variance: &mut [f64],
     ) -> f64 {
+        let value = match &self.nodes {
+            Some(nodes) => self.rule_with_slopes(nodes, y, (mean, variance), by_mean, by_variance),
+            None => Self::with_deviations(variance, |deviation| {
+                Largest { own: y, mean, deviation }.with_slopes(by_mean, by_variance)
+            }),
+        };
+        // below, the variance that is used does not move with the one that is given
+        let still = |v: f64| v < SMALL_VARIANCE && self.slope != Slope::Price;
+        let slopes = by_variance.iter_mut().zip(variance);
+        slopes.filter(|(_, v)| still(**v)).for_each(|(d, _)| *d = 0.0);
+        value
+    }
+
+    fn rule_with_slopes(
+        &self,
+        nodes: &Nodes,
+        y: usize,
+        (mean, variance): (&[f64], &[f64]),
+        by_mean: &mut [f64],
+        by_variance: &mut [f64],
+    ) -> f64 {
         by_mean.fill(0.0);
         by_variance.fill(0.0);
         let sd_y = Self::deviation(variance[y]);
         let price = self.slope == Slope::Price;
         let mut total = 0.0;
-        self.each_node(y, variance, |x, w| {
+        for (x, w) in nodes.x.iter().zip(&nodes.w) {
             let f = mean[y] + sd_y * x;
             let node = self.node(y, f, mean, variance);
             let h = w * node.product;
             total += h;
             if h == 0.0 {
-                return;
+                continue;
             }
             by_mean[y] += h * node.first;
             by_variance[y] += if price {
@@ -213,14 +236,7 @@ impl RobustMax {
                 by_mean[k] -= h * slope;
                 by_variance[k] -= 0.5 * h * slope * d / sd;
             }
-        });
-        // below, the variance that is used does not move with the one that is given
-        let still = |v: f64| v < SMALL_VARIANCE && !price;
-        by_variance
-            .iter_mut()
-            .zip(variance)
-            .filter(|(_, v)| still(**v))
-            .for_each(|(d, _)| *d = 0.0);
+        }
         total
     }
 }
@@ -283,8 +299,6 @@ impl Likelihood for RobustMax {
         })
     }
 
-    /// From ϖ of this one class: the densities of all classes sum to 1 but for the error of the rule
-    /// ([`Likelihood::probabilities`] are made to).
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64 {
         let probability = self.largest(target.y as usize, mean, variance);
         let epsilon = self.epsilon.scalar();

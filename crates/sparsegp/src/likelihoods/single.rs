@@ -7,10 +7,12 @@ use super::registry::Args;
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::linalg::{exp, sum_of_products};
-use crate::params::{Param, Visitor, VisitorMut};
+use crate::params::{Visitor, VisitorMut};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::sync::Arc;
+
+pub use super::targets::{EXPOSURE, count, finite, positive, robust_spread, spread, start};
 
 /// p(y | f) of one latent value f, with log p(y | f) = [`Scalar::constant`] + [`Scalar::at`].
 pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
@@ -350,6 +352,16 @@ impl<S: Scalar> Single<S> {
     fn kinks(&self, target: Target, mean: f64, deviation: f64) -> [Option<f64>; 2] {
         self.model.kinks(target).map(|kink| kink.map(|f| (f - mean) / deviation))
     }
+
+    /// Values of f around which P(Y ≤ y | f) changes most, for a wide latent value: where y is likely, and 0, where links bend.
+    fn peaks(&self, target: Target, mean: f64, deviation: f64) -> Vec<f64> {
+        let reach = REACH * deviation;
+        let slope = |f: f64| self.model.at(target, f)[1];
+        let mut peaks = vec![0.0];
+        peaks.extend(predict::turning(mean - reach, mean + reach, slope));
+        peaks.extend(self.model.kinks(target).into_iter().flatten());
+        peaks
+    }
 }
 
 impl<S: Scalar> Likelihood for Single<S> {
@@ -439,8 +451,8 @@ impl<S: Scalar> Likelihood for Single<S> {
             let shift = own - centre;
             [shift, within + shift * shift]
         };
-        let [shift, square] =
-            predict::expectation(mean, variance, self.model.pole(), &[None, None], at);
+        let (pole, kinks) = (self.model.pole(), [None, None]);
+        let [shift, square] = predict::expectation(mean, variance, pole, &kinks, || vec![0.0], at);
         (centre + shift, (square - shift * shift).max(0.0))
     }
 
@@ -450,7 +462,7 @@ impl<S: Scalar> Likelihood for Single<S> {
             let at = |f: f64| self.model.at(target, f);
             let kinks = self.kinks(target, mean, variance.sqrt());
             self.model.constant(target)
-                + predict::log_expectation(mean, variance, self.model.pole(), &kinks, at)
+                + predict::log_expectation(mean, variance, self.model.pole(), &kinks, &[0.0], at)
         })
     }
 
@@ -469,7 +481,8 @@ impl<S: Scalar> Likelihood for Single<S> {
         self.model.closed_cdf(extra, y, mean, variance).unwrap_or_else(|| {
             let at = |f: f64| [self.model.cdf(extra, y, f)];
             let kinks = self.kinks(Target { y, extra }, mean, variance.sqrt());
-            predict::expectation(mean, variance, self.model.pole(), &kinks, at)[0]
+            let peaks = || self.peaks(Target { y, extra }, mean, variance.sqrt());
+            predict::expectation(mean, variance, self.model.pole(), &kinks, peaks, at)[0]
         })
     }
 
@@ -508,57 +521,3 @@ impl<S: Scalar> Likelihood for Single<S> {
         Box::new(self.clone())
     }
 }
-
-/// A starting value from the data, unless the specification gave one or it is out of range.
-pub fn start(param: &mut Param, value: f64) {
-    if !param.given && param.transform().contains(value) {
-        // in range and of the right length
-        let set = param.set("", &[value]);
-        debug_assert!(set.is_ok());
-    }
-}
-
-/// Mean and variance of numbers.
-pub fn spread(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
-    let n = numbers.clone().count().max(1) as f64;
-    let mean = numbers.clone().sum::<f64>() / n;
-    (mean, numbers.map(|y| (y - mean) * (y - mean)).sum::<f64>() / n)
-}
-
-/// Median and median distance from it.
-pub fn robust_spread(targets: &[Target]) -> (f64, f64) {
-    let median = |mut numbers: Vec<f64>| {
-        let middle = numbers.len() / 2;
-        *numbers.select_nth_unstable_by(middle, f64::total_cmp).1
-    };
-    let centre = median(targets.iter().map(|t| t.y).collect());
-    (centre, median(targets.iter().map(|t| (t.y - centre).abs()).collect()))
-}
-
-/// The check of a real number.
-pub fn finite(target: Target) -> std::result::Result<(), String> {
-    if target.y.is_finite() { Ok(()) } else { Err("is not a finite number".into()) }
-}
-
-/// The check of a positive number.
-pub fn positive(target: Target) -> std::result::Result<(), String> {
-    if target.y > 0.0 && target.y.is_finite() {
-        Ok(())
-    } else {
-        Err("is not a positive finite number".into())
-    }
-}
-
-/// The check of a count with an exposure.
-pub fn count(target: Target) -> std::result::Result<(), String> {
-    if !super::functions::is_count(target.y) {
-        Err("is no count (0, 1, 2, …)".into())
-    } else if !(target.extra > 0.0 && target.extra.is_finite()) {
-        Err(format!("has the exposure {}, which must be positive and finite", target.extra))
-    } else {
-        Ok(())
-    }
-}
-
-/// The exposure that a row may bring.
-pub const EXPOSURE: Extra = Extra { name: "exposure", default: Some(1.0) };

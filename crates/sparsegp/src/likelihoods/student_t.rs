@@ -7,6 +7,7 @@
 //! exceeds about 2ς, so the trapezoidal rule is the default.
 
 use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
+use super::multi::LogSum;
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
 use super::single::{
@@ -115,12 +116,7 @@ impl exp::Vectorised for Tail {
     #[inline(always)]
     fn run<const FMA: bool>(self) -> f64 {
         let Self { distance, variance, noise, df } = self;
-        // from where the density has fallen to e⁻⁴¹ of its largest value, eˣ − x − 1 = c, to where it has again
-        let c = 82.0 / df;
-        let root = (2.0 * c).sqrt();
-        let low = -(1.0 + c).min(root * (1.0 + root));
-        let high = (1.0 + c + root).ln();
-        let step = (1.0 / df.sqrt()).min(0.25);
+        let (low, high, step) = log_precisions(df);
         let count = ((high - low) / step).ceil() as usize + 1;
         let (mut mass, mut tail) = (0.0, 0.0);
         for first in (0..count).step_by(TOGETHER) {
@@ -138,6 +134,75 @@ impl exp::Vectorised for Tail {
         }
         tail / mass
     }
+}
+
+/// log √2π times the density of y at a distance from μ, f ~ N(μ, variance), for t noise of this scale: the mixture of [`Tail`], with x from
+/// where the density of x falls off to either side of what a residual of that size says of λ.
+pub(super) fn log_mixture(distance: f64, variance: f64, scale: f64, df: f64) -> f64 {
+    let (low, high, step) = log_precisions(df);
+    // of y = f + noise with the noise the distance, λ is Gamma((ν + 1)/2, (ν + z²)/2)
+    let z = distance / scale.hypot(variance.sqrt());
+    let low = low - (z * z / df).ln_1p();
+    let count = ((high - low) / step).ceil() as usize;
+    let [mass, total] =
+        exp::dispatch(Mixture { distance, variance, noise: scale * scale, df, low, step, count });
+    // far from the smallest numbers, as nearly always
+    if total > 1e-280 && total.is_finite() {
+        return (total / mass).ln();
+    }
+    let (mut mass, mut total) = (LogSum::EMPTY, LogSum::EMPTY);
+    for i in 0..=count {
+        let x = low + step * i as f64;
+        let log = 0.5 * df * (x - x.exp());
+        let deviation = variance.sqrt().hypot(scale * (-0.5 * x).exp());
+        let z = distance / deviation;
+        mass.add(log, 1.0);
+        total.add(log - deviation.ln() - 0.5 * z * z, 1.0);
+    }
+    total.ln() - mass.ln()
+}
+
+/// Sums over nodes of x of its density, and of that times √2π N(distance; 0, variance + ς²/λ).
+struct Mixture {
+    distance: f64,
+    variance: f64,
+    /// ς².
+    noise: f64,
+    df: f64,
+    low: f64,
+    step: f64,
+    count: usize,
+}
+
+impl exp::Vectorised for Mixture {
+    type Output = [f64; 2];
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> [f64; 2] {
+        let Self { distance, variance, noise, df, low, step, count } = self;
+        let (mut mass, mut total) = (0.0, 0.0);
+        for first in (0..=count).step_by(TOGETHER) {
+            let (mut weights, mut densities) = ([0.0; TOGETHER], [0.0; TOGETHER]);
+            for (j, (weight, density)) in weights.iter_mut().zip(&mut densities).enumerate() {
+                let x = low + step * (first + j) as f64;
+                let w = exp::exp::<FMA>(0.5 * df * (x - exp::exp::<FMA>(x) + 1.0));
+                let spread = variance + noise * exp::exp::<FMA>(-x);
+                *weight = w;
+                *density = w * exp::exp::<FMA>(-0.5 * distance * distance / spread) / spread.sqrt();
+            }
+            mass += weights.iter().sum::<f64>();
+            total += densities.iter().sum::<f64>();
+        }
+        [mass, total]
+    }
+}
+
+/// Where the density of x = log λ, ∝ exp(ν/2 (x − eˣ)), has fallen to e⁻⁴¹ of its largest value, eˣ − x − 1 = c, to either side, and a step.
+fn log_precisions(df: f64) -> (f64, f64, f64) {
+    let c = 82.0 / df;
+    let root = (2.0 * c).sqrt();
+    let low = -(1.0 + c).min(root * (1.0 + root));
+    (low, (1.0 + c + root).ln(), (1.0 / df.sqrt()).min(0.25))
 }
 
 impl Scalar for StudentT {

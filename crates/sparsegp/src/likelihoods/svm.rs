@@ -127,7 +127,7 @@ impl Scalar for Svm {
             [-softplus(-odds), slope * sigmoid(-odds), 0.0]
         };
         // the nearest poles are where 4f = iπ
-        Some(predict::log_expectation(mean, variance, 0.5, &kinks, at))
+        Some(predict::log_expectation(mean, variance, 0.5, &kinks, &[-1.0, 1.0], at))
     }
 
     fn cdf(&self, _: f64, y: f64, f: f64) -> f64 {

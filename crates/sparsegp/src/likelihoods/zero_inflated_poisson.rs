@@ -1,7 +1,7 @@
 //! Zero-inflated Poisson (Lambert 1992): 0 with probability π, else a Poisson count of the rate
 //! λ = exposure·eᶠ.
 
-use super::functions::{log_add_exp, log_factorial, softplus};
+use super::functions::{inverse_softplus, log_add_exp, log_factorial, softplus};
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, start};
 use super::{Extra, Likelihood, Support, Target, poisson};
@@ -133,8 +133,11 @@ impl Scalar for ZeroInflatedPoisson {
         let rate = extra * (mean + 0.5 * variance).exp();
         let counted = 1.0 - self.pi();
         // E[var] + var[mean], with E[λ²] = rate² e^v
-        let spread = self.pi() * variance.exp() + counted * variance.exp_m1();
-        Some((counted * rate, counted * rate * (1.0 + rate * spread)))
+        let spread =
+            log_add_exp(self.pi().ln() + variance, counted.ln() + inverse_softplus(variance));
+        // in logarithms: nothing times infinity
+        let square = (2.0 * (extra.ln() + mean) + variance + spread).exp();
+        Some((counted * rate, counted * (rate + square)))
     }
 
     fn cdf(&self, extra: f64, y: f64, f: f64) -> f64 {

@@ -1,11 +1,12 @@
 //! Augmented likelihoods: sites, coordinate ascent with and without inducing points, adjoints.
 
+use crate::batch::Batch;
 use crate::probe::Spy;
 use crate::support::{
     Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
 };
 use serde_json::{Value, json};
-use sparsegp::data::{InMemory, Minibatch, Source};
+use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods::augmented::{Augmented, Form};
 use sparsegp::likelihoods::custom::{Custom, LogProb};
@@ -542,7 +543,8 @@ fn by_minibatches(
     for (index, told) in items(get(svi, "steps")?)?.iter().enumerate() {
         report.case = format!("{} minibatch {index}", of.likelihood.name());
         let rows: Vec<usize> = numbers(get(told, "idx")?)?.iter().map(|i| *i as usize).collect();
-        let batch = Minibatch { rows: data.picked(&rows), population: data.rows() };
+        let batch =
+            Batch { rows: data.picked(&rows), scale: data.rows() as f64 / rows.len() as f64 };
         own(method.renew(&mut step, &model, &engine, &batch, Want::Statistics))?;
         let value = step.value;
         own(step.natural(&mut model, number(get(told, "rho")?)?))?;
@@ -612,17 +614,15 @@ fn adjoints(
     spied.kernels = vec![Box::new(spy)];
     let method = spied.method.uncollapsed().ok_or("an uncollapsed method")?;
     let n = rows.x.nrows();
-    let population = (scale * n as f64).round() as usize;
-    let batch = Minibatch { rows: rows.clone(), population };
+    let batch = Batch { rows: rows.clone(), scale };
     let mut step = own(method.step(&spied, &Cpu::default(), &batch, Want::Gradients))?;
     let mut gradient = vec![0.0; spied.num_params()];
     step.gradient(&spied, &mut gradient);
     let log = log.lock().map_err(|e| e.to_string())?;
     let kuu_bar = log.own.first().ok_or("no cotangent of Kuu")?;
     // what a block gives the kernel is before the scale, which the sums of all blocks get
-    let ratio = population as f64 / n as f64;
     let cross = log.cross.first().ok_or("no cotangent of Kuf")?;
-    let kuf = Mat::from_fn(cross.ncols(), n, |i, j| ratio * cross[(j, i)]);
+    let kuf = Mat::from_fn(cross.ncols(), n, |i, j| scale * cross[(j, i)]);
     let kff = log.diag.first().ok_or("no cotangent of kff")?;
     let by_path = crate::problem::gradient_by_path(&spied, &gradient);
     let of = |path: &str| {
@@ -639,7 +639,7 @@ fn adjoints(
         value: step.value,
         kuu: by_rows(kuu_bar.as_ref()),
         kuf: by_rows(kuf.as_ref()),
-        kff: kff.iter().map(|v| ratio * v).collect(),
+        kff: kff.iter().map(|v| scale * v).collect(),
         m: of("q.mu")?,
         s: by_rows(s_bar.as_ref()),
     })

@@ -1,5 +1,6 @@
 //! q(u) as prior times sites: values, steps and adjoints of every tying.
 
+use crate::batch::Batch;
 use crate::collapsed::hyper;
 use crate::gpflow;
 use crate::observed::{self, ByRow};
@@ -11,7 +12,7 @@ use crate::support::{
 use crate::trained::{Problem, check_known as check_trained, groups, indices, marginals, prior_kl};
 use crate::uncollapsed::batch;
 use serde_json::{Value, json};
-use sparsegp::data::{InMemory, Minibatch, Source};
+use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods::multi_points::Integration;
 use sparsegp::likelihoods::quadrature::Slope;
@@ -48,7 +49,7 @@ fn read(case: &Value) -> Outcome<(Model, InMemory)> {
 }
 
 /// All rows, of which each stands for `scale`.
-fn whole(data: &InMemory, scale: f64) -> Minibatch {
+fn whole(data: &InMemory, scale: f64) -> Batch {
     batch(data, &(0..data.x.nrows()).collect::<Vec<_>>(), scale)
 }
 
@@ -127,7 +128,7 @@ fn expectations(model: &Model, rows: &InMemory, mu: &Mat<f64>, v: &[f64]) -> [Ve
 }
 
 /// Compares the moments of rows, their expectations and slopes.
-fn rows(model: &Model, data: &Minibatch, json: &Value, report: &mut Report) -> Outcome {
+fn rows(model: &Model, data: &Batch, json: &Value, report: &mut Report) -> Outcome {
     let seen = marginals(model, data)?;
     let n = seen.mu.nrows();
     let v: Vec<f64> = (0..n).map(|i| seen.s[(i, 0)] + seen.r[(i, 0)]).collect();
@@ -166,7 +167,7 @@ fn sum(all: &[Mat<f64>]) -> Outcome<Mat<f64>> {
 }
 
 /// Value and adjoints at fixed sites of one tying.
-fn adjoints(model: &Model, data: &Minibatch, json: &Value, report: &mut Report) -> Outcome {
+fn adjoints(model: &Model, data: &Batch, json: &Value, report: &mut Report) -> Outcome {
     let mut spied = model.clone();
     let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
@@ -180,7 +181,7 @@ fn adjoints(model: &Model, data: &Minibatch, json: &Value, report: &mut Report) 
         std::mem::take(&mut *log.lock().map_err(|e| e.to_string())?);
     let by_path = gradient_by_path(model, &gradient);
     // what a block gives the kernel is before the scale, which the sums of all blocks get
-    let scale = data.population as f64 / data.rows.x.nrows() as f64;
+    let scale = data.scale;
     let (w, y) = step.site_slopes().pop().ok_or("one process")?;
     let mut tied = model.clone();
     own(method.tie(&mut tied, &engine, data))?;
@@ -288,7 +289,7 @@ pub fn gradients(json: &Value, _: &Path, report: &mut Report) -> Outcome {
 }
 
 /// Moves a model's sites by a step of size `rate` from what these rows say.
-fn advance(model: &mut Model, data: &Minibatch, rate: f64) -> Outcome {
+fn advance(model: &mut Model, data: &Batch, rate: f64) -> Outcome {
     let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
     let mut step = own(method.step(model, &Cpu::default(), data, Want::Statistics))?;
     own(step.natural(model, rate))
@@ -549,7 +550,7 @@ pub fn programs(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
     let batches: Vec<Vec<usize>> = batches.collect::<Outcome<_>>()?;
     let picked = |rows: &[usize]| {
         let (data, observed) = (&problem.data, &problem.observed);
-        crate::trained::batch(&data.rows, rows, data.population, observed)
+        crate::trained::batch(&data.rows, rows, problem.population, observed)
     };
     for (field, reference) in entries(get(json, "outputs")?)? {
         let mut model = problem.model.clone();
@@ -851,7 +852,7 @@ fn by_rows_of_points(gradient: &[f64], m: usize) -> Vec<f64> {
 /// The bound of a minibatch with its sign changed.
 struct Negated<'a> {
     model: &'a mut Model,
-    rows: &'a Minibatch,
+    rows: &'a Batch,
 }
 
 impl Objective for Negated<'_> {

@@ -1,12 +1,13 @@
 //! L-SVGP, R-SVGP and the whitened inverse-free bound: the family `inverse_free`.
 
+use crate::batch::Batch;
 use crate::support::{
     Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
 };
 use crate::trained::prior_kl;
 use crate::uncollapsed::{Seen, batch, see};
 use serde_json::{Value, json};
-use sparsegp::data::{InMemory, Minibatch};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::inverse_free::{
     Adjoints, Estimate, Inversion, LSpace, LogDet, Preconditioner, Schedule, SolverOptions, Tilde,
@@ -70,7 +71,7 @@ impl Rule {
 /// What the files of the family have in common.
 struct Problem {
     model: Model,
-    data: Minibatch,
+    data: Batch,
     kuu: Mat<f64>,
     jitter: f64,
     kuf: Mat<f64>,
@@ -134,7 +135,7 @@ impl Problem {
         let data = own(InMemory::new(x, y))?;
         let data = batch(&data, &(0..n).collect::<Vec<_>>(), scale);
         if let Some(count) = inputs.get("num_data") {
-            report.close("num_data", &[data.population as f64], &[number(count)?]);
+            report.close("num_data", &[data.scale * n as f64], &[number(count)?]);
         }
         let (mut kuu, mut kuf, mut kff) = (Mat::zeros(m, m), Mat::zeros(n, m), vec![0.0; n]);
         kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());

@@ -1,5 +1,6 @@
 //! L-SVGP and R-SVGP of the authors' own program, and a training of both that must go the same way.
 
+use crate::batch::Batch;
 use crate::gpflow;
 use crate::inverse_free::pseudo;
 use crate::problem::gradient_by_path;
@@ -10,7 +11,7 @@ use crate::support::{
 use crate::trained::{Problem, check_known};
 use crate::uncollapsed::batch;
 use serde_json::Value;
-use sparsegp::data::{InMemory, Minibatch};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::inverse_free::{Inversion, Preconditioner, Schedule, SolverOptions};
 use sparsegp::kernels::{Inputs, Tape, parse};
@@ -42,7 +43,7 @@ struct Case {
     lambda: Vec<f64>,
     l: Mat<f64>,
     x: Mat<f64>,
-    part: Minibatch,
+    part: Batch,
 }
 
 impl Case {
@@ -138,7 +139,7 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
 type ByPath = Vec<(String, Vec<f64>)>;
 
 /// The gradient by the program's names: m̃, λ and L are `q_mu`, `q_sqrt` and `q_T_sqrt`.
-fn gradient(case: &Case, model: &Model, how: &str, data: &Minibatch) -> Outcome<(f64, ByPath)> {
+fn gradient(case: &Case, model: &Model, how: &str, data: &Batch) -> Outcome<(f64, ByPath)> {
     let evaluation = own(model.evaluate(&Cpu::default(), data))?;
     let mut all = gradient_by_path(model, &evaluation.gradient);
     let m = case.lambda.len();
@@ -276,7 +277,7 @@ fn steps(case: &Case, how: &str, reference: &Value, report: &mut Report) -> Outc
 /// The bound at logarithms of λ and the hyperparameters.
 struct Ascent {
     model: Model,
-    data: Minibatch,
+    data: Batch,
     relaxed: bool,
     values: Vec<f64>,
     steps: Vec<usize>,

@@ -1,12 +1,12 @@
 //! Uncollapsed bounds of GPflow and their counterparts in other libraries: any likelihood, several
 //! latent functions, minibatches.
 
+use crate::batch::Batch;
 use crate::gpflow::{self, NOT_COMPARED};
 use crate::problem::gradient_by_path;
 use crate::support::{Outcome, Report, by_rows, entries, get, number, numbers, own, text};
 use crate::trained::{Problem, check_known, marginals, prior_kl};
 use serde_json::Value;
-use sparsegp::data::Minibatch;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods::Target;
 use sparsegp::likelihoods::quadrature::Nodes;
@@ -108,7 +108,7 @@ fn gpytorch_log_cdf(z: f64, exact: f64) -> f64 {
 
 /// What that is worth in GPyTorch's bound for two classes by an exact probit, whose expectations are by
 /// 20 points of Gauss–Hermite.
-fn gpytorch_excess(problem: &Problem, rows: &Minibatch) -> Outcome<f64> {
+fn gpytorch_excess(problem: &Problem, rows: &Batch) -> Outcome<f64> {
     let nodes = Nodes::gauss_hermite(crate::likelihood::POINTS);
     let marginals = marginals(&problem.model, rows)?;
     let mut sum = 0.0;
@@ -124,7 +124,7 @@ fn gpytorch_excess(problem: &Problem, rows: &Minibatch) -> Outcome<f64> {
             }
         }
     }
-    Ok(sum * rows.population as f64 / rows.rows.y.nrows() as f64)
+    Ok(sum * rows.scale)
 }
 
 /// The files `svgp_*`, `multioutput_*` and their counterparts in other libraries.
@@ -139,7 +139,7 @@ pub fn check(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
     let problem = Problem::read(&inputs, number(get(json, "jitter")?)?, !gpytorch)?;
     let model = &problem.model;
     let engine = Cpu::default();
-    let evaluate = |rows: &Minibatch| -> Outcome<Evaluation> {
+    let evaluate = |rows: &Batch| -> Outcome<Evaluation> {
         let mut evaluation = own(model.evaluate(&engine, rows))?;
         if gpytorch && model.likelihood.name() == "bernoulli" {
             evaluation.value += gpytorch_excess(&problem, rows)?;

@@ -1,10 +1,11 @@
 //! Models with a q(u) from the entries of a file.
 
+use crate::batch::Batch;
 use crate::observed::Observed;
 use crate::problem;
 use crate::support::{Outcome, entries, get, items, matrix, number, numbers, own, text};
 use serde_json::Value;
-use sparsegp::data::{InMemory, Minibatch, Source};
+use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{
     CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Spread,
     Want,
@@ -22,7 +23,9 @@ pub struct Problem {
     /// The model, of the method `svgp`; without q where the file has none.
     pub model: Model,
     /// All rows.
-    pub data: Minibatch,
+    pub data: Batch,
+    /// How many rows they stand for.
+    pub population: usize,
     /// The likelihood as the other program uses it.
     pub observed: Observed,
 }
@@ -73,12 +76,7 @@ fn q(inputs: &Value) -> Outcome<Variational> {
 }
 
 /// Rows of a problem that stand for `population`; side columns as for rows that come first.
-pub fn batch(
-    data: &InMemory,
-    picked: &[usize],
-    population: usize,
-    observed: &Observed,
-) -> Minibatch {
+pub fn batch(data: &InMemory, picked: &[usize], population: usize, observed: &Observed) -> Batch {
     let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
     let rows = InMemory {
         x: pick(&data.x),
@@ -86,7 +84,7 @@ pub fn batch(
         weights: Vec::new(),
         extra: observed.extra(picked.len()),
     };
-    Minibatch { rows, population }
+    Batch { rows, scale: population as f64 / picked.len() as f64 }
 }
 
 /// A list of row numbers.
@@ -126,7 +124,7 @@ impl Problem {
         };
         let all: Vec<usize> = (0..n).collect();
         let data = batch(&data, &all, population, &observed);
-        Ok(Self { model, data, observed })
+        Ok(Self { model, data, population, observed })
     }
 
     /// Σ E[log p(y | f)] of all rows at these marginals (n×L each), times the scale.
@@ -146,13 +144,13 @@ impl Problem {
                 sum += likelihood.expect(target, &of(mu), &of(v), slopes);
             }
         }
-        sum * self.data.population as f64 / rows.y.nrows() as f64
+        sum * self.data.scale
     }
 
     /// The file's minibatch.
-    pub fn minibatch(&self, inputs: &Value) -> Outcome<Minibatch> {
+    pub fn minibatch(&self, inputs: &Value) -> Outcome<Batch> {
         let picked = indices(get(inputs, "minibatch_indices")?)?;
-        Ok(batch(&self.data.rows, &picked, self.data.population, &self.observed))
+        Ok(batch(&self.data.rows, &picked, self.population, &self.observed))
     }
 }
 

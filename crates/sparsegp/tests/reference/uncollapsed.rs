@@ -1,6 +1,7 @@
 //! Uncollapsed bounds with every adjoint: Gaussian noise, one factor v for any likelihood, one factor
 //! for each of several latent functions.
 
+use crate::batch::Batch;
 use crate::collapsed::{hyper, only};
 use crate::observed::{self, ByRow};
 use crate::probe::{Log, Spy};
@@ -10,7 +11,7 @@ use crate::support::{
 };
 use crate::trained::{indices, marginals, prior_kl};
 use serde_json::Value;
-use sparsegp::data::{InMemory, Minibatch};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::likelihoods::multi_points::Integration;
 use sparsegp::likelihoods::quadrature::Slope;
@@ -22,7 +23,7 @@ use sparsegp::variational::Variational;
 use std::path::Path;
 
 /// A minibatch: rows `picked`, of which each stands for `scale`.
-pub fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Minibatch {
+pub fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Batch {
     let pick = |a: &Mat<f64>| Mat::from_fn(picked.len(), a.ncols(), |i, j| a[(picked[i], j)]);
     let rows = InMemory {
         x: pick(&data.x),
@@ -30,13 +31,13 @@ pub fn batch(data: &InMemory, picked: &[usize], scale: f64) -> Minibatch {
         weights: Vec::new(),
         extra: picked.iter().filter_map(|i| data.extra.get(*i)).copied().collect(),
     };
-    Minibatch { rows, population: (scale * picked.len() as f64).round() as usize }
+    Batch { rows, scale }
 }
 
 /// An evaluation with the cotangents that its kernel saw.
 pub struct Seen<'a> {
     model: &'a Model,
-    data: &'a Minibatch,
+    data: &'a Batch,
     /// The bound.
     pub value: f64,
     gradient: Vec<f64>,
@@ -46,7 +47,7 @@ pub struct Seen<'a> {
 }
 
 /// Evaluates a model of one kernel.
-pub fn see<'a>(model: &'a Model, data: &'a Minibatch) -> Outcome<Seen<'a>> {
+pub fn see<'a>(model: &'a Model, data: &'a Batch) -> Outcome<Seen<'a>> {
     let mut spied = model.clone();
     let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
@@ -55,7 +56,7 @@ pub fn see<'a>(model: &'a Model, data: &'a Minibatch) -> Outcome<Seen<'a>> {
     let log = std::mem::take(&mut *log.lock().map_err(|e| e.to_string())?);
     let by_path = gradient_by_path(model, &evaluation.gradient);
     // what a block gives the kernel is before the scale, which the sums of all blocks get
-    let scale = data.population as f64 / data.rows.x.nrows() as f64;
+    let scale = data.scale;
     let (value, gradient) = (evaluation.value, evaluation.gradient);
     Ok(Seen { model, data, value, gradient, by_path, log, scale })
 }
@@ -251,7 +252,7 @@ pub fn several(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     let covariances: Vec<Mat<f64>> =
         items(get(json, "S")?)?.iter().map(matrix).collect::<Outcome<_>>()?;
     let means = matrix(get(json, "m")?)?.transpose().to_owned();
-    let make = |slope: Slope| -> Outcome<(Model, Minibatch)> {
+    let make = |slope: Slope| -> Outcome<(Model, Batch)> {
         let softmax = own(Softmax::with(covariances.len(), Integration::default(), slope))?;
         let likelihood = Box::new(ByRow::new(softmax, get(json, "eps")?)?);
         let (mut model, mut data) = with_factors(json, likelihood, &means, &covariances)?;

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from .._core import NumericalError
 from ..kernels import _whole
 from ..likelihoods import as_likelihood
 from ._base import _AUGMENTED, Array, BaseGP, document, target_names
@@ -189,8 +190,16 @@ class GPClassifier(ClassifierMixin, BaseGP):
         Returns
         -------
         array of shape (n_samples,)
+
+        Raises
+        ------
+        sparsegp.NumericalError
+            If the probabilities of a row are not numbers.
         """
         probabilities = self.predict_proba(X)
+        lost = np.flatnonzero(np.isnan(probabilities).any(axis=1))
+        if lost.size:
+            raise NumericalError(f"the probabilities of row {lost[0]} are not numbers: no class is the largest")
         return self.classes_[np.argmax(probabilities, axis=1)]  # type: ignore[no-any-return]
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike) -> Array:

@@ -11,7 +11,7 @@
 //! (Hensman et al. 2013, 2015; the adjoint of the Cholesky factor as in [`CholeskyBasis::kuu_bar`]). Where rows are few
 //! they sum 2GR and Ψ = Φ̄Φᵀ themselves ([`Want::Adjoints`]), for less than the products with G. Where they are many, and the
 //! slopes of s and r the same, r + s and K̄uf come from one product with (S − I)L⁻¹ ([`Spread::Through`]). A
-//! minibatch multiplies the sums over rows by N/B ([`Source::population`]), which leaves value and
+//! minibatch multiplies the sums over rows by N/B ([`Source::scale`]), which leaves value and
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
 pub mod bounds;
@@ -581,7 +581,7 @@ impl Uncollapsed {
                 process.prepare_through();
             }
         }
-        let scale = data.population() as f64 / data.rows().max(1) as f64;
+        let scale = data.scale();
         let mean = &*model.mean;
         let recording = Recording { inner: &rows, mean, rows: data.rows(), seen };
         let mixed = mixing.map(|mixing| MixedRows { inner: &rows, mixing, mean });
