@@ -38,7 +38,9 @@ impl Statistics {
         let mut statistics = Self::new(x.ncols(), y.ncols());
         statistics.add_weighted(x, y, weights);
         if statistics.find_isolated() {
-            statistics.add_bodies(|statistics| statistics.add_weighted(x, y, weights));
+            let mut bodies = statistics.without_isolated();
+            bodies.add_weighted(x, y, weights);
+            statistics.set_bodies(bodies);
         }
         statistics
     }
@@ -77,23 +79,24 @@ impl Statistics {
     }
 
     /// Looks for isolated values among the rows seen. Where there are some, a second pass over the rows has to tell the
-    /// moments of all others ([`Statistics::add_bodies`]).
+    /// moments of all others ([`Statistics::without_isolated`]).
     pub(super) fn find_isolated(&mut self) -> bool {
         self.isolated = self.sketch.isolated(self.inputs);
         !self.isolated.is_empty()
     }
 
-    /// Takes the moments without isolated values from a second pass over the same rows.
-    pub(super) fn add_bodies(&mut self, pass: impl FnOnce(&mut Self)) {
+    /// Statistics for a second pass over the same rows, which looks at no isolated values.
+    pub(super) fn without_isolated(&self) -> Self {
         let mut bodies = Self::new(self.inputs, self.columns.len() - self.inputs);
-        for moments in &mut bodies.columns {
-            *moments = Moments::default();
-        }
         for own in &self.isolated {
             let j = if own.target { self.inputs + own.column } else { own.column };
             bodies.columns[j] = Moments::within(own.body);
         }
-        pass(&mut bodies);
+        bodies
+    }
+
+    /// Takes what the second pass has found.
+    pub(super) fn set_bodies(&mut self, bodies: Self) {
         self.bodies = bodies.columns;
     }
 

@@ -72,19 +72,15 @@ impl TableSource {
         }
         if statistics.find_isolated() {
             let mut again = Cursor::open(plan.clone())?;
-            let mut outcome = Ok(());
-            statistics.add_bodies(|bodies| {
-                outcome = (|| {
-                    loop {
-                        let raw = again.read(CHUNK)?;
-                        if raw.rows.is_empty() {
-                            return Ok(());
-                        }
-                        bodies.add_columns(&raw.numbers, plan.weight_index());
-                    }
-                })();
-            });
-            outcome?;
+            let mut bodies = statistics.without_isolated();
+            loop {
+                let raw = again.read(CHUNK)?;
+                if raw.rows.is_empty() {
+                    break;
+                }
+                bodies.add_columns(&raw.numbers, plan.weight_index());
+            }
+            statistics.set_bodies(bodies);
         }
         Ok(Self {
             selected: selected.clone(),

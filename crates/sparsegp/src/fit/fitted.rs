@@ -574,8 +574,8 @@ impl Fitted {
     /// Every parameter with its value on the model's scale and in the data's units.
     pub fn parameters(&self) -> Vec<ParameterRow> {
         let y_scale = self.scaler.first_scale();
-        let scales = self.scaler.y_scale.iter().enumerate();
-        let one_scale = { scales }.all(|(p, s)| *s == y_scale || self.scaler.is_constant(p));
+        let mut scales = self.scaler.y_scale.iter().enumerate();
+        let one_scale = scales.all(|(p, s)| *s == y_scale || self.scaler.is_constant(p));
         // latent functions that differ in kind have units of their own
         let one_unit = one_scale && (y_scale == 1.0 || self.model.likelihood.latents() == 1);
         let mut kernel_units = self.model.kernels.iter().flat_map(|k| k.units());

@@ -49,12 +49,13 @@ impl Purpose<'_> {
     fn merged(&self, loaded: Loaded, repeated: usize) -> Result<Loaded> {
         // all weights 0 is an error, which another names
         let none = loaded.weights.iter().all(|weight| *weight == 0.0);
-        if if loaded.weights.is_empty() { repeated == 0 } else { none } {
+        let plain = loaded.weights.is_empty();
+        if (plain && repeated == 0) || (!plain && none) {
             return Ok(loaded);
         }
         let weight_name = loaded.weight_name.clone();
         let merge = || Loaded { weight_name: weight_name.clone(), ..loaded.merged() };
-        if !loaded.weights.is_empty() {
+        if !plain {
             return Ok(merge());
         }
         let exact = self.likelihood.as_gaussian().is_some();
