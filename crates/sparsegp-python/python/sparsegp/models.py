@@ -323,7 +323,7 @@ class Model:
             max_iterations = iterations
         max_iterations = _whole("max_iterations", max_iterations, 0)
         if tolerance is not None and (batch_size is not None or optimiser != "lbfgs"):
-            raise ValueError("tolerance is for L-BFGS on all rows at once: leave it, batch_size or optimiser out")
+            raise ValueError("tolerance is for L-BFGS on all rows: leave out it, batch_size or optimiser")
         options: dict[str, Any] = {
             "optimiser": optimiser,
             "max_iterations": max_iterations,
