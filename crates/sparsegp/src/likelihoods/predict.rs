@@ -286,8 +286,8 @@ pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, start: Option<f64>, 
 const FARTHEST: f64 = 700.0;
 /// How near a guess is thought to be, in t.
 const NEAR: f64 = 0.125;
-/// Counts are not looked for beyond. From 10¹⁵ on they are not whole numbers any more.
-const MOST_COUNT: f64 = 1e300;
+/// Counts are not looked for beyond: there they are not whole numbers any more.
+const MOST_COUNT: f64 = 1e15;
 
 /// Of whole numbers from 0 to `largest`: steps away from the start that double, then halving.
 fn whole_quantile(cdf: impl Fn(f64) -> f64, largest: f64, start: f64, level: f64) -> f64 {
