@@ -7,6 +7,7 @@ mod pilot;
 mod restarts;
 mod select;
 mod start;
+mod time_limit;
 
 use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
@@ -22,6 +23,7 @@ use crate::linalg::Jitter;
 use crate::methods::{Keeps, Method, collect};
 use crate::model::{Model, Posterior};
 use crate::optim::LbfgsOptions;
+use crate::params;
 use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
 use crate::samplers::{SamplingState, slice};
 use crate::train::{
@@ -32,6 +34,7 @@ use crate::variational::{Tying, Variational};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
+use time_limit::limited;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
 #[derive(Clone, Debug)]
@@ -84,6 +87,10 @@ pub struct FitOptions {
     pub diagonal: bool,
     /// What stays as it is when hyperparameters move, for the methods that keep q as sites.
     pub tying: Tying,
+    /// Seconds after which everything ends, preparation included, with the best found so far
+    /// ([`Deadline`](crate::train::Deadline)); none for no limit. A checkpoint goes on from there, and the limit counts for
+    /// every run anew.
+    pub time_limit: Option<f64>,
     /// Chains, for the methods that sample the posterior. Their seed is [`FitOptions::seed`].
     pub gibbs: GibbsOptions,
 }
@@ -140,6 +147,7 @@ impl Default for FitOptions {
             checkpoint: None,
             diagonal: false,
             tying: Tying::Natural,
+            time_limit: None,
             gibbs: GibbsOptions::default(),
         }
     }
@@ -162,6 +170,16 @@ pub const DEFAULT_INDUCING: usize = 512;
 /// As for [`prepare`] and [`crate::train::train()`]; [`crate::Error::File`] for a checkpoint that cannot be read or is of
 /// another training.
 pub fn fit(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    limited(options, observer, |observer| best_start(dataset, options, engine, observer))
+}
+
+/// The best of all starts.
+fn best_start(
     dataset: &Dataset,
     options: &FitOptions,
     engine: &dyn Engine,
@@ -297,8 +315,10 @@ pub fn go_on(
         model.q = Some(Variational::sites(rows, latents, Tying::Untied));
     }
     let learning = Learning { dataset, options, engine, whole: false };
-    let trained = learning.run(model, origin, None, observer)?;
-    learning.end(trained, observer)
+    limited(options, observer, |observer| {
+        let trained = learning.run(model, origin, None, observer)?;
+        learning.end(trained, observer)
+    })
 }
 
 /// Training and conditioning.
@@ -441,7 +461,9 @@ impl Learning<'_> {
                 sweeps = done;
                 let seconds = clock.elapsed().as_secs_f64();
                 let flow = observer.event(Event::Sampling { done, total, seconds });
-                if observer.interrupted() { ControlFlow::Break(()) } else { flow }
+                // what is complete is not interrupted
+                let stop = done < total && observer.interrupted();
+                if stop { ControlFlow::Break(()) } else { flow }
             })?;
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
@@ -517,7 +539,7 @@ const CERTAIN: f64 = 1e-2;
 
 /// What a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = params::remarks(&model.params());
     // nothing but a mean that grows without bound gives all classes of training for certain
     if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
         let weights = model.params().into_iter().find(|(path, _)| path == "mean.weights");

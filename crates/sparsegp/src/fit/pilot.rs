@@ -11,7 +11,7 @@ use crate::means;
 use crate::methods;
 use crate::model::Model;
 use crate::optim::LbfgsOptions;
-use crate::params::{Param, Shape, Transform};
+use crate::params::{Bounds, Param, Shape, Transform};
 use crate::rng;
 use crate::train::{Observer, OptimiserKind, TrainOptions, train};
 
@@ -87,10 +87,10 @@ pub(super) fn scale_lengths(
     for by in LENGTHS {
         let (mut scaled, mut any) = (trial.clone(), false);
         for (path, param) in scaled.kernels[0].params_mut() {
-            if path.to_string().ends_with("lengthscales") && !param.frozen {
+            if path.ends_with("lengthscales") && !param.frozen {
                 let values: Vec<f64> = param.value().iter().map(|v| v * by).collect();
-                // one that may not be so short stays
-                any |= param.set(&path, &values).is_ok();
+                param.start(&values);
+                any = true;
             }
         }
         if !any {
@@ -143,7 +143,17 @@ pub(super) fn pilot(
     {
         let start = gaussian.variance.scalar();
         let lower = PILOT_NOISE * start;
-        gaussian.variance = Param::with(vec![start], Shape::Scalar, Transform::Softplus { lower });
+        let given = gaussian.variance.bounds();
+        match given.any() {
+            false => {
+                let range = Transform::Softplus { lower };
+                gaussian.variance = Param::with(vec![start], Shape::Scalar, range);
+            }
+            true => {
+                let min = Some(given.min.map_or(lower, |min| min.max(lower)));
+                gaussian.variance.bound("likelihood.variance", Bounds { min, ..given })?;
+            }
+        }
     }
     let optimiser = OptimiserKind::Lbfgs(LbfgsOptions::fitting());
     let train_options =
@@ -166,8 +176,8 @@ pub(super) fn pilot(
         Err(error) => return Err(error),
     }
     if gaussian && model.kernels.len() == 1 {
-        for ((path, param), (_, found)) in model.params_mut().into_iter().zip(trial.params()) {
-            param.set(&path, found.value())?;
+        for ((_, param), (_, found)) in model.params_mut().into_iter().zip(trial.params()) {
+            param.start(found.value());
         }
         return Ok(None);
     }
@@ -245,10 +255,10 @@ fn take_lengthscales(model: &mut Model, trial: &Model) -> Result<()> {
             continue;
         }
         let mut units = units.iter();
-        for ((path, param), (_, found)) in kernel.params_mut().into_iter().zip(from.params()) {
+        for ((_, param), (_, found)) in kernel.params_mut().into_iter().zip(from.params()) {
             let own: Vec<_> = units.by_ref().take(param.len()).collect();
             if !own.into_iter().any(is_variance) && !param.given {
-                param.set(&path, found.value())?;
+                param.start(found.value());
             }
         }
     }
@@ -281,5 +291,8 @@ pub(super) fn widen_noise(model: &mut Model, x: MatRef<f64>, engine: &dyn Engine
         Err(error) => return Err(error),
     };
     let noise = model.noise() + unexplained.max(0.0);
-    model.set("likelihood.variance", &[noise])
+    if let Some(gaussian) = model.likelihood.as_gaussian_mut() {
+        gaussian.variance.start(&[noise]);
+    }
+    Ok(())
 }

@@ -300,7 +300,7 @@ fn mean(
     };
     for (path, param) in mean.params_mut() {
         if path == "constant" && !param.given {
-            param.set("mean.constant", starts)?;
+            param.start(starts);
         }
     }
     Ok(mean)
@@ -412,7 +412,7 @@ pub(super) fn prepare_start(
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
     {
-        gaussian.variance = Gaussian::new(0.1 * variance).variance;
+        gaussian.variance.start(Gaussian::new(0.1 * variance).variance.value());
     }
     let mut model = Model {
         kernels,

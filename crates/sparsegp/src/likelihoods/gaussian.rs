@@ -142,9 +142,7 @@ impl Likelihood for Gaussian {
         let variance = known.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n;
         if !self.variance.given {
             let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
-            let frozen = self.variance.frozen;
-            self.variance = Self::new(0.1 * variance).variance;
-            self.variance.frozen = frozen;
+            self.variance.start(Self::new(0.1 * variance).variance.value());
         }
         vec![mean]
     }

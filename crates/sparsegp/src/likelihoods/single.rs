@@ -502,10 +502,8 @@ impl<S: Scalar> Likelihood for Single<S> {
 
 /// A starting value from the data, unless the specification gave one or it is out of range.
 pub fn start(param: &mut Param, value: f64) {
-    if !param.given && param.transform().contains(value) {
-        // in range and of the right length
-        let set = param.set("", &[value]);
-        debug_assert!(set.is_ok());
+    if !param.given && param.natural().contains(value) {
+        param.start(&[value]);
     }
 }
 

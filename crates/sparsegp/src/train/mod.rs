@@ -5,6 +5,7 @@ mod adaptive_rate;
 mod anderson;
 mod ascent;
 mod classes;
+mod deadline;
 mod em;
 mod going_on;
 mod minibatch;
@@ -15,6 +16,7 @@ mod variables;
 
 pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
+pub use deadline::Deadline;
 pub use em::EmOptions;
 pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
