@@ -111,8 +111,8 @@ pub struct FitArgs {
     /// for each latent function [default: rbf]
     #[arg(long, short, value_name = "SPEC", help_heading = "Model")]
     pub kernel: Option<String>,
-    /// Mean function: zero, constant or linear; by default zero for one standardised latent function,
-    /// else constant
+    /// Mean function: zero, constant or linear, or JSON with its values and bounds; by default zero for one
+    /// standardised latent function, else constant
     #[arg(long, value_parser = values::mean, help_heading = "Model")]
     pub mean: Option<String>,
     /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025, and
@@ -195,6 +195,10 @@ pub struct FitArgs {
     /// there, go on from it
     #[arg(long, value_name = "FILE", help_heading = "Training")]
     pub checkpoint: Option<PathBuf>,
+    /// End after this time with the best found so far, preparation included: seconds, or a number with s, min or h;
+    /// looked at between evaluations. With --checkpoint the same command goes on, and has as much time again
+    #[arg(long, allow_negative_numbers = true, value_name = "TIME", value_parser = values::time, help_heading = "Training")]
+    pub time_limit: Option<f64>,
     /// Seconds between checkpoints [default: 60]
     #[arg(long, allow_negative_numbers = true, value_name = "SECONDS", value_parser = values::not_negative,
           requires = "checkpoint", help_heading = "Training")]

@@ -183,6 +183,7 @@ pub fn plan(
         },
         batches: batches.then(|| batch_options(args, &method, rows, from)),
         checkpoint: args.checkpoint.clone(),
+        time_limit: args.time_limit,
         diagonal: args.diagonal,
         tying: args.tying.map_or(Tying::Natural, Tying::from),
         gibbs: chains(args),

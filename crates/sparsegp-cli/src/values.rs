@@ -19,6 +19,18 @@ pub fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A time in seconds, from `90`, `90s`, `5min` or `1.5h`.
+pub fn time(text: &str) -> Result<f64, String> {
+    let (number, unit) = [("min", 60.0), ("h", 3600.0), ("s", 1.0)]
+        .into_iter()
+        .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))
+        .unwrap_or((text, 1.0));
+    let seconds = number.trim().parse::<f64>().map(|v| v * unit);
+    seconds.ok().filter(|v| *v > 0.0 && v.is_finite()).ok_or_else(|| {
+        "must be a positive number of seconds, or with a unit: 90s, 5min or 1.5h".into()
+    })
+}
+
 /// A number ≥ 0.
 pub fn not_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -58,6 +70,14 @@ pub fn power(text: &str) -> Result<f64, String> {
 
 /// The name of a mean function.
 pub fn mean(text: &str) -> Result<String, String> {
+    if text.trim_start().starts_with('{') {
+        let json = serde_json::from_str(text).map_err(|e| format!("not valid JSON: {e}"))?;
+        return match means::from_json(&json, 1, 1) {
+            // there may be as many values as there are inputs or targets
+            Ok(_) | Err(sparsegp::Error::InvalidParameter { .. }) => Ok(text.into()),
+            Err(error) => Err(error.to_string()),
+        };
+    }
     let name = text.to_ascii_lowercase();
     match means::NAMES.contains(&name.as_str()) {
         true => Ok(name),

@@ -27,6 +27,8 @@ mod handled;
 mod interrupt;
 #[path = "cli/kernels.rs"]
 mod kernels;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/numbers.rs"]
 mod numbers;
 #[path = "cli/options.rs"]

@@ -23,8 +23,8 @@ use sparsegp::inverse_free::Preconditioner;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::methods::{self, Keeps};
 use sparsegp::model::{Posterior, in_parts, inducing_param, stacked};
-use sparsegp::params::{Param, Prior};
-use sparsegp::train::{Surroundings, natural_step, train, train_batches};
+use sparsegp::params::{Param, Prior, remarks};
+use sparsegp::train::{Deadline, Surroundings, natural_step, train, train_batches};
 use sparsegp::variational::Variational;
 use sparsegp::{Error, means};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -490,9 +490,12 @@ impl Model {
         let (whole, stochastic) = (options.whole()?, options.stochastic()?);
         let size = options.batch_size();
         let seed = options.seed();
+        let limit = options.time_limit().unwrap_or(f64::INFINITY);
         let outcome = watched(py, callback.as_ref(), |engine, observer| {
             let mut model = model;
-            let report = match size {
+            let mut deadline = Deadline::new(limit, observer);
+            let observer = &mut deadline;
+            let mut report = match size {
                 Some(size) => {
                     let mut batches = data.batches(size.min(data.rows()), seed)?;
                     let around = Surroundings::default();
@@ -500,6 +503,7 @@ impl Model {
                 }
                 None => train(&mut model, engine, &data, &whole, observer)?,
             };
+            deadline.report(&mut report);
             Ok((model, report))
         })?;
         let raised = outcome.exception.map(|e| e.into_value(py).into_any());
@@ -507,6 +511,11 @@ impl Model {
         self.replace(model);
         let report = serde_json::to_string(&report).map_err(|e| bug(&e.to_string()))?;
         Ok((report, raised))
+    }
+
+    /// What to say of parameters that are at bounds that they were given.
+    fn at_bounds(&self) -> Vec<String> {
+        remarks(&self.held().model.params())
     }
 
     /// Whether the posterior is known.

@@ -48,6 +48,8 @@ pub struct Options {
     natural_rate: Option<f64>,
     patience: Option<usize>,
     checkpoint: Option<PathBuf>,
+    /// Seconds.
+    time_limit: Option<f64>,
     diagonal: bool,
     tying: Option<String>,
     e_steps: Option<usize>,
@@ -83,6 +85,7 @@ impl Options {
         positive("learning_rate", self.learning_rate)?;
         positive("last_rate", self.last_rate)?;
         positive("inducing_rate", self.inducing_rate)?;
+        positive("time_limit", self.time_limit)?;
         if let Some(rate) = self.natural_rate.filter(|rate| !(0.0..=1.0).contains(rate)) {
             return Err(invalid(format!("natural_rate is {rate}; it must be from 0 to 1")));
         }
@@ -200,6 +203,7 @@ impl Options {
             train: self.whole()?,
             batches,
             checkpoint: self.checkpoint.clone(),
+            time_limit: self.time_limit,
             diagonal: self.diagonal,
             tying: self.tying()?.unwrap_or(default.tying),
             gibbs: self.chains()?,
@@ -270,6 +274,11 @@ impl Options {
     /// The likelihood, if it is given.
     pub fn likelihood(&self) -> Option<&str> {
         self.likelihood.as_deref()
+    }
+
+    /// Seconds that there are, if they are limited.
+    pub fn time_limit(&self) -> Option<f64> {
+        self.time_limit
     }
 
     /// The seed.

@@ -1,5 +1,7 @@
 //! From data to a fitted model: training, choices, odd data, units, seeds.
 
+#[path = "fit/bounds.rs"]
+mod bounds;
 #[path = "fit/certain.rs"]
 mod certain;
 #[path = "fit/choices.rs"]
@@ -14,6 +16,8 @@ mod inducing;
 mod joint;
 #[path = "fit/kernels.rs"]
 mod kernels;
+#[path = "fit/limits.rs"]
+mod limits;
 #[path = "fit/noiseless.rs"]
 mod noiseless;
 #[path = "fit/odd.rs"]

@@ -5,8 +5,8 @@
 >>> kernel([[0.0, 1.0], [1.0, 1.0]]).shape
 (2, 2)
 
-Values that are not given start from the data; :class:`sparsegp.priors.Parameter` gives priors and fixed
-values. Wherever a kernel is expected, its short form does too: ``"matern52 + linear(active_dims=[0])"``.
+Values that are not given start from the data; :class:`sparsegp.priors.Parameter` gives priors, bounds and
+fixed values. Wherever a kernel is expected, its short form does too: ``"matern52 + linear(active_dims=[0])"``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ Value = Union[None, float, Sequence[float], Parameter]
 Scalar = Union[None, float, Parameter]
 Matrix = Union[None, float, Sequence[Sequence[float]], Array, Parameter]
 Dims = Union[None, int, str, Sequence[Union[int, str]]]
+Bounds = Union[None, str, tuple[float, float]]
 
 
 def _matrix(x: ArrayLike, what: str = "X") -> Array:
@@ -164,6 +165,23 @@ def _dims(dims: Any) -> Any:
     return dims
 
 
+def _bounded(value: Value, bounds: Bounds) -> Value:
+    """Lengthscales with bounds as scikit-learn writes them."""
+    if bounds is None:
+        return value
+    known = value if isinstance(value, Parameter) else Parameter(value)
+    if isinstance(bounds, str):
+        if bounds != "fixed":
+            raise ValueError(f'lengthscale_bounds is {bounds!r}; it must be a pair of numbers or "fixed"')
+        return Parameter(known.value, prior=known.prior, fixed=True, min=known.min, max=known.max)
+    if np.shape(bounds) != (2,):
+        raise ValueError(
+            f"lengthscale_bounds is {bounds!r}; it must be one pair of numbers for all lengthscales"
+        )
+    low, high = bounds
+    return Parameter(known.value, prior=known.prior, fixed=known.fixed, min=low, max=high)
+
+
 class _Radial(Kernel):
     """A kernel of the distance between inputs divided by lengthscales.
 
@@ -177,6 +195,9 @@ class _Radial(Kernel):
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
         Whether each input column has a lengthscale of its own.
+    lengthscale_bounds : (float, float) or "fixed", optional
+        Bounds of all lengthscales, on the scale of the lengthscales: those of
+        :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
     """
 
     lengthscales: Value
@@ -191,8 +212,15 @@ class _Radial(Kernel):
         *,
         active_dims: Dims = None,
         ard: Optional[bool] = None,
+        lengthscale_bounds: Bounds = None,
     ) -> None:
+        lengthscales = _bounded(lengthscales, lengthscale_bounds)
         super().__init__(lengthscales=lengthscales, variance=variance, active_dims=_dims(active_dims), ard=ard)
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        # these bounds are part of the lengthscales
+        return [name for name in super()._names() if name != "lengthscale_bounds"]
 
 
 class RBF(_Radial):
@@ -243,6 +271,9 @@ class RationalQuadratic(_Radial):
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
         Whether each input column has a lengthscale of its own.
+    lengthscale_bounds : (float, float) or "fixed", optional
+        Bounds of all lengthscales, on the scale of the lengthscales: those of
+        :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
     """
 
     _type = "rational_quadratic"
@@ -256,8 +287,11 @@ class RationalQuadratic(_Radial):
         *,
         active_dims: Dims = None,
         ard: Optional[bool] = None,
+        lengthscale_bounds: Bounds = None,
     ) -> None:
-        super().__init__(lengthscales, variance, active_dims=active_dims, ard=ard)
+        super().__init__(
+            lengthscales, variance, active_dims=active_dims, ard=ard, lengthscale_bounds=lengthscale_bounds
+        )
         Spec.__init__(self, alpha=alpha)
 
 
@@ -276,6 +310,9 @@ class GammaExponential(_Radial):
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
         Whether each input column has a lengthscale of its own.
+    lengthscale_bounds : (float, float) or "fixed", optional
+        Bounds of all lengthscales, on the scale of the lengthscales: those of
+        :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
     """
 
     _type = "gamma_exponential"
@@ -289,8 +326,11 @@ class GammaExponential(_Radial):
         *,
         active_dims: Dims = None,
         ard: Optional[bool] = None,
+        lengthscale_bounds: Bounds = None,
     ) -> None:
-        super().__init__(lengthscales, variance, active_dims=active_dims, ard=ard)
+        super().__init__(
+            lengthscales, variance, active_dims=active_dims, ard=ard, lengthscale_bounds=lengthscale_bounds
+        )
         Spec.__init__(self, gamma=gamma)
 
 
@@ -349,6 +389,9 @@ class Cosine(_Radial):
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
         Whether each input column has a lengthscale of its own.
+    lengthscale_bounds : (float, float) or "fixed", optional
+        Bounds of all lengthscales, on the scale of the lengthscales: those of
+        :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
     """
 
     _type = "cosine"

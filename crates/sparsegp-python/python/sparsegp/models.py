@@ -22,6 +22,7 @@ its likelihood asks for, L = K·P in all. Paths are ``kernel.lengthscales``, ``l
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
 
@@ -67,6 +68,8 @@ _TRAINING = """Trains every parameter that is not frozen.
             minibatches ``iterations`` is another name of ``max_iterations``.
         learning_rate, natural_rate : float, optional
             Of Adam; of natural-gradient steps of q (0: Adam on q too).
+        time_limit : float, optional
+            Seconds after which the training ends with the best found so far; it is looked at between evaluations.
         seed : int
             Of the order of minibatches.
         callback : callable, optional
@@ -78,7 +81,7 @@ _TRAINING = """Trains every parameter that is not frozen.
         -------
         dict
             How it went: ``"stopped"``, ``"converged"``, ``"iterations"``, ``"objective"``,
-            ``"seconds"``, ``"trace"`` and more.
+            ``"seconds"``, ``"trace"`` and more. A parameter that ends at a bound is warned of.
 
         Raises
         ------
@@ -309,6 +312,7 @@ class Model:
         epochs: Optional[int] = None,
         learning_rate: Optional[float] = None,
         natural_rate: Optional[float] = None,
+        time_limit: Optional[float] = None,
         seed: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
         verbose: int = 0,
@@ -337,7 +341,7 @@ class Model:
                 epochs = -(-iterations // per_epoch)
             options.update(batch_size=batch_size, epochs=epochs)
             progress = Progress(max_iterations, epochs, batch_size) if verbose else None
-        options.update(learning_rate=learning_rate, natural_rate=natural_rate)
+        options.update(learning_rate=learning_rate, natural_rate=natural_rate, time_limit=time_limit)
         given = {name: value for name, value in options.items() if value is not None}
         try:
             report, error = self._model.optimise(
@@ -349,6 +353,8 @@ class Model:
         if error is not None:
             raise error
         found: dict[str, Any] = json.loads(report)
+        for text in self._model.at_bounds():
+            warnings.warn(text, UserWarning, stacklevel=2)
         return found
 
     optimise.__doc__ = _TRAINING

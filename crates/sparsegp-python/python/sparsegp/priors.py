@@ -68,7 +68,7 @@ _PRIORS = {c.__name__.lower(): c for c in (Gamma, LogNormal, Normal, HalfNormal,
 
 
 class Parameter:
-    """A hyperparameter's value with its prior, or fixed.
+    """A hyperparameter's value with its prior and bounds, or fixed.
 
     Parameters
     ----------
@@ -78,13 +78,18 @@ class Parameter:
         Its log density is added to the objective.
     fixed : bool
         Whether training leaves the value alone.
+    min, max : float, optional
+        Bounds between which the value (each, of several) stays, on the model's scale as values are: estimators
+        standardise inputs and targets. A fit that ends at a bound warns.
     """
 
-    __slots__ = ("value", "prior", "fixed")
+    __slots__ = ("value", "prior", "fixed", "min", "max")
 
     value: Union[None, float, Sequence[float], Sequence[Sequence[float]]]
     prior: Optional[Prior]
     fixed: bool
+    min: Optional[float]
+    max: Optional[float]
 
     def __init__(
         self,
@@ -92,15 +97,22 @@ class Parameter:
         *,
         prior: Optional[Prior] = None,
         fixed: bool = False,
+        min: Optional[float] = None,
+        max: Optional[float] = None,
     ) -> None:
         if value is None and fixed:
             raise ValueError("a fixed parameter needs a value")
+        bounds = {name: _bound(name, bound) for name, bound in (("min", min), ("max", max))}
+        if min is not None and max is not None and min >= max:
+            raise ValueError(f"min is {min} and max is {max}; min must be less than max")
         if isinstance(value, (list, np.ndarray)):
             array = np.asarray(value, dtype=float)
             value = _tuples(array.tolist() if array.ndim == 2 else array.ravel().tolist())
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "prior", prior)
         object.__setattr__(self, "fixed", fixed)
+        for name, bound in bounds.items():
+            object.__setattr__(self, name, bound)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a Parameter cannot be changed; make a new one")
@@ -117,12 +129,16 @@ class Parameter:
             entries["prior"] = self.prior.to_dict()
         if self.fixed:
             entries["frozen"] = True
+        for name in ("min", "max"):
+            if getattr(self, name) is not None:
+                entries[name] = getattr(self, name)
         return entries
 
     @classmethod
     def of(cls, entry: Any) -> Any:
         """What :meth:`to_dict` gave; anything else as it is."""
-        if not isinstance(entry, dict) or not entry.keys() <= {"value", "prior", "assumed", "frozen"}:
+        known = {"value", "prior", "assumed", "frozen", "min", "max"}
+        if not isinstance(entry, dict) or not entry.keys() <= known:
             return _tuples(entry)
         # a prior that the library assumed is not the user's
         prior = {} if entry.get("assumed") else dict(entry.get("prior") or {})
@@ -134,13 +150,15 @@ class Parameter:
             _tuples(value),
             prior=_PRIORS[kind.lower()](**prior) if kind else None,
             fixed=bool(entry.get("frozen", False)),
+            min=entry.get("min"),
+            max=entry.get("max"),
         )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Parameter) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
-        return hash((self.prior, self.fixed))
+        return hash((self.prior, self.fixed, self.min, self.max))
 
     def __repr__(self) -> str:
         parts = [] if self.value is None else [repr(plain(self.value))]
@@ -148,18 +166,32 @@ class Parameter:
             parts.append(f"prior={self.prior!r}")
         if self.fixed:
             parts.append("fixed=True")
+        parts += [
+            f"{name}={getattr(self, name)!r}" for name in ("min", "max") if getattr(self, name) is not None
+        ]
         return f"Parameter({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _parameter, (self.value, self.prior, self.fixed)
+        return _parameter, (self.value, self.prior, self.fixed, self.min, self.max)
 
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
-def _parameter(value: Any, prior: Optional[Prior], fixed: bool) -> Parameter:
-    return Parameter(value, prior=prior, fixed=fixed)
+def _parameter(
+    value: Any, prior: Optional[Prior], fixed: bool, min: Optional[float] = None, max: Optional[float] = None
+) -> Parameter:
+    return Parameter(value, prior=prior, fixed=fixed, min=min, max=max)
+
+
+def _bound(name: str, value: Any) -> Optional[float]:
+    if value is None:
+        return None
+    bound = float(value)
+    if not np.isfinite(bound):
+        raise ValueError(f"{name} is {value}; it must be a finite number (None for no bound)")
+    return bound
 
 
 def plain(value: Any) -> Any:

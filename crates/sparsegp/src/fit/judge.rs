@@ -69,8 +69,8 @@ fn scaled(model: &Model, factors: &[f64]) -> Option<Model> {
         for (path, param) in kernel.params_mut() {
             if path.ends_with("lengthscales") && !param.frozen && !param.given {
                 let values: Vec<f64> = param.value().iter().map(|v| v * by).collect();
-                // one that may not be so short stays
-                any |= param.set(&path, &values).is_ok();
+                param.start(&values);
+                any = true;
             }
         }
     }
@@ -234,12 +234,12 @@ pub(super) fn pilot(
 /// Gives a model the hyperparameters that few rows have found, but for those that somebody gave.
 pub(super) fn take(model: &mut Model, found: &[f64], x: MatRef<f64>) {
     let mut rest = found;
-    for (path, param) in model.params_mut().into_iter().filter(|(path, _)| !is_bulky(path)) {
+    let own = model.params_mut().into_iter().filter(|(path, _)| !is_bulky(path));
+    for (_, param) in own {
         let (own, tail) = rest.split_at(param.len().min(rest.len()));
         rest = tail;
         if !param.frozen && !param.given && !own.is_empty() {
-            // what found them may have had a wider range
-            let _ = param.set(&path, own);
+            param.start(own);
         }
     }
     cap_lengthscales(model, x);

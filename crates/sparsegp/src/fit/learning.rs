@@ -10,6 +10,7 @@ use crate::io;
 use crate::linalg::Jitter;
 use crate::methods::{Method, collect, precision};
 use crate::model::{Model, Posterior};
+use crate::params;
 use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
 use crate::samplers::{SamplingState, slice};
 use crate::train::{
@@ -205,7 +206,9 @@ impl Learning<'_> {
                 sweeps = done;
                 let seconds = clock.elapsed().as_secs_f64();
                 let flow = observer.event(Event::Sampling { done, total, seconds });
-                if observer.interrupted() { ControlFlow::Break(()) } else { flow }
+                // what is complete is not interrupted
+                let stop = done < total && observer.interrupted();
+                if stop { ControlFlow::Break(()) } else { flow }
             })?;
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
@@ -298,7 +301,7 @@ const CERTAIN: f64 = 1e-2;
 
 /// What a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let mut remarks = params::remarks(&model.params());
     // nothing but a mean that grows without bound gives all classes of training for certain
     if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
         let weights = model.params().into_iter().find(|(path, _)| path == "mean.weights");

@@ -19,6 +19,7 @@ mod restarts;
 mod select;
 mod sizes;
 mod start;
+mod time_limit;
 mod trial;
 
 use checkpoint::Held;
@@ -39,6 +40,7 @@ use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{Event, Observer, OptimiserKind, StochasticOptions, TrainOptions};
 use crate::variational::{Tying, Variational};
 use std::path::PathBuf;
+use time_limit::limited;
 
 /// What to fit and how. [`FitOptions::default`] is a sensible start for any table.
 #[derive(Clone, Debug)]
@@ -97,6 +99,10 @@ pub struct FitOptions {
     pub diagonal: bool,
     /// What stays as it is when hyperparameters move, for the methods that keep q as sites.
     pub tying: Tying,
+    /// Seconds after which everything ends, preparation included, with the best found so far
+    /// ([`Deadline`](crate::train::Deadline)); none for no limit. A checkpoint goes on from there, and the limit counts for
+    /// every run anew.
+    pub time_limit: Option<f64>,
     /// Chains, for the methods that sample the posterior. Their seed is [`FitOptions::seed`].
     pub gibbs: GibbsOptions,
 }
@@ -154,6 +160,7 @@ impl Default for FitOptions {
             checkpoint: None,
             diagonal: false,
             tying: Tying::Natural,
+            time_limit: None,
             gibbs: GibbsOptions::default(),
         }
     }
@@ -174,6 +181,16 @@ pub const DEFAULT_INDUCING: usize = 512;
 /// As for [`prepare`] and [`crate::train::train()`]; [`crate::Error::File`] for a checkpoint that cannot be read or is of
 /// another training.
 pub fn fit(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    limited(options, observer, |observer| best_start(dataset, options, engine, observer))
+}
+
+/// The best of all starts.
+fn best_start(
     dataset: &Dataset,
     options: &FitOptions,
     engine: &dyn Engine,
@@ -319,6 +336,8 @@ pub fn go_on(
         model.q = Some(Variational::sites(rows, latents, Tying::Untied));
     }
     let learning = Learning { dataset, options, engine, whole: false };
-    let trained = learning.run(model, origin, None, observer)?;
-    learning.end(trained, observer)
+    limited(options, observer, |observer| {
+        let trained = learning.run(model, origin, None, observer)?;
+        learning.end(trained, observer)
+    })
 }

@@ -36,8 +36,7 @@ pub(super) fn cap_lengthscales(model: &mut Model, x: MatRef<f64>) {
                 }
             });
             let capped: Vec<f64> = capped.collect();
-            // one that may not be so short stays
-            let _ = param.set(&path, &capped);
+            param.start(&capped);
         }
     }
 }
@@ -76,7 +75,10 @@ pub(super) fn widen_noise(model: &mut Model, x: MatRef<f64>, engine: &dyn Engine
         Err(error) => return Err(error),
     };
     let noise = model.noise() + unexplained.max(0.0);
-    model.set("likelihood.variance", &[noise])
+    if let Some(gaussian) = model.likelihood.as_gaussian_mut() {
+        gaussian.variance.start(&[noise]);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,11 +10,12 @@
 //! | lengthscales | all times 10^u, u uniform on [−2, ½], and each times 10^w, w uniform on [−½, ½] |
 //! | above a bound | its distance from the bound times 10^u, u uniform on [−1, 1] |
 //! | within an interval | uniform on it |
+//! | positive, with bounds that were given | as above a bound, on that part of [−1, 1] that is within the bounds |
 //! | any real number | plus a standard normal number (on the model's scale) |
 
 use crate::error::Result;
 use crate::model::Model;
-use crate::params::{Prior, Transform};
+use crate::params::{Param, Prior, Transform};
 use crate::rng;
 use crate::train::is_bulky;
 use rand::Rng;
@@ -35,17 +36,18 @@ pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
         if is_bulky(&path) || param.frozen || param.is_empty() {
             continue;
         }
-        let (prior, transform) = (param.prior.filter(|_| !param.assumed), param.transform());
         // the plain start is a smooth function: what it misses is far shorter, for all inputs alike
+        let prior = param.prior.filter(|_| !param.assumed);
         let lengths = prior.is_none() && path.ends_with("lengthscales");
         let common = match lengths {
             true => 10_f64.powf(COMMON.0 + (COMMON.1 - COMMON.0) * rng::uniform(generator)),
             false => 1.0,
         };
         let decades = if lengths { 0.5 * DECADES } else { DECADES };
+        let transform = param.transform();
         let values = param.value().iter().map(|value| {
             let value = if transform.contains(common * value) { common * value } else { *value };
-            draw_one(value, prior, transform, decades, generator)
+            draw_one(value, param, prior, decades, generator)
         });
         let values: Vec<f64> = values.collect();
         param.set(&path, &values)?;
@@ -55,25 +57,36 @@ pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
 
 fn draw_one(
     value: f64,
+    param: &Param,
     prior: Option<Prior>,
-    transform: Transform,
     decades: f64,
     rng: &mut impl Rng,
 ) -> f64 {
     let uniform = rng::uniform(rng);
-    let drawn = match (prior, transform) {
+    let transform = param.transform();
+    let (lower, upper) = transform.ends();
+    let drawn = match (prior, param.natural()) {
         (Some(prior), _) => (0..ATTEMPTS)
             .map(|_| prior.sample(rng))
             .find(|v| transform.contains(*v))
             .unwrap_or(value),
-        (None, Transform::Identity) => {
-            let z: f64 = StandardNormal.sample(rng);
-            value + z
+        (None, Transform::Softplus { lower: natural } | Transform::Exp { lower: natural }) => {
+            let excess = value - natural;
+            let power = |end: Option<f64>| end.map(|end| ((end - natural) / excess).log10());
+            let least = power(lower).map_or(-decades, |p| p.max(-decades));
+            let most = power(upper).map_or(decades, |p| p.min(decades));
+            natural + excess * 10_f64.powf(least + (most - least) * uniform)
         }
-        (None, Transform::Softplus { lower } | Transform::Exp { lower }) => {
-            lower + (value - lower) * 10_f64.powf(decades * (2.0 * uniform - 1.0))
-        }
-        (None, Transform::Interval { lower, upper }) => lower + (upper - lower) * uniform,
+        _ => match (lower, upper) {
+            (Some(lower), Some(upper)) => lower + (upper - lower) * uniform,
+            _ => (0..ATTEMPTS)
+                .map(|_| {
+                    let z: f64 = StandardNormal.sample(rng);
+                    value + z
+                })
+                .find(|v| transform.contains(*v))
+                .unwrap_or(value),
+        },
     };
     // an end of an interval, or a number too large
     if transform.contains(drawn) { drawn } else { value }
@@ -136,6 +149,30 @@ mod tests {
         // the variance of u² is 1/5 − 1/9
         let error = (4.0 / 45.0 / count).sqrt();
         assert!((square - 1.0 / 3.0).abs() < 5.0 * error, "{square}");
+    }
+
+    /// As far as a factor of ten either way, but for what is beyond a bound: log-uniform on the rest.
+    #[test]
+    fn draws_keep_within_bounds() {
+        let own = model(
+            "rbf(variance={value: 2.5, max: 5}, lengthscales={value: [0.4, 30], min: 0.2, max: 1e5})",
+        );
+        let n = 2000_u32;
+        let mut variances = 0.0;
+        for restart in 1..=n {
+            let drawn = values(&own, restart as usize);
+            let of = |path: &str| drawn.iter().find(|(own, _)| own == path).unwrap().1.clone();
+            let lengthscales = of("kernel.lengthscales");
+            let variance = of("kernel.variance")[0];
+            assert!(variance > 0.249 && variance < 5.0, "{variance}");
+            assert!(lengthscales.iter().all(|l| *l > 0.2 && *l < 1e5), "{lengthscales:?}");
+            variances += (variance / 0.25).ln() / 20_f64.ln();
+        }
+        // mean ½ and variance 1/12 of a uniform number, at five standard errors
+        let error = 5.0 * (1.0 / 12.0 / f64::from(n)).sqrt();
+        let count = f64::from(n);
+        let mean = variances / count;
+        assert!((mean - 0.5).abs() < error, "{mean}");
     }
 
     /// Priors decide where they are given, also far from the start.

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::Preconditioner;
 use crate::kernels::{self, Inputs, Kernel};
-use crate::likelihoods::{self, Gaussian, Likelihood, Target};
+use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
 use crate::methods::uncollapsed::mixed_shape;
@@ -191,7 +191,7 @@ fn mean(
     };
     for (path, param) in mean.params_mut() {
         if path == "constant" && !param.given {
-            param.set("mean.constant", starts)?;
+            param.start(starts);
         }
     }
     Ok(mean)
@@ -338,7 +338,7 @@ pub(super) fn prepare_start(
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
     {
-        gaussian.variance = Gaussian::of_targets(variance).variance;
+        gaussian.start(variance);
     }
     let mut model = Model {
         kernels,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::methods;
 use crate::model::{Model, inducing_param};
 use crate::optim::LbfgsOptions;
-use crate::params::{Param, Shape, Transform};
+use crate::params::{Bounds, Param, Shape, Transform};
 use crate::rng;
 use crate::train::{EmOptions, Observer, OptimiserKind, TrainOptions, is_bulky, train};
 use crate::variational::{Tying, Variational};
@@ -92,8 +92,14 @@ impl Trial {
         {
             let start = gaussian.variance.scalar();
             let lower = LEAST_NOISE * start;
-            let transform = Transform::Softplus { lower };
-            gaussian.variance = Param::with(vec![start], Shape::Scalar, transform);
+            let given = gaussian.variance.bounds();
+            if given.any() {
+                let min = Some(given.min.map_or(lower, |min| min.max(lower)));
+                gaussian.variance.bound("likelihood.variance", Bounds { min, ..given })?;
+            } else {
+                let transform = Transform::Softplus { lower };
+                gaussian.variance = Param::with(vec![start], Shape::Scalar, transform);
+            }
         }
         let mut trial = Self { model: own, data, latents };
         trial.forget();

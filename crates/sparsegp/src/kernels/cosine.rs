@@ -197,7 +197,7 @@ impl Kernel for Cosine {
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
         // with several columns the wave has a direction, which looks along columns do not find
         if let [d] = self.dims[..]
-            && let Some(period) = super::periodogram::strongest_period(column(x, d), y)
+            && let Some(period) = super::periodogram::strongest_period(column(x, d), y, 1)
         {
             super::spec::initialise(&mut self.lengthscales, &[period]);
         }

@@ -13,6 +13,8 @@ pub mod cosine;
 pub mod custom;
 pub mod exponential;
 pub mod gamma_exponential;
+mod gaps;
+mod harmonics;
 mod inner;
 pub mod linear;
 pub mod matern;

@@ -28,6 +28,10 @@ pub const ENTRY: Entry = Entry {
     build,
 };
 
+/// Harmonics by which starting values of the period are compared: of a function that repeats, the second or third may be the
+/// strongest.
+const HARMONICS: usize = 3;
+
 /// How sines of several columns make one distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -341,7 +345,7 @@ impl Kernel for Periodic {
     }
 
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
-        let find = |d: &usize| super::periodogram::strongest_period(column(x, *d), y);
+        let find = |d: &usize| super::periodogram::strongest_period(column(x, *d), y, HARMONICS);
         let found: Vec<Option<f64>> = self.base.dims().iter().map(find).collect();
         let values: Vec<f64> = if self.period.len() == found.len() {
             let starts = self.period.value().iter();

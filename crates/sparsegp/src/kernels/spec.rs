@@ -313,15 +313,7 @@ fn quote_words(text: &str) -> String {
 /// Starting values from the data, moved inside the parameter's range where they are not; a value that
 /// the specification gave stays.
 pub fn initialise(param: &mut Param, values: &[f64]) {
-    if param.given {
-        return;
+    if !param.given {
+        param.start(values);
     }
-    let transform = param.transform();
-    let inside: Vec<f64> = values
-        .iter()
-        .map(|v| if transform.contains(*v) { *v } else { transform.to_constrained(0.0) })
-        .collect();
-    // the number of values fits by construction and each is in range
-    let set = param.set("", &inside);
-    debug_assert!(set.is_ok());
 }

@@ -314,8 +314,7 @@ impl<M: LogProb> Likelihood for Custom<M> {
         let start = self.model.initialise(targets, &mut values);
         for ((param, spec), value) in self.params.iter_mut().zip(&self.specs).zip(values) {
             if !param.given && spec.transform.contains(value) {
-                let set = param.set(spec.name, &[value]);
-                debug_assert!(set.is_ok());
+                param.start(&[value]);
             }
         }
         start

@@ -68,9 +68,20 @@ impl Gaussian {
         Self { variance: Param::with(vec![0.1 * variance], Shape::Scalar, transform) }
     }
 
+    /// Starts the variance where [`Gaussian::of_targets`] does, within the bounds that were given.
+    pub fn start(&mut self, targets: f64) {
+        if self.variance.bounds().any() {
+            return self.variance.start(&[0.1 * targets]);
+        }
+        let fresh = Self::of_targets(targets).variance;
+        let own = std::mem::replace(&mut self.variance, fresh);
+        (self.variance.prior, self.variance.frozen) = (own.prior, own.frozen);
+    }
+
     /// Makes room for a value that is given: any positive one, or 0, which is kept.
     pub fn make_room(&mut self, value: f64) {
-        if self.variance.transform().contains(value) && value != 0.0 {
+        let bounded = self.variance.bounds().any();
+        if bounded || (self.variance.transform().contains(value) && value != 0.0) {
             return;
         }
         let own = std::mem::replace(&mut self.variance, Param::positive(1.0));
@@ -172,9 +183,7 @@ impl Likelihood for Gaussian {
         let variance = known.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n;
         if !self.variance.given {
             let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
-            let frozen = self.variance.frozen;
-            self.variance = Self::of_targets(variance).variance;
-            self.variance.frozen = frozen;
+            self.start(variance);
         }
         vec![mean]
     }

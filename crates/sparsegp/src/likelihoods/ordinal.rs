@@ -199,9 +199,7 @@ impl Scalar for Ordinal {
         let (first, widths) = split(&edges);
         start(&mut self.first_edge, first);
         if !self.widths.given && !widths.is_empty() {
-            // the shares are positive, and so are the widths
-            let set = self.widths.set("", &widths);
-            debug_assert!(set.is_ok());
+            self.widths.start(&widths);
         }
         if self.first_edge.given && self.widths.given {
             // the median class at the edges that were given

@@ -85,9 +85,18 @@ pub fn from_json(json: &Value, inputs: usize, outputs: usize) -> Result<Box<dyn 
     let name = json.get("type").and_then(Value::as_str);
     let name = name.ok_or_else(|| Error::Invalid(format!("mean {json}: `type` is missing")))?;
     let mut mean = by_name(name, inputs, outputs)?;
+    let paths: Vec<String> = mean.params().into_iter().map(|(path, _)| path).collect();
+    let known = |key: &String| key == "type" || paths.contains(key);
+    if let Some(key) = json.as_object().and_then(|entries| entries.keys().find(|key| !known(key))) {
+        return Err(Error::Invalid(format!(
+            "mean `{name}`: unknown entry `{key}`; known: {}",
+            if paths.is_empty() { "none".into() } else { paths.join(", ") }
+        )));
+    }
     for (path, param) in mean.params_mut() {
         if let Some(value) = json.get(&path) {
             param.read_json(&format!("mean.{path}"), value)?;
+            param.given = value.as_object().is_none_or(|object| object.contains_key("value"));
         }
     }
     Ok(mean)

@@ -6,9 +6,12 @@
 //! not frozen. Gradients are passed around with respect to the constrained values, in the order of
 //! the list, and mapped to the free vector in one place ([`free_gradient`]).
 
+mod bounds;
 mod prior;
 mod transform;
 
+pub(crate) use bounds::Ruler;
+pub use bounds::{Bounds, remarks};
 pub use prior::Prior;
 pub use transform::Transform;
 
@@ -46,7 +49,11 @@ impl std::fmt::Display for Shape {
 pub struct Param {
     value: Vec<f64>,
     shape: Shape,
+    /// Of the values without bounds.
+    natural: Transform,
+    /// Of the values within the bounds.
     transform: Transform,
+    bounds: Bounds,
     /// Density of the constrained value, added to the objective (no Jacobian: MAP of the value).
     pub prior: Option<Prior>,
     /// Whether nobody asked for the prior: it steadies the training, and comparisons of models leave it out.
@@ -71,7 +78,9 @@ impl Param {
 
     /// A parameter with every part given. `value` holds matrices column by column.
     pub fn with(value: Vec<f64>, shape: Shape, transform: Transform) -> Self {
-        Self { value, shape, transform, prior: None, assumed: false, frozen: false, given: false }
+        let (natural, bounds) = (transform, Bounds::default());
+        let (prior, assumed, frozen, given) = (None, false, false, false);
+        Self { value, shape, natural, transform, bounds, prior, assumed, frozen, given }
     }
 
     /// Constrained values; a matrix column by column.
@@ -109,6 +118,67 @@ impl Param {
         self.transform
     }
 
+    /// The transform that there would be without bounds.
+    pub fn natural(&self) -> Transform {
+        self.natural
+    }
+
+    /// The bounds that were given, for every value the same.
+    pub fn bounds(&self) -> Bounds {
+        self.bounds
+    }
+
+    /// Keeps all values between these bounds from now on; values outside are moved inside.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for bounds in the wrong order, or that are not within the range that the
+    /// parameter has by nature.
+    pub fn bound(&mut self, path: &str, bounds: Bounds) -> Result<()> {
+        let invalid = |reason| Error::InvalidParameter { path: path.to_owned(), reason };
+        self.transform = bounds.within(self.natural).map_err(invalid)?;
+        self.bounds = bounds;
+        if bounds.any() {
+            self.value = self.value.iter().map(|v| self.inside(*v)).collect();
+        }
+        Ok(())
+    }
+
+    /// How values within the bounds are measured; none without bounds.
+    pub(crate) fn ruler(&self) -> Option<Ruler> {
+        self.bounds.any().then(|| self.bounds.ruler(self.natural))
+    }
+
+    /// A starting value as it can be: near a bound that it is beyond (or at). One outside of the natural range of
+    /// a parameter without bounds becomes that whose free number is 0.
+    fn inside(&self, value: f64) -> f64 {
+        let near = self.ruler().map_or(value, |ruler| ruler.start(value));
+        if self.transform.contains(near) { near } else { self.transform.to_constrained(0.0) }
+    }
+
+    /// Sets starting values, moved inside the bounds and the natural range where they are not. One number is spread
+    /// over all.
+    pub fn start(&mut self, values: &[f64]) {
+        let inside: Vec<f64> = values.iter().map(|v| self.inside(*v)).collect();
+        // the number of values fits by construction and each is in range
+        let set = self.set("", &inside);
+        debug_assert!(set.is_ok());
+    }
+
+    /// The values that are at a bound: their places, and the bound by its name and number. At it is what lies within a
+    /// thousandth of the interval's length, of logarithms where the parameter is positive.
+    pub fn at_bounds(&self) -> Vec<(usize, &'static str, f64)> {
+        let Some(ruler) = self.ruler() else { return Vec::new() };
+        let ends = [("min", self.bounds.min), ("max", self.bounds.max)];
+        let mut found = Vec::new();
+        for (at, value) in self.value.iter().enumerate() {
+            let measure = ruler.measure(*value);
+            let reached = |bound: f64| ruler.is_at(measure, ruler.measure(bound));
+            let ends = ends.iter().filter_map(|(name, bound)| Some((*name, (*bound)?)));
+            found.extend(ends.filter(|(_, b)| reached(*b)).map(|(name, b)| (at, name, b)));
+        }
+        found
+    }
+
     /// Sets the values; one number is spread over all.
     ///
     /// # Errors
@@ -134,17 +204,23 @@ impl Param {
         Ok(())
     }
 
-    /// JSON: plain numbers, or an object with `value`, `prior`, `frozen`, `transform` where these
+    /// JSON: plain numbers, or an object with `value`, `min`, `max`, `prior`, `frozen`, `transform` where these
     /// differ from what `default_transform` and a fresh parameter have.
     pub fn to_json(&self, default_transform: Transform) -> Value {
         let value = match self.shape {
             Shape::Scalar => json!(self.value[0]),
             _ => json!(self.value),
         };
-        if self.prior.is_none() && !self.frozen && self.transform == default_transform {
+        let plain = self.prior.is_none() && !self.frozen && !self.bounds.any();
+        if plain && self.natural == default_transform {
             return value;
         }
         let mut object = json!({ "value": value });
+        for (name, bound) in [("min", self.bounds.min), ("max", self.bounds.max)] {
+            if let Some(bound) = bound {
+                object[name] = json!(bound);
+            }
+        }
         if let Some(prior) = &self.prior {
             object["prior"] = json!(prior);
         }
@@ -154,8 +230,8 @@ impl Param {
         if self.frozen {
             object["frozen"] = json!(true);
         }
-        if self.transform != default_transform {
-            object["transform"] = json!(self.transform);
+        if self.natural != default_transform {
+            object["transform"] = json!(self.natural);
         }
         object
     }
@@ -182,12 +258,16 @@ impl Param {
         let Value::Object(object) = json else {
             return self.set(path, &numbers(json)?);
         };
+        let mut bounds = self.bounds;
         for (key, entry) in object {
             match key.as_str() {
                 "transform" => {
-                    self.transform = serde_json::from_value(entry.clone())
+                    self.natural = serde_json::from_value(entry.clone())
                         .map_err(|e| invalid(format!("transform: {e}")))?;
+                    self.transform = self.natural;
                 }
+                "min" => bounds.min = Bounds::read(entry, key).map_err(invalid)?,
+                "max" => bounds.max = Bounds::read(entry, key).map_err(invalid)?,
                 "prior" => {
                     let prior: Option<Prior> = serde_json::from_value(entry.clone())
                         .map_err(|e| invalid(format!("prior: {e}")))?;
@@ -209,10 +289,13 @@ impl Param {
                 "value" => {}
                 other => {
                     return Err(invalid(format!(
-                        "unknown entry `{other}`; known are value, prior, assumed, frozen, transform"
+                        "unknown entry `{other}`; known are value, min, max, prior, assumed, frozen, transform"
                     )));
                 }
             }
+        }
+        if bounds.any() {
+            self.bound(path, bounds)?;
         }
         match object.get("value") {
             Some(value) => self.set(path, &numbers(value)?),

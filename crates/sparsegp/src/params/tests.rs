@@ -1,12 +1,13 @@
 use super::*;
 
-fn transforms() -> [Transform; 5] {
+fn transforms() -> [Transform; 6] {
     [
         Transform::Identity,
         Transform::POSITIVE,
         Transform::Softplus { lower: 1e-6 },
         Transform::Exp { lower: 0.3 },
         Transform::Interval { lower: -1.5, upper: 2.5 },
+        Transform::Below { upper: -0.7 },
     ]
 }
 
@@ -28,7 +29,7 @@ fn transforms_invert_and_their_slopes_match_differences() {
             );
         }
         // far out, the value stays strictly inside and finite numbers stay finite
-        for free in [-1e4, -800.0] {
+        for free in [-1e4, -800.0, 40.0] {
             let value = t.to_constrained(free);
             assert!(t.contains(value), "{t} at {free} gives {value}");
         }
@@ -151,4 +152,93 @@ fn json_round_trips_priors_and_flags() {
     assert!(error.contains("`concentration` is -2"), "{error}");
     let error = q.read_json("kernel.lengthscales", &serde_json::json!({"valeu": 1})).unwrap_err();
     assert!(error.to_string().contains("valeu"), "{error}");
+}
+
+fn of_json(mut param: Param, json: serde_json::Value) -> crate::error::Result<Param> {
+    param.read_json("kernel.lengthscales", &json)?;
+    Ok(param)
+}
+
+#[test]
+fn bounds_are_read_and_written_and_keep_values_inside() {
+    let json = serde_json::json!({"value": [0.3, 2.7], "min": 0.1, "max": 10.0});
+    let p = of_json(Param::positive_vector(vec![1.0; 2]), json.clone()).unwrap();
+    assert_eq!(p.transform(), Transform::Interval { lower: 0.1, upper: 10.0 });
+    assert_eq!((p.natural(), p.value()), (Transform::POSITIVE, &[0.3, 2.7][..]));
+    assert_eq!(p.to_json(Transform::POSITIVE), json);
+    // one bound of either kind of parameter
+    let one = |param: Param, json| of_json(param, json).unwrap().transform();
+    let real = || Param::with(vec![0.5], Shape::Scalar, Transform::Identity);
+    let min = serde_json::json!({"min": 0.2});
+    let max = serde_json::json!({"max": 0.9, "min": null});
+    assert_eq!(one(Param::positive(1.0), min.clone()), Transform::Softplus { lower: 0.2 });
+    assert_eq!(one(real(), min), Transform::Softplus { lower: 0.2 });
+    assert_eq!(one(real(), max.clone()), Transform::Below { upper: 0.9 });
+    let upper = Transform::Interval { lower: 0.0, upper: 0.9 };
+    assert_eq!(one(Param::positive(0.5), max), upper);
+    // within the natural range of noise, which has a lower bound of its own
+    let noise = Param::with(vec![0.5], Shape::Scalar, Transform::Softplus { lower: 1e-8 });
+    let upper = Transform::Interval { lower: 1e-8, upper: 0.6 };
+    assert_eq!(one(noise, serde_json::json!({"max": 0.6})), upper);
+}
+
+#[test]
+fn bounds_that_cannot_be_are_refused_by_name() {
+    let refused = |json| {
+        let error = of_json(Param::positive_vector(vec![1.0; 2]), json).unwrap_err().to_string();
+        assert!(error.contains("kernel.lengthscales"), "{error}");
+        error
+    };
+    let error = refused(serde_json::json!({"min": 2.0, "max": 2.0}));
+    assert!(error.contains("`min` is 2 and `max` is 2"), "{error}");
+    for bad in [0.0, -1.0] {
+        let error = refused(serde_json::json!({"min": bad}));
+        assert!(
+            error.contains(&format!("`min` is {bad}")) && error.contains("positive"),
+            "{error}"
+        );
+    }
+    let error = refused(serde_json::json!({"value": 11.0, "min": 0.1, "max": 10.0}));
+    assert!(error.contains("11 is outside the interval (0.1, 10)"), "{error}");
+    let error = refused(serde_json::json!({"min": "low"}));
+    assert!(error.contains("`min` is a number, not \"low\""), "{error}");
+}
+
+#[test]
+fn starting_values_beyond_a_bound_are_moved_near_it() {
+    let of = |json, value: f64| {
+        let mut p = of_json(Param::positive(1.0), json).unwrap();
+        p.start(&[value]);
+        p.scalar()
+    };
+    let both = serde_json::json!({"min": 0.5, "max": 2.0});
+    // a twentieth of log 4 inside
+    let near = 0.05 * 4_f64.ln();
+    assert!((of(both.clone(), 0.01).ln() - (0.5_f64.ln() + near)).abs() < 1e-12);
+    assert!((of(both.clone(), 70.0).ln() - (2_f64.ln() - near)).abs() < 1e-12);
+    assert_eq!(of(both.clone(), 1.3), 1.3);
+    for value in [-3.0, 0.0] {
+        assert!((of(both.clone(), value).ln() - (0.5_f64.ln() + near)).abs() < 1e-12);
+    }
+    assert!((of(serde_json::json!({"min": 3.0}), 0.2) / 3.0 - 0.1_f64.exp()).abs() < 1e-12);
+    assert!((of(serde_json::json!({"max": 3.0}), 9.0) * 0.1_f64.exp() - 3.0).abs() < 1e-12);
+    // the present value too, when bounds come
+    let p = of_json(Param::positive(1.0), serde_json::json!({"min": 3.0, "max": 4.0})).unwrap();
+    assert!(p.scalar() > 3.0 && p.scalar() < 3.1, "{}", p.scalar());
+}
+
+#[test]
+fn values_at_a_bound_are_told() {
+    let json = serde_json::json!({"value": [0.10004, 9.97, 0.2, 9.5], "min": 0.1, "max": 10.0});
+    let p = of_json(Param::positive_vector(vec![1.0; 4]), json).unwrap();
+    assert_eq!(p.at_bounds(), [(0, "min", 0.1), (1, "max", 10.0)]);
+    let said = remarks(&[("kernel.lengthscales".into(), &p)]);
+    assert!(said[0].starts_with("kernel.lengthscales[0] ended at its bound: it is 0.100040"));
+    assert!(said[1].contains("`max` is 10") && said.len() == 2, "{said:?}");
+    let mut frozen = p.clone();
+    frozen.frozen = true;
+    assert!(remarks(&[("kernel.lengthscales".into(), &frozen)]).is_empty());
+    let real = Param::with(vec![-1.9995, 0.0], Shape::Vector(2), Transform::Identity);
+    let real = of_json(real, serde_json::json!({"value": [-1.9995, 0.0], "min": -2.0})).unwrap();
+    assert_eq!(real.at_bounds(), [(0, "min", -2.0)]);
 }

@@ -25,6 +25,11 @@ pub enum Transform {
         /// Upper bound, not reached.
         upper: f64,
     },
+    /// `upper − log(1 + e⁻ˣ)`: numbers below `upper`.
+    Below {
+        /// Upper bound, not reached.
+        upper: f64,
+    },
 }
 
 impl Transform {
@@ -38,15 +43,31 @@ impl Transform {
                 Transform::Identity => true,
                 Transform::Softplus { lower } | Transform::Exp { lower } => value > lower,
                 Transform::Interval { lower, upper } => value > lower && value < upper,
+                Transform::Below { upper } => value < upper,
             }
+    }
+
+    /// The lower and the upper end of the range, where it has them.
+    pub fn ends(self) -> (Option<f64>, Option<f64>) {
+        match self {
+            Transform::Identity => (None, None),
+            Transform::Softplus { lower } | Transform::Exp { lower } => (Some(lower), None),
+            Transform::Interval { lower, upper } => (Some(lower), Some(upper)),
+            Transform::Below { upper } => (None, Some(upper)),
+        }
+    }
+
+    /// The lower bound of numbers that have only that.
+    pub fn positive_above(self) -> Option<f64> {
+        match self {
+            Transform::Softplus { lower } | Transform::Exp { lower } => Some(lower),
+            _ => None,
+        }
     }
 
     /// Logarithm of what a value is above the lower bound, for numbers that have only that bound.
     pub fn logarithm(self, value: f64) -> Option<f64> {
-        match self {
-            Transform::Softplus { lower } | Transform::Exp { lower } => Some((value - lower).ln()),
-            Transform::Identity | Transform::Interval { .. } => None,
-        }
+        self.positive_above().map(|lower| (value - lower).ln())
     }
 
     /// The free number of such a logarithm, and its slope in the logarithm.
@@ -72,6 +93,7 @@ impl Transform {
                 format!("the numbers above {lower}")
             }
             Transform::Interval { lower, upper } => format!("the interval ({lower}, {upper})"),
+            Transform::Below { upper } => format!("the numbers below {upper}"),
         }
     }
 
@@ -86,6 +108,7 @@ impl Transform {
             }
             Transform::Exp { lower } => (value - lower).ln(),
             Transform::Interval { lower, upper } => ((value - lower) / (upper - value)).ln(),
+            Transform::Below { upper } => -Transform::POSITIVE.to_free(upper - value),
         }
     }
 
@@ -121,6 +144,10 @@ impl Transform {
                 };
                 (lower + (upper - lower) * fraction).clamp(lower.next_up(), upper.next_down())
             }
+            Transform::Below { upper } => {
+                let value = upper - Transform::POSITIVE.to_constrained(-free);
+                if value < upper || value.is_nan() { value } else { upper.next_down() }
+            }
         }
     }
 
@@ -134,6 +161,7 @@ impl Transform {
             Transform::Interval { lower, upper } => {
                 (value - lower) * (upper - value) / (upper - lower)
             }
+            Transform::Below { upper } => Transform::POSITIVE.slope_at(upper - value),
         }
     }
 }
@@ -147,6 +175,7 @@ impl std::fmt::Display for Transform {
             Transform::Exp { lower } if *lower == 0.0 => write!(f, "exp"),
             Transform::Exp { lower } => write!(f, "exp above {lower:e}"),
             Transform::Interval { lower, upper } => write!(f, "interval ({lower}, {upper})"),
+            Transform::Below { upper } => write!(f, "softplus below {upper:e}"),
         }
     }
 }

@@ -114,7 +114,7 @@ pub fn assume_priors(model: &mut Model) -> Vec<String> {
             return;
         }
         let n = param.len() as f64;
-        let prior = match param.transform() {
+        let prior = match param.natural() {
             Transform::Softplus { .. } | Transform::Exp { .. } => {
                 let loc = param.value().iter().map(|v| v.ln()).sum::<f64>() / n;
                 // bounds below 0 leave values that have no logarithm
@@ -124,7 +124,7 @@ pub fn assume_priors(model: &mut Model) -> Vec<String> {
                     Prior::Normal { loc: param.value().iter().sum::<f64>() / n, scale: 1.0 }
                 }
             }
-            Transform::Identity => {
+            Transform::Identity | Transform::Below { .. } => {
                 Prior::Normal { loc: param.value().iter().sum::<f64>() / n, scale: 1.0 }
             }
             Transform::Interval { .. } => return,
@@ -159,7 +159,7 @@ impl Hyperparameters {
             if !is_sampled(&path, param) || refused.is_some() {
                 return;
             }
-            let bounded = matches!(param.transform(), Transform::Interval { .. });
+            let bounded = matches!(param.natural(), Transform::Interval { .. });
             if param.prior.is_none() && !bounded {
                 refused = Some(path.clone());
             }

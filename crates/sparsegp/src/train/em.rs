@@ -229,6 +229,9 @@ fn update_likelihood(
         }
         let value: Vec<f64> =
             param.value().iter().zip(own).map(|(old, new)| new.unwrap_or(*old)).collect();
+        // the bound has one optimum in such a parameter: within bounds it is at the nearer one
+        let near = |v: &f64| param.ruler().map_or(*v, |ruler| ruler.nearest(*v));
+        let value: Vec<f64> = value.iter().map(near).collect();
         if value.iter().all(|v| param.transform().contains(*v)) {
             param.set(&path, &value)?;
         }
@@ -313,6 +316,10 @@ pub(super) fn train_em(
             break (text, false);
         }
         if observer.interrupted() {
+            if state.ascent.is_some() {
+                // gone on from a checkpoint within a climb, which is higher than its round began
+                state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+            }
             break ("interrupted; the best parameters found are kept".into(), false);
         }
         let left = options.max_iterations - state.iterations;

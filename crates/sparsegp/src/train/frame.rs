@@ -70,7 +70,9 @@ impl Frame {
     pub(super) fn of(model: &Model, data: &dyn Source) -> Result<Self> {
         let of_mean = model.mean.params();
         let trained = |param: &&Param| !param.frozen;
-        if !of_mean.iter().any(|(_, param)| !param.frozen) {
+        // bounds are of each number by itself
+        let bounded = of_mean.iter().any(|(_, param)| param.bounds().any());
+        if bounded || !of_mean.iter().any(|(_, param)| !param.frozen) {
             return Ok(Self::default());
         }
         let spreads = Spreads::of(data)?;

@@ -6,6 +6,7 @@ mod anderson;
 mod ascent;
 mod classes;
 mod climb;
+mod deadline;
 mod em;
 mod frame;
 mod going_on;
@@ -19,6 +20,7 @@ mod variables;
 
 pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
+pub use deadline::Deadline;
 pub use em::EmOptions;
 pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
 pub use natural::natural_step;

@@ -168,9 +168,16 @@ fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
             continue;
         }
         let transform = param.transform();
-        factors.extend(param.value().iter().map(|v| match transform {
-            Transform::Identity => 1.0,
-            _ => (v / transform.slope_at(*v)).clamp(1.0, LARGEST_FACTOR),
+        let bounds = param.ruler();
+        factors.extend(param.value().iter().map(|v| match (transform, bounds) {
+            (Transform::Identity, _) => 1.0,
+            (_, None) => (v / transform.slope_at(*v)).clamp(1.0, LARGEST_FACTOR),
+            // near a bound the slope vanishes: no more than a move in the middle of the interval takes
+            (_, Some(ruler)) => {
+                let middle = ruler.middle(*v);
+                let slope = transform.slope_at(ruler.value(middle));
+                (ruler.slope(middle) / slope).clamp(1.0, LARGEST_FACTOR)
+            }
         }));
     }
     factors

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use crate::data::Source;
 use crate::error::Result;
 use crate::model::Model;
-use crate::params::{Shape, Transform};
+use crate::params::{Ruler, Shape, Transform};
 
 /// How a variable of the optimiser stands for a free number of the model.
 #[derive(Clone, Debug)]
@@ -15,6 +15,104 @@ enum Variable {
     /// It is the logarithm of the (positive) value. A softplus is linear where values are large, and a
     /// lengthscale of an input that does not matter has to go from 1 to 1000.
     Logarithm(Transform),
+    /// Of a parameter with bounds, see [`Way`].
+    Bounded(Way),
+}
+
+/// A variable without bounds for a value with bounds. Let c be the value, or the logarithm of what a positive number is
+/// above its natural bound, between c₁ and c₂ = c₁ + w. Then
+///
+/// | bounds | c(x) |
+/// | --- | --- |
+/// | both | c₁ + w sin²(x/k), k = max(w, 2) |
+/// | the lower | c₁ + √(1 + x²) − 1 |
+/// | the upper | c₂ − √(1 + x²) + 1 |
+///
+/// (James & Roos 1975, Minuit, section on limits, with the square of a sine of half the angle.) In the middle of an
+/// interval, and far from a single bound, x moves as c does. At a bound, at finite x, an objective that rises towards it
+/// has an optimum like any other, which takes a few iterations; free numbers would go to infinity. k keeps a move by 1
+/// from going round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    ruler: Ruler,
+    /// Within the bounds.
+    transform: Transform,
+}
+
+/// x (of a sine, the sine) is at least so far from 0, where the slope of the free number is infinite.
+const NEAREST: f64 = 1e-9;
+
+fn off_zero(x: f64) -> f64 {
+    if x.abs() < NEAREST { NEAREST.copysign(x) } else { x }
+}
+
+impl Way {
+    /// The least move that counts as one of the whole interval is not less than this.
+    const SHORTEST: f64 = 2.0;
+
+    /// The variable of a value, which is moved off the bounds.
+    fn of(self, value: f64) -> f64 {
+        let c = self.ruler.off_bounds(self.ruler.measure(value));
+        let far = |d: f64| (d * (2.0 + d)).sqrt();
+        match (self.ruler.low, self.ruler.high) {
+            (Some(low), Some(high)) => {
+                let w = high - low;
+                w.max(Self::SHORTEST) * ((c - low) / w).sqrt().asin()
+            }
+            (Some(low), None) => far(c - low),
+            (None, Some(high)) => -far(high - c),
+            (None, None) => c,
+        }
+    }
+
+    /// The free number, and its slope.
+    fn free(self, x: f64) -> (f64, f64) {
+        let far = |x: f64| {
+            let x = off_zero(x);
+            let root = x.hypot(1.0);
+            (x * (x / (root + 1.0)), x / root)
+        };
+        // what c is above the lower end and below the upper one, and its slope
+        let (above, below, by_x) = match (self.ruler.low, self.ruler.high) {
+            (Some(low), Some(high)) => {
+                let w = high - low;
+                let k = w.max(Self::SHORTEST);
+                let (sin, cos) = (x / k).sin_cos();
+                let (sin, cos) = (off_zero(sin), off_zero(cos));
+                (Some(w * sin * sin), Some(w * cos * cos), 2.0 * w / k * sin * cos)
+            }
+            (Some(_), None) => {
+                let (d, slope) = far(x);
+                (Some(d), None, slope)
+            }
+            (None, Some(_)) => {
+                let (d, slope) = far(x);
+                (None, Some(d), -slope)
+            }
+            (None, None) => (None, None, 1.0),
+        };
+        let c = match (above, below) {
+            (Some(above), _) => self.ruler.low.unwrap_or_default() + above,
+            (_, Some(below)) => self.ruler.high.unwrap_or_default() - below,
+            _ => x,
+        };
+        let by_x = self.ruler.slope(c) * by_x;
+        // what the value is above and below its ends: differences of values would lose digits. A logarithm without a
+        // lower end is of what the value is above the natural one
+        let rise = above.map_or(self.ruler.slope(c), |above| self.ruler.rise(c, above));
+        let fall = below.map_or(1.0, |below| -self.ruler.rise(c, -below));
+        match self.transform {
+            Transform::Interval { .. } => ((rise / fall).ln(), by_x * (1.0 / rise + 1.0 / fall)),
+            Transform::Below { .. } => {
+                let (free, slope) = Transform::POSITIVE.free_of_logarithm(fall.ln());
+                (-free, slope / fall * by_x)
+            }
+            other => {
+                let (free, slope) = other.free_of_logarithm(rise.ln());
+                (free, slope / rise * by_x)
+            }
+        }
+    }
 }
 
 impl Variable {
@@ -22,7 +120,7 @@ impl Variable {
     fn scale(&self) -> Option<f64> {
         match self {
             Self::Scaled(scale) => Some(*scale),
-            Self::Logarithm(_) => None,
+            Self::Logarithm(_) | Self::Bounded(_) => None,
         }
     }
 
@@ -31,7 +129,7 @@ impl Variable {
         match (scale, self) {
             (Some(scale), _) => Some(Self::Scaled(scale)),
             (None, Self::Scaled(_)) => None,
-            (None, logarithm) => Some(logarithm),
+            (None, other) => Some(other),
         }
     }
 
@@ -40,6 +138,7 @@ impl Variable {
         match self {
             Self::Scaled(step) => (x * step, *step),
             Self::Logarithm(transform) => transform.free_of_logarithm(x),
+            Self::Bounded(way) => way.free(x),
         }
     }
 }
@@ -86,10 +185,12 @@ impl Variables {
             let transform = param.transform();
             let points = path.starts_with("inducing.points");
             let m = (param.len() / d.max(1)).max(1);
+            let way = param.ruler().map(|ruler| Way { ruler, transform });
             for (i, value) in param.value().iter().enumerate() {
                 let own = free[each.len()];
                 let (variable, at) = match transform.logarithm(*value) {
                     _ if !lbfgs => (Variable::Scaled(1.0), own),
+                    _ if let Some(way) = way => (Variable::Bounded(way), way.of(*value)),
                     Some(logarithm) => (Variable::Logarithm(transform), logarithm),
                     None => {
                         let step = match transform {
@@ -148,6 +249,7 @@ impl Variables {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::{Bounds, Param};
 
     /// A logarithm's free number is that of the value, and its slope a difference; at values so small and
     /// so large that a softplus is exponential and linear.
@@ -234,6 +336,67 @@ mod tests {
             for (own, plain) in gradient.iter().zip(&plain) {
                 assert!((own - plain).abs() < 1e-9 * (1.0 + plain.abs()), "{own} {plain}");
             }
+        }
+    }
+
+    fn way(natural: Transform, min: Option<f64>, max: Option<f64>) -> (Way, Param) {
+        let value = min.or(max).unwrap_or(1.0);
+        let mut param = Param::with(vec![value], Shape::Scalar, natural);
+        param.bound("p", Bounds { min, max }).unwrap();
+        (Way { ruler: param.ruler().unwrap(), transform: param.transform() }, param)
+    }
+
+    /// The value of a variable is within the bounds wherever it is, comes back, and its slope is a difference; and at a bound
+    /// the value has an optimum in the variable.
+    #[test]
+    fn variables_of_values_with_bounds_reach_them() {
+        let above = Transform::Softplus { lower: 0.25 };
+        let ways = [
+            (Transform::POSITIVE, Some(0.1), Some(10.0)),
+            (Transform::POSITIVE, Some(0.9), Some(1.1)),
+            (Transform::POSITIVE, Some(1e-5), Some(1e5)),
+            (Transform::POSITIVE, Some(3.0), None),
+            (Transform::POSITIVE, None, Some(3.0)),
+            (Transform::Exp { lower: 0.0 }, Some(3.0), None),
+            (above, Some(0.3), Some(2.0)),
+            (above, None, Some(2.0)),
+            (Transform::Identity, Some(-2.0), Some(3.0)),
+            (Transform::Identity, Some(-2.0), None),
+            (Transform::Identity, None, Some(-2.0)),
+            (Transform::Interval { lower: 0.0, upper: 2.0 }, Some(0.5), None),
+        ];
+        for (natural, min, max) in ways {
+            let (way, param) = way(natural, min, max);
+            let value = |x: f64| param.transform().to_constrained(way.free(x).0);
+            for x in [-40.0, -1.3, -0.2, 0.0, 1e-5, 0.03, 0.7, 2.9, 11.0] {
+                let v = value(x);
+                assert!(param.transform().contains(v), "{param:?} at {x}: {v}");
+                let (free, slope) = way.free(x);
+                assert!(free.is_finite() && slope.is_finite(), "{param:?} at {x}");
+                let h = 1e-4 * (1e-2 + x.abs().min(0.1));
+                let difference = (way.free(x + h).0 - way.free(x - h).0) / (2.0 * h);
+                // about 0 the free number goes to infinity
+                if x.abs() > 0.01 {
+                    let scale = difference.abs().max(1e-3);
+                    assert!(
+                        (slope - difference).abs() < 1e-4 * scale,
+                        "{param:?} {x}: {slope}, {difference}"
+                    );
+                }
+            }
+            let (low, high) = (way.ruler.low, way.ruler.high);
+            let middle = match (low, high) {
+                (Some(low), Some(high)) => 0.3 * low + 0.7 * high,
+                _ => low.map(|low| low + 0.4).or(high.map(|high| high - 0.4)).unwrap(),
+            };
+            let own = way.ruler.value(middle);
+            let back = value(way.of(own));
+            assert!((back - own).abs() < 1e-9 * own.abs().max(1.0), "{param:?}: {own}, {back}");
+            // the bound at 0 (for an upper bound alone, or at the other end of an interval)
+            let bound = way.ruler.value(low.or(high).unwrap());
+            assert!((value(0.0) - bound).abs() < 1e-9 * bound.abs().max(1.0), "{param:?}");
+            let start = way.of(bound.next_up());
+            assert!(start.abs() > 1e-3 && start.abs() < 1.0, "{param:?}: {start}");
         }
     }
 }

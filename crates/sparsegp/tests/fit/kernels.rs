@@ -133,6 +133,32 @@ fn a_period_is_found() {
     }
 }
 
+/// Days of which most are missing, and three weeks of hours within a year: a fit ends as high as one that starts at the true
+/// period.
+#[test]
+fn a_period_shorter_than_the_mean_gap_is_found() {
+    let mut rng = stream(8, "days");
+    let days: Vec<f64> = (0..365).map(f64::from).filter(|_| uniform(&mut rng) < 0.27).collect();
+    let hours = [0, 3500, 8000].into_iter().flat_map(|from| (from..from + 60).map(f64::from));
+    for (times, period) in [(days, 7.0), (hours.collect(), 24.0)] {
+        let x = Mat::from_fn(times.len(), 1, |i, _| times[i]);
+        let y = Mat::from_fn(times.len(), 1, |i, _| {
+            let phase = TAU * times[i] / period;
+            phase.sin() + 0.3 * (2.0 * phase).cos() + 0.2 * normal(&mut rng)
+        });
+        let objective = |fitted: &Fitted| fitted.report.as_ref().expect("a report").objective;
+        let data = scaled(&x, &y, "periodic");
+        let own = FitOptions { inducing: None, ..with("periodic", options("exact", 200)) };
+        let found = fit(&data, &own).expect("a fit");
+        let truth = format!("periodic(period={})", period / data.scaler.x_scale[0]);
+        let known = fit(&data, &FitOptions { kernel: truth, ..own }).expect("a fit");
+        let (own, best) = (objective(&found), objective(&known));
+        assert!(own > best - 0.05, "{period}: {own}, from the truth {best}");
+        let own = in_data_units(&found, "kernel.period")[0];
+        assert!((own / period - 1.0).abs() < 2e-3, "{own} for {period}");
+    }
+}
+
 /// From smooth to rough at a place far from the middle, where the search starts.
 #[test]
 fn a_change_point_is_found_in_the_input_s_own_unit() {

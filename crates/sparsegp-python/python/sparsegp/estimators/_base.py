@@ -117,6 +117,9 @@ _PARAMETERS = """
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
         File to which training by minibatches, or chains, write their state, and from which they go on.
+    time_limit : float, optional
+        Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
+        says so. It is looked at between evaluations. With ``checkpoint`` the next call of ``fit`` goes on.
     random_state : int, RandomState instance or None
         Seed of everything random; the same seed gives the same bits on any number of threads.
     verbose : int
@@ -266,6 +269,7 @@ class BaseGP(BaseEstimator):
         lengthscale_prior: bool = True,
         jitter: Optional[float] = None,
         checkpoint: Optional[Path] = None,
+        time_limit: Optional[float] = None,
         random_state: Any = 0,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
@@ -296,6 +300,7 @@ class BaseGP(BaseEstimator):
         self.lengthscale_prior = lengthscale_prior
         self.jitter = jitter
         self.checkpoint = checkpoint
+        self.time_limit = time_limit
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -347,6 +352,7 @@ class BaseGP(BaseEstimator):
             ),
             "patience": _whole("patience", self.patience, 1),
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
+            "time_limit": self.time_limit,
         }
         known = ("chains", "draws", "burn_in", "thin", "law", "hyperparameters")
         for name, value in (self.sampling or {}).items():
@@ -627,6 +633,9 @@ class BaseGP(BaseEstimator):
             level, frame = level + 1, frame.f_back
         if "most allowed" in self.stopped_:
             text = f"training {self.stopped_}: raise max_iter ({self.max_iter})"
+            warnings.warn(text, ConvergenceWarning, stacklevel=level)
+        if "time limit" in self.stopped_:
+            text = f"training {self.stopped_}: raise time_limit ({self.time_limit})"
             warnings.warn(text, ConvergenceWarning, stacklevel=level)
         for text in self._about["warnings"]:
             warnings.warn(text, UserWarning, stacklevel=level)
