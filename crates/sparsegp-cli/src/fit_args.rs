@@ -115,14 +115,16 @@ pub struct FitArgs {
     /// standardised latent function, else constant
     #[arg(long, value_parser = values::mean, help_heading = "Model")]
     pub mean: Option<String>,
-    /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025, and
-    /// where those cannot be tsvgp on all rows, else svgp
+    /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025 (from
+    /// some 20 000 rows on trained by minibatches first), and where those cannot be tsvgp on all rows
+    /// while that costs less than minibatches, else svgp
     #[arg(long, short, default_value = "auto", value_parser = values::method, help_heading = "Model")]
     pub method: String,
     /// Power of `pep`, above 0 and at most 1, where it is `fitc` [default: 0.5]
     #[arg(long, allow_negative_numbers = true, value_name = "ALPHA", value_parser = values::power, help_heading = "Model")]
     pub alpha: Option<f64>,
-    /// Number of inducing points of the sparse methods; by default 512
+    /// Number of inducing points of the sparse methods; by default 512, for methods that train q a quarter
+    /// of the rows up to 200 points, then about 7 times the square root of the rows, from 50 to 512
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
     /// Where inducing points start: kmeans, random, greedy-variance, greedy-elbo (Gaussian noise), k-dpp,

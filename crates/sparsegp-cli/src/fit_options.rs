@@ -132,7 +132,7 @@ pub fn plan(
     };
     // `auto` means sites where few rows are seen all at once
     let in_minibatches = methods::find(&method).is_ok_and(|e| e.method.in_minibatches());
-    let batches = (in_minibatches || method == "auto")
+    let batches = in_minibatches
         && !args.full_batch
         && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
     let relaxed = methods::find(&method)
@@ -153,6 +153,7 @@ pub fn plan(
     contradictions(args, &method, trains_q, batches)?;
     of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();
+    let asked_auto = method == "auto";
     let rate = args.learning_rate.unwrap_or(AdamOptions::default().learning_rate);
     let adam = || AdamOptions { learning_rate: rate, ..AdamOptions::default() };
     let mut options = FitOptions {
@@ -181,7 +182,9 @@ pub fn plan(
                 .checkpoint_every
                 .unwrap_or(TrainOptions::default().checkpoint_seconds),
         },
-        batches: batches.then(|| batch_options(args, &method, rows, from)),
+        // which way `auto` goes is a matter of cost, unless an option is for all rows at once
+        batches: (batches || (asked_auto && args.whole_option().is_none()))
+            .then(|| batch_options(args, &method, rows, from)),
         checkpoint: args.checkpoint.clone(),
         time_limit: args.time_limit,
         diagonal: args.diagonal,

@@ -20,8 +20,9 @@ pub fn run() -> Reply {
          titsias2009 ≤ spherical ≤ titsias2025 ≤ exact:\nthe tighter the bound, the less it biases \
          what is learnt, at the same order of cost.\n\nWith q at its best, svgp reaches titsias2009, svgp2025 titsias2025.\nfitc and pep have no place in this \
          order: their objective may be above the log evidence, and they tend to too little noise.\n\n`--method auto` takes exact up to {} rows \
-         (unless --inducing is given), else titsias2025; svgp for other likelihoods than Gaussian\nnoise and \
-         for columns of weights or noise variances; svgp2025 where minibatches are asked for.\n",
+         (unless --inducing is given), else titsias2025; where minibatches cost less than all rows at once,\nit trains by \
+         svgp2025 first. For other likelihoods than Gaussian noise, and for columns of weights or noise\nvariances, it takes tsvgp \
+         on all rows, or svgp by minibatches, whichever costs less.\n",
         table.render(0),
         sparsegp::fit::AUTO_EXACT
     );

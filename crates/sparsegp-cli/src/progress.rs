@@ -160,12 +160,13 @@ impl Observer for Progress<'_> {
         match event {
             Event::Pilot { rows } => {
                 self.announce(&format!(
-                    "hyperparameters to start from: exact inference on {rows} rows"
+                    "hyperparameters to start from: a pilot on at most {rows} rows"
                 ));
             }
             Event::Inducing { count } => {
                 self.announce(&format!("choosing {count} inducing points"))
             }
+            Event::Training => {}
             Event::Restart { restart, of, best } => {
                 let best = best.map_or(String::new(), |best| {
                     format!(", best objective so far {}", number(best + self.offset, 7))

@@ -57,6 +57,7 @@ impl<T> Observer for Sending<'_, T> {
             matches!(event, Event::Iteration(_) | Event::Batch { .. } | Event::Sampling { .. });
         let value = match event {
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
+            Event::Training => None,
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
             Event::Restart { restart, of, best } => Some(json!({
                 "event": "restart", "restart": restart, "restarts": of, "best": best,

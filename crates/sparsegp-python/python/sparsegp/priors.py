@@ -144,7 +144,8 @@ class Parameter:
         prior = {} if entry.get("assumed") else dict(entry.get("prior") or {})
         kind = prior.pop("type", None)
         value = entry.get("value")
-        if entry.get("assumed") and not entry.get("frozen"):
+        bounded = entry.get("min") is not None or entry.get("max") is not None
+        if entry.get("assumed") and not entry.get("frozen") and not bounded:
             return _tuples(value)
         return cls(
             _tuples(value),

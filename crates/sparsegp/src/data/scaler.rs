@@ -20,7 +20,8 @@ pub struct Scaler {
     pub y_scale: Vec<f64>,
     /// Which targets are constants that nothing is learnt of, P or none: a model sees NaN (a missing value) in their
     /// place, and predicts the constant.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    // never left out: the states of trainings are written without names
+    #[serde(default)]
     pub y_constant: Vec<bool>,
 }
 

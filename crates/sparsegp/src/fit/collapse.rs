@@ -1,11 +1,10 @@
 //! Whether a fit has ended as a constant where the rows say something else.
 
-use super::learning::Trained;
 use crate::data::InMemory;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihoods::Target;
 use crate::linalg::{Cholesky, Jitter, Mat, column, dot};
-use crate::model::{Model, Posterior};
+use crate::model::{Model, Posterior, in_parts, stacked};
 
 /// A latent mean that moves by no more than this part of the noise, or of 1 where the likelihood has another, is a constant.
 const STILL: f64 = 0.02;
@@ -16,85 +15,77 @@ const CLEAR: f64 = 6.0;
 /// Rows that are looked at.
 pub(super) const ROWS: usize = 20_000;
 
+/// What is said where nothing better was found.
+pub(super) const STILL_CONSTANT: &str = "the model is a constant, although the targets have a trend in the inputs (a score test is \
+     clear), and another start has found nothing better: try --restarts 5 (`n_restarts_optimizer=5`), another kernel, or more rows";
+/// What is said where it was.
+pub(super) const MENDED: &str = "the model had ended as a constant, although the targets have a trend in the inputs: it was \
+     trained again from another start, which is the better one";
+
+/// What is said where there is no second training.
+pub(super) fn failed(error: &Error) -> String {
+    format!(
+        "the model is a constant, although the targets have a trend in the inputs (a score test is clear), and training from \
+         another start did not end ({error}): try --restarts 5 (`n_restarts_optimizer=5`)"
+    )
+}
+
 /// Whether a model is a constant although the targets have a trend in the inputs.
 pub(super) fn misses_a_trend(
     model: &Model,
     posterior: &Posterior,
     rows: &InMemory,
 ) -> Result<bool> {
-    Ok(is_constant(model, posterior, rows)? && has_trend(model, posterior, rows)?)
-}
-
-/// The better of two trainings, with the number of its start.
-pub(super) fn better(first: Trained, again: Trained, starts: [usize; 2]) -> (Trained, usize) {
-    match again.report.objective > first.report.objective {
-        true => (again, starts[1]),
-        false => (first, starts[0]),
+    let (n, d) = (rows.x.nrows(), rows.x.ncols());
+    if model.likelihood.mixing().is_some() || n <= 2 * d {
+        return Ok(false);
     }
+    let parts = in_parts(rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
+    let mean = stacked(&parts, n, posterior.latents());
+    Ok(is_constant(model, &mean) && has_trend(model, &mean, rows))
 }
 
-/// What is said of a fit that was a constant.
-pub(super) fn text(still: bool) -> String {
-    match still {
-        true => "the model is a constant, although the targets have a trend in the inputs (a score test is clear), and \
-                 another start has found nothing better: try --restarts 5 (`n_restarts_optimizer=5`), another kernel, or \
-                 more rows"
-            .into(),
-        false => "the model had ended as a constant, although the targets have a trend in the inputs: it was trained again \
-                  from another start, which is the better one"
-            .into(),
-    }
-}
-
-/// Whether the means of all latent functions are constants over these rows.
-fn is_constant(model: &Model, posterior: &Posterior, rows: &InMemory) -> Result<bool> {
-    let (mean, _) = posterior.predict_f(rows.x.as_ref())?;
+/// Whether the means of all latent functions, N×L, are constants.
+fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
     let noise = model.noise();
     let unit = if noise.is_nan() { 1.0 } else { noise.sqrt() };
-    Ok((0..mean.ncols()).all(|l| {
+    (0..mean.ncols()).all(|l| {
         let values = column(mean.as_ref(), l);
         let n = values.len().max(1) as f64;
         let centre = values.iter().sum::<f64>() / n;
         let square = values.iter().map(|v| (v - centre).powi(2)).sum::<f64>() / n;
         square.sqrt() <= STILL * unit
-    }))
+    })
 }
 
 /// The score statistic for a linear trend at a function that is a constant (Rao 1948; Cox & Hinkley 1974, §9.3): with
-/// gᵢ = ∂ log p(yᵢ | f)/∂f and centred inputs, s = Σ gᵢxᵢ and V = Σ gᵢ²xᵢxᵢᵀ, it is sᵀV⁻¹s, which is χ² with D degrees of freedom
-/// if there is none. Returns whether it is clearly more for some latent function. It needs no fit, whatever the likelihood.
-fn has_trend(model: &Model, posterior: &Posterior, rows: &InMemory) -> Result<bool> {
-    let (mean, _) = posterior.predict_f(rows.x.as_ref())?;
+/// gᵢ = ∂ log p(yᵢ | f)/∂f, weights wᵢ and centred inputs, s = Σ wᵢgᵢxᵢ and V = Σ wᵢgᵢ²xᵢxᵢᵀ, it is sᵀV⁻¹s, which is χ² with D
+/// degrees of freedom if there is none. Returns whether it is clearly more for some latent function. It needs no fit,
+/// whatever the likelihood.
+fn has_trend(model: &Model, mean: &Mat<f64>, rows: &InMemory) -> bool {
     let (n, d) = (rows.x.nrows(), rows.x.ncols());
     let each = model.likelihood.latents();
-    if n <= 2 * d || model.likelihood.mixing().is_some() {
-        return Ok(false);
-    }
     let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     let mut slope = vec![0.0; each];
     for p in 0..rows.y.ncols() {
         let mut slopes = Mat::<f64>::zeros(n, each);
         for i in 0..n {
             let y = rows.y[(i, p)];
-            let weight = rows.weights.get(i).copied().unwrap_or(1.0);
-            if y.is_nan() || weight == 0.0 {
+            if y.is_nan() {
                 continue;
             }
             let f: Vec<f64> = (0..each).map(|l| mean[(i, p * each + l)]).collect();
             let extra = rows.extra.get(i).copied().unwrap_or(default);
             slope.fill(0.0);
             model.likelihood.log_prob_slope(Target { y, extra }, &f, &mut slope);
-            slope.iter().enumerate().for_each(|(l, g)| slopes[(i, l)] = weight * g);
+            slope.iter().enumerate().for_each(|(l, g)| slopes[(i, l)] = *g);
         }
-        for l in 0..each {
-            if statistic(rows, column(slopes.as_ref(), l))
-                > d as f64 + CLEAR * (2.0 * d as f64).sqrt()
-            {
-                return Ok(true);
-            }
+        let bar = d as f64 + CLEAR * (2.0 * d as f64).sqrt();
+        if (0..each).any(|l| statistic(rows, column(slopes.as_ref(), l)) > bar) {
+            return true;
         }
     }
-    Ok(false)
+    false
 }
 
 /// sᵀV⁻¹s; 0 where it cannot be found.
@@ -104,12 +95,19 @@ fn statistic(rows: &InMemory, slopes: &[f64]) -> f64 {
     if !(total > 0.0 && total.is_finite()) {
         return 0.0;
     }
-    let centred = Mat::from_fn(n, d, |i, q| {
-        let mean = column(rows.x.as_ref(), q).iter().sum::<f64>() / n as f64;
-        (rows.x[(i, q)] - mean) * slopes[i]
-    });
+    let weight = |i: usize| rows.weights.get(i).copied().unwrap_or(1.0);
+    let weights: f64 = (0..n).map(weight).sum();
+    let of = |q: usize| column(rows.x.as_ref(), q).iter().enumerate();
+    let means: Vec<f64> =
+        (0..d).map(|q| of(q).map(|(i, v)| weight(i) * v).sum::<f64>() / weights).collect();
+    // rows times the root of their weights
+    let centred =
+        Mat::from_fn(n, d, |i, q| (rows.x[(i, q)] - means[q]) * slopes[i] * weight(i).sqrt());
     let variance = crate::linalg::product(centred.transpose(), centred.as_ref());
-    let score = Mat::from_fn(d, 1, |q, _| column(centred.as_ref(), q).iter().sum::<f64>());
+    let score = Mat::from_fn(d, 1, |q, _| {
+        let values = column(centred.as_ref(), q).iter().enumerate();
+        values.map(|(i, v)| weight(i).sqrt() * v).sum::<f64>()
+    });
     match Cholesky::new(variance.as_ref(), Jitter::Relative(1e-10), "the variance of the score") {
         Ok(factor) => dot(score.as_ref(), factor.solve(score.as_ref()).as_ref()),
         Err(_) => 0.0,

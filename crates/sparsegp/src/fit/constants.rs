@@ -63,11 +63,37 @@ impl Dataset {
         Ok(self.filled())
     }
 
+    /// Gives a model of all targets a mean function of the varying ones, where its method trains on these.
+    pub(super) fn narrow_mean(&self, model: &mut Model) -> Result<()> {
+        if !self.has_constants() || model.method.has_q() {
+            return Ok(());
+        }
+        let varying: Vec<usize> = self.columns_that_vary().flatten().collect();
+        let mut mean = means::by_name(model.mean.name(), self.source.inputs(), varying.len())?;
+        if mean.num_params() == model.mean.num_params() {
+            return Ok(());
+        }
+        for ((path, own), (_, all)) in mean.params_mut().into_iter().zip(model.mean.params()) {
+            let each = all.len() / self.target_names.len();
+            let part = |p: &usize| all.value()[p * each..(p + 1) * each].to_vec();
+            let values: Vec<f64> = varying.iter().flat_map(part).collect();
+            own.bound(&path, all.bounds())?;
+            own.set(&path, &values)?;
+            (own.frozen, own.given) = (all.frozen, all.given);
+            (own.prior, own.assumed) = (all.prior, all.assumed);
+        }
+        model.mean = mean;
+        Ok(())
+    }
+
     /// Gives a model of the varying targets a mean function of all: 0 for constants.
     fn widen_mean(&self, model: &mut Model) -> Result<()> {
         let inputs = self.source.inputs();
         let varying: Vec<usize> = self.columns_that_vary().flatten().collect();
         let mut mean = means::by_name(model.mean.name(), inputs, self.target_names.len())?;
+        if mean.num_params() == model.mean.num_params() {
+            return Ok(());
+        }
         for ((path, all), (_, own)) in mean.params_mut().into_iter().zip(model.mean.params()) {
             // output by output
             let each = own.len() / varying.len().max(1);
@@ -77,7 +103,8 @@ impl Dataset {
                 values[p * each..(p + 1) * each].copy_from_slice(part);
             }
             all.set(&path, &values)?;
-            (all.frozen, all.given, all.prior) = (own.frozen, own.given, own.prior);
+            (all.frozen, all.given) = (own.frozen, own.given);
+            (all.prior, all.assumed) = (own.prior, own.assumed);
         }
         model.mean = mean;
         Ok(())
@@ -99,6 +126,9 @@ impl Source for Targets<'_> {
     }
     fn population(&self) -> usize {
         self.inner.population()
+    }
+    fn scale(&self) -> f64 {
+        self.inner.scale()
     }
     fn is_resident(&self) -> bool {
         self.inner.is_resident()

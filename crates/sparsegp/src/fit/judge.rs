@@ -220,7 +220,7 @@ pub(super) fn pilot(
     }
     let constant = trial.constant(SETTLING, engine, observer)?;
     let Some(value) = trial.climb(PILOT_ITERATIONS, engine, observer)? else {
-        return Ok(Flown::Failed);
+        return Ok(if observer.interrupted() { Flown::Nothing } else { Flown::Failed });
     };
     let gain = constant.map_or(f64::INFINITY, |constant| value - constant);
     if gain <= LEAST_GAIN {
@@ -338,15 +338,12 @@ fn by_objective(
         }
     }
     let trained = train(&mut own, engine, rows, &training, &mut Quiet(observer));
-    if observer.interrupted() {
-        return Err(Error::Interrupted);
-    }
     match trained {
         Ok(report) if report.objective.is_finite() => {
             Ok(Some((report.objective, hyperparameters(&own))))
         }
         Ok(_) => Ok(None),
-        Err(error) if error.is_recoverable() => Ok(None),
+        Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => Ok(None),
         Err(error) => Err(error),
     }
 }

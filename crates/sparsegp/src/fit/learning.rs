@@ -50,6 +50,10 @@ impl Learning<'_> {
         if model.method.samples() && self.options.gibbs.hyperparameters {
             origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
         }
+        if observer.event(Event::Training).is_break() {
+            return Err(Error::Interrupted);
+        }
+        self.dataset.narrow_mean(&mut model)?;
         let learnt = self.dataset.trained_by(model.method);
         let data = &learnt;
         let whole = self.whole || !model.method.in_minibatches();
@@ -89,6 +93,7 @@ impl Learning<'_> {
         if let Some(method) = model.method.uncollapsed() {
             method.tie(&mut model, self.engine, data)?;
         }
+        let report = without_assumed(report, &model);
         let data = &self.dataset.conditioning(&mut model)?;
         let posterior = match model.posterior(self.engine, data) {
             // it was meant to end the training, which had ended: what was learnt is not thrown away
@@ -129,12 +134,20 @@ impl Learning<'_> {
     ) -> Result<()> {
         model.method = collapsed;
         model.q = None;
+        self.dataset.narrow_mean(model)?;
         if observer.interrupted() {
             return Ok(());
         }
         let options = TrainOptions { max_iterations, ..self.options.train.clone() };
         let data = &self.dataset.trained_by(collapsed);
-        let end = train(model, self.engine, data, &options, observer)?;
+        let end = match train(model, self.engine, data, &options, observer) {
+            // what the minibatches have found is kept
+            Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => {
+                report.stopped += "; the objective is an estimate by minibatches";
+                return Ok(());
+            }
+            outcome => outcome?,
+        };
         report.objective = end.objective;
         report.diagnostics = end.diagnostics;
         report.failures += end.failures;
@@ -175,7 +188,6 @@ impl Learning<'_> {
             false => (posterior, report),
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
-        let report = without_assumed(report, &model);
         Ok(origin.fitted(model, posterior, Some(report)))
     }
 

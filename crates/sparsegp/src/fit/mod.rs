@@ -56,8 +56,8 @@ pub struct FitOptions {
     pub mean: Option<String>,
     /// Method by name, or `auto`.
     pub method: String,
-    /// Number of inducing points; by default 512, or as many as there are rows, or for the methods that
-    /// train q a quarter of that, but at least 50.
+    /// Number of inducing points; by default 512, or as many as there are rows. For the methods that train q a quarter of the
+    /// rows up to 200 points, then about 7 times the square root of the rows, from 50 to 512.
     pub inducing: Option<usize>,
     /// How inducing points are chosen. Given points are on the model's (standardised) scale, and
     /// their number is what counts.
@@ -89,7 +89,7 @@ pub struct FitOptions {
     /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
     /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
-    /// sees up to [`AUTO_EXACT`] rows all at once anyway, unless there are held-out rows.
+    /// sees rows all at once anyway while that costs less, unless there are held-out rows.
     pub batches: Option<BatchOptions>,
     /// File to which a training, or chains, write their state now and then, and from which they go on if the
     /// file is there: for minibatches and chains a model file like any other. Every restart has a file of its own,
@@ -209,7 +209,7 @@ fn best_start(
         }
         match trained_from(dataset, &of_start(options, restart), engine, observer, restart) {
             Ok(trained) => {
-                starts.push(trained.report.objective - trained.model.assumed_log_prior());
+                starts.push(trained.report.objective);
                 seconds += trained.report.seconds;
                 let so_far = best.as_ref().map_or(f64::NEG_INFINITY, |(_, b)| b.report.objective);
                 // whatever the first ended at, there is something to keep
@@ -235,21 +235,32 @@ fn best_start(
         trained.report.starts = starts;
     }
     let mut start = start;
-    if options.pilot > 0 && !observer.interrupted() {
+    if options.pilot > 0 {
         let rows = start::sample_rows(&*dataset.source, collapse::ROWS, options.seed)?;
         if collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)? {
             let further = options.restarts + 1;
-            let again =
-                trained_from(dataset, &of_start(options, further), engine, observer, further);
-            (trained, start) = match again {
-                Ok(again) => collapse::better(trained, again, [start, further]),
-                Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => {
-                    (trained, start)
+            let again = match observer.interrupted() {
+                true => Err(Error::Interrupted),
+                false => {
+                    let own = of_start(options, further);
+                    trained_from(dataset, &own, engine, observer, further)
                 }
-                Err(error) => return Err(error),
             };
-            let still = collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)?;
-            trained.origin.warnings.push(collapse::text(still));
+            let text = match again {
+                // whatever became of the second, the first is a model
+                Err(error) => collapse::failed(&error),
+                Ok(again) if again.report.objective > trained.report.objective => {
+                    let (starts, seconds) = (trained.report.starts, trained.report.seconds);
+                    (trained, start) = (again, further);
+                    trained.report.starts = starts;
+                    trained.report.seconds += seconds;
+                    let still =
+                        collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)?;
+                    if still { collapse::STILL_CONSTANT } else { collapse::MENDED }.to_owned()
+                }
+                Ok(_) => collapse::STILL_CONSTANT.to_owned(),
+            };
+            trained.origin.warnings.push(text);
         }
     }
     let own = of_start(options, start);
@@ -282,10 +293,13 @@ fn trained_from(
         && let Some(standing) = checkpoint::load_whole(path, dataset, options)?
     {
         // the start is a matter of the rows and the options alone: what has moved since are values
-        let Start { mut model, reason, warnings, judged: _ } = prepared()?;
+        let Start { mut model, reason, warnings, judged } = prepared()?;
         checkpoint::set_values(&mut model, &standing.values, path)?;
         let origin = Origin::new(dataset, options.seed, reason, warnings);
-        return learning.run(model, origin, Some(Held::Whole(standing.place)), observer);
+        let mut trained =
+            learning.run(model, origin, Some(Held::Whole(standing.place)), observer)?;
+        trained.report.judged = judged;
+        return Ok(trained);
     }
     if let Some(path) = there {
         let (mut fitted, held) = checkpoint::load(path, dataset, options)?;

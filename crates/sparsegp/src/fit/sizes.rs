@@ -16,8 +16,13 @@ pub(super) fn check(
     if !likelihood.standardises() {
         return Ok(());
     }
-    for (p, scale) in dataset.scaler.y_scale.iter().enumerate() {
-        let known = column(sample.y.as_ref(), p).iter().filter(|y| !y.is_nan());
+    // a sample may be without the columns that are constants
+    let all = sample.y.ncols() == dataset.target_names.len();
+    let columns =
+        (0..dataset.target_names.len()).filter(|p| all || !dataset.scaler.is_constant(*p));
+    for (j, p) in columns.enumerate() {
+        let scale = dataset.scaler.y_scale[p];
+        let known = column(sample.y.as_ref(), j).iter().filter(|y| !y.is_nan());
         let (least, most) =
             known.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), y| (a.min(*y), b.max(*y)));
         let size = scale * (most - least);

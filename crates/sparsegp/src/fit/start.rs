@@ -313,11 +313,11 @@ pub(super) fn prepare_start(
     let alone = likelihood.latents() == 1 && !known_noise;
     let zero = standardised && likelihood.standardises() && alone;
     let mean = mean(dataset, options, zero, &starts)?;
-    let sample = match mean.num_params() {
-        // nothing but a mean function knows how many columns there are
-        0 => sample_rows(&dataset.varying(), SAMPLE, options.seed)?,
-        _ => sample,
-    };
+    // nothing but a mean function, and what mixes latent functions, knows how many columns there are
+    let varying = dataset.varying();
+    let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();
+    let judged_by: &dyn Source = if narrow { &varying } else { data };
+    let sample = if narrow { sample_rows(judged_by, SAMPLE, options.seed)? } else { sample };
     let seen = dataset.drawn_in(&sample, &*likelihood);
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
@@ -421,12 +421,13 @@ pub(super) fn prepare_start(
         // points are placed by lengthscales, so that those of several inputs should be known first
         let places = d > 1 && options.selection.is_placed_by_lengthscales();
         if judges && (ready.len() > 1 || places) {
-            let compared = judge::compare(&ready, data, &sample, options, engine, observer)?;
+            let compared = judge::compare(&ready, judged_by, &sample, options, engine, observer)?;
             best = compared.best;
             if ready.len() > 1 {
                 judged = compared.verdict;
             }
-            if places && let Some(values) = compared.values {
+            // where its iterations ended is nearer to the optimum, above all for minibatches
+            if let Some(values) = compared.values {
                 let mut own = ready[best].1.clone();
                 judge::take(&mut own, &values, sample.x.as_ref());
                 ready[best].1 = with_points(own, false)?;

@@ -124,7 +124,7 @@ impl Trial {
     }
 
     /// Trains what is not frozen for so many iterations, from a q of nothing. Returns the objective (log evidence or bound,
-    /// plus log prior); none where the numerics fail, and then the model is as before.
+    /// plus log prior); none where the numerics fail, or it is interrupted at once, and then the model is as before.
     pub(super) fn climb(
         &mut self,
         iterations: usize,
@@ -140,12 +140,12 @@ impl Trial {
             ..TrainOptions::default()
         };
         let trained = train(&mut self.model, engine, &self.data, &options, &mut Quiet(observer));
-        if observer.interrupted() {
-            return Err(Error::Interrupted);
-        }
         match trained {
             Ok(report) if report.objective.is_finite() => Ok(Some(report.objective)),
-            Err(error) if !error.is_recoverable() => Err(error),
+            // what is interrupted is not judged; whether there will be a model is for the training to say
+            Err(error) if !error.is_recoverable() && !matches!(error, Error::Interrupted) => {
+                Err(error)
+            }
             _ => {
                 self.model = before;
                 Ok(None)

@@ -54,7 +54,9 @@ pub(super) fn log_average(mean: f64, variance: f64, h: impl Fn(f64) -> f64) -> f
     let step = step(deviation);
     let at = |i: usize| {
         let x = step * i as f64 - SURPRISED;
-        h(mean + deviation * x) - 0.5 * x * x
+        let log = h(mean + deviation * x) - 0.5 * x * x;
+        // no noise at all beside a known function
+        if log.is_nan() { f64::NEG_INFINITY } else { log }
     };
     let count = (2.0 * SURPRISED / step) as usize + 1;
     let coarse: Vec<f64> = (0..count).step_by(COARSE).map(at).collect();

@@ -12,7 +12,7 @@
 //! which is integrated over panels ([`panels`]). Of a normal log s of a large deviation, L is an average of Φ over Gumbel's law. Logarithms
 //! of small probabilities are sums of logarithms throughout.
 
-use super::functions::{normal_cdf, normal_density};
+use super::functions::{log_normal_cdf, normal_cdf, normal_density};
 use super::multi_scores::Score;
 use super::{panels, predict};
 use std::f64::consts::FRAC_PI_2;
@@ -48,6 +48,10 @@ const STEP: f64 = 0.3;
 const LEVEL: f64 = 40.0;
 /// Probabilities from here on have relative digits enough for their logarithm.
 const LIKELY: f64 = 1e-3;
+/// Deviations and differences beyond which Gumbel noise is nothing beside them, and the digits of probabilities from which they
+/// have enough then.
+const HUGE: f64 = 1e6;
+const SEEN: f64 = 1e-8;
 
 /// Whether the latent values differ or vary so much.
 pub(super) fn is_wide(mean: &[f64], variance: &[f64]) -> bool {
@@ -216,6 +220,35 @@ impl<S: Score> Classes<S> {
         predict::log_expectation(class.mean, variance, FRAC_PI_2, &[None, None], &[u, 0.0], at)
     }
 
+    /// Whether Gumbel noise is nothing beside deviations or differences.
+    fn are_huge(&self) -> bool {
+        self.all.iter().any(|class| class.deviation > HUGE || class.mean.abs() > HUGE)
+    }
+
+    /// The least of the probabilities that f of this class is more than f of another, in logarithms: an upper bound of that
+    /// of the class, and where it is small its leading term. Scores that are bounded are alike above 0.
+    fn log_bound(&self, y: usize) -> f64 {
+        let own = &self.all[y];
+        // halves, so that no difference or sum of squares overflows
+        let more = |m: f64, a: f64, b: f64| {
+            let deviation = a.hypot(b);
+            if deviation > 0.0 {
+                log_normal_cdf(2.0 * m / deviation)
+            } else if m < 0.0 {
+                // e^{−difference}, of Gumbel noise alone
+                (2.0 * m).max(-f64::MAX)
+            } else {
+                0.0
+            }
+        };
+        let positive = more(0.5 * own.mean, own.deviation, 0.0);
+        let others = self.all.iter().enumerate().filter(|(k, _)| *k != y).map(|(_, other)| {
+            let ahead = more(0.5 * own.mean - 0.5 * other.mean, own.deviation, other.deviation);
+            if self.bounded { ahead.max(positive) } else { ahead }
+        });
+        others.fold(0.0, f64::min).max(-f64::MAX)
+    }
+
     /// log E p(y | f), in logarithms throughout.
     fn log_probability(&self, y: usize) -> f64 {
         let log = |u: f64| {
@@ -265,5 +298,11 @@ pub(super) fn log_probability<S: Score>(
     let mut p = vec![0.0; weights.len()];
     classes.probabilities(&mut p);
     // what cannot be told from nothing has a logarithm all the same
-    if p[y] >= LIKELY { p[y].ln() } else { classes.log_probability(y) }
+    if classes.are_huge() {
+        if p[y] >= SEEN { p[y].ln() } else { classes.log_bound(y) }
+    } else if p[y] >= LIKELY {
+        p[y].ln()
+    } else {
+        classes.log_probability(y)
+    }
 }

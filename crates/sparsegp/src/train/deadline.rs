@@ -35,7 +35,8 @@ impl<'a> Deadline<'a> {
 
     /// Says so in a report, if it did.
     pub fn report(&self, report: &mut TrainReport) {
-        if self.ended() {
+        // what had converged needed no more time
+        if self.ended() && !report.converged {
             let limit = words(self.limit.as_secs_f64());
             report.stopped =
                 format!("stopped at the time limit of {limit}; the best found so far is kept");
@@ -46,7 +47,7 @@ impl<'a> Deadline<'a> {
 
 impl Observer for Deadline<'_> {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        if matches!(event, Event::Pilot { .. } | Event::Inducing { .. }) {
+        if matches!(event, Event::Pilot { .. } | Event::Inducing { .. } | Event::Training) {
             self.fresh.set(true);
         }
         let sampling = matches!(event, Event::Sampling { done, total, .. } if done < total);

@@ -152,7 +152,7 @@ pub struct Judged {
 /// What happens while a model is fitted.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// Hyperparameters are being trained by exact inference on so many rows.
+    /// Hyperparameters are being trained on at most so many rows, without inducing points.
     Pilot {
         /// How many.
         rows: usize,
@@ -162,6 +162,8 @@ pub enum Event<'a> {
         /// How many.
         count: usize,
     },
+    /// The training of the model that was prepared begins.
+    Training,
     /// A training from another start begins ([`crate::fit::FitOptions::restarts`]).
     Restart {
         /// Which, from 1.

@@ -131,7 +131,8 @@ fn least_squares(model: &Model, data: &dyn Source, lines: bool) -> Result<(Vec<f
         for i in 0..rows.x.nrows() {
             let weight = rows.weights.get(i).copied().unwrap_or(1.0);
             let known = rows.extra.get(i).copied().unwrap_or(0.0);
-            let weight = weight * noise / (noise + known);
+            // also where there is no noise at all
+            let weight = if known > 0.0 { weight * noise / (noise + known) } else { weight };
             for (j, (centre, unit)) in units.iter().enumerate() {
                 design[j] = (rows.x[(i, j)] - centre) / unit;
             }

@@ -59,8 +59,8 @@ _PARAMETERS = """
     mean : str, optional
         ``"zero"``, ``"constant"`` or ``"linear"``.
     n_inducing : int, optional
-        Number of inducing points; by default 512, for methods that train q a quarter of the rows
-        between 50 and 512; never more than there are rows.
+        Number of inducing points; by default 512, for methods that train q a quarter of the rows up to
+        200, then about 7 times their square root, from 50 to 512; never more than there are rows.
     inducing : str or array of shape (n_inducing, n_features)
         How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, ``"greedy-elbo"``
         (by the bound, for Gaussian noise), ``"k-dpp"`` (rows that repel each other), ``"grid"`` (for few
@@ -581,7 +581,7 @@ class BaseGP(BaseEstimator):
             return
         seen = getattr(self, "n_samples_seen_", self._about["rows"]) + len(X)
         options = self._options(None, self._seed() + seen)
-        own = ("seed", "batch_size", "learning_rate", "natural_rate")
+        own = ("seed", "batch_size", "learning_rate", "natural_rate", "time_limit")
         chosen = {name: options[name] for name in own if name in options}
         # a part may be small: steps that one of them can bear
         chosen.setdefault("learning_rate", 0.005)

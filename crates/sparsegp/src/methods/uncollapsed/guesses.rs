@@ -10,7 +10,7 @@ use super::{prepare, variational};
 use crate::data::Source;
 use crate::engine::{Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want};
 use crate::error::{Error, Result};
-use crate::likelihoods::Target;
+use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::Mean;
 use crate::model::Model;
@@ -41,7 +41,19 @@ pub(crate) fn constants(model: &Model, data: &dyn Source) -> Result<Vec<f64>> {
         }
         Ok(())
     })?;
-    Ok(all.iter().flat_map(|own| model.likelihood.clone().initialise(own)).collect())
+    let none = vec![0.0; model.likelihood.latents()];
+    let of = |own: &Vec<Target>| match own.is_empty() {
+        true => none.clone(),
+        false => as_it_is(model).initialise(own),
+    };
+    Ok(all.iter().flat_map(of).collect())
+}
+
+/// The likelihood with its parameters as they are, whatever its targets would say of them.
+fn as_it_is(model: &Model) -> Box<dyn Likelihood> {
+    let mut own = model.likelihood.clone();
+    own.params_mut().into_iter().for_each(|(_, param)| param.given = true);
+    own
 }
 
 impl Guesses {
@@ -61,7 +73,7 @@ impl Guesses {
         let pooled = if k == 1 { Vec::new() } else { constants(model, data)? };
         let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         let mut at = Mat::zeros(data.rows(), k * outputs);
-        let (mut value, mut own) = (0.0, likelihood.clone_box());
+        let (mut value, mut own) = (0.0, as_it_is(model));
         data.for_each_chunk(1 << 14, &mut |rows| {
             for p in 0..outputs {
                 for (i, y) in column(rows.y, p).iter().enumerate() {

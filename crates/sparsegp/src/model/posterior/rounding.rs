@@ -42,6 +42,10 @@ fn root_of(covariance: &Mat<f64>, prior: f64) -> Result<Mat<f64>> {
     let rounding = f64::EPSILON * (n as f64).sqrt() * prior;
     let most = (LARGEST * mean).max(TIMES * rounding);
     let mut jitter = (1e-10 * mean).max(rounding);
+    // a function that is 0 has no jitter to grow
+    if jitter <= 0.0 {
+        return Ok(Mat::zeros(n, n));
+    }
     loop {
         let with = Jitter::Absolute(jitter);
         match Cholesky::new(covariance.as_ref(), with, "the posterior covariance") {
@@ -87,7 +91,8 @@ impl Posterior {
     /// methods. O(N²).
     pub(crate) fn rounding(&self) -> Option<f64> {
         let p = &self.processes[0];
-        if !(p.roots.is_empty() && p.pseudo.is_none() && self.each.is_empty()) {
+        let exact = self.noise.is_some() || !self.row_noise.is_empty();
+        if !(exact && p.roots.is_empty() && p.pseudo.is_none() && self.each.is_empty()) {
             return None;
         }
         let mut prior = vec![0.0; p.points.nrows()];
@@ -99,6 +104,13 @@ impl Posterior {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A linear kernel at the origin.
+    #[test]
+    fn a_function_that_is_zero_has_roots_of_zero() {
+        let roots = roots_of(&[Mat::zeros(2, 2)], &[0.0]).unwrap();
+        assert!((0..2).all(|i| (0..2).all(|j| roots[0][(i, j)] == 0.0)));
+    }
 
     /// Of rank two but for rounding of a large prior: draws have the variances that were asked for.
     #[test]
