@@ -116,7 +116,7 @@ pub struct FitArgs {
     #[arg(long, value_parser = values::mean, help_heading = "Model")]
     pub mean: Option<String>,
     /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025 (from
-    /// some 20 000 rows on trained by minibatches first), and where those cannot be tsvgp on all rows
+    /// some 17 000 rows on trained by minibatches first), and where those cannot be tsvgp on all rows
     /// while that costs less than minibatches, else svgp
     #[arg(long, short, default_value = "auto", value_parser = values::method, help_heading = "Model")]
     pub method: String,

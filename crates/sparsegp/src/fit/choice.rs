@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::inducing::select::Selection;
 use crate::methods::{self, Method};
 use crate::model::Model;
+use crate::train::LEAST_ITERATIONS;
 
 /// Evaluations until L-BFGS ends, about.
 const CLIMB: f64 = 120.0;
@@ -38,11 +39,10 @@ fn points(n: usize) -> usize {
     (quarter as usize).clamp(50, DEFAULT_INDUCING)
 }
 
-/// Steps of minibatches for so many rows where nobody says how many epochs: thousands, and the more the more rows there are
-/// to tell something new.
+/// Steps of minibatches for so many rows where nobody says how many epochs: thousands, and from 10⁵ rows on the more the more
+/// there are to tell something new.
 pub(super) fn iterations(n: usize) -> f64 {
-    let share = n as f64 / 1e5;
-    if share <= 1.0 { 2000.0 + 2000.0 * share } else { 4000.0 * share.powf(0.6) }
+    LEAST_ITERATIONS as f64 * (n as f64 / 1e5).max(1.0).powf(0.6)
 }
 
 /// Operations of an evaluation on all rows.
