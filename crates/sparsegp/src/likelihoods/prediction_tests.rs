@@ -27,7 +27,9 @@ fn probabilities(likelihood: &dyn Likelihood, mean: &[f64], variance: &[f64]) ->
 fn classes_far_from_the_data() {
     let softmax = Softmax::new(3).unwrap();
     let logistic = LogisticSoftmax::new(3).unwrap();
-    let cases: [(&dyn Likelihood, [f64; 3], [f64; 3], [f64; 3]); 8] = [
+    /// Likelihood, means, variances and what is right.
+    type Case<'a> = (&'a dyn Likelihood, [f64; 3], [f64; 3], [f64; 3]);
+    let cases: [Case<'_>; 8] = [
         (
             &softmax,
             [-50.0, 30.0, 10.0],

@@ -81,7 +81,9 @@ impl Frame {
         // the first latent function of a target has its units, if the likelihood is about numbers
         let each = model.likelihood.latents();
         let unit = |l: usize| match spreads.targets.get(l / each) {
-            Some(moments) if model.likelihood.standardises() && l % each == 0 => deviation(moments),
+            Some(moments) if model.likelihood.standardises() && l.is_multiple_of(each) => {
+                deviation(moments)
+            }
             _ => 1.0,
         };
         let (d, mut units, mut places) = (data.inputs(), Vec::new(), [None, None]);
