@@ -119,8 +119,10 @@ fn classes_at_extremes() {
     ] {
         let likelihood = parse(spec).unwrap();
         let k = likelihood.latents();
-        for size in sizes {
-            for spread in sizes {
+        // the nodes of robust-max are for ratios of deviations up to 10¹²
+        let sizes = if spec.starts_with("robust") { &sizes[..3] } else { &sizes[..] };
+        for &size in sizes {
+            for &spread in sizes {
                 for (mean, variance) in [
                     ([size, -size, 0.0], [spread; 3]),
                     ([size; 3], [spread, 0.3, 1.0]),
