@@ -130,7 +130,10 @@ def test_tolerance_ends_sooner_and_settles_q():
     assert abs(end()) < 1e-7
     assert abs(end(tolerance=1e-11)) < 1e-8
     assert 0 < end(tolerance=1e-2) < 1e-2
-    model = GPR((x, np.sin(x)), RBF(1.0, 1.0), noise_variance=0.1)
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(80, 6))
+    targets = np.sin(wide[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+    model = GPR((wide, targets), RBF(np.full(6, 2.0), 1.0), noise_variance=0.1)
     assert model.copy().optimise(tolerance=1e-2)["iterations"] < model.copy().optimise()["iterations"]
     for wrong in ({"tolerance": -1.0}, {"tolerance": math.nan}, {"tolerance": 1e-4, "optimiser": "adam"}):
         with pytest.raises(ValueError, match="tolerance"):

@@ -21,8 +21,8 @@ from sparsegp import (
     GPRegressor,
     HeteroscedasticGPRegressor,
     RobustGPRegressor,
+    likelihoods,
 )
-from sparsegp import likelihoods
 from sparsegp.kernels import RBF
 from sparsegp.models import GPR, SGPR, SVGP
 

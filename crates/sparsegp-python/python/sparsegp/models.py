@@ -22,6 +22,7 @@ its likelihood asks for, L = K·P in all. Paths are ``kernel.lengthscales``, ``l
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, Callable, Optional, TypeVar, Union
@@ -326,6 +327,8 @@ class Model:
         if batch_size is None and iterations is not None:
             max_iterations = iterations
         max_iterations = _whole("max_iterations", max_iterations, 0)
+        if tolerance is not None and not 0 <= tolerance < math.inf:
+            raise ValueError(f"tolerance is {tolerance}; it is a positive number")
         if tolerance is not None and (batch_size is not None or optimiser != "lbfgs"):
             raise ValueError("tolerance is for L-BFGS on all rows: leave out it, batch_size or optimiser")
         options: dict[str, Any] = {

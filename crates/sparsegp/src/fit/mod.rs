@@ -349,7 +349,9 @@ pub fn go_on(
         let (rows, latents) = (dataset.source.rows(), model.latents(dataset.source.outputs()));
         model.q = Some(Variational::sites(rows, latents, Tying::Untied));
     }
-    let learning = Learning { dataset, options, engine, whole: false };
+    // the method is the model's, whatever `auto` would choose for these rows
+    let own = FitOptions { method: model.method.name().into(), ..options.clone() };
+    let learning = Learning { dataset, options: &own, engine, whole: false };
     limited(options, observer, |observer| {
         let trained = learning.run(model, origin, None, observer)?;
         learning.end(trained, observer)

@@ -119,8 +119,8 @@ fn classes_at_extremes() {
     ] {
         let likelihood = parse(spec).unwrap();
         let k = likelihood.latents();
-        // the nodes of robust-max are for ratios of deviations up to 10¹²
-        let sizes = if spec.starts_with("robust") { &sizes[..3] } else { &sizes[..] };
+        // what is integrated by classes has any size; robust-max is for ratios of deviations up to 10¹²
+        let sizes = if spec.contains("softmax") { &sizes[..] } else { &sizes[..3] };
         for &size in sizes {
             for &spread in sizes {
                 for (mean, variance) in [
@@ -265,8 +265,8 @@ fn predictions_at_extremes() {
         };
         let own = parse(&spec).unwrap();
         let k = own.latents();
-        for mean in [0.0, 30.0, -1e6, 1e300, -1e300] {
-            for variance in [1e-300, 1.0, 1e6, 1e300] {
+        for mean in [30.0, -1e300] {
+            for variance in [1e-300, 1e6, 1e300] {
                 let what = format!("{spec} {mean} {variance}");
                 // of changing noise its scale
                 let mut m = vec![mean; k];
