@@ -12,7 +12,7 @@
 //! which is one without variance.
 //!
 //! All integrands are analytic and bounded for imaginary parts up to π/2, so that the trapezoidal
-//! rule with step h errs by e^{−π²/h}. Predictions at large deviations or differences are those of [`multi_wide`].
+//! rule with step h errs by e^{−π²/h}. Predictions at large deviations or differences are those of `multi_wide`.
 
 use super::Slopes;
 use super::multi::{LogSum, SMALL_VARIANCE};
