@@ -2,7 +2,8 @@
 
 use crate::support::{arrays, fit, options, prepare, table, value};
 use sparsegp::Error;
-use sparsegp::fit::{AUTO_EXACT, Dataset, FitOptions};
+use sparsegp::engine::Cpu;
+use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions};
 
 #[test]
 fn auto_is_exact_while_that_is_affordable() {
@@ -184,6 +185,30 @@ fn auto_counts_operations() {
     assert_eq!(name(100_000, "gaussian", false), "titsias2025");
     assert_eq!(name(2400, "poisson", true), "tsvgp");
     assert_eq!(name(60_000, "poisson", true), "svgp");
+}
+
+/// Minibatches that `auto` chose end as the collapsed bound: its best q at the hyperparameters, and no lower than svgp2025.
+#[test]
+fn minibatches_of_auto_end_with_the_collapsed_bound() {
+    let data = table(2600, 1);
+    let own = FitOptions {
+        inducing: Some(20),
+        batches: Some(BatchOptions { size: 100, ..BatchOptions::default() }),
+        ..FitOptions::default()
+    };
+    let fitted = fit(&data, &own).expect("a fit");
+    assert_eq!(fitted.model.method.name(), "titsias2025");
+    assert!(fitted.reason.contains("svgp2025"), "{}", fitted.reason);
+    assert!(fitted.model.q.is_none());
+    let report = fitted.report.as_ref().expect("trained");
+    assert!(report.stopped.contains("iterations of the collapsed bound"), "{}", report.stopped);
+    let alone = fitted.model.evaluate(&Cpu::default(), &*data.source).expect("a bound").value;
+    assert!((report.objective - alone).abs() < 1e-9 * alone.abs(), "{} {alone}", report.objective);
+    let asked = FitOptions { method: "svgp2025".into(), ..own };
+    let batches = fit(&data, &asked).expect("a fit");
+    assert_eq!(batches.model.method.name(), "svgp2025");
+    let behind = batches.report.expect("trained").objective - report.objective;
+    assert!(behind < 1.0, "{behind} nats behind minibatches alone");
 }
 
 /// A quarter of the rows, then their square root: no cliff in cost.

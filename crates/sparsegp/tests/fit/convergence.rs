@@ -56,10 +56,11 @@ fn wide_priors_with_exponential_links_end_at_the_optimum() {
     let data = counts();
     for (variance, optimum) in [(1.0, -41.90704), (100.0, -46.98573), (900.0, -54.65732)] {
         let kernel = format!("rbf(variance={variance}, lengthscales=1)");
-        for method in ["tvgp", "tsvgp"] {
+        let mut with_points = Vec::new();
+        for method in ["tvgp", "tsvgp", "svgp"] {
             let mut own = model(method, &kernel, "poisson", "zero", &data);
             own.freeze("kernel", true).expect("a kernel");
-            if method == "tsvgp" {
+            if method != "tvgp" {
                 own.freeze("inducing.points", true).expect("points");
                 // ten points for a smooth function leave little unexplained, but of a wide prior
                 own.jitter = Jitter::Absolute(1e-9 * variance);
@@ -67,9 +68,16 @@ fn wide_priors_with_exponential_links_end_at_the_optimum() {
             let report = trained(&mut own, &data, &TrainOptions::default());
             assert!(report.converged, "{method} {variance}: {}", report.stopped);
             let apart = report.objective - optimum;
-            let room = if method == "tvgp" { -1e-4..1e-3 } else { -0.3..1e-3 };
-            assert!(room.contains(&apart), "{method} {variance}: {} {apart}", report.objective);
+            if method == "tvgp" {
+                assert!((-1e-4..1e-3).contains(&apart), "{variance}: {} {apart}", report.objective);
+            } else {
+                assert!(apart < 1e-3, "{method} {variance}: {} {apart}", report.objective);
+                with_points.push(report.objective);
+            }
         }
+        // with ten points the optimum is another, to which sites and moments come by ways of their own
+        let apart = with_points[0] - with_points[1];
+        assert!(apart.abs() < 1e-3, "{variance}: {with_points:?}");
     }
     // two latent functions, and other links
     for likelihood in ["heteroscedastic", "exponential", "gamma"] {

@@ -98,6 +98,22 @@ fn rows_that_count_little_do_not_choose_the_start() {
     }
 }
 
+/// A function that may not move is a constant whatever the start: the trend that it misses is said, and no trend is not.
+#[test]
+fn a_constant_beside_a_trend_is_said() {
+    for (slope, told) in [(0.5, true), (0.0, false)] {
+        let rows = draws(400, "poisson", 1.0, |x| vec![0.7 + slope * x]);
+        let own = FitOptions {
+            set: vec![("kernel.variance".into(), vec![1e-9])],
+            freeze: vec!["kernel.variance".into()],
+            ..with("poisson")
+        };
+        let fitted = fit(&dataset(rows, false), &own).expect("a fit");
+        let said = fitted.warnings.iter().any(|text| text.contains("the model is a constant"));
+        assert_eq!(said, told, "{slope}: {:?}", fitted.warnings);
+    }
+}
+
 /// 30 inputs, and rows of a linear function.
 fn many_inputs(n: usize) -> (Mat<f64>, Mat<f64>) {
     let mut rng = stream(13, "inputs");
