@@ -17,7 +17,7 @@ const SPACING: f64 = 0.62;
 const CORE: f64 = 5.0;
 /// Deviations from its mean up to which a factor asks for that distance.
 const ASKS: f64 = 4.5;
-/// What is narrower, as a share of the widest, is a step all the same.
+/// What is narrower, as a share of its own deviation, is a step all the same.
 const NARROWEST: f64 = 1e-12;
 
 /// Normal variables that are compared with one of them.
@@ -50,14 +50,15 @@ impl Largest<'_> {
         if low >= high {
             return Err(0.0);
         }
-        let moves = |k: usize| self.gap(k) + REACH * self.deviation[k] > low;
+        // a step that no digit of the gap shows begins and ends there
+        let moves = |k: usize| self.gap(k) + REACH * self.deviation[k] >= low;
         let moving = || self.others().filter(|k| moves(*k));
         let count = moving().count();
         if count == 0 {
             return Err(1.0);
         }
-        let widest = moving().fold(sd, |a, k| a.max(self.deviation[k]));
-        let width = |k: usize| self.deviation[k].max(NARROWEST * widest);
+        // beside the range of the integral, which is its own
+        let width = |k: usize| self.deviation[k].max(NARROWEST * sd);
         let narrowest = moving().fold(width(self.own), |a, k| a.min(width(k)));
         let (centre, core) = (low + REACH * narrowest, CORE * narrowest);
         let asked = |k: usize| {
@@ -76,7 +77,7 @@ impl Largest<'_> {
 
     /// Whether the factor of a class is not 1 everywhere.
     fn moves(&self, k: usize, grid: &Grid) -> bool {
-        k != self.own && self.gap(k) + REACH * self.deviation[k] > grid.low
+        k != self.own && self.gap(k) + REACH * self.deviation[k] >= grid.low
     }
 
     /// Of two, (μ_y − μ_k)/√(v_y + v_k) and that root.

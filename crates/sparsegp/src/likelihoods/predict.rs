@@ -158,10 +158,15 @@ pub fn log_expectation(
     peaks: &[f64],
     g: impl Fn(f64) -> [f64; 3],
 ) -> f64 {
-    if variance == 0.0 {
-        return g(mean)[0];
-    }
     let deviation = variance.sqrt();
+    // a latent value that is known, to double precision
+    if mean + REACH * deviation == mean {
+        let log = g(mean)[0];
+        // where squares overflow, the panels below tell
+        if variance == 0.0 || !log.is_nan() {
+            return log;
+        }
+    }
     let mode = mode(|x| deviation * g(mean + deviation * x)[1] - x);
     let (low, high) = (mode.min(0.0) - REACH, mode.max(0.0) + REACH);
     let panelled = || {
