@@ -244,8 +244,16 @@ pub fn summary(fitted: &Fitted) -> String {
             let others: Vec<String> = rest
                 .iter()
                 .map(|other| {
-                    let ahead = number(first.objective - other.objective, 3);
-                    format!("{ahead} nats ahead of `{}`", other.start)
+                    let ahead = first.objective - other.objective;
+                    match ahead < 0.0 {
+                        // the plain start is left for what is clearly better alone
+                        true => format!(
+                            "{} nats behind `{}`, too few to leave it",
+                            number(-ahead, 3),
+                            other.start
+                        ),
+                        false => format!("{} nats ahead of `{}`", number(ahead, 3), other.start),
+                    }
                 })
                 .collect();
             let ahead = if others.is_empty() { "the only one".into() } else { others.join(", ") };
