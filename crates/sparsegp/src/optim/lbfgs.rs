@@ -22,6 +22,8 @@ const ENDLESS_SEARCHES: usize = 3;
 /// How much more than [`LbfgsOptions::objective_tolerance`] a step may promise where the objective no longer changes.
 const PROMISED: f64 = 1e3;
 
+/// Share of the decrease of a line search that another trial of it must promise, once there were several.
+const LITTLE: f64 = 0.05;
 /// Pairs with sᵀy below this times ‖s‖‖y‖ carry rounding errors rather than curvature.
 const LEAST_CURVATURE: f64 = 1e-10;
 
@@ -223,6 +225,7 @@ impl Lbfgs {
                     decrease: DECREASE,
                     curvature: self.options.curvature,
                     evaluations: self.options.line_search_evaluations,
+                    little: LITTLE,
                     longest: match self.options.largest_move {
                         Some(most) if reach > 0.0 => most / reach,
                         _ => f64::INFINITY,

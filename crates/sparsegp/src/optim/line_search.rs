@@ -16,6 +16,9 @@ pub(super) struct Wolfe {
     pub evaluations: usize,
     /// Longest step; one that still goes down there is taken.
     pub longest: f64,
+    /// A bracket that after [`PATIENCE`] trials promises no more than this share of the decrease so far is not worth
+    /// another; 0 to go on until both conditions hold.
+    pub little: f64,
 }
 
 /// Where the search starts: x, value, gradient there, and the direction.
@@ -69,6 +72,12 @@ struct Search<'a> {
 /// Relative rounding error of an objective that sums over many rows. Near the minimum, differences
 /// below it say nothing and the slopes decide (Hager & Zhang 2005, "approximate Wolfe").
 const VALUE_NOISE: f64 = 1e-12;
+
+/// A bracket that has more than this share of its width after two trial steps is halved (Moré & Thuente 1994, §4).
+const SHRINKING: f64 = 0.66;
+
+/// Trials in a bracket before [`Wolfe::little`] counts.
+const PATIENCE: usize = 5;
 
 /// A search that is still going down at this step has no end in sight.
 const ENDLESS: f64 = 1e6;
@@ -126,6 +135,7 @@ impl Search<'_> {
         mut low: Option<Point>,
         mut high: End,
     ) -> Result<Option<Point>> {
+        let (mut widths, mut trials) = ([f64::INFINITY; 2], 0);
         loop {
             let start = End { alpha: 0.0, finite: Some((self.ray.value, self.slope)) };
             let near = low.as_ref().map_or(start, End::of);
@@ -135,7 +145,20 @@ impl Search<'_> {
             if at_wall || self.exhausted() || self.is_collapsed(near.alpha, high.alpha) {
                 return Ok(low);
             }
-            let alpha = between(near, high);
+            let width = (high.alpha - near.alpha).abs();
+            // What the slope promises for the rest of the bracket: where values are exact and slopes are not quite, as at
+            // sites that are almost at their best, no point may ever be flat.
+            trials += 1;
+            if trials > PATIENCE
+                && let Some(point) = &low
+                && point.slope.abs() * width <= self.wolfe.little * (self.ray.value - point.value)
+            {
+                return Ok(low);
+            }
+            // Far above all else, the other end draws the cubic's minimiser to this one, again and again.
+            let creeps = width > SHRINKING * widths[0] && high.finite.is_some();
+            widths = [widths[1], width];
+            let alpha = if creeps { 0.5 * (near.alpha + high.alpha) } else { between(near, high) };
             if alpha == near.alpha || alpha == high.alpha {
                 return Ok(low);
             }
@@ -255,14 +278,23 @@ mod tests {
     use super::*;
     use crate::optim::test_functions::Scalar;
 
-    const WOLFE: Wolfe =
-        Wolfe { decrease: 1e-4, curvature: 0.1, evaluations: 30, longest: f64::INFINITY };
+    const WOLFE: Wolfe = Wolfe {
+        decrease: 1e-4,
+        curvature: 0.1,
+        evaluations: 30,
+        longest: f64::INFINITY,
+        little: 0.0,
+    };
 
     /// Searches from 0 along `direction`.
     fn raw(f: impl Fn(f64) -> Option<(f64, f64)>, direction: f64) -> Found {
+        by(WOLFE, f, direction)
+    }
+
+    fn by(wolfe: Wolfe, f: impl Fn(f64) -> Option<(f64, f64)>, direction: f64) -> Found {
         let (value, slope) = f(0.0).unwrap();
         let ray = Ray { x: &[0.0], value, gradient: &[slope], direction: &[direction] };
-        let found = search(&mut Scalar(f), &ray, WOLFE).unwrap();
+        let found = search(&mut Scalar(f), &ray, wolfe).unwrap();
         if let Some(point) = &found.point {
             assert!(point.value <= value + WOLFE.decrease * point.alpha * slope * direction);
             assert_eq!(point.x[0], point.alpha * direction);
@@ -303,6 +335,32 @@ mod tests {
             run(first, direction);
             run(second, direction);
         }
+    }
+
+    #[test]
+    fn a_bracket_with_an_end_far_above_is_halved() {
+        // minimum near 0.6; from 0.7 on the function is as steep as can be
+        let f = |x: f64| {
+            let wall = (x - 0.7).max(0.0);
+            Some((-x + x * x / 1.2 + 1e6 * wall.powi(2), -1.0 + x / 0.6 + 2e6 * wall))
+        };
+        for direction in [1.0, 7.0] {
+            let found = run(f, direction);
+            assert!(found.evaluations <= 8, "{direction}: {}", found.evaluations);
+        }
+    }
+
+    #[test]
+    fn a_search_whose_slopes_never_vanish_ends_when_little_is_left() {
+        // the slope is off by a constant, as where the objective is a maximum over something that is almost found
+        let f =
+            |x: f64| Some(((x - 0.3).powi(2), 2.0 * (x - 0.3) + if x > 0.0 { -0.3 } else { 0.0 }));
+        let patient = by(WOLFE, f, 1.0);
+        let quick = by(Wolfe { little: 0.05, ..WOLFE }, f, 1.0);
+        assert!(patient.evaluations > quick.evaluations, "{}", patient.evaluations);
+        assert!(quick.evaluations <= 12, "{}", quick.evaluations);
+        let (own, other) = (quick.point.unwrap().value, patient.point.unwrap().value);
+        assert!(own <= other + 0.05 * 0.09, "{own} {other}");
     }
 
     #[test]

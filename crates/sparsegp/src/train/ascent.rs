@@ -74,7 +74,10 @@ impl Negated<'_> {
             None => q.clone_from(&self.model.q),
         }
         let observer = &*self.observer;
-        let passes = climb_sites(self.model, self.engine, self.data, em, memory, observer)?;
+        // sites have no prior: bounds at the same hyperparameters differ as objectives do
+        let best = self.best.as_ref().map_or(f64::NEG_INFINITY, |(_, value)| -value);
+        let best = best - self.model.log_prior();
+        let passes = climb_sites(self.model, self.engine, self.data, (em, best), memory, observer)?;
         self.evaluations += passes;
         Ok(())
     }

@@ -93,6 +93,10 @@ const CLOSER: f64 = 1e-2;
 /// is a bound, too, and with ten classes hyperparameters gain more by the time of the next passes than they would.
 const MOST_PASSES: usize = 6;
 
+/// Passes go on beyond [`MOST_PASSES`] while the last one brought this share of what the bound lacks to that at the best
+/// point: a far trial judged by sites that have not come to it yet looks like a wall, and a line search then creeps.
+const WORTHWHILE: f64 = 0.05;
+
 /// Steps that are shorter than this lead nowhere.
 const SHORTEST: f64 = 1e-7;
 
@@ -134,17 +138,19 @@ enum Landing {
     Nowhere,
 }
 
-/// Steps of q until the bound rises no more, at fixed hyperparameters. Returns the passes made.
+/// Steps of q until the bound rises no more, at fixed hyperparameters. `best` is the highest bound that another point has, if
+/// there is one. Returns the passes made.
 pub(super) fn climb_sites(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
-    options: &EmOptions,
+    (options, best): (&EmOptions, f64),
     memory: &mut Workspace,
     observer: &dyn Observer,
 ) -> Result<usize> {
     let most = options.e_steps.min(MOST_PASSES);
-    climb(model, engine, data, (options, most, None), memory, observer)
+    let until = Until::Settled { best, at_most: options.e_steps };
+    climb(model, engine, data, (options, most, until), memory, observer)
         .map(|settled| settled.passes)
 }
 
@@ -158,7 +164,16 @@ pub(super) fn settle_sites(
     memory: &mut Workspace,
     observer: &dyn Observer,
 ) -> Result<Settled> {
-    climb(model, engine, data, (options, most, Some(least)), memory, observer)
+    climb(model, engine, data, (options, most, Until::Promises(least)), memory, observer)
+}
+
+/// When steps of q end.
+#[derive(Clone, Copy)]
+enum Until {
+    /// The bound rises no more; a few further passes, `at_most` in all, while it comes nearer to `best`.
+    Settled { best: f64, at_most: usize },
+    /// A further step promises no more nats than this.
+    Promises(f64),
 }
 
 /// Where steps of q have come.
@@ -176,7 +191,7 @@ fn climb(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
-    (options, most, least): (&EmOptions, usize, Option<f64>),
+    (options, mut most, until): (&EmOptions, usize, Until),
     memory: &mut Workspace,
     observer: &dyn Observer,
 ) -> Result<Settled> {
@@ -188,7 +203,9 @@ fn climb(
     let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
     let (mut mixing, mut best) = (Mixing::default(), model.q.clone());
     let (mut place, mut lowest, mut idle) = (Landing::Start, f64::INFINITY, 0);
-    for passes in 1..=most {
+    let mut passes = 0;
+    while passes < most {
+        passes += 1;
         if observer.interrupted() {
             model.q = best;
             return Err(Error::Interrupted);
@@ -197,9 +214,15 @@ fn climb(
             Ok(value) if place == Landing::Start || value >= climb.last - 1e-10 * value.abs() => {
                 settled.moved |= place != Landing::Start;
                 let ends = climb.ends_at(value) && place != Landing::Start;
-                let ends = match least {
-                    None => ends,
-                    Some(least) => {
+                let ends = match until {
+                    Until::Settled { best, at_most } => {
+                        let nears = climb.rise > WORTHWHILE * (best - value) && value < best;
+                        if passes == most && most < at_most && nears {
+                            most += 1;
+                        }
+                        ends
+                    }
+                    Until::Promises(least) => {
                         settled.promise = sites.promise(model, data)?;
                         // of slopes that are rounding no step makes less
                         if settled.promise > 0.5 * lowest && climb.rise <= least {
