@@ -188,7 +188,7 @@ impl Fitted {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
         let (n, outputs) = (x.as_ref().nrows(), self.inner.target_names.len());
         let latents = self.inner.posterior.latents();
-        let joint = format!("{samples} joint draws at {n} rows");
+        let joint = format!("joint draws ({samples}) at {n} rows");
         // covariances with their roots; draws of functions, of observations, and these in order
         room(&joint, &[&[n, n, latents + 1], &[n, samples, latents + 2 * outputs]], JOINT)?;
         let all = unlocked(py, || self.inner.sample_y(x.as_ref(), &extra, samples, seed))?;
@@ -210,7 +210,7 @@ impl Fitted {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
         let (n, outputs) = (x.as_ref().nrows(), self.inner.target_names.len());
         let latents = self.inner.posterior.latents();
-        let draws = format!("{samples} draws at {n} rows");
+        let draws = format!("draws ({samples}) at {n} rows");
         let of_functions: &[usize] =
             &[samples, waves + self.inner.posterior.points().nrows(), latents];
         room(&draws, &[&[n, samples, 2 * latents + 2 * outputs], of_functions], FEWER_DRAWS)?;

@@ -717,7 +717,7 @@ impl Model {
         let posterior = self.known()?;
         let x = owned(&x);
         let (n, latents) = (x.nrows(), posterior.latents());
-        let joint = format!("{samples} joint draws at {n} rows");
+        let joint = format!("joint draws ({samples}) at {n} rows");
         room(&joint, &[&[n, n, latents + 1], &[n, samples, 2 * latents]], JOINT)?;
         let draws = unlocked(py, || {
             let mut rng = sparsegp::rng::stream(seed, "samples of latent functions");

@@ -87,6 +87,12 @@ impl AtomicFile {
     }
 }
 
+/// Says what went wrong without the name of the temporary file, which nobody knows.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" at path ").next().unwrap_or(&text).to_owned()
+}
+
 /// Has the name of a file written where power may fail. Systems that do not know it refuse, which is no failure of the file.
 fn keep_name(path: &Path) {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -120,7 +126,10 @@ const PROBE: usize = 64 << 10;
 /// As for [`AtomicFile::create`].
 pub fn check_writable(path: &Path) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
-    let fail = |e| Error::File { path: path.into(), reason: format!("cannot be written: {e}") };
+    let fail = |e: io::Error| Error::File {
+        path: path.into(),
+        reason: format!("cannot be written: {}", plain(&e)),
+    };
     match &mut file.sink {
         Sink::Beside(file, _) => {
             file.write_all(&[0; PROBE]).and_then(|()| file.as_file().sync_data()).map_err(fail)
@@ -135,7 +144,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
 /// [`Error::File`].
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(content).map_err(|e| Error::io(path, &e))?;
+    file.write_all(content).map_err(|e| Error::File { path: path.into(), reason: plain(&e) })?;
     file.commit()
 }
 

@@ -117,7 +117,8 @@ _PARAMETERS = """
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
-        File to which training by minibatches, or chains, write their state, and from which they go on.
+        File to which training by minibatches, or chains, write their state, and from which they go on. If it can no
+        longer be written, a warning says so and the training goes on.
     time_limit : float, optional
         Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
         says so. It is looked at between evaluations. With ``checkpoint`` the next call of ``fit`` goes on.
