@@ -194,6 +194,10 @@ fn main() -> ExitCode {
         for _ in 0..rng.random_range(1..=4) {
             damage(&mut bytes, other, &mut rng);
         }
+        if rng.random() {
+            // so that a checksum does not hide what lies behind it
+            io::reseal(&mut bytes);
+        }
         let path = folder.join(sample.name);
         std::fs::write(&path, &bytes).expect("a file");
         if catch_unwind(AssertUnwindSafe(|| (sample.read)(&path))).is_err() {

@@ -16,6 +16,18 @@ pub struct Reply {
     pub is_result: bool,
 }
 
+/// Takes SIGTERM (of a scheduler, or of a machine that is shut down) as Ctrl-C: the first ends a training with what it has, the second
+/// ends the program. A file larger than the system allows is an error of writing, which names the file, and not the end of the program.
+#[cfg(unix)]
+fn other_signals(stop: &Arc<AtomicBool>) {
+    use signal_hook::consts::{SIGTERM, SIGXFSZ};
+    use signal_hook::flag::{register, register_conditional_shutdown};
+    // without them the signals do what they always do, which is no reason to refuse work
+    let _ = register_conditional_shutdown(SIGTERM, 143, stop.clone());
+    let _ = register(SIGTERM, stop.clone());
+    let _ = register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+}
+
 /// What all commands share.
 pub struct Context {
     json: bool,
@@ -47,6 +59,8 @@ impl Context {
                 );
             }
         });
+        #[cfg(unix)]
+        other_signals(&stop);
         Ok(Self { json: global.json, quiet, stop })
     }
 

@@ -23,6 +23,28 @@ pub enum MissingChoice {
     Drop,
 }
 
+/// The same for predictions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum MissingInPredict {
+    /// Refuse the file, naming the cell
+    #[default]
+    Refuse,
+    /// Leave such rows out, and say how many
+    Drop,
+    /// Keep such rows, with empty predictions: as many rows come out as went in
+    Keep,
+}
+
+impl From<MissingInPredict> for Missing {
+    fn from(choice: MissingInPredict) -> Self {
+        match choice {
+            MissingInPredict::Refuse => Missing::Refuse,
+            MissingInPredict::Drop => Missing::Drop,
+            MissingInPredict::Keep => Missing::Keep,
+        }
+    }
+}
+
 impl From<MissingChoice> for Missing {
     fn from(choice: MissingChoice) -> Self {
         match choice {
@@ -76,6 +98,8 @@ pub struct Opened {
     pub aside: Option<Selected>,
     /// Test rows.
     pub test: Option<Selected>,
+    /// Which rows of the file are test rows, and which are kept aside.
+    pub masks: (Option<Arc<Mask>>, Option<Arc<Mask>>),
 }
 
 /// An error of the library that does not name the file itself.
@@ -95,7 +119,9 @@ pub fn open(
 ) -> Result<Opened> {
     let all = table.select(selection)?.missing(missing);
     let mask = match split {
-        Split::None => return Ok(Opened { table, train: all, aside: None, test: None }),
+        Split::None => {
+            return Ok(Opened { table, train: all, aside: None, test: None, masks: (None, None) });
+        }
         Split::Random(fraction, seed) => {
             let rows = all.count_rows()?;
             Mask::random(rows, *fraction, *seed).map_err(|e| in_file(table.path(), e))?
@@ -104,12 +130,14 @@ pub fn open(
         Split::Given(learnt, tested) => {
             let test = all.clone().rows_where(tested.clone(), true);
             let train = all.rows_where(learnt.clone(), true);
-            return Ok(Opened { table, train, aside: None, test: Some(test) });
+            let masks = (Some(tested.clone()), None);
+            return Ok(Opened { table, train, aside: None, test: Some(test), masks });
         }
     };
     let mask = Arc::new(mask);
     let test = all.clone().rows_where(mask.clone(), true);
-    Ok(Opened { table, train: all.rows_where(mask, false), aside: None, test: Some(test) })
+    let masks = (Some(mask.clone()), None);
+    Ok(Opened { table, train: all.rows_where(mask, false), aside: None, test: Some(test), masks })
 }
 
 impl Opened {
@@ -138,7 +166,9 @@ impl Opened {
             Mask::new(name("rows kept aside"), aside),
             Mask::new(name("rows to learn from"), learnt),
         );
-        self.aside = Some(self.train.clone().rows_where(Arc::new(aside), true));
+        let aside = Arc::new(aside);
+        self.masks.1 = Some(aside.clone());
+        self.aside = Some(self.train.clone().rows_where(aside, true));
         self.train = self.train.clone().rows_where(Arc::new(learnt), true);
         Ok(())
     }

@@ -22,11 +22,22 @@ pub enum Fail {
     Closed,
 }
 
+impl std::fmt::Display for Fail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Fail::Work(text) | Fail::Part(text) | Fail::Usage(text) => text,
+            Fail::Interrupted => "interrupted",
+            Fail::Closed => "nobody reads the output",
+        })
+    }
+}
+
 impl From<Error> for Fail {
     fn from(error: Error) -> Self {
         match error {
             Error::Interrupted => Fail::Interrupted,
-            other => Fail::Work(other.to_string()),
+            // the library's word for the option means nothing here
+            other => Fail::Work(other.to_string().replace(" (`Missing::Drop`)", "")),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::kind::{self, Kind};
 use crate::progress::Progress;
 use crate::score::{self, AllScores};
 use crate::values::is_about_arguments;
-use crate::{plot, report, scores, trace};
+use crate::{plot, remembered, report, saving, scores, trace};
 use serde_json::json;
 use sparsegp::data::{Classes, Selection, Table};
 use sparsegp::engine::Cpu;
@@ -30,14 +30,25 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     let Learnt { mut fitted, opened, notes, dropped } = learn_from(args, &split, context)?;
     context.warn(&fitted.warnings);
     fitted.warnings.splice(0..0, notes);
+    // a failure to write comes last: what there is to show is shown first
+    let mut failures = Vec::new();
     if let Some(path) = &args.output {
-        io::save(&fitted, path)?;
+        // by now the table may be gone, which is no reason to lose the model
+        if let Err(error) = remembered::keep(&mut fitted, &opened) {
+            let text = format!("the model does not remember which rows it learnt from: {error}");
+            context.warn(std::slice::from_ref(&text));
+            fitted.warnings.push(text);
+        }
+        failures.extend(saving::save(&fitted, path).err());
+        if let [failure] = &failures[..] {
+            context.warn(&[failure.to_string()]);
+        }
     }
     if let Some(path) = &args.trace {
-        trace::write(path, &fitted)?;
+        failures.extend(trace::write(path, &fitted).err());
     }
     if context.interrupted() {
-        return Ok(reply(args, &fitted, dropped, None));
+        return ended(reply(args, &fitted, dropped, None, &failures), failures, context);
     }
     let scores = Judged {
         train: score::score(&fitted, &opened.train, context)?,
@@ -48,9 +59,20 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     };
     if let Some(path) = &args.plot {
         let judged = scores.test.as_ref().unwrap_or(&scores.train);
-        plot::draw(path, &fitted, &opened, judged)?;
+        failures.extend(plot::draw(path, &fitted, &opened, judged).err());
     }
-    Ok(reply(args, &fitted, dropped, Some(&scores)))
+    ended(reply(args, &fitted, dropped, Some(&scores), &failures), failures, context)
+}
+
+/// Ends with the reply, or after it with the first file that could not be written.
+fn ended(reply: Reply, failures: Vec<Fail>, context: &Context) -> Result<Reply> {
+    match failures.into_iter().next() {
+        None => Ok(reply),
+        Some(failure) => {
+            context.print(&reply)?;
+            Err(Fail::Part(failure.to_string()))
+        }
+    }
 }
 
 /// A model, with the rows it was learnt from and those held out.
@@ -305,7 +327,13 @@ fn go_on(
     })
 }
 
-fn reply(args: &FitArgs, fitted: &Fitted, dropped: usize, scores: Option<&Judged>) -> Reply {
+fn reply(
+    args: &FitArgs,
+    fitted: &Fitted,
+    dropped: usize,
+    scores: Option<&Judged>,
+    failures: &[Fail],
+) -> Reply {
     let mut text = report::summary(fitted) + "\n" + &report::parameters_table(fitted, false);
     if let Some(scores) = scores {
         let mut sets = vec![("train", &scores.train)];
@@ -325,10 +353,13 @@ fn reply(args: &FitArgs, fitted: &Fitted, dropped: usize, scores: Option<&Judged
         ("checkpoint", &args.checkpoint),
     ];
     let written = |name: &str| name != "plot" || scores.is_some();
+    let missing = |path: &&PathBuf| {
+        failures.iter().any(|failure| failure.to_string().starts_with(&*path.to_string_lossy()))
+    };
     let files: Vec<(&str, &PathBuf)> = files
         .iter()
         .filter(|(n, _)| written(n))
-        .filter_map(|(n, p)| Some((*n, p.as_ref()?)))
+        .filter_map(|(n, p)| Some((*n, p.as_ref().filter(|path| !missing(path))?)))
         .collect();
     text += "\n";
     for (name, path) in &files {

@@ -111,7 +111,14 @@ fn method(
         return Ok((asked.into(), method.into(), None));
     }
     if wish {
-        let reason = "the tightest bound that has what was asked for".to_owned();
+        let others = [
+            ("--full-batch", args.full_batch),
+            ("--diagonal", args.diagonal),
+            ("--missing keep", args.keeps_missing()),
+        ];
+        let other = others.into_iter().find_map(|(name, given)| given.then_some(name));
+        let option = args.batch_option().or(args.step_option()).or(other).unwrap_or("the options");
+        let reason = format!("the tightest bound that takes {option}");
         return Ok(("svgp2025".into(), "svgp2025".into(), Some(reason)));
     }
     Ok(("auto".into(), "auto".into(), None))
@@ -310,6 +317,13 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
                 q_methods()
             ));
         }
+    }
+    let whole = |name: &str| methods::find(name).is_ok_and(|e| !e.method.in_minibatches());
+    if let Some(option) = args.batch_option().filter(|_| trains_q && whole(method)) {
+        return usage(format!(
+            "{option} is for minibatches, and `{method}` sees all rows at once: leave it out, or choose a method that is \
+             trained by minibatches, such as `svgp` or `svi`"
+        ));
     }
     if let (true, Some(option)) = (batches, args.whole_option()) {
         return usage(format!(

@@ -38,13 +38,34 @@ pub fn numbers(values: &[f64], full: bool) -> String {
 
 /// Seconds in words.
 pub fn seconds(s: f64) -> String {
+    // rounded first: there are no 60 seconds, and no 1000 milliseconds
+    let whole = |unit: f64| (s / unit).round();
     match s {
-        s if s < 0.01 => format!("{:.1} ms", s * 1e3),
-        s if s < 1.0 => format!("{:.0} ms", s * 1e3),
-        s if s < 100.0 => format!("{s:.1} s"),
-        s if s < 6000.0 => format!("{:.0} min {:.0} s", (s / 60.0).floor(), s % 60.0),
-        s => format!("{:.0} h {:.0} min", (s / 3600.0).floor(), (s % 3600.0) / 60.0),
+        s if !s.is_finite() => "an unknown time".into(),
+        s if s < 0.00995 => format!("{:.1} ms", s * 1e3),
+        s if s < 0.9995 => format!("{:.0} ms", s * 1e3),
+        s if s < 99.95 => format!("{s:.1} s"),
+        _ if whole(1.0) < 6000.0 => {
+            format!("{:.0} min {:.0} s", (whole(1.0) / 60.0).floor(), whole(1.0) % 60.0)
+        }
+        _ => format!("{:.0} h {:.0} min", (whole(60.0) / 60.0).floor(), whole(60.0) % 60.0),
     }
+}
+
+/// Seconds since the beginning of 1970 as a date and a time of day (UTC).
+pub fn moment(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // days since 0000-03-01, of which 400 years have 146 097 (Hinnant, "chrono-compatible low-level date algorithms")
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + 400 * era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest % 3600 / 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
 /// `1 row`, `2 rows`; thousands set apart.
@@ -151,6 +172,31 @@ mod tests {
         assert_eq!(seconds(0.25), "250 ms");
         assert_eq!(seconds(125.0), "2 min 5 s");
         assert_eq!(seconds(7300.0), "2 h 2 min");
+        for (value, text) in [
+            (2519.7, "42 min 0 s"),
+            (7199.0, "2 h 0 min"),
+            (5999.6, "1 h 40 min"),
+            (0.9999, "1.0 s"),
+            (99.97, "1 min 40 s"),
+            (0.00999, "10 ms"),
+            (f64::NAN, "an unknown time"),
+        ] {
+            assert_eq!(seconds(value), text);
+        }
+    }
+
+    #[test]
+    fn moments_are_dates() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00 UTC"),
+            (951_782_399, "2000-02-28 23:59:59 UTC"),
+            (951_868_800, "2000-03-01 00:00:00 UTC"),
+            (1_709_164_800, "2024-02-29 00:00:00 UTC"),
+            (1_735_689_599, "2024-12-31 23:59:59 UTC"),
+            (4_107_542_400, "2100-03-01 00:00:00 UTC"),
+        ] {
+            assert_eq!(moment(seconds), text);
+        }
     }
 
     #[test]

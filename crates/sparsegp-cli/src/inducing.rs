@@ -1,10 +1,11 @@
 //! `sparsegp inducing`: how well a model's inducing points stand for the rows of a table.
 
 use crate::context::{Context, Reply};
-use crate::data::{self, MissingChoice, Opened, Split};
+use crate::data::{MissingChoice, Opened};
 use crate::fail::{Fail, Result};
 use crate::format::{count, number};
 use crate::kind;
+use crate::remembered;
 use crate::report::latent_names;
 use crate::values;
 use clap::Args;
@@ -151,9 +152,8 @@ pub fn run(args: &InducingArgs, context: &Context) -> Result<Reply> {
     let table = Table::open(&args.data)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
-    let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
-    let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
-    opened.know(fitted.classes.as_ref());
+    let mask = args.test_mask.as_deref();
+    let (opened, _) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
     let quality = judge(&fitted, &opened, Some(args.fraction))?;
     let json = serde_json::json!({
         "command": "inducing",

@@ -26,7 +26,8 @@ pub struct InspectArgs {
 /// Runs the command.
 pub fn run(args: &InspectArgs) -> Result<Reply> {
     let fitted = sparsegp::io::load(&args.model)?;
-    let mut text = format!("{}\n{}\n", args.model.display(), report::summary(&fitted));
+    let facts = [&report::facts(&fitted)[..], &report::origin(&fitted)].concat();
+    let mut text = format!("{}\n{}\n", args.model.display(), report::aligned(&facts));
     text += &report::parameters_table(&fitted, args.full);
     if let Some(points) = report::inducing_table(&fitted) {
         text += &match args.full {

@@ -1,13 +1,16 @@
 //! `sparsegp report`: a model on one page of HTML that needs nothing else, to send to a colleague.
 
 use crate::context::{Context, Reply};
-use crate::data::{self, MissingChoice, Split};
+use crate::data::MissingChoice;
 use crate::fail::{Fail, Result};
+use crate::format::{count, moment};
+use crate::kind::Kind;
 use crate::plot::{self, What};
+use crate::remembered::{self, Rows};
 use crate::{inducing, kind, report, score, scores};
 use clap::Args;
 use sparsegp::data::Table;
-use sparsegp::fit::Fitted;
+use sparsegp::fit::{Fitted, Made};
 use sparsegp::inducing::QualityOptions;
 use sparsegp::{atomic, io};
 use std::fmt::Write;
@@ -29,7 +32,8 @@ pub struct ReportArgs {
     /// Where the page goes
     #[arg(long, short, value_name = "FILE.html")]
     pub output: PathBuf,
-    /// Rows that this column of this file marks are judged as test rows
+    /// Rows that this column of this file marks are judged as test rows; without it those that the fit held out, or each row
+    /// by the others where it held none out
     #[arg(long, value_name = "FILE:COLUMN")]
     pub test_mask: Option<String>,
     /// What to do with rows that lack a number
@@ -37,9 +41,14 @@ pub struct ReportArgs {
     pub missing: MissingChoice,
 }
 
+/// Rows up to which each is predicted by the others.
+const LEFT_OUT: u64 = 20_000;
+
 const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;color:#2d2d32;max-width:940px;margin:2em auto;padding:0 1em}
 h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}
+table{border-collapse:collapse}th{text-align:left;font-weight:600;vertical-align:top;padding:.15em 1.2em .15em 0;
+white-space:nowrap}td{vertical-align:top;padding:.15em 0;overflow-wrap:anywhere}
 pre{background:#f5f6f8;padding:1em;overflow-x:auto;font-size:13px;line-height:1.45}
 svg{max-width:100%;height:auto}p.note{color:#8a4b00}footer{color:#777;margin-top:3em;font-size:13px}";
 
@@ -58,10 +67,41 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// The page: summary, scores, pictures (SVG), parameters.
+/// Names and values as a table whose long lines wrap.
+fn table_of(facts: &[(String, String)]) -> String {
+    let row = |(name, value): &(String, String)| {
+        format!("<tr><th>{}</th><td>{}</td></tr>\n", escaped(name), escaped(value))
+    };
+    format!("<table>\n{}</table>", facts.iter().map(row).collect::<String>())
+}
+
+/// What the scores of a kind of model mean.
+fn meaning(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Classes => {
+            "Accuracy is the share of the rows whose most probable class is the true one, and error the rest. Log loss (mean \
+             negative log probability of the true class) and Brier score (squared distance of the probabilities from the \
+             truth, from 0 to 2) are better the smaller they are, AUC (area under the ROC curve; of more than two classes the \
+             mean of one against the rest) the nearer it is to 1. ECE is how far the probabilities are from the shares that \
+             come true, in 15 bins: near 0 they can be taken at their word."
+        }
+        Kind::Counts => {
+            "Deviance (mean Poisson deviance), RMSE, MAE and NLPD (mean negative log predictive probability) are better the \
+             smaller they are; the share of targets within the intervals should be near their levels, or above them."
+        }
+        Kind::Gaussian | Kind::Other => {
+            "RMSE, MAE, NLPD (mean negative log predictive density) and CRPS are better the smaller they are, R² the nearer it \
+             is to 1; MSLL below 0 is better than knowing mean and variance alone; the share of targets within the 95 % \
+             intervals should be near 95."
+        }
+    }
+}
+
+/// The page: facts, scores, pictures (SVG), parameters.
 fn page(
     fitted: &Fitted,
-    scores: &str,
+    facts: &[(String, String)],
+    (scores, sentence): (&str, &str),
     pictures: &[(What, String)],
     inducing: Option<&(String, String)>,
 ) -> String {
@@ -75,16 +115,14 @@ fn page(
         let _ = write!(html, "<h2>{title}</h2>\n{body}\n");
     };
     let pre = |text: &str| format!("<pre>{}</pre>", escaped(text.trim_end()));
-    part("The model", pre(&report::summary(fitted)));
+    part("The model", table_of(facts));
     if !fitted.warnings.is_empty() {
         let lines = fitted.warnings.iter();
         part("Warnings", lines.map(|w| format!("<p class=\"note\">{}</p>", escaped(w))).collect());
     }
     part(
         "How good it is",
-        pre(scores)
-            + "<p>RMSE, MAE, NLPD (mean negative log predictive density) and CRPS are better the smaller they \
-               are; the share of targets within the 95 % intervals should be near 95.</p>",
+        format!("<p>{}</p>{}<p>{}</p>", escaped(sentence), pre(scores), meaning(Kind::of(fitted))),
     );
     for (what, svg) in pictures {
         part(what.title(), svg.clone());
@@ -116,17 +154,46 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     let table = Table::open(&args.data)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
-    let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
-    let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
-    opened.know(fitted.classes.as_ref());
+    let mask = args.test_mask.as_deref();
+    let (opened, known) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
     let train = score::score(&fitted, &opened.train, context)?;
     let test = match &opened.test {
         Some(rows) => Some(score::score(&fitted, rows, context)?),
         None => None,
     };
-    let name = if test.is_some() { "train" } else { "rows" };
-    let mut sets = vec![(name, &train)];
-    sets.extend(test.as_ref().map(|test| ("test", test)));
+    // where nothing was held out, each row is predicted by the others
+    let others = match (known, &fitted.weight_name) {
+        (Rows::Learnt, None) if train.overall.rows() <= LEFT_OUT => {
+            context.go_on()?;
+            score::left_out(&fitted, &opened.train).ok()
+        }
+        _ => None,
+    };
+    let mut sets = Vec::new();
+    sets.extend(test.as_ref().map(|test| (known.tested(), test)));
+    sets.extend(others.as_ref().map(|others| ("each by the others", others)));
+    let mut table = scores::table(&sets);
+    // leave-one-out knows fewer scores of what is not Gaussian
+    let apart = others.is_some() && Kind::of(&fitted) != Kind::Gaussian;
+    match apart {
+        true => table += &format!("\n{}", scores::table(&[(known.others(), &train)])),
+        false => {
+            sets.push((known.others(), &train));
+            table = scores::table(&sets);
+        }
+    }
+    let sentence = match (known, &others) {
+        (Rows::Learnt, Some(_)) => format!(
+            "The fit held nothing out. In the line \"each by the others\" every row is predicted by all others \
+             (leave-one-out, without training anew); the line \"{}\" has the rows that the model learnt from, which \
+             flatters it.",
+            known.others()
+        ),
+        (Rows::Learnt, None) => {
+            format!("{} The scores flatter it: nothing was held out.", known.sentence())
+        }
+        _ => known.sentence(),
+    };
     let judged = test.as_ref().unwrap_or(&train);
     let mut pictures = Vec::new();
     for what in [What::Fit, What::Predictions, What::Calibration, What::Relevance, What::Training] {
@@ -159,7 +226,16 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
             Some((text, plot::explained(&fitted, &quality)?))
         }
     };
-    let html = page(&fitted, &scores::table(&sets), &pictures, inducing.as_ref());
+    let mut facts = report::facts(&fitted);
+    facts.extend(report::origin(&fitted));
+    facts.push(("model file".into(), args.model.display().to_string()));
+    let rows = train.overall.rows() + test.as_ref().map_or(0, |test| test.overall.rows());
+    let rows = count(usize::try_from(rows).unwrap_or(usize::MAX), "target");
+    facts.push(("table".into(), format!("{} ({rows})", args.data.display())));
+    if let Some(now) = Made::now().at {
+        facts.push(("this page".into(), moment(now)));
+    }
+    let html = page(&fitted, &facts, (&table, &sentence), &pictures, inducing.as_ref());
     let mut titles: Vec<&str> = pictures.iter().map(|(what, _)| what.title()).collect();
     titles.extend(inducing.is_some().then_some(What::Inducing.title()));
     atomic::write_atomically(path, html.as_bytes())?;
@@ -170,6 +246,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
             "model": args.model,
             "data": args.data,
             "rows": judged.overall.rows(),
+            "judged": sentence,
             "pictures": titles,
             "files": { "report": path },
         }),

@@ -1,7 +1,7 @@
 //! `sparsegp predict`: mean, standard deviation and quantiles for any number of rows.
 
 use crate::context::{Context, Reply};
-use crate::data::{BLOCK, MissingChoice};
+use crate::data::{BLOCK, MissingInPredict};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind, labels};
@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 use sparsegp::atomic::AtomicFile;
-use sparsegp::data::{Block, Table};
+use sparsegp::data::{Block, Missing, Table};
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::io;
 use sparsegp::metrics::standard_normal_quantile;
@@ -32,7 +32,8 @@ units. Of classes: the most probable one as `label`, then the probability of eac
 f_… and stand on the model's scale.
 
 The input columns are found by name, and so are exposures, trials and known noise variances; without
-such a column exposures are 1 and known noise variances 0. Tables of any length are streamed.";
+such a column exposures are 1 and known noise variances 0. --missing keep leaves the predictions of
+rows that lack a number empty, so that as many rows come out as went in. Tables of any length are streamed.";
 
 /// Options of `sparsegp predict`.
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ pub struct PredictArgs {
     pub latent: bool,
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
-    pub missing: MissingChoice,
+    pub missing: MissingInPredict,
 }
 
 /// Where predictions go.
@@ -160,8 +161,17 @@ impl Form {
         Ok(all.join(",") + "\n")
     }
 
-    /// The lines for a block.
-    fn lines(&self, args: &PredictArgs, fitted: &Fitted, block: &Block) -> Result<String> {
+    /// Number of columns beside those that are passed through.
+    fn width(&self, args: &PredictArgs) -> usize {
+        let one = |part: &Part| match part {
+            Part::Number(..) => 2 + args.quantiles.len(),
+            Part::Classes(labels) => 1 + labels.len(),
+        };
+        self.parts.iter().map(one).sum()
+    }
+
+    /// The lines for a block, one for each row.
+    fn lines(&self, args: &PredictArgs, fitted: &Fitted, block: &Block) -> Result<Vec<String>> {
         let (x, extra) = (block.x.as_ref(), &block.extra[..]);
         let mut rows: Vec<Vec<String>> = vec![Vec::new(); block.rows.len()];
         if let [Part::Classes(labels)] = &self.parts[..] {
@@ -200,13 +210,42 @@ impl Form {
                 }
             }
         }
-        let mut text = String::new();
-        for (i, cells) in rows.into_iter().enumerate() {
+        let line = |(i, cells): (usize, Vec<String>)| {
             let ids = block.ids.iter().map(|texts| field(&texts[i]));
-            text += &ids.chain(cells).collect::<Vec<_>>().join(",");
-            text.push('\n');
+            ids.chain(cells).collect::<Vec<_>>().join(",") + "\n"
+        };
+        Ok(rows.into_iter().enumerate().map(line).collect())
+    }
+}
+
+/// Rows that are kept although a number is missing: they have nothing but what is passed through.
+struct Gaps {
+    /// The cells of the columns that are passed through, in the rows of the file.
+    ids: Vec<Vec<String>>,
+    /// Empty cells of the predictions.
+    empty: String,
+    /// Rows of the file, and the next one to write.
+    rows: usize,
+    next: usize,
+}
+
+impl Gaps {
+    fn new(args: &PredictArgs, form: &Form, table: &Table, rows: usize) -> Result<Self> {
+        let ids = args.id.iter().map(|name| Ok(table.texts(name)?)).collect::<Result<_>>()?;
+        let commas = form.width(args) - usize::from(args.id.is_empty());
+        Ok(Self { ids, empty: ",".repeat(commas) + "\n", rows, next: 0 })
+    }
+
+    /// The lines of rows before this one that have not been written, and how many there are.
+    fn before(&mut self, row: usize) -> (String, usize) {
+        let (mut text, missing) = (String::new(), row.saturating_sub(self.next));
+        for gap in self.next..row {
+            let ids: Vec<String> = self.ids.iter().map(|cells| field(&cells[gap])).collect();
+            text += &ids.join(",");
+            text += &self.empty;
         }
-        Ok(text)
+        self.next = row + 1;
+        (text, missing)
     }
 }
 
@@ -239,7 +278,10 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         true => (selection, None),
         false => kind::with_extra(&fitted, &table, selection),
     };
-    let rows = table.select(&selection)?.missing(args.missing.into());
+    // rows without a number are not predicted: they are added to what is written
+    let keeps = args.missing == MissingInPredict::Keep;
+    let missing = if keeps { Missing::Drop } else { args.missing.into() };
+    let rows = table.select(&selection)?.missing(missing);
     context.warn(note.as_slice());
     let form = Form::new(args, &fitted);
     let header = form.header(args)?;
@@ -247,18 +289,50 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     let mut sink = Sink::open(path)?;
     let name = path.map_or("stdout".to_owned(), |path| path.display().to_string());
     let failed = |e: std::io::Error| Fail::output(&name, &e);
-    let mut done = 0;
+    let mut gaps = match keeps {
+        true => Some(Gaps::new(args, &form, &table, rows.count_rows()?)?),
+        false => None,
+    };
+    let (mut done, mut empty) = (0, 0);
     for block in blocks.by_ref() {
-        let block = block?;
+        let block = match (block, &gaps) {
+            // a table without any row to predict
+            (Err(sparsegp::Error::File { reason, .. }), Some(gaps))
+                if reason.starts_with(&format!("all {} rows were left out", gaps.rows)) =>
+            {
+                break;
+            }
+            (block, _) => block?,
+        };
         context.go_on()?;
         if done == 0 {
             sink.write(&header).map_err(failed)?;
         }
-        sink.write(&form.lines(args, &fitted, &block)?).map_err(failed)?;
+        for (line, row) in form.lines(args, &fitted, &block)?.iter().zip(&block.rows) {
+            if let Some(gaps) = &mut gaps {
+                let (text, missing) = gaps.before(*row);
+                empty += missing;
+                sink.write(&text).map_err(failed)?;
+            }
+            sink.write(line).map_err(failed)?;
+        }
         done += block.rows.len();
     }
+    if let Some(gaps) = &mut gaps {
+        if done == 0 {
+            sink.write(&header).map_err(failed)?;
+        }
+        let (text, missing) = gaps.before(gaps.rows);
+        empty += missing;
+        sink.write(&text).map_err(failed)?;
+    }
     sink.finish(&name)?;
-    if blocks.dropped() > 0 {
+    if empty > 0 {
+        context.warn(&[format!(
+            "{} with missing numbers: their predictions are empty",
+            count(empty, "row")
+        )]);
+    } else if blocks.dropped() > 0 {
         let dropped = count(blocks.dropped(), "row");
         context.warn(&[format!(
             "{dropped} with missing numbers left out: use --id to tell which are there"
@@ -270,7 +344,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     };
     let json = json!({
         "command": "predict", "model": args.model, "data": args.data, "output": path,
-        "rows": done, "dropped": blocks.dropped(),
+        "rows": done, "dropped": if keeps { 0 } else { blocks.dropped() }, "empty": empty,
     });
     Ok(Reply { text, json, is_result: false })
 }

@@ -199,6 +199,13 @@ impl Observer for Progress<'_> {
                     None => {}
                 }
             }
+            Event::CheckpointFailed { reason } => {
+                let text = format!("warning: {reason}");
+                match &self.bar {
+                    Some(bar) => bar.suspend(|| self.context.note(&text)),
+                    None => self.context.note(&text),
+                }
+            }
             Event::Iteration(point) => match &mut self.batches {
                 Some(batches) => batches.held_out = point.held_out,
                 None => self.show(point),

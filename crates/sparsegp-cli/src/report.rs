@@ -1,6 +1,6 @@
 //! What a person reads about a model: parameters, training, scores.
 
-use crate::format::{Align, Table, count, number, numbers, seconds};
+use crate::format::{Align, Table, count, moment, number, numbers, seconds};
 use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
 use sparsegp::data::{Encoding, InputColumn};
@@ -71,7 +71,7 @@ pub fn parameters_table(fitted: &Fitted, full: bool) -> String {
     ]);
     for (row, owners) in fitted.parameters().iter().zip(owners(fitted)) {
         let notes = notes(row);
-        if is_bulky(&row.path) {
+        if is_bulky(&row.path) && row.path != "q.v" {
             let in_data = if row.data_units.is_some() { &row.shape } else { "–" };
             let cells = [&row.path, "", &row.shape, in_data, &row.transform, &notes];
             table.row(cells.map(String::from).to_vec());
@@ -121,11 +121,19 @@ fn notes(row: &ParameterRow) -> String {
     let own = ["q.lambda1", "q.lambda2", "q.t_sqrt"];
     let frozen = row.frozen && !own.contains(&row.path.as_str());
     let frozen = frozen.then(|| "frozen".to_owned());
-    let prior = row.prior.map(|prior| {
-        let text = serde_json::to_string(&prior).unwrap_or_default();
-        format!("prior {text}")
-    });
+    let prior = row.prior.map(prior_text);
     frozen.into_iter().chain(prior).collect::<Vec<_>>().join(", ")
+}
+
+/// A prior in words: its name, and the values of what it has.
+fn prior_text(prior: Prior) -> String {
+    let json = serde_json::to_value(prior).unwrap_or_default();
+    let entries = json.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
+    let values: Vec<String> = entries
+        .filter_map(|(name, value)| Some(format!("{name} {}", number(value.as_f64()?, 4))))
+        .collect();
+    let name = json["type"].as_str().unwrap_or("?").replace('_', "-");
+    format!("prior {name} ({})", values.join(", "))
 }
 
 /// The inducing points in the data's units, a line each.
@@ -176,9 +184,34 @@ fn assumed_prior(fitted: &Fitted) -> Option<String> {
 
 /// Method, columns, rows, training: one line each.
 pub fn summary(fitted: &Fitted) -> String {
+    aligned(&facts(fitted))
+}
+
+/// Facts with their names, one line each.
+pub fn aligned(facts: &[(String, String)]) -> String {
+    let mut text = String::new();
+    let width = facts.iter().map(|(name, _)| name.len()).fold(10, usize::max);
+    for (name, value) in facts {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{name:<width$} {value}");
+    }
+    text
+}
+
+/// By which program a model was made, when, and from which seed.
+pub fn origin(fitted: &Fitted) -> [(String, String); 2] {
+    let at = fitted.made.at.map_or_else(|| "at a time that is not known".into(), moment);
+    [
+        ("made".into(), format!("by {}, {at}", fitted.made.by)),
+        ("seed".into(), fitted.seed.to_string()),
+    ]
+}
+
+/// What is worth knowing about a model: names and values.
+pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
     let model = &fitted.model;
     let name = model.method.name();
-    let reason = match fitted.reason.ends_with("was asked for") {
+    let reason = match fitted.reason.starts_with('`') && fitted.reason.ends_with("was asked for") {
         true => "as asked for",
         false => &fitted.reason,
     };
@@ -300,13 +333,7 @@ pub fn summary(fitted: &Fitted) -> String {
             format!("standard deviation {} in the target's units", numbers(&noises, false)),
         ));
     }
-    let mut text = String::new();
-    let width = lines.iter().map(|(name, _)| name.len()).fold(10, usize::max);
-    for (name, value) in lines {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name:<width$} {value}");
-    }
-    text
+    lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The input columns, with what those are that hold no numbers.
@@ -390,9 +417,11 @@ pub fn model_json(fitted: &Fitted) -> Value {
             "starts": r.starts, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
-    let parameters = fitted.parameters().into_iter().map(|row| match row.path.starts_with("q.") {
-        true => json!({ "path": row.path, "shape": row.shape, "frozen": row.frozen }),
-        false => json!(row),
+    let parameters = fitted.parameters().into_iter().map(|row| {
+        match row.path.starts_with("q.") && row.path != "q.v" {
+            true => json!({ "path": row.path, "shape": row.shape, "frozen": row.frozen }),
+            false => json!(row),
+        }
     });
     let kernels = fitted.model.kernels.iter().map(|kernel| kernel.to_json());
     json!({

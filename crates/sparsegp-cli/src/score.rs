@@ -1,10 +1,11 @@
 //! `sparsegp score`: how good a model's predictions are.
 
 use crate::context::{Context, Reply};
-use crate::data::{self, BLOCK, MissingChoice, Split};
+use crate::data::{BLOCK, MissingChoice};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind};
+use crate::remembered::{self, Rows};
 use crate::{plot, scores};
 use clap::{Args, ValueEnum};
 use sparsegp::atomic;
@@ -28,7 +29,8 @@ Examples:
 All scores are in the data's units, and every row counts alike. RMSE, MAE, NLPD, MSLL and CRPS are
 better the smaller they are (NLPD: mean negative log predictive density; MSLL: the same minus that of a
 Gaussian with mean and variance of the training targets, so below 0 is better than knowing nothing).
-R² is better the nearer to 1. Coverage is the share of the targets within the central 50, 90 and 95 %
+Where the fit held rows out and the table is the same (or has more rows at its end), only the rows that
+the model has not seen are scored; --on all scores all. R² is better the nearer to 1. Coverage is the share of the targets within the central 50, 90 and 95 %
 intervals: it should be near those levels, or above them for counts.
 
 Counts also have the mean Poisson deviance (smaller is better). Classes have accuracy, error, log loss,
@@ -46,8 +48,8 @@ pub struct ScoreArgs {
     /// Score only the rows that this column of this file marks
     #[arg(long, value_name = "FILE:COLUMN")]
     pub test_mask: Option<String>,
-    /// Which side of the mask to score: test (1) or train (0)
-    #[arg(long, value_enum, default_value_t, requires = "test_mask")]
+    /// Which rows to score: those that were held out (by the mask, or by the fit), those that were learnt from, or all
+    #[arg(long, value_enum, default_value_t)]
     pub on: Side,
     /// Predict every row of the training table by the others, without training anew: the table must have the
     /// rows of the training and no others. Exact for Gaussian noise, else by the model's own sites
@@ -64,11 +66,13 @@ pub struct ScoreArgs {
 /// A side of a mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Side {
-    /// Rows marked 1
+    /// Rows marked 1; without a mask those that the fit held out, or all where it held none out
     #[default]
     Test,
-    /// Rows marked 0
+    /// Rows marked 0; without a mask those that the model learnt from
     Train,
+    /// All rows
+    All,
 }
 
 /// Scores as the kind of likelihood has them.
@@ -254,7 +258,7 @@ pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllS
 }
 
 /// Scores every row as the others predict it.
-fn left_out(fitted: &Fitted, rows: &Selected) -> Result<AllScores> {
+pub fn left_out(fitted: &Fitted, rows: &Selected) -> Result<AllScores> {
     let loaded = kind::with_classes(rows.clone(), fitted.classes.as_ref()).read_all()?;
     let (y, dropped) = (loaded.y.clone(), loaded.dropped);
     let dataset = Dataset::from_loaded(loaded, fitted.scaler.clone())?;
@@ -320,10 +324,21 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         selection = selection.weight(weight);
     }
     context.warn(note.as_slice());
-    let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
-    let opened = data::open(table, &selection, args.missing.into(), &split)?;
+    let mask = args.test_mask.as_deref();
+    let whole = table.select(&selection)?.missing(args.missing.into());
+    let (opened, known) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
+    if (known, args.on) == (Rows::Unknown, Side::Train) {
+        return Err(Fail::usage(format!(
+            "--on train: which rows of {} the model learnt from is not known; add --test-mask FILE:COLUMN, or leave \
+             --on out",
+            args.data.display()
+        )));
+    }
+    let remembered = matches!(known, Rows::Unseen(..));
     let rows = match (args.on, opened.test) {
-        (Side::Test, Some(test)) => test,
+        (Side::All, _) => whole,
+        // the rows of the training and no others
+        (Side::Test, Some(test)) if !(args.leave_one_out && remembered) => test,
         _ => opened.train,
     };
     let scores = match args.leave_one_out {
@@ -334,13 +349,22 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         let rows = count(scores.dropped, "row");
         context.warn(&[format!("{rows} with missing numbers left out")]);
     }
-    let label = match (&args.test_mask, args.on) {
+    let label = match (known, args.on) {
         _ if args.leave_one_out => "each by the others",
-        (None, _) => "all rows",
-        (Some(_), Side::Test) => "test",
-        (Some(_), Side::Train) => "train",
+        (Rows::Masked | Rows::Unseen(..), Side::Test) => known.tested(),
+        (Rows::Masked | Rows::Unseen(..), Side::Train) => "train",
+        _ => "all rows",
     };
     let mut text = scores::table(&[(label, &scores)]);
+    if !args.leave_one_out {
+        text += &match (known, args.on) {
+            (Rows::Learnt, _) => "\nThe model learnt from these rows, which flatters it: --leave-one-out predicts each by \
+                                  the others.\n"
+                .to_owned(),
+            (Rows::Unseen(..), Side::Test) => format!("\n{}\n", known.sentence()),
+            _ => String::new(),
+        };
+    }
     if let Score::Classes(of) = &scores.overall {
         text += &scores::confusion(&kind::labels(&fitted), of);
         if let Some(path) = &args.plot {
@@ -355,6 +379,12 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         "rows": scores.overall.rows(),
         "dropped": scores.dropped,
         "leave_one_out": args.leave_one_out,
+        "scored": label,
+        "learnt_from": match (known, args.on) {
+            (Rows::Learnt, _) | (Rows::Unseen(..), Side::Train) => Some(true),
+            (Rows::Unseen(..), Side::Test) => Some(args.leave_one_out),
+            _ => None,
+        },
         "scores": scores::json(&scores).map_err(|e| Fail::Work(e.to_string()))?,
     });
     if fitted.classes.is_some() {

@@ -29,6 +29,9 @@ mod interrupt;
 mod kernels;
 #[path = "cli/limits.rs"]
 mod limits;
+#[cfg(unix)]
+#[path = "cli/lost.rs"]
+mod lost;
 #[path = "cli/numbers.rs"]
 mod numbers;
 #[path = "cli/options.rs"]
@@ -41,3 +44,5 @@ mod picture;
 mod refusals;
 #[path = "cli/relaxed.rs"]
 mod relaxed;
+#[path = "cli/remembered.rs"]
+mod remembered;

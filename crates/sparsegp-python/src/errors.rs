@@ -33,6 +33,13 @@ pub fn bug(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{what}: this is a bug in sparsegp, please report it"))
 }
 
+/// What a panic says, for an exception: no mistake of the library ends a program that catches exceptions.
+pub fn panicked(payload: &(dyn std::any::Any + Send)) -> PyErr {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    bug(&format!("sparsegp failed inside ({})", text.as_deref().unwrap_or("no message")))
+}
+
 /// JSON that Python sent.
 pub fn read_json<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|e| PyValueError::new_err(e.to_string()))

@@ -3,6 +3,7 @@
 use crate::arrays::{Matrix, matrix, owned, stack, vector};
 use crate::errors::exception;
 use crate::pool::unlocked;
+use crate::room::room;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -18,6 +19,26 @@ use std::sync::Arc;
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// What to do about results that are too large.
+pub const FEWER: &str = "ask for fewer rows at a time";
+pub const FEWER_DRAWS: &str = "ask for fewer draws, or for fewer rows at a time";
+pub const JOINT: &str = "ask for fewer draws or rows; draws at many rows that need no exact joint law are made by functions \
+                         (sample_functions), which take no matrix of rows by rows";
+
+/// Refuses functions that there is no memory for.
+pub fn room_of_functions(
+    posterior: &sparsegp::model::Posterior,
+    samples: usize,
+    waves: usize,
+) -> PyResult<()> {
+    let each = waves.saturating_add(posterior.points().nrows());
+    let what = format!("{samples} functions of {waves} waves");
+    let inputs = posterior.points().ncols() + 2;
+    let room_for: [&[usize]; 2] =
+        [&[samples, each, posterior.latents()], &[waves, inputs, posterior.latents()]];
+    room(&what, &room_for, "ask for fewer functions or fewer waves")
+}
 
 fn of(latent: bool) -> Of {
     if latent { Of::Latent } else { Of::Observations }
@@ -119,6 +140,9 @@ impl Fitted {
         latent: bool,
     ) -> PyResult<Pair<'py>> {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let n = x.as_ref().nrows();
+        let copies = self.inner.posterior.latents() + 2 * self.inner.target_names.len();
+        room(&format!("the covariance of {n} rows"), &[&[n, n, copies]], FEWER)?;
         let (mean, all) =
             unlocked(py, || self.inner.predict_covariance(x.as_ref(), &extra, of(latent)))?;
         let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
@@ -142,6 +166,9 @@ impl Fitted {
         extra: Option<Array1<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let (n, outputs) = (x.as_ref().nrows(), self.inner.target_names.len());
+        let what = format!("{} quantiles of {n} rows", levels.len());
+        room(&what, &[&[n, levels.len(), outputs, 2]], FEWER)?;
         let all =
             unlocked(py, || self.inner.quantiles(x.as_ref(), &extra, &levels, Of::Observations))?;
         let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
@@ -159,6 +186,11 @@ impl Fitted {
         extra: Option<Array1<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let (n, outputs) = (x.as_ref().nrows(), self.inner.target_names.len());
+        let latents = self.inner.posterior.latents();
+        let joint = format!("joint draws ({samples}) at {n} rows");
+        // covariances with their roots; draws of functions, of observations, and these in order
+        room(&joint, &[&[n, n, latents + 1], &[n, samples, latents + 2 * outputs]], JOINT)?;
         let all = unlocked(py, || self.inner.sample_y(x.as_ref(), &extra, samples, seed))?;
         let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
         stack(py, &all)
@@ -176,6 +208,12 @@ impl Fitted {
         extra: Option<Array1<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (x, extra) = (Matrix::of(&x), vector(extra.as_ref()));
+        let (n, outputs) = (x.as_ref().nrows(), self.inner.target_names.len());
+        let latents = self.inner.posterior.latents();
+        let draws = format!("draws ({samples}) at {n} rows");
+        let of_functions: &[usize] =
+            &[samples, waves + self.inner.posterior.points().nrows(), latents];
+        room(&draws, &[&[n, samples, 2 * latents + 2 * outputs], of_functions], FEWER_DRAWS)?;
         let all = unlocked(py, || {
             self.inner.sample_y_by_functions(x.as_ref(), &extra, samples, waves, seed)
         })?;
@@ -191,6 +229,7 @@ impl Fitted {
         waves: usize,
         seed: u64,
     ) -> PyResult<Functions> {
+        room_of_functions(&self.inner.posterior, samples, waves)?;
         let functions = unlocked(py, || self.inner.sample_functions(samples, waves, seed))?;
         Ok(Functions { functions, fitted: Some(self.inner.clone()) })
     }
@@ -312,6 +351,9 @@ impl Functions {
     /// Values at inputs, S×N×L.
     fn evaluate<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         let x = owned(&x);
+        let latents = self.functions.posterior().latents();
+        let what = format!("values of {} functions at {} rows", self.functions.len(), x.nrows());
+        room(&what, &[&[x.nrows(), self.functions.len(), latents, 3]], FEWER)?;
         let values = unlocked(py, || {
             if let Some(fitted) = &self.fitted {
                 return fitted.evaluate_functions(&self.functions, x.as_ref());

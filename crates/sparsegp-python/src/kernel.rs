@@ -2,8 +2,10 @@
 
 use crate::arrays::{Matrix, array, matrix, owned};
 use crate::errors::exception;
+use crate::fitted::FEWER;
 use crate::pool::unlocked;
 use crate::registry;
+use crate::room::room;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -74,6 +76,8 @@ impl Kernel {
         let (x, x2) = (owned(&x), x2.as_ref().map(owned));
         self.check(x.as_ref())?;
         x2.as_ref().map_or(Ok(()), |x2| self.check(x2.as_ref()))?;
+        let (n, m) = (x.nrows(), x2.as_ref().unwrap_or(&x).nrows());
+        room(&format!("covariances of {n} with {m} rows"), &[&[n, m, 2]], FEWER)?;
         let k = unlocked(py, || {
             let mut k = Mat::zeros(x.nrows(), x2.as_ref().unwrap_or(&x).nrows());
             let second = x2.as_ref().map(Mat::as_ref);
@@ -91,8 +95,11 @@ impl Kernel {
     ) -> PyResult<Bound<'py, PyAny>> {
         let x = owned(&x);
         self.check(x.as_ref())?;
-        let mut diagonal = vec![0.0; x.nrows()];
-        self.inner.diag(x.as_ref(), &mut diagonal);
+        let diagonal = unlocked(py, || {
+            let mut diagonal = vec![0.0; x.nrows()];
+            self.inner.diag(x.as_ref(), &mut diagonal);
+            Ok(diagonal)
+        })?;
         array(py, diagonal, &[x.nrows()])
     }
 
@@ -155,10 +162,13 @@ impl Kernel {
                 found: format!("{}", weights.len()),
             }));
         }
-        let mut params = vec![0.0; self.inner.num_params()];
-        let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
-        let mut sinks = Cotangents { params: &mut params, x: Some(x_bar.as_mut()), z: None };
-        self.inner.diag_vjp(x.as_ref(), &weights, &mut sinks);
+        let (params, x_bar) = unlocked(py, || {
+            let mut params = vec![0.0; self.inner.num_params()];
+            let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
+            let mut sinks = Cotangents { params: &mut params, x: Some(x_bar.as_mut()), z: None };
+            self.inner.diag_vjp(x.as_ref(), &weights, &mut sinks);
+            Ok((params, x_bar))
+        })?;
         Ok((self.by_path(py, &params)?, matrix(py, x_bar.as_ref())?))
     }
 }

@@ -13,6 +13,7 @@ mod likelihood;
 mod model;
 mod pool;
 mod registry;
+mod room;
 mod training;
 mod watch;
 
@@ -38,5 +39,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(registry::parse_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(pool::set_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(pool::num_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(pool::fail_inside, module)?)?;
     Ok(())
 }

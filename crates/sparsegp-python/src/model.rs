@@ -5,8 +5,10 @@ mod values;
 
 use crate::arrays::{Matrix, array, matrices, matrix, owned, stack, vector};
 use crate::errors::{bug, exception, read_json};
+use crate::fitted::{FEWER, JOINT};
 use crate::pool::unlocked;
 use crate::registry;
+use crate::room::room;
 use crate::training::{Options, tying};
 use crate::watch::watched;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
@@ -571,6 +573,8 @@ impl Model {
     fn predict_f_full<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
         let posterior = self.known()?;
         let x = owned(&x);
+        let (n, latents) = (x.nrows(), posterior.latents());
+        room(&format!("the covariance of {n} rows"), &[&[n, n, 2 * latents + 1]], FEWER)?;
         let (mean, all) = unlocked(py, || posterior.predict_f_full(x.as_ref()))?;
         let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
         Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
@@ -712,6 +716,9 @@ impl Model {
     ) -> PyResult<Bound<'py, PyAny>> {
         let posterior = self.known()?;
         let x = owned(&x);
+        let (n, latents) = (x.nrows(), posterior.latents());
+        let joint = format!("joint draws ({samples}) at {n} rows");
+        room(&joint, &[&[n, n, latents + 1], &[n, samples, 2 * latents]], JOINT)?;
         let draws = unlocked(py, || {
             let mut rng = sparsegp::rng::stream(seed, "samples of latent functions");
             posterior.sample_f(x.as_ref(), samples, &mut rng)
@@ -729,6 +736,7 @@ impl Model {
         seed: u64,
     ) -> PyResult<crate::fitted::Functions> {
         let posterior = self.known()?;
+        crate::fitted::room_of_functions(&posterior, samples, waves)?;
         let functions = unlocked(py, || {
             let mut rng = sparsegp::rng::stream(seed, "functions");
             posterior.sample_functions(samples, waves, &mut rng)

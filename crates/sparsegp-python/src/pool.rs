@@ -4,6 +4,7 @@ use crate::errors::bug;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 struct Held {
@@ -54,7 +55,17 @@ pub fn unlocked<T: Send>(
     work: impl FnOnce() -> sparsegp::Result<T> + Send,
 ) -> PyResult<T> {
     let pool = pool()?;
-    py.detach(|| pool.install(work)).map_err(crate::errors::exception)
+    let outcome = py.detach(|| catch_unwind(AssertUnwindSafe(|| pool.install(work))));
+    match outcome {
+        Ok(result) => result.map_err(crate::errors::exception),
+        Err(payload) => Err(crate::errors::panicked(&*payload)),
+    }
+}
+
+/// Fails inside, on purpose: for the test that such a failure is an exception like any other.
+#[pyfunction]
+pub fn fail_inside(py: Python<'_>) -> PyResult<()> {
+    unlocked(py, || panic!("on purpose"))
 }
 
 /// Sets the number of threads for everything that follows.

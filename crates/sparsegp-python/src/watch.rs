@@ -4,13 +4,14 @@
 //! waits for what happens there, looks for signals (so that Ctrl-C acts at once, whatever is being
 //! computed), and calls back into Python.
 
-use crate::errors::{bug, exception};
+use crate::errors::{bug, exception, panicked};
 use crate::pool::pool;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use sparsegp::engine::Cpu;
 use sparsegp::train::{Event, Observer};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -23,7 +24,7 @@ enum Message<T> {
     /// What happened, whether there is an iteration to end with already, and where to say when the callback
     /// is through with it.
     Event(Value, bool, Sender<()>),
-    Done(sparsegp::Result<T>),
+    Done(std::thread::Result<sparsegp::Result<T>>),
 }
 
 /// Sends what happens to the calling thread.
@@ -65,6 +66,9 @@ impl<T> Observer for Sending<'_, T> {
             Event::Sampling { done, total, seconds } => Some(json!({
                 "event": "sampling", "sweep": done, "sweeps": total, "seconds": seconds,
             })),
+            Event::CheckpointFailed { reason } => {
+                Some(json!({ "event": "checkpoint_failed", "reason": reason }))
+            }
             Event::Iteration(point) => Some(json!({
                 "event": "iteration",
                 "iteration": point.iteration,
@@ -125,7 +129,8 @@ pub fn watched<T: Send>(
             Sending { sender: sender.clone(), stop: &stop, last: None, wanted: callback.is_some() };
         let worker = move || {
             let mut observer = observer;
-            let result = pool.install(|| work(&engine, &mut observer));
+            let result =
+                catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&engine, &mut observer))));
             // the receiver is there as long as this thread
             let _ = sender.send(Message::Done(result));
         };
@@ -167,8 +172,9 @@ pub fn watched<T: Send>(
     });
     match outcome {
         None => Err(bug("a training ended without a result")),
-        Some(Ok(result)) => Ok(Outcome { result: Some(result), exception: raised }),
-        Some(Err(error)) => Ok(Outcome {
+        Some(Err(payload)) => Err(panicked(&*payload)),
+        Some(Ok(Ok(result))) => Ok(Outcome { result: Some(result), exception: raised }),
+        Some(Ok(Err(error))) => Ok(Outcome {
             result: None,
             exception: Some(raised.unwrap_or_else(|| exception(error))),
         }),

@@ -147,6 +147,7 @@ def test_page_runs(page: Path, workplace: None) -> None:
     run(page)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_the_tutorial_runs(workplace: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its commands, then its Python, in one folder, as one would type them."""
     program = os.environ.get("SPARSEGP_CLI") or shutil.which("sparsegp")

@@ -274,6 +274,8 @@ def test_every_method_by_name():
         GPRegressor(method="titsias2024").fit(X, y)
 
 
+# few draws, for the sake of time
+@pytest.mark.filterwarnings("ignore:the chains have not mixed well", "ignore:no prior was given")
 def test_local_variables_and_chains(tmp_path):
     X, y = waves(150)
     high = y > 7

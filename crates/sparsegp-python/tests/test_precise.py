@@ -43,6 +43,7 @@ def in_80_digits(variance: float, lengths: Any, noise: float, X: Any, y: Any, P:
     return np.array(mean), np.array(spread), float(evidence)
 
 
+@pytest.mark.filterwarnings("ignore:.*the optimiser stepped back")
 def test_fits_of_a_precise_plane_are_those_of_exact_arithmetic() -> None:
     rng = np.random.default_rng(0)
     X, P = rng.uniform(0, 10, (40, 3)), rng.uniform(0, 10, (12, 3))

@@ -898,6 +898,7 @@ def test_no_class_is_chosen_among_numbers_that_are_none(monkeypatch: pytest.Monk
         model.predict(X)
 
 
+@pytest.mark.filterwarnings("ignore:target column `y0` is constant")
 def test_counts_that_are_all_zero_are_not_certain() -> None:
     X = np.linspace(0, 1, 50)[:, None]
     with pytest.warns(UserWarning, match="all targets are 0"):

@@ -19,6 +19,7 @@ def quiet(model, *args, **kwargs):
 
 
 @pytest.mark.skipif(CLI is None, reason="SPARSEGP_CLI names no command")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_equal_rows_give_one_answer_through_both_doors(tmp_path):
     rng = np.random.default_rng(3)
     x, y = rng.uniform(0, 10, (50, 1)), np.exp(rng.normal(0, 1.5, 50))
@@ -46,6 +47,7 @@ def test_one_row_many_times():
         GPRegressor().fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0], sample_weight=[0, 1, 0])
 
 
+@pytest.mark.filterwarnings("ignore:target column `y2`")
 @pytest.mark.parametrize("method", ["auto", "titsias2025"])
 def test_a_constant_target_leaves_the_others_alone(method):
     rng = np.random.default_rng(0)
@@ -88,6 +90,7 @@ def test_one_gross_outlier():
         GPRegressor(max_iter=2).fit(x, y)
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_a_sorted_file_is_streamed_from_all_over(tmp_path):
     rng = np.random.default_rng(1)
     n = 300_000

@@ -80,9 +80,23 @@ impl AtomicFile {
             Sink::Beside(mut file, end) => file
                 .flush()
                 .and_then(|()| file.as_file().sync_all())
-                .and_then(|()| file.persist(end).map(drop).map_err(|e| e.error)),
+                .and_then(|()| file.persist(&end).map(drop).map_err(|e| e.error))
+                .inspect(|()| keep_name(&end)),
         }
         .map_err(|e| Error::io(path, &e))
+    }
+}
+
+/// Says what went wrong without the name of the temporary file, which nobody knows.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" at path ").next().unwrap_or(&text).to_owned()
+}
+
+/// Has the name of a file written where power may fail. Systems that do not know it refuse, which is no failure of the file.
+fn keep_name(path: &Path) {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        let _ = File::open(folder).and_then(|folder| folder.sync_all());
     }
 }
 
@@ -102,13 +116,26 @@ impl Write for AtomicFile {
     }
 }
 
-/// Whether a file can be written at `path`, found out before there is anything to write. Nothing is
-/// left behind, and an existing file stays as it is.
+/// Bytes that are written to find out whether there is room.
+const PROBE: usize = 64 << 10;
+
+/// Finds out whether a file can be written at `path`, before there is anything to write: the folder is there, new files may be made
+/// in it, and the disk has room for a small one. Nothing is left behind, and an existing file stays as it is.
 ///
 /// # Errors
 /// As for [`AtomicFile::create`].
 pub fn check_writable(path: &Path) -> Result<()> {
-    AtomicFile::create(path).map(drop)
+    let mut file = AtomicFile::create(path)?;
+    let fail = |e: io::Error| Error::File {
+        path: path.into(),
+        reason: format!("cannot be written: {}", plain(&e)),
+    };
+    match &mut file.sink {
+        Sink::Beside(file, _) => {
+            file.write_all(&[0; PROBE]).and_then(|()| file.as_file().sync_data()).map_err(fail)
+        }
+        Sink::Direct(_) => Ok(()),
+    }
 }
 
 /// Writes a file at once.
@@ -117,7 +144,7 @@ pub fn check_writable(path: &Path) -> Result<()> {
 /// [`Error::File`].
 pub fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     let mut file = AtomicFile::create(path)?;
-    file.write_all(content).map_err(|e| Error::io(path, &e))?;
+    file.write_all(content).map_err(|e| Error::File { path: path.into(), reason: plain(&e) })?;
     file.commit()
 }
 

@@ -3,8 +3,12 @@
 
 #[path = "io/damaged.rs"]
 mod damaged;
+#[path = "io/history.rs"]
+mod history;
 #[path = "io/layout.rs"]
 mod layout;
+#[path = "io/lost.rs"]
+mod lost;
 #[path = "io/old.rs"]
 mod old;
 #[path = "io/round_trip.rs"]

@@ -1,12 +1,12 @@
 //! `sparsegp plot`: a picture of a saved model with the rows of a table.
 
 use crate::context::{Context, Reply};
-use crate::data::{self, MissingChoice, Split};
+use crate::data::MissingChoice;
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::plot::What;
 use crate::score::AllScores;
-use crate::{inducing, kind, plot, score};
+use crate::{inducing, kind, plot, remembered, score};
 use clap::Args;
 use sparsegp::atomic;
 use sparsegp::data::Table;
@@ -39,7 +39,7 @@ pub struct PlotArgs {
     /// Where the picture goes, as SVG or, if the name ends so, PNG
     #[arg(long, short, value_name = "FILE.svg")]
     pub output: PathBuf,
-    /// Rows that this column of this file marks are shown as test rows
+    /// Rows that this column of this file marks are shown as test rows; without it those that the fit held out
     #[arg(long, value_name = "FILE:COLUMN")]
     pub test_mask: Option<String>,
     /// What to do with rows that lack a number
@@ -85,9 +85,8 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     };
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
-    let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);
-    let mut opened = data::open(table, &selection, args.missing.into(), &split)?;
-    opened.know(fitted.classes.as_ref());
+    let mask = args.test_mask.as_deref();
+    let (opened, rows) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
     if args.what == What::Inducing {
         plot::write(path, &plot::explained(&fitted, &inducing::judge(&fitted, &opened, None)?)?)?;
         return Ok(reply(None));
@@ -97,6 +96,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
         let rows = count(judged.dropped, "row");
         context.warn(&[format!("{rows} with missing numbers left out")]);
     }
+    context.note(&rows.sentence());
     plot::write(path, &plot::of_rows(args.what, &fitted, &opened, &judged)?)?;
     Ok(reply(Some(&judged)))
 }

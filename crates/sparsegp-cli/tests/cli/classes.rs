@@ -47,7 +47,7 @@ fn text_is_a_class_and_everything_agrees() {
     // Predictions have the label of the larger probability, and give the scores.
     let predicted = folder.ok("predict m b.csv").out;
     assert!(predicted.starts_with("label,p_no,p_yes\n"), "{predicted}");
-    let score = folder.json("score m b.csv --plot r.svg");
+    let score = folder.json("score m b.csv --on all --plot r.svg");
     let (no, yes) = (column(&predicted, "p_no"), column(&predicted, "p_yes"));
     let truth = texts(&banana(160), "y");
     let (mut right, mut loss) = (0.0, 0.0);

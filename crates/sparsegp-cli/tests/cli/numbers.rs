@@ -13,7 +13,7 @@ fn counts_have_their_own_scores_quantiles_and_picture() {
     ));
     assert_eq!(fit["model"]["likelihood"]["type"], "poisson");
     assert_eq!(number(&fit, "/model/scaler/y_scale/0"), 1.0);
-    let score = folder.json("score m coal.csv");
+    let score = folder.json("score m coal.csv --on all");
     let predicted = folder.ok("predict m coal.csv --quantiles 0.025,0.5,0.975").out;
     let y = column(&folder.read("coal.csv"), "y");
     let mean = column(&predicted, "mean");

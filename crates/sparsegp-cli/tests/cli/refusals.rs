@@ -191,6 +191,7 @@ fn predicting_and_scoring() {
     folder.write("x.csv", "x1,y\n1,2\n");
     folder.write("hole.csv", "x0,y\n1,2\n,3\n");
     folder.write("mean.csv", "x0,mean\n1,2\n");
+    folder.write("fresh.csv", "x0,y\n1,2\n");
     folder.ok("fit s.csv --target y --inducing 5 --max-iterations 3 -o m");
     let out = "-o out.csv";
     for (arguments, parts) in [
@@ -208,7 +209,7 @@ fn predicting_and_scoring() {
         (format!("predict m s.csv --quantiles 0,1 {out}"), &["--quantiles", "between 0 and 1"]),
         ("predict m s.csv -o s.csv".into(), &["overwrite"]),
         ("predict m s.csv --json".into(), &["-o OUT.csv"]),
-        ("score m s.csv --on train".into(), &["--test-mask"]),
+        ("score m fresh.csv --on train".into(), &["--test-mask", "fresh.csv"]),
     ] {
         folder.refused(2, &arguments, parts);
     }

@@ -150,10 +150,11 @@ pub fn number(json: &Value, pointer: &str) -> f64 {
     json.pointer(pointer).and_then(Value::as_f64).unwrap_or_else(|| panic!("{pointer}: {json}"))
 }
 
-/// Tensors of a model file, by name.
+/// Tensors of a model file, by name, but for those of when it was made.
 pub fn tensors(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let file = safetensors::SafeTensors::deserialize(bytes).unwrap();
     let mut all: Vec<_> = file.tensors().into_iter().map(|(n, t)| (n, t.data().to_vec())).collect();
+    all.retain(|(name, _)| !name.starts_with("written."));
     all.sort();
     all
 }

@@ -63,6 +63,8 @@ class Progress:
             best = "" if event["best"] is None else f", best objective so far {event['best']:.7g}"
             self.first, self.held_out = None, ""
             self._write(f"restart {event['restart']} of {event['restarts']}{best}")
+        elif kind == "checkpoint_failed":
+            self._write(event["reason"])
         elif kind == "inducing":
             self._write(f"choosing {event['count']} inducing points")
         elif kind == "iteration" and self.first is not None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from ._hints import hinted
 from .priors import Parameter, plain
 
 S = TypeVar("S", bound="Spec")
@@ -18,6 +19,12 @@ class Spec:
     another one."""
 
     _type: ClassVar[str]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:
+            # names of other libraries get a hint; the signature stays as it is
+            setattr(cls, "__init__", hinted(cls.__dict__["__init__"]))
 
     def __init__(self, **entries: Any) -> None:
         for name, value in entries.items():

@@ -1,7 +1,7 @@
 //! Going on with a training or with chains: from a checkpoint, or with a model that was saved.
 
 use super::{Dataset, FitOptions, Fitted};
-use crate::atomic::write_atomically;
+use crate::atomic::{check_writable, write_atomically};
 use crate::data::Scaler;
 use crate::error::{Error, Result};
 use crate::io;
@@ -39,6 +39,14 @@ pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a checkpoint that could not be written, before there is anything to lose.
+///
+/// # Errors
+/// [`Error::File`].
+pub(super) fn check(options: &FitOptions) -> Result<()> {
+    options.checkpoint.as_deref().map_or(Ok(()), check_writable)
+}
+
 /// What a checkpoint holds beside its model.
 pub(super) enum Held {
     Training(Box<TrainingState>),
@@ -48,7 +56,9 @@ pub(super) enum Held {
 
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
 /// common with every run on these rows with these options is made anew.
-const WHOLE: &[u8] = b"sparsegp: a training on all rows, 1\n";
+const WHOLE: &[u8] = b"sparsegp: a training on all rows, 2\n";
+/// What all of its versions begin with.
+const ANY: &[u8] = b"sparsegp: a training on all rows, ";
 
 /// What it holds.
 #[derive(Serialize, Deserialize)]
@@ -93,9 +103,9 @@ pub(super) fn save_whole(
         settings: whole_settings(options, rows),
         standing: standing.clone(),
     };
-    let content = postcard::to_extend(&whole, WHOLE.to_vec());
-    let content = content.map_err(|e| Error::File { path: path.into(), reason: e.to_string() })?;
-    write_atomically(path, &content)
+    let state = postcard::to_stdvec(&whole);
+    let state = state.map_err(|e| Error::File { path: path.into(), reason: e.to_string() })?;
+    write_atomically(path, &[WHOLE, &crc32fast::hash(&state).to_le_bytes(), &state].concat())
 }
 
 /// Where a training on all rows stands, if the file is a checkpoint of one.
@@ -108,7 +118,16 @@ pub(super) fn load_whole(
     options: &FitOptions,
 ) -> Result<Option<Standing>> {
     let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
-    let Some(state) = content.strip_prefix(WHOLE) else { return Ok(None) };
+    let Some(rest) = content.strip_prefix(WHOLE) else {
+        return match content.starts_with(ANY) {
+            true => Err(other(path, "another release of this program wrote it")),
+            false => Ok(None),
+        };
+    };
+    let state = match rest.split_first_chunk::<4>() {
+        Some((sum, state)) if crc32fast::hash(state).to_le_bytes() == *sum => state,
+        _ => return Err(other(path, "it is damaged: its checksum differs")),
+    };
     let whole: Whole = postcard::from_bytes(state)
         .map_err(|e| other(path, &format!("its state cannot be read: {e}")))?;
     let rows = dataset.source.rows();

@@ -2,6 +2,7 @@
 
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
+use super::keeping::{Failures, Telling};
 use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
@@ -87,7 +88,7 @@ impl Learning<'_> {
                     None => None,
                 };
                 self.check_spread(&model)?;
-                self.on_all_rows(&mut model, resume, observer)?
+                self.on_all_rows(&mut model, &mut origin, resume, observer)?
             }
         };
         if let Some(method) = model.method.uncollapsed() {
@@ -163,19 +164,27 @@ impl Learning<'_> {
     fn on_all_rows(
         &self,
         model: &mut Model,
+        origin: &mut Origin,
         resume: Option<Place>,
         observer: &mut dyn Observer,
     ) -> Result<TrainReport> {
+        let failures = Failures::default();
         let mut write = |standing: &Standing| match &self.options.checkpoint {
             None => Ok(()),
-            Some(path) => checkpoint::save_whole(path, self.dataset, self.options, standing),
+            Some(path) => {
+                let saved = checkpoint::save_whole(path, self.dataset, self.options, standing);
+                failures.noted(path, saved)
+            }
         };
+        let observer = &mut Telling { observer, failures: &failures };
         let going = GoingOn {
             resume,
             checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
         };
         let data = &self.dataset.trained_by(model.method);
-        train_from(model, self.engine, data, &self.options.train, going, observer)
+        let report = train_from(model, self.engine, data, &self.options.train, going, observer)?;
+        origin.warnings.extend(failures.warning());
+        Ok(report)
     }
 
     /// What comes after training: chains, and what a person should know.
@@ -183,7 +192,7 @@ impl Learning<'_> {
         let Trained { model, mut origin, posterior, report, chains } = trained;
         let (posterior, report) = match model.method.samples() && !observer.interrupted() {
             true => {
-                self.sampled(&model, &origin, (posterior, report), chains.as_ref(), observer)?
+                self.sampled(&model, &mut origin, (posterior, report), chains.as_ref(), observer)?
             }
             false => (posterior, report),
         };
@@ -195,7 +204,7 @@ impl Learning<'_> {
     fn sampled(
         &self,
         model: &Model,
-        origin: &Origin,
+        origin: &mut Origin,
         (posterior, mut report): (Posterior, TrainReport),
         state: Option<&SamplingState>,
         observer: &mut dyn Observer,
@@ -203,11 +212,13 @@ impl Learning<'_> {
         let rows = collect(&*self.dataset.source)?;
         let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
         let settings = checkpoint::settings(self.options, self.dataset.source.rows());
+        let failures = Failures::default();
         let mut write = |mut state: SamplingState| {
             state.settings.clone_from(&settings);
             let path = self.options.checkpoint.as_deref();
-            path.map_or(Ok(()), |path| io::save_sampling(&now, &state, path))
+            path.map_or(Ok(()), |path| failures.noted(path, io::save_sampling(&now, &state, path)))
         };
+        let observer = &mut Telling { observer, failures: &failures };
         let write: Option<Checkpointer<'_>> =
             if self.options.checkpoint.is_some() { Some(&mut write) } else { None };
         let from = state.map_or(0, |state| state.sweeps);
@@ -222,6 +233,7 @@ impl Learning<'_> {
                 let stop = done < total && observer.interrupted();
                 if stop { ControlFlow::Break(()) } else { flow }
             })?;
+        origin.warnings.extend(failures.warning());
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
         let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;
@@ -260,15 +272,16 @@ impl Learning<'_> {
         let size = batches.size.min(source.rows());
         let mut rows = source.batches(size, self.options.seed)?;
         origin.warnings.extend(rows.remark());
-        let origin = &*origin;
+        let (failures, then) = (Failures::default(), origin.clone());
         let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
             None => Ok(()),
             Some(path) => {
                 let posterior = Posterior::of_q(model)?;
-                let now = origin.clone().fitted(model.clone(), posterior, None);
-                io::save_checkpoint(&now, state, path)
+                let now = then.clone().fitted(model.clone(), posterior, None);
+                failures.noted(path, io::save_checkpoint(&now, state, path))
             }
         };
+        let observer = &mut Telling { observer, failures: &failures };
         let surroundings = Surroundings {
             settings: checkpoint::settings(self.options, source.rows()),
             held_out: self.dataset.held_out.as_deref(),
@@ -276,7 +289,10 @@ impl Learning<'_> {
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
         };
         let training = StochasticOptions { seed: self.options.seed, ..batches.training.clone() };
-        train_batches(model, self.engine, &mut *rows, &training, surroundings, observer)
+        let report =
+            train_batches(model, self.engine, &mut *rows, &training, surroundings, observer)?;
+        origin.warnings.extend(failures.warning());
+        Ok(report)
     }
 }
 

@@ -8,13 +8,16 @@ mod choice;
 mod collapse;
 mod constants;
 mod dataset;
+mod division;
 mod fitted;
 mod isolated;
 mod judge;
 mod judging;
+mod keeping;
 mod learning;
 mod merging;
 mod pilot;
+mod predictions;
 mod restarts;
 mod select;
 mod sizes;
@@ -24,10 +27,12 @@ mod trial;
 
 use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
+pub use division::{Division, Made};
 use fitted::Origin;
-pub use fitted::{Fitted, Of, ParameterRow};
+pub use fitted::{Fitted, Of};
 use learning::{Learning, Trained};
 pub use merging::Purpose;
+pub use predictions::ParameterRow;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 
 use crate::engine::Engine;
@@ -186,6 +191,7 @@ pub fn fit(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
+    checkpoint::check(options)?;
     limited(options, observer, |observer| best_start(dataset, options, engine, observer))
 }
 
@@ -339,6 +345,7 @@ pub fn go_on(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
+    checkpoint::check(options)?;
     checkpoint::same_columns(&fitted, dataset)?;
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.rows;

@@ -126,11 +126,11 @@ impl fmt::Display for Reason {
             ),
             Reason::Slow { fall, tolerance, iterations } => write!(
                 f,
-                "the last {iterations} iterations lowered the objective by {fall:.3e} of its size, not above {tolerance:.3e}"
+                "the last {iterations} iterations improved the objective by {fall:.3e} of its size, not above {tolerance:.3e}"
             ),
             Reason::Plateau { fall, tolerance, window } => write!(
                 f,
-                "mean objective of the last {window} steps fell by {fall:.3e} of its size, not above {tolerance:.3e}"
+                "mean objective of the last {window} steps improved by {fall:.3e} of its size, not above {tolerance:.3e}"
             ),
         }
     }
@@ -141,7 +141,7 @@ impl fmt::Display for Stall {
         match self {
             Stall::LineSearch { evaluations } => write!(
                 f,
-                "no lower value in {evaluations} evaluations, not even along the steepest descent: as a rule an optimum \
+                "no better value in {evaluations} evaluations, not even along the steepest descent: as a rule an optimum \
                  to within rounding (of a kernel or likelihood of your own the gradient may be wrong)"
             ),
             Stall::Unbounded { value } => write!(
@@ -175,7 +175,7 @@ mod tests {
             ),
             (
                 Status::Converged(Reason::Slow { fall: 4e-5, tolerance: 1e-4, iterations: 10 }),
-                "converged: the last 10 iterations lowered the objective by 4.000e-5 of its size, not above 1.000e-4",
+                "converged: the last 10 iterations improved the objective by 4.000e-5 of its size, not above 1.000e-4",
             ),
             (
                 Status::Converged(Reason::Objective {
@@ -195,7 +195,7 @@ mod tests {
             ),
             (
                 Status::Converged(Reason::Plateau { fall: -1e-3, tolerance: 1e-4, window: 50 }),
-                "converged: mean objective of the last 50 steps fell by -1.000e-3 of its size, not above 1.000e-4",
+                "converged: mean objective of the last 50 steps improved by -1.000e-3 of its size, not above 1.000e-4",
             ),
             (
                 Status::Stalled(Stall::Unbounded { value: -1e40 }),

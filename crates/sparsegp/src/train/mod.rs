@@ -184,6 +184,11 @@ pub enum Event<'a> {
         /// Seconds since the start of the sampling.
         seconds: f64,
     },
+    /// A checkpoint could not be written; the training goes on.
+    CheckpointFailed {
+        /// What happened, in a sentence.
+        reason: &'a str,
+    },
     /// A minibatch has been learnt from.
     Batch {
         /// Epoch, from 0.

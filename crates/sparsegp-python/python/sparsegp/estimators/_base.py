@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, column_or_1d, validate_data
 
 from .. import _core
+from .._hints import hint, hinted
 from .._progress import Progress, watch
 from ..kernels import Kernel, _whole, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
@@ -116,7 +117,8 @@ _PARAMETERS = """
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
-        File to which training by minibatches, or chains, write their state, and from which they go on.
+        File to which training by minibatches, or chains, write their state, and from which they go on. If it can no
+        longer be written, a warning says so and the training goes on.
     time_limit : float, optional
         Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
         says so. It is looked at between evaluations. With ``checkpoint`` the next call of ``fit`` goes on.
@@ -240,6 +242,7 @@ class BaseGP(BaseEstimator):
 
     _default_likelihood: LikelihoodLike = None
 
+    @hinted
     def __init__(
         self,
         kernel: KernelLike = "rbf",
@@ -310,6 +313,10 @@ class BaseGP(BaseEstimator):
     def set_params(self: E, **params: Any) -> E:
         """Sets arguments of the constructor; ``kernel__lengthscales`` and the like make another kernel."""
         nested = {k[len("kernel__") :]: params.pop(k) for k in list(params) if k.startswith("kernel__")}
+        known = self._get_param_names()
+        for name in params:
+            if name.partition("__")[0] not in known:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}: {hint(name, known)}")
         super().set_params(**params)
         if nested:
             if not isinstance(self.kernel, (str, Kernel)):

@@ -25,6 +25,23 @@ def texts(classes: NDArray[Any]) -> list[str]:
     return [str(label) for label in classes.tolist()]
 
 
+def _refuse_missing(y: Any) -> None:
+    """Refuses labels among which some are missing, by the row of the first."""
+    labels = np.asarray(y)
+    if labels.dtype != object or labels.ndim == 0:
+        return
+
+    def missing(label: Any) -> bool:
+        return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+
+    rows = [i for i, label in enumerate(labels.ravel()) if missing(label)]
+    if rows:
+        others = "" if len(rows) == 1 else f" and {len(rows) - 1} more"
+        raise ValueError(
+            f"y holds no label in row {rows[0]}{others} ({labels.ravel()[rows[0]]!r}): leave such rows out of X and y"
+        )
+
+
 @document
 class GPClassifier(ClassifierMixin, BaseGP):
     """Gaussian-process classification of two or more classes.
@@ -48,6 +65,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
     def _rows(
         self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
     ) -> tuple[Array, NDArray[Any], Optional[Array]]:
+        _refuse_missing(y)
         found: tuple[Array, NDArray[Any]] = self._validated(
             X, y, dtype=np.float64, reset=first, ensure_min_samples=2 if first else 1
         )
@@ -66,8 +84,12 @@ class GPClassifier(ClassifierMixin, BaseGP):
             raise ValueError(f"y holds the class {y[~known][0]!r}, which is none of {self.classes_}")
         return codes.astype(np.float64)[:, None]
 
+    def _codes_of(self, y: Any) -> Array:
+        _refuse_missing(y)
+        return self._codes(column_or_1d(y))
+
     def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
-        return self._inputs(X), self._codes(column_or_1d(y))
+        return self._inputs(X), self._codes_of(y)
 
     def fit(self: C, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> C:
         """Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises.
@@ -215,7 +237,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         array of shape (n_samples,)
         """
         x = self._inputs(X)
-        return self.fitted_.log_density(x, self._codes(column_or_1d(y)))
+        return self.fitted_.log_density(x, self._codes_of(y))
 
     def loo(self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> Array:
         """Leave-one-out: log p(y | X, the other rows) of every training row, without training anew (at the
@@ -241,7 +263,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-        return self.fitted_.leave_one_out(x, self._codes(column_or_1d(y)), weights=weights)[2][:, 0]
+        return self.fitted_.leave_one_out(x, self._codes_of(y), weights=weights)[2][:, 0]
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> NDArray[Any]:
         """Joint draws of labels.

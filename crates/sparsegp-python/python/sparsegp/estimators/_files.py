@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, Union
 
 from .. import _core
 from ..kernels import as_kernel
 from ..likelihoods import as_likelihood
-from ._base import BaseGP, Path
+from ._base import Path
 from ._classifier import GPClassifier
 from ._regressors import (
     GPCountRegressor,
@@ -18,7 +18,10 @@ from ._regressors import (
     RobustGPRegressor,
 )
 
-_CLASSES: dict[str, type[BaseGP]] = {
+# what a model file may hold
+Estimator = Union[GPClassifier, GPCountRegressor, GPRegressor, HeteroscedasticGPRegressor, RobustGPRegressor]
+
+_CLASSES: dict[str, type[Estimator]] = {
     c.__name__: c
     for c in (
         GPClassifier,
@@ -29,7 +32,7 @@ _CLASSES: dict[str, type[BaseGP]] = {
     )
 }
 
-_KINDS: dict[str, type[BaseGP]] = {
+_KINDS: dict[str, type[Estimator]] = {
     "poisson": GPCountRegressor,
     "negative-binomial": GPCountRegressor,
     "zero-inflated-poisson": GPCountRegressor,
@@ -41,7 +44,7 @@ _KINDS: dict[str, type[BaseGP]] = {
 }
 
 
-def load(path: Path) -> Any:
+def load(path: Path) -> Estimator:
     """Reads a model file that an estimator or the command line wrote.
 
     Parameters
@@ -64,7 +67,7 @@ def load(path: Path) -> Any:
     about = json.loads(fitted.describe())
     kept = json.loads(about["annotations"].get("python", "{}"))
     if kept:
-        cls = _CLASSES.get(kept["estimator"], GPRegressor)
+        cls: type[Estimator] = _CLASSES.get(kept["estimator"], GPRegressor)
         params = {k: v for k, v in kept["params"].items() if k in cls._get_param_names()}
         for name, read in (("kernel", as_kernel), ("likelihood", as_likelihood)):
             given = params.get(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, Literal, Optional, TypeVar, Union, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -325,6 +325,36 @@ class _WithNoise(Regressor):
     ) -> R:
         return self._fit(X, y, sample_weight, noise_variance, partial=True)
 
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        return_quantiles: None = None,
+        noise_variance: Optional[ArrayLike] = None,
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[True],
+        return_cov: Literal[False] = False,
+        return_quantiles: None = None,
+        noise_variance: Optional[ArrayLike] = None,
+    ) -> tuple[Array, Array]: ...
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_quantiles: Optional[Sequence[float]] = None,
+        noise_variance: Optional[ArrayLike] = None,
+    ) -> Union[Array, tuple[Array, ...]]: ...
+
     def predict(
         self,
         X: ArrayLike,
@@ -344,6 +374,33 @@ class _Plain(Regressor):
 
     def partial_fit(self: R, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> R:
         return self._fit(X, y, sample_weight, None, partial=True)
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        return_quantiles: None = None,
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[True],
+        return_cov: Literal[False] = False,
+        return_quantiles: None = None,
+    ) -> tuple[Array, Array]: ...
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_quantiles: Optional[Sequence[float]] = None,
+    ) -> Union[Array, tuple[Array, ...]]: ...
 
     def predict(
         self,
@@ -501,6 +558,39 @@ class GPCountRegressor(Regressor):
         trials: Optional[ArrayLike] = None,
     ) -> GPCountRegressor:
         return self._fit(X, y, sample_weight, self._further(exposure, trials), partial=True)
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        return_quantiles: None = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> Array: ...
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: Literal[True],
+        return_cov: Literal[False] = False,
+        return_quantiles: None = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> tuple[Array, Array]: ...
+
+    @overload
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_cov: bool = False,
+        return_quantiles: Optional[Sequence[float]] = None,
+        exposure: Optional[ArrayLike] = None,
+        trials: Optional[ArrayLike] = None,
+    ) -> Union[Array, tuple[Array, ...]]: ...
 
     def predict(
         self,

@@ -1,0 +1,156 @@
+//! Model files: one `.safetensors` file with a tensor per parameter, named by its path, and a JSON
+//! header under the metadata key `sparsegp`. A file loads without the training data. Every tensor and the header have a
+//! checksum: a file of which a bit has changed is refused with the name of the part that is damaged. The same fit writes the same
+//! bytes, but for the clock (`written.clock`) and the checksums, which are the end of numbers and bytes.
+//!
+//! | tensor | shape | what |
+//! | --- | --- | --- |
+//! | `kernel.…`, `mean.…`, `likelihood.variance` | of the parameter | constrained values |
+//! | `inducing.points` (`inducing.points[l]`) | M×D | inducing inputs on the model's scale |
+//! | `q.mu` | M×L | mean of q, whitened unless the header says otherwise |
+//! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
+//! | `q.lambda`, `q.t_sqrt` | M, 1×M×M | of L-SVGP and R-SVGP: noise variances of the pseudo-observations, lower root of the auxiliary T |
+//! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
+//! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
+//! | `sampling.state` | bytes | of a checkpoint: what chains need to go on |
+//! | `q.v` | L | factors of the conditional variance, for bounds that have them |
+//! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
+//! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
+//! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
+//! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
+//! | `training.trace` | T×6 | iteration, evaluations, objective, largest slope, log density of rows kept aside (NaN without), number of hyperparameters, of every point of the history |
+//! | `training.parameters` | T×H | hyperparameters at these points |
+//! | `division.held_out`, `division.aside` | bytes | a bit for each row of the table, the lowest first: rows held out to test on, rows kept aside to tell when to stop |
+//! | `model.header` | bytes | the JSON header, where it is longer than 64 KiB: the metadata then hold its version and the name of this tensor |
+//! | `written.clock` | 3 + T | when the model was made (seconds since 1970), seconds of the training, of a sweep of chains, and at every point of the history; NaN where unknown |
+//! | `written.sums` | bytes | CRC-32 of every other tensor in the order of the file, of the header with its length, of these sums, then `SPGPSUMS` |
+
+mod header;
+mod history;
+mod read;
+mod sums;
+mod write;
+
+use crate::atomic::write_atomically;
+use crate::error::{Error, Result};
+use crate::fit::Fitted;
+use crate::samplers::SamplingState;
+use crate::train::TrainingState;
+use safetensors::SafeTensors;
+use std::path::Path;
+
+pub use read::from_bytes;
+pub use sums::reseal;
+use write::content;
+
+/// Version of the layout; a reader refuses later ones.
+pub const VERSION: u32 = 2;
+const KEY: &str = "sparsegp";
+/// Tensor of bytes that holds a state of training.
+const STATE: &str = "training.state";
+/// Tensor of bytes that holds a state of sampling.
+const SAMPLING: &str = "sampling.state";
+/// Tensor of bytes that holds a long header.
+const HEADER: &str = "model.header";
+/// Tensor of what differs between runs of the same fit.
+const CLOCK: &str = "written.clock";
+/// Tensors of bits that tell rows apart.
+const HELD_OUT: &str = "division.held_out";
+const ASIDE: &str = "division.aside";
+/// Writes a model file; atomically, so that a failure leaves an older file as it was.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
+    save_with(fitted, Holds::Nothing, path)
+}
+
+/// Writes a model file that also holds a state of training by minibatches, to go on from
+/// ([`load_checkpoint`]); a model file like any other otherwise.
+///
+/// # Errors
+/// [`Error::File`].
+pub fn save_checkpoint(fitted: &Fitted, state: &TrainingState, path: &Path) -> Result<()> {
+    save_with(fitted, Holds::Training(state), path)
+}
+
+/// Writes a model file that also holds a state of sampling, to go on from ([`load_sampling`]).
+///
+/// # Errors
+/// [`Error::File`].
+pub fn save_sampling(fitted: &Fitted, state: &SamplingState, path: &Path) -> Result<()> {
+    save_with(fitted, Holds::Sampling(state), path)
+}
+/// What a file holds beside the model.
+enum Holds<'a> {
+    Nothing,
+    Training(&'a TrainingState),
+    Sampling(&'a SamplingState),
+}
+fn save_with(fitted: &Fitted, state: Holds<'_>, path: &Path) -> Result<()> {
+    let content =
+        content(fitted, state).map_err(|reason| Error::File { path: path.into(), reason })?;
+    write_atomically(path, &content)
+}
+/// The content of a model file.
+///
+/// # Errors
+/// [`Error::Invalid`] if the model cannot be written.
+pub fn to_bytes(fitted: &Fitted) -> Result<Vec<u8>> {
+    content(fitted, Holds::Nothing).map_err(Error::Invalid)
+}
+/// Reads a model file.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be read, is truncated, or is not a model of this library.
+pub fn load(path: &Path) -> Result<Fitted> {
+    read_from(path, &std::fs::read(path).map_err(|e| Error::io(path, &e))?)
+}
+
+/// Reads the content of this file.
+fn read_from(path: &Path, content: &[u8]) -> Result<Fitted> {
+    from_bytes(content).map_err(|error| {
+        let reason = match error {
+            Error::Invalid(reason) => reason,
+            other => other.to_string(),
+        };
+        Error::File { path: path.into(), reason }
+    })
+}
+
+/// Reads a model file with the state of training in it, if there is one.
+///
+/// # Errors
+/// [`Error::File`] as for [`load`].
+pub fn load_checkpoint(path: &Path) -> Result<(Fitted, Option<TrainingState>)> {
+    load_with(path, STATE)
+}
+
+/// Reads a model file with the state of sampling in it, if there is one.
+///
+/// # Errors
+/// [`Error::File`] as for [`load`].
+pub fn load_sampling(path: &Path) -> Result<(Fitted, Option<SamplingState>)> {
+    load_with(path, SAMPLING)
+}
+/// Reads a state beside a model.
+fn load_with<S: serde::de::DeserializeOwned>(
+    path: &Path,
+    name: &str,
+) -> Result<(Fitted, Option<S>)> {
+    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    let fitted = read_from(path, &content)?;
+    let damaged = |e: &dyn std::fmt::Display| Error::File {
+        path: path.into(),
+        reason: format!("holds a state that cannot be read ({e})"),
+    };
+    let tensors = SafeTensors::deserialize(&content).map_err(|e| damaged(&e))?;
+    let Ok(tensor) = tensors.tensor(name) else { return Ok((fitted, None)) };
+    let state = postcard::from_bytes(tensor.data()).map_err(|e| damaged(&e))?;
+    Ok((fitted, Some(state)))
+}
+fn foreign(detail: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!(
+        "is not a complete sparsegp model file ({detail}); give a file that `sparsegp fit -o` wrote"
+    ))
+}
