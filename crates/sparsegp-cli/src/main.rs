@@ -26,6 +26,7 @@ mod relaxed_args;
 mod report;
 mod score;
 mod scores;
+mod table_args;
 mod trace;
 mod values;
 

@@ -4,9 +4,9 @@ use crate::context::{Context, Reply};
 use crate::data::{self, MissingChoice, Split};
 use crate::fail::{Fail, Result};
 use crate::plot::{self, What};
+use crate::table_args::TableArgs;
 use crate::{inducing, kind, report, score, scores};
 use clap::Args;
-use sparsegp::data::Table;
 use sparsegp::fit::Fitted;
 use sparsegp::inducing::QualityOptions;
 use sparsegp::{atomic, io};
@@ -35,6 +35,9 @@ pub struct ReportArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 const STYLE: &str = "\
@@ -113,7 +116,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     }
     atomic::check_writable(path)?;
     let fitted = io::load(&args.model)?;
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let split = args.test_mask.as_deref().map_or(Split::None, Split::Mask);

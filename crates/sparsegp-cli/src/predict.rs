@@ -6,13 +6,14 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind, labels};
 use crate::report::latent_names;
+use crate::table_args::TableArgs;
 use crate::values::fraction;
 use clap::Args;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 use sparsegp::atomic::AtomicFile;
-use sparsegp::data::{Block, Table};
+use sparsegp::data::Block;
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::io;
 use sparsegp::metrics::standard_normal_quantile;
@@ -58,6 +59,9 @@ pub struct PredictArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Where predictions go.
@@ -233,7 +237,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         ));
     }
     let fitted = io::load(&args.model)?;
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let selection = fitted.selection().ids(&args.id);
     let (selection, note) = match args.latent {
         true => (selection, None),

@@ -41,3 +41,5 @@ mod picture;
 mod refusals;
 #[path = "cli/relaxed.rs"]
 mod relaxed;
+#[path = "cli/written.rs"]
+mod written;
