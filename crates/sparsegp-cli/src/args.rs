@@ -20,8 +20,9 @@ First steps:
   sparsegp predict model.safetensors new.csv -o predictions.csv
   sparsegp compare data.csv --target y --kernel rbf --kernel matern52
 
-Tables are CSV (plain or .gz, comma, tab or semicolon) or Parquet, with a header; the content decides,
-not the name. Columns are found by name: their order does not matter, and there may be others.
+Tables are CSV (plain or .gz; comma, tab, semicolon or bar) or Parquet, with a header; the content decides,
+not the name. Columns are found by name: their order does not matter, and there may be others. A folder
+or a pattern in quotes, such as 'rows/*.parquet', stands for all of its files as one table.
 
 Exit codes:
   0    done; also when Ctrl-C ended a training early and its best state was kept

@@ -146,7 +146,8 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
         }
         atomic::check_writable(path)?;
     }
-    let table = data::Table::open(&args.data)?;
+    let first = choices(args, None)?;
+    let table = first[0].args.table.open(&args.data)?;
     let protocol = protocol(args, &table)?;
     let choices = choices(args, no_input(args, &protocol))?;
     let rows = rows_of(&table)?;

@@ -181,9 +181,7 @@ impl Opened {
         let rows = match self.table.rows() {
             Some(rows) => rows,
             None => {
-                let path = self.table.path();
-                let file = std::fs::metadata(path).map_err(|e| Error::io(path, &e))?;
-                if file.len() < SMALL_FILE {
+                if self.table.bytes()? < SMALL_FILE {
                     return Ok(false);
                 }
                 self.train.count_rows()?

@@ -12,7 +12,7 @@ use crate::score::{self, AllScores};
 use crate::values::is_about_arguments;
 use crate::{plot, remembered, report, saving, scores, trace};
 use serde_json::json;
-use sparsegp::data::{Classes, Selection, Table};
+use sparsegp::data::{Classes, Selection};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Purpose, Scaling, Standardise, encoded};
 use sparsegp::likelihoods::Likelihood;
@@ -201,7 +201,7 @@ fn open(
     from: Option<&Fitted>,
     split: &Split,
 ) -> Result<(Opened, Box<dyn Likelihood>)> {
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let spec = args.likelihood.as_deref();
     let early = match (from, spec) {
         (Some(fitted), _) => fitted.model.likelihood.clone(),
@@ -209,8 +209,9 @@ fn open(
             .or_else(|_| sparsegp::fit::likelihood(Some(spec), Some(2)))
             .map_err(Fail::of_usage)?,
         (None, None) => {
-            let labels =
-                args.classes || matches!(&args.target[..], [one] if table.holds_labels(one)?);
+            let labels = args.classes
+                || !args.levels.is_empty()
+                || matches!(&args.target[..], [one] if table.holds_labels(one)?);
             sparsegp::fit::likelihood(None, labels.then_some(2)).map_err(Fail::of_usage)?
         }
     };
@@ -250,7 +251,15 @@ fn open(
     if let Some(fraction) = args.early_stopping {
         opened.put_aside(fraction, split, args.seed)?;
     }
-    opened.know(from.and_then(|fitted| fitted.classes.as_ref()));
+    let levels = match args.levels.is_empty() {
+        true => None,
+        false if !labels => {
+            let reason = "`--levels` orders classes, and this likelihood is not of classes: add --likelihood ordinal";
+            return Err(Fail::usage(reason));
+        }
+        false => Some(Classes::levels(&args.levels).map_err(Fail::of_usage)?),
+    };
+    opened.know(levels.as_ref().or(from.and_then(|fitted| fitted.classes.as_ref())));
     if from.is_none() {
         fit_options::check_kernels(args, &opened)?;
     }

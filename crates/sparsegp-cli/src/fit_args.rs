@@ -3,6 +3,7 @@
 use crate::data::MissingInFit;
 use crate::fail::{Fail, Result};
 use crate::relaxed_args::RelaxedArgs;
+use crate::table_args::TableArgs;
 use crate::values;
 use clap::{Args, ValueEnum};
 use sparsegp::fit::FitOptions;
@@ -42,7 +43,7 @@ Objective and scores are always in the data's own units.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct FitArgs {
-    /// The table: CSV (plain or .gz) or Parquet
+    /// The table: CSV (plain or .gz) or Parquet; a folder or a pattern such as 'rows/*.parquet' for several files
     pub data: PathBuf,
 
     /// Target column; repeat it for several targets, which then share kernel and likelihood
@@ -57,6 +58,10 @@ pub struct FitArgs {
     /// The target is a label, even if it looks like a number
     #[arg(long, help_heading = "Data")]
     pub classes: bool,
+    /// Levels of an ordered target, lowest first, for --likelihood ordinal; they need not all occur. Other classes take
+    /// their order from it too
+    #[arg(long, value_name = "LOW,…,HIGH", value_delimiter = ',', help_heading = "Data")]
+    pub levels: Vec<String>,
     /// Input columns; by default every column that has no other role and is not ignored
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
     pub features: Vec<String>,
@@ -95,6 +100,9 @@ pub struct FitArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t, help_heading = "Data")]
     pub missing: MissingInFit,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
     /// Use inputs and targets as they stand
     #[arg(long, help_heading = "Data")]
     pub no_standardise: bool,
@@ -147,7 +155,7 @@ pub struct FitArgs {
     /// Go on with a model that was saved, on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "mean",
+        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "mean",
         "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,

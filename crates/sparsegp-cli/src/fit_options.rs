@@ -6,7 +6,7 @@ use crate::fit_args::{FitArgs, OptimiserChoice, TyingChoice};
 use crate::format::count;
 use crate::kind::option_of;
 use sparsegp::Error;
-use sparsegp::data::{Selection, Table};
+use sparsegp::data::Selection;
 use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions, Fitted};
 use sparsegp::inducing::select;
 use sparsegp::kernels::{self, Inputs};
@@ -402,14 +402,14 @@ fn selection(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {
             let error: Error = error;
             Err(Fail::usage(format!("{error}, or a file of points (there is none of that name)")))
         }
-        Err(_) => given_points(how, dataset),
+        Err(_) => given_points(args, how, dataset),
     }
 }
 
 /// Inducing points from a table, onto the model's scale.
-fn given_points(file: &str, dataset: &Dataset) -> Result<select::Selection> {
+fn given_points(args: &FitArgs, file: &str, dataset: &Dataset) -> Result<select::Selection> {
     let selection = Selection::all_inputs().columns(dataset.columns.clone());
-    let mut x = Table::open(file)?.select(&selection)?.read_all()?.x;
+    let mut x = args.table.open(Path::new(file))?.select(&selection)?.read_all()?.x;
     // The scaler looks at inputs only.
     dataset.scaler.scale_x(x.as_mut())?;
     Ok(select::Selection::Given(x))

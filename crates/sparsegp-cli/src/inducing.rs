@@ -7,9 +7,9 @@ use crate::format::{count, number};
 use crate::kind;
 use crate::remembered;
 use crate::report::latent_names;
+use crate::table_args::TableArgs;
 use crate::values;
 use clap::Args;
-use sparsegp::data::Table;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::Fitted;
 use sparsegp::inducing::quality::{Explained, Gap, Quality, QualityOptions};
@@ -48,6 +48,9 @@ pub struct InducingArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// How well the inducing points stand for the training rows.
@@ -149,7 +152,7 @@ pub fn run(args: &InducingArgs, context: &Context) -> Result<Reply> {
             "{model}: {why}; fit one with --inducing M, or --method titsias2025"
         )));
     }
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();

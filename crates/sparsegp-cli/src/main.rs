@@ -28,6 +28,7 @@ mod report;
 mod saving;
 mod score;
 mod scores;
+mod table_args;
 mod trace;
 mod values;
 

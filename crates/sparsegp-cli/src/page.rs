@@ -7,9 +7,9 @@ use crate::format::{count, moment};
 use crate::kind::Kind;
 use crate::plot::{self, What};
 use crate::remembered::{self, Rows};
+use crate::table_args::TableArgs;
 use crate::{inducing, kind, report, score, scores};
 use clap::Args;
-use sparsegp::data::Table;
 use sparsegp::fit::{Fitted, Made};
 use sparsegp::inducing::QualityOptions;
 use sparsegp::{atomic, io};
@@ -39,6 +39,9 @@ pub struct ReportArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Rows up to which each is predicted by the others.
@@ -151,7 +154,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     }
     atomic::check_writable(path)?;
     let fitted = io::load(&args.model)?;
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();

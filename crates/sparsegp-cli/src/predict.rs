@@ -6,6 +6,7 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind, labels};
 use crate::report::latent_names;
+use crate::table_args::TableArgs;
 use crate::values::fraction;
 use clap::Args;
 use flate2::Compression;
@@ -59,6 +60,9 @@ pub struct PredictArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingInPredict,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Where predictions go.
@@ -272,7 +276,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         ));
     }
     let fitted = io::load(&args.model)?;
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let selection = fitted.selection().ids(&args.id);
     let (selection, note) = match args.latent {
         true => (selection, None),

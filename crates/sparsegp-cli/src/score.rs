@@ -6,10 +6,11 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind};
 use crate::remembered::{self, Rows};
+use crate::table_args::TableArgs;
 use crate::{plot, scores};
 use clap::{Args, ValueEnum};
 use sparsegp::atomic;
-use sparsegp::data::{Block, Selected, Table};
+use sparsegp::data::{Block, Selected};
 use sparsegp::fit::{Dataset, Fitted, Of};
 use sparsegp::io;
 use sparsegp::linalg::{Mat, column};
@@ -58,6 +59,9 @@ pub struct ScoreArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
     /// Draw how reliable the probabilities of classes are, as SVG or PNG
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
@@ -318,7 +322,7 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
             fitted.model.likelihood.name()
         )));
     }
-    let table = Table::open(&args.data)?;
+    let table = args.table.open(&args.data)?;
     let (mut selection, note) = kind::judged(&fitted, &table);
     if let Some(weight) = fitted.weight_name.as_ref().filter(|_| args.leave_one_out) {
         selection = selection.weight(weight);

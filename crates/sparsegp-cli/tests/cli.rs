@@ -46,3 +46,5 @@ mod refusals;
 mod relaxed;
 #[path = "cli/remembered.rs"]
 mod remembered;
+#[path = "cli/written.rs"]
+mod written;

@@ -13,11 +13,48 @@ pyo3::create_exception!(
     "The numbers left the range in which a result exists: a matrix is not positive definite, or a value is not finite."
 );
 
+/// Puts the options of the command line that a message names into the words of `fit_file`.
+fn in_python(text: &str) -> String {
+    const OPTIONS: [(&str, &str); 8] = [
+        ("missing-words", "missing_words"),
+        ("missing", "missing"),
+        ("decimal", "decimal"),
+        ("thousands", "thousands"),
+        ("date-format", "date_format"),
+        ("categorical", "categorical"),
+        ("ignore", "ignore"),
+        ("levels", "levels"),
+    ];
+    let option = |part: &str| -> Option<String> {
+        let (name, value) = part.strip_prefix("--")?.split_once(' ')?;
+        let (_, keyword) = OPTIONS.iter().find(|(option, _)| *option == name)?;
+        let value = if value.len() > 2 { value.trim_matches('\'') } else { value };
+        Some(match *keyword {
+            "missing_words" | "categorical" | "ignore" | "levels" => {
+                let all: Vec<String> = value.split(',').map(|one| format!("'{one}'")).collect();
+                format!("{keyword}=[{}]", all.join(", "))
+            }
+            _ => format!("{keyword}='{value}'"),
+        })
+    };
+    // what stands between two backticks
+    let parts = text.split('`').enumerate().map(|(i, part)| match i % 2 {
+        0 => part.to_owned(),
+        _ => {
+            let both = part.split_once(" --").map(|(a, b)| (a.to_owned(), format!("--{b}")));
+            let own = match both {
+                Some((a, b)) => option(&a).zip(option(&b)).map(|(a, b)| format!("{a}, {b}")),
+                None => option(part),
+            };
+            format!("`{}`", own.unwrap_or_else(|| part.to_owned()))
+        }
+    });
+    parts.collect()
+}
+
 /// The exception of an error: what the arguments cause is a `ValueError`.
 pub fn exception(error: Error) -> PyErr {
-    // the remedy in the words of `fit_file`
-    let drop = "`--missing drop` (`Missing::Drop`)";
-    let text = error.to_string().replace(drop, "missing='drop'");
+    let text = in_python(&error.to_string());
     match &error {
         Error::NotPositiveDefinite { .. } | Error::Imprecise { .. } | Error::NonFinite { .. } => {
             NumericalError::new_err(text)

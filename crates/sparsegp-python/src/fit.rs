@@ -9,7 +9,9 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{Classes, InMemory, Loaded, Mask, Missing, Sample, Selection, Table};
+use sparsegp::data::{
+    Classes, InMemory, Loaded, Mask, Missing, ReadOptions, Sample, Selection, Table,
+};
 use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
 use sparsegp::likelihoods::Likelihood;
@@ -38,6 +40,10 @@ pub struct Columns {
 
 fn yes() -> bool {
     true
+}
+
+fn point() -> char {
+    '.'
 }
 
 /// The labels as a model keeps them, so that the command line finds them in files: in one way of
@@ -114,6 +120,7 @@ fn loaded(
         id_names: Vec::new(),
         rows: (0..rows).collect(),
         dropped: 0,
+        remarks: Vec::new(),
         x,
         y,
     })
@@ -190,8 +197,9 @@ struct FileColumns {
     extra: Option<String>,
     #[serde(default)]
     labels: bool,
+    /// Whether the file is read again and again; by default where it is large.
     #[serde(default)]
-    stream: bool,
+    stream: Option<bool>,
     #[serde(default)]
     drop_missing: bool,
     #[serde(default = "yes")]
@@ -202,6 +210,17 @@ struct FileColumns {
     /// The part of the rows that training is watched by.
     #[serde(default)]
     aside: Option<f64>,
+    /// Levels of an ordered target, lowest first.
+    #[serde(default)]
+    levels: Vec<String>,
+    #[serde(default = "point")]
+    decimal: char,
+    #[serde(default)]
+    thousands: Option<char>,
+    #[serde(default)]
+    missing_words: Vec<String>,
+    #[serde(default)]
+    date_formats: Vec<String>,
 }
 
 /// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
@@ -231,13 +250,26 @@ pub fn fit_table(
     if columns.labels {
         selection = selection.categorical();
     }
+    let written = ReadOptions {
+        decimal: columns.decimal,
+        thousands: columns.thousands,
+        missing_words: columns.missing_words.clone(),
+        date_formats: columns.date_formats.clone(),
+    };
     let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
     let by_points = points.is_some();
     let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
-        let table = Table::open(path)?;
+        let table = Table::open_with(path, &written)?;
+        let stream = match columns.stream {
+            Some(stream) => stream,
+            None => table.bytes()? > 1 << 30,
+        };
         let selection = encoded(&table, &selection, options.kernel(), &columns.categorical)?;
-        let all = table.select(&selection)?.missing(missing);
+        let mut all = table.select(&selection)?.missing(missing);
+        if !columns.levels.is_empty() {
+            all = all.classes(Classes::levels(&columns.levels)?);
+        }
         let (learnt, aside) = match columns.aside {
             None => (all, None),
             Some(fraction) => {
@@ -253,7 +285,7 @@ pub fn fit_table(
                 (all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true)))
             }
         };
-        let mut dataset = if columns.stream {
+        let mut dataset = if stream {
             let table = learnt.stream()?;
             let own = likelihood(&options, table.classes())?;
             Dataset::from_table(table, scaling(&options, &*own, columns.standardise, false))?
@@ -273,7 +305,7 @@ pub fn fit_table(
                 None => aside,
             };
             let scaling = Scaling::Given(dataset.scaler.clone());
-            let read = || match columns.stream {
+            let read = || match stream {
                 true => Dataset::from_table(aside.stream()?, scaling),
                 false => Dataset::from_loaded(aside.read_all()?, scaling),
             };

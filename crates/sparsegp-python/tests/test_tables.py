@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sparsegp import GPRegressor, RobustGPRegressor, load
+from sparsegp import GPClassifier, GPRegressor, RobustGPRegressor, load
 
 CLI = os.environ.get("SPARSEGP_CLI")
 
@@ -105,3 +105,99 @@ def test_a_sorted_file_is_streamed_from_all_over(tmp_path):
         model.fit_file(table, "y", stream=True)
     places = np.linspace(-1.8, 1.8, 50)[:, None]
     assert np.sqrt(np.mean((model.predict(places) - np.sin(2 * places[:, 0])) ** 2)) < 0.05
+
+
+def written(path, rows, header="a;b;y", between=";"):
+    path.write_text("\n".join([header, *(between.join(row) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def plane(count=60):
+    return [(i * 7 % count * 25.5, i * 11 % count / 4, i * 7 % count * 12.5 - i % 4) for i in range(count)]
+
+
+def test_numbers_in_other_notations_are_refused_or_read(tmp_path):
+    model = GPRegressor(max_iter=2, pilot=0)
+    points = written(tmp_path / "p.csv", [[f"{v:.2f}" for v in row] for row in plane()])
+    commas = written(tmp_path / "c.csv", [[f"{v:.2f}".replace(".", ",") for v in row] for row in plane()])
+    with pytest.raises(ValueError, match=r"c\.csv: row 1, column `a`: `0,00` has a comma: pass `decimal=','`"):
+        model.fit_file(commas, "y")
+    objective = quiet_file(model, points, "y").objective_
+    assert quiet_file(model, commas, "y", decimal=",").objective_ == objective
+    grouped = written(tmp_path / "g.csv", [[f"{v:,.2f}" for v in row] for row in plane()])
+    with pytest.raises(ValueError, match="thousands=','"):
+        model.fit_file(grouped, "y")
+    assert quiet_file(model, grouped, "y", thousands=",").objective_ == objective
+    with pytest.raises(ValueError, match="decimal separator is `;`"):
+        model.fit_file(commas, "y", decimal=";")
+    with pytest.raises(ValueError, match="one character"):
+        model.fit_file(commas, "y", decimal=",,")
+
+
+def quiet_file(model, *args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit_file(*args, **kwargs)
+
+
+def test_words_among_numbers_are_missing_or_named(tmp_path):
+    model = GPRegressor(max_iter=2, pilot=0)
+    rows = [[f"{v:.2f}" for v in row] for row in plane()]
+    rows[4][1], rows[9][1] = "unknown", "-"
+    table = written(tmp_path / "w.csv", rows)
+    with pytest.raises(ValueError, match=r"row 5, column `b`: `unknown`.*`missing_words=\['unknown'\]`"):
+        model.fit_file(table, "y", missing="drop")
+    with pytest.raises(ValueError, match="missing_words is the text"):
+        model.fit_file(table, "y", missing_words="unknown")
+    with pytest.warns(UserWarning, match=r"column `b`.*`-` in 1 row \(first: row 10\).*`unknown` in 1 row \(first: row 5\)"):
+        model.fit_file(table, "y", missing="drop", missing_words=["unknown"])
+    assert model._about["rows"] == 58 and list(model.feature_names_in_) == ["a", "b"]
+    with pytest.raises(ValueError, match=r"row 5, column `b`: `unknown` is a missing value; pass `missing='drop'`"):
+        model.fit_file(table, "y", missing_words=["unknown"])
+
+
+def test_dates_take_a_format(tmp_path):
+    rows = [[f"{1 + i % 28:02}/{1 + i // 28:02}/2024", str(i)] for i in range(50)]
+    table = written(tmp_path / "d.csv", rows, "when,y", ",")
+    model = GPRegressor(max_iter=2, pilot=0)
+    with pytest.raises(ValueError, match="`date_format='%d/%m/%Y'`"):
+        model.fit_file(table, "y")
+    for date_format in ("%d/%m/%Y", ["when=%d/%m/%Y"]):
+        quiet_file(model, table, "y", date_format=date_format)
+        assert model._about["columns"][0]["encoding"] == "date"
+
+
+def levels_table(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 6, 120)
+    y = np.array(["low", "medium", "high"])[np.clip((x + 0.3 * rng.normal(size=120)) / 2, 0, 2).astype(int)]
+    return x[:, None], y, written(tmp_path / "o.csv", [[f"{a}", b] for a, b in zip(x, y)], "x,y", ",")
+
+
+def test_ordered_levels_take_their_order(tmp_path):
+    x, y, table = levels_table(tmp_path)
+    order = ["low", "medium", "high", "extreme"]
+    model = GPClassifier(likelihood="ordinal", max_iter=20)
+    with pytest.raises(ValueError, match="levels of `y` are texts"):
+        model.fit_file(table, "y")
+    quiet_file(model, table, "y", levels=order)
+    assert list(model.classes_) == order and model.score(x, y) > 0.7
+    with pytest.raises(ValueError, match="ordered categorical"):
+        model.fit(x, y)
+    with pytest.raises(ValueError, match="levels are the classes"):
+        GPRegressor().fit_file(table, "y", levels=order)
+    pandas = pytest.importorskip("pandas")
+    frames = [pandas.Series(pandas.Categorical(y, categories=order, ordered=True), name="y")]
+    try:
+        import polars
+
+        frames.append(polars.Series("y", y.tolist(), dtype=polars.Enum(order)))
+    except ImportError:
+        pass
+    for levels in frames:
+        quiet(model, x, levels)
+        assert list(model.classes_) == order and model.score(x, y) > 0.7
+        model.save(tmp_path / "m")
+        again = load(tmp_path / "m")
+        assert list(again.classes_) == order
+        assert list(again.predict([[0.5], [5.5]])) == ["low", "high"]

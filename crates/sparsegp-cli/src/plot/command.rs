@@ -6,10 +6,10 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::plot::What;
 use crate::score::AllScores;
+use crate::table_args::TableArgs;
 use crate::{inducing, kind, plot, remembered, score};
 use clap::Args;
 use sparsegp::atomic;
-use sparsegp::data::Table;
 use sparsegp::io;
 use std::path::PathBuf;
 
@@ -45,6 +45,9 @@ pub struct PlotArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
 /// Runs the command.
@@ -78,7 +81,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
             plot::write(path, &plot::of_model(args.what, &fitted)?)?;
             return Ok(reply(None));
         }
-        (Some(data), true) => Table::open(data)?,
+        (Some(data), true) => args.table.open(data)?,
         (None, true) => {
             return Err(Fail::usage("this picture needs rows: give a table after the model"));
         }

@@ -17,8 +17,8 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
     /// Input columns in this order, or `None` for every named column that is neither a target nor an
-    /// identifier nor a weight nor the further number nor ignored. (An index written by pandas, which has no name in a CSV and
-    /// `__index_level_0__` in Parquet, is an input only if it is asked for.)
+    /// identifier nor a weight nor the further number nor ignored. (An index written by pandas, which has no name in a CSV, is `Unnamed: 0` once it
+    /// has been read and written again, and `__index_level_0__` in Parquet, is an input only if it is asked for.)
     pub inputs: Option<Vec<String>>,
     /// Target columns in this order; may be empty, for prediction.
     pub targets: Vec<String>,
@@ -134,16 +134,25 @@ impl Selection {
         let ids = distinct(path, &self.ids, find, "identifier")?;
         let weight = self.weight.as_ref().map(find).transpose()?;
         let extra = self.extra.as_ref().map(find).transpose()?;
-        let ignored = distinct(path, &self.ignored, find, "ignored column")?;
+        for name in self.ignored.iter().filter(|name| !header.contains(name) && !name.is_empty()) {
+            find(name)?;
+        }
         let inputs = match &self.inputs {
             Some(names) => distinct(path, names, find, "input")?,
             None => (0..header.len())
                 // An absent optional target is absent; a present one is never an input.
                 .filter(|i| !self.targets.contains(&header[*i]))
-                .filter(|i| !ids.contains(i) && !ignored.contains(i) && !is_index(&header[*i]))
+                .filter(|i| !ids.contains(i) && !self.ignored.contains(&header[*i]))
+                .filter(|i| !is_index(&header[*i]))
                 .filter(|&i| weight != Some(i) && extra != Some(i))
                 .collect(),
         };
+        if self.inputs.is_none() {
+            let mut names = std::collections::HashSet::new();
+            if let Some(&twice) = inputs.iter().find(|&&i| !names.insert(&header[i])) {
+                check_single(path, header, twice)?;
+            }
+        }
         if inputs.is_empty() {
             return Err(Error::File {
                 path: path.into(),
@@ -174,7 +183,7 @@ impl Selection {
 }
 
 fn is_index(name: &str) -> bool {
-    name.is_empty() || name.starts_with("__index_level_")
+    name.is_empty() || name == "Unnamed: 0" || name.starts_with("__index_level_")
 }
 
 /// Positions of the selected columns.
@@ -195,11 +204,38 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// Finds a column, which must have its name alone.
 pub(super) fn position(path: &Path, header: &[String], name: &str) -> Result<usize> {
-    header.iter().position(|candidate| candidate == name).ok_or_else(|| {
+    let found = header.iter().position(|candidate| candidate == name).ok_or_else(|| {
         let near = nearest(name, header.iter().map(String::as_str));
-        column(path, name, format!("is not in the file; nearest: {}", quoted(&near)))
-    })
+        let numbers = header.iter().all(|name| name.parse::<f64>().is_ok());
+        let hint = match numbers {
+            true => " (the first line holds numbers: is the header missing?)",
+            false => "",
+        };
+        column(path, name, format!("is not in the file; nearest: {}{hint}", quoted(&near)))
+    })?;
+    check_single(path, header, found)?;
+    Ok(found)
+}
+
+/// Refuses a column whose name another one has: it could not be chosen by it.
+fn check_single(path: &Path, header: &[String], index: usize) -> Result<()> {
+    let name = &header[index];
+    let mut all = (0..header.len()).filter(|&i| header[i] == *name);
+    match (all.next(), all.next()) {
+        (Some(first), Some(second)) => Err(column(
+            path,
+            name,
+            format!(
+                "stands at positions {} and {} of the header; rename one of the two, or leave both out (`--ignore \
+                 {name}`)",
+                first + 1,
+                second + 1
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn distinct(
@@ -217,25 +253,6 @@ fn distinct(
         found.push(index);
     }
     Ok(found)
-}
-
-/// Refuses a header in which a name appears twice: a column could not be chosen by it.
-pub(super) fn check_header(path: &Path, header: &[String]) -> Result<()> {
-    let mut first = std::collections::HashMap::new();
-    for (index, name) in header.iter().enumerate() {
-        if let Some(other) = first.insert(name.as_str(), index) {
-            return Err(column(
-                path,
-                name,
-                format!(
-                    "stands at positions {} and {} of the header; rename one of the two",
-                    other + 1,
-                    index + 1
-                ),
-            ));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -313,10 +330,17 @@ mod tests {
     }
 
     #[test]
-    fn a_doubled_name_is_refused_with_both_positions() {
-        let error = check_header(Path::new("b.csv"), &owned(["a", "b", "c", "b"])).unwrap_err();
-        let text = error.to_string();
-        assert!(text.contains("b.csv: column `b` stands at positions 2 and 4"), "{text}");
-        assert!(check_header(Path::new("b.csv"), &header()).is_ok());
+    fn a_doubled_name_is_refused_where_it_is_chosen() {
+        let header = owned(["a", "b", "c", "b", "", ""]);
+        let resolve = |selection: Selection| selection.resolve(Path::new("b.csv"), &header);
+        for selection in [
+            Selection::targets(["a"]),
+            Selection::targets(["b"]),
+            Selection::targets(["a"]).inputs(["b"]),
+        ] {
+            let text = resolve(selection).unwrap_err().to_string();
+            assert!(text.contains("b.csv: column `b` stands at positions 2 and 4"), "{text}");
+        }
+        assert_eq!(resolve(Selection::targets(["a"]).ignore(["b"])).unwrap().inputs, [2]);
     }
 }

@@ -1,68 +1,23 @@
 //! CSV, plain or gzip-compressed: one pass over the chosen columns, with errors that name the cell.
 
+use super::cells::{Cell, cell, like, missing_text, shown};
 use super::classes::Encoder;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
-use super::encoding::{Reading, days, no_date};
+use super::encoding::{Reading, no_date};
+use super::options::ReadOptions;
 use super::places::Place;
 use super::table::Missing;
+use super::tally::Tally;
+use super::text::{BUFFER, Dialect, END, Text};
 use crate::error::{Error, Result};
 use csv::{ByteRecord, Position};
-use flate2::read::MultiGzDecoder;
-use std::fs::File;
-use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::ErrorKind;
 use std::path::Path;
-
-/// How a text file is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Dialect {
-    pub delimiter: u8,
-    pub gzip: bool,
-}
-
-/// Cells that mean "no value" (with every spelling of NaN and infinity that parses as a number).
-const MISSING: [&str; 6] = ["", "NA", "nan", "null", "None", "?"];
-
-/// Small enough that reading from many places does not read much in vain.
-const BUFFER: usize = 1 << 15;
-
-/// The text of a file, decompressed.
-pub(super) enum Text {
-    Plain(File),
-    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
-}
-
-impl Read for Text {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(file) => file.read(buffer),
-            Self::Gzip(decoder) => decoder.read(buffer),
-        }
-    }
-}
-
-impl Seek for Text {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        match self {
-            Self::Plain(file) => file.seek(to),
-            Self::Gzip(_) => Err(io::Error::new(ErrorKind::Unsupported, "gzip is read in order")),
-        }
-    }
-}
-
-/// The text of the file, decompressed.
-pub(super) fn open_text(path: &Path, gzip: bool) -> Result<Text> {
-    let file = File::open(path).map_err(|error| Error::io(path, &error))?;
-    // The CSV reader has its own buffer; the decoder needs one below it.
-    Ok(match gzip {
-        true => Text::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, file)))),
-        false => Text::Plain(file),
-    })
-}
 
 type Records = csv::Reader<Text>;
 
 /// Kept rows between two places to read from: fewer cost more jumps than they mix the rows better.
-const NEAR: usize = 64;
+pub(super) const NEAR: usize = 64;
 
 fn records(path: &Path, dialect: Dialect) -> Result<Records> {
     Ok(csv::ReaderBuilder::new()
@@ -70,12 +25,37 @@ fn records(path: &Path, dialect: Dialect) -> Result<Records> {
         .flexible(true) // so that a ragged row gets our own sentence
         .delimiter(dialect.delimiter)
         .buffer_capacity(BUFFER)
-        .from_reader(open_text(path, dialect.gzip)?))
+        .from_reader(Text::of(path, dialect)?))
 }
 
 /// Reads the next record; `rows` complete data rows came before it.
 fn next(path: &Path, records: &mut Records, record: &mut ByteRecord, rows: usize) -> Result<bool> {
-    records.read_byte_record(record).map_err(|error| read_error(path, error, rows))
+    let more = records.read_byte_record(record).map_err(|error| read_error(path, error, rows))?;
+    let last = record.get(record.len().wrapping_sub(1)).unwrap_or_default();
+    if !more || last.last() != END.last() {
+        // the mark that old systems put at the end of a text
+        return Ok(more && !(record.len() == 1 && last == b"\x1a"));
+    }
+    if record.len() == 1 && last == &END[1..] {
+        return Ok(false);
+    }
+    if !last.ends_with(END) {
+        return Ok(true);
+    }
+    let line = last.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let line = shown(&String::from_utf8_lossy(line));
+    let place = if rows == 0 && records.position().record() <= 1 {
+        "the header".into()
+    } else {
+        format!("row {}", rows + 1)
+    };
+    Err(Error::File {
+        path: path.into(),
+        reason: format!(
+            "{place} has a quote that is never closed, before `{line}`: all that follows would be one cell; close it, or \
+             double a quote that is part of a text"
+        ),
+    })
 }
 
 /// The sentence for a failure in the middle of a file.
@@ -112,7 +92,14 @@ pub(super) fn header(path: &Path, dialect: Dialect) -> Result<Vec<String>> {
                 i + 1
             ));
         };
-        names.push(name.trim_start_matches('\u{feff}').trim().to_owned());
+        let name = name.trim_start_matches('\u{feff}').trim();
+        // a quote after a blank is left in the name
+        let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+        names.push(bare.unwrap_or(name).to_owned());
+    }
+    let single = |name: &String| name.len() > 1 && name.starts_with('\'') && name.ends_with('\'');
+    if names.iter().all(single) {
+        names.iter_mut().for_each(|name| *name = name[1..name.len() - 1].to_owned());
     }
     // A file without a header would silently lose its first row. Names such as 0, 1, 2 are common
     // (pandas), names such as 0.25 are not.
@@ -120,7 +107,7 @@ pub(super) fn header(path: &Path, dialect: Dialect) -> Result<Vec<String>> {
     if numeric && names.iter().any(|name| name.parse::<u64>().is_err()) {
         return fail(format!(
             "the first line ({}) holds numbers, not column names; put a header line above it",
-            shorten(&names.join(","))
+            shown(&names.join(","))
         ));
     }
     Ok(names)
@@ -131,12 +118,14 @@ pub(super) struct CsvReader {
     records: Records,
     record: ByteRecord,
     gzip: bool,
+    delimiter: u8,
 }
 
 impl CsvReader {
     pub fn open(plan: &Plan, dialect: Dialect) -> Result<Self> {
         let records = records(&plan.path, dialect)?;
-        let mut this = Self { records, record: ByteRecord::new(), gzip: dialect.gzip };
+        let Dialect { delimiter, gzip, .. } = dialect;
+        let mut this = Self { records, record: ByteRecord::new(), gzip, delimiter };
         let header = next(&plan.path, &mut this.records, &mut this.record, 0)?;
         if !header || this.record.len() != plan.width {
             return Err(plan.file_error("the file has changed since its header was read".into()));
@@ -145,31 +134,37 @@ impl CsvReader {
     }
 
     /// Appends the current record, or drops it; takes back a half-appended one.
-    fn push(&self, plan: &Plan, row: usize, labels: &mut Encoder, out: &mut Raw) -> Result<bool> {
+    fn push(
+        &self,
+        plan: &Plan,
+        row: usize,
+        labels: &mut Encoder,
+        tally: &mut Tally,
+        out: &mut Raw,
+    ) -> Result<bool> {
         let fields = || plan.numbers.iter().zip(0..);
         let is_label = |j| plan.label_index() == Some(j);
         let is_number = |field: &Field| matches!(field.reading, Reading::Number);
         let mut label = None;
         let mut category = None;
         for (field, j) in fields() {
-            match cell(&self.record[field.index]) {
+            let bytes = &self.record[field.index];
+            let read = match is_number(field) && !is_label(j) {
+                true => cell(bytes, &plan.options),
+                false => of_text(bytes, &plan.options),
+            };
+            match read {
                 // Only rows that are kept tell which labels there are.
                 Cell::Number(_) | Cell::Text(_) if is_label(j) => label = Some((field, j)),
                 Cell::Number(_) | Cell::Text(_) if !is_number(field) => {
-                    let value = encoded(field, &self.record[field.index], &mut category);
+                    let value = encoded(plan, field, bytes, &mut category);
                     let fail = |reason| plan.cell_error(row, &field.name, reason);
                     out.numbers[j].push(value.map_err(fail)?);
                 }
                 Cell::Missing(_) if plan.keeps_missing(j) => out.numbers[j].push(f64::NAN),
                 Cell::Number(value) => out.numbers[j].push(value),
                 Cell::Missing(_) if plan.missing == Missing::Drop => {
-                    // A text cell further on is refused even in a row that is dropped.
-                    let further = fields().skip(j + 1);
-                    for (field, _) in further.filter(|&(f, j)| !is_label(j) && is_number(f)) {
-                        if let Cell::Text(text) = cell(&self.record[field.index]) {
-                            return Err(text_error(plan, row, &field.name, &text));
-                        }
-                    }
+                    self.count_missing(plan, row, j, tally)?;
                     out.numbers[..j].iter_mut().for_each(|column| column.truncate(out.rows.len()));
                     return Ok(false);
                 }
@@ -196,13 +191,72 @@ impl CsvReader {
         Ok(true)
     }
 
+    /// Counts what is missing in a row that is left out, from a column on. A text among numbers is refused even there.
+    fn count_missing(&self, plan: &Plan, row: usize, from: usize, tally: &mut Tally) -> Result<()> {
+        let mut last = None;
+        for (j, field) in plan.numbers.iter().enumerate().skip(from) {
+            let bytes = &self.record[field.index];
+            let number = matches!(field.reading, Reading::Number) && plan.label_index() != Some(j);
+            let read = match number {
+                true => cell(bytes, &plan.options),
+                false => of_text(bytes, &plan.options),
+            };
+            match read {
+                Cell::Text(text) if number => {
+                    return Err(text_error(plan, row, &field.name, &text));
+                }
+                Cell::Missing(_) if last != Some(field.index) && !plan.keeps_missing(j) => {
+                    tally.add(&field.name, row, &String::from_utf8_lossy(bytes));
+                }
+                _ => {}
+            }
+            last = Some(field.index);
+        }
+        Ok(())
+    }
+
+    /// Refuses a cell of several lines that holds whole rows: a quote was closed by one that opens elsewhere.
+    fn check_lines(&self, plan: &Plan, row: usize) -> Result<()> {
+        let delimiter = self.delimiter;
+        let number = |field: &&Field| matches!(field.reading, Reading::Number);
+        let is_row = |line: &[u8]| {
+            let cells: Vec<&[u8]> = line.split(|&byte| byte == delimiter).collect();
+            let readable =
+                |field: &Field| !matches!(cell(cells[field.index], &plan.options), Cell::Text(_));
+            cells.len() == plan.width && plan.numbers.iter().filter(number).all(readable)
+        };
+        let some = plan.numbers.iter().any(|field| number(&field)) && plan.width > 1;
+        let lost = |cell: &[u8]| cell.split(|&byte| byte == b'\n').skip(1).any(is_row);
+        match self.record.iter().position(|cell| some && lost(cell)) {
+            None => Ok(()),
+            Some(at) => {
+                let first = self.record[at].split(|&byte| byte == b'\n').next().unwrap_or_default();
+                Err(plan.file_error(format!(
+                    "row {} has a quote that is not closed in its cell (before `{}`): the cell would hold the rows below \
+                     it; close it, or double a quote that is part of a text",
+                    row + 1,
+                    shown(&String::from_utf8_lossy(first))
+                )))
+            }
+        }
+    }
+
     fn ragged(&self, plan: &Plan, row: usize) -> Error {
         let quote = match self.record.iter().any(|field| field.contains(&b'\n')) {
             true => " (one of them spans several lines: is a quote not closed?)",
             false => "",
         };
+        let last = self.record.iter().next_back().unwrap_or_default();
+        let more = self.record.len() == plan.width + 1;
+        let why = match (more, last.is_empty()) {
+            (true, true) => " (its line ends with a separator, and that of the header does not)",
+            (true, false) if row == 0 => {
+                " (does the header lack a name for the first column, such as row names?)"
+            }
+            _ => "",
+        };
         plan.file_error(format!(
-            "row {} has {} field{}{quote} where the header has {}; mend the row or the header",
+            "row {} has {} field{}{quote} where the header has {}{why}; mend the row or the header",
             row + 1,
             self.record.len(),
             if self.record.len() == 1 { "" } else { "s" },
@@ -224,8 +278,9 @@ impl Reader for CsvReader {
             let kept = progress.kept + out.rows.len();
             if let Some(places) = progress.places.as_mut().filter(|all| all.is_due(kept)) {
                 let byte = self.records.position().byte();
-                places.push(Place { byte, row: progress.read, kept });
+                places.push(Place { byte, ..plan.place(progress.read, kept) });
             }
+            let line = self.records.position().line();
             if !next(&plan.path, &mut self.records, &mut self.record, progress.read)? {
                 return Ok(false);
             }
@@ -233,8 +288,12 @@ impl Reader for CsvReader {
             if self.record.len() != plan.width {
                 return Err(self.ragged(plan, row));
             }
+            if self.records.position().line() > line + 1 {
+                self.check_lines(plan, row)?;
+            }
             progress.read += 1;
-            if plan.keeps(row)? && !self.push(plan, row, &mut progress.labels, out)? {
+            let Progress { labels, tally, .. } = progress;
+            if plan.keeps(row)? && !self.push(plan, row, labels, tally, out)? {
                 progress.dropped += 1;
             }
         }
@@ -253,13 +312,13 @@ impl Reader for CsvReader {
     }
 }
 
-/// Whether a label is missing.
-pub(super) fn is_missing(text: &str) -> bool {
-    matches!(cell(text.as_bytes()), Cell::Missing(_))
-}
-
 /// The number for a cell of dates or categories. `last`: the column whose category was looked up last, and its code.
-fn encoded(field: &Field, bytes: &[u8], last: &mut Option<(usize, usize)>) -> Result<f64, String> {
+fn encoded(
+    plan: &Plan,
+    field: &Field,
+    bytes: &[u8],
+    last: &mut Option<(usize, usize)>,
+) -> Result<f64, String> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| "is not UTF-8 text; save the file as UTF-8")?;
     match &field.reading {
@@ -271,42 +330,41 @@ fn encoded(field: &Field, bytes: &[u8], last: &mut Option<(usize, usize)>) -> Re
             *last = Some((field.index, code));
             Ok(field.reading.of_code(code))
         }
-        _ => days(text).ok_or_else(|| no_date(text)),
+        _ => plan.options.date(&field.name, text).ok_or_else(|| no_date(text)),
     }
 }
 
-enum Cell {
-    Number(f64),
-    /// How the value is missing.
-    Missing(String),
-    Text(String),
-}
-
-fn cell(bytes: &[u8]) -> Cell {
+/// Reads a cell of labels, categories or dates.
+fn of_text(bytes: &[u8], options: &ReadOptions) -> Cell {
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return Cell::Text(String::from_utf8_lossy(bytes).into_owned());
+        return Cell::Text(String::new());
     };
-    let text = text.trim();
-    match text.parse::<f64>() {
-        Ok(value) if value.is_finite() => Cell::Number(value),
-        Ok(value) if value.is_nan() => Cell::Missing(format!("`{text}` is not a number")),
-        Ok(_) => Cell::Missing(format!("`{}` is not finite", shorten(text))),
-        Err(_) if text.is_empty() => Cell::Missing("the cell is empty".into()),
-        Err(_) if MISSING.contains(&text) => Cell::Missing(format!("`{text}` is a missing value")),
-        Err(_) => Cell::Text(text.to_owned()),
+    match missing_text(text, options) {
+        Some(what) => Cell::Missing(what),
+        None => Cell::Text(String::new()),
     }
 }
 
-fn text_error(plan: &Plan, row: usize, column: &str, text: &str) -> Error {
-    let reason = "is text where a number is needed; mend the cell, say that the column holds categories \
-                  (`--categorical`), or leave it out";
-    plan.cell_error(row, column, format!("`{}` {reason}", shorten(text)))
-}
-
-/// At most forty characters of a text, for an error.
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+/// Refuses a text where a number is needed.
+pub(super) fn text_error(plan: &Plan, row: usize, column: &str, text: &str) -> Error {
+    let targets = &plan.numbers[plan.inputs..plan.inputs + plan.outputs];
+    let remedy = match targets.iter().any(|field| field.name == column) {
+        true => "`--classes` if the column holds classes".to_owned(),
+        false => format!("`--categorical {column}` if the column holds categories"),
+    };
+    if let Some(kind) = like(text, &plan.options) {
+        let reason = kind.reason(text, &remedy);
+        return plan.cell_error(row, column, format!("{reason} (a number is needed)"));
     }
+    let units = match row {
+        0 => "; if this row holds units, remove it",
+        _ => "",
+    };
+    let word = shown(text);
+    let reason = format!(
+        "`{word}` is text where a number is needed; correct the cell, pass `--missing-words {}` if it means a missing \
+         value, or {remedy}{units}",
+        if word.contains(' ') { format!("'{word}'") } else { word.clone() }
+    );
+    plan.cell_error(row, column, reason)
 }

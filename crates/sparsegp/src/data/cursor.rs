@@ -3,14 +3,18 @@
 
 use super::classes::{Classes, Encoder};
 use super::encoding::{InputColumn, Reading};
+use super::many::{ManyReader, Part};
+use super::options::ReadOptions;
 use super::places::{Piece, Place, Places};
 use super::source::InMemory;
 use super::split::Mask;
 use super::table::Missing;
+use super::tally::Tally;
+use super::text::Dialect;
 use super::{csv, parquet};
 use crate::error::{Error, Result};
 use faer::Mat;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What to read from where; the same for every pass.
@@ -39,15 +43,22 @@ pub(super) struct Plan {
     /// The text columns.
     pub texts: Vec<Field>,
     pub missing: Missing,
+    /// Rows of the table before this file, and its place, where there are several.
+    pub first_row: usize,
+    pub part: usize,
+    /// How cells are written.
+    pub options: Arc<ReadOptions>,
     /// Rows to keep: those whose flag in the mask is this one.
     pub keep: Option<(Arc<Mask>, bool)>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Format {
-    Csv(csv::Dialect),
+    Csv(Dialect),
     /// The columns of the schema, as many as the header has.
     Parquet(Arc<Vec<parquet::Column>>),
+    /// Several files.
+    Many(Arc<Vec<Part>>),
 }
 
 /// A chosen column.
@@ -80,7 +91,7 @@ pub(super) struct Raw {
 
 impl Raw {
     /// Of no rows yet, for about this many.
-    fn new(plan: &Plan, rows: usize) -> Self {
+    pub fn new(plan: &Plan, rows: usize) -> Self {
         // "All rows" is no number to prepare for.
         const MOST: usize = 1 << 20;
         let room = if rows > MOST { 0 } else { rows };
@@ -124,6 +135,8 @@ pub(super) struct Progress {
     pub kept: usize,
     /// Rows left out because a chosen cell is missing.
     pub dropped: usize,
+    /// What was missing in them.
+    pub tally: Tally,
     /// The labels and their codes.
     pub labels: Encoder,
     /// Where reading could start, if that is to be noted.
@@ -183,7 +196,7 @@ impl Plan {
     /// Whether the mask (if any) keeps this row.
     pub fn keeps(&self, row: usize) -> Result<bool> {
         let Some((mask, flag)) = &self.keep else { return Ok(true) };
-        match mask.get(row) {
+        match mask.get(row + self.first_row) {
             Some(found) => Ok(found == *flag),
             None => Err(self.file_error(format!(
                 "has more rows than the {} of the mask {}; a mask needs a row for each data row",
@@ -191,6 +204,23 @@ impl Plan {
                 mask.name()
             ))),
         }
+    }
+
+    /// Returns the size of the file in bytes, or of all of several.
+    pub fn bytes(&self) -> Result<u64> {
+        let size = |path: &Path| match std::fs::metadata(path) {
+            Ok(data) => Ok(data.len()),
+            Err(error) => Err(Error::io(path, &error)),
+        };
+        match &self.format {
+            Format::Many(parts) => parts.iter().map(|part| size(&part.path)).sum(),
+            _ => size(&self.path),
+        }
+    }
+
+    /// Returns a place before a row of this file.
+    pub fn place(&self, row: usize, kept: usize) -> Place {
+        Place { byte: 0, row: row + self.first_row, kept, part: self.part, first: self.first_row }
     }
 
     pub fn file_error(&self, reason: String) -> Error {
@@ -204,9 +234,18 @@ impl Plan {
 
     /// The refusal of a missing cell; `what` says how it is missing.
     pub fn missing_error(&self, row: usize, column: &str, what: &str) -> Error {
-        let remedy = "pass `--missing drop` (`Missing::Drop`) to leave such rows out";
+        let remedy = "pass `--missing drop` to leave such rows out";
         self.cell_error(row, column, format!("{what}; {remedy}"))
     }
+}
+
+/// Opens the reader of a format.
+pub(super) fn reader(plan: &Plan) -> Result<Box<dyn Reader>> {
+    Ok(match &plan.format {
+        Format::Csv(dialect) => Box::new(csv::CsvReader::open(plan, *dialect)?),
+        Format::Parquet(columns) => Box::new(parquet::ParquetReader::open(plan, columns.clone())?),
+        Format::Many(parts) => Box::new(ManyReader::new(parts.clone())),
+    })
 }
 
 /// A pass over the file.
@@ -219,12 +258,7 @@ pub(super) struct Cursor {
 
 impl Cursor {
     pub fn open(plan: Arc<Plan>) -> Result<Self> {
-        let reader: Box<dyn Reader> = match &plan.format {
-            Format::Csv(dialect) => Box::new(csv::CsvReader::open(&plan, *dialect)?),
-            Format::Parquet(columns) => {
-                Box::new(parquet::ParquetReader::open(&plan, columns.clone())?)
-            }
-        };
+        let reader = reader(&plan)?;
         let labels = Encoder::new(plan.classes.as_ref());
         let progress = Progress { labels, ..Progress::default() };
         Ok(Self { plan, reader, progress, more: true })
@@ -309,8 +343,9 @@ impl Cursor {
         }
         if kept == 0 {
             return fail(format!(
-                "all {dropped} rows were left out because a chosen column has no finite number in \
-                 them; choose other columns"
+                "all {dropped} rows were left out because of missing values: {}; leave these columns out (`--ignore`), or \
+                 fill them",
+                self.progress.tally.columns()
             ));
         }
         Ok(())

@@ -1,18 +1,18 @@
 //! Which input columns of a file hold no numbers, and what they hold.
 
+use super::cells::{is_missing, shown};
 use super::classes::canonical;
 use super::columns::{Selection, column};
-use super::csv::is_missing;
-use super::cursor::{Cursor, Field, Format};
-use super::encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT, days};
+use super::cursor::{Cursor, Field};
+use super::encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
+use super::kinds::{Holds, Role, judge};
+use super::options::ReadOptions;
 use super::parquet::Kind;
 use super::table::Table;
 use crate::error::{Error, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Rows that are looked at to tell what a column holds.
-const PEEK: usize = 1000;
 /// Rows that are read at once to gather categories.
 const CHUNK: usize = 1 << 13;
 
@@ -35,20 +35,24 @@ impl Table {
         Ok(roles.inputs.into_iter().map(|index| self.columns[index].clone()).collect())
     }
 
-    /// The same selection with an encoding for every input column that holds no numbers, as its first value that is
-    /// not missing tells (of the first 1000 rows): dates and moments ([`days`]) become days since 1970-01-01,
-    /// other text becomes categories, which are gathered from all rows of the file. In Parquet the types tell
-    /// dates from text.
+    /// Returns the same selection with an encoding for every input column that does not hold numbers, as the cells of
+    /// the first 1000 rows tell: dates and moments ([`days`](super::days)) become days since 1970-01-01, other text and
+    /// truth values become categories, which are gathered from all rows of the file. A few words among numbers do not make
+    /// categories: reading counts them as missing ([`ReadOptions::missing_words`]) or refuses them. In Parquet the types
+    /// tell dates from text.
     ///
     /// # Errors
     /// As for [`Table::select`]; [`Error::Column`] for a column of more than [`MOST_ONE_HOT`] categories ([`MOST_CODES`]
-    /// where they become codes), and for a categorical column that is none of the inputs.
+    /// where they become codes), and for a categorical column that is none of the inputs; it or [`Error::Cell`] for text that looks like numbers
+    /// or dates in a way that was not given, and for text that differs in nearly every row.
     pub fn encode(&self, selection: &Selection, options: &EncodeOptions) -> Result<Selection> {
         let names = self.inputs_of(selection)?;
         if let Some(stray) = options.categorical.iter().find(|name| !names.contains(name)) {
-            let reason = "is said to be categorical and is no input; name an input column";
+            let reason =
+                "is listed as categorical but is not an input column; name an input column";
             return Err(column(&self.path, stray, reason));
         }
+        self.check_unnamed(selection)?;
         let mut columns: Vec<InputColumn> = names.into_iter().map(InputColumn::number).collect();
         let holds = self.peek(&columns, options)?;
         let of_text: Vec<usize> =
@@ -63,9 +67,35 @@ impl Table {
                     Some(all) => Encoding::OneHot(all),
                     None => Encoding::Number,
                 },
+                // refused by now
+                Holds::Unclear(..) => Encoding::Number,
             };
         }
         Ok(selection.clone().columns(columns))
+    }
+
+    /// Refuses a column that would be left out for want of a name; the first one is an index.
+    fn check_unnamed(&self, selection: &Selection) -> Result<()> {
+        if selection.inputs.is_some() || selection.ignored.iter().any(String::is_empty) {
+            return Ok(());
+        }
+        let unnamed = (1..self.columns.len()).filter(|&i| self.columns[i].is_empty());
+        let fields: Vec<Field> = unnamed.map(|i| Field::number(i, "")).collect();
+        if fields.is_empty() {
+            return Ok(());
+        }
+        let texts = self.first_texts(fields.clone())?;
+        let full = |cells: &&Vec<String>| cells.iter().any(|cell| !is_missing(cell, &self.options));
+        match fields.iter().zip(&texts).find(|(_, cells)| full(cells)) {
+            None => Ok(()),
+            Some((field, _)) => Err(Error::File {
+                path: self.path.clone(),
+                reason: format!(
+                    "column {} has no name in the header: give it one, or leave it out (`--ignore ''`)",
+                    field.index + 1
+                ),
+            }),
+        }
     }
 
     fn field(&self, name: &str) -> Option<Field> {
@@ -79,34 +109,27 @@ impl Table {
         let mut unclear = Vec::new();
         for (j, own) in columns.iter().enumerate() {
             let Some(field) = self.field(&own.name) else { continue };
-            let kind = match &self.format {
-                Format::Csv(_) => None,
-                Format::Parquet(all) => Some(&all[field.index].kind),
-            };
+            let kind = self.kind(field.index);
             match kind {
                 _ if options.categorical.contains(&own.name) => holds[j] = Holds::Categories,
                 None | Some(Kind::Text) => unclear.push((j, field)),
                 Some(Kind::Number { date: true, .. }) => holds[j] = Holds::Dates,
+                Some(Kind::Bool) => holds[j] = Holds::Categories,
                 Some(_) => {}
             }
         }
+        let fields = unclear.iter().map(|(_, field)| field.clone()).collect();
         if unclear.is_empty() {
             return Ok(holds);
         }
-        let fields = unclear.iter().map(|(_, field)| field.clone()).collect();
-        // what is wrong with the file, reading it will tell
-        let Ok(mut cursor) = Cursor::open(Arc::new(self.plan_of_texts(fields))) else {
-            return Ok(holds);
-        };
-        let Ok(raw) = cursor.read(PEEK) else { return Ok(holds) };
-        for ((j, _), cells) in unclear.iter().zip(&raw.texts) {
-            if let Some(first) = cells.iter().find(|cell| !is_missing(cell)) {
-                holds[*j] = match days(first) {
-                    Some(_) => Holds::Dates,
-                    None if first.trim().parse::<f64>().is_ok() => Holds::Numbers,
-                    None => Holds::Categories,
-                };
-            }
+        let texts = self.first_texts(fields)?;
+        for ((j, field), cells) in unclear.iter().zip(&texts) {
+            let codes = options.codes.contains(&field.name);
+            let role = if codes { Role::Codes } else { Role::Input };
+            holds[*j] = match judge(cells, &field.name, role, &self.options) {
+                Holds::Unclear(row, reason) => return Err(self.unclear(&field.name, row, reason)),
+                known => known,
+            };
         }
         Ok(holds)
     }
@@ -132,12 +155,19 @@ impl Table {
             }
             for ((field, cells), found) in fields.iter().zip(&raw.texts).zip(&mut found) {
                 found.extend(
-                    cells.iter().filter(|cell| !is_missing(cell)).map(|cell| canonical(cell)),
+                    cells
+                        .iter()
+                        .filter(|cell| !is_missing(cell, &self.options))
+                        .map(|cell| canonical(cell)),
                 );
                 let coded = options.codes.contains(&field.name);
                 let most = if coded { MOST_CODES } else { MOST_ONE_HOT };
                 if found.len() > most {
-                    return Err(column(&self.path, &field.name, too_many(cells, most)));
+                    return Err(column(
+                        &self.path,
+                        &field.name,
+                        too_many(cells, most, &self.options),
+                    ));
                 }
             }
         }
@@ -150,24 +180,16 @@ impl Table {
     }
 }
 
-fn too_many(cells: &[String], most: usize) -> String {
+fn too_many(cells: &[String], most: usize, options: &ReadOptions) -> String {
     let shown: Vec<String> = cells
         .iter()
-        .filter(|cell| !is_missing(cell))
+        .filter(|cell| !is_missing(cell, options))
         .take(3)
-        .map(|cell| format!("`{}`", cell.trim()))
+        .map(|cell| format!("`{}`", shown(cell.trim())))
         .collect();
     format!(
         "holds more than {most} different texts ({}, …), too many for categories; leave it out (`--ignore`, \
          `Selection::ignore`), or write dates as `2024-12-31` and numbers without units",
         shown.join(", ")
     )
-}
-
-/// What a column holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Holds {
-    Numbers,
-    Dates,
-    Categories,
 }

@@ -1,6 +1,8 @@
 //! Input columns that hold no numbers: how dates and categories become numbers, and what a model remembers of it.
 
-use super::classes::{canonical, in_order, listed};
+use super::cells::shown;
+use super::classes::{as_number, canonical, in_order, listed};
+use super::options::ReadOptions;
 use crate::error::{Error, Result};
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 use serde::{Deserialize, Serialize};
@@ -63,13 +65,15 @@ impl InputColumn {
     /// # Ok::<(), sparsegp::Error>(())
     /// ```
     pub fn numbers(&self, cell: &str) -> std::result::Result<Vec<f64>, String> {
-        if super::csv::is_missing(cell) {
+        let plain = ReadOptions::default();
+        if super::cells::is_missing(cell, &plain) {
             return Err("is missing".into());
         }
         match &self.encoding {
             Encoding::Number => {
                 let text = cell.trim();
-                text.parse().map(|value| vec![value]).map_err(|_| format!("`{text}` is no number"))
+                let number = plain.number(text).map(|value| vec![value]);
+                number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
             }
             Encoding::Date => days(cell).map(|value| vec![value]).ok_or_else(|| no_date(cell)),
             Encoding::Code(all) | Encoding::OneHot(all) => {
@@ -129,7 +133,8 @@ impl Categories {
 
     /// The code of a category.
     pub fn code(&self, label: &str) -> Option<usize> {
-        self.codes.get(&canonical(label)).copied()
+        let find = |label: &str| self.codes.get(label).copied();
+        find(&canonical(label)).or_else(|| find(&as_number(label)?))
     }
 
     /// The code of a cell.
@@ -191,9 +196,9 @@ impl Reading {
     }
 }
 
-/// A date or a moment as days since 1970-01-01 00:00 UTC: `2024-12-31`, `2024/12/31`, with a time after a blank or a `T`
-/// (`13:05`, `13:05:00`, `13:05:00.25`), and after that `Z` or an offset such as `+01:00`. Without an offset it is taken
-/// for UTC. None for anything else.
+/// Reads a date or a moment as days since 1970-01-01 00:00 UTC: `2024-12-31`, `2024/12/31`, with a time after a blank or a
+/// `T` (`13`, `13:05`, `13:05:00`, `13:05:00.25`), and after that `Z`, ` UTC`, ` GMT` or an offset such as `+01:00`; also
+/// `20241231T130500` and `Tue, 31 Dec 2024 13:05:00 GMT`. Without an offset it is taken for UTC. None for anything else.
 ///
 /// ```
 /// use sparsegp::data::days;
@@ -206,29 +211,63 @@ pub fn days(text: &str) -> Option<f64> {
     let text = text.trim();
     // what is no date at all should not cost a dozen attempts
     let bytes = text.as_bytes();
-    if bytes.len() < 8 || !bytes[0].is_ascii_digit() || !matches!(bytes[4], b'-' | b'/') {
+    if bytes.len() < 8 {
         return None;
     }
-    let text = text.replacen('/', "-", 2);
     let seconds = |moment: NaiveDateTime| {
         let utc = moment.and_utc();
         utc.timestamp() as f64 + f64::from(utc.timestamp_subsec_nanos()) * 1e-9
     };
+    if bytes[0].is_ascii_alphabetic() {
+        // Mon, 25 Mar 2024 00:00:00 GMT
+        let moment =
+            (bytes[3] == b',').then(|| DateTime::parse_from_rfc2822(text).ok()).flatten()?;
+        return Some(seconds(moment.naive_utc()) / DAY);
+    }
+    let basic = bytes.get(8) == Some(&b'T') && bytes[..8].iter().all(u8::is_ascii_digit);
+    if !bytes[0].is_ascii_digit() || !(basic || matches!(bytes[4], b'-' | b'/')) {
+        return None;
+    }
+    let mut text = text.replacen('/', "-", 2);
+    if let Some(rest) = ["Z", "z", " UTC", " GMT"].iter().find_map(|zone| text.strip_suffix(zone)) {
+        text = format!("{rest}+00:00");
+    }
+    // 00:00:00,123
+    if text.len() > 19 && text.as_bytes()[19] == b',' {
+        text.replace_range(19..20, ".");
+    }
     if let Ok(date) = NaiveDate::parse_from_str(&text, "%Y-%m-%d") {
         return Some(seconds(date.and_time(NaiveTime::MIN)) / DAY);
     }
-    let with_zone = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z"];
-    let zoned = text.strip_suffix(['Z', 'z']).map(|rest| format!("{rest}+00:00"));
-    let zoned = zoned.as_deref().unwrap_or(&text);
+    let with_zone = [
+        "%Y-%m-%dT%H:%M:%S%.f%#z",
+        "%Y-%m-%d %H:%M:%S%.f%#z",
+        "%Y-%m-%dT%H:%M%#z",
+        "%Y-%m-%d %H:%M%#z",
+        "%Y%m%dT%H%M%S%.f%#z",
+        "%Y%m%dT%H%M%#z",
+    ];
     for format in with_zone {
-        if let Ok(moment) = DateTime::parse_from_str(zoned, format) {
+        if let Ok(moment) = DateTime::parse_from_str(&text, format) {
             return Some(seconds(moment.naive_utc()) / DAY);
         }
     }
-    ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M"]
-        .into_iter()
-        .find_map(|format| NaiveDateTime::parse_from_str(&text, format).ok())
-        .map(|moment| seconds(moment) / DAY)
+    let moment = [
+        "%Y-%m-%dT%H:%M:%S%.f",
+        "%Y-%m-%d %H:%M:%S%.f",
+        "%Y-%m-%dT%H:%M",
+        "%Y-%m-%d %H:%M",
+        "%Y%m%dT%H%M%S%.f",
+    ]
+    .into_iter()
+    .find_map(|format| NaiveDateTime::parse_from_str(&text, format).ok());
+    // 2024-03-25 06
+    let hour = || {
+        let (date, hour) = text.split_once([' ', 'T'])?;
+        let hour: u32 = hour.parse().ok().filter(|_| hour.len() == 2)?;
+        NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.and_hms_opt(hour, 0, 0)
+    };
+    moment.or_else(hour).map(|moment| seconds(moment) / DAY)
 }
 
 /// Days since 1970-01-01 as a date, or where it is not midnight as a moment in UTC, as [`days`] reads it.
@@ -274,6 +313,14 @@ mod tests {
             ("2024-02-29T06:00:00.000000+06:00", 19_782.0),
             ("2024-02-29 00:00:00-12:00", 19_782.5),
             ("2024-02-29T06:00Z", 19_782.25),
+            ("2024-02-29 06", 19_782.25),
+            ("2024-02-29 06:00:00 UTC", 19_782.25),
+            ("20240229T060000Z", 19_782.25),
+            ("20240229T060000", 19_782.25),
+            ("2024-02-29 06:00:00,000", 19_782.25),
+            ("2024-02-29 06:00:00+01", 19_782.25 - 1.0 / 24.0),
+            ("Thu, 29 Feb 2024 06:00:00 GMT", 19_782.25),
+            ("2024-2-29", 19_782.0),
             ("1900-01-01", -25_567.0),
         ] {
             assert_eq!(days(text), Some(expected), "{text}");

@@ -40,6 +40,8 @@ pub struct Loaded {
     pub rows: Vec<usize>,
     /// How many rows were left out because of missing cells.
     pub dropped: usize,
+    /// What to say about words that were taken for missing values in them.
+    pub remarks: Vec<String>,
 }
 
 impl Loaded {
@@ -86,6 +88,7 @@ impl Loaded {
             classes: self.classes.clone(),
             id_names: self.id_names.clone(),
             dropped: self.dropped,
+            remarks: self.remarks.clone(),
         }
     }
 
@@ -172,6 +175,7 @@ mod tests {
             id_names: Vec::new(),
             rows: (0..cells.len()).collect(),
             dropped: 0,
+            remarks: Vec::new(),
         }
     }
 

@@ -7,15 +7,20 @@
 //! where there is one.
 
 pub mod batches;
+mod cells;
 mod classes;
 mod columns;
 mod csv;
 mod cursor;
+mod detect;
 mod encode;
 mod encoding;
 mod isolated;
+mod kinds;
 mod loaded;
+mod many;
 pub(crate) mod moments;
+mod options;
 mod parquet;
 mod places;
 mod sample;
@@ -25,8 +30,10 @@ mod split;
 mod statistics;
 mod stream;
 mod table;
+mod tally;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledTable};
 pub use classes::Classes;
@@ -35,6 +42,7 @@ pub use encode::EncodeOptions;
 pub use encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT, date_text, days};
 pub use isolated::Isolated;
 pub use loaded::{Loaded, duplicate_rows};
+pub use options::ReadOptions;
 pub use sample::Sample;
 pub use scaler::Scaler;
 pub use source::{InMemory, Rows, Source};

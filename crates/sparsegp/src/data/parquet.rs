@@ -2,29 +2,33 @@
 //! column readers, so that memory stays at a page per column however large the row groups are.
 
 mod jump;
+mod values;
 
-use super::csv;
+use super::cells::{Cell, cell};
+use super::csv::text_error;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
-use super::encoding::{Reading, date_text, days, no_date};
+use super::encoding::Reading;
 use super::places::Place;
 use super::table::Missing;
 use crate::error::{Error, Result};
 use jump::groups;
-use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::{ByteArrayType, DataType};
+use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+pub(super) use values::Kind;
+use values::{Batch, kind, read_encoded, read_labels, read_numbers, read_texts};
 
 /// Rows that are decoded at a time.
 const BATCH: usize = 1 << 14;
 
+/// The definition level that stands for a text which means "no value".
+const MISSING: i16 = -1;
+
 /// Rows between two places to read from: to get to one costs the decoding of a page of every column.
-const NEAR: usize = 1 << 10;
+pub(super) const NEAR: usize = 1 << 10;
 
 /// A top-level column of the schema.
 #[derive(Clone, Debug)]
@@ -33,22 +37,6 @@ pub(super) struct Column {
     /// Index among the leaves, which is how readers are asked for.
     leaf: usize,
     pub kind: Kind,
-}
-
-/// What the values of a column are to us.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
-    Number {
-        /// INT32 and INT64 may hold unsigned numbers.
-        unsigned: bool,
-        /// 10^scale of a DECIMAL, units in a day of a TIMESTAMP, else 1.
-        divisor: f64,
-        /// Whether these are days since 1970-01-01.
-        date: bool,
-    },
-    Text,
-    /// Of no use; says what it is.
-    Other(String),
 }
 
 /// What is wrong with a file that begins like Parquet.
@@ -99,52 +87,6 @@ fn rows_of(count: i64) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-fn kind(column: &ColumnDescriptor) -> Kind {
-    if column.max_rep_level() > 0 {
-        return Kind::Other("is nested (a repeated field)".into());
-    }
-    let converted = column.converted_type();
-    let logical = column.logical_type_ref();
-    match column.physical_type() {
-        Type::BOOLEAN | Type::FLOAT | Type::DOUBLE => {
-            Kind::Number { unsigned: false, divisor: 1.0, date: false }
-        }
-        Type::INT32 | Type::INT64 => {
-            let unsigned = matches!(
-                converted,
-                ConvertedType::UINT_8
-                    | ConvertedType::UINT_16
-                    | ConvertedType::UINT_32
-                    | ConvertedType::UINT_64
-            ) || matches!(logical, Some(LogicalType::Integer(int)) if !int.is_signed);
-            const DAY: f64 = 86_400.0;
-            let (divisor, date) = match logical {
-                Some(LogicalType::Decimal(decimal)) => (10f64.powi(decimal.scale), false),
-                Some(LogicalType::Date) => (1.0, true),
-                Some(LogicalType::Timestamp(moment)) => match moment.unit {
-                    TimeUnit::MILLIS => (1e3 * DAY, true),
-                    TimeUnit::MICROS => (1e6 * DAY, true),
-                    TimeUnit::NANOS => (1e9 * DAY, true),
-                },
-                _ => match converted {
-                    ConvertedType::DECIMAL => (10f64.powi(column.type_scale()), false),
-                    ConvertedType::DATE => (1.0, true),
-                    ConvertedType::TIMESTAMP_MILLIS => (1e3 * DAY, true),
-                    ConvertedType::TIMESTAMP_MICROS => (1e6 * DAY, true),
-                    _ => (1.0, false),
-                },
-            };
-            Kind::Number { unsigned, divisor, date }
-        }
-        // Some writers leave the annotation away; whether it is text shows when it is read.
-        Type::BYTE_ARRAY if converted == ConvertedType::DECIMAL => {
-            Kind::Other("holds DECIMAL numbers as BYTE_ARRAY".into())
-        }
-        Type::BYTE_ARRAY => Kind::Text,
-        other => Kind::Other(format!("is of the type {other}")),
-    }
-}
-
 /// One pass over a Parquet file.
 pub(super) struct ParquetReader {
     file: SerializedFileReader<File>,
@@ -157,9 +99,6 @@ pub(super) struct ParquetReader {
     numbers: Vec<ColumnReader>,
     texts: Vec<ColumnReader>,
 }
-
-/// A batch of one column: definition levels (1 present, 0 null; none if all are present), values.
-type Batch<T> = (Vec<i16>, Vec<T>);
 
 impl ParquetReader {
     pub fn open(plan: &Plan, columns: Arc<Vec<Column>>) -> Result<Self> {
@@ -207,7 +146,7 @@ impl Reader for ParquetReader {
         if let Some(places) = &mut progress.places {
             n = n.min(NEAR);
             if places.is_due(kept) {
-                places.push(Place { byte: 0, row: self.row, kept });
+                places.push(plan.place(self.row, kept));
             }
         }
         let mut batches = Vec::with_capacity(self.numbers.len());
@@ -228,12 +167,31 @@ impl Reader for ParquetReader {
                     Some(Ok(value)) => value,
                     Some(Err(reason)) => {
                         // of no matter unless the row is kept
-                        bad.push((i, j, reason));
+                        bad.push((i, plan.cell_error(self.row + i, &field.name, reason)));
                         0.0
                     }
                 };
                 let values = codes.into_iter().enumerate().map(number).collect();
                 batches.push((Vec::new(), values));
+                continue;
+            }
+            if *kind == Kind::Text {
+                let texts = read_texts(plan, field, kind, reader, self.row, n)?;
+                let mut levels = vec![1; n];
+                let number = |(i, text): (usize, String)| match cell(text.as_bytes(), &plan.options)
+                {
+                    Cell::Number(value) => value,
+                    Cell::Missing(_) => {
+                        levels[i] = MISSING;
+                        f64::NAN
+                    }
+                    Cell::Text(text) => {
+                        bad.push((i, text_error(plan, self.row + i, &field.name, &text)));
+                        0.0
+                    }
+                };
+                let values = texts.into_iter().enumerate().map(number).collect();
+                batches.push((levels, values));
                 continue;
             }
             let (levels, mut values) = read_numbers(plan, field, kind, reader, n)?;
@@ -245,10 +203,8 @@ impl Reader for ParquetReader {
         let kept = choose_rows(plan, progress, self.row, n, &batches)?;
         let is_kept = |i| kept.as_ref().is_none_or(|kept| kept.binary_search(&i).is_ok());
         // the first in the order of the file
-        if let Some((i, j, reason)) =
-            bad.into_iter().filter(|(i, ..)| is_kept(*i)).min_by_key(|b| b.0)
-        {
-            return Err(plan.cell_error(self.row + i, &plan.numbers[j].name, reason));
+        if let Some((_, error)) = bad.into_iter().filter(|b| is_kept(b.0)).min_by_key(|b| b.0) {
+            return Err(error);
         }
         if let Some(j) = plan.label_index() {
             // Only rows that are kept tell which labels there are.
@@ -313,10 +269,21 @@ fn choose_rows(
         }
         match needed().find(|(_, (_, values))| !values[i].is_finite()) {
             None => kept.push(i),
-            Some(_) if plan.missing == Missing::Drop => progress.dropped += 1,
+            Some(_) if plan.missing == Missing::Drop => {
+                progress.dropped += 1;
+                let mut last = None;
+                for (j, (_, values)) in needed() {
+                    let field = &plan.numbers[j];
+                    if !values[i].is_finite() && last != Some(field.index) {
+                        progress.tally.add(&field.name, row, "");
+                    }
+                    last = Some(field.index);
+                }
+            }
             Some((j, (levels, values))) => {
                 let what = match levels.get(i) {
                     Some(0) => "the cell is null".to_owned(),
+                    Some(&MISSING) => "the value is missing".to_owned(),
                     _ if plan.label_index() == Some(j) => "the label is missing".to_owned(),
                     _ if !matches!(plan.numbers[j].reading, Reading::Number) => {
                         "the value is missing".to_owned()
@@ -329,164 +296,4 @@ fn choose_rows(
         }
     }
     Ok(Some(kept))
-}
-
-/// Exactly `n` records of a column, nulls left out of the values.
-fn read_batch<T: DataType>(
-    plan: &Plan,
-    field: &Field,
-    reader: &mut ColumnReaderImpl<T>,
-    n: usize,
-) -> Result<Batch<T::T>> {
-    let (mut levels, mut values) = (Vec::new(), Vec::with_capacity(n));
-    let (records, _, _) =
-        guard(&plan.path, || reader.read_records(n, Some(&mut levels), None, &mut values))?;
-    if records != n || (levels.is_empty() && values.len() != n) {
-        let reason = "ends before the row group does: the file is damaged; write it again";
-        return Err(super::columns::column(&plan.path, &field.name, reason));
-    }
-    Ok((levels, values))
-}
-
-/// Puts `null` where the definition level is 0.
-fn spread<T: Clone>((levels, values): Batch<T>, null: T) -> Batch<T> {
-    if levels.iter().all(|&level| level > 0) {
-        return (levels, values);
-    }
-    let mut values = values.into_iter();
-    let spread = levels
-        .iter()
-        .map(|&level| if level > 0 { values.next() } else { None }.unwrap_or_else(|| null.clone()))
-        .collect();
-    (levels, spread)
-}
-
-/// Exactly `n` numbers of a column, NaN where the cell is null.
-fn read_numbers(
-    plan: &Plan,
-    field: &Field,
-    kind: &Kind,
-    reader: &mut ColumnReader,
-    n: usize,
-) -> Result<Batch<f64>> {
-    let (unsigned, divisor) = match *kind {
-        Kind::Number { unsigned, divisor, .. } => (unsigned, divisor),
-        _ => (false, 1.0),
-    };
-    fn map<T>((levels, values): Batch<T>, f: impl Fn(T) -> f64) -> Batch<f64> {
-        (levels, values.into_iter().map(f).collect())
-    }
-    let batch = match reader {
-        ColumnReader::DoubleColumnReader(r) => read_batch(plan, field, r, n)?,
-        ColumnReader::FloatColumnReader(r) => map(read_batch(plan, field, r, n)?, f64::from),
-        ColumnReader::BoolColumnReader(r) => map(read_batch(plan, field, r, n)?, f64::from),
-        ColumnReader::Int32ColumnReader(r) => map(read_batch(plan, field, r, n)?, |v| {
-            (if unsigned { f64::from(v.cast_unsigned()) } else { f64::from(v) }) / divisor
-        }),
-        ColumnReader::Int64ColumnReader(r) => map(read_batch(plan, field, r, n)?, |v| {
-            (if unsigned { v.cast_unsigned() as f64 } else { v as f64 }) / divisor
-        }),
-        _ => return Err(unreadable(plan, field)),
-    };
-    Ok(spread(batch, f64::NAN))
-}
-
-/// The category of every row of a column, none where it is missing; with the column.
-type Codes = Option<(usize, Vec<Option<Result<usize, String>>>)>;
-
-/// Exactly `n` cells of dates or categories as numbers, none where the cell is missing; or what is wrong with them.
-/// `last`: the categories that were read last, as several inputs come from one column.
-fn read_encoded(
-    plan: &Plan,
-    field: &Field,
-    kind: &Kind,
-    reader: &mut ColumnReader,
-    first_row: usize,
-    n: usize,
-    last: &mut Codes,
-) -> Result<Vec<Option<Result<f64, String>>>> {
-    let Reading::Category { all, .. } = &field.reading else {
-        if let Kind::Number { date: true, .. } = kind {
-            let (_, values) = read_numbers(plan, field, kind, reader, n)?;
-            return Ok(values.into_iter().map(|v| (!v.is_nan()).then_some(Ok(v))).collect());
-        }
-        let labels = read_labels(plan, field, kind, reader, first_row, n)?;
-        let date = |text: String| days(&text).ok_or_else(|| no_date(&text));
-        return Ok(labels.into_iter().map(|cell| cell.map(date)).collect());
-    };
-    if !matches!(last, Some((index, _)) if *index == field.index) {
-        let labels = read_labels(plan, field, kind, reader, first_row, n)?;
-        let code = |cell: Option<String>| cell.map(|text| all.find(&text));
-        *last = Some((field.index, labels.into_iter().map(code).collect()));
-    }
-    let codes = last.as_ref().map_or(&[][..], |(_, codes)| codes);
-    let number = |cell: &Option<Result<usize, String>>| {
-        cell.as_ref().map(|code| match code {
-            Ok(code) => Ok(field.reading.of_code(*code)),
-            Err(reason) => Err(reason.clone()),
-        })
-    };
-    Ok(codes.iter().map(number).collect())
-}
-
-/// Exactly `n` texts of a column, empty where the cell is null; numbers are written out, dates as such.
-fn read_texts(
-    plan: &Plan,
-    field: &Field,
-    kind: &Kind,
-    reader: &mut ColumnReader,
-    first_row: usize,
-    n: usize,
-) -> Result<Vec<String>> {
-    if *kind != Kind::Text {
-        let (levels, values) = read_numbers(plan, field, kind, reader, n)?;
-        let date = matches!(kind, Kind::Number { date: true, .. });
-        let text = |(i, value): (usize, f64)| match levels.get(i) {
-            Some(0) => String::new(),
-            _ if date => date_text(value),
-            _ => value.to_string(),
-        };
-        return Ok(values.into_iter().enumerate().map(text).collect());
-    }
-    let ColumnReader::ByteArrayColumnReader(reader) = reader else {
-        return Err(unreadable(plan, field));
-    };
-    let (_, values) =
-        spread(read_batch::<ByteArrayType>(plan, field, reader, n)?, Vec::new().into());
-    let text = |(i, bytes): (usize, parquet::data_type::ByteArray)| {
-        String::from_utf8(bytes.data().to_vec()).map_err(|_| {
-            let reason = "holds bytes that are not UTF-8 text; leave the column out".to_owned();
-            plan.cell_error(first_row + i, &field.name, reason)
-        })
-    };
-    values.into_iter().enumerate().map(text).collect()
-}
-
-/// Exactly `n` labels of a column; none where the cell is null or says that it is missing.
-fn read_labels(
-    plan: &Plan,
-    field: &Field,
-    kind: &Kind,
-    reader: &mut ColumnReader,
-    first_row: usize,
-    n: usize,
-) -> Result<Vec<Option<String>>> {
-    if *kind == Kind::Text {
-        let texts = read_texts(plan, field, kind, reader, first_row, n)?;
-        return Ok(texts
-            .into_iter()
-            .map(|text| (!csv::is_missing(&text)).then_some(text))
-            .collect());
-    }
-    let truth = matches!(reader, ColumnReader::BoolColumnReader(_));
-    let (_, values) = read_numbers(plan, field, kind, reader, n)?;
-    let label = |value: f64| match truth {
-        true => (value != 0.0).to_string(),
-        false => value.to_string(),
-    };
-    Ok(values.into_iter().map(|value| value.is_finite().then(|| label(value))).collect())
-}
-
-fn unreadable(plan: &Plan, field: &Field) -> Error {
-    super::columns::column(&plan.path, &field.name, "has changed its type since it was opened")
 }

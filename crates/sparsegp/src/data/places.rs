@@ -13,6 +13,9 @@ pub(super) struct Place {
     pub row: usize,
     /// How many of them are kept.
     pub kept: usize,
+    /// Which file it is in, and the rows of the table before that.
+    pub part: usize,
+    pub first: usize,
 }
 
 /// Places noted while a file is read for the first time, some rows apart. Their number is bounded: where it is
@@ -105,7 +108,7 @@ mod tests {
         let mut places = Places::new(near);
         for row in 0..rows {
             if places.is_due(row) {
-                places.push(Place { byte: 10 * row as u64, row, kept: row });
+                places.push(Place { byte: 10 * row as u64, row, kept: row, part: 0, first: 0 });
             }
         }
         places

@@ -27,6 +27,7 @@ pub struct TableSource {
     plan: Arc<Plan>,
     statistics: Statistics,
     dropped: usize,
+    remarks: Vec<String>,
     scaler: Scaler,
     /// Where reading can start; none where that is the first row alone.
     places: Option<Arc<Places>>,
@@ -46,7 +47,7 @@ impl TableSource {
         let plan = Arc::new(selected.plan.clone());
         let mut statistics = Statistics::new(plan.inputs, plan.outputs);
         // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
-        let length = length(&plan)?;
+        let length = plan.bytes()?;
         let mut cursor = Cursor::open(plan.clone())?;
         cursor.note_places();
         let room = room.unwrap_or_else(|| ShuffledTable::stretch_rows(plan.numbers.len()));
@@ -86,6 +87,7 @@ impl TableSource {
             selected: selected.clone(),
             scaler: Scaler::identity(plan.inputs, plan.outputs),
             dropped: cursor.progress().dropped,
+            remarks: cursor.progress().tally.words(),
             // Later passes have no use for the texts.
             plan: Arc::new(Plan { texts: Vec::new(), ..selected.plan.clone() }),
             statistics,
@@ -132,6 +134,11 @@ impl TableSource {
         self.dropped
     }
 
+    /// Says which words were taken for missing values in rows that are left out.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
     /// The columns and rows that this source reads.
     pub fn selected(&self) -> &Selected {
         &self.selected
@@ -175,7 +182,7 @@ impl TableSource {
 
     /// Refuses a file of another length than it had.
     pub(super) fn check_length(&self) -> Result<()> {
-        if length(&self.plan)? == self.length { Ok(()) } else { Err(self.recount()) }
+        if self.plan.bytes()? == self.length { Ok(()) } else { Err(self.recount()) }
     }
 
     /// The error of a file that has changed, as far as a pass in order can tell.
@@ -259,11 +266,6 @@ impl Source for TableSource {
         }
         Ok(())
     }
-}
-
-fn length(plan: &Plan) -> Result<u64> {
-    let data = std::fs::metadata(&plan.path).map_err(|error| Error::io(&plan.path, &error))?;
-    Ok(data.len())
 }
 
 /// A block of rows to predict for, in the order of the file.

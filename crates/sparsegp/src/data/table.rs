@@ -1,17 +1,20 @@
 //! Tables on disk: CSV, gzip-compressed CSV and Parquet behind one door.
 
 use super::classes::Classes;
-use super::columns::{Selection, check_header, column, position};
-use super::csv::{self, Dialect};
+use super::columns::{Selection, column, position};
+use super::csv;
 use super::cursor::{Cursor, Field, Format, Parts, Plan};
+use super::detect::detect;
 use super::encoding::{InputColumn, Reading};
+use super::kinds::{Holds, Role, judge};
 use super::loaded::Loaded;
+use super::many;
+use super::options::ReadOptions;
 use super::parquet::{self, Kind};
 use super::scaler::Scaler;
 use super::split::Mask;
 use super::stream::{Blocks, TableSource};
 use crate::error::{Error, Result};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,8 +34,12 @@ pub enum Missing {
 
 /// A CSV (`.csv`, `.tsv`, either with `.gz`) or Parquet file whose header has been read.
 ///
-/// The format follows from the first bytes of the file, not from its name. The delimiter is a comma,
-/// or a tab in a file named `.tsv`; where the header has no comma, a tab or a semicolon in it counts.
+/// A folder, or a pattern such as `rows/*.parquet`, stands for all of its files as one table, in the order of their names;
+/// folders called `year=2024` give their rows a column `year`.
+///
+/// The format follows from the first bytes of the file, not from its name. Columns are separated by the comma, tab,
+/// semicolon or bar that the first rows agree on. Lines above the header that begin with `#`, and a line `sep=;`, are left
+/// out.
 ///
 /// ```no_run
 /// # use sparsegp::data::{Selection, Table};
@@ -45,17 +52,34 @@ pub struct Table {
     pub(super) path: PathBuf,
     pub(super) format: Format,
     pub(super) columns: Vec<String>,
-    rows: Option<usize>,
+    pub(super) rows: Option<usize>,
+    pub(super) options: Arc<ReadOptions>,
 }
 
 impl Table {
     /// Reads the header of a file.
     ///
     /// # Errors
-    /// [`Error::File`] if the file cannot be read, is empty, or is of another format;
-    /// [`Error::Column`] if a name stands twice in the header.
+    /// [`Error::File`] if the file cannot be read, is empty, or is of another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, &ReadOptions::default())
+    }
+
+    /// Reads the header of a file whose cells are written in this way.
+    ///
+    /// # Errors
+    /// As for [`Table::open`]; [`Error::Invalid`] for [options](ReadOptions) that cannot be meant.
+    pub fn open_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
+        options.check()?;
         let path = path.as_ref();
+        match many::files(path)? {
+            Some((root, files)) => many::open(path, &root, &files, options),
+            None => Self::open_file(path, options),
+        }
+    }
+
+    /// Reads the header of a single file.
+    pub(super) fn open_file(path: &Path, options: &ReadOptions) -> Result<Self> {
         let (format, columns, rows) = match detect(path)? {
             Some(dialect) => (Format::Csv(dialect), csv::header(path, dialect)?, None),
             None => {
@@ -64,8 +88,8 @@ impl Table {
                 (Format::Parquet(Arc::new(columns)), names, Some(rows))
             }
         };
-        check_header(path, &columns)?;
-        Ok(Self { path: path.into(), format, columns, rows })
+        let options = Arc::new(options.clone());
+        Ok(Self { path: path.into(), format, columns, rows, options })
     }
 
     /// The file.
@@ -95,19 +119,81 @@ impl Table {
         Ok(raw.into_parts(&plan).texts.into_iter().next().unwrap_or_default())
     }
 
-    /// Whether a column holds labels rather than numbers, as its first value that is not missing tells:
-    /// text or a truth value. What else may be wrong with the column, reading it will tell.
+    /// Tells whether a column holds labels rather than numbers: texts or truth values, as the first 1000 rows tell. What
+    /// else may be wrong with the column, reading it will tell.
     ///
     /// # Errors
-    /// [`Error::Column`] for a column that is absent, with the nearest names.
+    /// [`Error::Column`] for a column that is absent, with the nearest names; it or [`Error::Cell`] for one that holds
+    /// dates, texts that look like numbers, or texts that differ in most rows.
     pub fn holds_labels(&self, name: &str) -> Result<bool> {
         let index = position(&self.path, &self.columns, name)?;
-        let numbers = vec![Field::number(index, name)];
-        let plan = Plan { numbers, outputs: 1, labels: true, ..self.plan_of_texts(Vec::new()) };
-        let Ok(mut cursor) = Cursor::open(Arc::new(plan)) else { return Ok(false) };
-        let read = cursor.read(1);
-        let mut labels = cursor.progress().labels.labels();
-        Ok(read.is_ok() && labels.next().is_some_and(|first| first.parse::<f64>().is_err()))
+        let field = Field::number(index, name);
+        match self.kind(index) {
+            Some(Kind::Bool) => return Ok(true),
+            Some(Kind::Text) | None => {}
+            Some(Kind::Number { date: true, .. }) => return Err(self.dated(name)),
+            Some(_) => return Ok(false),
+        }
+        let texts = self.first_texts(vec![field])?;
+        match judge(&texts[0], name, Role::Target, &self.options) {
+            Holds::Numbers => Ok(false),
+            Holds::Categories => Ok(true),
+            Holds::Dates => Err(self.dated(name)),
+            Holds::Unclear(row, reason) => Err(self.unclear(name, row, reason)),
+        }
+    }
+
+    /// Returns what a column holds by the types of its file; none for text files. Of several files text prevails.
+    pub(super) fn kind(&self, index: usize) -> Option<&Kind> {
+        let all = match &self.format {
+            Format::Csv(_) => return None,
+            Format::Parquet(columns) => return Some(&columns[index].kind),
+            Format::Many(parts) => parts,
+        };
+        let mut found = None;
+        for part in all.iter() {
+            let own = match (&part.format, part.place(index)) {
+                (Format::Parquet(columns), Some(place)) => &columns[place].kind,
+                _ => return None,
+            };
+            let rank = |kind: &Kind| match kind {
+                Kind::Other(_) => 2,
+                Kind::Text => 1,
+                _ => 0,
+            };
+            if found.is_none_or(|found| rank(own) > rank(found)) {
+                found = Some(own);
+            }
+        }
+        found
+    }
+
+    /// Returns the size of the file in bytes, or of all of several.
+    ///
+    /// # Errors
+    /// [`Error::File`] if a file is not there any more.
+    pub fn bytes(&self) -> Result<u64> {
+        self.plan_of_texts(Vec::new()).bytes()
+    }
+
+    fn dated(&self, name: &str) -> Error {
+        let reason = "holds dates, and a target is a number or a class: turn it into a number, such as days since a first one";
+        column(&self.path, name, reason)
+    }
+
+    /// Names the cell or column that cannot be read without a word of the user.
+    pub(super) fn unclear(&self, name: &str, row: Option<usize>, reason: String) -> Error {
+        match row {
+            Some(row) => self.plan_of_texts(Vec::new()).cell_error(row, name, reason),
+            None => column(&self.path, name, reason),
+        }
+    }
+
+    /// Reads the first rows of these columns as text.
+    pub(super) fn first_texts(&self, fields: Vec<Field>) -> Result<Vec<Vec<String>>> {
+        const PEEK: usize = 1000;
+        let mut cursor = Cursor::open(Arc::new(self.plan_of_texts(fields)))?;
+        Ok(cursor.read(PEEK)?.texts)
     }
 
     /// Chooses columns by name.
@@ -125,29 +211,18 @@ impl Table {
         numbers.extend(fields(&roles.targets));
         numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
         let texts = fields(&roles.ids);
-        if let Format::Parquet(columns) = &self.format {
-            let kind = |field: &Field| &columns[field.index].kind;
-            let labels = selection.labels.then_some(inputs);
-            let number_needed = |(j, field)| (field, labels != Some(j) || roles.targets.is_empty());
-            for (field, number) in numbers
-                .iter()
-                .enumerate()
-                .map(number_needed)
-                .chain(texts.iter().map(|f| (f, false)))
-            {
-                let problem = match kind(field) {
-                    Kind::Other(what) => what,
-                    Kind::Text if number && matches!(field.reading, Reading::Number) => {
-                        "holds text where numbers are needed"
-                    }
-                    Kind::Number { date: false, .. } if matches!(field.reading, Reading::Date) => {
-                        "holds numbers where the model needs dates"
-                    }
-                    _ => continue,
-                };
-                let remedy = "encode it as a flat column of numbers or leave it out";
-                return Err(column(&self.path, &field.name, format!("{problem}; {remedy}")));
-            }
+        for field in numbers.iter().chain(&texts) {
+            let problem = match self.kind(field.index) {
+                Some(Kind::Other(what)) => what,
+                Some(Kind::Number { date: false, .. })
+                    if matches!(field.reading, Reading::Date) =>
+                {
+                    "holds numbers where the model needs dates"
+                }
+                _ => continue,
+            };
+            let remedy = "encode it as a flat column of numbers or leave it out";
+            return Err(column(&self.path, &field.name, format!("{problem}; {remedy}")));
         }
         Ok(Selected {
             plan: Plan {
@@ -190,6 +265,9 @@ impl Table {
             extra: false,
             texts,
             missing: Missing::Drop,
+            first_row: 0,
+            part: 0,
+            options: self.options.clone(),
             keep: None,
         }
     }
@@ -309,6 +387,7 @@ impl Selected {
             id_names: self.id_names(),
             rows,
             dropped: cursor.progress().dropped,
+            remarks: cursor.progress().tally.words(),
         })
     }
 
@@ -342,8 +421,18 @@ impl Selected {
     /// # Errors
     /// [`Error::File`] if the file cannot be read.
     pub fn count_rows(&self) -> Result<usize> {
-        if let Format::Parquet(_) = self.plan.format {
-            return Ok(parquet::schema(&self.plan.path)?.1);
+        let of = |format: &Format, path: &Path| match format {
+            Format::Parquet(_) => Some(parquet::schema(path).map(|schema| schema.1)),
+            _ => None,
+        };
+        if let Some(rows) = of(&self.plan.format, &self.plan.path) {
+            return rows;
+        }
+        if let Format::Many(parts) = &self.plan.format
+            && let Some(all) =
+                parts.iter().map(|part| of(&part.format, &part.path)).collect::<Option<Vec<_>>>()
+        {
+            return all.into_iter().sum();
         }
         // Nothing is parsed when no column is chosen.
         let plan = Plan {
@@ -360,72 +449,5 @@ impl Selected {
         let mut cursor = Cursor::open(Arc::new(plan))?;
         while !cursor.read(1 << 14)?.rows.is_empty() {}
         Ok(cursor.progress().read)
-    }
-}
-
-/// Beginnings of files that are mistaken for tables, and what to do about them.
-const FOREIGN: [(&[u8], &str); 6] = [
-    (b"PK\x03\x04", "is a ZIP archive or a spreadsheet; unpack it or export it as CSV"),
-    (b"\x28\xb5\x2f\xfd", "is compressed with Zstandard; decompress it or compress it with gzip"),
-    (b"BZh", "is compressed with bzip2; decompress it or compress it with gzip"),
-    (b"ARROW1", "is an Arrow (Feather) file; write it as Parquet or CSV"),
-    (b"PARE", "is an encrypted Parquet file; write it without encryption"),
-    (b"\xfd7zXZ", "is compressed with xz; decompress it or compress it with gzip"),
-];
-
-/// The dialect of a text file, or `None` for Parquet. Looks at the bytes first: a wrong extension is
-/// common, a wrong magic number is not.
-fn detect(path: &Path) -> Result<Option<Dialect>> {
-    let fail = |reason: &str| Err(Error::File { path: path.into(), reason: reason.into() });
-    let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?;
-    if !metadata.is_file() {
-        return fail("is not a regular file; a table is read more than once and has to be a file");
-    }
-    let start = first_bytes(path, false)?;
-    // A header may begin with a column called `PAR1`; then there is text after it.
-    let is_text = start.len() > 8
-        && start.iter().take(64).all(|byte| *byte >= b' ' || b"\t\r\n".contains(byte));
-    if start.starts_with(b"PAR1") && !is_text {
-        return Ok(None);
-    }
-    if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic) && !is_text)
-    {
-        return fail(what);
-    }
-    let gzip = start.starts_with(b"\x1f\x8b");
-    let text = if gzip { first_bytes(path, true)? } else { start };
-    if gzip && text.starts_with(b"PAR1\x15") {
-        return fail("is a Parquet file inside gzip; decompress it (Parquet compresses by itself)");
-    }
-    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
-        return fail("is UTF-16 text; save it as UTF-8");
-    }
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    if text.contains(&0) {
-        return fail(match name.ends_with(".parquet") {
-            true => "does not begin with `PAR1`: it is damaged or not a Parquet file",
-            false => "holds binary data: it is neither CSV (plain or gzip) nor Parquet",
-        });
-    }
-    let header = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let has = |byte: u8| header.contains(&byte);
-    let delimiter = match name.trim_end_matches(".gz") {
-        name if name.ends_with(".tsv") => b'\t',
-        _ if has(b',') => b',',
-        _ if has(b'\t') => b'\t',
-        _ if has(b';') => b';',
-        _ => b',',
-    };
-    Ok(Some(Dialect { delimiter, gzip }))
-}
-
-/// As much of the beginning as it takes to tell what a file is. Failures that are the business of the
-/// reader (a truncated gzip stream) end the text early here.
-fn first_bytes(path: &Path, gzip: bool) -> Result<Vec<u8>> {
-    let mut start = Vec::new();
-    let mut text = csv::open_text(path, gzip)?.take(1 << 16);
-    match text.read_to_end(&mut start) {
-        Err(error) if !gzip => Err(Error::io(path, &error)),
-        _ => Ok(start),
     }
 }

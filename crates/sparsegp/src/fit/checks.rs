@@ -49,6 +49,23 @@ pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> R
     Ok(missing)
 }
 
+/// Refuses levels whose order nobody gave: that of texts is the alphabet.
+pub(super) fn check_levels(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
+    let Some(classes) = dataset.classes.as_ref().filter(|classes| !classes.is_ordered()) else {
+        return Ok(());
+    };
+    if likelihood.name() != "ordinal" || classes.count() == 2 {
+        return Ok(());
+    }
+    let labels = classes.labels();
+    Err(Error::Invalid(format!(
+        "the levels of `{}` are texts, whose order is not known (`{}`): give all of them, the lowest first, as `--levels \
+         LOWEST,…,HIGHEST`",
+        dataset.target_names[0],
+        labels[..labels.len().min(6)].join("`, `")
+    )))
+}
+
 /// Refuses rows that bring more or less than the method can do with.
 pub(super) fn check_rows(
     dataset: &Dataset,

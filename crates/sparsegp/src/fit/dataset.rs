@@ -206,6 +206,7 @@ impl Dataset {
             extra: loaded.extra_name.take(),
         };
         let classes = loaded.classes.take();
+        let remarks = std::mem::take(&mut loaded.remarks);
         if !loaded.weights.is_empty() && loaded.weights.iter().all(|&weight| weight == 0.0) {
             return Err(Error::Invalid("the weights of all rows are 0: nothing counts".into()));
         }
@@ -217,6 +218,7 @@ impl Dataset {
         let mut dataset =
             Self::new(Box::new(data), scaler, names, classes, &statistics, part, counts)?;
         dataset.repeated = repeated;
+        dataset.warnings.extend(remarks);
         Ok(dataset)
     }
 
@@ -247,8 +249,12 @@ impl Dataset {
             extra: selected.extra_name(),
         };
         let classes = table.classes().cloned();
-        let rows = table.rows();
-        Self::new(Box::new(table), scaler, names, classes, &statistics, part, (rows, rows))
+        let (rows, remarks) = (table.rows(), table.remarks().to_vec());
+        let counts = (rows, rows);
+        let mut dataset =
+            Self::new(Box::new(table), scaler, names, classes, &statistics, part, counts)?;
+        dataset.warnings.extend(remarks);
+        Ok(dataset)
     }
 
     /// From inputs (N×D) and targets (N×P) without names: columns are called `x0`, …, `y0`, ….
@@ -279,6 +285,7 @@ impl Dataset {
             ids: Vec::new(),
             rows: (0..data.x.nrows()).collect(),
             dropped: 0,
+            remarks: Vec::new(),
             x: data.x,
             y: data.y,
         };

@@ -1,6 +1,6 @@
 //! Defaults and starting values from the data.
 
-use super::checks::{check_labels, check_rows, check_targets, long_periods};
+use super::checks::{check_labels, check_levels, check_rows, check_targets, long_periods};
 use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
@@ -259,6 +259,7 @@ pub(super) fn prepare_start(
             likelihood.name()
         )));
     }
+    check_levels(dataset, &*likelihood)?;
     let missing = check_targets(dataset, &*likelihood)?;
     let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
     let plain = gaussian && data.is_plain();

@@ -26,6 +26,7 @@ fn loaded(x: Mat<f64>, y: Mat<f64>, weights: Vec<f64>) -> Loaded {
         ids: Vec::new(),
         rows: (0..x.nrows()).collect(),
         dropped: 0,
+        remarks: Vec::new(),
         x,
         y,
     }

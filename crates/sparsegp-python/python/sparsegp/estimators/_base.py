@@ -228,6 +228,20 @@ def _cells(values: NDArray[Any]) -> list[str]:
     return [cell(value) for value in values]
 
 
+def _one(name: str, character: str) -> str:
+    """A single character."""
+    if not isinstance(character, str) or len(character) != 1:
+        raise ValueError(f"{name} is {character!r}; it must be one character")
+    return character
+
+
+def _texts(name: str, values: Sequence[str]) -> list[str]:
+    """Several texts, which a single one is often mistaken for."""
+    if isinstance(values, str):
+        raise ValueError(f"{name} is the text {values!r}; give a list, such as [{values!r}]")
+    return [str(value) for value in values]
+
+
 def _aligned(array: Any) -> Any:
     """A copy of what lies crooked in memory."""
     return None if array is None else np.require(array, np.float64, "A")
@@ -469,12 +483,19 @@ class BaseGP(BaseEstimator):
         missing: str = "refuse",
         stream: Optional[bool] = None,
         categorical: Sequence[str] = (),
+        decimal: str = ".",
+        thousands: Optional[str] = None,
+        missing_words: Sequence[str] = (),
+        date_format: Union[str, Sequence[str]] = (),
+        levels: Sequence[str] = (),
     ) -> E:
         """Learns from a CSV (plain or gzip) or Parquet file, which need not fit into memory.
 
         Parameters
         ----------
         path : str or path
+            A file, or a folder or pattern such as ``"rows/*.parquet"`` for several files as one table; folders called
+            ``year=2024`` give their rows a column ``year``.
         target : str or sequence of str
             Columns to learn.
         features : sequence of str, optional
@@ -486,13 +507,30 @@ class BaseGP(BaseEstimator):
         missing : {"refuse", "drop"}
             What to do with rows in which a number is missing.
         stream : bool, optional
-            Whether to read the file again and again, in bounded memory; by default for files above 1 GB. Minibatches
+            Whether to read the file again and again, in bounded memory; by default for more than 1 GB. Minibatches
             come from all over the file, unless it is compressed by gzip: that is read in order.
         categorical : sequence of str
-            Input columns of numbers that are categories. Columns of text are, without being named.
+            Input columns that are categories although they look like numbers, dates or names. Other columns of words are,
+            without being named.
+        decimal : {".", ","}
+            Decimal separator of the numbers in a file of text.
+        thousands : {",", ".", "'", " "}, optional
+            Separator between groups of three digits.
+        missing_words : sequence of str
+            Words that mean a missing value, beside the usual ones (``NA``, ``N/A``, ``null``, ``None``, ``?``; among numbers
+            also ``-``, ``.``, ``#DIV/0!`` and the like).
+        date_format : str or sequence of str
+            Formats of dates such as ``"%d/%m/%Y"``, or ``"column=%d/%m/%Y"`` for one column. Dates such as 2024-12-31 need
+            none.
+        levels : sequence of str
+            Classes of the target in their order, lowest first, for the likelihood ``"ordinal"``; they need not all occur.
 
         Notes
         -----
+        A column of numbers stays one where some cells are words: those that mean a missing value are counted as such, others
+        are an error that names the cell. Text that looks like numbers or dates in another notation, and text that differs in
+        nearly every row, is refused with the argument that would read it.
+
         Dates become days since 1970-01-01, categories one input each (`colour=red`; of two the second alone; one column of
         codes for a kernel that reads labels), at most 100 of a column: `feature_names_in_` has the names. What uses the model takes these inputs, or a frame with the
         columns of the file.
@@ -504,8 +542,8 @@ class BaseGP(BaseEstimator):
         if missing not in ("refuse", "drop"):
             raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
         targets = [target] if isinstance(target, str) else list(target)
-        if stream is None:
-            stream = os.path.getsize(path) > 2**30
+        if len(levels) > 0 and not self._labels:
+            raise ValueError("levels are the classes of a GPClassifier, such as GPClassifier(likelihood='ordinal')")
         likelihood = self._spec()
         columns: dict[str, Any] = {
             "targets": targets,
@@ -514,10 +552,15 @@ class BaseGP(BaseEstimator):
             "weight": sample_weight,
             "extra": further,
             "labels": self._labels,
-            "stream": bool(stream),
+            "stream": None if stream is None else bool(stream),
             "drop_missing": missing == "drop",
             "standardise": bool(self.standardise),
-            "categorical": list(categorical),
+            "categorical": _texts("categorical", categorical),
+            "levels": _texts("levels", levels),
+            "decimal": _one("decimal", decimal),
+            "thousands": None if thousands is None else _one("thousands", thousands),
+            "missing_words": _texts("missing_words", missing_words),
+            "date_formats": [date_format] if isinstance(date_format, str) else list(date_format),
         }
         options = self._options(likelihood, self._seed())
         if self.early_stopping:

@@ -42,6 +42,15 @@ def _refuse_missing(y: Any) -> None:
         )
 
 
+def levels(y: Any) -> Optional[list[Any]]:
+    """The categories of an ordered categorical of pandas or an Enum of Polars, in their order; none of other labels."""
+    dtype = getattr(y, "dtype", None)
+    categories = getattr(dtype, "categories", None)
+    if categories is None or not (getattr(dtype, "ordered", False) or str(dtype).startswith("Enum")):
+        return None
+    return list(categories)
+
+
 @document
 class GPClassifier(ClassifierMixin, BaseGP):
     """Gaussian-process classification of two or more classes.
@@ -78,8 +87,10 @@ class GPClassifier(ClassifierMixin, BaseGP):
         return x, labels, weights
 
     def _codes(self, y: NDArray[Any]) -> Array:
-        codes = np.searchsorted(self.classes_, y)
-        known = self.classes_[np.minimum(codes, len(self.classes_) - 1)] == y
+        order = np.argsort(self.classes_, kind="stable")
+        places = np.searchsorted(self.classes_[order], y)
+        codes = order[np.minimum(places, len(order) - 1)]
+        known = self.classes_[codes] == y
         if not np.all(known):
             raise ValueError(f"y holds the class {y[~known][0]!r}, which is none of {self.classes_}")
         return codes.astype(np.float64)[:, None]
@@ -99,7 +110,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
         X : array-like of shape (n_samples, n_features)
             Arrays, pandas and Polars frames, Arrow tables.
         y : array-like of shape (n_samples,)
-            Labels: numbers, texts or truth values.
+            Labels: numbers, texts or truth values. An ordered categorical of pandas, or an Enum of Polars, gives the classes
+            and their order, also of those that do not occur; for the likelihood ``"ordinal"`` texts need one.
         sample_weight : array-like of shape (n_samples,), optional
             How often the term of a row counts.
 
@@ -109,7 +121,9 @@ class GPClassifier(ClassifierMixin, BaseGP):
         """
         name = (target_names(y) or ["y"])[0]
         x, labels, weights = self._rows(X, y, sample_weight, True)
-        return self._fit_labels(x, labels, weights, np.unique(labels), name, partial=False)
+        found = levels(y)
+        classes = np.unique(labels) if found is None else np.array(found, dtype=labels.dtype)
+        return self._fit_labels(x, labels, weights, classes, name, partial=False, ordered=found is not None)
 
     def _fit_labels(
         self: C,
@@ -119,6 +133,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         classes: NDArray[Any],
         name: str,
         partial: bool,
+        ordered: bool = False,
     ) -> C:
         if len(classes) < 2:
             raise ValueError(f"y holds one class only, {classes[0]!r}: a classifier needs at least two classes")
@@ -135,6 +150,13 @@ class GPClassifier(ClassifierMixin, BaseGP):
             spec = as_likelihood(likelihood)
             if "classes" in spec.get_params() and getattr(spec, "classes", None) is None:
                 likelihood = spec.replace(classes=len(classes))
+            if spec._type == "ordinal" and not ordered and len(classes) > 2 and not np.issubdtype(classes.dtype, np.number):
+                shown = [str(label) for label in classes[:6]]
+                raise ValueError(
+                    f"the levels of y are texts, whose order is not known ({', '.join(map(repr, shown))}): give y as an ordered "
+                    f"categorical, such as pandas.Categorical(y, categories={shown}, ordered=True) with the lowest first, "
+                    "or as an Enum of Polars"
+                )
             found = as_likelihood(likelihood).num_classes
             if found is None:
                 raise ValueError(f"the likelihood {self.likelihood!r} is none of classes")

@@ -40,16 +40,17 @@ fn skip(plan: &Plan, reader: &mut ColumnReader, rows: usize) -> Result<()> {
 
 /// Goes to a row that was noted.
 pub(super) fn to(reader: &mut ParquetReader, plan: &Plan, place: &Place) -> Result<()> {
+    let target = place.row - place.first;
     // forward within a row group that is open, else in the one that has the row
-    if reader.left == 0 || !(reader.row..reader.row + reader.left).contains(&place.row) {
+    if reader.left == 0 || !(reader.row..reader.row + reader.left).contains(&target) {
         reader.groups = groups(&reader.file);
-        let before = reader.groups.partition_point(|&(_, first)| first > place.row);
+        let before = reader.groups.partition_point(|&(_, first)| first > target);
         reader.groups.truncate(before + 1);
         if !reader.next_group(plan)? {
             return Ok(());
         }
     }
-    let rows = place.row - reader.row;
+    let rows = target - reader.row;
     for column in reader.numbers.iter_mut().chain(&mut reader.texts) {
         skip(plan, column, rows)?;
     }

@@ -149,16 +149,13 @@ fn text_is_refused_under_either_policy() {
             let path = folder.write("t.csv", text);
             let selected = Table::open(&path).unwrap().select(&Selection::targets(["y"])).unwrap();
             let drop = selected.missing(Missing::Drop);
-            fails(
-                drop.read_all(),
-                &["t.csv: ", row, "column `bb`", shown, "is text where a number is needed"],
-            );
+            fails(drop.read_all(), &["t.csv: ", row, "column `bb`", shown, "a number is needed"]);
         }
     }
     let long = "é".repeat(5000);
     let path = folder.write("long.csv", format!("a,y\n{long},1\n"));
     let text = fails(load(&path), &["`éé", "…`"]).to_string();
-    assert!(text.len() < 400, "{}", text.len());
+    assert!(text.len() < 500, "{}", text.len());
     let path = folder.write("bytes.csv", b"a,y\n1\xff,1\n");
     fails(load(&path), &["row 1, column `a`", "is text"]);
 }

@@ -4,11 +4,14 @@ mod batches;
 mod csv;
 mod encoding;
 mod labels;
+mod layout;
 mod malformed;
+mod many;
 mod parquet;
 mod side;
 mod split;
 mod stream;
+mod written;
 
 use super::*;
 use crate::error::{Error, Result};
