@@ -660,7 +660,7 @@ def test_a_frame_of_the_file_will_do(tmp_path):
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame)
     path.write_text("a,y\n1,2\n,3\n4,5\n6,7\n")
-    with pytest.raises(ValueError, match="row 2, column `a`.*pass missing='drop' to leave"):
+    with pytest.raises(ValueError, match="row 2, column `a`.*pass `missing='drop'` to leave"):
         model.fit_file(path, "y")
     assert model.fit_file(path, "y", missing="drop")._about["rows"] == 3
 

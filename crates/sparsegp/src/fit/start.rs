@@ -166,6 +166,11 @@ pub fn likelihood_for(
 
 /// A specification with the number of classes added.
 fn with_classes(spec: &str, classes: usize) -> String {
+    // JSON, as Python writes it
+    if let Ok(serde_json::Value::Object(mut all)) = serde_json::from_str(spec) {
+        all.insert("classes".into(), classes.into());
+        return serde_json::Value::Object(all).to_string();
+    }
     match spec.trim_end().strip_suffix(')') {
         Some(open) => format!("{open}, classes={classes})"),
         None => format!("{}(classes={classes})", spec.trim_end()),

@@ -208,10 +208,9 @@ fn columns_that_are_no_numbers() {
         &[],
     );
     let table = Table::open(&path).unwrap();
-    for (name, kind) in [("old", "INT96"), ("f", "FIXED_LEN_BYTE_ARRAY")] {
-        let selection = Selection::targets(["y"]).inputs([name]);
-        fails(table.select(&selection), &[&format!("`{name}` is of the type {kind}")]);
-    }
+    let selected = |name| table.select(&Selection::targets(["y"]).inputs([name]));
+    assert!(selected("old").is_ok(), "moments of old writers are read");
+    fails(selected("f"), &["`f` is of the type FIXED_LEN_BYTE_ARRAY"]);
 }
 
 #[test]
