@@ -220,9 +220,7 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
 fn no_input<'a>(args: &'a CompareArgs, protocol: &Protocol) -> Option<&'a String> {
     match protocol {
         Protocol::Groups(..) => args.group.as_ref(),
-        Protocol::Ordered(_, keys) if keys.iter().any(|key| !matches!(key, Key::Number(_))) => {
-            args.ordered.as_ref()
-        }
+        Protocol::Ordered(_, keys) if keys.iter().any(Key::is_word) => args.ordered.as_ref(),
         _ => None,
     }
 }
@@ -321,7 +319,8 @@ fn protocol(args: &CompareArgs, table: &data::Table) -> Result<Protocol> {
         (_, Some(group), _) => Protocol::Groups(folds, table.texts(group)?),
         (_, _, Some(column)) => {
             let cells = table.texts(column)?;
-            Protocol::Ordered(folds, cells.into_iter().map(Key::from).collect())
+            let key = |cell| Key::of(cell, column, table.read_options());
+            Protocol::Ordered(folds, cells.into_iter().map(key).collect())
         }
         _ if !args.test_mask.is_empty() => {
             let specs = args.test_mask.iter().map(|spec| masks(spec));

@@ -2,6 +2,7 @@
 
 use crate::args::Global;
 use crate::fail::{Fail, Result};
+use sparsegp::error::escaped;
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,11 @@ pub struct Reply {
     pub json: serde_json::Value,
     /// Whether it is the result itself, which `--quiet` does not silence.
     pub is_result: bool,
+}
+
+/// Returns lines of a text with other control characters escaped: names of columns may have some.
+fn shown(text: &str) -> String {
+    text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
 /// Takes SIGTERM (of a scheduler, or of a machine that is shut down) as Ctrl-C: the first ends a training with what it has, the second
@@ -92,7 +98,7 @@ impl Context {
     /// A line on stderr, unless quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "{text}");
+            let _ = writeln!(std::io::stderr(), "{}", shown(text));
         }
     }
 
@@ -111,7 +117,7 @@ impl Context {
         } else if self.quiet && !reply.is_result {
             return Ok(());
         } else {
-            reply.text.trim_end().to_owned()
+            shown(reply.text.trim_end())
         };
         if text.is_empty() {
             return Ok(());

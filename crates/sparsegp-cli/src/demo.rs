@@ -27,6 +27,7 @@ const SPLIT: f64 = 0.2;
 /// The method whose model is kept.
 const KEPT: &str = "titsias2025";
 
+/// What to try next; `sparsegp` stands for the program as it was called.
 const NEXT: &str = "\
 Try next
   sparsegp inspect sparsegp-demo.safetensors --full
@@ -42,6 +43,23 @@ then your own table
 fn the_data_are_those_of_the_repository() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/data/snelson.csv.gz");
     assert!(std::fs::read(path).expect("the data of the tests") == DATA);
+}
+
+/// Returns the program as the user can call it again.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    let path = Path::new(&called);
+    let found = std::env::var_os("PATH").is_some_and(|all| {
+        let own = path.canonicalize().ok();
+        let first =
+            std::env::split_paths(&all).map(|folder| folder.join("sparsegp")).find(|p| p.is_file());
+        own.is_some() && first.and_then(|p| p.canonicalize().ok()) == own
+    });
+    match called.contains(std::path::MAIN_SEPARATOR) && !found {
+        false => "sparsegp".into(),
+        true if called.contains(char::is_whitespace) => format!("'{called}'"),
+        true => called,
+    }
 }
 
 /// Runs the command.
@@ -115,8 +133,9 @@ pub fn run(context: &Context) -> Result<Reply> {
          The same data by exact inference, and by three bounds on it with {INDUCING} inducing points;\n\
          the nearer a bound comes to the exact objective, the better.\n\n{}\n\
          Written here: {PLOT_FILE} (the picture; open it in a browser),\n              \
-         {MODEL_FILE} (the model), {DATA_FILE} (the data)\n\n{NEXT}",
-        table.render(2)
+         {MODEL_FILE} (the model), {DATA_FILE} (the data)\n\n{}",
+        table.render(2),
+        NEXT.replace("\n  sparsegp ", &format!("\n  {} ", program()))
     );
     let json = json!({
         "command": "demo",

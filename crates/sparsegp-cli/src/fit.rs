@@ -32,6 +32,7 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     fitted.warnings.splice(0..0, notes);
     // a failure to write comes last: what there is to show is shown first
     let mut failures = Vec::new();
+    fitted.remember_reading(opened.table.read_options());
     if let Some(path) = &args.output {
         // by now the table may be gone, which is no reason to lose the model
         if let Err(error) = remembered::keep(&mut fitted, &opened) {
@@ -201,7 +202,10 @@ fn open(
     from: Option<&Fitted>,
     split: &Split,
 ) -> Result<(Opened, Box<dyn Likelihood>)> {
-    let table = args.table.open(&args.data)?;
+    let table = match from {
+        Some(fitted) => args.table.open_for(&args.data, fitted)?,
+        None => args.table.open(&args.data)?,
+    };
     let spec = args.likelihood.as_deref();
     let early = match (from, spec) {
         (Some(fitted), _) => fitted.model.likelihood.clone(),

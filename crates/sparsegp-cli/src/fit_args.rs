@@ -119,6 +119,16 @@ pub struct FitArgs {
     /// for each latent function [default: rbf]
     #[arg(long, short, value_name = "SPEC", help_heading = "Model")]
     pub kernel: Option<String>,
+    /// Units of the values in the kernel, their bounds and priors: `model`, the scale of the standardised columns, or `data`,
+    /// as in --kernel 'periodic(period=365.25)' for days
+    #[arg(
+        long,
+        value_name = "UNITS",
+        value_parser = ["model", "data"],
+        default_value = "model",
+        help_heading = "Model"
+    )]
+    pub kernel_units: String,
     /// Mean function: zero, constant or linear, or JSON with its values and bounds; by default zero for one
     /// standardised latent function, else constant
     #[arg(long, value_parser = values::mean, help_heading = "Model")]
@@ -155,7 +165,7 @@ pub struct FitArgs {
     /// Go on with a model that was saved, on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "mean",
+        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "mean",
         "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,

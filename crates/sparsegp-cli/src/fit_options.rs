@@ -165,6 +165,7 @@ pub fn plan(
     let adam = || AdamOptions { learning_rate: rate, ..AdamOptions::default() };
     let mut options = FitOptions {
         kernel: args.kernel.clone().unwrap_or_else(|| "rbf".into()),
+        kernel_in_data_units: args.kernel_units == "data",
         likelihood: args.likelihood.clone(),
         mean: args.mean.clone(),
         method: asked,

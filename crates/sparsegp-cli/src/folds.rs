@@ -1,7 +1,7 @@
 //! How a comparison divides the rows of a file, time and again.
 
 use crate::fail::{Fail, Result};
-use sparsegp::data::{Mask, days};
+use sparsegp::data::{Mask, ReadOptions};
 use sparsegp::rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -44,11 +44,17 @@ pub enum Key {
     Text(String),
 }
 
-impl From<String> for Key {
-    fn from(cell: String) -> Self {
-        match cell.trim().parse::<f64>() {
-            Ok(number) if !number.is_nan() => Key::Number(number),
-            _ => days(&cell).map_or(Key::Text(cell), Key::Date),
+impl Key {
+    /// Says whether it is a text other than a date; an empty cell is none.
+    pub fn is_word(&self) -> bool {
+        matches!(self, Key::Text(text) if !text.trim().is_empty())
+    }
+
+    /// Of a cell of a column, read as these options say.
+    pub fn of(cell: String, column: &str, options: &ReadOptions) -> Self {
+        match options.number(cell.trim()) {
+            Some(number) if !number.is_nan() => Key::Number(number),
+            _ => options.date(column, &cell).map_or(Key::Text(cell), Key::Date),
         }
     }
 }

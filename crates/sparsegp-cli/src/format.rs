@@ -1,5 +1,7 @@
 //! Numbers and tables for people.
 
+use sparsegp::error::escaped;
+
 /// A number with about `digits` significant digits: plain where that is readable, else scientific.
 pub fn number(value: f64, digits: usize) -> String {
     if value == 0.0 {
@@ -105,7 +107,7 @@ impl Table {
 
     /// Adds a row.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| escaped(cell)).collect());
     }
 
     /// The text, each line indented. A column that is empty in every row is left out.

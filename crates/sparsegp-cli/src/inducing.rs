@@ -152,7 +152,7 @@ pub fn run(args: &InducingArgs, context: &Context) -> Result<Reply> {
             "{model}: {why}; fit one with --inducing M, or --method titsias2025"
         )));
     }
-    let table = args.table.open(&args.data)?;
+    let table = args.table.open_for(&args.data, &fitted)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();

@@ -64,6 +64,7 @@ fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
+            c if c.is_control() && c != '\n' => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
@@ -154,7 +155,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     }
     atomic::check_writable(path)?;
     let fitted = io::load(&args.model)?;
-    let table = args.table.open(&args.data)?;
+    let table = args.table.open_for(&args.data, &fitted)?;
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();

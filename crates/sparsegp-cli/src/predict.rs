@@ -276,7 +276,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         ));
     }
     let fitted = io::load(&args.model)?;
-    let table = args.table.open(&args.data)?;
+    let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection().ids(&args.id);
     let (selection, note) = match args.latent {
         true => (selection, None),

@@ -322,7 +322,7 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
             fitted.model.likelihood.name()
         )));
     }
-    let table = args.table.open(&args.data)?;
+    let table = args.table.open_for(&args.data, &fitted)?;
     let (mut selection, note) = kind::judged(&fitted, &table);
     if let Some(weight) = fitted.weight_name.as_ref().filter(|_| args.leave_one_out) {
         selection = selection.weight(weight);

@@ -15,7 +15,7 @@ pyo3::create_exception!(
 
 /// Puts the options of the command line that a message names into the words of `fit_file`.
 fn in_python(text: &str) -> String {
-    const OPTIONS: [(&str, &str); 8] = [
+    const OPTIONS: [(&str, &str); 9] = [
         ("missing-words", "missing_words"),
         ("missing", "missing"),
         ("decimal", "decimal"),
@@ -24,6 +24,7 @@ fn in_python(text: &str) -> String {
         ("categorical", "categorical"),
         ("ignore", "ignore"),
         ("levels", "levels"),
+        ("encoding", "encoding"),
     ];
     let option = |part: &str| -> Option<String> {
         let (name, value) = part.strip_prefix("--")?.split_once(' ')?;

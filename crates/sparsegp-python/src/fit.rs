@@ -6,14 +6,17 @@ use crate::fitted::Fitted;
 use crate::training::Options;
 use crate::watch::{Outcome, watched};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
 use sparsegp::data::{
-    Classes, InMemory, Loaded, Mask, Missing, ReadOptions, Sample, Selection, Table,
+    Classes, EncodeOptions, InMemory, InputColumn, Loaded, Mask, Missing, ReadOptions, Sample,
+    Selection, Table,
 };
 use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
+use sparsegp::kernels::label_columns;
 use sparsegp::likelihoods::Likelihood;
 use sparsegp::linalg::Mat;
 use std::sync::Arc;
@@ -23,6 +26,9 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub struct Columns {
     inputs: Vec<String>,
+    /// The columns of a frame that the inputs come from; empty where each is a column of numbers.
+    #[serde(default)]
+    columns: Vec<InputColumn>,
     targets: Vec<String>,
     #[serde(default)]
     weight: Option<String>,
@@ -90,6 +96,33 @@ fn purpose<'a>(options: &'a Options, likelihood: &'a dyn Likelihood, points: boo
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
 
+/// What columns of texts in a frame become: their encodings as JSON, and the numbers of every row.
+#[pyfunction]
+pub fn encode(
+    names: Vec<String>,
+    texts: Vec<(String, Vec<String>)>,
+    categorical: Vec<String>,
+    kernel: &str,
+) -> PyResult<(String, Vec<Vec<Vec<f64>>>)> {
+    let invalid = |text: String| PyValueError::new_err(text);
+    let labels = label_columns(kernel, &names);
+    let codes = labels.into_iter().map(|index| names[index].clone()).collect();
+    let options = EncodeOptions { categorical, codes };
+    let (mut columns, mut numbers) = (Vec::new(), Vec::new());
+    for (name, cells) in &texts {
+        let column = InputColumn::of_texts(name, cells, &options)
+            .map_err(|error| invalid(error.to_string()))?;
+        let rows = cells.iter().enumerate().map(|(row, cell)| {
+            let refuse = |reason| invalid(format!("row {row}, column `{name}`: {reason}"));
+            column.numbers(cell).map_err(refuse)
+        });
+        numbers.push(rows.collect::<PyResult<_>>()?);
+        columns.push(column);
+    }
+    let columns = serde_json::to_string(&columns).map_err(|error| invalid(error.to_string()))?;
+    Ok((columns, numbers))
+}
+
 /// Rows in memory as the library loads them from files.
 fn loaded(
     x: &Array2<'_>,
@@ -112,7 +145,7 @@ fn loaded(
         extra: vector(extra),
         ids: Vec::new(),
         input_names: columns.inputs,
-        columns: Vec::new(),
+        columns: columns.columns,
         target_names: columns.targets,
         weight_name: weights.map(|_| columns.weight.unwrap_or_else(|| "weight".into())),
         extra_name: extra.map(|_| columns.extra.unwrap_or_else(|| "extra".into())),
@@ -221,6 +254,8 @@ struct FileColumns {
     missing_words: Vec<String>,
     #[serde(default)]
     date_formats: Vec<String>,
+    #[serde(default)]
+    encoding: Option<String>,
 }
 
 /// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
@@ -255,6 +290,7 @@ pub fn fit_table(
         thousands: columns.thousands,
         missing_words: columns.missing_words.clone(),
         date_formats: columns.date_formats.clone(),
+        encoding: columns.encoding.clone(),
     };
     let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
     let by_points = points.is_some();
@@ -314,7 +350,9 @@ pub fn fit_table(
         if let Chosen::Given(points) = &mut fit_options.selection {
             dataset.scaler.scale_x(points.as_mut())?;
         }
-        sparsegp::fit::fit(&dataset, &fit_options, engine, observer)
+        let mut fitted = sparsegp::fit::fit(&dataset, &fit_options, engine, observer)?;
+        fitted.remember_reading(&written);
+        Ok(fitted)
     })?;
     Ok(reply(py, outcome))
 }
@@ -329,6 +367,7 @@ pub fn known(
 ) -> PyResult<Dataset> {
     let columns = Columns {
         inputs: fitted.input_names.clone(),
+        columns: fitted.columns.clone(),
         targets: fitted.target_names.clone(),
         weight: fitted.weight_name.clone(),
         extra: fitted.extra_name.clone(),

@@ -104,7 +104,7 @@ impl Fitted {
     /// The same model with other annotations.
     fn annotated(&self, annotations: std::collections::BTreeMap<String, String>) -> Self {
         let mut fitted = (*self.inner).clone();
-        fitted.annotations = annotations;
+        fitted.annotations.extend(annotations);
         Self::new(fitted)
     }
 

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
     kernel: Option<String>,
+    kernel_in_data_units: bool,
     likelihood: Option<String>,
     mean: Option<String>,
     method: Option<String>,
@@ -188,6 +189,7 @@ impl Options {
         };
         Ok(FitOptions {
             kernel: self.kernel.clone().unwrap_or(default.kernel),
+            kernel_in_data_units: self.kernel_in_data_units,
             likelihood: self.likelihood.clone(),
             mean: self.mean.clone(),
             method: self.method.clone().unwrap_or(default.method),

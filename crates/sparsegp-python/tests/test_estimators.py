@@ -560,13 +560,7 @@ def test_a_file_with_texts_and_dates(kind, tmp_path):
         model.predict(frame(**{key: values[:1] for key, values in columns.items()} | {"size": ["big"]}))
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
-def test_text_in_a_frame_is_named(kind):
-    frames = pytest.importorskip(kind)
-    columns = dict(size=[0.1, 0.7, 0.3], site=["a", "b", "a"])
-    frame = (frames.table if kind == "pyarrow" else frames.DataFrame)(columns)
-    with pytest.raises(ValueError, match="column 'site' holds text: .*could not convert.*fit_file"):
-        GPRegressor().fit(frame, [1.0, 2.0, 3.0])
+def test_text_in_an_array_is_refused():
     with pytest.raises(ValueError, match="could not convert"):
         GPRegressor().fit([["a"], ["b"], ["c"]], [1.0, 2.0, 3.0])
 
@@ -665,7 +659,7 @@ def test_a_frame_of_the_file_will_do(tmp_path):
     assert model.fit_file(path, "y", missing="drop")._about["rows"] == 3
 
 
-def test_dates_are_refused_with_a_way_out():
+def test_dates_are_refused_where_they_have_no_unit():
     pandas = pytest.importorskip("pandas")
     polars = pytest.importorskip("polars")
     arrow = pytest.importorskip("pyarrow")
@@ -681,11 +675,12 @@ def test_dates_are_refused_with_a_way_out():
         (days.to_numpy()[:, None], "X"),
         (frame.assign(when=days - days[0]), "when"),
     ]
-    for X, name in dates:
-        with pytest.raises(ValueError, match=f"column '{name}' holds dates or times.*numbers"):
-            GPRegressor().fit(X, y)
+    for X, _ in dates:
         with pytest.raises(ValueError, match="dates or times"):
             model.predict(X)
+    for X, name in dates[4:]:
+        with pytest.raises(ValueError, match=f"column '{name}' holds dates or times.*numbers"):
+            GPRegressor().fit(X, y)
 
 
 def test_training_ends_where_nothing_visible_changes():

@@ -96,7 +96,7 @@ pub enum Error {
         reason: String,
     },
     /// A cell of a table that cannot be used.
-    #[error("{}: row {row}, column `{column}`: {reason}", path.display())]
+    #[error("{}: row {row}, column `{}`: {reason}", path.display(), escaped(column))]
     Cell {
         /// The file.
         path: PathBuf,
@@ -108,7 +108,7 @@ pub enum Error {
         reason: String,
     },
     /// A column that is absent, doubled or unusable.
-    #[error("{}: column `{column}` {reason}", path.display())]
+    #[error("{}: column `{}` {reason}", path.display(), escaped(column))]
     Column {
         /// The file.
         path: PathBuf,
@@ -147,6 +147,22 @@ pub fn nearest<'a>(name: &str, existing: impl IntoIterator<Item = &'a str>) -> V
     all.sort();
     all.dedup();
     all.into_iter().take(3).map(|(_, candidate)| candidate.to_owned()).collect()
+}
+
+/// Returns a text with its control characters escaped, for a message or a page.
+///
+/// ```
+/// assert_eq!(sparsegp::error::escaped("a\u{1b}b"), "a\\u{1b}b");
+/// ```
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => out.extend(character.escape_default()),
+            false => out.push(character),
+        }
+    }
+    out
 }
 
 fn nearest_phrase(nearest: &[String]) -> String {

@@ -81,7 +81,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
             plot::write(path, &plot::of_model(args.what, &fitted)?)?;
             return Ok(reply(None));
         }
-        (Some(data), true) => args.table.open(data)?,
+        (Some(data), true) => args.table.open_for(data, &fitted)?,
         (None, true) => {
             return Err(Fail::usage("this picture needs rows: give a table after the model"));
         }

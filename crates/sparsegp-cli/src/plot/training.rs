@@ -2,7 +2,7 @@
 
 use super::style::{BLUE, Key, Mark, ORANGE, axes, header, range};
 use super::{Drawn, Panel};
-use crate::format::number;
+use crate::format::{count, number};
 use plotters::prelude::*;
 use sparsegp::fit::Fitted;
 
@@ -31,17 +31,23 @@ pub fn panel(panel: &Panel, fitted: &Fitted) -> Drawn {
         keys.push(Key { text: "mean log density of rows kept aside", mark: Mark::Line(ORANGE) });
     }
     let last = objective.last().map_or(f64::NAN, |point| point.1 * rows);
-    let caption = format!("training: the objective ended at {} nats", number(last, 6));
-    let rest = header(panel, &caption, &keys)?;
     let x = range(objective.iter().map(|point| point.0), 0.0);
     // the first steps come from far below: what matters is where most of the points are
     let mut heights: Vec<f64> = objective.iter().chain(&held_out).map(|point| point.1).collect();
     heights.sort_by(f64::total_cmp);
     let from = heights.len() / 10;
     let y = range(heights[from.min(heights.len().saturating_sub(1))..].iter().copied(), 0.06);
+    // iterations from far below are left out rather than drawn along the edge
+    let lower = objective.iter().filter(|point| point.1 < y.0).count();
+    let left_out = match lower {
+        0 => String::new(),
+        _ => format!("; {} from below not shown", count(lower, "iteration")),
+    };
+    let caption = format!("training: the objective ended at {} nats{left_out}", number(last, 6));
+    let rest = header(panel, &caption, &keys)?;
     let mut chart = axes(&rest, x, y, ("iteration", "nats per row"))?;
     let within = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
-        points.iter().map(|(i, v)| (*i, v.clamp(y.0, y.1))).collect()
+        points.iter().copied().filter(|(_, v)| (y.0..=y.1).contains(v)).collect()
     };
     chart.draw_series(LineSeries::new(within(&objective), BLUE.stroke_width(2)))?;
     chart.draw_series(LineSeries::new(within(&held_out), ORANGE.stroke_width(2)))?;

@@ -129,5 +129,24 @@ fn comparisons_encode_too_and_dates_have_an_order() {
     let told =
         folder.json("compare s.csv --target sales --folds 2 --kernel rbf -- --max-iterations 5");
     assert!(told["choices"].is_array() || told["table"].is_array() || told.is_object());
-    folder.ok("compare s.csv --target sales --folds 2 --ordered day -- --max-iterations 5 --ignore holiday");
+    let line = "compare s.csv --target sales --folds 2 --ordered day -- --max-iterations 5";
+    folder.ok(&format!("{line} --ignore holiday"));
+    // dates are inputs beside giving the order, in whatever notation; words are not
+    folder.ok(&format!("{line} --ignore shop,holiday"));
+    let own = |line: &str| {
+        let mut cells = line.splitn(2, ',');
+        let (day, rest) = (cells.next().unwrap(), cells.next().unwrap());
+        let parts: Vec<&str> = day.rsplit('-').collect();
+        format!("{},{rest}\n", parts.join("/"))
+    };
+    folder.write("o.csv", sales(60).lines().map(own).collect::<String>());
+    let mean = |line: &str| {
+        let told = folder.json(line);
+        let first = told["choices"][0]["scores"].as_object().unwrap().clone();
+        first["RMSE"]["mean"].as_f64().unwrap()
+    };
+    let other = line.replace("s.csv", "o.csv") + " --date-format %d/%m/%Y";
+    assert_eq!(mean(line), mean(&other));
+    let line = "compare s.csv --target sales --folds 2 --ordered shop -- --ignore day,holiday";
+    folder.refused(1, line, &["no input column is left"]);
 }

@@ -20,12 +20,12 @@ fn the_demo_needs_nothing_and_leaves_three_files() {
         assert!(svg.contains(part), "{part}");
     }
     assert!(!svg.contains("NaN"));
-    // What it tells to try next works.
-    for line in run.out.lines().filter(|line| line.starts_with("  sparsegp ")) {
-        if !line.contains("TABLE") {
-            folder.ok(line.trim().strip_prefix("sparsegp ").unwrap());
-        }
-    }
+    // What it tells to try next works as printed: with the program as it was called.
+    let program = format!("  {} ", env!("CARGO_BIN_EXE_sparsegp"));
+    let lines = run.out.lines().filter_map(|line| line.strip_prefix(&program));
+    let lines: Vec<&str> = lines.filter(|line| !line.contains("TABLE")).collect();
+    assert_eq!(lines.len(), 4);
+    lines.into_iter().for_each(|line| drop(folder.ok(line)));
     assert!(folder.files().contains(&"matern.svg".to_owned()));
     // The bounds are ordered as they should be.
     let json = folder.json("demo");

@@ -37,10 +37,14 @@ fn decimal_commas_are_refused_and_read_where_they_are_said() {
     // whatever reads a table has them
     let predicted = column(&folder.ok("predict m d.csv --decimal ,").out, "mean");
     assert_eq!(predicted, column(&folder.ok("predict p p.csv").out, "mean"));
-    folder.refused(1, "predict m d.csv", &["d.csv: row 1, column `a`"]);
-    folder.ok("score m d.csv --decimal ,");
-    folder.ok("plot m d.csv --decimal , --output p.svg");
-    folder.ok("report m d.csv --decimal , --output r.html");
+    // and a model remembers them
+    assert_eq!(predicted, column(&folder.ok("predict m d.csv").out, "mean"));
+    folder.ok("score m d.csv");
+    folder.ok("plot m d.csv --output p.svg");
+    folder.ok("report m d.csv --output r.html");
+    folder.ok("fit d.csv --from m -o n");
+    assert_eq!(predicted, column(&folder.ok("predict m p.csv --decimal .").out, "mean"));
+    folder.refused(1, "predict m p.csv", &["p.csv: row 1, column `a`", "--decimal ."]);
     folder.ok("compare d.csv --target y --folds 2 -- --decimal , --max-iterations 3");
     folder.refused(
         2,
@@ -162,4 +166,87 @@ fn levels_have_the_order_that_is_given() {
         "fit o.csv --target x -l gaussian --levels a,b -o q",
         &["`--levels` orders classes"],
     );
+}
+
+/// Forty rows whose names are not ASCII.
+fn named() -> String {
+    let row = |i: i32| format!("{i},{},{}\n", if i % 3 == 0 { "Köln" } else { "Zürich" }, i * 2);
+    format!("Größe,Ort,y\n{}", (0..40).map(row).collect::<String>())
+}
+
+#[test]
+fn other_encodings_are_read() {
+    let folder = Folder::new();
+    let text = named();
+    let latin: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    let wide = |mark: &str| -> Vec<u8> {
+        format!("{mark}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+    };
+    folder.write("utf8.csv", &text);
+    folder.write("latin.csv", latin);
+    folder.write("wide.csv", wide("\u{feff}"));
+    folder.write("bare.csv", wide(""));
+    let expected = folder.json("fit utf8.csv --target y -o m");
+    assert_eq!(expected["model"]["inputs"], serde_json::json!(["Größe", "Ort=Zürich"]));
+    let refused = ["latin.csv: the name of column 1", "is not UTF-8 text", "--encoding latin1"];
+    folder.refused(1, "fit latin.csv --target y", &refused);
+    folder.refused(1, "fit bare.csv --target y", &["UTF-16", "--encoding utf-16le"]);
+    folder.refused(2, "fit latin.csv --target y --encoding klingon", &["`klingon`", "latin1"]);
+    for line in ["latin.csv --encoding latin1", "wide.csv", "bare.csv --encoding utf-16le"] {
+        let found = folder.json(&format!("fit {line} --target y -o n"));
+        assert_eq!(found["model"]["inputs"], expected["model"]["inputs"], "{line}");
+        assert_eq!(number(&found, "/model/objective"), number(&expected, "/model/objective"));
+        // of a large file
+        let streamed = folder.json(&format!("fit {line} --target y --stream -o n"));
+        assert_eq!(streamed["model"]["inputs"], expected["model"]["inputs"], "{line}");
+        let file = line.split(' ').next().unwrap();
+        assert_eq!(column(&folder.ok(&format!("predict n {file}")).out, "mean").len(), 40);
+    }
+}
+
+#[test]
+fn control_characters_in_names_are_escaped() {
+    let folder = Folder::new();
+    let rows: String = (0..30).map(|i| format!("{i},{}\n", i * 2)).collect();
+    folder.write("c.csv", format!("a\u{1b}[31m,y\n{rows}"));
+    let run = folder.ok("fit c.csv --target y -o m");
+    assert!(run.out.contains("a\\u{1b}[31m") && !run.out.contains('\u{1b}'), "{}", run.out);
+    folder.ok("report m c.csv --output r.html");
+    assert!(!folder.read("r.html").contains('\u{1b}'));
+    folder.write("d.csv", format!("a\u{1b}[31m,y\nx,1\n{rows}"));
+    folder.refused(1, "predict m d.csv", &["row 1, column `a\\u{1b}[31m`: `x`"]);
+}
+
+#[test]
+fn numbers_that_become_many_classes_are_a_warning() {
+    let folder = Folder::new();
+    let row = |i: i32| format!("{i},{}\n", f64::from(i * 7 % 30) / 4.0);
+    folder.write("q.csv", format!("x,y\n{}", (0..60).map(row).collect::<String>()));
+    let run = folder.ok("fit q.csv --target y --classes --max-iterations 1");
+    let told = "target column `y` has 30 classes, and all of them are numbers";
+    assert!(run.err.contains(told), "{}", run.err);
+}
+
+#[test]
+fn kernels_take_values_in_the_units_of_the_data() {
+    let folder = Folder::new();
+    let day = |i: i32| {
+        let (days, y) =
+            (f64::from(i * 9), (f64::from(i * 9) / 365.25 * std::f64::consts::TAU).sin());
+        format!("{},{y:.4}\n", sparsegp::data::date_text(days))
+    };
+    folder.write("d.csv", format!("day,y\n{}", (0..200).map(day).collect::<String>()));
+    let line = "--kernel 'periodic(period=365.25)'";
+    let own =
+        format!("fit d.csv --target y {line} --freeze kernel.period --kernel-units data -o m");
+    let run = folder.ok(&own);
+    assert!(!run.err.contains("rows span"), "{}", run.err);
+    assert!(folder.ok("inspect m").out.contains("365.2"), "{}", folder.ok("inspect m").out);
+    // without that a period of 365.25 standard deviations, and a word
+    let run = folder.ok(&format!("fit d.csv --target y {line} --max-iterations 1"));
+    assert!(run.err.contains("--kernel-units data"), "{}", run.err);
+    let long = line.replace("365.25", "9000");
+    let run =
+        folder.ok(&format!("fit d.csv --target y {long} --kernel-units data --max-iterations 1"));
+    assert!(run.err.contains("times what the rows span"), "{}", run.err);
 }

@@ -14,6 +14,7 @@ __all__ = [
     "Model",
     "NumericalError",
     "__version__",
+    "encode",
     "fail_inside",
     "fit",
     "fit_table",
@@ -209,6 +210,9 @@ def fit_table(
     points: Optional[_Array] = None,
     callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
+def encode(
+    names: list[str], texts: list[tuple[str, list[str]]], categorical: list[str], kernel: str
+) -> tuple[str, list[list[list[float]]]]: ...
 def go_on(
     fitted: Fitted,
     x: _Array,

@@ -198,8 +198,8 @@ impl Like {
                  thousands"
             ),
             Self::DecimalPoint => format!(
-                "`{text}` has a decimal point where `--decimal ,` was given: write all numbers in one way, or pass \
-                 `--thousands .` if it separates thousands"
+                "`{text}` has a decimal point where `--decimal ,` was given or is remembered: pass `--decimal .` if all \
+                 numbers have points, or `--thousands .` if it separates thousands"
             ),
             Self::Thousands(by) => {
                 let by = if *by == ' ' { "' '".to_owned() } else { by.to_string() };

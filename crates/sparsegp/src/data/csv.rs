@@ -14,6 +14,9 @@ use csv::{ByteRecord, Position};
 use std::io::ErrorKind;
 use std::path::Path;
 
+/// What is wrong with bytes that are no text.
+const NOT_UTF8: &str = "is not UTF-8 text: pass `--encoding latin1` for a file of Windows or an old system, or save it as UTF-8";
+
 type Records = csv::Reader<Text>;
 
 /// Kept rows between two places to read from: fewer cost more jumps than they mix the rows better.
@@ -88,8 +91,9 @@ pub(super) fn header(path: &Path, dialect: Dialect) -> Result<Vec<String>> {
     for (i, bytes) in record.iter().enumerate() {
         let Ok(name) = std::str::from_utf8(bytes) else {
             return fail(format!(
-                "the name of column {} in the header is not UTF-8 text; save the file as UTF-8",
-                i + 1
+                "the name of column {} in the header (`{}`) {NOT_UTF8}",
+                i + 1,
+                shown(&String::from_utf8_lossy(bytes))
             ));
         };
         let name = name.trim_start_matches('\u{feff}').trim();
@@ -117,15 +121,15 @@ pub(super) fn header(path: &Path, dialect: Dialect) -> Result<Vec<String>> {
 pub(super) struct CsvReader {
     records: Records,
     record: ByteRecord,
-    gzip: bool,
+    in_order: bool,
     delimiter: u8,
 }
 
 impl CsvReader {
     pub fn open(plan: &Plan, dialect: Dialect) -> Result<Self> {
         let records = records(&plan.path, dialect)?;
-        let Dialect { delimiter, gzip, .. } = dialect;
-        let mut this = Self { records, record: ByteRecord::new(), gzip, delimiter };
+        let (delimiter, in_order) = (dialect.delimiter, dialect.in_order());
+        let mut this = Self { records, record: ByteRecord::new(), in_order, delimiter };
         let header = next(&plan.path, &mut this.records, &mut this.record, 0)?;
         if !header || this.record.len() != plan.width {
             return Err(plan.file_error("the file has changed since its header was read".into()));
@@ -175,14 +179,14 @@ impl CsvReader {
         if let Some((field, j)) = label {
             let code = match std::str::from_utf8(&self.record[field.index]) {
                 Ok(text) => labels.encode(text),
-                Err(_) => Err("is not UTF-8 text; save the file as UTF-8".to_owned()),
+                Err(_) => Err(NOT_UTF8.to_owned()),
             };
             let fail = |reason| plan.cell_error(row, &field.name, reason);
             out.numbers[j].push(code.map_err(fail)?);
         }
         for (field, column) in plan.texts.iter().zip(&mut out.texts) {
             let Ok(text) = std::str::from_utf8(&self.record[field.index]) else {
-                let reason = "is not UTF-8 text; save the file as UTF-8".to_owned();
+                let reason = NOT_UTF8.to_owned();
                 return Err(plan.cell_error(row, &field.name, reason));
             };
             column.push(text.to_owned());
@@ -301,7 +305,7 @@ impl Reader for CsvReader {
     }
 
     fn near(&self) -> Option<usize> {
-        (!self.gzip).then_some(NEAR)
+        (!self.in_order).then_some(NEAR)
     }
 
     fn jump(&mut self, plan: &Plan, place: &Place) -> Result<()> {
@@ -319,8 +323,7 @@ fn encoded(
     bytes: &[u8],
     last: &mut Option<(usize, usize)>,
 ) -> Result<f64, String> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| "is not UTF-8 text; save the file as UTF-8")?;
+    let text = std::str::from_utf8(bytes).map_err(|_| NOT_UTF8)?;
     match &field.reading {
         Reading::Category { all, .. } => {
             let code = match *last {

@@ -13,6 +13,8 @@ use crate::error::{Error, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Rows that tell what a column of texts holds.
+pub(super) const PEEK: usize = 1000;
 /// Rows that are read at once to gather categories.
 const CHUNK: usize = 1 << 13;
 
@@ -23,6 +25,54 @@ pub struct EncodeOptions {
     pub categorical: Vec<String>,
     /// Columns that become codes where they hold categories: those that a kernel reads as labels.
     pub codes: Vec<String>,
+}
+
+impl InputColumn {
+    /// Tells what a column of texts in memory holds, by the rules of [`Table::encode`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the row (from 0) or the column, for what [`Table::encode`] refuses.
+    ///
+    /// ```
+    /// use sparsegp::data::{EncodeOptions, InputColumn};
+    /// let cells = ["red", "blue", "red"].map(String::from);
+    /// let column = InputColumn::of_texts("colour", &cells, &EncodeOptions::default())?;
+    /// assert_eq!(column.input_names(), ["colour=red"]);
+    /// # Ok::<(), sparsegp::Error>(())
+    /// ```
+    pub fn of_texts(name: &str, cells: &[String], options: &EncodeOptions) -> Result<Self> {
+        let plain = ReadOptions::default();
+        let is = |names: &[String]| names.iter().any(|own| own == name);
+        let coded = is(&options.codes);
+        let role = if coded { Role::Codes } else { Role::Input };
+        let fail = |reason: String| Err(Error::Invalid(format!("column `{name}` {reason}")));
+        let holds = match is(&options.categorical) {
+            true => Holds::Categories,
+            false => judge(&cells[..cells.len().min(PEEK)], name, role, &plain),
+        };
+        let encoding = match holds {
+            Holds::Numbers => Encoding::Number,
+            Holds::Dates => Encoding::Date,
+            Holds::Unclear(Some(row), reason) => {
+                return Err(Error::Invalid(format!("row {row}, column `{name}`: {reason}")));
+            }
+            Holds::Unclear(None, reason) => return fail(reason),
+            Holds::Categories => {
+                let there = cells.iter().filter(|cell| !is_missing(cell, &plain));
+                let labels: HashSet<String> = there.map(|cell| canonical(cell)).collect();
+                let most = if coded { MOST_CODES } else { MOST_ONE_HOT };
+                if labels.len() > most {
+                    return fail(too_many(cells, most, &plain));
+                }
+                if labels.is_empty() {
+                    return fail("is missing in all rows; leave it out".into());
+                }
+                let all = Categories::new(labels)?;
+                if coded { Encoding::Code(all) } else { Encoding::OneHot(all) }
+            }
+        };
+        Ok(Self { name: name.to_owned(), encoding })
+    }
 }
 
 impl Table {

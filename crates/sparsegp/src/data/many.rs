@@ -285,7 +285,7 @@ impl Reader for ManyReader {
     }
 
     fn near(&self) -> Option<usize> {
-        let gzip = |part: &Part| matches!(&part.format, Format::Csv(dialect) if dialect.gzip);
+        let gzip = |part: &Part| matches!(&part.format, Format::Csv(dialect) if dialect.in_order());
         let parquet = |part: &Part| matches!(part.format, Format::Parquet(_));
         if self.parts.iter().any(gzip) {
             return None;

@@ -8,6 +8,7 @@
 
 pub mod batches;
 mod cells;
+mod charset;
 mod classes;
 mod columns;
 mod csv;

@@ -1,10 +1,12 @@
 //! How the cells of a table are written: decimal separator, words for missing values, formats of dates.
 
 use super::cells::is_space;
+use super::charset;
 use super::encoding::days;
 use crate::error::{Error, Result};
 use chrono::format::{Parsed, StrftimeItems, parse};
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
+use serde::{Deserialize, Serialize};
 
 /// How cells of text are written. The default reads numbers with a decimal point and dates as `2024-12-31`.
 ///
@@ -14,7 +16,8 @@ use chrono::{NaiveDate, NaiveDateTime, NaiveTime};
 /// assert_eq!(german.number("1.152,25"), Some(1152.25));
 /// assert_eq!(german.number("6.25"), None, "neither thousands nor a decimal comma");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ReadOptions {
     /// Decimal separator: `.` or `,`.
     pub decimal: char,
@@ -24,11 +27,20 @@ pub struct ReadOptions {
     pub missing_words: Vec<String>,
     /// Formats of dates, such as `%d/%m/%Y`, for all columns or as `COLUMN=%d/%m/%Y` for one.
     pub date_formats: Vec<String>,
+    /// Encoding of a text file that is not UTF-8 and has no byte order mark: `latin1`, `windows-1252`, `utf-16le`, or another
+    /// name of the WHATWG's.
+    pub encoding: Option<String>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { decimal: '.', thousands: None, missing_words: Vec::new(), date_formats: Vec::new() }
+        Self {
+            decimal: '.',
+            thousands: None,
+            missing_words: Vec::new(),
+            date_formats: Vec::new(),
+            encoding: None,
+        }
     }
 }
 
@@ -57,6 +69,11 @@ impl ReadOptions {
                 ));
             }
             _ => {}
+        }
+        if let Some(name) = self.encoding.as_ref().filter(|name| charset::named(name).is_none()) {
+            return fail(format!(
+                "`{name}` is not an encoding of texts; known are `latin1`, `windows-1252`, `utf-16le`, `utf-8` and others"
+            ));
         }
         for format in &self.date_formats {
             let (_, own) = split_format(format);
@@ -146,7 +163,7 @@ impl ReadOptions {
     }
 
     /// Returns a date as days since 1970-01-01, in one of the formats of its column or as [`days`] reads it.
-    pub(super) fn date(&self, column: &str, text: &str) -> Option<f64> {
+    pub fn date(&self, column: &str, text: &str) -> Option<f64> {
         let text = text.trim();
         self.formats_of(column).find_map(|format| formatted(text, format)).or_else(|| days(text))
     }

@@ -38,7 +38,8 @@ pub enum Missing {
 /// folders called `year=2024` give their rows a column `year`.
 ///
 /// The format follows from the first bytes of the file, not from its name. Columns are separated by the comma, tab,
-/// semicolon or bar that the first rows agree on. Lines above the header that begin with `#`, and a line `sep=;`, are left
+/// semicolon or bar that the first rows agree on; text that is not UTF-8 has a byte order mark, or an
+/// [encoding](ReadOptions::encoding) that is named. Lines above the header that begin with `#`, and a line `sep=;`, are left
 /// out.
 ///
 /// ```no_run
@@ -80,7 +81,7 @@ impl Table {
 
     /// Reads the header of a single file.
     pub(super) fn open_file(path: &Path, options: &ReadOptions) -> Result<Self> {
-        let (format, columns, rows) = match detect(path)? {
+        let (format, columns, rows) = match detect(path, options)? {
             Some(dialect) => (Format::Csv(dialect), csv::header(path, dialect)?, None),
             None => {
                 let (columns, rows) = parquet::schema(path)?;
@@ -90,6 +91,11 @@ impl Table {
         };
         let options = Arc::new(options.clone());
         Ok(Self { path: path.into(), format, columns, rows, options })
+    }
+
+    /// How its cells are written.
+    pub fn read_options(&self) -> &ReadOptions {
+        &self.options
     }
 
     /// The file.
@@ -191,9 +197,8 @@ impl Table {
 
     /// Reads the first rows of these columns as text.
     pub(super) fn first_texts(&self, fields: Vec<Field>) -> Result<Vec<Vec<String>>> {
-        const PEEK: usize = 1000;
         let mut cursor = Cursor::open(Arc::new(self.plan_of_texts(fields)))?;
-        Ok(cursor.read(PEEK)?.texts)
+        Ok(cursor.read(super::encode::PEEK)?.texts)
     }
 
     /// Chooses columns by name.

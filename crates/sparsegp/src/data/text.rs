@@ -1,8 +1,10 @@
 //! How a text file is laid out: what stands above its header, and what separates its columns.
 
 use super::cells::shown;
+use super::charset::Decoded;
 use crate::error::{Error, Result};
 use csv::ByteRecord;
+use encoding_rs::{Encoding, UTF_8};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
@@ -13,8 +15,16 @@ use std::path::Path;
 pub(super) struct Dialect {
     pub delimiter: u8,
     pub gzip: bool,
+    pub encoding: &'static Encoding,
     /// Bytes above the header.
     pub start: u64,
+}
+
+impl Dialect {
+    /// Says whether the file can be read in order only.
+    pub fn in_order(self) -> bool {
+        self.gzip || self.encoding != UTF_8
+    }
 }
 
 /// Small enough that reading from many places does not read much in vain.
@@ -25,7 +35,7 @@ pub(super) const END: &[u8] = b"\n\x1eEND\x1e";
 
 enum Inner {
     Plain(File),
-    Gzip(Box<MultiGzDecoder<BufReader<File>>>),
+    InOrder(Box<dyn Read + Send + Sync>),
 }
 
 /// The text of a file, decompressed, from its header on.
@@ -37,25 +47,26 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Opens a file, decompressed.
-    pub fn open(path: &Path, gzip: bool) -> Result<Self> {
+    /// Opens a file, decompressed and as UTF-8.
+    pub fn open(path: &Path, gzip: bool, encoding: &'static Encoding) -> Result<Self> {
         let file = File::open(path).map_err(|error| Error::io(path, &error))?;
         // The CSV reader has its own buffer; the decoder needs one below it.
-        let inner = match gzip {
-            true => {
-                Inner::Gzip(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, file))))
-            }
-            false => Inner::Plain(file),
+        let unzipped = |file| MultiGzDecoder::new(BufReader::with_capacity(BUFFER, file));
+        let inner = match (gzip, encoding == UTF_8) {
+            (true, true) => Inner::InOrder(Box::new(unzipped(file))),
+            (true, false) => Inner::InOrder(Box::new(Decoded::new(unzipped(file), encoding))),
+            (false, false) => Inner::InOrder(Box::new(Decoded::new(file, encoding))),
+            (false, true) => Inner::Plain(file),
         };
         Ok(Self { inner, start: 0, ended: END.len() })
     }
 
     /// Opens a file at its header, with [`END`] after its last byte.
     pub fn of(path: &Path, dialect: Dialect) -> Result<Self> {
-        let mut text = Self::open(path, dialect.gzip)?;
+        let mut text = Self::open(path, dialect.gzip, dialect.encoding)?;
         let skipped = match &mut text.inner {
             Inner::Plain(file) => file.seek(SeekFrom::Start(dialect.start)).map(drop),
-            Inner::Gzip(decoder) => {
+            Inner::InOrder(decoder) => {
                 io::copy(&mut decoder.by_ref().take(dialect.start), &mut io::sink()).map(drop)
             }
         };
@@ -69,7 +80,7 @@ impl Read for Text {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = match &mut self.inner {
             Inner::Plain(file) => file.read(buffer)?,
-            Inner::Gzip(decoder) => decoder.read(buffer)?,
+            Inner::InOrder(decoder) => decoder.read(buffer)?,
         };
         if count > 0 || buffer.is_empty() {
             return Ok(count);
@@ -91,7 +102,7 @@ impl Seek for Text {
                 Ok(file.seek(SeekFrom::Start(self.start + byte))? - self.start)
             }
             (Inner::Plain(_), _) => unsupported("only from the start"),
-            (Inner::Gzip(_), _) => unsupported("gzip is read in order"),
+            (Inner::InOrder(_), _) => unsupported("gzip is read in order"),
         }
     }
 }
@@ -99,11 +110,17 @@ impl Seek for Text {
 /// Separators of columns, likely ones first.
 const SEPARATORS: [u8; 4] = [b',', b'\t', b';', b'|'];
 
-/// Tells how a text file is laid out by its beginning. `tabs`: its name says that tabs separate its columns.
-pub(super) fn layout(path: &Path, text: &[u8], gzip: bool, tabs: bool) -> Result<Dialect> {
+/// Tells how a text file is laid out by its beginning, which is UTF-8 by now. `tabs`: its name says that tabs separate its
+/// columns.
+pub(super) fn layout(
+    path: &Path,
+    text: &[u8],
+    (gzip, encoding): (bool, &'static Encoding),
+    tabs: bool,
+) -> Result<Dialect> {
     let (start, said) = above(text);
     let body = &text[start..];
-    let dialect = |delimiter| Dialect { delimiter, gzip, start: start as u64 };
+    let dialect = |delimiter| Dialect { delimiter, gzip, encoding, start: start as u64 };
     if let Some(delimiter) = said {
         return Ok(dialect(delimiter));
     }
@@ -243,7 +260,7 @@ mod tests {
             ("y\n1\n", b',', 0),
             ("", b',', 0),
         ] {
-            let found = layout(Path::new("f"), text.as_bytes(), false, false).unwrap();
+            let found = layout(Path::new("f"), text.as_bytes(), (false, UTF_8), false).unwrap();
             assert_eq!((found.delimiter, found.start), (separator, start), "{text:?}");
         }
     }
@@ -258,8 +275,9 @@ mod tests {
             ("a  b  y\n1  2  3\n", "separated by blanks"),
             ("\"a\" \"y\"\n\"1\" 2 3\n", "separated by blanks"),
         ] {
-            let error =
-                layout(Path::new("f"), text.as_bytes(), false, false).unwrap_err().to_string();
+            let error = layout(Path::new("f"), text.as_bytes(), (false, UTF_8), false)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(part), "{error}");
         }
     }

@@ -217,7 +217,13 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
     let training = options.batches.as_ref().map(|batches| &batches.training);
     let size = options.batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
     [
-        ("kernel", options.kernel.clone()),
+        (
+            "kernel",
+            match options.kernel_in_data_units {
+                true => format!("{} in the data's units", options.kernel),
+                false => options.kernel.clone(),
+            },
+        ),
         ("likelihood", word(options.likelihood.clone())),
         ("mean", word(options.mean.clone())),
         ("method", options.method.clone()),

@@ -1,7 +1,7 @@
 //! Refusals and warnings about rows, targets and kernels before anything is trained.
 
-use super::Dataset;
 use super::pilot::span;
+use super::{Dataset, FitOptions};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -114,7 +114,11 @@ pub(super) fn check_labels(dataset: &Dataset, kernels: &[Box<dyn Kernel>]) -> Re
 }
 
 /// Warns of periods that are longer than what the rows span: they were meant in the units of the data.
-pub(super) fn long_periods(kernels: &[Box<dyn Kernel>], x: MatRef<f64>) -> Vec<String> {
+pub(super) fn long_periods(
+    kernels: &[Box<dyn Kernel>],
+    x: MatRef<f64>,
+    options: &FitOptions,
+) -> Vec<String> {
     let span = (0..x.ncols()).map(|q| span(x, q)).fold(0.0, f64::max);
     let mut found = Vec::new();
     for kernel in kernels {
@@ -122,11 +126,17 @@ pub(super) fn long_periods(kernels: &[Box<dyn Kernel>], x: MatRef<f64>) -> Vec<S
             let path = path.to_string();
             let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
             if path.ends_with("period") && param.given && longest > span {
-                let text = format!(
-                    "kernel: the {path} {longest} is more than the rows span, {span:.3}: values in a kernel are on \
-                     the scale of the standardised inputs; give it on that scale, or do not standardise \
-                     (`--no-standardise`, `standardise=False`)"
-                );
+                let text = match options.kernel_in_data_units {
+                    true => format!(
+                        "kernel: the {path} is {:.3} times what the rows span: they do not show whether anything repeats",
+                        longest / span
+                    ),
+                    false => format!(
+                        "kernel: the {path} {longest} is more than the rows span, {span:.3}: values in a kernel are on \
+                         the scale of the standardised inputs; for values in the data's units add `--kernel-units data` \
+                         (`kernel_units=\"data\"` in Python), or do not standardise (`--no-standardise`, `standardise=False`)"
+                    ),
+                };
                 // latent functions may have the same kernel
                 if !found.contains(&text) {
                     found.push(text);

@@ -1,7 +1,7 @@
 //! A model that can be used.
 
 use super::{Dataset, Division, Made};
-use crate::data::{Classes, InputColumn, Scaler, Selection};
+use crate::data::{Classes, InputColumn, ReadOptions, Scaler, Selection};
 use crate::model::{Model, Posterior};
 use crate::train::TrainReport;
 use std::collections::BTreeMap;
@@ -53,8 +53,8 @@ pub struct Fitted {
     pub report: Option<TrainReport>,
     /// What was odd and handled.
     pub warnings: Vec<String>,
-    /// Texts that other programs keep with the model, by name: the library saves and loads them, and
-    /// does not look.
+    /// Texts that other programs keep with the model, by name: the library saves and loads them. Its
+    /// own is `reading` ([`Fitted::read_options`]).
     pub annotations: BTreeMap<String, String>,
     /// By which program it was made, and when.
     pub made: Made,
@@ -132,7 +132,26 @@ impl Origin {
     }
 }
 
+/// Name of the annotation with [`Fitted::read_options`].
+const READING: &str = "reading";
+
 impl Fitted {
+    /// How the cells of the table were written that it learnt from, if whoever read the table has noted it.
+    pub fn read_options(&self) -> ReadOptions {
+        let kept = self.annotations.get(READING);
+        kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// Notes how the cells of its table are written, as an annotation.
+    pub fn remember_reading(&mut self, options: &ReadOptions) {
+        match serde_json::to_string(options) {
+            Ok(text) if *options != ReadOptions::default() => {
+                self.annotations.insert(READING.into(), text);
+            }
+            _ => drop(self.annotations.remove(READING)),
+        }
+    }
+
     /// The model's input columns in a table, with their encodings; targets may be added.
     pub fn selection(&self) -> Selection {
         Selection::all_inputs().columns(self.columns.clone())

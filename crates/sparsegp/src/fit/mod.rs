@@ -24,6 +24,7 @@ mod sizes;
 mod start;
 mod time_limit;
 mod trial;
+mod units;
 
 use checkpoint::Held;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
@@ -53,6 +54,9 @@ pub struct FitOptions {
     /// Kernel specification, such as `rbf` or `matern52 + linear`; separated by `;` one for each latent
     /// function.
     pub kernel: String,
+    /// Whether the values in it, with their bounds and priors, are in the data's units, such as a period in days; else they
+    /// are on the model's scale, that of the standardised columns.
+    pub kernel_in_data_units: bool,
     /// Likelihood specification, such as `poisson` or `bernoulli(link=logit)`; by default what fits
     /// the targets: `bernoulli` for two classes, `softmax` for more, else `gaussian`
     /// ([`likelihood_for`]).
@@ -145,6 +149,7 @@ impl Default for FitOptions {
     fn default() -> Self {
         Self {
             kernel: "rbf".into(),
+            kernel_in_data_units: false,
             likelihood: None,
             mean: None,
             method: "auto".into(),

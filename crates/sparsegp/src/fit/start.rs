@@ -5,7 +5,7 @@ use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
 use super::select::select_inducing;
-use super::{Dataset, FitOptions, assumed, certain, restarts, sizes};
+use super::{Dataset, FitOptions, assumed, certain, restarts, sizes, units};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -328,6 +328,9 @@ pub(super) fn prepare_start(
     let names = &dataset.input_names;
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
     let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
+    if options.kernel_in_data_units {
+        units::from_data(&mut kernels, &dataset.scaler, likelihood.latents())?;
+    }
     let variance = match likelihood.standardises() {
         true => spread(&moments(&seen, known_noise)),
         false => 1.0,
@@ -361,7 +364,7 @@ pub(super) fn prepare_start(
     assumed::leave_frozen(&mut model);
     methods::check_noise(&model)?;
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
-        warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
+        warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }
     let judges = options.pilot > 0 && restart == 0;
     let screened = match judges {

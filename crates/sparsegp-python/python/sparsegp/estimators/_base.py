@@ -23,6 +23,7 @@ from .._progress import Progress, watch
 from ..kernels import Kernel, _whole, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
 from ..models import Functions
+from . import _frames
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 Array = NDArray[np.float64]
@@ -49,8 +50,10 @@ _PARAMETERS = """
     ----------
     kernel : str, Kernel or list of these
         Covariance function: an object of :mod:`sparsegp.kernels`, or its short form such as
-        ``"matern52 + linear"``. A list has one for each latent function. Values given in it, and their priors,
-        are on the model's scale: that of standardised inputs, unless ``standardise=False``.
+        ``"matern52 + linear"``. A list has one for each latent function.
+    kernel_units : {"model", "data"}
+        Units of the values given in the kernel, their bounds and priors: the model's scale, that of standardised columns
+        unless ``standardise=False``, or the data's units, as in ``periodic(period=365.25)`` for days.
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
         ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``,
@@ -189,45 +192,6 @@ def target_names(y: Any) -> list[str]:
     return [name] if isinstance(name, str) and name else []
 
 
-def _text_column(X: Any) -> Any:
-    """The first column of a frame that does not hold numbers."""
-    for name in getattr(X, "column_names", getattr(X, "columns", ())):
-        try:
-            np.asarray(X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            return name
-    return None
-
-
-def _date_column(X: Any) -> Any:
-    """The first column of a frame (or the whole of an array) that holds dates or times."""
-    if isinstance(X, np.ndarray):
-        return "X" if X.dtype.kind in "mM" else None
-    if hasattr(X, "dtypes") and hasattr(X.dtypes, "items"):  # pandas
-        kinds = [(name, getattr(dtype, "kind", "")) for name, dtype in X.dtypes.items()]
-        return next((name for name, kind in kinds if kind in ("m", "M")), None)
-    schema: Any = getattr(X, "schema", None)
-    if hasattr(schema, "items"):  # Polars
-        types = [(name, str(dtype)) for name, dtype in schema.items()]
-    else:  # Arrow
-        types = [(field.name, str(field.type)) for field in schema or ()]
-    times = ("date", "time", "duration")
-    return next((name for name, dtype in types if dtype.lower().startswith(times)), None)
-
-
-def _cells(values: NDArray[Any]) -> list[str]:
-    """As a file would have them; nothing where a value is missing."""
-
-    def cell(value: Any) -> str:
-        if isinstance(value, (bool, np.bool_)):
-            return "true" if value else "false"
-        text = str(value)
-        missing = not isinstance(value, str) and text in ("None", "nan", "NaT", "<NA>")
-        return "" if missing else text
-
-    return [cell(value) for value in values]
-
-
 def _one(name: str, character: str) -> str:
     """A single character."""
     if not isinstance(character, str) or len(character) != 1:
@@ -261,6 +225,7 @@ class BaseGP(BaseEstimator):
         self,
         kernel: KernelLike = "rbf",
         *,
+        kernel_units: str = "model",
         method: str = "auto",
         likelihood: LikelihoodLike = None,
         mean: Optional[str] = None,
@@ -292,6 +257,7 @@ class BaseGP(BaseEstimator):
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
     ) -> None:
         self.kernel = kernel
+        self.kernel_units = kernel_units
         self.method = method
         self.likelihood = likelihood
         self.mean = mean
@@ -343,8 +309,11 @@ class BaseGP(BaseEstimator):
         return self._default_likelihood if self.likelihood is None else self.likelihood
 
     def _options(self, likelihood: LikelihoodLike, seed: int) -> dict[str, Any]:
+        if self.kernel_units not in ("model", "data"):
+            raise ValueError(f"kernel_units is {self.kernel_units!r}; it must be 'model' or 'data'")
         options: dict[str, Any] = {
             "kernel": _kernel_text(self.kernel),
+            "kernel_in_data_units": self.kernel_units == "data",
             "likelihood": None if likelihood is None else as_likelihood(likelihood).to_json(),
             "mean": self.mean,
             "method": self.method,
@@ -431,6 +400,8 @@ class BaseGP(BaseEstimator):
         }
         if classes is not None:
             columns["classes"] = classes
+        if self._columns is not None:
+            columns["columns"] = self._columns
         points = None
         if not isinstance(self.inducing, str):
             points = _aligned(check_array(self.inducing, dtype=np.float64))
@@ -468,7 +439,8 @@ class BaseGP(BaseEstimator):
         finally:
             if progress is not None:
                 progress.close()
-        self._of_file = self._of_file and fitted is None
+        if fitted is not None:
+            self._of_file = self._columns is not None
         self._keep(fitted, error)
 
     def fit_file(
@@ -488,6 +460,7 @@ class BaseGP(BaseEstimator):
         missing_words: Sequence[str] = (),
         date_format: Union[str, Sequence[str]] = (),
         levels: Sequence[str] = (),
+        encoding: Optional[str] = None,
     ) -> E:
         """Learns from a CSV (plain or gzip) or Parquet file, which need not fit into memory.
 
@@ -524,6 +497,8 @@ class BaseGP(BaseEstimator):
             none.
         levels : sequence of str
             Classes of the target in their order, lowest first, for the likelihood ``"ordinal"``; they need not all occur.
+        encoding : str, optional
+            Encoding of a text file that is not UTF-8 and has no byte order mark, such as ``"latin1"``.
 
         Notes
         -----
@@ -544,6 +519,7 @@ class BaseGP(BaseEstimator):
         targets = [target] if isinstance(target, str) else list(target)
         if len(levels) > 0 and not self._labels:
             raise ValueError("levels are the classes of a GPClassifier, such as GPClassifier(likelihood='ordinal')")
+        self._columns = None
         likelihood = self._spec()
         columns: dict[str, Any] = {
             "targets": targets,
@@ -560,6 +536,7 @@ class BaseGP(BaseEstimator):
             "decimal": _one("decimal", decimal),
             "thousands": None if thousands is None else _one("thousands", thousands),
             "missing_words": _texts("missing_words", missing_words),
+            "encoding": encoding,
             "date_formats": [date_format] if isinstance(date_format, str) else list(date_format),
         }
         options = self._options(likelihood, self._seed())
@@ -585,6 +562,8 @@ class BaseGP(BaseEstimator):
     _labels = False
     # whether frames are read as the table of a file is
     _of_file = False
+    # the columns of the frame that is learnt from, where some hold no numbers
+    _columns: Optional[list[_frames.Column]] = None
 
     def _learn_more(
         self,
@@ -735,24 +714,30 @@ class BaseGP(BaseEstimator):
 
     def _validated(self, X: Any, *y: Any, reset: bool, **how: Any) -> Any:
         """scikit-learn's checks of inputs, with targets or without."""
+        X = _frames.without_index(X)
+        if reset:
+            self._columns = None
+            found = _frames.encoded(X, _kernel_text(self.kernel))
+            if found is not None:
+                columns, rows, inputs = found
+                checked = check_X_y(rows, *y, **how) if y else check_array(rows, **how)
+                self.feature_names_in_ = np.array(inputs, dtype=object)
+                self.n_features_in_ = len(inputs)
+                self._columns = columns
+                return checked
         encoded = None if reset else self._encoded(X)
         if encoded is None:
-            date = _date_column(X)
+            date = _frames.date_column(X)
             if date is not None:
-                raise ValueError(
-                    f"column {date!r} holds dates or times, whose numbers depend on how they are stored: turn it into "
-                    "numbers in a unit of your own, such as days ((X - X.min()) / np.timedelta64(1, 'D')), or learn from "
-                    "a file by `fit_file`, which takes days since 1970-01-01"
-                )
+                raise ValueError(_frames.durations(date))
             try:
                 return validate_data(self, X, *y, reset=reset, **how)
             except ValueError as error:
-                column = _text_column(X) if "could not convert" in str(error) else None
+                column = _frames.text_column(X) if "could not convert" in str(error) else None
                 if column is None:
                     raise
                 raise ValueError(
-                    f"column {column!r} holds text: {error}; leave it out, encode it (such as by scikit-learn's "
-                    "OneHotEncoder in a pipeline), or learn from a file by `fit_file`, which encodes text"
+                    f"column {column!r} holds text, and numbers were learnt from: {error}"
                 ) from error
         # these are the model's inputs by name; as an array they would be warned of
         return check_X_y(encoded, *y, **how) if y else check_array(encoded, **how)
@@ -762,7 +747,7 @@ class BaseGP(BaseEstimator):
         if not self._of_file:
             return None
         columns = self._about["columns"]
-        of_frame = {str(name) for name in getattr(X, "column_names", getattr(X, "columns", ()))}
+        of_frame = {str(name) for name in _frames.columns_of(X)}
         if not of_frame.issuperset(column["name"] for column in columns):
             return None
         if len(X) == 0:
@@ -772,7 +757,7 @@ class BaseGP(BaseEstimator):
             name = column["name"]
             values = np.asarray(X[name])
             if column["encoding"] != "number":
-                values = np.array(self.fitted_.encoded(name, _cells(values)))
+                values = np.array(self.fitted_.encoded(name, _frames.cells(values)))
             try:
                 parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
             except (TypeError, ValueError) as error:

@@ -108,7 +108,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Arrays, pandas and Polars frames, Arrow tables.
+            Arrays, pandas and Polars frames, Arrow tables. Texts, categories and dates of frames become inputs as those of
+            files do (:meth:`fit_file`); truth values are 0 and 1.
         y : array-like of shape (n_samples,)
             Labels: numbers, texts or truth values. An ordered categorical of pandas, or an Enum of Polars, gives the classes
             and their order, also of those that do not occur; for the likelihood ``"ordinal"`` texts need one.

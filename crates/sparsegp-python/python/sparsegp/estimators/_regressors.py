@@ -274,7 +274,8 @@ _FIT = """{what}
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Arrays, pandas and Polars frames, Arrow tables.
+            Arrays, pandas and Polars frames, Arrow tables. Texts, categories and dates of frames become inputs as those of
+            files do (:meth:`fit_file`); truth values are 0 and 1.
         y : array-like of shape (n_samples,){outputs}
         sample_weight : array-like of shape (n_samples,), optional
             How often the term of a row counts.{further}

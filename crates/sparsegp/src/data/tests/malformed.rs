@@ -121,10 +121,18 @@ fn other_formats_are_called_by_name() {
         ("a.csv.zst", b"\x28\xb5\x2f\xfd\x04\0\0\0\0", "Zstandard"),
         ("a.feather", b"ARROW1\0\0\0\0\0\0", "Arrow (Feather)"),
         ("a.parquet", b"PARE\x15\0\0\0\0\0", "encrypted Parquet"),
-        ("utf16.csv", b"\xff\xfea\0,\0y\0\n\0", "UTF-16"),
+        (
+            "utf16.csv",
+            b"a\0,\0y\0\n\x001\0,\x002\0\n\0",
+            "UTF-16 text without a byte order mark: pass `--encoding utf-16le`",
+        ),
         ("b.parquet", b"garbage\0\x01\x02garbage", "does not begin with `PAR1`"),
         ("c.bin", b"garbage\0\x01\x02garbage", "neither CSV (plain or gzip) nor Parquet"),
-        ("latin.csv", b"gr\xf6\xdfe,y\n1,2\n", "column 1 in the header is not UTF-8"),
+        (
+            "latin.csv",
+            b"gr\xf6\xdfe,y\n1,2\n",
+            "column 1 in the header (`gr\u{fffd}\u{fffd}e`) is not UTF-8 text: pass `--encoding latin1`",
+        ),
     ] {
         let error = fails(Table::open(folder.write(name, bytes)), &[name, said]);
         assert!(matches!(error, Error::File { .. }));

@@ -1,0 +1,192 @@
+"""Frames of pandas and Polars and Arrow tables: which columns hold no numbers, and what becomes of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+
+Array = NDArray[np.float64]
+# a column of a table as a model keeps it: its name, and how it becomes numbers
+Column = dict[str, Any]
+
+
+def columns_of(X: Any) -> list[Any]:
+    """Names of the columns of a frame; none of anything else."""
+    found = getattr(X, "column_names", getattr(X, "columns", ()))
+    return [] if callable(found) else list(found)
+
+
+def _is_index(name: Any) -> bool:
+    """Whether a column is the index of a frame that was written as a table."""
+    return isinstance(name, str) and (name == "Unnamed: 0" or name.startswith("__index_level_"))
+
+
+def without_index(X: Any) -> Any:
+    """The frame without columns that are an index, as files are read."""
+    names = columns_of(X)
+    kept = [name for name in names if not _is_index(name)]
+    if len(kept) == len(names) or not kept:
+        return X
+    return X.select(kept) if hasattr(X, "select") else X[kept]
+
+
+def text_column(X: Any) -> Any:
+    """The first column of a frame that does not hold numbers."""
+    for name in columns_of(X):
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            return name
+    return None
+
+
+def date_column(X: Any) -> Any:
+    """The first column of a frame (or the whole of an array) that holds dates or times."""
+    if isinstance(X, np.ndarray):
+        return "X" if X.dtype.kind in "mM" else None
+    if hasattr(X, "dtypes") and hasattr(X.dtypes, "items"):  # pandas
+        kinds = [(name, getattr(dtype, "kind", "")) for name, dtype in X.dtypes.items()]
+        return next((name for name, kind in kinds if kind in ("m", "M")), None)
+    schema: Any = getattr(X, "schema", None)
+    if hasattr(schema, "items"):  # Polars
+        types = [(name, str(dtype)) for name, dtype in schema.items()]
+    else:  # Arrow
+        types = [(field.name, str(field.type)) for field in schema or ()]
+    times = ("date", "time", "duration")
+    return next((name for name, dtype in types if dtype.lower().startswith(times)), None)
+
+
+def cells(values: NDArray[Any]) -> list[str]:
+    """As a file would have them; nothing where a value is missing."""
+
+    def cell(value: Any) -> str:
+        if isinstance(value, (bool, np.bool_)):
+            return "true" if value else "false"
+        text = str(value)
+        missing = not isinstance(value, str) and text in ("None", "nan", "NaT", "<NA>")
+        return "" if missing else text
+
+    return [cell(value) for value in values]
+
+
+def _is_categorical(column: Any) -> bool:
+    """Whether the type of a column says that it holds categories."""
+    kind = str(getattr(column, "dtype", getattr(column, "type", "")))
+    return kind.startswith(("category", "Categorical", "Enum", "dictionary"))
+
+
+def _number_type(values: NDArray[Any]) -> bool:
+    """Whether values are numbers or durations by their type."""
+    return values.dtype.kind in "biufcm"
+
+
+def numbers(values: NDArray[Any]) -> Optional[Array]:
+    """The values as numbers, if all of them are some."""
+    if values.dtype.kind in "mM":
+        return None
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def in_words_of_frames(text: str, name: str) -> str:
+    """A message about a column of a file, with remedies for a frame."""
+    own = f"X[{name!r}]"
+    for option, remedy in (
+        (r"`--date-format ('[^`]*')`", rf"dates (`pandas.to_datetime({own}, format=\1)`, or `str.to_date` of Polars)"),
+        (
+            r"pass `--(?:decimal|thousands).*",
+            "turn the column into numbers, as `decimal` and `thousands` of `pandas.read_csv` do",
+        ),
+        (r"`--missing-words WORD,…`", "None"),
+        (r"`--categorical [^`]*`", f"{own} as a categorical (`astype('category')` of pandas, `cast(pl.Categorical)` of Polars)"),
+        (r"leave it out \(`--ignore[^)]*\)", "leave it out of X"),
+    ):
+        text = re.sub(option, remedy, text, flags=re.DOTALL)
+    return text
+
+
+def encoded(X: Any, kernel: str) -> Optional[tuple[list[Column], Array, list[str]]]:
+    """The columns of a frame with texts, dates or categories, its rows as numbers, and the names of these.
+
+    None where all columns hold numbers, and for anything but a frame.
+
+    Raises
+    ------
+    ValueError
+        For texts that look like numbers or dates, or differ in nearly every row, as for a file.
+    """
+    names = columns_of(X)
+    if not names or len(X) == 0 or len(set(map(str, names))) < len(names):
+        return None
+    read: dict[str, Array] = {}
+    texts: list[tuple[str, list[str]]] = []
+    categorical = []
+    for name in names:
+        column = X[name]
+        values = np.asarray(column)
+        if values.ndim != 1 or (_number_type(values) and not _is_categorical(column)):
+            continue
+        is_category = _is_categorical(column)
+        found = None if is_category else numbers(values)
+        if found is None:
+            texts.append((str(name), cells(values)))
+            if is_category:
+                categorical.append(str(name))
+        else:
+            read[str(name)] = found
+    if not texts:
+        return None
+    columns: dict[str, tuple[Column, Array]] = {}
+    for name, own in texts:
+        try:
+            text, found_rows = _core.encode([str(n) for n in names], [(name, own)], categorical, kernel)
+        except ValueError as error:
+            raise ValueError(in_words_of_frames(str(error), name)) from None
+        columns[name] = (json.loads(text)[0], np.array(found_rows[0], dtype=np.float64))
+    all_columns: list[Column] = []
+    parts: list[Array] = []
+    inputs: list[str] = []
+    for name in map(str, names):
+        if name in columns:
+            column, rows = columns[name]
+            all_columns.append(column)
+            parts.append(rows)
+            inputs += input_names(column)
+            continue
+        values = read[name] if name in read else np.asarray(X[_named(names, name)])
+        if values.dtype.kind == "m":
+            raise ValueError(durations(name))
+        all_columns.append({"name": name, "encoding": "number"})
+        parts.append(np.asarray(values, dtype=np.float64)[:, None])
+        inputs.append(name)
+    return all_columns, np.hstack(parts), inputs
+
+
+def _named(names: list[Any], text: str) -> Any:
+    return next(name for name in names if str(name) == text)
+
+
+def input_names(column: Column) -> list[str]:
+    """Names of the inputs that a column becomes."""
+    name, encoding = column["name"], column["encoding"]
+    if isinstance(encoding, dict) and "one-hot" in encoding:
+        labels = encoding["one-hot"]
+        # one of two says it all
+        return [f"{name}={label}" for label in (labels[1:] if len(labels) == 2 else labels)]
+    return [name]
+
+
+def durations(name: Any) -> str:
+    """What to do about a column whose numbers depend on how they are stored."""
+    return (
+        f"column {name!r} holds dates or times, whose numbers depend on how they are stored: turn it into "
+        "numbers in a unit of your own, such as days ((X - X.min()) / np.timedelta64(1, 'D'))"
+    )
