@@ -163,3 +163,15 @@ fn levels_have_the_order_that_is_given() {
         &["`--levels` orders classes"],
     );
 }
+
+#[test]
+fn a_target_of_many_classes_is_named() {
+    let folder = Folder::new();
+    for (classes, named) in [(12, false), (31, true)] {
+        let rows = (0..124).map(|i| format!("{i},c{:02}\n", i % classes));
+        folder.write("c.csv", format!("x,y\n{}", rows.collect::<String>()));
+        let said = folder.ok("fit c.csv --target y --max-iterations 1 --pilot 0 -o m").err;
+        let words = format!("`y` is learnt as {classes} classes");
+        assert_eq!(said.contains(&words), named, "{said}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Defaults and starting values from the data.
 
-use super::checks::{check_labels, check_levels, check_rows, check_targets, long_periods};
+use super::checks::{check_labels, check_levels, check_rows, check_targets, long_periods, many_classes};
 use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
@@ -360,6 +360,7 @@ pub(super) fn prepare_start(
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
     methods::check_noise(&model)?;
+    warnings.extend(many_classes(dataset));
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref()));
     }
