@@ -1,6 +1,8 @@
 //! Defaults and starting values from the data.
 
-use super::checks::{check_labels, check_levels, check_rows, check_targets, long_periods, many_classes};
+use super::checks::{
+    check_labels, check_levels, check_rows, check_targets, long_periods, many_classes,
+};
 use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
@@ -401,6 +403,9 @@ pub(super) fn prepare_start(
             }
         }
         let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
+        if judges {
+            candidates.extend(judge::shorter(&model));
+        }
         candidates.push((plain, model, false));
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
         let mut with_points = |mut own: Model, flown: bool| -> Result<Model> {
