@@ -27,6 +27,7 @@ mod time_limit;
 mod trial;
 
 use checkpoint::Held;
+pub use choice::auto_rule;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
 pub use division::{Division, Made};
 use fitted::Origin;

@@ -270,8 +270,13 @@ pub(super) fn prepare_start(
     let missing = check_targets(dataset, &*likelihood)?;
     let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
     let plain = gaussian && data.is_plain();
+    let why = match likelihood.as_gaussian() {
+        None => format!("the likelihood is not Gaussian ({})", likelihood.name()),
+        Some(_) if missing > 0 => "some targets are missing".into(),
+        Some(_) => "rows have weights or known noise variances".into(),
+    };
     let Choice { entry, inducing: wanted, reason } =
-        choose(options, n, plain, gaussian, whole(dataset, options))?;
+        choose(options, n, plain, gaussian, whole(dataset, options), &why)?;
     let reason = match dataset.rows > n {
         true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
         false => reason,
@@ -358,7 +363,11 @@ pub(super) fn prepare_start(
         jitter: options.jitter,
     };
     entry.method.check(&model)?;
-    let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
+    // a path, or the group of it
+    let within = |path: &str, group: &str| {
+        path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let of_points = |path: &str| within(path, "inducing") || within(path, "q");
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
     methods::check_noise(&model)?;
