@@ -547,7 +547,9 @@ class BaseGP(BaseEstimator):
             raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
         targets = [target] if isinstance(target, str) else list(target)
         if len(levels) > 0 and not self._labels:
-            raise ValueError("levels are the classes of a GPClassifier, such as GPClassifier(likelihood='ordinal')")
+            raise ValueError(
+                "levels are the classes of a GPClassifier, such as GPClassifier(likelihood='ordinal')"
+            )
         likelihood = self._spec()
         columns: dict[str, Any] = {
             "targets": targets,
