@@ -8,6 +8,7 @@ use crate::page::ReportArgs;
 use crate::pages::{CompletionsArgs, ManArgs};
 use crate::plot::command::PlotArgs;
 use crate::predict::PredictArgs;
+use crate::reference::ReferenceArgs;
 use crate::score::ScoreArgs;
 use clap::{Args, Parser, Subcommand};
 
@@ -91,4 +92,7 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write those of all commands
     Man(ManArgs),
+    /// Write the generated pages of the documentation
+    #[command(hide = true)]
+    Reference(ReferenceArgs),
 }

@@ -27,14 +27,13 @@ Examples:
   sparsegp compare data.csv --target y --test-mask masks.csv
   sparsegp compare sales.csv --target sales --ordered date -- --ignore id --epochs 20
 
-Every choice of --method, --kernel, --likelihood and --inducing is combined with every other, and all learn
-from the same rows and are tested on the same rows. What follows `--` is said to `sparsegp fit` for all of
-them, see `sparsegp fit --help`.
+Every choice of --method, --kernel, --likelihood and --inducing is combined with every other; all are fitted
+to the same rows and tested on the same rows. Options after `--` are passed to `sparsegp fit` for every choice,
+see `sparsegp fit --help`.
 
-The table has means over the divisions with their standard errors (of the mean; folds share training rows, so
-that these are rather too small). `behind` is how much more of the first score, the negative log predictive
-density, a choice has than the best, division by division, with the standard error of that: choices that are
-behind by less than two of those are not told apart.";
+The table has means over the divisions with their standard errors (slightly too small, because folds share
+training rows). `behind` is the paired difference from the best choice in negative log predictive density,
+with its standard error; differences below two standard errors are not significant.";
 
 /// Options of `sparsegp compare`.
 #[derive(Debug, Args)]
@@ -59,10 +58,10 @@ pub struct CompareArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "What to compare")]
     pub inducing: Vec<usize>,
 
-    /// Test on every row once, in so many random folds [default: 5]
+    /// Test on every row once, in this many random folds [default: 5]
     #[arg(long, allow_negative_numbers = true, value_name = "K", value_parser = at_least_two, help_heading = "How to divide the rows")]
     pub folds: Option<usize>,
-    /// So many random splits instead; those of `fit --split F --seed S` for S from the seed on
+    /// This many random splits instead; those of `fit --split F --seed S` for S from the seed on
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one,
           conflicts_with_all = ["folds", "test_mask", "group", "ordered"], help_heading = "How to divide the rows")]
     pub splits: Option<usize>,
@@ -75,7 +74,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE[:COLUMN]", conflicts_with_all = ["folds", "group", "ordered"],
           help_heading = "How to divide the rows")]
     pub test_mask: Vec<String>,
-    /// Keep rows with equal values in this column (which is no input) in the same fold
+    /// Keep rows with equal values in this column (which is not an input) in the same fold
     #[arg(
         long,
         value_name = "COLUMN",
@@ -293,7 +292,7 @@ fn usage(error: clap::Error) -> Fail {
     Fail::usage(format!("after `--`: {}", first.trim_start_matches("error: ")))
 }
 
-/// Options of `fit` that have no sense for many trainings.
+/// Options of `fit` that make no sense for many fits.
 fn check(fit: &FitArgs) -> Result<()> {
     let given = [
         ("--split", fit.split.is_some()),

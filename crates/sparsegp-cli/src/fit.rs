@@ -137,7 +137,7 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
     }
     context.warn(&notes);
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
-        context.note(&format!("{} is there: the training goes on from it", path.display()));
+        context.note(&format!("{} exists: resuming from it", path.display()));
     }
     let mut fitted = match from {
         Some(fitted) => go_on(fitted, args, &dataset, &options, context)?,
@@ -356,7 +356,7 @@ fn reply(
     } else {
         text += "\ninterrupted: the best parameters found so far are kept; not scored or drawn\n";
         if args.checkpoint.is_some() {
-            text += "the same command goes on where this one ended\n";
+            text += "run the same command again to resume\n";
         }
     }
     let files = [

@@ -103,7 +103,7 @@ pub struct FitArgs {
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
-    /// Use inputs and targets as they stand
+    /// Use inputs and targets unscaled
     #[arg(long, help_heading = "Data")]
     pub no_standardise: bool,
     /// Never hold the table in memory: read it again for every evaluation or epoch. By default for
@@ -133,9 +133,8 @@ pub struct FitArgs {
     /// standardised latent function, else constant
     #[arg(long, value_parser = values::mean, help_heading = "Model")]
     pub mean: Option<String>,
-    /// Inference method, see `sparsegp methods`; auto is exact up to 2000 rows, else titsias2025 (from
-    /// some 17 000 rows on trained by minibatches first), and where those cannot be tsvgp on all rows
-    /// while that costs less than minibatches, else svgp
+    /// Inference method, see `sparsegp methods`, which says what auto takes: exact up to 2000 rows, else titsias2025 (for
+    /// many rows by minibatches first); for other likelihoods tsvgp on all rows or svgp by minibatches
     #[arg(long, short, default_value = "auto", value_parser = values::method, help_heading = "Model")]
     pub method: String,
     /// Power of `pep`, above 0 and at most 1, where it is `fitc` [default: 0.5]
@@ -150,19 +149,19 @@ pub struct FitArgs {
     /// kmeans]
     #[arg(long, value_name = "HOW|FILE", help_heading = "Model")]
     pub inducing_from: Option<String>,
-    /// Let q keep only the diagonals of its covariances (svgp methods; q is then trained by Adam)
+    /// Use diagonal covariances in q (svgp methods; q is then trained by Adam)
     #[arg(long, help_heading = "Model")]
     pub diagonal: bool,
     /// Start a parameter at a value (or comma-separated values) on the model's scale; repeatable
     #[arg(long, value_name = "PATH=VALUE", value_parser = values::assignment, help_heading = "Model")]
     pub set: Vec<(String, Vec<f64>)>,
-    /// Keep a parameter, or all whose path begins so, as it is; repeatable
+    /// Do not train the parameter at PATH, or any whose path begins with it; repeatable
     #[arg(long, value_name = "PATH", help_heading = "Model")]
     pub freeze: Vec<String>,
-    /// What stays when hyperparameters move, where q is kept as sites (`tsvgp`) [default: natural]
+    /// Which site statistics stay fixed while hyperparameters change (`tsvgp`) [default: natural]
     #[arg(long, value_enum, value_name = "TYING", help_heading = "Model")]
     pub tying: Option<TyingChoice>,
-    /// Go on with a model that was saved, on the rows of this table: its columns, scales, kernel,
+    /// Continue training a saved model on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "mean",
@@ -173,8 +172,8 @@ pub struct FitArgs {
     /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
-    /// Judge starting values on at most so many random rows: several starts get a few iterations each, and the
-    /// best goes on. 0 takes the plain start unseen
+    /// Judge starting values on at most this many random rows: several starts get a few iterations each, and the
+    /// best is trained. 0 takes the plain start without a trial
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -186,7 +185,7 @@ pub struct FitArgs {
     /// Leave out the weak prior that the lengthscales of several inputs have by default
     #[arg(long, help_heading = "Training")]
     pub no_lengthscale_prior: bool,
-    /// Train from so many further starts, whose hyperparameters are drawn from their priors, or over a wide range
+    /// Train from this many additional starts, whose hyperparameters are drawn from their priors, or over a wide range
     /// about the plain start; the best objective wins. With --checkpoint each has a file of its own,
     /// FILE.restart-1, …
     #[arg(
@@ -211,12 +210,12 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "JITTER", value_parser = values::jitter, help_heading = "Training")]
     pub jitter: Option<Jitter>,
 
-    /// Write the state of the training (or of the chains of `gibbs`) to this file now and then; if it is
-    /// there, go on from it
+    /// Save the state of the training (or of the chains of `gibbs`) to this file periodically; if the file
+    /// exists, resume from it
     #[arg(long, value_name = "FILE", help_heading = "Training")]
     pub checkpoint: Option<PathBuf>,
     /// End after this time with the best found so far, preparation included: seconds, or a number with s, min or h;
-    /// looked at between evaluations. With --checkpoint the same command goes on, and has as much time again
+    /// looked at between evaluations. With --checkpoint the same command resumes, and has as much time again
     #[arg(long, allow_negative_numbers = true, value_name = "TIME", value_parser = values::time, help_heading = "Training")]
     pub time_limit: Option<f64>,
     /// Seconds between checkpoints [default: 60]
@@ -235,8 +234,8 @@ pub struct FitArgs {
         help_heading = "Training on all rows at once"
     )]
     pub max_iterations: Option<usize>,
-    /// End where ten iterations of L-BFGS raise the objective by no more than this fraction of its size, or nats per target
-    /// if that is less, and the gradient promises no more [default: 1e-4]
+    /// Stop L-BFGS when ten iterations improve the objective by less than this fraction of its size (or than this
+    /// many nats per target, if that is less) and the gradient promises no more [default: 1e-4]
     #[arg(long, allow_negative_numbers = true, value_name = "FALL", value_parser = values::not_negative,
           help_heading = "Training on all rows at once")]
     pub tolerance: Option<f64>,
@@ -271,13 +270,13 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one,
           conflicts_with_all = ["no_natural", "diagonal"], help_heading = BATCHES)]
     pub classes_per_step: Option<usize>,
-    /// Train q by Adam like all else
+    /// Train q by Adam like all other parameters
     #[arg(long, help_heading = BATCHES)]
     pub no_natural: bool,
     /// Learning rate of the inducing points [default: that of Adam; for `rsvgp` 0.001]
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = BATCHES)]
     pub inducing_rate: Option<f64>,
-    /// Keep this fraction of the training rows aside, and end when they are predicted no better
+    /// Hold out this fraction of the training rows, and stop when their predictive density stops improving
     #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = values::fraction, help_heading = BATCHES)]
     pub early_stopping: Option<f64>,
     /// Epochs to wait for a better prediction [default: 10]
@@ -311,7 +310,7 @@ pub struct FitArgs {
     #[arg(long, short, value_name = "MODEL", help_heading = "Output")]
     pub output: Option<PathBuf>,
     /// Draw the fit as SVG or PNG: a curve (one input), a map (two), else predictions against observations;
-    /// of classes a map or how reliable their probabilities are
+    /// for classes the decision regions (up to two inputs), else a reliability diagram
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub plot: Option<PathBuf>,
     /// Write objective and hyperparameters of every iteration or epoch, as CSV or JSON by the name's

@@ -57,7 +57,7 @@ pub fn check(args: &FitArgs, likelihood: &dyn Likelihood) -> Result<()> {
     Ok(())
 }
 
-/// Likelihoods that take a further number of this name.
+/// Likelihoods that take an extra column of this kind.
 pub fn takers(extra: &str) -> Vec<&'static str> {
     let takes = |name: &&str| {
         let built = sparsegp::fit::likelihood(Some(name), None);
@@ -278,7 +278,7 @@ fn batch_options(args: &FitArgs, method: &str, rows: usize, from: Option<&Fitted
     BatchOptions { size, training }
 }
 
-/// Options that have no sense together.
+/// Refuses options that contradict each other.
 fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -> Result<()> {
     let usage = |text: String| Err(Fail::usage(text));
     let q_methods = || {
@@ -360,7 +360,7 @@ fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
     {
         if args.diagonal {
             return usage(format!(
-                "--diagonal has no sense for `{method}`, whose q is kept as sites"
+                "--diagonal does not apply to `{method}`, which stores q as sites"
             ));
         }
         if args.no_natural {
@@ -376,7 +376,7 @@ fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
         let options = [no_steps, args.diagonal.then_some("--diagonal")];
         if let Some(option) = options.into_iter().flatten().next() {
             return usage(format!(
-                "{option} has no sense for `{method}`, whose q is moved by Adam and has one noise variance \
+                "{option} does not apply to `{method}`, whose q is trained by Adam and has one noise variance \
                  for each inducing point; leave it out, or choose --method svgp"
             ));
         }

@@ -142,6 +142,79 @@ impl Table {
     }
 }
 
+/// Shortest width that a column of text is wrapped to.
+const NARROWEST: usize = 16;
+
+impl Table {
+    /// The text with the widest columns of text wrapped, so that lines have at most `width` characters where that is possible.
+    pub fn render_within(&self, width: usize) -> String {
+        let mut widths: Vec<usize> = (0..self.header.len())
+            .map(|j| {
+                let cells = self.rows.iter().filter_map(|row| row.get(j));
+                let longest = cells.map(|cell| cell.chars().count()).max().unwrap_or(0);
+                // a column that is empty is left out
+                if longest == 0 { 0 } else { longest.max(self.header[j].0.chars().count()) }
+            })
+            .collect();
+        let gaps = 2 * widths.iter().filter(|w| **w > 0).count().saturating_sub(1);
+        while widths.iter().sum::<usize>() + gaps > width {
+            let text = |j: &usize| self.header[*j].1 == Align::Left && widths[*j] > NARROWEST;
+            let Some(j) = (0..widths.len()).filter(text).max_by_key(|j| widths[*j]) else { break };
+            widths[j] -= 1;
+        }
+        let mut narrow = Self { header: self.header.clone(), rows: Vec::new() };
+        for row in &self.rows {
+            let cells: Vec<Vec<String>> =
+                row.iter().zip(&widths).map(|(cell, width)| wrapped(cell, *width)).collect();
+            for k in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+                let line = cells.iter().map(|lines| lines.get(k).cloned().unwrap_or_default());
+                narrow.rows.push(line.collect());
+            }
+        }
+        narrow.render(0)
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table in Markdown.
+    pub fn markdown(&self) -> String {
+        let line = |cells: Vec<String>| {
+            let escaped = cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>();
+            format!("| {} |\n", escaped.join(" | "))
+        };
+        let mut text = line(self.header.iter().map(|(name, _)| name.clone()).collect());
+        text += &line(self.header.iter().map(|_| "---".to_owned()).collect());
+        for row in &self.rows {
+            text += &line(row.clone());
+        }
+        text
+    }
+}
+
+/// The lines of a text of at most so many characters, broken at blanks.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut length = 0;
+    for word in text.split_whitespace() {
+        let own = word.chars().count();
+        if length > 0 && length + 1 + own > width {
+            lines.push(String::new());
+            length = 0;
+        }
+        let last = lines.len() - 1;
+        if length > 0 {
+            lines[last].push(' ');
+            length += 1;
+        }
+        lines[last].push_str(word);
+        length += own;
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,8 +26,8 @@ Examples:
 Of a row's prior variance k the inducing points explain q and leave v = k − q. The trace residual is the sum of
 all v over that of all k: 0 if everything is explained. For Gaussian noise the log evidence is known to lie
 between the bound and an upper bound; their difference is the most that more or better inducing points can
-gain. Points are enough where the mean v is a small fraction of the noise variance (--fraction); how many
-that takes is told by choosing rows greedily by conditional variance, without training.";
+gain. Points are enough where the mean v is a small fraction of the noise variance (--fraction); the number
+needed is estimated by greedy conditional-variance selection, without training.";
 
 /// Options of `sparsegp inducing`.
 #[derive(Debug, Args)]
@@ -40,8 +40,8 @@ pub struct InducingArgs {
     /// Leave out the rows that this column of this file marks as test rows
     #[arg(long, value_name = "FILE:COLUMN")]
     pub test_mask: Option<String>,
-    /// What may be left unexplained of the mean row, as a fraction of the noise variance (for another
-    /// likelihood than Gaussian noise of the prior variance)
+    /// Mean unexplained variance to accept, as a fraction of the noise variance (of the prior variance if
+    /// the noise is not Gaussian)
     #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", default_value_t = QualityOptions::default().fraction,
           value_parser = values::positive)]
     pub fraction: f64,
@@ -61,7 +61,7 @@ pub fn judge(fitted: &Fitted, opened: &Opened, fraction: Option<f64>) -> Result<
     Ok(fitted.inducing_quality(&dataset, &Cpu::default(), &options)?)
 }
 
-/// Why there is nothing to tell of a model.
+/// Why a model cannot be judged.
 pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
     fitted.model.inducing.is_empty().then_some("its method has no inducing points")
 }

@@ -4,7 +4,8 @@ use crate::context::Reply;
 use crate::format::{Align, Table};
 use sparsegp::kernels::REGISTRY;
 
-const LANGUAGE: &str = "
+/// How a specification is written.
+pub const LANGUAGE: &str = "
 A specification adds (+) and multiplies (*) kernels; brackets group, and values are JSON:
 
   rbf                                    one lengthscale per input column
@@ -22,16 +23,21 @@ A specification adds (+) and multiplies (*) kernels; brackets group, and values 
 ϱ² is Σ ((x − x′)/lengthscale)² over the input columns of the kernel. Columns of labels are not standardised.
 ";
 
-/// Runs the command.
-pub fn run() -> Reply {
+/// The kernels.
+pub fn table() -> Table {
     let mut table =
         Table::new(&[("kernel", Align::Left), ("what", Align::Left), ("also called", Align::Left)]);
     for e in REGISTRY {
         table.row(vec![e.name.into(), e.about.into(), e.aliases.join(", ")]);
     }
+    table
+}
+
+/// Runs the command.
+pub fn run() -> Reply {
     let json = REGISTRY
         .iter()
         .map(|e| serde_json::json!({ "name": e.name, "aliases": e.aliases, "about": e.about }))
         .collect();
-    Reply { text: table.render(0) + LANGUAGE, json, is_result: true }
+    Reply { text: table().render_within(100) + LANGUAGE, json, is_result: true }
 }

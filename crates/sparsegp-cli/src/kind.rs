@@ -3,7 +3,7 @@
 use crate::fail::{Fail, Result};
 use sparsegp::data::{Classes, Encoding, InputColumn, Selected, Selection, Table};
 use sparsegp::fit::Fitted;
-use sparsegp::likelihoods::{self, Likelihood};
+use sparsegp::likelihoods::{Likelihood, Support};
 
 /// What predictions, scores and pictures depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,10 @@ impl Kind {
 
     /// Of a likelihood.
     pub fn of_likelihood(likelihood: &dyn Likelihood) -> Self {
-        let targets = likelihoods::find(likelihood.name()).map_or("", |entry| entry.targets);
         match likelihood.classes() {
             _ if likelihood.as_gaussian().is_some() => Self::Gaussian,
             Some(_) => Self::Classes,
-            None if targets.starts_with("counts (") => Self::Counts,
+            None if likelihood.support(1.0) == Support::Counts => Self::Counts,
             None => Self::Other,
         }
     }

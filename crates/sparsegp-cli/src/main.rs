@@ -22,6 +22,7 @@ mod pages;
 mod plot;
 mod predict;
 mod progress;
+mod reference;
 mod relaxed_args;
 mod remembered;
 mod report;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
             Command::Likelihoods => Ok(likelihoods::run()),
             Command::Completions(args) => Ok(pages::completions(args)),
             Command::Man(args) => pages::man(args),
+            Command::Reference(args) => reference::run(args),
         }?;
         context.print(&reply)
     });

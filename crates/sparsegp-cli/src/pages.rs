@@ -59,7 +59,9 @@ pub fn man(args: &ManArgs) -> Result<Reply> {
         Ok(())
     };
     write("sparsegp.1".into(), render(&command)?)?;
-    for own in command.get_subcommands().filter(|own| own.get_name() != "help") {
+    for own in
+        command.get_subcommands().filter(|own| own.get_name() != "help" && !own.is_hide_set())
+    {
         // `sparsegp-fit`, as manuals of commands are found
         let name = format!("sparsegp-{}", own.get_name());
         let page = render(&own.clone().display_name(name.clone()))?;

@@ -54,7 +54,7 @@ pub struct PredictArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
           default_values_t = [0.025, 0.975])]
     pub quantiles: Vec<f64>,
-    /// Of the underlying function, not of new observations: without the noise
+    /// Predict the latent function rather than new observations (no observation noise)
     #[arg(long)]
     pub latent: bool,
     /// What to do with rows that lack a number

@@ -27,8 +27,8 @@ pub struct RelaxedArgs {
     /// Random probes for the traces of the bound; 0 for exact traces [default: 256]
     #[arg(long, allow_negative_numbers = true, value_name = "P", value_parser = values::whole, help_heading = HEADING)]
     pub probes: Option<usize>,
-    /// Make products in single precision: half the time, some five digits of the bound; λ above a hundredth of
-    /// the kernel's variance
+    /// Multiply matrices in single precision: twice as fast, bound accurate to about five digits; λ must exceed
+    /// 1 % of the kernel variance
     #[arg(long, help_heading = HEADING)]
     pub single: bool,
     /// Iterations for which inducing points stay where they are [default: 1000]

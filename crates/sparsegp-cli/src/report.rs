@@ -157,8 +157,8 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
     let method = fitted.model.method;
     if !method.is_bound() {
         return match priors {
-            false => "approximate log evidence (no bound)",
-            true => "approximate log evidence (no bound) + log prior",
+            false => "approximate log evidence (not a bound)",
+            true => "approximate log evidence (not a bound) + log prior",
         };
     }
     match (method.is_sparse() || method.has_q(), priors) {

@@ -52,8 +52,8 @@ pub struct ScoreArgs {
     /// Which rows to score: those that were held out (by the mask, or by the fit), those that were learnt from, or all
     #[arg(long, value_enum, default_value_t)]
     pub on: Side,
-    /// Predict every row of the training table by the others, without training anew: the table must have the
-    /// rows of the training and no others. Exact for Gaussian noise, else by the model's own sites
+    /// Predict every row of the training table from the others, without refitting: the table must have the
+    /// training rows and no others. Exact for Gaussian noise, else by the model's own sites
     #[arg(long, conflicts_with = "plot")]
     pub leave_one_out: bool,
     /// What to do with rows that lack a number

@@ -407,7 +407,8 @@ impl Model {
     fn upper_bound(&self, py: Python<'_>, x: Array2<'_>, y: Array2<'_>) -> PyResult<f64> {
         let (model, _) = self.copied();
         let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
-        unlocked(py, || Ok(methods::upper_bound(&model, &Cpu::default(), &data)?.value))
+        let engine = &self.engine;
+        unlocked(py, || Ok(methods::upper_bound(&model, engine, &data)?.value))
     }
 
     /// How well the inducing points stand for rows, as JSON.
@@ -425,7 +426,8 @@ impl Model {
         let data =
             rows::rows((&model, self.columns), &x, &y, weights.as_ref(), extra.as_ref(), None)?;
         let options = QualityOptions { fraction, ..QualityOptions::default() };
-        let found = unlocked(py, || quality(&model, &Cpu::default(), &data, &options))?;
+        let engine = &self.engine;
+        let found = unlocked(py, || quality(&model, engine, &data, &options))?;
         Ok(found.to_json().to_string())
     }
 
@@ -550,12 +552,13 @@ impl Model {
                     extra.as_ref(),
                     None,
                 )?;
+                let engine = &self.engine;
                 unlocked(py, || {
                     let mut model = model;
                     if let Some(method) = model.method.uncollapsed() {
-                        method.tie(&mut model, &Cpu::default(), &data)?;
+                        method.tie(&mut model, engine, &data)?;
                     }
-                    model.posterior(&Cpu::default(), &data)
+                    model.posterior(engine, &data)
                 })?
             }
             _ => unlocked(py, || Posterior::of_q(&model))?,
@@ -592,8 +595,9 @@ impl Model {
         let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
         let new = owned(&new);
         finite(new.as_ref())?;
+        let engine = &self.engine;
         let (mean, variance) = unlocked(py, || {
-            let costly = methods::HighCost::new(&model, &Cpu::default(), &data)?;
+            let costly = methods::HighCost::new(&model, engine, &data)?;
             let parts = in_parts(new.as_ref(), |_, x| costly.predict_f(x))?;
             let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
             let latents = costly.posterior().latents();

@@ -148,7 +148,8 @@ impl Options {
         let optimiser = match self.optimiser.as_deref() {
             None | Some("lbfgs") => default.optimiser.clone(),
             Some("adam") => {
-                let learning_rate = self.learning_rate.unwrap_or(0.03);
+                let learning_rate =
+                    self.learning_rate.unwrap_or(AdamOptions::default().learning_rate);
                 OptimiserKind::Adam(AdamOptions { learning_rate, ..AdamOptions::default() })
             }
             Some(other) => {

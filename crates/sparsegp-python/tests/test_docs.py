@@ -166,6 +166,16 @@ def test_the_tutorial_runs(workplace: None, monkeypatch: pytest.MonkeyPatch) -> 
     run(page)
 
 
+def test_the_front_page_runs(workplace: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = HERE.parent.parent
+    page = root / "README.md"
+    if not page.exists():
+        pytest.skip("this is not a checkout")
+    monkeypatch.setitem(globals(), "HERE", root)
+    assert any(block.language == "python" for block in blocks(page))
+    run(page)
+
+
 @pytest.mark.parametrize("wanted", WANTED)
 def test_page_exists_and_has_code(wanted: str) -> None:
     found = blocks(HERE / "docs" / f"{wanted}.md")

@@ -149,10 +149,14 @@ def test_words_among_numbers_are_missing_or_named(tmp_path):
         model.fit_file(table, "y", missing="drop")
     with pytest.raises(ValueError, match="missing_words is the text"):
         model.fit_file(table, "y", missing_words="unknown")
-    with pytest.warns(UserWarning, match=r"column `b`.*`-` in 1 row \(first: row 10\).*`unknown` in 1 row \(first: row 5\)"):
+    with pytest.warns(
+        UserWarning, match=r"column `b`.*`-` in 1 row \(first: row 10\).*`unknown` in 1 row \(first: row 5\)"
+    ):
         model.fit_file(table, "y", missing="drop", missing_words=["unknown"])
     assert model._about["rows"] == 58 and list(model.feature_names_in_) == ["a", "b"]
-    with pytest.raises(ValueError, match=r"row 5, column `b`: `unknown` is a missing value; pass `missing='drop'`"):
+    with pytest.raises(
+        ValueError, match=r"row 5, column `b`: `unknown` is a missing value; pass `missing='drop'`"
+    ):
         model.fit_file(table, "y", missing_words=["unknown"])
 
 

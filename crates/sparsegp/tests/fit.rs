@@ -8,6 +8,8 @@ mod certain;
 mod choices;
 #[path = "fit/classes.rs"]
 mod classes;
+#[path = "fit/coarse.rs"]
+mod coarse;
 #[path = "fit/convergence.rs"]
 mod convergence;
 #[path = "fit/inducing.rs"]

@@ -47,7 +47,7 @@ fn killed_and_resumed(method: &str) {
     let reached = sparsegp::io::load_checkpoint(&folder.path("c")).unwrap().1.unwrap();
     assert!(reached.trace.len() < epochs, "it was killed too late");
     let run = folder.ok(&fit(epochs, "c", "m"));
-    assert!(run.err.contains("c is there: the training goes on from it"), "{}", run.err);
+    assert!(run.err.contains("c exists: resuming from it"), "{}", run.err);
     let whole = folder.ok(&fit(epochs, "d", "n"));
     assert!(!whole.err.contains("is there"));
     let (resumed, straight) = (tensors(&folder.bytes("m")), tensors(&folder.bytes("n")));
@@ -359,7 +359,7 @@ fn a_killed_training_on_all_rows_goes_on_to_the_same_bits() {
         child.wait().unwrap();
         assert!(!folder.path("m").exists());
         let run = folder.ok(&fit("c", "m"));
-        assert!(run.err.contains("c is there: the training goes on from it"), "{}", run.err);
+        assert!(run.err.contains("c exists: resuming from it"), "{}", run.err);
         folder.ok(&fit("d", "n"));
         assert_eq!(tensors(&folder.bytes("m")), tensors(&folder.bytes("n")), "{method}");
         let line = fit("c", "x").replace("--inducing 60", "--inducing 50");

@@ -117,7 +117,7 @@ fn methods_selections_kernels_and_means() {
     for (asked, found) in powers {
         let json = fit(&format!("--method {asked} --inducing 6 -o {found}"));
         assert_eq!(json["model"]["method"], found);
-        assert!(json["model"]["objective_is"].as_str().unwrap().contains("no bound"));
+        assert!(json["model"]["objective_is"].as_str().unwrap().contains("not a bound"));
         // the file knows the power
         assert_eq!(folder.json(&format!("inspect '{found}'"))["method"], found);
         folder.ok(&format!("predict '{found}' s.csv"));

@@ -2,7 +2,8 @@
 //! what they quote.
 //!
 //! A line of a `console` block that begins with `$ ` is a command, run by `sh` in one folder for the page; the lines under it are
-//! what it prints. A line `...` stands for any lines, `...` at the end of a line for the rest of it. Numbers agree to 2 %: the last
+//! what it prints. A `sh` block is one command without signs before its lines, and a `text` block right after it what that prints.
+//! A line `...` stands for any lines, `...` at the end of a line for the rest of it. Numbers agree to 2 %: the last
 //! digits are those of a processor. Where nothing is quoted, nothing is compared.
 
 use crate::support::Folder;
@@ -25,13 +26,30 @@ fn read(page: &str) -> String {
 
 fn steps(page: &str) -> Vec<Step> {
     let (text, mut steps, mut inside) = (read(page), Vec::<Step>::new(), false);
+    // the block that a line is in, and whether nothing but blank lines is between the next and a `sh` block
+    let (mut script, mut quoting, mut follows) = (false, false, false);
     for (i, line) in text.lines().enumerate() {
-        if line.starts_with("```") {
+        if script || quoting {
+            let step = steps.last_mut().expect("a block has begun");
+            match (line == "```", script) {
+                (true, _) => (script, quoting, follows) = (false, false, script),
+                (_, true) => step.command += &format!("{line}\n"),
+                _ => step.quoted.push(line.into()),
+            }
+        } else if line == "```sh" {
+            steps.push(Step { line: i + 1, command: "set -e\n".into(), quoted: Vec::new() });
+            script = true;
+        } else if line == "```text" && follows {
+            quoting = true;
+        } else if line.starts_with("```") {
             inside = line == "```console";
+            follows = false;
         } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
             steps.push(Step { line: i + 1, command: command.into(), quoted: Vec::new() });
         } else if inside {
             steps.last_mut().expect("a command comes first").quoted.push(line.into());
+        } else if !line.is_empty() {
+            follows = false;
         }
     }
     steps
@@ -94,7 +112,7 @@ fn run(page: &str, folder: &Folder) {
         let (out, err) =
             (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
         assert!(output.status.success(), "{page}:{line}: {command}\n{out}\n{err}");
-        // `compare` goes on where one of its choices fails
+        // `compare` continues where one of its choices fails
         let failed = err.contains("panicked") || out.contains(" failed: ");
         assert!(!failed, "{page}:{line}: {command}\n{out}\n{err}");
         let lines: Vec<&str> = out.lines().collect();
@@ -127,6 +145,62 @@ fn the_recipes_work() {
     run("docs/guide/cookbook.md", &folder);
 }
 
+#[cfg(unix)]
+#[test]
+fn the_readme_and_the_reference_work() {
+    for page in ["README.md", "docs/reference/README.md"] {
+        let folder = Folder::new();
+        std::os::unix::fs::symlink(
+            root().join("testdata").canonicalize().unwrap(),
+            folder.path("testdata"),
+        )
+        .unwrap();
+        run(page, &folder);
+    }
+}
+
+#[test]
+fn the_generated_pages_are_current() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("pages")).unwrap();
+    folder.ok("reference pages");
+    for name in ["kernels.md", "likelihoods.md", "methods.md", "options.md"] {
+        let there = read(&format!("docs/reference/{name}"));
+        let page = folder.read(&format!("pages/{name}"));
+        assert!(
+            there == page,
+            "{name} has changed: cargo run --bin sparsegp -- reference docs/reference"
+        );
+    }
+}
+
+/// The front page is short, and its Rust is the example of the crate's documentation, which runs as a test.
+#[test]
+fn the_readme_is_short_and_its_rust_is_tested() {
+    let text = read("README.md");
+    assert!(text.len() <= 8 * 1024, "README.md has {} bytes", text.len());
+    let code = text.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let library = read("crates/sparsegp/src/lib.rs");
+    let documented: String = library
+        .lines()
+        .filter_map(|line| line.strip_prefix("//!"))
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .filter(|line| !line.starts_with("# "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    assert!(documented.contains(code), "{code}");
+    // links to files lead somewhere
+    for page in ["README.md", "docs/reference/README.md"] {
+        let folder = root().join(page).parent().unwrap().to_owned();
+        for target in
+            read(page).split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next())
+        {
+            let elsewhere = target.is_empty() || target.contains("://");
+            assert!(elsewhere || folder.join(target).exists(), "{page}: {target}");
+        }
+    }
+}
+
 #[test]
 fn quotations_are_compared() {
     let quoted = |text: &str| text.lines().map(String::from).collect::<Vec<_>>();
@@ -152,7 +226,8 @@ fn options_on_the_pages_exist() {
     let known = |option: &str| {
         help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == option)
     };
-    let mut pages = vec!["docs/tutorial.md".to_owned()];
+    let mut pages =
+        vec!["README.md".into(), "docs/reference/README.md".into(), "docs/tutorial.md".to_owned()];
     for entry in std::fs::read_dir(root().join("docs/guide")).unwrap() {
         pages.push(format!("docs/guide/{}", entry.unwrap().file_name().to_str().unwrap()));
     }
@@ -166,7 +241,7 @@ fn options_on_the_pages_exist() {
             for word in piece.split_whitespace() {
                 let option = word.split('=').next().unwrap();
                 if option.starts_with("--") && option.len() > 2 {
-                    assert!(known(option), "{page}: `{option}` is no option");
+                    assert!(known(option), "{page}: `{option}` is not an option");
                     count += 1;
                 }
             }

@@ -250,3 +250,15 @@ fn kernels_take_values_in_the_units_of_the_data() {
         folder.ok(&format!("fit d.csv --target y {long} --kernel-units data --max-iterations 1"));
     assert!(run.err.contains("times what the rows span"), "{}", run.err);
 }
+
+#[test]
+fn a_target_of_many_classes_is_named() {
+    let folder = Folder::new();
+    for (classes, named) in [(12, false), (31, true)] {
+        let rows = (0..124).map(|i| format!("{i},c{:02}\n", i % classes));
+        folder.write("c.csv", format!("x,y\n{}", rows.collect::<String>()));
+        let said = folder.ok("fit c.csv --target y --max-iterations 1 --pilot 0 -o m").err;
+        let words = format!("`y` is learnt as {classes} classes");
+        assert_eq!(said.contains(&words), named, "{said}");
+    }
+}

@@ -24,7 +24,7 @@ class Spec:
         super().__init_subclass__(**kwargs)
         if "__init__" in cls.__dict__:
             # names of other libraries get a hint; the signature stays as it is
-            setattr(cls, "__init__", hinted(cls.__dict__["__init__"]))
+            setattr(cls, "__init__", hinted(cls.__dict__["__init__"]))  # noqa: B010 (mypy refuses the assignment)
 
     def __init__(self, **entries: Any) -> None:
         for name, value in entries.items():

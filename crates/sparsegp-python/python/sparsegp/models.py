@@ -68,7 +68,8 @@ _TRAINING = """Trains every parameter that is not frozen.
             How many minibatches to learn from (rounded up to whole passes), or how many passes. Without
             minibatches ``iterations`` is another name of ``max_iterations``.
         learning_rate, natural_rate : float, optional
-            Of Adam; of natural-gradient steps of q (0: Adam on q too).
+            Of Adam (by default 0.03 for minibatches, 0.01 for all rows at once); of natural-gradient steps of q (0:
+            Adam on q too).
         time_limit : float, optional
             Seconds after which the training ends with the best found so far; it is looked at between evaluations.
         seed : int
@@ -214,7 +215,7 @@ class Model:
         self._model.set(path, given.ravel())
 
     def freeze(self, group: str) -> None:
-        """Keeps a parameter, or all whose path begins with ``group``, as they are."""
+        """Excludes from training a parameter, or all whose path begins with ``group``."""
         self._model.freeze(group, True)
 
     def unfreeze(self, group: str) -> None:
@@ -635,7 +636,7 @@ class GPR(_Kept):
 
 
 class SGPR(_Kept):
-    """Sparse regression by a collapsed bound (or by FITC or power EP, which are no bounds): O(NM²).
+    """Sparse regression by a collapsed bound (or by FITC or power EP, which are not bounds): O(NM²).
 
     Parameters
     ----------
@@ -645,7 +646,7 @@ class SGPR(_Kept):
     noise_variance : float or Parameter
     bound : {"titsias2025", "spherical", "titsias2009", "fitc", "pep"}
         The tightest first. The last two are approximations of the log evidence that may be above it:
-        ``elbo`` is no bound then.
+        ``elbo`` is not a bound then.
     alpha : float, optional
         Power of ``"pep"``, 0 < alpha ≤ 1; by default 0.5. Towards 0 it is ``"titsias2009"``, at 1
         ``"fitc"``.
@@ -761,7 +762,7 @@ class TSVGP(_WithQ):
     kernel, likelihood, inducing_points, num_data, num_outputs, mean, jitter
         As for :class:`SVGP`.
     tying : {"natural", "kernel", "whitened"}
-        What stays when hyperparameters move.
+        Which site statistics stay fixed while hyperparameters change.
     """
 
     def __init__(
@@ -777,7 +778,11 @@ class TSVGP(_WithQ):
         jitter: Optional[float] = None,
     ) -> None:
         if tying == "untied":
-            raise ValueError("sites of all rows need these rows: `TVGP` has them")
+            raise ValueError(
+                'tying="untied" keeps two numbers for every row, which `TSVGP` does not: use "natural"; on the command '
+                "line `sparsegp fit --method tsvgp --tying untied --full-batch` has it, and `TVGP` is the model with "
+                "sites of all rows and without inducing points"
+            )
         points = _sets(inducing_points)
         self._num_data = None if num_data is None else _whole("num_data", num_data, 1)
         dim = points[0].shape[1]

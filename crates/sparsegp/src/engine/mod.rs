@@ -52,7 +52,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether [`Folded::gram`] does not say what Φ diag(c) Φᵀ is: unless both slopes are constant.
+    /// Whether Φ diag(c) Φᵀ must be summed separately, not being a multiple of [`Folded::gram`].
     fn needs_second_gram(self) -> bool {
         self.b == Slope::Rows || self.c == Slope::Rows
     }
@@ -259,8 +259,8 @@ pub enum Want {
     Statistics,
     /// And the gradients that the rows contribute.
     Gradients,
-    /// These gradients, and Ψ = Φ̄Φᵀ in the place of Φ diag(Σc) Φᵀ where every latent function has its own root: more
-    /// work for a row, and less with M×M matrices.
+    /// Gradients, with Ψ = Φ̄Φᵀ accumulated over rows instead of Φ diag(Σc) Φᵀ where every latent function has its own
+    /// root: more work per row, less M×M work afterwards.
     Adjoints {
         /// Whether what a step of q needs is asked for too. Otherwise the adjoints of the roots take the place of
         /// Φ diag(b) Φᵀ.

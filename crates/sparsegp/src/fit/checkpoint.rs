@@ -1,4 +1,4 @@
-//! Going on with a training or with chains: from a checkpoint, or with a model that was saved.
+//! Resuming a training or chains from a checkpoint, and continuing to train a saved model.
 
 use super::{Dataset, FitOptions, Fitted};
 use crate::atomic::{check_writable, write_atomically};

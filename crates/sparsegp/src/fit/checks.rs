@@ -66,6 +66,22 @@ pub(super) fn check_levels(dataset: &Dataset, likelihood: &dyn Likelihood) -> Re
     )))
 }
 
+/// Classes that need no word; each costs a latent function.
+const MANY_CLASSES: usize = 30;
+
+/// Warns of a target that became more classes than anybody has at hand: it may be a name, a code or a number.
+pub(super) fn many_classes(dataset: &Dataset) -> Option<String> {
+    let classes = dataset.classes.as_ref()?;
+    (classes.count() > MANY_CLASSES).then(|| {
+        format!(
+            "`{}` is learnt as {} classes, and each costs a latent function: if it is a name or a code, choose another \
+             target; if it is a number, write it as one",
+            dataset.target_names[0],
+            classes.count()
+        )
+    })
+}
+
 /// Refuses rows that bring more or less than the method can do with.
 pub(super) fn check_rows(
     dataset: &Dataset,

@@ -22,6 +22,35 @@ const STEPS: f64 = 4.0;
 /// Rows up to which methods that train q have a quarter of them as points; from there on their square root counts.
 const QUARTER: f64 = 800.0;
 
+/// What `auto` takes, in sentences: the limits are computed from the estimates above.
+///
+/// ```
+/// assert!(sparsegp::fit::auto_rule().contains("exact"));
+/// ```
+pub fn auto_rule() -> String {
+    let size = BatchOptions::default().size;
+    let first = |cheaper: &dyn Fn(usize) -> bool| {
+        let rows = (AUTO_EXACT..=10_000_000).step_by(100).find(|n| cheaper(*n)).unwrap_or(0);
+        // the estimate has no more digits than these
+        (rows as f64 / 500.0).round() as usize * 500
+    };
+    let m = DEFAULT_INDUCING;
+    let plain = first(&|n| of_batches(n, m, size) < CLIMB * of_evaluation(n, m));
+    let other = first(&|n| {
+        let m = points(n);
+        of_batches(n, m, size) < CLIMB * STEPS * of_evaluation(n, m)
+    });
+    format!(
+        "Gaussian noise, at most {AUTO_EXACT} rows, no number of inducing points given: `exact`.\n\
+         Gaussian noise otherwise: `titsias2025` on all rows while that is estimated to cost less than \
+         minibatches (up to about {plain} rows with {m} inducing points), beyond it `svgp2025` by minibatches, with \
+         `titsias2025` at the end.\n\
+         Any other likelihood; and where `exact` is out of reach, rows with weights, known noise variances or missing \
+         targets: `tsvgp` on all rows up to {AUTO_EXACT} rows, and beyond while that is estimated to cost less than \
+         minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches."
+    )
+}
+
 /// What `auto`, or somebody, has chosen.
 pub(super) struct Choice {
     pub(super) entry: &'static methods::Entry,
@@ -65,13 +94,14 @@ fn asked(options: &FitOptions) -> Option<usize> {
 }
 
 /// Picks the method and the number of inducing points, and says why. `gaussian` data have Gaussian noise and
-/// all targets; `plain` ones moreover rows without weights and noise variances.
+/// all targets; `plain` ones moreover rows without weights and noise variances, `why` says what others have.
 pub(super) fn choose(
     options: &FitOptions,
     n: usize,
     plain: bool,
     gaussian: bool,
     whole: bool,
+    why: &str,
 ) -> Result<Choice> {
     let asked = asked(options);
     let wanted = asked.unwrap_or(DEFAULT_INDUCING);
@@ -91,18 +121,14 @@ pub(super) fn choose(
         return of("exact", 0, reason);
     }
     if !plain {
-        let why = "the likelihood, weights or missing targets call for it";
         let points = trained.min(n);
-        return match whole {
-            true => {
-                let reason = format!(
-                    "{why}, with {points} inducing points; {n} rows are seen all at once, which costs less than \
-                     minibatches"
-                );
-                of("tsvgp", trained, reason)
-            }
-            false => of("svgp", trained, format!("{why}, with {points} inducing points")),
+        let how = match (whole, n <= AUTO_EXACT) {
+            (true, true) => format!("all rows at once, as {n} rows are at most {AUTO_EXACT}"),
+            (true, false) => format!("all {n} rows at once, which costs less than minibatches"),
+            (false, _) => "minibatches".into(),
         };
+        let name = if whole { "tsvgp" } else { "svgp" };
+        return of(name, trained, format!("{why}; {points} inducing points; {how}"));
     }
     if n <= AUTO_EXACT {
         let reason =

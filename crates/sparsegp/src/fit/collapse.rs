@@ -12,6 +12,9 @@ const STILL: f64 = 0.02;
 /// Standard deviations by which the score statistic must exceed its mean.
 const CLEAR: f64 = 6.0;
 
+/// Further starts where mixed functions ended as constants, until one does not.
+pub(super) const ATTEMPTS: usize = 4;
+
 /// Rows that are looked at.
 pub(super) const ROWS: usize = 20_000;
 
@@ -19,7 +22,7 @@ pub(super) const ROWS: usize = 20_000;
 pub(super) const STILL_CONSTANT: &str = "the model is a constant, although the targets have a trend in the inputs (a score test is \
      clear), and another start has found nothing better: try --restarts 5 (`n_restarts_optimizer=5`), another kernel, or more rows";
 /// What is said where it was.
-pub(super) const MENDED: &str = "the model had ended as a constant, although the targets have a trend in the inputs: it was \
+pub(super) const MENDED: &str = "the model had ended as a constant, although the targets depend on the inputs: it was \
      trained again from another start, which is the better one";
 
 /// What is said where there is no second training.
@@ -43,6 +46,21 @@ pub(super) fn misses_a_trend(
     let parts = in_parts(rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
     let mean = stacked(&parts, n, posterior.latents());
     Ok(is_constant(model, &mean) && has_trend(model, &mean, rows))
+}
+
+/// Whether all latent functions that a likelihood mixes are constants, which is a place where gradients vanish: functions and
+/// the weights that mix them are at 0 together. No score test tells then, and another start is worth its time.
+pub(super) fn mixes_constants(
+    model: &Model,
+    posterior: &Posterior,
+    rows: &InMemory,
+) -> Result<bool> {
+    if model.likelihood.mixing().is_none() {
+        return Ok(false);
+    }
+    let n = rows.x.nrows();
+    let parts = in_parts(rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
+    Ok(is_constant(model, &stacked(&parts, n, posterior.latents())))
 }
 
 /// Whether the means of all latent functions, N×L, are constants.

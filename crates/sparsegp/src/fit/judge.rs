@@ -129,6 +129,12 @@ fn named(factors: &[f64]) -> String {
     }
 }
 
+/// Rows that [`screen`] judges by, if there are so many.
+pub(super) fn rows_of_trials(model: &Model, options: &FitOptions) -> usize {
+    let most = if model.likelihood.as_gaussian().is_some() { SCREENED } else { SITED };
+    options.pilot.min(most)
+}
+
 /// The best of the first lengthscales: sets those of the model, and returns the trial of the winner where its training
 /// stopped. None where there is nothing to judge by.
 pub(super) fn screen(
@@ -138,8 +144,7 @@ pub(super) fn screen(
     engine: &dyn Engine,
     observer: &dyn Observer,
 ) -> Result<Option<(Trial, Verdict)>> {
-    let most = if model.likelihood.as_gaussian().is_some() { SCREENED } else { SITED };
-    let rows = options.pilot.min(most);
+    let rows = rows_of_trials(model, options);
     let Some(trial) = Trial::new(model, sample, rows, options)? else { return Ok(None) };
     let mut all = Tried::new();
     if trial.model.kernels.len() == 2 {
@@ -190,6 +195,15 @@ pub(super) fn screen(
     ordered
         .extend(verdict.iter().enumerate().filter(|(i, _)| *i != chosen).map(|(_, j)| j.clone()));
     Ok(Some((trial, ordered)))
+}
+
+/// The same model from shorter lengthscales, where mixed latent functions leave only the sparse objective to judge by.
+pub(super) fn shorter(model: &Model) -> Vec<(String, Model, bool)> {
+    if model.likelihood.mixing().is_none() {
+        return Vec::new();
+    }
+    let of = |by: f64| scaled(model, &[by]).map(|own| (named(&[by]), own, false));
+    FACTORS[1..4].iter().filter_map(|by| of(*by)).collect()
 }
 
 /// What a pilot came to.

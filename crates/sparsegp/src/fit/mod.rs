@@ -5,6 +5,7 @@ mod certain;
 mod checkpoint;
 mod checks;
 mod choice;
+mod coarse;
 mod collapse;
 mod constants;
 mod dataset;
@@ -27,6 +28,7 @@ mod trial;
 mod units;
 
 use checkpoint::Held;
+pub use choice::auto_rule;
 pub use dataset::{Dataset, Scaling, Standardise, encoded};
 pub use division::{Division, Made};
 use fitted::Origin;
@@ -248,8 +250,18 @@ fn best_start(
     let mut start = start;
     if options.pilot > 0 {
         let rows = start::sample_rows(&*dataset.source, collapse::ROWS, options.seed)?;
-        if collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)? {
-            let further = options.restarts + 1;
+        let constant = |t: &Trained| -> Result<bool> {
+            Ok(collapse::misses_a_trend(&t.model, &t.posterior, &rows)?
+                || collapse::mixes_constants(&t.model, &t.posterior, &rows)?)
+        };
+        let clear = collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)?;
+        // no score test tells of mixed functions: there may be nothing to find, and what there is may be hard to
+        let attempts = if clear { 1 } else { collapse::ATTEMPTS };
+        let mut text = None;
+        for further in (1..=attempts).map(|more| options.restarts + more) {
+            if !constant(&trained)? {
+                break;
+            }
             let again = match observer.interrupted() {
                 true => Err(Error::Interrupted),
                 false => {
@@ -257,7 +269,7 @@ fn best_start(
                     trained_from(dataset, &own, engine, observer, further)
                 }
             };
-            let text = match again {
+            text = Some(match again {
                 // whatever became of the second, the first is a model
                 Err(error) => collapse::failed(&error),
                 Ok(again) if again.report.objective > trained.report.objective => {
@@ -265,16 +277,31 @@ fn best_start(
                     (trained, start) = (again, further);
                     trained.report.starts = starts;
                     trained.report.seconds += seconds;
-                    let still =
-                        collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)?;
+                    let still = constant(&trained)?;
                     if still { collapse::STILL_CONSTANT } else { collapse::MENDED }.to_owned()
                 }
                 Ok(_) => collapse::STILL_CONSTANT.to_owned(),
-            };
-            trained.origin.warnings.push(text);
+            });
+        }
+        trained.origin.warnings.extend(text.filter(|text| clear || text == collapse::MENDED));
+    }
+    let mut own = of_start(options, start);
+    if let Some(lost) = coarse::missing(&trained, options, dataset.source.rows()) {
+        let further = of_start(options, options.restarts + collapse::ATTEMPTS + 1);
+        let further = FitOptions { method: "tvgp".into(), ..further };
+        let again = match observer.interrupted() {
+            true => Err(Error::Interrupted),
+            false => trained_from(dataset, &further, engine, observer, 0),
+        };
+        match again {
+            Ok(mut again) if again.report.objective > trained.report.objective => {
+                again.origin.warnings.push(coarse::mended(lost));
+                again.report.seconds += trained.report.seconds;
+                (trained, own) = (again, further);
+            }
+            _ => trained.origin.warnings.push(coarse::left(lost)),
         }
     }
-    let own = of_start(options, start);
     let learning = Learning { dataset, options: &own, engine, whole: choice::whole(dataset, &own) };
     learning.end(trained, observer)
 }

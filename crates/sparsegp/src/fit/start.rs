@@ -1,6 +1,8 @@
 //! Defaults and starting values from the data.
 
-use super::checks::{check_labels, check_levels, check_rows, check_targets, long_periods};
+use super::checks::{
+    check_labels, check_levels, check_rows, check_targets, long_periods, many_classes,
+};
 use super::choice::{Choice, choose, whole};
 use super::judge::{self, Flown};
 use super::pilot::{free_noise, widen_noise};
@@ -268,8 +270,13 @@ pub(super) fn prepare_start(
     let missing = check_targets(dataset, &*likelihood)?;
     let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
     let plain = gaussian && data.is_plain();
+    let why = match likelihood.as_gaussian() {
+        None => format!("the likelihood is not Gaussian ({})", likelihood.name()),
+        Some(_) if missing > 0 => "some targets are missing".into(),
+        Some(_) => "rows have weights or known noise variances".into(),
+    };
     let Choice { entry, inducing: wanted, reason } =
-        choose(options, n, plain, gaussian, whole(dataset, options))?;
+        choose(options, n, plain, gaussian, whole(dataset, options), &why)?;
     let reason = match dataset.rows > n {
         true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
         false => reason,
@@ -359,10 +366,15 @@ pub(super) fn prepare_start(
         jitter: options.jitter,
     };
     entry.method.check(&model)?;
-    let of_points = |path: &str| path.starts_with("inducing") || path.starts_with("q");
+    // a path, or the group of it
+    let within = |path: &str, group: &str| {
+        path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let of_points = |path: &str| within(path, "inducing") || within(path, "q");
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
     methods::check_noise(&model)?;
+    warnings.extend(many_classes(dataset));
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }
@@ -403,6 +415,9 @@ pub(super) fn prepare_start(
             }
         }
         let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
+        if judges {
+            candidates.extend(judge::shorter(&model));
+        }
         candidates.push((plain, model, false));
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
         let mut with_points = |mut own: Model, flown: bool| -> Result<Model> {

@@ -19,7 +19,10 @@ pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
-use crate::linalg::Mat;
+use crate::kernels;
+use crate::likelihoods::Likelihood;
+use crate::linalg::{Jitter, Mat};
+use crate::means;
 use crate::model::{Model, Posterior};
 use crate::terms;
 
@@ -80,7 +83,7 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// Whether there is something about a model that it cannot do.
+    /// Checks that the method supports every part of `model`.
     ///
     /// # Errors
     /// [`Error::Invalid`] that says what, and what can.
@@ -177,6 +180,27 @@ pub struct Entry {
     pub method: &'static dyn Method,
 }
 
+impl Entry {
+    /// Whether the method infers under a likelihood.
+    pub fn takes(&self, likelihood: &dyn Likelihood) -> bool {
+        let (Ok(kernel), Ok(mean)) =
+            (kernels::parse("constant", kernels::Inputs::unnamed(1)), means::by_name("zero", 1, 1))
+        else {
+            return false;
+        };
+        let model = Model {
+            kernels: vec![kernel],
+            mean,
+            likelihood: likelihood.clone_box(),
+            inducing: Vec::new(),
+            q: None,
+            method: self.method,
+            jitter: Jitter::default(),
+        };
+        self.method.check(&model).is_ok()
+    }
+}
+
 /// Every method: one line (of the table) each.
 pub const REGISTRY: &[Entry] = &[
     Entry {
@@ -214,7 +238,7 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "fitc",
         aliases: &[],
-        about: "approximate log evidence, no bound: rows independent given the inducing points",
+        about: "approximate log evidence, not a bound: rows independent given the inducing points",
         cost: "O(NM²), memory O(M²)",
         source: "Snelson & Ghahramani 2006",
         method: &PowerEp { name: "fitc", alpha: 1.0 },
@@ -222,7 +246,7 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "pep",
         aliases: &["power-ep"],
-        about: "approximate log evidence, no bound, between titsias2009 (alpha to 0) and fitc (1): pep(alpha=0.5)",
+        about: "approximate log evidence, not a bound, between titsias2009 (alpha to 0) and fitc (1): pep(alpha=0.5)",
         cost: "O(NM²), memory O(M²)",
         source: "Bui, Yan & Turner 2017",
         method: &PowerEp { name: "pep", alpha: DEFAULT_ALPHA },
@@ -316,8 +340,8 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "cavi",
         aliases: &["augmented", "aaci"],
-        about: "as tsvgp, with local variables that make the likelihood Gaussian: steps in closed form",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
+        about: "as tsvgp on all rows, with local variables that make the likelihood Gaussian: steps in closed form",
+        cost: "O(NM² + M³), memory O(M²)",
         source: "Wenzel et al. 2019; Galy-Fajou, Wenzel & Opper 2020",
         method: &Uncollapsed {
             name: "cavi",
@@ -329,7 +353,7 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "cavi-full",
         aliases: &["augmented-full"],
-        about: "the same with sites of all rows, without inducing points: few rows",
+        about: "as cavi with sites of all rows, without inducing points: few rows",
         cost: "O(N³), memory O(N²)",
         source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 1",
         method: &Tvgp { name: "cavi-full", bound: &uncollapsed::Augmented, samples: false },
@@ -358,7 +382,7 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "svi",
         aliases: &["augmented-svi", "x-gpc"],
-        about: "the same by minibatches: natural gradients with a rate that adapts",
+        about: "as cavi by minibatches: natural gradients with a rate that adapts",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Wenzel et al. 2019; Ranganath et al. 2013",
         method: &Uncollapsed {
@@ -428,7 +452,7 @@ pub(crate) fn plain_rows(model: &Model, data: &dyn Source) -> Result<()> {
         return Ok(());
     }
     Err(Error::Invalid(format!(
-        "method `{}` knows neither weights nor noise variances of rows; use `svgp`, or `exact` for few rows",
+        "method `{}` supports neither row weights nor known noise variances; use `svgp`, or `exact` for small tables",
         model.method.name()
     )))
 }

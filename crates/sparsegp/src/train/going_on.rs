@@ -1,4 +1,4 @@
-//! Going on with a training on all rows where another run left it.
+//! Resuming a full-batch training from a checkpoint.
 
 use super::TracePoint;
 use crate::error::{Error, Result};

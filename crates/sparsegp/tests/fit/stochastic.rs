@@ -166,12 +166,12 @@ fn auto_sees_few_rows_at_once() {
     let method = |fitted: &Fitted| fitted.model.method.name();
     let whole = fit(&dataset(rows.clone(), false), &options).expect("a fit");
     assert_eq!(method(&whole), "tsvgp");
-    assert!(whole.reason.contains("all at once"), "{}", whole.reason);
+    assert!(whole.reason.contains("rows at once"), "{}", whole.reason);
     let mut aside = dataset(rows.clone(), false);
     aside.held_out = Some(Box::new(rows.clone()));
     let batches = fit(&aside, &options).expect("a fit");
     assert_eq!((method(&batches), report(&batches).trace.len()), ("svgp", 3));
-    assert!(!batches.reason.contains("all at once"), "{}", batches.reason);
+    assert!(!batches.reason.contains("rows at once"), "{}", batches.reason);
     // going on is as asked for, whatever `auto` would do
     let rows_again = dataset(rows, false);
     let more = go_on(batches, &rows_again, &options, &Cpu::default(), &mut ()).expect("a fit");

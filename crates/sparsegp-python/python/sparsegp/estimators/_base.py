@@ -56,8 +56,12 @@ _PARAMETERS = """
         unless ``standardise=False``, or the data's units, as in ``periodic(period=365.25)`` for days.
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
-        ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``,
-        ``"svgp2025"``, ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``. ``"auto"`` is exact for Gaussian noise and up to 2000 rows, else sparse.
+        ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``, ``"svgp2025"``,
+        ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``; for likelihoods with local
+        variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``. ``"auto"`` is
+        ``"exact"`` for Gaussian noise and at most 2000 rows, ``"titsias2025"`` for more (for many rows after
+        minibatches of ``"svgp2025"``), and for other likelihoods ``"tsvgp"`` on all rows, or ``"svgp"`` by
+        minibatches where that costs less.
     likelihood : str or Likelihood
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str, optional
@@ -78,7 +82,7 @@ _PARAMETERS = """
         Whether inputs and, where the likelihood allows, targets get mean 0 and variance 1 inside the
         model. Predictions are in the data's units in any case.
     n_restarts_optimizer : int
-        Train from so many further starts, whose hyperparameters are drawn from their priors, or over a wide range
+        Train from this many additional starts, whose hyperparameters are drawn from their priors, or over a wide range
         about the plain start; the best objective wins.
     optimiser : {"lbfgs", "adam"}
         For training on all rows at once.
@@ -92,9 +96,9 @@ _PARAMETERS = """
     batch_size : int
         Rows of a minibatch.
     epochs : int, optional
-        Passes over the rows of training by minibatches; by default 100, more for few rows.
+        Passes over the rows of minibatch training; by default 100, more for few rows.
     learning_rate : float, optional
-        Of Adam.
+        Learning rate of Adam; by default 0.03 for minibatches, 0.01 for all rows at once.
     natural_rate : float, optional
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
     classes_per_step : int, optional
@@ -124,7 +128,7 @@ _PARAMETERS = """
         longer be written, a warning says so and the training goes on.
     time_limit : float, optional
         Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
-        says so. It is looked at between evaluations. With ``checkpoint`` the next call of ``fit`` goes on.
+        says so. It is looked at between evaluations. With ``checkpoint`` the next call of ``fit`` resumes.
     random_state : int, RandomState instance or None
         Seed of everything random; the same seed gives the same bits on any number of threads.
     verbose : int
@@ -476,7 +480,7 @@ class BaseGP(BaseEstimator):
         ignore : sequence of str
             Columns that are no inputs.
         sample_weight, further : str, optional
-            Column of weights, and of the further number of every row: noise variance, exposure, trials.
+            Column of weights, and of the extra number of every row: noise variance, exposure, trials.
         missing : {"refuse", "drop"}
             What to do with rows in which a number is missing.
         stream : bool, optional
@@ -518,7 +522,9 @@ class BaseGP(BaseEstimator):
             raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
         targets = [target] if isinstance(target, str) else list(target)
         if len(levels) > 0 and not self._labels:
-            raise ValueError("levels are the classes of a GPClassifier, such as GPClassifier(likelihood='ordinal')")
+            raise ValueError(
+                "levels are the classes of a GPClassifier, such as GPClassifier(likelihood='ordinal')"
+            )
         self._columns = None
         likelihood = self._spec()
         columns: dict[str, Any] = {
@@ -583,7 +589,7 @@ class BaseGP(BaseEstimator):
             if any(column["encoding"] != "number" for column in self._about["columns"]):
                 raise ValueError(
                     f"this model of a file with texts was fitted by `{self.method_}`, which sees all rows at once: learn "
-                    "from the file by a method such as 'svgp', which partial_fit goes on with"
+                    "from the file by a method such as 'svgp', which partial_fit can continue"
                 )
             warnings.warn(
                 f"this model was fitted by `{self.method_}`, which sees all rows at once: partial_fit starts "
@@ -770,7 +776,7 @@ class BaseGP(BaseEstimator):
         if extra is None:
             return None
         if name is None:
-            raise ValueError("this likelihood takes no further number of a row")
+            raise ValueError("this likelihood takes no extra number per row (noise variance, exposure, trials)")
         array = column_or_1d(check_array(extra, ensure_2d=False, dtype=np.float64))
         if len(array) != rows:
             raise ValueError(f"{name} has {len(array)} values for {rows} rows")

@@ -151,7 +151,12 @@ class GPClassifier(ClassifierMixin, BaseGP):
             spec = as_likelihood(likelihood)
             if "classes" in spec.get_params() and getattr(spec, "classes", None) is None:
                 likelihood = spec.replace(classes=len(classes))
-            if spec._type == "ordinal" and not ordered and len(classes) > 2 and not np.issubdtype(classes.dtype, np.number):
+            if (
+                spec._type == "ordinal"
+                and not ordered
+                and len(classes) > 2
+                and not np.issubdtype(classes.dtype, np.number)
+            ):
                 shown = [str(label) for label in classes[:6]]
                 raise ValueError(
                     f"the levels of y are texts, whose order is not known ({', '.join(map(repr, shown))}): give y as an ordered "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Union
+from typing import Union
 
 from .. import _core
 from ..kernels import as_kernel
