@@ -121,6 +121,16 @@ fn svg(panels: usize, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<St
     };
     let drawn = draw_all();
     drop(root);
+    // names of columns may hold what XML forbids
+    if svg.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+        svg = svg.chars().fold(String::with_capacity(svg.len()), |mut out, c| {
+            match c.is_control() && !matches!(c, '\n' | '\r' | '\t') {
+                true => out.extend(c.escape_default()),
+                false => out.push(c),
+            }
+            out
+        });
+    }
     drawn.map_err(failed)?;
     Ok(svg)
 }
