@@ -221,7 +221,7 @@ mod tests {
         let keys: Vec<Key> =
             texts(&["10", "2", "2024-01-02T00:30Z", "1", "30", "2024-01-02T01:00+02:00"])
                 .into_iter()
-                .map(Key::from)
+                .map(|cell| Key::of(cell, "t", &ReadOptions::default()))
                 .collect();
         let folds = Protocol::Ordered(2, keys).folds(6, 0).unwrap();
         // 1, 2 | 10, 30 | the dates, the earlier first

@@ -98,8 +98,14 @@ def test_parts_of_a_frame():
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
-        (["12,5", "7,25"] * 20, "row 0, column `c`: `12,5` has a comma: turn the column into numbers, .*read_csv"),
-        ([f"name {i}" for i in range(40)], "different text in nearly every row.*leave it out of X.*categorical"),
+        (
+            ["12,5", "7,25"] * 20,
+            "row 0, column `c`: `12,5` has a comma: turn the column into numbers, .*read_csv",
+        ),
+        (
+            [f"name {i}" for i in range(40)],
+            "different text in nearly every row.*leave it out of X.*categorical",
+        ),
         (["31/12/2024", "01/02/2024"] * 20, r"to_datetime\(X\['c'\], format='%d/%m/%Y'\)"),
         ([str(i) for i in range(16)] + ["unknown"] * 24, "pass None for words that mean a missing value"),
         (["red", None] + ["blue"] * 38, "row 1, column `c`: is missing"),

@@ -100,13 +100,19 @@ def in_words_of_frames(text: str, name: str) -> str:
     """A message about a column of a file, with remedies for a frame."""
     own = f"X[{name!r}]"
     for option, remedy in (
-        (r"`--date-format ('[^`]*')`", rf"dates (`pandas.to_datetime({own}, format=\1)`, or `str.to_date` of Polars)"),
+        (
+            r"`--date-format ('[^`]*')`",
+            rf"dates (`pandas.to_datetime({own}, format=\1)`, or `str.to_date` of Polars)",
+        ),
         (
             r"pass `--(?:decimal|thousands).*",
             "turn the column into numbers, as `decimal` and `thousands` of `pandas.read_csv` do",
         ),
         (r"`--missing-words WORD,…`", "None"),
-        (r"`--categorical [^`]*`", f"{own} as a categorical (`astype('category')` of pandas, `cast(pl.Categorical)` of Polars)"),
+        (
+            r"`--categorical [^`]*`",
+            f"{own} as a categorical (`astype('category')` of pandas, `cast(pl.Categorical)` of Polars)",
+        ),
         (r"leave it out \(`--ignore[^)]*\)", "leave it out of X"),
     ):
         text = re.sub(option, remedy, text, flags=re.DOTALL)
