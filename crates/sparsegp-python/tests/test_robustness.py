@@ -723,12 +723,11 @@ models = [
 ]
 for model in models:
     model.predict(new[:2000], return_std=True)
-try:
-    with open("/proc/self/statm") as file:
-        now = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + 500 * 2**20,) * 2)
-except FileNotFoundError:
-    pass
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+# memory in use, not addresses: a product reserves twice the third-level cache for each thread
+before = peak()
 for model, form in zip(models, (np.ascontiguousarray, np.asfortranarray)):
     mean, std = model.predict(form(new), return_std=True)
     assert mean.shape == std.shape == (1_000_000,)
@@ -736,6 +735,7 @@ for model, form in zip(models, (np.ascontiguousarray, np.asfortranarray)):
         own_mean, own_std = model.predict(new[part], return_std=True)
         np.testing.assert_allclose(mean[part], own_mean, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(std[part], own_std, rtol=1e-10)
+assert peak() - before < 500 * 2**20, (before, peak())
 print("done")
 """
     )
