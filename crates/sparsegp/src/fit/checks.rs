@@ -68,16 +68,24 @@ pub(super) fn check_levels(dataset: &Dataset, likelihood: &dyn Likelihood) -> Re
 
 /// Classes that need no word; each costs a latent function.
 const MANY_CLASSES: usize = 30;
+/// The same where all of them are numbers: more of these are often a quantity.
+const MANY_NUMBERS: usize = 20;
 
 /// Warns of a target that became more classes than anybody has at hand: it may be a name, a code or a number.
 pub(super) fn many_classes(dataset: &Dataset) -> Option<String> {
     let classes = dataset.classes.as_ref()?;
-    (classes.count() > MANY_CLASSES).then(|| {
+    let (name, count) = (&dataset.target_names[0], classes.count());
+    let numbers = || classes.labels().iter().all(|label| label.parse::<f64>().is_ok());
+    if count > MANY_NUMBERS && numbers() {
+        return Some(format!(
+            "target column `{name}` has {count} classes, and all of them are numbers: if it is a quantity, learn it as a \
+             number, without classes"
+        ));
+    }
+    (count > MANY_CLASSES).then(|| {
         format!(
-            "`{}` is learnt as {} classes, and each costs a latent function: if it is a name or a code, choose another \
-             target; if it is a number, write it as one",
-            dataset.target_names[0],
-            classes.count()
+            "`{name}` is learnt as {count} classes, and each costs a latent function: if it is a name or a code, choose \
+             another target; if it is a number, write it as one"
         )
     })
 }

@@ -160,12 +160,6 @@ pub struct Dataset {
     pub(super) part: bool,
 }
 
-/// Says whether classes are so many numbers that they may have been meant as a quantity.
-fn are_quantities(classes: &Classes) -> bool {
-    const FEW: usize = 20;
-    classes.count() > FEW && classes.labels().iter().all(|label| label.parse::<f64>().is_ok())
-}
-
 /// Names of the columns by their roles.
 struct Names {
     inputs: Vec<String>,
@@ -328,14 +322,6 @@ impl Dataset {
             )));
         }
         let mut warnings = Vec::new();
-        if let Some(all) = classes.as_ref().filter(|all| !part && are_quantities(all)) {
-            warnings.push(format!(
-                "target column `{}` has {} classes, and all of them are numbers: if it is a quantity, learn it as a number, \
-                 without classes",
-                target_names[0],
-                all.count()
-            ));
-        }
         let alike = |columns: Vec<usize>| if part { Vec::new() } else { columns };
         let constant = alike(statistics.constant_inputs());
         if constant.len() > 3 {

@@ -17,6 +17,7 @@ mod judging;
 mod keeping;
 mod learning;
 mod merging;
+mod moments;
 mod pilot;
 mod predictions;
 mod restarts;
