@@ -199,6 +199,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         _ => known.sentence(),
     };
     let judged = test.as_ref().unwrap_or(&train);
+    let look = plot::Look::default();
     let mut pictures = Vec::new();
     for what in [What::Fit, What::Predictions, What::Calibration, What::Relevance, What::Training] {
         // what the first picture shows already is not shown again
@@ -215,8 +216,8 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         }
         context.go_on()?;
         let svg = match what.needs_rows() {
-            true => plot::of_rows(what, &fitted, &opened, judged)?,
-            false => plot::of_model(what, &fitted)?,
+            true => plot::of_rows(what, &fitted, &opened, judged, &look)?,
+            false => plot::of_model(what, &fitted, &look)?,
         };
         pictures.push((what, svg));
     }
@@ -227,7 +228,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
             let quality = inducing::judge(&fitted, &opened, None)?;
             let fraction = QualityOptions::default().fraction;
             let text = inducing::text(&fitted, &quality, fraction);
-            Some((text, plot::explained(&fitted, &quality)?))
+            Some((text, plot::explained(&fitted, &quality, &look)?))
         }
     };
     let mut facts = report::facts(&fitted);

@@ -6,7 +6,13 @@ import pytest
 from sparsegp import GPClassifier, GPRegressor
 
 matplotlib = pytest.importorskip("matplotlib")
-from sparsegp.plotting import plot_1d, plot_calibration, plot_trace  # noqa: E402
+from sparsegp.plotting import (  # noqa: E402
+    plot_1d,
+    plot_calibration,
+    plot_map,
+    plot_predictions,
+    plot_trace,
+)
 
 rng = np.random.default_rng(0)
 X = np.sort(rng.uniform(0, 6, 80))[:, None]
@@ -49,3 +55,42 @@ def test_the_trace():
     line = plot_trace(model).lines[0]
     np.testing.assert_array_equal(line.get_ydata(), model.trace_["objective"])
     assert len(line.get_xdata()) > 1
+
+
+def test_a_map_of_two_inputs():
+    two = np.column_stack([X[:, 0], rng.uniform(10, 12, 80)])
+    model = GPRegressor(method="titsias2025", n_inducing=9).fit(two, y)
+    axes = plot_map(model, two, y, num=20)
+    fields = [c.get_array() for c in axes.collections if np.size(c.get_array()) == 400]
+    assert len(fields) == 1
+    low, high = two.min(axis=0), two.max(axis=0)
+    margin = 0.05 * (high - low)
+    side = np.linspace(low[0] - margin[0], high[0] + margin[0], 20)
+    other = low[1] - margin[1]
+    first = model.predict(np.column_stack([side, np.full(20, other)]))
+    np.testing.assert_allclose(np.ravel(fields[0])[:20], first)
+    assert "inducing points" in axes.get_legend_handles_labels()[1]
+    for labels in (y > 0, np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.5])]):
+        classes = GPClassifier(max_iter=5).fit(two, labels)
+        field = [c.get_array() for c in plot_map(classes, two, labels, num=15).collections]
+        values = np.concatenate([np.ravel(f) for f in field if np.size(f) == 225])
+        assert len(values) == 225 and values.min() >= 0 and values.max() <= 2
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"north": two[:, 0], "east": two[:, 1]})
+    axes = plot_map(GPRegressor().fit(frame, y), frame, y, num=12)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("north", "east")
+    with pytest.raises(ValueError, match="1 inputs"):
+        plot_map(GPRegressor().fit(X, y), X)
+    with pytest.raises(ValueError, match="give X"):
+        plot_map(GPRegressor().fit(two, y))
+
+
+def test_predictions_against_observations():
+    model = GPRegressor().fit(X, y)
+    axes = plot_predictions(model, X, y)
+    marks = axes.containers[0].lines[0]
+    np.testing.assert_array_equal(marks.get_xdata(), y)
+    np.testing.assert_allclose(marks.get_ydata(), model.predict(X))
+    assert axes.get_xlabel() == "observed"
+    with pytest.raises(ValueError, match="plot_calibration"):
+        plot_predictions(GPClassifier(max_iter=5).fit(X, y > 0), X, y > 0)

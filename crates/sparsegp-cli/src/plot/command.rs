@@ -4,7 +4,7 @@ use crate::context::{Context, Reply};
 use crate::data::MissingChoice;
 use crate::fail::{Fail, Result};
 use crate::format::count;
-use crate::plot::What;
+use crate::plot::{Look, What, look};
 use crate::score::AllScores;
 use crate::table_args::TableArgs;
 use crate::{inducing, kind, plot, remembered, score};
@@ -45,6 +45,18 @@ pub struct PlotArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// Title, instead of the caption
+    #[arg(long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Name of the axis to the right
+    #[arg(long, value_name = "TEXT")]
+    pub x_label: Option<String>,
+    /// Name of the axis upwards
+    #[arg(long, value_name = "TEXT")]
+    pub y_label: Option<String>,
+    /// Size in pixels; of each panel where there are several
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = look::size, default_value = "900x520")]
+    pub size: (u32, u32),
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
@@ -64,6 +76,12 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
         let model = args.model.display();
         return Err(Fail::usage(format!("{model}: there is no such picture of this model: {why}")));
     }
+    let look = Look {
+        title: args.title.clone(),
+        x_label: args.x_label.clone(),
+        y_label: args.y_label.clone(),
+        size: args.size,
+    };
     let reply = |judged: Option<&AllScores>| Reply {
         text: format!("plot written to {}\n", path.display()),
         json: serde_json::json!({
@@ -78,7 +96,7 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     };
     let table = match (&args.data, args.what.needs_rows()) {
         (_, false) => {
-            plot::write(path, &plot::of_model(args.what, &fitted)?)?;
+            plot::write(path, &plot::of_model(args.what, &fitted, &look)?)?;
             return Ok(reply(None));
         }
         (Some(data), true) => args.table.open_for(data, &fitted)?,
@@ -91,7 +109,8 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     let mask = args.test_mask.as_deref();
     let (opened, rows) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
     if args.what == What::Inducing {
-        plot::write(path, &plot::explained(&fitted, &inducing::judge(&fitted, &opened, None)?)?)?;
+        let quality = inducing::judge(&fitted, &opened, None)?;
+        plot::write(path, &plot::explained(&fitted, &quality, &look)?)?;
         return Ok(reply(None));
     }
     let judged = score::score(&fitted, opened.test.as_ref().unwrap_or(&opened.train), context)?;
@@ -100,6 +119,6 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
         context.warn(&[format!("{rows} with missing numbers left out")]);
     }
     context.note(&rows.sentence());
-    plot::write(path, &plot::of_rows(args.what, &fitted, &opened, &judged)?)?;
+    plot::write(path, &plot::of_rows(args.what, &fitted, &opened, &judged, &look)?)?;
     Ok(reply(Some(&judged)))
 }

@@ -1,6 +1,6 @@
 //! Counts over one input: mean and intervals.
 
-use super::style::{BLUE, INK, Key, Mark, ORANGE, RED, axes, band, header, range};
+use super::style::{BLUE, INK, Key, Mark, ORANGE, RED, Ticks, axes_with, band, header, range};
 use super::{Drawn, Panel};
 use plotters::prelude::*;
 
@@ -8,6 +8,8 @@ use plotters::prelude::*;
 #[derive(Clone, Copy)]
 pub struct Counts<'a> {
     pub caption: &'a str,
+    /// What the numbers on the first axis are.
+    pub ticks: Ticks,
     /// Names of input and target.
     pub names: (&'a str, &'a str),
     /// Places, ascending.
@@ -52,7 +54,8 @@ pub fn panel(panel: &Panel, of: &Counts<'_>) -> Drawn {
         keys.push(Key { text: "inducing points", mark: Mark::Triangle(RED) });
     }
     let rest = header(panel, of.caption, &keys)?;
-    let mut chart = axes(&rest, (left, right), (bottom, top), of.names)?;
+    let mut chart =
+        axes_with(&rest, (left, right), (bottom, top), of.names, (of.ticks, Ticks::Numbers))?;
     band(&mut chart, &most, 0.14)?;
     band(&mut chart, &half, 0.32)?;
     let line = of.x.iter().copied().zip(of.mean.iter().copied());

@@ -2,13 +2,12 @@
 
 use super::counts::{self, Counts};
 use super::style::{
-    BLUE, INK, Key, Mark, ORANGE, RED, axes_with, band, caption, header, label, range,
+    BLUE, INK, Key, Mark, ORANGE, RED, Ticks, axes_with, band, caption, header, range,
 };
 use super::{Drawn, Panel, Sampled};
 use crate::kind::Kind;
 use plotters::prelude::*;
 use sparsegp::Result;
-use sparsegp::data::{Encoding, date_text};
 use sparsegp::fit::Fitted;
 use sparsegp::fit::Of;
 use sparsegp::linalg::{Mat, column};
@@ -94,13 +93,8 @@ pub fn panel(
     }
     let rest = header(panel, &caption(fitted, p, ""), &keys)?;
     let names = (fitted.input_names[0].as_str(), fitted.target_names[p].as_str());
-    let dates = fitted.columns.iter().any(|column| column.encoding == Encoding::Date);
-    let x_label = |x: f64| match dates {
-        // whole days, unless there are too few of them for that
-        true => date_text(if high - low > 3.0 { x.round() } else { x }),
-        false => label(x, high - low),
-    };
-    let mut chart = axes_with(&rest, (low, high), (bottom, top), names, &x_label)?;
+    let ticks = (Ticks::of(fitted, 0), Ticks::Numbers);
+    let mut chart = axes_with(&rest, (low, high), (bottom, top), names, ticks)?;
     for (of, strength) in [(&of.wide, 0.14), (&of.narrow, 0.32)] {
         let edges = of.iter().enumerate().map(|(i, (low, high))| (at(i), *low, *high));
         band(&mut chart, &edges.collect::<Vec<_>>(), strength)?;
@@ -142,6 +136,7 @@ pub fn counts(
         panel,
         &Counts {
             caption: &caption,
+            ticks: Ticks::of(fitted, 0),
             names: (&fitted.input_names[0], &fitted.target_names[p]),
             x: &x,
             mean: column(mean.as_ref(), p),

@@ -1,7 +1,8 @@
 //! Marks that stand out from coloured ground: on a rim of another colour.
 
+use super::Drawn;
+use super::look::Area;
 use super::style::{Chart, INK, class_colour};
-use super::{Drawn, Panel};
 use plotters::prelude::*;
 
 /// A mark.
@@ -17,7 +18,7 @@ pub enum Marker {
 
 impl Marker {
     /// Draws it at a pixel of an area.
-    pub fn draw(self, area: &Panel<'_>, at: (i32, i32)) -> Drawn {
+    pub fn draw(self, area: &Area<'_>, at: (i32, i32)) -> Drawn {
         let disk = |radius: i32, colour: RGBColor| Circle::new(at, radius, colour.filled());
         let triangle = |size: i32, colour: RGBColor| TriangleMarker::new(at, size, colour.filled());
         let square = |half: i32, colour: RGBColor| {

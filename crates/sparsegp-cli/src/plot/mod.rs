@@ -7,6 +7,7 @@ mod contour;
 mod counts;
 mod curve;
 mod inducing;
+mod look;
 mod marker;
 mod png;
 mod relevance;
@@ -25,7 +26,8 @@ use crate::report::latent_names;
 use crate::score::{AllScores, Score};
 use clap::ValueEnum;
 use contour::Grid;
-use plotters::coord::Shift;
+pub use look::Look;
+use look::Panel;
 use plotters::prelude::*;
 use sparsegp::atomic::write_atomically;
 use sparsegp::data::Selected;
@@ -34,12 +36,10 @@ use sparsegp::inducing::Quality;
 use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::classes::ClassScores;
 use std::path::Path;
+use style::Ticks;
 
-/// Size of a panel in pixels.
-const SIZE: (u32, u32) = (900, 520);
 /// Most points in a panel, up to a factor of two.
 const POINTS: usize = 3000;
-type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// Most rows on a map, where marks are large.
@@ -107,14 +107,15 @@ fn failed(error: Box<dyn std::error::Error>) -> Fail {
 }
 
 /// Draws so many panels, one below the other, as SVG.
-fn svg(panels: usize, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<String> {
+fn svg(panels: usize, look: &Look, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<String> {
     let mut svg = String::new();
-    let root =
-        SVGBackend::with_string(&mut svg, (SIZE.0, SIZE.1 * panels as u32)).into_drawing_area();
+    let (width, height) = look.size;
+    let size = (width, height * panels as u32);
+    let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     let mut draw_all = || -> Drawn {
         root.fill(&WHITE)?;
-        for (p, panel) in root.split_evenly((panels, 1)).iter().enumerate() {
-            draw(p, panel)?;
+        for (p, area) in root.split_evenly((panels, 1)).into_iter().enumerate() {
+            draw(p, &Panel::new(area, look))?;
         }
         root.present()?;
         Ok(())
@@ -190,8 +191,8 @@ impl What {
 }
 
 /// A picture of a model alone.
-pub fn of_model(what: What, fitted: &Fitted) -> Result<String> {
-    svg(1, |_, panel| match what {
+pub fn of_model(what: What, fitted: &Fitted, look: &Look) -> Result<String> {
+    svg(1, look, |_, panel| match what {
         What::Training => training::panel(panel, fitted),
         _ => relevance::panel(panel, fitted),
     })
@@ -199,24 +200,30 @@ pub fn of_model(what: What, fitted: &Fitted) -> Result<String> {
 
 /// Draws how reliable probabilities of classes are.
 pub fn reliability(path: &Path, fitted: &Fitted, which: &str, of: &ClassScores) -> Result<()> {
-    write(path, &reliable(fitted, which, of)?)
+    write(path, &reliable(fitted, which, of, &Look::default())?)
 }
 
-fn reliable(fitted: &Fitted, which: &str, of: &ClassScores) -> Result<String> {
+fn reliable(fitted: &Fitted, which: &str, of: &ClassScores, look: &Look) -> Result<String> {
     let caption = style::caption(fitted, 0, &format!(", {which}"));
-    svg(1, |_, panel| reliability::panel(panel, &caption, &of.reliability, of.ece))
+    svg(1, look, |_, panel| reliability::panel(panel, &caption, &of.reliability, of.ece))
 }
 
 /// Draws a model into a file; `judged` are its scores on the test rows, or on the training rows where
 /// there are none.
 pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<()> {
-    write(path, &of_rows(What::Fit, fitted, opened, judged)?)
+    write(path, &of_rows(What::Fit, fitted, opened, judged, &Look::default())?)
 }
 
 /// A picture of a model with rows; `judged` as for [`draw`].
-pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores) -> Result<String> {
+pub fn of_rows(
+    what: What,
+    fitted: &Fitted,
+    opened: &Opened,
+    judged: &AllScores,
+    look: &Look,
+) -> Result<String> {
     if what == What::Inducing {
-        return explained(fitted, &crate::inducing::judge(fitted, opened, None)?);
+        return explained(fitted, &crate::inducing::judge(fitted, opened, None)?, look);
     }
     // between labels there is nothing to draw
     let labels = has_categories(fitted);
@@ -225,7 +232,7 @@ pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores)
     if let Score::Classes(of) = &judged.overall
         && !(what == What::Fit && inputs == 2 && !labels)
     {
-        return reliable(fitted, tested, of);
+        return reliable(fitted, tested, of, look);
     }
     let train = sample(fitted, &opened.train)?;
     let test = opened.test.as_ref().map(|rows| sample(fitted, rows)).transpose()?;
@@ -233,7 +240,7 @@ pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores)
     // without a default there is nothing to draw a curve for
     let needs = fitted.model.likelihood.extra().is_some_and(|extra| extra.default.is_none());
     let rows_only = needs || labels;
-    svg(fitted.target_names.len(), |p, panel| match (what, inputs) {
+    svg(fitted.target_names.len(), look, |p, panel| match (what, inputs) {
         (What::Calibration, _) => calibration::panel(panel, fitted, p, judged, tested),
         (What::Fit, 1) if !rows_only => match Kind::of(fitted) {
             Kind::Counts => curve::counts(panel, fitted, p, &train, test.as_ref()),
@@ -245,12 +252,12 @@ pub fn of_rows(what: What, fitted: &Fitted, opened: &Opened, judged: &AllScores)
 }
 
 /// How much the inducing points explain, a panel for every set of them.
-pub fn explained(fitted: &Fitted, quality: &Quality) -> Result<String> {
+pub fn explained(fitted: &Fitted, quality: &Quality, look: &Look) -> Result<String> {
     let names = match quality.processes.len() {
         1 => vec![fitted.target_names.join(", ")],
         _ => latent_names(fitted),
     };
-    svg(quality.processes.len(), |l, panel| {
+    svg(quality.processes.len(), look, |l, panel| {
         inducing::panel(panel, &names[l], &quality.processes[l])
     })
 }
@@ -273,6 +280,7 @@ fn map(panel: &Panel, fitted: &Fitted, p: usize, train: &Sampled) -> Drawn {
     let scene = surface::Scene {
         caption: &caption,
         names: (&fitted.input_names[0], &fitted.input_names[1]),
+        ticks: (Ticks::of(fitted, 0), Ticks::of(fitted, 1)),
         grid: &grid,
         points: &points,
         inducing: &inducing,

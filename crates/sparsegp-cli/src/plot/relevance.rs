@@ -47,7 +47,7 @@ pub fn panel(panel: &Panel, fitted: &Fitted) -> Drawn {
         .axis_style(GREY)
         .label_style(("sans-serif", 14).into_font().color(&INK))
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
-        .x_desc("1/lengthscale, model's scale")
+        .x_desc(rest.look.x_label.as_deref().unwrap_or("1/lengthscale, model's scale"))
         .x_label_formatter(&|value| label(*value, longest))
         .draw()?;
     chart.draw_series(shown.iter().enumerate().map(|(i, (_, r))| {

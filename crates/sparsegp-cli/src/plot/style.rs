@@ -6,6 +6,7 @@ use crate::format::{count, number};
 use crate::report::kernel_names;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use sparsegp::data::{Encoding, InputColumn, date_text};
 use sparsegp::fit::Fitted;
 
 pub const BLUE: RGBColor = RGBColor(31, 98, 173);
@@ -133,6 +134,8 @@ pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<P
         x += wide;
     }
     let (top, rest) = panel.split_vertically(HEADER + line * LINE);
+    let top = panel.part(top);
+    let caption = panel.look.title.as_deref().unwrap_or(caption);
     let centred = ("sans-serif", 20).into_font().color(&INK);
     let centred = centred.pos(Pos::new(HPos::Center, VPos::Center));
     top.draw(&Text::new(caption.to_owned(), (width / 2, 26), centred))?;
@@ -168,7 +171,7 @@ pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<P
         }
         top.draw(&Text::new(key.text.to_owned(), (x + 26, y), style.clone()))?;
     }
-    Ok(rest)
+    Ok(panel.part(rest))
 }
 
 /// A chart of two axes of numbers.
@@ -185,17 +188,49 @@ pub fn axes<'a, 'b>(
     y: (f64, f64),
     names: (&str, &str),
 ) -> Drawn<Chart<'a, 'b>> {
-    axes_with(area, x, y, names, &|value| label(value, x.1 - x.0))
+    axes_with(area, x, y, names, (Ticks::Numbers, Ticks::Numbers))
 }
 
-/// The same with labels of one's own on the first.
+/// What the numbers on an axis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    Numbers,
+    /// Days since 1970.
+    Dates,
+}
+
+impl Ticks {
+    /// Those of an input.
+    pub fn of(fitted: &Fitted, input: usize) -> Self {
+        let is_date = |column: &InputColumn| {
+            column.encoding == Encoding::Date && column.name == fitted.input_names[input]
+        };
+        if fitted.columns.iter().any(is_date) { Self::Dates } else { Self::Numbers }
+    }
+
+    fn label(self, value: f64, (low, high): (f64, f64)) -> String {
+        match self {
+            Self::Numbers => label(value, high - low),
+            // whole days, unless there are too few of them for that
+            Self::Dates => date_text(if high - low > 3.0 { value.round() } else { value }),
+        }
+    }
+}
+
+/// The same where the axes may be of dates.
 pub fn axes_with<'a, 'b>(
     area: &'a Panel<'b>,
     x: (f64, f64),
     y: (f64, f64),
     names: (&str, &str),
-    x_label: &dyn Fn(f64) -> String,
+    ticks: (Ticks, Ticks),
 ) -> Drawn<Chart<'a, 'b>> {
+    let look = &area.look;
+    // a date is some 90 pixels wide
+    let most = match ticks.0 {
+        Ticks::Dates => (area.dim_in_pixel().0 as usize / 130).max(2),
+        Ticks::Numbers => 10,
+    };
     let mut chart = ChartBuilder::on(area)
         .margin(14)
         .margin_top(4)
@@ -209,10 +244,11 @@ pub fn axes_with<'a, 'b>(
         .axis_style(GREY)
         .label_style(("sans-serif", 14).into_font().color(&INK))
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
-        .x_desc(names.0)
-        .y_desc(names.1)
-        .x_label_formatter(&|value| x_label(*value))
-        .y_label_formatter(&|value| label(*value, y.1 - y.0))
+        .x_desc(look.x_label.as_deref().unwrap_or(names.0))
+        .y_desc(look.y_label.as_deref().unwrap_or(names.1))
+        .x_labels(most)
+        .x_label_formatter(&|value| ticks.0.label(*value, x))
+        .y_label_formatter(&|value| ticks.1.label(*value, y))
         .draw()?;
     Ok(chart)
 }

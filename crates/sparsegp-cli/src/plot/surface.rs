@@ -3,7 +3,8 @@
 use super::contour::{Grid, Line};
 use super::marker::Marker;
 use super::style::{
-    Chart, GREY, INK, Key, Mark, axes, blend, class_colour, header, label, pale, round_values,
+    Chart, GREY, INK, Key, Mark, Ticks, axes_with, blend, class_colour, header, label, pale,
+    round_values,
 };
 use super::{Drawn, Panel};
 use plotters::prelude::*;
@@ -21,6 +22,8 @@ pub struct Scene<'a> {
     pub caption: &'a str,
     /// Names of the two inputs.
     pub names: (&'a str, &'a str),
+    /// What the numbers on the axes are.
+    pub ticks: (Ticks, Ticks),
     /// Where the function is known; the whole picture.
     pub grid: &'a Grid,
     /// Inputs of the rows to show.
@@ -82,13 +85,14 @@ pub fn classes(panel: &Panel, scene: &Scene<'_>, of: &Classes<'_>) -> Drawn {
     let rest = scene.header(panel, keys)?;
     let rest = if binary {
         let (rest, beside) = rest.split_horizontally(rest.dim_in_pixel().0 as i32 - SCALE);
+        let (rest, beside) = (panel.part(rest), panel.part(beside));
         let colour = |p: f64| shade(usize::from(p > 0.5), (2.0 * p - 1.0).abs());
         scale(&beside, &format!("p({})", of.names[1]), (0.0, 1.0), colour)?;
         rest
     } else {
         rest
     };
-    let mut chart = axes(&rest, scene.grid.x, scene.grid.y, scene.names)?;
+    let mut chart = axes_with(&rest, scene.grid.x, scene.grid.y, scene.names, scene.ticks)?;
     let colours: Vec<RGBColor> =
         nodes.iter().map(|p| certainty(p)).map(|(c, t)| shade(c, t)).collect();
     fill(&mut chart, scene.grid, &colours)?;
@@ -125,8 +129,9 @@ pub fn values(panel: &Panel, scene: &Scene<'_>, of: &Values<'_>) -> Drawn {
     }
     let rest = scene.header(panel, keys)?;
     let (rest, beside) = rest.split_horizontally(rest.dim_in_pixel().0 as i32 - SCALE);
+    let (rest, beside) = (panel.part(rest), panel.part(beside));
     scale(&beside, of.name, (low, high), colour)?;
-    let mut chart = axes(&rest, scene.grid.x, scene.grid.y, scene.names)?;
+    let mut chart = axes_with(&rest, scene.grid.x, scene.grid.y, scene.names, scene.ticks)?;
     let colours: Vec<RGBColor> = of.mean.iter().map(|value| colour(*value)).collect();
     fill(&mut chart, scene.grid, &colours)?;
     let mut texts = Vec::new();

@@ -12,11 +12,13 @@ use sparsegp::metrics::classes::{ClassMetrics, ClassOptions};
 /// environment it is kept there, to be looked at.
 fn picture(name: &str, draw: impl Fn(&Panel) -> Drawn) -> String {
     let mut svg = String::new();
-    let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+    let look = Look::default();
+    let root = SVGBackend::with_string(&mut svg, look.size).into_drawing_area();
     root.fill(&WHITE).unwrap();
-    draw(&root).unwrap();
-    root.present().unwrap();
-    drop(root);
+    let panel = Panel::new(root, &look);
+    draw(&panel).unwrap();
+    panel.present().unwrap();
+    drop(panel);
     if let Some(folder) = std::env::var_os("SPARSEGP_PICTURES") {
         std::fs::write(Path::new(&folder).join(format!("{name}.svg")), &svg).unwrap();
     }
@@ -98,6 +100,7 @@ fn two_classes() {
         points.iter().step_by(12).copied().chain([(1000.0, 0.0)]).collect();
     let scene = Scene {
         caption: "outcome: variational, rbf, 120 rows, 11 inducing points",
+        ticks: (style::Ticks::Numbers, style::Ticks::Dates),
         names: ("age", "dose & rate"),
         grid: &grid,
         points: &points,
@@ -145,7 +148,7 @@ fn two_classes() {
     let widest = lines[0].iter().map(|p| p.0).fold(0.0, f64::max);
     let left = lines[0].iter().map(|p| p.0).fold(f64::INFINITY, f64::min);
     // 4.4 wide in a picture that spans the points' ±4 and 6 % margins.
-    let frame = f64::from(SIZE.0) - 84.0 - 70.0 - 28.0;
+    let frame = f64::from(Look::default().size.0) - 84.0 - 70.0 - 28.0;
     let expected = 4.4 / (grid.x.1 - grid.x.0) * frame;
     assert!((widest - left - expected).abs() < 5.0, "{} is not {expected}", widest - left);
 }
@@ -168,6 +171,7 @@ fn many_classes() {
     let probabilities = Mat::from_fn(nodes.len(), 5, |i, c| nodes[i][c]);
     let scene = Scene {
         caption: "species: softmax, matern52, 200 rows",
+        ticks: (style::Ticks::Numbers, style::Ticks::Dates),
         names: ("length", "width"),
         grid: &grid,
         points: &points,
@@ -209,6 +213,7 @@ fn a_mean_with_its_uncertainty() {
         points.iter().enumerate().map(|(i, at)| mean(*at) + ((i * 7) % 9) as f64 - 4.0).collect();
     let scene = Scene {
         caption: "yield: titsias2025, rbf, 80 rows, 9 inducing points",
+        ticks: (style::Ticks::Numbers, style::Ticks::Dates),
         names: ("east", "north"),
         grid: &grid,
         points: &points,
@@ -293,6 +298,7 @@ fn counts_with_their_intervals() {
         .collect();
     let of = Counts {
         caption: "accidents: poisson, rbf, 60 rows, 3 inducing points",
+        ticks: style::Ticks::Numbers,
         names: ("year", "accidents"),
         x: &x,
         mean: &mean,

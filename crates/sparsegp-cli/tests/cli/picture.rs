@@ -176,3 +176,27 @@ fn pictures_are_svg_or_png() {
     }
     folder.refused(2, "plot m t.csv -o p.jpg", &["p.jpg", ".svg or .png"]);
 }
+
+#[test]
+fn pictures_take_a_title_names_of_axes_and_a_size() {
+    let folder = Folder::new();
+    let day = |i: i32| sparsegp::data::date_text(f64::from(19_000 + 7 * i));
+    let row = |i: i32| format!("{},{},{}\n", day(i), i * 5 % 17, f64::from(i * 3 % 11) / 4.0);
+    folder.write("d.csv", format!("day,depth,y\n{}", (0..40).map(row).collect::<String>()));
+    folder.ok("fit d.csv --target y --max-iterations 3 -o m");
+    let own = "--title 'At the <pier>' --x-label When --y-label 'Depth in m' --size 640x400";
+    folder.ok(&format!("plot m d.csv {own} -o map.svg"));
+    let svg = folder.read("map.svg");
+    assert!(svg.contains("width=\"640\" height=\"400\""), "{}", &svg[..200]);
+    for text in ["At the &lt;pier&gt;", "When", "Depth in m", "2022-"] {
+        assert!(svg.contains(text), "{text}");
+    }
+    // the caption that it has otherwise
+    assert!(!svg.contains("40 rows"));
+    folder.ok("plot m --what relevance --x-label finer -o r.svg");
+    assert!(folder.read("r.svg").contains("finer"));
+    for size in ["640", "640x", "10x400", "640x99999", "ax9"] {
+        let line = format!("plot m d.csv --size {size} -o s.svg");
+        folder.refused(2, &line, &["WIDTHxHEIGHT in pixels", "--size"]);
+    }
+}

@@ -10,7 +10,7 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["plot_1d", "plot_calibration", "plot_trace"]
+__all__ = ["plot_1d", "plot_calibration", "plot_map", "plot_predictions", "plot_trace"]
 
 
 def _axes(ax: Any) -> Any:
@@ -94,6 +94,118 @@ def plot_1d(
         ax.plot(z, np.full(len(z), bounds.min()), "|", color="C3", label="inducing points")
     if names is not None:
         ax.set_xlabel(names[0])
+    ax.legend()
+    return ax
+
+
+def plot_map(
+    estimator: Any,
+    X: Optional[ArrayLike] = None,
+    y: Optional[ArrayLike] = None,
+    *,
+    num: int = 80,
+    ax: Any = None,
+) -> Any:
+    """The predictions of an estimator of two inputs as colours, with rows.
+
+    A regressor is drawn with its mean as colours and the standard deviation of observations as lines; a classifier
+    of two classes with the probability of the second, one of more with the most probable class.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Of two inputs that are numbers.
+    X, y : array-like, optional
+        Rows to draw; ``X`` says from where to where.
+    num : int
+        Number of places along each input.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if estimator.n_features_in_ != 2:
+        raise ValueError(f"the estimator has {estimator.n_features_in_} inputs; plot_map is for two")
+    ax = _axes(ax)
+    z = estimator.inducing_points_
+    if X is None and z is None:
+        raise ValueError("give X: it says from where to where to draw")
+    rows = z if X is None else np.asarray(X, dtype=float)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    margin = 0.05 * np.where(high > low, high - low, 1.0)
+    sides = [np.linspace(a, b, num) for a, b in zip(low - margin, high + margin)]
+    points: Any = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and X is not None and hasattr(X, "columns"):
+        frame: Any = type(X)
+        points = frame({name: column for name, column in zip(names, points.T)})
+    colours = None if y is None else np.asarray(y)
+    if hasattr(estimator, "predict_proba"):
+        probabilities = _quiet(estimator.predict_proba, points)
+        count = len(estimator.classes_)
+        of_two = count == 2
+        field = probabilities[:, 1] if of_two else probabilities.argmax(axis=1)
+        name = f"p({estimator.classes_[1]})" if of_two else "most probable class"
+        limits = (0.0, 1.0 if of_two else count - 1.0)
+        colours = None if colours is None else np.searchsorted(estimator.classes_, colours)
+    else:
+        field, deviation = _quiet(estimator.predict, points, return_std=True)
+        if field.ndim > 1:
+            raise ValueError("the estimator has several outputs; plot_map is for one")
+        lines = ax.contour(*sides, deviation.reshape(num, num), colors="0.25", linewidths=0.7)
+        ax.clabel(lines, fontsize=7)
+        name = "mean (lines: standard deviation of observations)"
+        known = field if colours is None else np.concatenate([field, colours.astype(float)])
+        limits = (np.nanmin(known), np.nanmax(known))
+    mesh = ax.pcolormesh(
+        *sides, field.reshape(num, num), vmin=limits[0], vmax=limits[1], shading="nearest", zorder=0
+    )
+    ax.figure.colorbar(mesh, ax=ax, label=name)
+    if X is not None and colours is not None:
+        own = dict(c=colours, vmin=limits[0], vmax=limits[1], edgecolors="k", linewidths=0.4, s=14)
+        ax.scatter(rows[:, 0], rows[:, 1], label="rows", **own)
+    if z is not None:
+        ax.plot(z[:, 0], z[:, 1], "x", color="C3", ms=4, label="inducing points")
+    if names is not None:
+        ax.set_xlabel(names[0])
+        ax.set_ylabel(names[1])
+    return ax
+
+
+def plot_predictions(estimator: Any, X: ArrayLike, y: ArrayLike, *, level: float = 0.95, ax: Any = None) -> Any:
+    """Predictions against observations, with intervals: on rows that the estimator has not seen.
+
+    Parameters
+    ----------
+    estimator : fitted regressor
+        Of one output.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    level : float
+        Probability of the intervals of new observations.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    if hasattr(estimator, "predict_proba"):
+        raise ValueError("the targets are classes: see plot_calibration")
+    ax = _axes(ax)
+    tail = (1 - level) / 2
+    mean, bounds = estimator.predict(X, return_quantiles=[tail, 1 - tail])
+    if mean.ndim > 1:
+        raise ValueError("the estimator has several outputs; plot_predictions is for one")
+    observed = np.asarray(y, dtype=float)
+    # the mean of a skewed distribution may be outside its own interval
+    lengths = np.maximum(0.0, np.stack([mean - bounds[:, 0], bounds[:, 1] - mean]))
+    label = f"mean and {100 * level:g} % of observations"
+    ax.errorbar(observed, mean, yerr=lengths, fmt="k.", ms=3, elinewidth=0.5, alpha=0.5, label=label)
+    ends = [np.nanmin([observed, mean]), np.nanmax([observed, mean])]
+    ax.plot(ends, ends, color="0.6", lw=1)
+    ax.set_xlabel("observed")
+    ax.set_ylabel("predicted")
     ax.legend()
     return ax
 
