@@ -94,6 +94,7 @@ pub mod means;
 pub mod methods;
 pub mod metrics;
 pub mod model;
+pub mod online;
 pub mod optim;
 pub mod params;
 pub mod rng;

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
+use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 
 /// Eigenvalues in rising order, and eigenvectors as the columns of a matrix, of a symmetric matrix, of which the
 /// lower triangle is read. O(N³), on one thread, so that the result does not depend on how many there are.
@@ -26,6 +27,22 @@ pub fn symmetric_eigen(a: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
         },
     )?;
     Ok(((0..n).map(|i| values.column_vector()[i]).collect(), vectors))
+}
+
+/// Singular values in falling order, and left singular vectors as the columns of a matrix, of a square matrix. O(N³).
+///
+/// # Errors
+/// [`Error::NonFinite`] if the decomposition fails, as it does for matrices with NaN.
+pub fn left_singular(a: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
+    let n = a.nrows();
+    let (mut values, mut u) = (Diag::<f64>::zeros(n), Mat::zeros(n, n));
+    let (left, none) = (ComputeSvdVectors::Thin, ComputeSvdVectors::No);
+    let mut memory =
+        MemBuffer::new(svd_scratch::<f64>(n, n, left, none, Par::Seq, Default::default()));
+    let (to, stack) = (Some(u.as_mut()), MemStack::new(&mut memory));
+    svd(a, values.as_mut(), to, None, Par::Seq, stack, Default::default())
+        .map_err(|_| Error::NonFinite { what: "a singular value".into(), value: f64::NAN })?;
+    Ok(((0..n).map(|i| values.column_vector()[i]).collect(), u))
 }
 
 /// A^{−½}, the symmetric one, of a symmetric positive semidefinite matrix, of which the lower triangle is

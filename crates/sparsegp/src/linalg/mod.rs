@@ -16,7 +16,7 @@ mod products;
 mod single;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
-pub use eigen::{inverse_square_root, symmetric_eigen};
+pub use eigen::{inverse_square_root, left_singular, symmetric_eigen};
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
 pub(crate) use products::shared;
 pub use products::{Structure, multiply_lower, structured};
