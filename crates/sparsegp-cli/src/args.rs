@@ -10,6 +10,7 @@ use crate::plot::command::PlotArgs;
 use crate::predict::PredictArgs;
 use crate::reference::ReferenceArgs;
 use crate::score::ScoreArgs;
+use crate::update::UpdateArgs;
 use clap::{Args, Parser, Subcommand};
 
 const AFTER: &str = "\
@@ -72,6 +73,8 @@ pub enum Command {
     /// Predict numbers with their uncertainty, or classes with their probabilities, for the rows of a
     /// table
     Predict(PredictArgs),
+    /// Take up new rows without the old ones: a streaming update of a saved model
+    Update(UpdateArgs),
     /// Judge a model's predictions on a table whose targets are known
     Score(ScoreArgs),
     /// Draw a saved model with the rows of a table

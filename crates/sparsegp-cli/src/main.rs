@@ -31,6 +31,7 @@ mod score;
 mod scores;
 mod table_args;
 mod trace;
+mod update;
 mod values;
 
 use args::{Cli, Command};
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             Command::Fit(args) => fit::run(args, &context),
             Command::Compare(args) => compare::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
+            Command::Update(args) => update::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),
             Command::Report(args) => page::run(args, &context),

@@ -46,5 +46,7 @@ mod refusals;
 mod relaxed;
 #[path = "cli/remembered.rs"]
 mod remembered;
+#[path = "cli/update.rs"]
+mod update;
 #[path = "cli/written.rs"]
 mod written;

@@ -50,5 +50,7 @@ mod tables;
 mod training;
 #[path = "fit/units.rs"]
 mod units;
+#[path = "fit/update.rs"]
+mod update;
 #[path = "fit/whole_resume.rs"]
 mod whole_resume;

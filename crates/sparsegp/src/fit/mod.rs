@@ -27,6 +27,7 @@ mod start;
 mod time_limit;
 mod trial;
 mod units;
+mod update;
 
 use checkpoint::Held;
 pub use choice::auto_rule;
@@ -38,6 +39,7 @@ use learning::{Learning, Trained};
 pub use merging::Purpose;
 pub use predictions::ParameterRow;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
+pub use update::{UpdateOptions, UpdateReport, update};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};

@@ -7,6 +7,7 @@ mod process;
 mod quantiles;
 mod rounding;
 mod sampled;
+mod whitened;
 
 pub use gradients::InputGradients;
 pub use pathwise::{DEFAULT_WAVES, Functions};

@@ -1,0 +1,89 @@
+//! New rows for saved models.
+
+use crate::support::Folder;
+
+fn row(i: usize, shift: f64) -> String {
+    let x = shift + (i as f64 * 0.618_033_988_749_895).fract() * 8.0;
+    let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+    format!("{x:.5},{:.5}\n", 20.0 + 5.0 * x.sin() + noise)
+}
+
+fn rows(n: usize, from: usize, shift: f64) -> String {
+    (from..from + n).map(|i| row(i, shift)).collect()
+}
+
+#[test]
+fn rows_are_taken_up_once_and_old_ones_are_not_needed() {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(120, 0, 0.0)));
+    folder.write("b.csv", format!("x,y\n{}", rows(100, 500, 6.0)));
+    folder.ok("fit a.csv --target y --inducing 12 -o m.safetensors");
+    let before = folder.json("score m.safetensors b.csv");
+    let told = folder.json("update m.safetensors b.csv -o u.safetensors");
+    assert_eq!((&told["rows"], &told["rows_in_all"]), (&100.into(), &220.into()));
+    assert!(told["added_points"].as_u64().unwrap() >= 1 && told["uncovered"] == 0);
+    // the scores are those of the model that has not seen the rows
+    let rmse = |json: &serde_json::Value| json["rmse"].as_f64().unwrap();
+    let (own, seen) = (&told["before"]["overall"], &before["scores"]["overall"]);
+    assert!((rmse(own) - rmse(seen)).abs() < 1e-12, "{told} {before}");
+    for table in ["a.csv", "b.csv"] {
+        let after = folder.json(&format!("score u.safetensors {table}"));
+        let after = &after["scores"]["overall"];
+        // the noise has a standard deviation of 0.29
+        assert!(rmse(after) < 0.36, "{table} {after}");
+    }
+    // once
+    folder.refused(
+        2,
+        "update u.safetensors b.csv -o v.safetensors",
+        &["100 rows before", "--again"],
+    );
+    folder.refused(2, "update m.safetensors a.csv -o v.safetensors", &["fitted on", "--again"]);
+    assert!(!folder.path("v.safetensors").exists());
+    let twice = folder.json("update u.safetensors b.csv --again -o v.safetensors");
+    assert_eq!(twice["rows_in_all"], 320);
+    // over itself, and the same bytes but for the clock
+    folder.ok("update m.safetensors b.csv -o m.safetensors");
+    let predicted = |model: &str| folder.ok(&format!("predict {model} b.csv")).out;
+    assert_eq!(predicted("m.safetensors"), predicted("u.safetensors"));
+}
+
+#[test]
+fn a_table_that_grows_is_followed() {
+    let folder = Folder::new();
+    let mut table = format!("x,y\n{}", rows(80, 0, 0.0));
+    folder.write("log.csv", &table);
+    folder.ok("fit log.csv --target y --inducing 12 --split 0.1 -o m.safetensors");
+    for (step, from) in [(40, 80), (30, 120)] {
+        table += &rows(step, from, 3.0);
+        folder.write("log.csv", &table);
+        let told = folder.json("update m.safetensors log.csv -o m.safetensors");
+        assert_eq!(told["rows"], step, "{told}");
+        folder.refused(2, "update m.safetensors log.csv -o m.safetensors", &["no further rows"]);
+    }
+    // what the fit held out is still unseen
+    let run = folder.ok("score m.safetensors log.csv");
+    assert!((run.out + &run.err).contains("8 rows"), "{}", run.err);
+}
+
+#[test]
+fn what_cannot_be_updated_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(60, 0, 0.0)));
+    folder.write("b.csv", format!("x,y\n{}", rows(20, 90, 0.0)));
+    folder.write("bad.csv", "x,y\n1,2\n3,\n");
+    folder.ok("fit a.csv --target y -o e.safetensors");
+    folder.refused(1, "update e.safetensors b.csv -o n.safetensors", &["--inducing"]);
+    folder.ok("fit a.csv --target y --inducing 8 -o m.safetensors");
+    folder.refused(1, "update m.safetensors bad.csv -o n.safetensors", &["row 2", "`y`"]);
+    let told = folder.json("update m.safetensors bad.csv --missing drop -o n.safetensors");
+    assert_eq!((&told["rows"], &told["dropped"]), (&1.into(), &1.into()));
+    for wrong in ["--forget 0", "--forget 1.5", "--correlation 1"] {
+        let line = format!("update m.safetensors b.csv {wrong} -o n.safetensors");
+        let name = wrong.split_whitespace().next().unwrap().trim_start_matches("--");
+        folder.refused(2, &line, &[name]);
+    }
+    let few = folder.json("update m.safetensors b.csv --correlation 0 -o n.safetensors");
+    assert_eq!(few["added_points"], 0);
+    folder.refused(2, "update m.safetensors b.csv -o b.csv", &["overwritten"]);
+}

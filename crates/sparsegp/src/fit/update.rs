@@ -1,0 +1,320 @@
+//! New rows for a model that keeps what old ones said, without the old ones: one pass, no training.
+
+use super::{DEFAULT_INDUCING, Dataset, Fitted, checkpoint, sample_rows};
+use crate::data::InMemory;
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Tape};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
+use crate::methods;
+use crate::model::{Posterior, inducing_param};
+use crate::online::{Batch, Moments, Site, SolveOptions, Update};
+use crate::variational::Variational;
+
+/// Rows that are taken up together.
+const PART: usize = 4096;
+
+/// How new rows are taken up.
+#[derive(Clone, Debug)]
+pub struct UpdateOptions {
+    /// A new row becomes an inducing point where its prior correlation with all of them is below this (Galy-Fajou &
+    /// Opper 2020), in (0, 1); 0 to keep the points as they are.
+    pub correlation: f64,
+    /// Most inducing points; none for the model's number or 512, whichever is more.
+    pub most_points: Option<usize>,
+    /// What is left of what old rows said, in (0, 1]: 1 forgets nothing.
+    pub forget: f64,
+    /// How sites are found where the noise is not Gaussian.
+    pub solve: SolveOptions,
+}
+
+impl Default for UpdateOptions {
+    fn default() -> Self {
+        Self { correlation: 0.8, most_points: None, forget: 1.0, solve: SolveOptions::default() }
+    }
+}
+
+/// What an update did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdateReport {
+    /// Rows that were taken up.
+    pub rows: usize,
+    /// Inducing points afterwards, and how many of them are new.
+    pub points: usize,
+    /// New ones among them.
+    pub added: usize,
+    /// Rows that should have become points and did not, because there were enough.
+    pub uncovered: usize,
+    /// About log p(new rows | old rows), in nats, in the data's units.
+    pub bound: f64,
+    /// What was odd, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// Takes up new rows: q becomes what old and new rows say together (Bui, Nguyen & Turner 2017). Hyperparameters stay. The
+/// model is an `svgp` afterwards, whatever it was trained by. `watch` is told how many rows are done, and may end it; then nothing has
+/// changed.
+///
+/// # Errors
+/// [`Error::Invalid`] for models without inducing points, with a set of them for each latent function, with mixed latent
+/// functions or draws, and for rows of other columns; those of `watch`.
+pub fn update(
+    fitted: &Fitted,
+    dataset: &Dataset,
+    options: &UpdateOptions,
+    watch: &mut dyn FnMut(usize, usize) -> Result<()>,
+) -> Result<(Fitted, UpdateReport)> {
+    checkpoint::same_columns(fitted, dataset)?;
+    check(options)?;
+    let mut state = State::new(fitted, options)?;
+    let rows = sample_rows(&*dataset.source, dataset.source.rows(), 0)?;
+    let n = rows.x.nrows();
+    let mut report = UpdateReport { rows: dataset.rows, ..UpdateReport::default() };
+    let old_points = state.z.nrows();
+    let mut clipped = 0;
+    let mut unsettled = 0;
+    for from in (0..n).step_by(PART) {
+        watch(from, n)?;
+        let part = cut(&rows, from, PART.min(n - from));
+        report.uncovered += state.grow(part.x.as_ref(), options);
+        let (bound, settled, kept) = state.take(&part, &options.solve)?;
+        report.bound += bound;
+        unsettled += usize::from(!settled);
+        clipped += kept;
+    }
+    report.points = state.z.nrows();
+    report.added = report.points - old_points;
+    let known = (0..rows.y.ncols()).map(|p| column(rows.y.as_ref(), p));
+    let known: usize = known.map(|y| y.iter().filter(|y| !y.is_nan()).count()).sum();
+    report.bound += fitted.scaler.log_jacobian() * known as f64 / rows.y.ncols().max(1) as f64;
+    if unsettled > 0 {
+        report.warnings.push(format!(
+            "what the new rows say had not settled after {} steps: the posterior is approximate beyond the usual",
+            options.solve.steps
+        ));
+    }
+    if clipped > 0 {
+        report.warnings.push(format!(
+            "{clipped} rows would have made the posterior wider, as outliers under `{}` do, and were held at no information",
+            fitted.model.likelihood.name()
+        ));
+    }
+    if report.uncovered > 0 {
+        report.warnings.push(format!(
+            "{} new rows lie where no inducing point is near, and there are {} of them already: predictions there stay \
+             uncertain; allow more",
+            report.uncovered, report.points
+        ));
+    }
+    Ok((state.fitted(dataset, &report)?, report))
+}
+
+fn check(options: &UpdateOptions) -> Result<()> {
+    if !(0.0..1.0).contains(&options.correlation) {
+        return Err(Error::InvalidParameter {
+            path: "correlation".into(),
+            reason: format!("{} is not at least 0 and below 1", options.correlation),
+        });
+    }
+    if !(options.forget > 0.0 && options.forget <= 1.0) {
+        return Err(Error::InvalidParameter {
+            path: "forget".into(),
+            reason: format!("{} is not above 0 and at most 1", options.forget),
+        });
+    }
+    Ok(())
+}
+
+fn cut(rows: &InMemory, from: usize, count: usize) -> InMemory {
+    let some = |all: &[f64]| all.get(from..from + count).unwrap_or_default().to_vec();
+    InMemory {
+        x: rows.x.as_ref().subrows(from, count).to_owned(),
+        y: rows.y.as_ref().subrows(from, count).to_owned(),
+        weights: some(&rows.weights),
+        extra: some(&rows.extra),
+    }
+}
+
+/// What is carried from one part to the next.
+struct State<'a> {
+    fitted: &'a Fitted,
+    z: Mat<f64>,
+    /// Of every latent function.
+    sites: Vec<Site>,
+    q: Vec<Moments>,
+    most: usize,
+}
+
+impl<'a> State<'a> {
+    fn new(fitted: &'a Fitted, options: &UpdateOptions) -> Result<Self> {
+        let (model, posterior) = (&fitted.model, &fitted.posterior);
+        let refuse =
+            |why: &str| Err(Error::Invalid(format!("this model takes up no new rows: {why}")));
+        if model.likelihood.mixing().is_some() {
+            return refuse("its latent functions are mixed");
+        }
+        if model.inducing.len() > 1 {
+            return refuse("each of its latent functions has inducing points of its own");
+        }
+        let latents = posterior.latents();
+        let of = |l: usize| posterior.whitened(l);
+        let Some(parts) = (0..latents).map(of).collect::<Option<Vec<_>>>() else {
+            return refuse(&format!(
+                "`{}` keeps no posterior of inducing variables; fit one with inducing points (for instance \
+                 `--inducing 100`, or `n_inducing=100` in Python)",
+                model.method.name()
+            ));
+        };
+        let mut sites = Vec::new();
+        for (l, part) in parts.iter().enumerate() {
+            let mut site =
+                Site::of_posterior(part.points, part.factor, part.mean, part.root.as_ref())?;
+            if options.forget < 1.0 {
+                let kernel = &*model.kernels[if model.kernels.len() == 1 { 0 } else { l }];
+                site.forget(options.forget, kernel, model.jitter)?;
+            }
+            sites.push(site);
+        }
+        let z = parts[0].points.to_owned();
+        let most = options.most_points.unwrap_or(z.nrows().max(DEFAULT_INDUCING)).max(z.nrows());
+        Ok(Self { fitted, z, sites, q: Vec::new(), most })
+    }
+
+    /// Adds rows that no point is near to; how many found no room.
+    fn grow(&mut self, x: MatRef<f64>, options: &UpdateOptions) -> usize {
+        if options.correlation == 0.0 {
+            return 0;
+        }
+        let mut new = Points::new(&self.fitted.model.kernels, self.z.as_ref());
+        let (mut uncovered, mut chosen) = (0, Vec::new());
+        for i in 0..x.nrows() {
+            let row = x.subrows(i, 1);
+            if new.nearest(row) < options.correlation {
+                if self.z.nrows() + chosen.len() < self.most {
+                    new.push(row);
+                    chosen.push(i);
+                } else {
+                    uncovered += 1;
+                }
+            }
+        }
+        if !chosen.is_empty() {
+            self.z = new.points;
+        }
+        uncovered
+    }
+
+    /// Takes up a part: its bound, whether all settled, and sites that were held at 0.
+    fn take(&mut self, part: &InMemory, options: &SolveOptions) -> Result<(f64, bool, usize)> {
+        let model = &self.fitted.model;
+        let (k, latents) = (model.likelihood.latents(), self.sites.len());
+        let mut mean = Mat::zeros(part.x.nrows(), latents);
+        model.mean.evaluate(part.x.as_ref(), mean.as_mut());
+        let (mut sites, mut q) = (Vec::new(), Vec::new());
+        let (mut bound, mut settled, mut clipped) = (0.0, true, 0);
+        for p in 0..part.y.ncols() {
+            let own = p * k..(p + 1) * k;
+            let kernels = match model.kernels.len() {
+                1 => &model.kernels[..],
+                _ => &model.kernels[own.clone()],
+            };
+            let batch = Batch {
+                x: part.x.as_ref(),
+                y: column(part.y.as_ref(), p),
+                extra: &part.extra,
+                weights: &part.weights,
+                mean: Some(mean.as_ref().subcols(own.start, k)),
+            };
+            let old = &self.sites[own];
+            let likelihood = &*model.likelihood;
+            let mut update =
+                Update::new(kernels, likelihood, self.z.as_ref(), model.jitter, old, batch)?;
+            let solved = update.solve(options)?;
+            bound += solved.bound.total();
+            settled &= solved.converged;
+            clipped += solved.clipped;
+            sites.extend(update.sites());
+            q.extend(update.moments());
+        }
+        (self.sites, self.q) = (sites, q);
+        Ok((bound, settled, clipped))
+    }
+
+    fn fitted(self, dataset: &Dataset, report: &UpdateReport) -> Result<Fitted> {
+        let mut fitted = self.fitted.clone();
+        if self.q.is_empty() {
+            return Ok(fitted);
+        }
+        let (m, latents) = (self.z.nrows(), self.q.len());
+        let mean = Mat::from_fn(m, latents, |i, l| self.q[l].mean[i]);
+        let root =
+            |q: &Moments| Ok(Cholesky::new(q.covariance.as_ref(), Jitter::Absolute(0.0), "S")?.l);
+        let roots: Vec<Mat<f64>> = self.q.iter().map(root).collect::<Result<_>>()?;
+        let model = &mut fitted.model;
+        model.inducing = vec![inducing_param(self.z.as_ref())];
+        model.q = Some(Variational::new(mean.as_ref(), &roots, false, true)?);
+        model.method = methods::find("svgp")?.method;
+        fitted.posterior = Posterior::of_q(model)?;
+        fitted.rows += report.rows;
+        fitted.total_weight = match (fitted.total_weight, dataset.total_weight) {
+            (None, None) => None,
+            (old, new) => {
+                Some(old.unwrap_or(self.fitted.rows as f64) + new.unwrap_or(report.rows as f64))
+            }
+        };
+        fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
+        Ok(fitted)
+    }
+}
+
+/// Prior variance at a row of what other rows can say something about: without white noise.
+fn variance(kernel: &dyn Kernel, row: MatRef<f64>) -> f64 {
+    let mut k = Mat::zeros(1, 1);
+    kernel.evaluate(row, Some(row), k.as_mut(), &mut Tape::off());
+    k[(0, 0)]
+}
+
+/// Inducing points, and how near rows are to them.
+struct Points<'a> {
+    kernels: &'a [Box<dyn Kernel>],
+    points: Mat<f64>,
+    /// k(z, z) of every kernel.
+    variances: Vec<Vec<f64>>,
+}
+
+impl<'a> Points<'a> {
+    fn new(kernels: &'a [Box<dyn Kernel>], z: MatRef<f64>) -> Self {
+        let variances = kernels
+            .iter()
+            .map(|kernel| (0..z.nrows()).map(|i| variance(&**kernel, z.subrows(i, 1))).collect());
+        Self { kernels, points: z.to_owned(), variances: variances.collect() }
+    }
+
+    /// The largest correlation of a row with a point, under the kernel for which that is the least; 1 where a row has no prior variance.
+    fn nearest(&self, row: MatRef<f64>) -> f64 {
+        let under = |(kernel, variances): (&Box<dyn Kernel>, &Vec<f64>)| {
+            let mut k = Mat::zeros(1, self.points.nrows());
+            let points = Some(self.points.as_ref());
+            kernel.evaluate(row, points, k.as_mut(), &mut Tape::off());
+            let own = variance(&**kernel, row);
+            let correlation = |j: usize| match own * variances[j] {
+                product if product > 0.0 => k[(0, j)].abs() / product.sqrt(),
+                _ => 0.0,
+            };
+            match own > 0.0 {
+                true => (0..variances.len()).map(correlation).fold(0.0, f64::max),
+                false => 1.0,
+            }
+        };
+        self.kernels.iter().zip(&self.variances).map(under).fold(1.0, f64::min)
+    }
+
+    fn push(&mut self, row: MatRef<f64>) {
+        let (m, d) = (self.points.nrows(), self.points.ncols());
+        let points = &self.points;
+        self.points =
+            Mat::from_fn(m + 1, d, |i, j| if i < m { points[(i, j)] } else { row[(0, j)] });
+        for (kernel, variances) in self.kernels.iter().zip(&mut self.variances) {
+            variances.push(variance(&**kernel, row));
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! New rows without the old ones.
+
+use crate::support::{fit, options, table};
+use sparsegp::data::InMemory;
+use sparsegp::engine::Cpu;
+use sparsegp::fit::{Dataset, FitOptions, Fitted, UpdateOptions, sample_rows, update};
+use sparsegp::inducing::select::Selection;
+use sparsegp::linalg::{Mat, MatRef};
+
+fn largest(a: MatRef<f64>) -> f64 {
+    (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)].abs())).fold(0.0, f64::max)
+}
+
+/// Rows `from..to` of the same data on the same scales.
+fn part(all: &Dataset, from: usize, to: usize) -> Dataset {
+    let rows = sample_rows(&*all.source, all.source.rows(), 0).expect("rows");
+    let cut = |a: &Mat<f64>| a.as_ref().subrows(from, to - from).to_owned();
+    let some = |a: &[f64]| a.get(from..to).unwrap_or_default().to_vec();
+    let own = InMemory {
+        x: cut(&rows.x),
+        y: cut(&rows.y),
+        weights: some(&rows.weights),
+        extra: some(&rows.extra),
+    };
+    let mut dataset = table(8, 1);
+    dataset.scaler = all.scaler.clone();
+    dataset.input_names = all.input_names.clone();
+    dataset.target_names = all.target_names.clone();
+    dataset.classes = all.classes.clone();
+    dataset.rows = to - from;
+    dataset.source = Box::new(own);
+    dataset
+}
+
+/// The model conditioned on the rows of a dataset, its hyperparameters as they are.
+fn conditioned(fitted: &Fitted, data: &Dataset) -> (Mat<f64>, Mat<f64>) {
+    let posterior = fitted.model.posterior(&Cpu::default(), &*data.source).expect("a posterior");
+    posterior.predict_f(grid().as_ref()).expect("predictions")
+}
+
+fn grid() -> Mat<f64> {
+    Mat::from_fn(30, 1, |i, _| i as f64 / 6.0 - 2.5)
+}
+
+fn predicted(fitted: &Fitted) -> (Mat<f64>, Mat<f64>) {
+    fitted.posterior.predict_f(grid().as_ref()).expect("predictions")
+}
+
+fn still() -> UpdateOptions {
+    UpdateOptions { correlation: 0.0, ..UpdateOptions::default() }
+}
+
+/// With points that stay, a fit to the first rows and updates are the posterior of all rows.
+#[test]
+fn old_and_new_rows_are_one_posterior() {
+    let all = table(120, 1);
+    let own = FitOptions { inducing: Some(12), ..options("titsias2009", 20) };
+    let first = fit(&part(&all, 0, 50), &own).expect("a fit");
+    let (mean, variance) = conditioned(&first, &all);
+    let (one, report) =
+        update(&first, &part(&all, 50, 90), &still(), &mut |_, _| Ok(())).expect("an update");
+    assert_eq!((report.rows, report.added, one.rows), (40, 0, 90));
+    let (two, second) =
+        update(&one, &part(&all, 90, 120), &still(), &mut |_, _| Ok(())).expect("an update");
+    let (own_mean, own_variance) = predicted(&two);
+    assert!(largest((&own_mean - &mean).as_ref()) < 1e-6);
+    assert!(largest((&own_variance - &variance).as_ref()) < 1e-6);
+    assert_eq!(two.model.method.name(), "svgp");
+    // the evidence of all rows is that of the first ones and what the updates add
+    let bound = |rows: &Dataset| {
+        first.model.evaluate(&Cpu::default(), &*rows.source).expect("a bound").value
+            + first.scaler.log_jacobian() * rows.rows as f64
+    };
+    let sum = bound(&part(&all, 0, 50)) + report.bound + second.bound;
+    assert!((sum - bound(&all)).abs() < 1e-5 * bound(&all).abs(), "{sum} {}", bound(&all));
+    // the model that was given is as it was
+    assert!(
+        largest((&predicted(&first).0 - &conditioned(&first, &part(&all, 0, 50)).0).as_ref())
+            < 1e-9
+    );
+}
+
+/// Rows where nothing was known become points, up to a number.
+#[test]
+fn far_rows_become_points() {
+    let all = table(120, 1);
+    let own = FitOptions { inducing: Some(6), ..options("titsias2025", 20) };
+    let first = fit(&part(&all, 0, 60), &own).expect("a fit");
+    let mut far = sample_rows(&*part(&all, 60, 120).source, 60, 0).expect("rows");
+    far.x = Mat::from_fn(60, far.x.ncols(), |i, j| far.x[(i, j)] + 9.0);
+    let mut new = part(&all, 60, 120);
+    new.source = Box::new(far.clone());
+    let (wide, report) =
+        update(&first, &new, &UpdateOptions::default(), &mut |_, _| Ok(())).expect("an update");
+    assert!(report.added > 1 && report.uncovered == 0, "{report:?}");
+    let at = far.x.as_ref().subrows(0, 20);
+    let sd =
+        |fitted: &Fitted| largest(fitted.posterior.predict_f(at).expect("predictions").1.as_ref());
+    assert!(sd(&wide) < 0.3 * sd(&first), "{} {}", sd(&wide), sd(&first));
+    let few = UpdateOptions { most_points: Some(7), ..UpdateOptions::default() };
+    let (narrow, report) = update(&first, &new, &few, &mut |_, _| Ok(())).expect("an update");
+    assert_eq!((report.points, report.added), (7, 1));
+    assert!(
+        report.uncovered > 0
+            && narrow.warnings.iter().any(|w| w.contains("no inducing point is near"))
+    );
+}
+
+/// Any likelihood: the posterior of counts comes near that of all rows, and forgetting widens it.
+#[test]
+fn counts_are_taken_up_and_forgotten() {
+    let counts = |all: &Dataset| {
+        let mut rows = sample_rows(&*all.source, all.source.rows(), 0).expect("rows");
+        rows.y = Mat::from_fn(rows.y.nrows(), 1, |i, _| (1.5 + 1.2 * rows.y[(i, 0)]).exp().floor());
+        let mut own = part(all, 0, 2);
+        own.scaler.y_mean = vec![0.0];
+        own.scaler.y_scale = vec![1.0];
+        own.rows = rows.x.nrows();
+        own.source = Box::new(rows);
+        own
+    };
+    let all = counts(&table(160, 1));
+    let own = FitOptions {
+        likelihood: Some("poisson".into()),
+        inducing: Some(10),
+        ..options("tsvgp", 30)
+    };
+    let first = fit(&part(&all, 0, 80), &own).expect("a fit");
+    let (one, _) =
+        update(&first, &part(&all, 80, 160), &still(), &mut |_, _| Ok(())).expect("an update");
+    // q of all rows under the same hyperparameters
+    let whole = FitOptions {
+        freeze: vec!["kernel".into(), "mean".into(), "inducing".into()],
+        batches: None,
+        selection: Selection::Given(first.model.inducing_points().expect("points")),
+        inducing: None,
+        ..own
+    };
+    let set =
+        first.model.params().into_iter().filter(|(path, _)| {
+            ["kernel", "mean"].iter().any(|own| path.to_string().starts_with(own))
+        });
+    let set: Vec<(String, Vec<f64>)> =
+        set.map(|(path, p)| (path.to_string(), p.value().to_vec())).collect();
+    let whole = FitOptions { set, pilot: 0, ..whole };
+    let both = fit(&all, &whole).expect("a fit");
+    let ((a, va), (b, vb)) = (predicted(&one), predicted(&both));
+    let (far, wide) = (largest((&a - &b).as_ref()), largest((&va - &vb).as_ref()));
+    assert!(far < 0.1 && wide < 0.02, "{far} {wide}");
+    assert!(largest((&predicted(&first).0 - &b).as_ref()) > 2.0 * largest((&a - &b).as_ref()));
+    let forget = UpdateOptions { forget: 0.1, ..still() };
+    let (less, _) =
+        update(&first, &part(&all, 80, 160), &forget, &mut |_, _| Ok(())).expect("an update");
+    let (_, wider) = predicted(&less);
+    assert!((0..30).all(|i| wider[(i, 0)] > va[(i, 0)] - 1e-9));
+    assert!((0..30).any(|i| wider[(i, 0)] > 1.1 * va[(i, 0)]));
+}
+
+#[test]
+fn what_cannot_be_updated_is_refused_by_name() {
+    let all = table(60, 1);
+    let exact = fit(&all, &options("exact", 5)).expect("a fit");
+    let refused = |fitted: &Fitted, options: &UpdateOptions, data: &Dataset| {
+        update(fitted, data, options, &mut |_, _| Ok(())).expect_err("a refusal").to_string()
+    };
+    assert!(refused(&exact, &still(), &all).contains("--inducing"));
+    let own = FitOptions { inducing: Some(6), ..options("titsias2009", 5) };
+    let sparse = fit(&all, &own).expect("a fit");
+    for (forget, correlation, name) in [
+        (0.0, 0.5, "forget"),
+        (1.5, 0.5, "forget"),
+        (1.0, 1.0, "correlation"),
+        (1.0, -0.1, "correlation"),
+    ] {
+        let wrong = UpdateOptions { forget, correlation, ..UpdateOptions::default() };
+        assert!(refused(&sparse, &wrong, &all).contains(name), "{forget} {correlation}");
+    }
+    let mut other = part(&all, 0, 60);
+    other.input_names = vec!["another".into()];
+    assert!(refused(&sparse, &still(), &other).contains("another"));
+}
