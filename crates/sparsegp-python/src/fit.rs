@@ -14,7 +14,7 @@ use sparsegp::data::{
     Classes, EncodeOptions, InMemory, InputColumn, Loaded, Mask, Missing, ReadOptions, Sample,
     Selection, Table,
 };
-use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, encoded};
+use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, UpdateOptions, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
 use sparsegp::kernels::label_columns;
 use sparsegp::likelihoods::Likelihood;
@@ -409,4 +409,43 @@ pub fn go_on(
         Ok(fitted)
     })?;
     Ok(reply(py, outcome))
+}
+
+/// Takes up new rows without the old ones. Returns the model, what was done as JSON, and what ended it, if something did.
+#[pyfunction]
+#[pyo3(signature = (fitted, x, y, *, correlation, most_points, forget, weights=None, extra=None))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+pub fn update(
+    py: Python<'_>,
+    fitted: &Fitted,
+    x: Array2<'_>,
+    y: Array2<'_>,
+    correlation: f64,
+    most_points: Option<usize>,
+    forget: f64,
+    weights: Option<Array1<'_>>,
+    extra: Option<Array1<'_>>,
+) -> PyResult<(Option<Fitted>, String, Option<Py<PyAny>>)> {
+    let own = fitted.inner.clone();
+    let dataset = known(&own, &x, &y, weights.as_ref(), extra.as_ref())?;
+    let options = UpdateOptions { correlation, most_points, forget, ..UpdateOptions::default() };
+    let mut told = String::new();
+    let outcome = watched(py, None, |_, observer| {
+        let mut watch = |_: usize, _: usize| match observer.interrupted() {
+            true => Err(sparsegp::Error::Interrupted),
+            false => Ok(()),
+        };
+        let (updated, report) = sparsegp::fit::update(&own, &dataset, &options, &mut watch)?;
+        told = serde_json::json!({
+            "rows": report.rows,
+            "points": report.points,
+            "added_points": report.added,
+            "uncovered": report.uncovered,
+            "bound": report.bound,
+        })
+        .to_string();
+        Ok(updated)
+    })?;
+    let (updated, error) = reply(py, outcome);
+    Ok((updated, told, error))
 }

@@ -33,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
     module.add_function(wrap_pyfunction!(fit::go_on, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::update, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::load, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;

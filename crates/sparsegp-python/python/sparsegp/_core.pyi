@@ -20,6 +20,7 @@ __all__ = [
     "fit_table",
     "from_bytes",
     "go_on",
+    "update",
     "load",
     "num_threads",
     "parse_kernel",
@@ -224,6 +225,17 @@ def go_on(
     extra: Optional[_Array] = None,
     callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
+def update(
+    fitted: Fitted,
+    x: _Array,
+    y: _Array,
+    *,
+    correlation: float,
+    most_points: Optional[int],
+    forget: float,
+    weights: Optional[_Array] = None,
+    extra: Optional[_Array] = None,
+) -> tuple[Optional[Fitted], str, Optional[BaseException]]: ...
 def load(path: str) -> Fitted: ...
 def from_bytes(content: bytes) -> Fitted: ...
 def registry() -> str: ...

@@ -571,6 +571,52 @@ class BaseGP(BaseEstimator):
     # the columns of the frame that is learnt from, where some hold no numbers
     _columns: Optional[list[_frames.Column]] = None
 
+    # how new rows are taken up, while they are
+    _taking_up: Optional[dict[str, Any]] = None
+
+    def update(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        correlation: float = 0.8,
+        most_points: Optional[int] = None,
+        forget: float = 1.0,
+        **rows: Any,
+    ) -> Any:
+        """Takes up new rows and keeps what old ones said, without the old ones: one pass, no training.
+
+        The posterior becomes that of old and new rows together (streaming sparse GPs; Bui, Nguyen and Turner 2017), for
+        Gaussian noise and inducing points that stay exactly. Kernel, noise and scales stay as they were: ``fit`` again when
+        they no longer suit. Every call counts its rows once more.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), or (n_samples, n_outputs) where ``fit`` takes that
+        correlation : float, default=0.8
+            A new row becomes an inducing point where its prior correlation with all of them is below this; 0 for none.
+        most_points : int, optional
+            Most inducing points; by default the model's number or 512, whichever is more.
+        forget : float, default=1.0
+            What is left of what old rows said, above 0: 1 forgets nothing.
+        **rows
+            What ``partial_fit`` takes beside ``X`` and ``y``, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
+            With ``update_report_``: rows, inducing points, new ones among them, rows far from all of them, and ``bound``, about
+            log p(new rows | old rows) in nats.
+        """
+        check_is_fitted(self)
+        self._taking_up = dict(correlation=correlation, most_points=most_points, forget=forget)
+        try:
+            self.partial_fit(X, y, **rows)  # type: ignore[attr-defined]
+        finally:
+            del self._taking_up
+        return self
+
     def _learn_more(
         self,
         X: Array,
@@ -584,6 +630,19 @@ class BaseGP(BaseEstimator):
         names_of: Optional[dict[str, str]] = None,
     ) -> None:
         """Learns from one more part of the rows."""
+        if self._taking_up is not None:
+            fitted, told, error = _core.update(
+                self.fitted_,
+                _aligned(X),
+                _aligned(Y),
+                weights=_aligned(weights),
+                extra=extra,
+                **self._taking_up,
+            )
+            self._keep(fitted, error)
+            self.update_report_ = json.loads(told)
+            self.n_samples_seen_ = self._about["rows"]
+            return
         first = not hasattr(self, "fitted_")
         if not first and self.method_ not in _IN_BATCHES:
             if any(column["encoding"] != "number" for column in self._about["columns"]):

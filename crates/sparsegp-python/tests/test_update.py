@@ -1,0 +1,92 @@
+"""New rows for fitted estimators, without the old ones."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import sparsegp
+from sparsegp import GPClassifier, GPCountRegressor, GPRegressor
+
+rng = np.random.default_rng(3)
+X = rng.uniform(0, 8, (300, 1))
+y = 20 + 5 * np.sin(X[:, 0]) + 0.5 * rng.standard_normal(300)
+new_X = rng.uniform(5, 16, (200, 1))
+new_y = 20 + 5 * np.sin(new_X[:, 0]) + 0.5 * rng.standard_normal(200)
+
+
+def rmse(model, x, y):
+    return np.sqrt(np.mean((model.predict(x) - y) ** 2))
+
+
+def test_new_rows_are_learnt_and_old_ones_kept(tmp_path):
+    model = GPRegressor(method="titsias2025", n_inducing=15).fit(X, y)
+    before = rmse(model, new_X, new_y)
+    assert model.update(new_X, new_y) is model
+    report = model.update_report_
+    assert report["rows"] == 200 and report["added_points"] > 0 and report["uncovered"] == 0
+    assert model.n_samples_seen_ == 500 and np.isfinite(report["bound"])
+    assert rmse(model, new_X, new_y) < 0.6 < before and rmse(model, X, y) < 0.6
+    inside = np.abs(new_y - model.predict(new_X)) < 2 * model.predict(new_X, return_std=True)[1]
+    assert inside.mean() > 0.9
+    # it is a model like any other
+    model.save(tmp_path / "m.safetensors")
+    again = sparsegp.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    again.update(X[:20], y[:20])
+
+
+def test_batches_in_any_order_are_one():
+    parts = [slice(0, 80), slice(80, 130), slice(130, 200)]
+    means = []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        model = GPRegressor(method="titsias2009", n_inducing=15).fit(X, y)
+        for part in order:
+            model.update(new_X[parts[part]], new_y[parts[part]], correlation=0)
+        means.append(model.predict(new_X))
+    np.testing.assert_allclose(means[0], means[1], rtol=1e-6)
+    whole = GPRegressor(method="titsias2009", n_inducing=15).fit(X, y).update(new_X, new_y, correlation=0)
+    np.testing.assert_allclose(whole.predict(new_X), means[0], rtol=1e-6)
+
+
+def test_classes_counts_and_weights_are_taken_up():
+    labels = np.where(np.sin(X[:, 0]) > 0, "up", "down")
+    classes = GPClassifier(n_inducing=15).fit(X, labels)
+    later = np.where(np.sin(new_X[:, 0]) > 0, "up", "down")
+    before = classes.score(new_X, later)
+    assert classes.update(new_X, later).score(new_X, later) > max(0.93, before)
+    assert classes.score(X, labels) > 0.93
+    with pytest.raises(ValueError, match="sideways"):
+        classes.update(new_X[:1], ["sideways"])
+    rate = np.exp(1 + np.sin(X[:, 0]))
+    counts = GPCountRegressor(n_inducing=15).fit(X, rng.poisson(10 * rate), exposure=np.full(300, 10.0))
+    rate = np.exp(1 + np.sin(new_X[:, 0]))
+    counts.update(new_X, rng.poisson(10 * rate), exposure=np.full(200, 10.0))
+    assert np.mean(np.abs(np.log(counts.predict(new_X, exposure=np.ones(200)) / rate))) < 0.2
+    # a weight of two is two rows
+    twice = GPRegressor(method="titsias2009", n_inducing=15).fit(X, y)
+    weighted = GPRegressor(method="titsias2009", n_inducing=15).fit(X, y)
+    twice.update(np.r_[new_X, new_X], np.r_[new_y, new_y], correlation=0)
+    weighted.update(new_X, new_y, correlation=0, sample_weight=np.full(200, 2.0))
+    np.testing.assert_allclose(twice.predict(new_X), weighted.predict(new_X), rtol=1e-6)
+
+
+def test_what_cannot_be_updated_is_refused():
+    with pytest.raises(NotFittedError):
+        GPRegressor().update(X, y)
+    exact = GPRegressor(method="exact").fit(X, y)
+    kept = exact.predict(X)
+    with pytest.raises(ValueError, match="n_inducing"):
+        exact.update(new_X, new_y)
+    np.testing.assert_array_equal(exact.predict(X), kept)
+    sparse = GPRegressor(method="titsias2009", n_inducing=9).fit(X, y)
+    for wrong in (dict(forget=0.0), dict(forget=2.0), dict(correlation=1.0)):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            sparse.update(new_X, new_y, **wrong)
+    with pytest.raises(ValueError, match="NaN"):
+        sparse.update(new_X, np.full(200, np.nan))
+    # forgetting widens what is known
+    wide, kept = (GPRegressor(method="titsias2009", n_inducing=9).fit(X, y) for _ in range(2))
+    wide.update(new_X[:1], new_y[:1], forget=0.01, correlation=0)
+    kept.update(new_X[:1], new_y[:1], correlation=0)
+    deviation = [m.predict(X[:50], return_std=True)[1] for m in (wide, kept)]
+    assert np.all(deviation[0] >= deviation[1]) and np.any(deviation[0] > 1.05 * deviation[1])
