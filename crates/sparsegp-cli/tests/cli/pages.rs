@@ -219,8 +219,10 @@ fn quotations_are_compared() {
 #[test]
 fn options_on_the_pages_exist() {
     let folder = Folder::new();
-    let commands =
-        ["fit", "compare", "predict", "score", "plot", "report", "inspect", "inducing", "man"];
+    let commands = [
+        "fit", "update", "compare", "predict", "score", "plot", "report", "inspect", "inducing",
+        "man",
+    ];
     let help: String =
         commands.iter().map(|command| folder.ok(&format!("help {command}")).out).collect();
     let known = |option: &str| {

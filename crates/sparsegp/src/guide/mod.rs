@@ -30,3 +30,5 @@ pub mod predictions {}
 pub mod saving {}
 #[doc = include_str!("stochastic.md")]
 pub mod stochastic {}
+#[doc = include_str!("streams.md")]
+pub mod streams {}
