@@ -291,11 +291,12 @@ impl<'a> Points<'a> {
 
     /// The largest correlation of a row with a point, under the kernel for which that is the least; 1 where a row has no prior variance.
     fn nearest(&self, row: MatRef<f64>) -> f64 {
-        let under = |(kernel, variances): (&Box<dyn Kernel>, &Vec<f64>)| {
+        let under = |k: usize| {
+            let (kernel, variances) = (&*self.kernels[k], &self.variances[k]);
             let mut k = Mat::zeros(1, self.points.nrows());
             let points = Some(self.points.as_ref());
             kernel.evaluate(row, points, k.as_mut(), &mut Tape::off());
-            let own = variance(&**kernel, row);
+            let own = variance(kernel, row);
             let correlation = |j: usize| match own * variances[j] {
                 product if product > 0.0 => k[(0, j)].abs() / product.sqrt(),
                 _ => 0.0,
@@ -305,7 +306,7 @@ impl<'a> Points<'a> {
                 false => 1.0,
             }
         };
-        self.kernels.iter().zip(&self.variances).map(under).fold(1.0, f64::min)
+        (0..self.kernels.len()).map(under).fold(1.0, f64::min)
     }
 
     fn push(&mut self, row: MatRef<f64>) {

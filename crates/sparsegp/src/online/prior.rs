@@ -159,7 +159,7 @@ impl Prior {
         Ok(Posterior { q: Moments { mean, covariance, log_det: -log_det }, gain })
     }
 
-    /// E[log(old site)] under q: c + hᵀE[t] − ½ tr Λ E[ttᵀ]. 0 without one.
+    /// Expects the log of the old site under q, `c + hᵀE[t] − ½ tr Λ E[ttᵀ]`; 0 without one.
     pub fn old_term(&self, q: &Moments) -> f64 {
         self.old.as_ref().map_or(0.0, |old| {
             old.constant + sum_of_products(&old.shift, &q.mean)
