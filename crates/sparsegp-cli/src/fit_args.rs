@@ -145,8 +145,8 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
     /// Where inducing points start: kmeans, random, greedy-variance, greedy-elbo (Gaussian noise), k-dpp,
-    /// grid (few inputs), or a table of points with the input columns, in the data's units [default:
-    /// kmeans]
+    /// oips(0.8) (correlations below that), grid (few inputs), or a table of points with the input columns,
+    /// in the data's units [default: kmeans]
     #[arg(long, value_name = "HOW|FILE", help_heading = "Model")]
     pub inducing_from: Option<String>,
     /// Use diagonal covariances in q (svgp methods; q is then trained by Adam)

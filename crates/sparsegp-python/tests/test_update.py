@@ -1,5 +1,7 @@
 """New rows for fitted estimators, without the old ones."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -68,6 +70,17 @@ def test_classes_counts_and_weights_are_taken_up():
     twice.update(np.r_[new_X, new_X], np.r_[new_y, new_y], correlation=0)
     weighted.update(new_X, new_y, correlation=0, sample_weight=np.full(200, 2.0))
     np.testing.assert_allclose(twice.predict(new_X), weighted.predict(new_X), rtol=1e-6)
+
+
+def test_points_by_correlation():
+    sizes = []
+    for how in ("oips(0.5)", "oips(0.95)"):
+        model = GPRegressor(method="titsias2009", n_inducing=60, inducing=how, max_iter=10)
+        with pytest.warns(UserWarning, match="are enough for correlations") if how == "oips(0.5)" else nullcontext():
+            sizes.append(len(model.fit(X, y).inducing_points_))
+    assert 1 < sizes[0] < sizes[1] <= 60
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        GPRegressor(n_inducing=9, inducing="oips(2)").fit(X, y)
 
 
 def test_what_cannot_be_updated_is_refused():

@@ -67,6 +67,25 @@ fn a_table_that_grows_is_followed() {
 }
 
 #[test]
+fn points_are_chosen_by_correlation() {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(150, 0, 0.0)));
+    let fit = |how: &str| {
+        let line = "fit a.csv --target y --method titsias2009 --max-iterations 20";
+        let run =
+            folder.ok(&format!("{line} --inducing 40 --inducing-from '{how}' -o m.safetensors"));
+        let points = folder.json("inspect m.safetensors");
+        (points["inducing_points"].as_u64(), run.err, points.to_string())
+    };
+    let (few, said, all) = fit("oips(0.5)");
+    assert!(said.contains("are enough for correlations of 0.5"), "{said} {all}");
+    let (more, ..) = fit("oips(0.95)");
+    assert!(few < more, "{few:?} {more:?} {all}");
+    let line = "fit a.csv --target y --inducing 9 --inducing-from 'oips(1.5)'";
+    folder.refused(2, line, &["between 0 and 1"]);
+}
+
+#[test]
 fn what_cannot_be_updated_is_refused() {
     let folder = Folder::new();
     folder.write("a.csv", format!("x,y\n{}", rows(60, 0, 0.0)));

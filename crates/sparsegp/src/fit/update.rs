@@ -3,6 +3,7 @@
 use super::{DEFAULT_INDUCING, Dataset, Fitted, checkpoint, sample_rows};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
+use crate::inducing::select::oips::{accept, normalised};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use crate::methods;
@@ -75,7 +76,7 @@ pub fn update(
     for from in (0..n).step_by(PART) {
         watch(from, n)?;
         let part = cut(&rows, from, PART.min(n - from));
-        report.uncovered += state.grow(part.x.as_ref(), options);
+        report.uncovered += state.grow(part.x.as_ref(), options)?;
         let (bound, settled, kept) = state.take(&part, &options.solve)?;
         report.bound += bound;
         unsettled += usize::from(!settled);
@@ -180,27 +181,32 @@ impl<'a> State<'a> {
     }
 
     /// Adds rows that no point is near to; how many found no room.
-    fn grow(&mut self, x: MatRef<f64>, options: &UpdateOptions) -> usize {
+    fn grow(&mut self, x: MatRef<f64>, options: &UpdateOptions) -> Result<usize> {
         if options.correlation == 0.0 {
-            return 0;
+            return Ok(0);
         }
-        let mut new = Points::new(&self.fitted.model.kernels, self.z.as_ref());
-        let (mut uncovered, mut chosen) = (0, Vec::new());
-        for i in 0..x.nrows() {
-            let row = x.subrows(i, 1);
-            if new.nearest(row) < options.correlation {
-                if self.z.nrows() + chosen.len() < self.most {
-                    new.push(row);
-                    chosen.push(i);
-                } else {
-                    uncovered += 1;
-                }
-            }
-        }
+        let kernels = &self.fitted.model.kernels;
+        let room = self.most - self.z.nrows();
+        let of = |kernel: &dyn Kernel| Variances::new(kernel, self.z.as_ref(), x);
+        let known: Vec<Variances> = kernels.iter().map(|kernel| of(&**kernel)).collect();
+        let mut nearest: Vec<Vec<f64>> = kernels
+            .iter()
+            .zip(&known)
+            .map(|(kernel, own)| own.nearest(&**kernel, x, self.z.as_ref()))
+            .collect();
+        let mut correlations = |i: usize| {
+            let each = kernels.iter().zip(&known);
+            Ok(each.map(|(kernel, own)| own.with_row(&**kernel, x, i)).collect())
+        };
+        let (chosen, beyond) = accept(&mut nearest, options.correlation, room, &mut correlations)?;
         if !chosen.is_empty() {
-            self.z = new.points;
+            let m = self.z.nrows();
+            self.z = Mat::from_fn(m + chosen.len(), x.ncols(), |i, q| match i.checked_sub(m) {
+                None => self.z[(i, q)],
+                Some(new) => x[(chosen[new], q)],
+            });
         }
-        uncovered
+        Ok(beyond)
     }
 
     /// Takes up a part: its bound, whether all settled, and sites that were held at 0.
@@ -266,56 +272,41 @@ impl<'a> State<'a> {
     }
 }
 
-/// Prior variance at a row of what other rows can say something about: without white noise.
-fn variance(kernel: &dyn Kernel, row: MatRef<f64>) -> f64 {
-    let mut k = Mat::zeros(1, 1);
-    kernel.evaluate(row, Some(row), k.as_mut(), &mut Tape::off());
-    k[(0, 0)]
+/// Prior variances of points and rows, of what other rows can say something about: without white noise.
+struct Variances {
+    points: Vec<f64>,
+    rows: Vec<f64>,
 }
 
-/// Inducing points, and how near rows are to them.
-struct Points<'a> {
-    kernels: &'a [Box<dyn Kernel>],
-    points: Mat<f64>,
-    /// k(z, z) of every kernel.
-    variances: Vec<Vec<f64>>,
-}
-
-impl<'a> Points<'a> {
-    fn new(kernels: &'a [Box<dyn Kernel>], z: MatRef<f64>) -> Self {
-        let variances = kernels
-            .iter()
-            .map(|kernel| (0..z.nrows()).map(|i| variance(&**kernel, z.subrows(i, 1))).collect());
-        Self { kernels, points: z.to_owned(), variances: variances.collect() }
-    }
-
-    /// The largest correlation of a row with a point, under the kernel for which that is the least; 1 where a row has no prior variance.
-    fn nearest(&self, row: MatRef<f64>) -> f64 {
-        let under = |k: usize| {
-            let (kernel, variances) = (&*self.kernels[k], &self.variances[k]);
-            let mut k = Mat::zeros(1, self.points.nrows());
-            let points = Some(self.points.as_ref());
-            kernel.evaluate(row, points, k.as_mut(), &mut Tape::off());
-            let own = variance(kernel, row);
-            let correlation = |j: usize| match own * variances[j] {
-                product if product > 0.0 => k[(0, j)].abs() / product.sqrt(),
-                _ => 0.0,
-            };
-            match own > 0.0 {
-                true => (0..variances.len()).map(correlation).fold(0.0, f64::max),
-                false => 1.0,
-            }
+impl Variances {
+    fn new(kernel: &dyn Kernel, z: MatRef<f64>, x: MatRef<f64>) -> Self {
+        let variance = |row: MatRef<f64>| {
+            let mut k = Mat::zeros(1, 1);
+            kernel.evaluate(row, Some(row), k.as_mut(), &mut Tape::off());
+            k[(0, 0)]
         };
-        (0..self.kernels.len()).map(under).fold(1.0, f64::min)
+        let of = |a: MatRef<f64>| (0..a.nrows()).map(|i| variance(a.subrows(i, 1))).collect();
+        Self { points: of(z), rows: of(x) }
     }
 
-    fn push(&mut self, row: MatRef<f64>) {
-        let (m, d) = (self.points.nrows(), self.points.ncols());
-        let points = &self.points;
-        self.points =
-            Mat::from_fn(m + 1, d, |i, j| if i < m { points[(i, j)] } else { row[(0, j)] });
-        for (kernel, variances) in self.kernels.iter().zip(&mut self.variances) {
-            variances.push(variance(&**kernel, row));
+    /// The largest correlation of every row with a point.
+    fn nearest(&self, kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Vec<f64> {
+        let mut k = Mat::zeros(x.nrows(), z.nrows());
+        kernel.evaluate(x, Some(z), k.as_mut(), &mut Tape::off());
+        let mut most = vec![-1.0; x.nrows()];
+        for (j, own) in self.points.iter().enumerate() {
+            let c = normalised(column(k.as_ref(), j), &self.rows, *own);
+            most.iter_mut().zip(c).for_each(|(most, c)| *most = f64::max(*most, c));
         }
+        most
+    }
+
+    /// Correlations of all rows with row `i`.
+    fn with_row(&self, kernel: &dyn Kernel, x: MatRef<f64>, i: usize) -> Vec<f64> {
+        let mut k = Mat::zeros(x.nrows(), 1);
+        kernel.evaluate(x, Some(x.subrows(i, 1)), k.as_mut(), &mut Tape::off());
+        let mut c = normalised(column(k.as_ref(), 0), &self.rows, self.rows[i]);
+        c[i] = 1.0;
+        c
     }
 }

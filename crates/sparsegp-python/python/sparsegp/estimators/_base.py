@@ -71,8 +71,9 @@ _PARAMETERS = """
         200, then about 7 times their square root, from 50 to 512; never more than there are rows.
     inducing : str or array of shape (n_inducing, n_features)
         How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, ``"greedy-elbo"``
-        (by the bound, for Gaussian noise), ``"k-dpp"`` (rows that repel each other), ``"grid"`` (for few
-        inputs), or these points, in the units of X.
+        (by the bound, for Gaussian noise), ``"k-dpp"`` (rows that repel each other),
+        ``"oips(0.8)"`` (rows with correlations below that), ``"grid"`` (for few inputs), or these points, in the
+        units of X.
     fixed : sequence of str
         Parameters to keep as they are, by path or group: ``"inducing.points"``,
         ``"likelihood.variance"``, ``"kernel"``.

@@ -11,6 +11,9 @@ mod grid;
 mod kdpp;
 mod kmeans;
 mod lloyd;
+pub mod oips;
+#[cfg(test)]
+mod oips_tests;
 mod pivoted;
 mod random;
 #[cfg(test)]
@@ -60,6 +63,8 @@ pub enum Selection {
     KDpp,
     /// The nodes of a grid, see [`grid`](fn@grid).
     Grid,
+    /// Rows in their order, none of which has a prior correlation of this or more with an earlier one, see [`oips`](oips::oips).
+    Oips(f64),
     /// These points.
     Given(Mat<f64>),
 }
@@ -67,7 +72,7 @@ pub enum Selection {
 /// Gives columns of K(X): k(X, xᵢ) for every row i of a list, N×(length of the list).
 pub type Columns<'a> = &'a mut dyn FnMut(&[usize]) -> Result<Mat<f64>>;
 
-/// What [`Selection::GreedyVariance`], [`Selection::GreedyElbo`] and [`Selection::KDpp`] ask of a model.
+/// What [`Selection::GreedyVariance`], [`Selection::GreedyElbo`], [`Selection::KDpp`] and [`Selection::Oips`] ask of a model.
 pub struct Prior<'a> {
     /// k(xᵢ, xᵢ) for the N rows.
     pub diag: &'a [f64],
@@ -79,13 +84,14 @@ pub struct Prior<'a> {
 }
 
 /// The selections that a name is enough for.
-const NAMED: [(&str, Selection); 6] = [
+const NAMED: [(&str, Selection); 7] = [
     ("random", Selection::Random),
     ("kmeans", Selection::KMeans),
     ("greedy-variance", Selection::GreedyVariance),
     ("greedy-elbo", Selection::GreedyElbo),
     ("k-dpp", Selection::KDpp),
     ("grid", Selection::Grid),
+    ("oips", Selection::Oips(oips::DEFAULT_RHO)),
 ];
 
 impl Selection {
@@ -96,7 +102,7 @@ impl Selection {
 
     /// Whether it asks for the [`Prior`].
     pub fn needs_prior(&self) -> bool {
-        matches!(self, Self::GreedyVariance | Self::GreedyElbo | Self::KDpp)
+        matches!(self, Self::GreedyVariance | Self::GreedyElbo | Self::KDpp | Self::Oips(_))
     }
 
     /// Returns whether the points depend on the lengthscales of the kernel, apart from their common scale.
@@ -142,6 +148,7 @@ impl Selection {
         Prior { diag, columns, targets }: Prior<'_>,
     ) -> Result<Selected> {
         match (self, targets) {
+            (Selection::Oips(rho), _) => oips::oips(x, m, *rho, diag, columns),
             (Selection::KDpp, _) => kdpp(x, m, diag, columns, generator),
             (Selection::GreedyElbo, Some(targets)) => {
                 let all = greedy_elbo(x, m, diag, columns, targets, DEFAULT_CANDIDATES, generator);
@@ -183,6 +190,11 @@ fn given(x: MatRef<'_, f64>, points: &Mat<f64>) -> Result<Selected> {
 impl FromStr for Selection {
     type Err = Error;
     fn from_str(name: &str) -> Result<Self> {
+        let threshold = name.strip_prefix("oips(").and_then(|rest| rest.strip_suffix(')'));
+        if let Some(rho) = threshold.and_then(|rho| rho.trim().parse().ok()) {
+            oips::check_rho(rho)?;
+            return Ok(Selection::Oips(rho));
+        }
         match NAMED.into_iter().find(|(known, _)| *known == name) {
             Some((_, selection)) => Ok(selection),
             None => Err(Error::Invalid(format!(
@@ -197,6 +209,9 @@ impl FromStr for Selection {
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = NAMED.into_iter().find(|(_, selection)| selection == self);
+        if let (None, Selection::Oips(rho)) = (&known, self) {
+            return f.pad(&format!("oips({rho})"));
+        }
         f.pad(known.map_or("given", |(name, _)| name))
     }
 }

@@ -39,7 +39,7 @@ fn names_are_read_and_written() {
     assert_eq!(
         "kmean".parse::<Selection>().unwrap_err().to_string(),
         "unknown selection of inducing points `kmean`; did you mean `kmeans`? \
-         Possible are `random`, `kmeans`, `greedy-variance`, `greedy-elbo`, `k-dpp`, `grid`"
+         Possible are `random`, `kmeans`, `greedy-variance`, `greedy-elbo`, `k-dpp`, `grid`, `oips`"
     );
     assert!("".parse::<Selection>().is_err());
 }
