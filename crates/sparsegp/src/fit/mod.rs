@@ -8,6 +8,7 @@ mod choice;
 mod coarse;
 mod collapse;
 mod constants;
+mod covering;
 mod dataset;
 mod division;
 mod fitted;
@@ -287,6 +288,10 @@ fn best_start(
             });
         }
         trained.origin.warnings.extend(text.filter(|text| clear || text == collapse::MENDED));
+    }
+    if matches!(options.selection, Selection::Oips(_)) {
+        let rows = start::sample_rows(&*dataset.source, collapse::ROWS, options.seed)?;
+        trained.origin.warnings.extend(covering::apart(&trained.model, rows.x.as_ref(), options));
     }
     let mut own = of_start(options, start);
     if let Some(lost) = coarse::missing(&trained, options, dataset.source.rows()) {

@@ -347,7 +347,9 @@ pub(super) fn prepare_start(
         let all_at_once = whole(dataset, options) || options.batches.is_none();
         let trains_q = entry.method.uncollapsed().is_some() && !all_at_once;
         let mut candidates = Vec::new();
-        if options.pilot > 0 && (n > options.pilot || trains_q) {
+        // how many points there are depends on lengthscales: they should be as good as a pilot can make them
+        let by_kernel = matches!(options.selection, Selection::Oips(_));
+        if options.pilot > 0 && (n > options.pilot || trains_q || by_kernel) {
             tell(observer, Event::Pilot { rows: options.pilot.min(n) })?;
             let (start, rows) = (first.as_ref(), &sample);
             match judge::pilot(&model, start, rows, options, engine, observer)? {
@@ -365,11 +367,8 @@ pub(super) fn prepare_start(
         }
         candidates.push((plain, model, false));
         tell(observer, Event::Inducing { count: wanted.min(n) })?;
-        let mut with_points = |mut own: Model, flown: bool| -> Result<Model> {
+        let with_points = |mut own: Model, flown: bool| -> Result<(Model, Option<String>)> {
             let selected = select_inducing(&own, &sample, wanted.min(n), options)?;
-            if let Some(note) = selected.note.clone().filter(|note| !warnings.contains(note)) {
-                warnings.push(note);
-            }
             let points = selected.points.nrows();
             own.inducing = vec![inducing_param(selected.points.as_ref())];
             if flown && free_noise(&own) {
@@ -380,11 +379,13 @@ pub(super) fn prepare_start(
                 if method.bound.has_factors() { q.with_factors() } else { q }
             });
             apply(&mut own, options, of_points)?;
-            Ok(own)
+            Ok((own, selected.note))
         };
-        let mut ready = Vec::new();
+        let (mut ready, mut notes) = (Vec::new(), Vec::new());
         for (name, own, flown) in candidates {
-            ready.push((name, with_points(own, flown)?));
+            let (own, note) = with_points(own, flown)?;
+            ready.push((name, own));
+            notes.push(note);
         }
         let mut best = 0;
         // points are placed by lengthscales, so that those of several inputs should be known first
@@ -399,9 +400,11 @@ pub(super) fn prepare_start(
             if let Some(values) = compared.values {
                 let mut own = ready[best].1.clone();
                 judge::take(&mut own, &values, sample.x.as_ref());
-                ready[best].1 = with_points(own, false)?;
+                (ready[best].1, notes[best]) = with_points(own, false)?;
             }
         }
+        // of the points that are taken
+        warnings.extend(notes.swap_remove(best));
         model = ready.swap_remove(best).1;
     }
     if entry.method.full_sites().is_some() {

@@ -1,10 +1,11 @@
 //! New rows for a model that keeps what old ones said, without the old ones: one pass, no training.
 
+use super::covering::Variances;
 use super::{DEFAULT_INDUCING, Dataset, Fitted, checkpoint, sample_rows};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::inducing::select::oips::{accept, normalised};
-use crate::kernels::{Kernel, Tape};
+use crate::inducing::select::oips::accept;
+use crate::kernels::Kernel;
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use crate::methods;
 use crate::model::{Posterior, inducing_param};
@@ -269,44 +270,5 @@ impl<'a> State<'a> {
         };
         fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
         Ok(fitted)
-    }
-}
-
-/// Prior variances of points and rows, of what other rows can say something about: without white noise.
-struct Variances {
-    points: Vec<f64>,
-    rows: Vec<f64>,
-}
-
-impl Variances {
-    fn new(kernel: &dyn Kernel, z: MatRef<f64>, x: MatRef<f64>) -> Self {
-        let variance = |row: MatRef<f64>| {
-            let mut k = Mat::zeros(1, 1);
-            kernel.evaluate(row, Some(row), k.as_mut(), &mut Tape::off());
-            k[(0, 0)]
-        };
-        let of = |a: MatRef<f64>| (0..a.nrows()).map(|i| variance(a.subrows(i, 1))).collect();
-        Self { points: of(z), rows: of(x) }
-    }
-
-    /// The largest correlation of every row with a point.
-    fn nearest(&self, kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Vec<f64> {
-        let mut k = Mat::zeros(x.nrows(), z.nrows());
-        kernel.evaluate(x, Some(z), k.as_mut(), &mut Tape::off());
-        let mut most = vec![-1.0; x.nrows()];
-        for (j, own) in self.points.iter().enumerate() {
-            let c = normalised(column(k.as_ref(), j), &self.rows, *own);
-            most.iter_mut().zip(c).for_each(|(most, c)| *most = f64::max(*most, c));
-        }
-        most
-    }
-
-    /// Correlations of all rows with row `i`.
-    fn with_row(&self, kernel: &dyn Kernel, x: MatRef<f64>, i: usize) -> Vec<f64> {
-        let mut k = Mat::zeros(x.nrows(), 1);
-        kernel.evaluate(x, Some(x.subrows(i, 1)), k.as_mut(), &mut Tape::off());
-        let mut c = normalised(column(k.as_ref(), 0), &self.rows, self.rows[i]);
-        c[i] = 1.0;
-        c
     }
 }

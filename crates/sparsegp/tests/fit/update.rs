@@ -179,3 +179,27 @@ fn what_cannot_be_updated_is_refused_by_name() {
     other.input_names = vec!["another".into()];
     assert!(refused(&sparse, &still(), &other).contains("another"));
 }
+
+/// Points by correlation take a pilot's lengthscales, and a kernel that left them is told of.
+#[test]
+fn points_by_correlation_and_the_kernel_that_training_found() {
+    let wavy = |x: f64| (3.0 * x).sin();
+    let mut data = table(150, 1);
+    let x = Mat::from_fn(150, 1, |i, _| (i as f64 * 0.618).fract() * 4.0 - 2.0);
+    let y = Mat::from_fn(150, 1, |i, _| wavy(x[(i, 0)]) + 0.1 * (i as f64 * 1.7).sin());
+    data.source = Box::new(InMemory { x, y, weights: Vec::new(), extra: Vec::new() });
+    let by = |pilot| FitOptions {
+        inducing: Some(60),
+        selection: Selection::Oips(0.8),
+        pilot,
+        ..options("titsias2009", 60)
+    };
+    let said = |f: &Fitted| f.warnings.iter().filter(|w| w.contains("have shrunk")).count();
+    let (blind, flown) = (fit(&data, &by(0)).expect("a fit"), fit(&data, &by(500)).expect("a fit"));
+    assert_eq!((said(&blind), said(&flown)), (1, 0), "{:?} {:?}", blind.warnings, flown.warnings);
+    let points = |f: &Fitted| f.model.inducing_points().expect("points").nrows();
+    assert!(points(&flown) > 2 * points(&blind), "{} {}", points(&flown), points(&blind));
+    // one note, of the points that were taken
+    let notes = flown.warnings.iter().filter(|w| w.contains("are enough")).count();
+    assert_eq!(notes, 1, "{:?}", flown.warnings);
+}
