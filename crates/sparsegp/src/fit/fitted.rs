@@ -3,6 +3,7 @@
 use super::{Dataset, Division, Made};
 use crate::data::{Classes, InputColumn, ReadOptions, Scaler, Selection};
 use crate::model::{Model, Posterior};
+use crate::online::Site;
 use crate::train::TrainReport;
 use std::collections::BTreeMap;
 
@@ -60,6 +61,9 @@ pub struct Fitted {
     pub made: Made,
     /// Which rows of its table it learnt from, if whoever read the table has noted it.
     pub division: Option<Division>,
+    /// What all rows said of every latent function, where some were added by [`update`](super::update): further ones add to
+    /// it without a detour by the posterior. Empty after a fit.
+    pub carried: Vec<Site>,
 }
 
 /// What a fitted model knows beside the model: where it comes from.
@@ -128,6 +132,7 @@ impl Origin {
             annotations: BTreeMap::new(),
             made: Made::now(),
             division: None,
+            carried: Vec::new(),
         }
     }
 }

@@ -158,25 +158,35 @@ impl<'a> State<'a> {
             return refuse("each of its latent functions has inducing points of its own");
         }
         let latents = posterior.latents();
-        let of = |l: usize| posterior.whitened(l);
-        let Some(parts) = (0..latents).map(of).collect::<Option<Vec<_>>>() else {
-            return refuse(&format!(
-                "`{}` keeps no posterior of inducing variables; fit one with inducing points (for instance \
-                 `--inducing 100`, or `n_inducing=100` in Python)",
-                model.method.name()
-            ));
+        let z = model.inducing_points();
+        let carried = fitted.carried.iter();
+        let (z, mut sites) = match z {
+            Ok(z) if latents == carried.len() && carried.clone().all(|site| site.z == z) => {
+                (z, fitted.carried.clone())
+            }
+            _ => {
+                let of = |l: usize| posterior.whitened(l);
+                let Some(parts) = (0..latents).map(of).collect::<Option<Vec<_>>>() else {
+                    return refuse(&format!(
+                        "`{}` keeps no posterior of inducing variables; fit one with inducing points (for instance \
+                         `--inducing 100`, or `n_inducing=100` in Python)",
+                        model.method.name()
+                    ));
+                };
+                let mut sites = Vec::new();
+                for part in &parts {
+                    let root = part.root.as_ref();
+                    sites.push(Site::of_posterior(part.points, part.factor, part.mean, root)?);
+                }
+                (parts[0].points.to_owned(), sites)
+            }
         };
-        let mut sites = Vec::new();
-        for (l, part) in parts.iter().enumerate() {
-            let mut site =
-                Site::of_posterior(part.points, part.factor, part.mean, part.root.as_ref())?;
-            if options.forget < 1.0 {
+        if options.forget < 1.0 {
+            for (l, site) in sites.iter_mut().enumerate() {
                 let kernel = &*model.kernels[if model.kernels.len() == 1 { 0 } else { l }];
                 site.forget(options.forget, kernel, model.jitter)?;
             }
-            sites.push(site);
         }
-        let z = parts[0].points.to_owned();
         let most = options.most_points.unwrap_or(z.nrows().max(DEFAULT_INDUCING)).max(z.nrows());
         Ok(Self { fitted, z, sites, q: Vec::new(), most })
     }
@@ -260,6 +270,7 @@ impl<'a> State<'a> {
         model.inducing = vec![inducing_param(self.z.as_ref())];
         model.q = Some(Variational::new(mean.as_ref(), &roots, false, true)?);
         model.method = methods::find("svgp")?.method;
+        fitted.carried = self.sites;
         fitted.posterior = Posterior::of_q(model)?;
         fitted.rows += report.rows;
         fitted.total_weight = match (fitted.total_weight, dataset.total_weight) {

@@ -20,11 +20,13 @@
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 //! | `training.trace` | T×6 | iteration, evaluations, objective, largest slope, log density of rows kept aside (NaN without), number of hyperparameters, of every point of the history |
 //! | `training.parameters` | T×H | hyperparameters at these points |
+//! | `carried.precision`, `carried.linear`, `carried.constant` | LM×M, L×M, L×1 | Λ, h and c of what all rows said of every latent function at the inducing points, where rows were added after the fit |
 //! | `division.held_out`, `division.aside` | bytes | a bit for each row of the table, the lowest first: rows held out to test on, rows kept aside to tell when to stop |
 //! | `model.header` | bytes | the JSON header, where it is longer than 64 KiB: the metadata then hold its version and the name of this tensor |
 //! | `written.clock` | 3 + T | when the model was made (seconds since 1970), seconds of the training, of a sweep of chains, and at every point of the history; NaN where unknown |
 //! | `written.sums` | bytes | CRC-32 of every other tensor in the order of the file, of the header with its length, of these sums, then `SPGPSUMS` |
 
+mod carried;
 mod header;
 mod history;
 mod read;

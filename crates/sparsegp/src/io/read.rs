@@ -2,7 +2,7 @@
 
 use super::header::{Elsewhere, Header, Kept, QHeader};
 use super::write::shape_of;
-use super::{ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, foreign, history, sums};
+use super::{ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, history, sums};
 use crate::data::{InputColumn, Mask};
 use crate::error::{Error, Result};
 use crate::fit::{Division, Fitted, Made};
@@ -57,7 +57,7 @@ impl Reader<'_> {
         Ok(Some(Mask::new(called.replace('_', " "), flags)))
     }
 
-    fn matrix(&self, name: &str) -> Result<Mat<f64>> {
+    pub(super) fn matrix(&self, name: &str) -> Result<Mat<f64>> {
         let (shape, values) = self.values(name)?;
         let [n, m] = shape[..] else {
             return Err(foreign(format!("tensor `{name}` is no matrix")));
@@ -169,6 +169,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         tensors.fill(&path, param)?;
     }
     let posterior = posterior(&model, &tensors, header.jitter_used, d, p)?;
+    let carried = carried::read(&tensors, &model, model.latents(p))?;
     let mut report = header.report;
     let at = match tensors.has(CLOCK) {
         true => history::read(&tensors, report.as_mut())?,
@@ -188,6 +189,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         posterior,
         made: Made { by: header.written_by, at },
         division: division.transpose()?,
+        carried,
         scaler: header.scaler,
         columns: match header.columns {
             none if none.is_empty() => header.inputs.iter().map(InputColumn::number).collect(),

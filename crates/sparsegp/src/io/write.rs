@@ -1,7 +1,9 @@
 //! From a model to the content of a file.
 
 use super::header::{Divided, Elsewhere, Header, Kept, QHeader};
-use super::{ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, history, sums};
+use super::{
+    ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, carried, history, sums,
+};
 use crate::data::{Encoding, Mask};
 use crate::fit::Fitted;
 use crate::kernels::{self, Inputs};
@@ -136,6 +138,9 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
     if let Some(first) = hyper.first() {
         let all = Mat::from_fn(hyper.len(), first.len(), |s, i| hyper[s][i]);
         matrix("posterior.hyperparameters", all.as_ref());
+    }
+    for (name, own) in carried::matrices(fitted) {
+        tensors.push((name.into(), vec![own.nrows(), own.ncols()], matrix_bytes(own.as_ref())));
     }
     tensors.extend(history);
     tensors.push((CLOCK.into(), vec![clock.len()], bytes(clock.into_iter())));

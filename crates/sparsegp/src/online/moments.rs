@@ -1,9 +1,10 @@
 //! A Gaussian of whitened inducing values.
 
-use super::site::times;
+use super::site::{threads, times};
 use crate::error::Result;
 use crate::linalg::{
-    Cholesky, Jitter, Mat, MatRef, Par, column, dot, product, solve_lower, sum_of_products,
+    Accum, Cholesky, Jitter, Mat, MatRef, Par, column, dot, gemm, product, solve_lower,
+    sum_of_products,
 };
 
 /// q(v) = N(m, S) of v = L⁻¹b, whose prior is N(0, I).
@@ -45,7 +46,9 @@ impl Moments {
     /// Means and variances of f at rows with W = L⁻¹K_bf (M×B) and prior variances `diag` (B numbers).
     pub fn marginals(&self, w: MatRef<f64>, diag: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let means = times(w.transpose(), &self.mean);
-        let sw = product(self.covariance.as_ref(), w);
+        let mut sw = Mat::zeros(w.nrows(), w.ncols());
+        let par = threads(w.nrows(), w.ncols());
+        gemm(sw.as_mut(), Accum::Replace, self.covariance.as_ref(), w, 1.0, par);
         let variance = |i: usize| {
             let (w, sw) = (column(w, i), column(sw.as_ref(), i));
             // a sum of parts that are none below 0, but for rounding

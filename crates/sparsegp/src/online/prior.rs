@@ -1,7 +1,7 @@
 //! The prior at new inducing points together with what old rows said.
 
 use super::moments::Moments;
-use super::site::{Site, covariances, times, weigh_columns};
+use super::site::{Site, covariances, threads, times, weigh_columns};
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{
@@ -128,7 +128,8 @@ impl Prior {
         x: MatRef<f64>,
     ) -> (Mat<f64>, Vec<f64>) {
         let mut w = covariances(kernel, z, Some(x));
-        solve_lower(self.factor.l.as_ref(), w.as_mut(), Par::Seq);
+        let par = threads(w.nrows(), w.ncols());
+        solve_lower(self.factor.l.as_ref(), w.as_mut(), par);
         let mut diag = vec![0.0; x.nrows()];
         kernel.diag(x, &mut diag);
         (w, diag)
@@ -146,9 +147,10 @@ impl Prior {
             d += &old.gram;
             c.iter_mut().zip(&old.shift).for_each(|(c, shift)| *c += shift);
         }
-        if w.ncols() > 0 {
+        if second.iter().any(|beta| *beta != 0.0) {
             let scaled = weigh_columns(w, second);
-            gemm(d.as_mut(), Accum::Add, w, scaled.transpose(), 1.0, Par::Seq);
+            let par = threads(w.nrows(), w.ncols());
+            gemm(d.as_mut(), Accum::Add, w, scaled.transpose(), 1.0, par);
             symmetrise(d.as_mut());
         }
         let factor = Cholesky::new(d.as_ref(), Jitter::Absolute(0.0), "I + WβWᵀ")?;
@@ -190,21 +192,31 @@ impl Prior {
         let mut linear = vec![0.0; m];
         // A diag(β) Aᵀ and A_aᵀΛA_a are sums: nothing is subtracted
         let mut add = |a: &Mat<f64>, left: &Mat<f64>, h: &[f64]| {
-            gemm(precision.as_mut(), Accum::Add, left.as_ref(), a.transpose(), 1.0, Par::Seq);
+            let par = threads(a.nrows(), a.ncols());
+            gemm(precision.as_mut(), Accum::Add, left.as_ref(), a.transpose(), 1.0, par);
             linear.iter_mut().zip(times(a.as_ref(), h)).for_each(|(sum, own)| *sum += own);
         };
         let back = |w: MatRef<f64>| {
             let mut a = w.to_owned();
-            solve_lower_transpose(self.factor.l.as_ref(), a.as_mut(), Par::Seq);
+            let par = threads(a.nrows(), a.ncols());
+            solve_lower_transpose(self.factor.l.as_ref(), a.as_mut(), par);
             a
         };
         if w.ncols() > 0 {
             let a = back(w);
             add(&a, &weigh_columns(a.as_ref(), second), first);
         }
-        if let Some(old) = &self.old {
-            let a = back(old.w.as_ref());
-            add(&a, &product(a.as_ref(), old.precision.as_ref()), &old.linear);
+        match &self.old {
+            // A_a is the identity: points that stay add up
+            Some(old) if old.same && old.root.is_none() => {
+                precision += &old.precision;
+                linear.iter_mut().zip(&old.linear).for_each(|(sum, own)| *sum += own);
+            }
+            Some(old) => {
+                let a = back(old.w.as_ref());
+                add(&a, &product(a.as_ref(), old.precision.as_ref()), &old.linear);
+            }
+            None => {}
         }
         symmetrise(precision.as_mut());
         Site { z: z.to_owned(), precision, linear, constant: -gain, root: None }

@@ -125,6 +125,11 @@ impl Site {
     }
 }
 
+/// How many threads M×B work is worth.
+pub(super) fn threads(rows: usize, columns: usize) -> Par {
+    if rows * columns >= 1 << 16 { Par::rayon(0) } else { Par::Seq }
+}
+
 /// A matrix times a vector.
 pub(super) fn times(a: MatRef<f64>, v: &[f64]) -> Vec<f64> {
     let column = Mat::from_fn(v.len(), 1, |i, _| v[i]);

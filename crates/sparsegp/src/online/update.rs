@@ -88,17 +88,29 @@ pub struct Update<'a> {
     /// β.
     pub second: Vec<Vec<f64>>,
     posteriors: Vec<Posterior>,
+    /// The likelihood's expectations under them.
+    expected: Expected,
 }
 
 /// Values and slopes of the likelihood at all rows.
+#[derive(Clone, Debug)]
 pub(super) struct Expected {
     /// Σ E log p.
     pub(super) total: f64,
+    /// Means of the latent functions less their prior means, of every latent function.
+    means: Vec<Vec<f64>>,
     /// ∂/∂mean and ∂/∂variance, of every latent function.
     pub(super) mean: Vec<Vec<f64>>,
     pub(super) variance: Vec<Vec<f64>>,
     /// Of the likelihood's parameters.
     pub(super) params: Vec<f64>,
+}
+
+impl Expected {
+    fn none() -> Self {
+        let none = Vec::new;
+        Self { total: 0.0, means: none(), mean: none(), variance: none(), params: Vec::new() }
+    }
 }
 
 impl<'a> Update<'a> {
@@ -150,8 +162,10 @@ impl<'a> Update<'a> {
             first,
             second,
             posteriors: Vec::new(),
+            expected: Expected::none(),
         };
         own.posteriors = own.posteriors_at(&own.first, &own.second)?;
+        own.expected = own.expect(&own.moments());
         Ok(own)
     }
 
@@ -184,8 +198,12 @@ impl<'a> Update<'a> {
             .collect();
         let zeros = vec![vec![0.0; n]; latents];
         let count = self.likelihood.num_params();
-        let mut out =
-            Expected { total: 0.0, mean: zeros.clone(), variance: zeros, params: vec![0.0; count] };
+        let mut out = Expected {
+            mean: zeros.clone(),
+            variance: zeros,
+            params: vec![0.0; count],
+            ..Expected::none()
+        };
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         let (mut slope, mut spread) = (vec![0.0; latents], vec![0.0; latents]);
         let mut params = vec![0.0; count];
@@ -205,19 +223,27 @@ impl<'a> Update<'a> {
             }
             out.params.iter_mut().zip(&params).for_each(|(sum, own)| *sum += weight * own);
         }
+        out.means = marginals.into_iter().map(|(means, _)| means).collect();
         out
     }
 
     /// The bound at any q, whitened.
     pub fn bound_at(&self, q: &[Moments]) -> Bound {
-        let old = self.priors.iter().zip(q).map(|(prior, q)| prior.old_term(q)).sum();
-        let kl = q.iter().map(Moments::kl).sum();
-        Bound { expected: self.expect(q).total, kl, old }
+        self.bound_with(q.iter(), &self.expect(q))
+    }
+
+    fn bound_with<'q>(
+        &self,
+        q: impl Iterator<Item = &'q Moments> + Clone,
+        expected: &Expected,
+    ) -> Bound {
+        let old = self.priors.iter().zip(q.clone()).map(|(prior, q)| prior.old_term(q)).sum();
+        Bound { expected: expected.total, kl: q.map(Moments::kl).sum(), old }
     }
 
     /// The bound at the q of the sites.
     pub fn bound(&self) -> Bound {
-        self.bound_at(&self.moments())
+        self.bound_with(self.posteriors.iter().map(|p| &p.q), &self.expected)
     }
 
     /// Moves the sites by a natural-gradient step of length `step` (Khan & Lin 2017): β to −2 ∂E/∂v and λ to
@@ -226,11 +252,10 @@ impl<'a> Update<'a> {
     /// # Errors
     /// [`Error::NotPositiveDefinite`] and [`Error::NonFinite`], with the sites as they were.
     pub fn step(&mut self, step: f64) -> Result<usize> {
-        let q = self.moments();
-        let expected = self.expect(&q);
+        let expected = &self.expected;
         let (mut first, mut second, mut clipped) = (self.first.clone(), self.second.clone(), 0);
-        for (l, q) in q.iter().enumerate() {
-            let (means, _) = q.marginals(self.rows[l].0.as_ref(), &self.rows[l].1);
+        for l in 0..self.priors.len() {
+            let means = &expected.means[l];
             for i in 0..means.len() {
                 let beta = -2.0 * expected.variance[l][i];
                 clipped += usize::from(beta < 0.0);
@@ -248,6 +273,7 @@ impl<'a> Update<'a> {
         }
         self.posteriors = self.posteriors_at(&first, &second)?;
         (self.first, self.second) = (first, second);
+        self.expected = self.expect(&self.moments());
         Ok(clipped)
     }
 
@@ -256,10 +282,20 @@ impl<'a> Update<'a> {
     /// # Errors
     /// As for [`Update::step`] where shorter steps do not help.
     pub fn solve(&mut self, options: &SolveOptions) -> Result<Solved> {
+        if self.likelihood.as_gaussian().is_some() && options.steps > 0 {
+            // sites of Gaussian noise depend on nothing
+            let clipped = self.step(1.0)?;
+            return Ok(Solved { bound: self.bound(), steps: 1, converged: true, clipped });
+        }
         let (mut step, mut bound) = (options.step, self.bound());
         let mut solved = Solved { bound, steps: 0, converged: false, clipped: 0 };
         while solved.steps < options.steps {
-            let kept = (self.first.clone(), self.second.clone(), self.posteriors.clone());
+            let kept = (
+                self.first.clone(),
+                self.second.clone(),
+                self.posteriors.clone(),
+                self.expected.clone(),
+            );
             solved.steps += 1;
             let outcome = self.step(step);
             let next = self.bound();
@@ -267,7 +303,7 @@ impl<'a> Update<'a> {
             let rise = next.total() - bound.total();
             // a fall beyond rounding, or no Gaussian
             if outcome.is_err() || rise.is_nan() || rise < -1e-12 * size {
-                (self.first, self.second, self.posteriors) = kept;
+                (self.first, self.second, self.posteriors, self.expected) = kept;
                 if step < 1e-4 {
                     outcome?;
                     return Ok(Solved { bound, ..solved });

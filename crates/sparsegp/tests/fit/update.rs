@@ -180,6 +180,33 @@ fn what_cannot_be_updated_is_refused_by_name() {
     assert!(refused(&sparse, &still(), &other).contains("another"));
 }
 
+/// What was carried goes through a file, and further rows add to it to the bits of a run at once; a model whose points
+/// were moved since goes on from its posterior.
+#[test]
+fn what_rows_said_is_kept_in_the_file() {
+    let all = table(120, 1);
+    let own = FitOptions { inducing: Some(12), ..options("titsias2009", 20) };
+    let first = fit(&part(&all, 0, 50), &own).expect("a fit");
+    assert!(first.carried.is_empty());
+    let take = |fitted: &Fitted, from, to| {
+        let rows = part(&all, from, to);
+        update(fitted, &rows, &still(), &mut |_, _| Ok(())).expect("an update").0
+    };
+    let one = take(&first, 50, 90);
+    assert_eq!(one.carried.len(), 1);
+    let bytes = sparsegp::io::to_bytes(&one).expect("a file");
+    let again = sparsegp::io::from_bytes(&bytes).expect("a model");
+    assert_eq!(again.carried, one.carried);
+    let (at_once, resumed) = (take(&one, 90, 120), take(&again, 90, 120));
+    assert_eq!(at_once.carried, resumed.carried);
+    assert_eq!(predicted(&at_once).1, predicted(&resumed).1);
+    let mut moved = one.clone();
+    moved.carried[0].z[(0, 0)] += 1.0;
+    let moved = take(&moved, 90, 120);
+    assert!(largest((&predicted(&moved).0 - &predicted(&at_once).0).as_ref()) < 1e-6);
+    assert_ne!(moved.carried, at_once.carried);
+}
+
 /// Points by correlation take a pilot's lengthscales, and a kernel that left them is told of.
 #[test]
 fn points_by_correlation_and_the_kernel_that_training_found() {
