@@ -2,6 +2,7 @@
 
 use crate::compare::CompareArgs;
 use crate::fit_args::FitArgs;
+use crate::follow::FollowArgs;
 use crate::inducing::InducingArgs;
 use crate::inspect::InspectArgs;
 use crate::page::ReportArgs;
@@ -75,6 +76,8 @@ pub enum Command {
     Predict(PredictArgs),
     /// Take up new rows without the old ones: a streaming update of a saved model
     Update(UpdateArgs),
+    /// Predict and then learn the rows of a stream, batch by batch
+    Follow(FollowArgs),
     /// Judge a model's predictions on a table whose targets are known
     Score(ScoreArgs),
     /// Draw a saved model with the rows of a table

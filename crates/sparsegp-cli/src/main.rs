@@ -10,6 +10,7 @@ mod fit;
 mod fit_args;
 mod fit_options;
 mod folds;
+mod follow;
 mod format;
 mod inducing;
 mod inspect;
@@ -21,6 +22,7 @@ mod page;
 mod pages;
 mod plot;
 mod predict;
+mod predictions;
 mod progress;
 mod reference;
 mod relaxed_args;
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
             Command::Compare(args) => compare::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
             Command::Update(args) => update::run(args, &context),
+            Command::Follow(args) => follow::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),
             Command::Report(args) => page::run(args, &context),

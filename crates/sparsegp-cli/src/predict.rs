@@ -4,8 +4,8 @@ use crate::context::{Context, Reply};
 use crate::data::{BLOCK, MissingInPredict};
 use crate::fail::{Fail, Result};
 use crate::format::count;
-use crate::kind::{self, Kind, labels};
-use crate::report::latent_names;
+use crate::kind;
+use crate::predictions::{Form, field};
 use crate::table_args::TableArgs;
 use crate::values::fraction;
 use clap::Args;
@@ -13,10 +13,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
 use sparsegp::atomic::AtomicFile;
-use sparsegp::data::{Block, Missing, Table};
-use sparsegp::fit::{Fitted, Of};
+use sparsegp::data::{Missing, Table};
+use sparsegp::fit::Of;
 use sparsegp::io;
-use sparsegp::metrics::standard_normal_quantile;
 use std::io::{BufWriter, Stdout, Write};
 use std::path::{Path, PathBuf};
 
@@ -101,127 +100,6 @@ impl Sink {
     }
 }
 
-/// A field of CSV, quoted if need be.
-fn field(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
-}
-
-/// A column of the predictions.
-enum Part {
-    /// Index of the latent function or target; mean and deviation, then quantiles.
-    Number(usize, String),
-    /// Label and probabilities of the classes.
-    Classes(Vec<String>),
-}
-
-/// How a model predicts.
-struct Form {
-    of: Of,
-    kind: Kind,
-    parts: Vec<Part>,
-    /// Standard deviations of the quantiles from the mean, where all is Gaussian.
-    widths: Vec<f64>,
-}
-
-impl Form {
-    fn new(args: &PredictArgs, fitted: &Fitted) -> Self {
-        let kind = Kind::of(fitted);
-        let of = if args.latent { Of::Latent } else { Of::Observations };
-        let names = if args.latent { latent_names(fitted) } else { fitted.target_names.clone() };
-        let alone = names.len() == 1;
-        let number =
-            |(i, name)| Part::Number(i, if alone { String::new() } else { format!("{name}_") });
-        let parts = match (args.latent, kind) {
-            (false, Kind::Classes) => vec![Part::Classes(labels(fitted))],
-            _ => names.into_iter().enumerate().map(number).collect(),
-        };
-        let widths = args.quantiles.iter().map(|q| standard_normal_quantile(*q)).collect();
-        Self { of, kind, parts, widths }
-    }
-
-    fn header(&self, args: &PredictArgs) -> Result<String> {
-        let mut names = Vec::new();
-        for part in &self.parts {
-            match part {
-                Part::Number(_, prefix) => {
-                    names.extend([format!("{prefix}mean"), format!("{prefix}sd")]);
-                    names.extend(args.quantiles.iter().map(|q| format!("{prefix}q{q}")));
-                }
-                Part::Classes(labels) => {
-                    names.push("label".into());
-                    names.extend(labels.iter().map(|label| format!("p_{label}")));
-                }
-            }
-        }
-        if let Some(both) = args.id.iter().find(|id| names.contains(id)) {
-            return Err(Fail::usage(format!(
-                "--id {both}: a column of the predictions has that name too; rename it in the table"
-            )));
-        }
-        let all: Vec<String> = args.id.iter().chain(&names).map(|name| field(name)).collect();
-        Ok(all.join(",") + "\n")
-    }
-
-    /// Number of columns beside those that are passed through.
-    fn width(&self, args: &PredictArgs) -> usize {
-        let one = |part: &Part| match part {
-            Part::Number(..) => 2 + args.quantiles.len(),
-            Part::Classes(labels) => 1 + labels.len(),
-        };
-        self.parts.iter().map(one).sum()
-    }
-
-    /// The lines for a block, one for each row.
-    fn lines(&self, args: &PredictArgs, fitted: &Fitted, block: &Block) -> Result<Vec<String>> {
-        let (x, extra) = (block.x.as_ref(), &block.extra[..]);
-        let mut rows: Vec<Vec<String>> = vec![Vec::new(); block.rows.len()];
-        if let [Part::Classes(labels)] = &self.parts[..] {
-            let probabilities = fitted.predict_proba(x)?;
-            for (i, cells) in rows.iter_mut().enumerate() {
-                let p = |c: usize| probabilities[(i, c)];
-                if let Some(c) = (0..labels.len()).find(|c| !p(*c).is_finite()) {
-                    return Err(not_finite(args, block, i, p(c), f64::NAN));
-                }
-                let larger = |a: usize, b: usize| if p(b) > p(a) { b } else { a };
-                cells.push(field(&labels[(0..labels.len()).fold(0, larger)]));
-                cells.extend((0..labels.len()).map(|c| p(c).to_string()));
-            }
-        } else {
-            let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
-            // draws are a mixture
-            let one = fitted.posterior.draws().is_empty();
-            let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
-            let quantiles = match gaussian {
-                true => Vec::new(),
-                false => fitted.quantiles(x, extra, &args.quantiles, self.of)?,
-            };
-            for (i, cells) in rows.iter_mut().enumerate() {
-                for part in &self.parts {
-                    let Part::Number(p, _) = part else { continue };
-                    let (mean, sd) = (mean[(i, *p)], variance[(i, *p)].sqrt());
-                    // heavy tails may have no variance, which is no fault
-                    if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
-                        return Err(not_finite(args, block, i, mean, sd));
-                    }
-                    cells.extend([mean.to_string(), sd.to_string()]);
-                    if gaussian {
-                        cells.extend(self.widths.iter().map(|w| (mean + w * sd).to_string()));
-                    }
-                    cells.extend(quantiles.iter().map(|q| q[(i, *p)].to_string()));
-                }
-            }
-        }
-        let line = |(i, cells): (usize, Vec<String>)| {
-            let ids = block.ids.iter().map(|texts| field(&texts[i]));
-            ids.chain(cells).collect::<Vec<_>>().join(",") + "\n"
-        };
-        Ok(rows.into_iter().enumerate().map(line).collect())
-    }
-}
-
 /// Rows that are kept although a number is missing: they have nothing but what is passed through.
 struct Gaps {
     /// The cells of the columns that are passed through, in the rows of the file.
@@ -236,7 +114,7 @@ struct Gaps {
 impl Gaps {
     fn new(args: &PredictArgs, form: &Form, table: &Table, rows: usize) -> Result<Self> {
         let ids = args.id.iter().map(|name| Ok(table.texts(name)?)).collect::<Result<_>>()?;
-        let commas = form.width(args) - usize::from(args.id.is_empty());
+        let commas = form.width() - usize::from(args.id.is_empty());
         Ok(Self { ids, empty: ",".repeat(commas) + "\n", rows, next: 0 })
     }
 
@@ -251,15 +129,6 @@ impl Gaps {
         self.next = row + 1;
         (text, missing)
     }
-}
-
-fn not_finite(args: &PredictArgs, block: &Block, i: usize, mean: f64, sd: f64) -> Fail {
-    Fail::Work(format!(
-        "{}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too far from any \
-         data",
-        args.data.display(),
-        block.rows[i] + 1
-    ))
 }
 
 /// Runs the command.
@@ -287,8 +156,11 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     let missing = if keeps { Missing::Drop } else { args.missing.into() };
     let rows = table.select(&selection)?.missing(missing);
     context.warn(note.as_slice());
-    let form = Form::new(args, &fitted);
-    let header = form.header(args)?;
+    let form = {
+        let of = if args.latent { Of::Latent } else { Of::Observations };
+        Form::new(&fitted, of, &args.id, &args.quantiles)
+    };
+    let header = form.header()?;
     let mut blocks = rows.blocks(BLOCK, None)?;
     let mut sink = Sink::open(path)?;
     let name = path.map_or("stdout".to_owned(), |path| path.display().to_string());
@@ -312,7 +184,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         if done == 0 {
             sink.write(&header).map_err(failed)?;
         }
-        for (line, row) in form.lines(args, &fitted, &block)?.iter().zip(&block.rows) {
+        for (line, row) in form.lines(&args.data, &fitted, &block)?.iter().zip(&block.rows) {
             if let Some(gaps) = &mut gaps {
                 let (text, missing) = gaps.before(*row);
                 empty += missing;

@@ -120,15 +120,20 @@ pub struct AllScores {
 const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
 
 /// Running scores.
-enum Running {
+pub enum Running {
+    /// Of Gaussian predictions.
     Gaussian(Metrics),
+    /// Of class probabilities.
     Classes(ClassMetrics),
+    /// Of counts, for each target.
     Counts(Vec<CountMetrics>),
+    /// Of any other predictions, for each target.
     Density(Vec<DensityMetrics>),
 }
 
 impl Running {
-    fn new(fitted: &Fitted) -> Result<Self> {
+    /// Of nothing so far.
+    pub fn new(fitted: &Fitted) -> Result<Self> {
         let targets = fitted.target_names.len();
         Ok(match Kind::of(fitted) {
             Kind::Gaussian => Self::Gaussian(Metrics::against_trivial(
@@ -144,28 +149,41 @@ impl Running {
         })
     }
 
-    fn add(&mut self, fitted: &Fitted, block: &Block) -> Result<()> {
+    /// Adds complete rows. Returns the sum of their negative log predictive densities, of all targets.
+    pub fn add(&mut self, fitted: &Fitted, block: &Block) -> Result<f64> {
         let (x, extra) = (block.x.as_ref(), &block.extra[..]);
+        let mut loss = 0.0;
         match self {
             Self::Gaussian(metrics) => {
                 let (mean, variance) = fitted.predict_with(x, extra, Of::Observations)?;
                 metrics.add(block.y.as_ref(), mean.as_ref(), variance.as_ref())?;
+                for p in 0..block.y.ncols() {
+                    for i in 0..block.rows.len() {
+                        let (v, off) = (variance[(i, p)], block.y[(i, p)] - mean[(i, p)]);
+                        loss += 0.5 * ((std::f64::consts::TAU * v).ln() + off * off / v);
+                    }
+                }
             }
             Self::Classes(metrics) => {
-                let probabilities = fitted.predict_proba(x)?;
-                metrics.add(block.y.col_as_slice(0), probabilities.as_ref(), None)?;
+                let (probabilities, y) = (fitted.predict_proba(x)?, block.y.col_as_slice(0));
+                metrics.add(y, probabilities.as_ref(), None)?;
+                let chance = |i: usize| probabilities[(i, y[i] as usize)];
+                loss -= (0..y.len()).map(|i| chance(i).ln()).sum::<f64>();
             }
-            Self::Counts(metrics) => {
-                each(fitted, block, |p, of| Ok(metrics[p].add(of)?))?;
-            }
-            Self::Density(metrics) => {
-                each(fitted, block, |p, of| Ok(metrics[p].add(of)?))?;
-            }
+            Self::Counts(metrics) => each(fitted, block, |p, of| {
+                loss -= of.log_density.unwrap_or_default().iter().sum::<f64>();
+                Ok(metrics[p].add(of)?)
+            })?,
+            Self::Density(metrics) => each(fitted, block, |p, of| {
+                loss -= of.log_density.unwrap_or_default().iter().sum::<f64>();
+                Ok(metrics[p].add(of)?)
+            })?,
         }
-        Ok(())
+        Ok(loss)
     }
 
-    fn finish(&self) -> Result<(Score, Vec<Score>)> {
+    /// Scores of all targets together, and of each.
+    pub fn finish(&self) -> Result<(Score, Vec<Score>)> {
         Ok(match self {
             Self::Gaussian(metrics) => {
                 let each = metrics.finish_each()?.into_iter().map(Score::Gaussian);
@@ -218,7 +236,7 @@ fn each(
 }
 
 /// The rows of a block that have all their targets.
-fn complete(block: Block) -> Block {
+pub fn complete(block: Block) -> Block {
     let n = block.rows.len();
     let has = |i: &usize| (0..block.y.ncols()).all(|p| !block.y[(*i, p)].is_nan());
     let kept: Vec<usize> = (0..n).filter(has).collect();

@@ -8,8 +8,9 @@ use crate::table_args::TableArgs;
 use crate::{kind, saving, score, scores};
 use clap::Args;
 use serde::{Deserialize, Serialize};
+use sparsegp::Error;
 use sparsegp::atomic;
-use sparsegp::data::{Mask, Selected};
+use sparsegp::data::{Mask, Selected, Selection};
 use sparsegp::fit::{Division, Fitted, UpdateOptions};
 use sparsegp::io;
 use std::path::PathBuf;
@@ -27,6 +28,48 @@ posterior of all rows together. Kernel, noise and scales stay as they were: fit 
 Rows that the model has seen are noticed: a table that was used before is refused, and of one that has grown only the
 new rows are taken. New rows far from all inducing points become such points.";
 
+/// How new rows are learnt.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct LearnArgs {
+    /// New rows become inducing points where their prior correlation with all others is below this; 0 for none
+    #[arg(long, value_name = "RHO", default_value_t = 0.8)]
+    pub correlation: f64,
+    /// Most inducing points; by default the model's number or 512, whichever is more
+    #[arg(long, value_name = "M")]
+    pub most_points: Option<usize>,
+    /// What is left of what old rows said: 1 forgets nothing, 0.95 a twentieth
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub forget: f64,
+}
+
+impl LearnArgs {
+    /// The library's options.
+    pub fn options(&self) -> UpdateOptions {
+        UpdateOptions {
+            correlation: self.correlation,
+            most_points: self.most_points,
+            forget: self.forget,
+            ..UpdateOptions::default()
+        }
+    }
+
+    /// The failure of an update: of the command line where an option is out of range.
+    pub fn fail(error: Error) -> Fail {
+        match error {
+            Error::InvalidParameter { .. } => Fail::of_usage(error),
+            other => other.into(),
+        }
+    }
+}
+
+/// The columns of a table that further rows of a model need.
+pub fn selection_for(fitted: &Fitted) -> Selection {
+    let mut selection = kind::with_targets(fitted);
+    selection.weight.clone_from(&fitted.weight_name);
+    selection.extra.clone_from(&fitted.extra_name);
+    if fitted.classes.is_some() { selection.categorical() } else { selection }
+}
+
 /// Options of `sparsegp update`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
@@ -38,15 +81,8 @@ pub struct UpdateArgs {
     /// Where the updated model goes; may be the model file itself
     #[arg(long, short, value_name = "MODEL.safetensors")]
     pub output: PathBuf,
-    /// New rows become inducing points where their prior correlation with all others is below this; 0 for none
-    #[arg(long, value_name = "RHO", default_value_t = 0.8)]
-    pub correlation: f64,
-    /// Most inducing points; by default the model's number or 512, whichever is more
-    #[arg(long, value_name = "M")]
-    pub most_points: Option<usize>,
-    /// What is left of what old rows said: 1 forgets nothing, 0.95 a twentieth
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    pub forget: f64,
+    #[command(flatten)]
+    pub learn: LearnArgs,
     /// Take rows that the model has seen all the same: they then count twice
     #[arg(long)]
     pub again: bool,
@@ -139,12 +175,7 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
     atomic::check_writable(&args.output)?;
     let fitted = io::load(&args.model)?;
     let table = args.table.open_for(&args.data, &fitted)?;
-    let mut selection = kind::with_targets(&fitted);
-    selection.weight.clone_from(&fitted.weight_name);
-    selection.extra.clone_from(&fitted.extra_name);
-    if fitted.classes.is_some() {
-        selection = selection.categorical();
-    }
+    let selection = selection_for(&fitted);
     let mut opened = data::open(table, &selection, args.missing.into(), &Split::None)?;
     opened.know(fitted.classes.as_ref());
     let new = new_rows(args, &fitted, &opened.train)?;
@@ -159,23 +190,15 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
     }
     // prequential: before anything is learnt from them
     let before = score::score(&fitted, &opened.train, context)?;
-    let options = UpdateOptions {
-        correlation: args.correlation,
-        most_points: args.most_points,
-        forget: args.forget,
-        ..UpdateOptions::default()
-    };
     let mut watch = |done: usize, of: usize| {
         if done > 0 {
             context.note(&format!("{done} of {of} rows"));
         }
         if context.interrupted() { Err(sparsegp::Error::Interrupted) } else { Ok(()) }
     };
-    let (mut updated, report) = sparsegp::fit::update(&fitted, &dataset, &options, &mut watch)
-        .map_err(|error| match error {
-            sparsegp::Error::InvalidParameter { .. } => Fail::of_usage(error),
-            other => other.into(),
-        })?;
+    let (mut updated, report) =
+        sparsegp::fit::update(&fitted, &dataset, &args.learn.options(), &mut watch)
+            .map_err(LearnArgs::fail)?;
     context.warn(&updated.warnings);
     updated.division = new.division;
     let mut all = taken(&fitted);

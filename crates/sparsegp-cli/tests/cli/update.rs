@@ -1,6 +1,8 @@
 //! New rows for saved models.
 
 use crate::support::Folder;
+use std::process::Stdio;
+use std::time::Duration;
 
 fn row(i: usize, shift: f64) -> String {
     let x = shift + (i as f64 * 0.618_033_988_749_895).fract() * 8.0;
@@ -83,6 +85,27 @@ fn points_are_chosen_by_correlation() {
     assert!(few < more, "{few:?} {more:?} {all}");
     let line = "fit a.csv --target y --inducing 9 --inducing-from 'oips(1.5)'";
     folder.refused(2, line, &["between 0 and 1"]);
+}
+
+/// Whenever an update is killed, the model is the old one or the new one.
+#[test]
+fn a_killed_update_leaves_a_model() {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(120, 0, 0.0)));
+    folder.write("b.csv", format!("x,y\n{}", rows(2000, 500, 0.0)));
+    folder.ok("fit a.csv --target y --inducing 30 -o m.safetensors");
+    let (mut old, mut killed) = (120, 0);
+    for wait in 0..12 {
+        let mut command = folder.command("update m.safetensors b.csv --again -o m.safetensors");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(3 * wait));
+        child.kill().unwrap(); // SIGKILL
+        killed += u32::from(!child.wait().unwrap().success());
+        let rows = folder.json("inspect m.safetensors")["rows"].as_u64().unwrap();
+        assert!([old, old + 2000].contains(&rows), "{rows} after {old}");
+        old = rows;
+    }
+    assert!(killed > 0, "every update was done before it was killed");
 }
 
 #[test]

@@ -15,6 +15,7 @@
 //!
 //! Latent functions are independent, each with a kernel and a site of its own; they share Z_b.
 
+mod drift;
 mod gradient;
 mod moments;
 mod prior;
@@ -23,6 +24,7 @@ mod site;
 mod tests;
 mod update;
 
+pub use drift::{Change, Drift};
 pub use gradient::{Adjoints, Gradient};
 pub use moments::Moments;
 pub use prior::Prior;

@@ -1,0 +1,146 @@
+//! Predictions as lines of CSV.
+
+use crate::fail::{Fail, Result};
+use crate::kind::{Kind, labels};
+use crate::report::latent_names;
+use sparsegp::data::Block;
+use sparsegp::fit::{Fitted, Of};
+use sparsegp::metrics::standard_normal_quantile;
+use std::path::Path;
+
+/// A field of CSV, quoted if need be.
+pub fn field(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+/// A column of the predictions.
+enum Part {
+    /// Index of the latent function or target; mean and deviation, then quantiles.
+    Number(usize, String),
+    /// Label and probabilities of the classes.
+    Classes(Vec<String>),
+}
+
+/// How a model predicts, and which columns are passed through.
+pub struct Form {
+    of: Of,
+    kind: Kind,
+    parts: Vec<Part>,
+    ids: Vec<String>,
+    quantiles: Vec<f64>,
+    /// Standard deviations of the quantiles from the mean, where all is Gaussian.
+    widths: Vec<f64>,
+}
+
+impl Form {
+    /// For the columns `ids` of the table, then mean, deviation and quantiles, or label and probabilities.
+    pub fn new(fitted: &Fitted, of: Of, ids: &[String], quantiles: &[f64]) -> Self {
+        let kind = Kind::of(fitted);
+        let latent = of == Of::Latent;
+        let names = if latent { latent_names(fitted) } else { fitted.target_names.clone() };
+        let alone = names.len() == 1;
+        let number =
+            |(i, name)| Part::Number(i, if alone { String::new() } else { format!("{name}_") });
+        let parts = match (latent, kind) {
+            (false, Kind::Classes) => vec![Part::Classes(labels(fitted))],
+            _ => names.into_iter().enumerate().map(number).collect(),
+        };
+        let widths = quantiles.iter().map(|q| standard_normal_quantile(*q)).collect();
+        Self { of, kind, parts, ids: ids.to_vec(), quantiles: quantiles.to_vec(), widths }
+    }
+
+    /// The line of names.
+    ///
+    /// # Errors
+    /// If a column that is passed through has the name of a prediction.
+    pub fn header(&self) -> Result<String> {
+        let mut names = Vec::new();
+        for part in &self.parts {
+            match part {
+                Part::Number(_, prefix) => {
+                    names.extend([format!("{prefix}mean"), format!("{prefix}sd")]);
+                    names.extend(self.quantiles.iter().map(|q| format!("{prefix}q{q}")));
+                }
+                Part::Classes(labels) => {
+                    names.push("label".into());
+                    names.extend(labels.iter().map(|label| format!("p_{label}")));
+                }
+            }
+        }
+        if let Some(both) = self.ids.iter().find(|id| names.contains(id)) {
+            return Err(Fail::usage(format!(
+                "--id {both}: a column of the predictions has that name too; rename it in the table"
+            )));
+        }
+        let all: Vec<String> = self.ids.iter().chain(&names).map(|name| field(name)).collect();
+        Ok(all.join(",") + "\n")
+    }
+
+    /// Number of columns beside those that are passed through.
+    pub fn width(&self) -> usize {
+        let one = |part: &Part| match part {
+            Part::Number(..) => 2 + self.quantiles.len(),
+            Part::Classes(labels) => 1 + labels.len(),
+        };
+        self.parts.iter().map(one).sum()
+    }
+
+    /// The lines for a block, one for each row.
+    pub fn lines(&self, path: &Path, fitted: &Fitted, block: &Block) -> Result<Vec<String>> {
+        let (x, extra) = (block.x.as_ref(), &block.extra[..]);
+        let mut rows: Vec<Vec<String>> = vec![Vec::new(); block.rows.len()];
+        if let [Part::Classes(labels)] = &self.parts[..] {
+            let probabilities = fitted.predict_proba(x)?;
+            for (i, cells) in rows.iter_mut().enumerate() {
+                let p = |c: usize| probabilities[(i, c)];
+                if let Some(c) = (0..labels.len()).find(|c| !p(*c).is_finite()) {
+                    return Err(not_finite(path, block, i, p(c), f64::NAN));
+                }
+                let larger = |a: usize, b: usize| if p(b) > p(a) { b } else { a };
+                cells.push(field(&labels[(0..labels.len()).fold(0, larger)]));
+                cells.extend((0..labels.len()).map(|c| p(c).to_string()));
+            }
+        } else {
+            let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
+            // draws are a mixture
+            let one = fitted.posterior.draws().is_empty();
+            let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
+            let quantiles = match gaussian {
+                true => Vec::new(),
+                false => fitted.quantiles(x, extra, &self.quantiles, self.of)?,
+            };
+            for (i, cells) in rows.iter_mut().enumerate() {
+                for part in &self.parts {
+                    let Part::Number(p, _) = part else { continue };
+                    let (mean, sd) = (mean[(i, *p)], variance[(i, *p)].sqrt());
+                    // heavy tails may have no variance, which is no fault
+                    if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
+                        return Err(not_finite(path, block, i, mean, sd));
+                    }
+                    cells.extend([mean.to_string(), sd.to_string()]);
+                    if gaussian {
+                        cells.extend(self.widths.iter().map(|w| (mean + w * sd).to_string()));
+                    }
+                    cells.extend(quantiles.iter().map(|q| q[(i, *p)].to_string()));
+                }
+            }
+        }
+        let line = |(i, cells): (usize, Vec<String>)| {
+            let ids = block.ids.iter().map(|texts| field(&texts[i]));
+            ids.chain(cells).collect::<Vec<_>>().join(",") + "\n"
+        };
+        Ok(rows.into_iter().enumerate().map(line).collect())
+    }
+}
+
+fn not_finite(path: &Path, block: &Block, i: usize, mean: f64, sd: f64) -> Fail {
+    Fail::Work(format!(
+        "{}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too far from any \
+         data",
+        path.display(),
+        block.rows[i] + 1
+    ))
+}

@@ -1,0 +1,206 @@
+//! Streams, predicted before they are learnt.
+
+use crate::support::{Folder, close, column, number, tensors};
+use std::io::Write;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+fn row(i: usize, shift: f64) -> String {
+    let x = (i as f64 * 0.618_033_988_749_895).fract() * 8.0;
+    let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+    format!("{x:.5},{:.5}\n", 20.0 + 5.0 * x.sin() + shift + noise)
+}
+
+fn rows(n: usize, from: usize, shift: f64) -> String {
+    (from..from + n).map(|i| row(i, shift)).collect()
+}
+
+/// A folder with a model of 150 rows, m.safetensors.
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(150, 0, 0.0)));
+    folder.ok("fit a.csv --target y --inducing 12 -o m.safetensors");
+    folder
+}
+
+fn piped(folder: &Folder, arguments: &str) -> Child {
+    let mut command = folder.command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn waits_until(what: &str, done: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} took too long");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn rows_are_predicted_before_they_are_learnt() {
+    let folder = folder();
+    folder.write("s.csv", format!("x,y\n{}", rows(250, 1000, 0.0)));
+    folder.write("head.csv", format!("x,y\n{}", rows(100, 1000, 0.0)));
+    let told = folder
+        .json("follow m.safetensors s.csv --correlation 0 --predictions p.csv -o f.safetensors");
+    assert_eq!(
+        (&told["rows"], &told["batches"], &told["rows_in_all"]),
+        (&250.into(), &3.into(), &400.into())
+    );
+    // the first batch is predicted by the model as it was
+    let own = folder.read("p.csv");
+    let plain = folder.ok("predict m.safetensors head.csv").out;
+    for name in ["mean", "sd", "q0.975"] {
+        assert_eq!(column(&own, name)[..100], column(&plain, name)[..], "{name}");
+    }
+    assert_eq!(column(&own, "y").len(), 250);
+    // all rows were learnt, as by one update
+    folder.ok("update m.safetensors s.csv --correlation 0 -o u.safetensors");
+    let of = |model: &str| column(&folder.ok(&format!("predict {model} s.csv")).out, "sd");
+    of("f.safetensors").iter().zip(of("u.safetensors")).for_each(|(a, b)| close(*a, b, 1e-8));
+    let before = number(&told, "/before/overall/rmse");
+    assert!(before < 0.36, "{before}");
+    let errors = column(&own, "mean").into_iter().zip(column(&own, "y"));
+    let square: f64 = errors.map(|(m, y)| (m - y) * (m - y)).sum();
+    close(before, (square / 250.0).sqrt(), 1e-9);
+}
+
+/// A run that is killed leaves its last save, and the next goes on from there: no row is lost or counts twice.
+#[test]
+fn a_killed_run_goes_on_where_it_was_saved() {
+    let folder = folder();
+    let (first, rest) = (rows(200, 1000, 0.0), rows(150, 1200, 0.0));
+    folder.write("s.csv", format!("x,y\n{first}{rest}"));
+    let line = "--batch 50 --save-every 0.000001 --patience 0.2s";
+    folder.ok(&format!("follow m.safetensors s.csv {line} --predictions p.csv -o f.safetensors"));
+    folder.ok("inspect m.safetensors");
+    std::fs::copy(folder.path("m.safetensors"), folder.path("k.safetensors")).unwrap();
+    let line = format!("follow k.safetensors - {line} --predictions q.csv -o k.safetensors");
+    let mut child = piped(&folder, &line);
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(format!("x,y\n{first}").as_bytes()).unwrap();
+    input.flush().unwrap();
+    let all_there =
+        || std::fs::read_to_string(folder.path("q.csv")).is_ok_and(|t| t.lines().count() == 201);
+    waits_until("the first rows", all_there);
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+    drop(input);
+    // at least three batches were saved, and the file is whole
+    let kept = folder.json("inspect k.safetensors")["rows"].as_u64().unwrap();
+    assert!([300, 350].contains(&kept), "{kept}");
+    // what the dead run wrote after its last save does not stay
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(folder.path("q.csv"))
+        .and_then(|mut file| file.write_all(b"1,half a li"))
+        .unwrap();
+    let told = folder.json(&line.replace(" - ", " s.csv "));
+    assert_eq!(told["skipped"], kept - 150);
+    assert_eq!(told["rows_in_all"], 500);
+    assert_eq!(folder.read("p.csv"), folder.read("q.csv"));
+    let [whole, resumed] =
+        ["f.safetensors", "k.safetensors"].map(|name| tensors(&folder.bytes(name)));
+    assert_eq!(whole, resumed);
+    // and again there is nothing new
+    let told = folder.json(&line.replace(" - ", " s.csv "));
+    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &350.into()));
+    // a stream that begins in the same way and then differs
+    folder.write("s.csv", format!("x,y\n{first}{}", rows(150, 3000, 1.0)));
+    folder.refused(2, &line.replace(" - ", " s.csv "), &["350 rows", "--again"]);
+    let told = folder.json(&line.replace(" - ", " s.csv --again "));
+    assert_eq!((&told["rows"], &told["skipped"]), (&350.into(), &0.into()));
+}
+
+#[test]
+fn a_live_stream_is_learnt_as_it_comes_and_ends_with_a_signal() {
+    let folder = folder();
+    let mut child = piped(
+        &folder,
+        "--json follow m.safetensors - --patience 0.1s --save-every 0.000001 --predictions p.csv -o m.safetensors",
+    );
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(format!("x,y\n{}", rows(7, 1000, 0.0)).as_bytes()).unwrap();
+    input.flush().unwrap();
+    let count = |n: usize| {
+        std::fs::read_to_string(folder.path("p.csv")).is_ok_and(|text| text.lines().count() == n)
+    };
+    // fewer than a batch, after a moment without more
+    waits_until("seven rows", || count(8));
+    input.write_all(rows(5, 1007, 0.0).as_bytes()).unwrap();
+    input.flush().unwrap();
+    waits_until("five more", || count(13));
+    let kill = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    drop(input);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["rows"], &told["rows_in_all"]), (&12.into(), &162.into()));
+    assert_eq!(folder.json("inspect m.safetensors")["rows"], 162);
+}
+
+#[test]
+fn changes_are_told_and_forgetting_follows_them() {
+    let folder = folder();
+    folder.write("s.csv", format!("x,y\n{}{}", rows(600, 1000, 0.0), rows(600, 1600, 4.0)));
+    let run = |more: &str| {
+        folder.json(&format!("follow m.safetensors s.csv --batch 30 {more} -o f.safetensors"))
+    };
+    let (kept, forgot) = (run(""), run("--forget 0.8"));
+    assert_eq!(kept["changes"].as_array().unwrap().len(), 1, "{kept}");
+    assert_eq!(kept["changes"][0]["first_row"], 601);
+    let nlpd = |told: &serde_json::Value| number(told, "/before/overall/nlpd");
+    assert!(nlpd(&forgot) < nlpd(&kept) - 1.0, "{} {}", nlpd(&forgot), nlpd(&kept));
+    folder.write("t.csv", format!("x,y\n{}", rows(600, 1000, 0.0)));
+    let still = folder.json("follow m.safetensors t.csv --batch 30 -o f.safetensors");
+    assert!(still["changes"].as_array().unwrap().is_empty(), "{still}");
+}
+
+#[test]
+fn rows_of_the_fit_bad_rows_and_what_is_no_stream() {
+    let folder = folder();
+    // the table of the fit, which has grown
+    let grown = format!("x,y\n{}{}", rows(150, 0, 0.0), rows(20, 150, 0.0));
+    folder.write("grown.csv", grown);
+    let told = folder.json("follow m.safetensors grown.csv -o f.safetensors");
+    assert_eq!(
+        (&told["rows"], &told["skipped"], &told["rows_in_all"]),
+        (&20.into(), &150.into(), &170.into())
+    );
+    // a row that cannot be read: those before it are kept, and it is named as of the stream
+    folder.write("bad.csv", format!("x,y\n{}1.5,?x\n{}", rows(120, 1000, 0.0), rows(9, 2000, 0.0)));
+    let run = folder.run("follow m.safetensors bad.csv --batch 50 -o f.safetensors");
+    assert_eq!(run.code, Some(1));
+    for part in ["bad.csv: row 121", "`y`", "100 rows before", "f.safetensors"] {
+        assert!(run.err.contains(part), "`{part}` is not in {}", run.err);
+    }
+    assert_eq!(folder.json("inspect f.safetensors")["rows"], 250);
+    folder.write("gaps.csv", "x,y\n1,\n2,\n3,23.1\n,4\n");
+    let told =
+        folder.json("follow m.safetensors gaps.csv --batch 2 --missing drop -o f.safetensors");
+    assert_eq!((&told["rows"], &told["dropped"]), (&1.into(), &3.into()), "{told}");
+    // a cell over two lines, and a comment first
+    folder.write("two.csv", "# from the meter\nx,y,note\n1,24.2,\"one\ntwo\"\n2,24.5,plain\n");
+    let told =
+        folder.json("follow m.safetensors two.csv --id note --predictions p.csv -o f.safetensors");
+    assert_eq!(told["rows"], 2);
+    assert!(folder.read("p.csv").contains("\"one\ntwo\""), "{}", folder.read("p.csv"));
+    std::fs::remove_file(folder.path("f.safetensors")).unwrap();
+    for (content, part) in [
+        (&b"\x1f\x8b\x08\x00"[..], "zcat"),
+        (b"PAR1", "Parquet"),
+        (b"\xff\xfex\x00", "iconv"),
+        (b"", "header"),
+        (b"x,y\n\"1,2\n3,4\n", "never closed"),
+        (b"x,z\n1,2\n", "`y`"),
+    ] {
+        folder.write("s.csv", content);
+        folder.refused(1, "follow m.safetensors s.csv -o f.safetensors", &[part]);
+    }
+    folder.write("s.csv", "x,y\n1,2\n");
+    folder.refused(2, "follow m.safetensors s.csv -o s.csv", &["overwritten"]);
+    folder.refused(2, "follow m.safetensors s.csv --forget 2 -o f.safetensors", &["forget"]);
+    folder.refused(1, "follow m.safetensors nothing.csv -o f.safetensors", &["nothing.csv"]);
+}
