@@ -72,6 +72,26 @@ def test_classes_counts_and_weights_are_taken_up():
     np.testing.assert_allclose(twice.predict(new_X), weighted.predict(new_X), rtol=1e-6)
 
 
+def test_partial_fit_of_an_online_model_keeps_old_rows():
+    model = GPRegressor(online={"correlation": 0}, n_inducing=15, method="titsias2009")
+    model.partial_fit(X, y).partial_fit(new_X[:120], new_y[:120]).partial_fit(new_X[120:], new_y[120:])
+    twin = GPRegressor(n_inducing=15, method="titsias2009").fit(X, y).update(new_X, new_y, correlation=0)
+    np.testing.assert_allclose(model.predict(new_X), twin.predict(new_X), rtol=1e-6)
+    assert model.n_samples_seen_ == 500
+    # points of its own, of any likelihood; a part need not hold all there will be
+    grown = GPRegressor(online=True).partial_fit(X, y).partial_fit(new_X, new_y)
+    assert grown.update_report_["added_points"] > 0 and rmse(grown, new_X, new_y) < 0.6
+    labels = np.where(np.sin(X[:, 0]) > 0, "up", "down")
+    classes = GPClassifier(online=True).partial_fit(X[:150], labels[:150], classes=["down", "up"])
+    assert classes.partial_fit(X[150:], labels[150:]).score(X, labels) > 0.93
+    with pytest.raises(ValueError, match="forgte"):
+        GPRegressor(online={"forgte": 0.9}).partial_fit(X, y)
+    with pytest.raises(ValueError, match="forget"):
+        GPRegressor(online={"forget": 2.0}, n_inducing=9).partial_fit(X, y).partial_fit(X, y)
+    with pytest.raises(ValueError, match="inducing"):
+        GPRegressor(online=True, method="exact").partial_fit(X, y).partial_fit(X, y)
+
+
 def test_points_by_correlation():
     sizes = []
     for how in ("oips(0.5)", "oips(0.95)"):

@@ -116,6 +116,10 @@ _PARAMETERS = """
         predicted no better for ``patience`` epochs. 0 for none.
     patience : int
         See ``early_stopping``.
+    online : bool or dict
+        Whether later calls of ``partial_fit`` are updates, which keep what all rows before said and leave kernel and noise as
+        the first call found them (see :meth:`update`), in place of further training. A dict has the options of ``update``:
+        ``correlation``, ``most_points`` and ``forget``. The first call fits with inducing points (100 by default).
     pilot : int
         Most random rows that starting values are judged by: several starts get a few iterations each, and the best
         goes on (``start_`` says which). 0 takes the plain start unseen.
@@ -252,6 +256,7 @@ class BaseGP(BaseEstimator):
         sampling: Optional[dict[str, Any]] = None,
         early_stopping: float = 0.0,
         patience: int = 10,
+        online: Union[bool, dict[str, Any]] = False,
         pilot: int = 1000,
         lengthscale_prior: bool = True,
         jitter: Optional[float] = None,
@@ -284,6 +289,7 @@ class BaseGP(BaseEstimator):
         self.sampling = sampling
         self.early_stopping = early_stopping
         self.patience = patience
+        self.online = online
         self.pilot = pilot
         self.lengthscale_prior = lengthscale_prior
         self.jitter = jitter
@@ -387,6 +393,7 @@ class BaseGP(BaseEstimator):
         method: Optional[str] = None,
         names_of: Optional[dict[str, str]] = None,
         part: bool = False,
+        count: Optional[int] = None,
     ) -> None:
         X, Y, weights = _aligned(X), _aligned(Y), _aligned(weights)
         seed = self._seed()
@@ -396,6 +403,8 @@ class BaseGP(BaseEstimator):
             method = own if method is None else method
         if method is not None:
             options["method"] = method
+        if count is not None:
+            options["inducing"] = count
         columns: dict[str, Any] = {
             "inputs": names(getattr(self, "feature_names_in_", None), "x", X.shape[1]),
             "targets": targets,
@@ -631,20 +640,41 @@ class BaseGP(BaseEstimator):
         names_of: Optional[dict[str, str]] = None,
     ) -> None:
         """Learns from one more part of the rows."""
-        if self._taking_up is not None:
+        first = not hasattr(self, "fitted_")
+        taking_up = self._taking_up
+        if self.online and not first and taking_up is None:
+            taking_up = self._online()
+        if taking_up is not None:
             fitted, told, error = _core.update(
                 self.fitted_,
                 _aligned(X),
                 _aligned(Y),
                 weights=_aligned(weights),
                 extra=extra,
-                **self._taking_up,
+                **taking_up,
             )
             self._keep(fitted, error)
             self.update_report_ = json.loads(told)
             self.n_samples_seen_ = self._about["rows"]
             return
-        first = not hasattr(self, "fitted_")
+        if self.online:
+            # a later part may lie elsewhere: points, and more of them than rows there are now
+            self._online()
+            count = min(100, len(X)) if self.n_inducing is None and isinstance(self.inducing, str) else None
+            self._learn(
+                X,
+                Y,
+                weights=weights,
+                extra=extra,
+                targets=targets,
+                classes=classes,
+                likelihood=likelihood,
+                names_of=names_of,
+                part=True,
+                count=count,
+            )
+            self.n_samples_seen_ = len(X)
+            return
         if not first and self.method_ not in _IN_BATCHES:
             if any(column["encoding"] != "number" for column in self._about["columns"]):
                 raise ValueError(
@@ -693,6 +723,16 @@ class BaseGP(BaseEstimator):
         )
         self._keep(fitted, error)
         self.n_samples_seen_ = seen
+
+    def _online(self) -> dict[str, Any]:
+        """The options of updates."""
+        options = {"correlation": 0.8, "most_points": None, "forget": 1.0}
+        if isinstance(self.online, dict):
+            for name in self.online:
+                if name not in options:
+                    raise ValueError(f"online has no option {name!r}: {hint(name, list(options))}")
+            options.update(self.online)
+        return options
 
     def _stops_early(self, likelihood: LikelihoodLike, plain: bool) -> str:
         """The method of a training that rows put aside watch."""

@@ -190,7 +190,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
         sample_weight: Optional[ArrayLike] = None,
     ) -> C:
         """Learns from one more part of the rows: the first call fits, later ones make a pass over the
-        new rows (``epochs`` passes), which stand for all rows seen so far.
+        new rows (``epochs`` passes), which stand for all rows seen so far. With ``online`` later calls keep what all
+        rows before said, and train nothing.
 
         Parameters
         ----------

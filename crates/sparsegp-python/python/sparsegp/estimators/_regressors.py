@@ -288,7 +288,8 @@ _FIT = """{what}
 _WHAT = "Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises."
 _PART = """Learns from one more part of the rows: the first call fits, later ones make a pass over the
         new rows (``epochs`` passes), which stand for all rows seen so far. Inducing points and scales
-        start from the first part, which should be a fair sample."""
+        start from the first part, which should be a fair sample. With ``online`` later calls keep what all rows
+        before said, and train nothing."""
 
 
 def _tell(cls: type[R], outputs: bool, further: str) -> type[R]:
