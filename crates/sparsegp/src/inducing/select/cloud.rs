@@ -15,6 +15,8 @@ pub(super) struct Cloud {
     data: Vec<f64>,
     /// ‖x‖².
     pub norms: Vec<f64>,
+    /// What differences are divided by.
+    pub unit: f64,
 }
 
 impl Cloud {
@@ -44,7 +46,7 @@ impl Cloud {
             values.iter_mut().for_each(|value| *value /= second);
             norms.push(values.iter().map(|value| value * value).sum());
         }
-        Self { rows, columns, data, norms }
+        Self { rows, columns, data, norms, unit: first * second }
     }
 
     /// Length of a stored row.

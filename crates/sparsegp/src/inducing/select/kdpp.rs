@@ -3,7 +3,7 @@
 use super::pivoted::{Pivoted, check_variances};
 use super::{Columns, Selected, check, distinct_rows, few_rows, gather};
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, MatRef, column, symmetric_eigen};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, symmetric_eigen};
 use crate::rng;
 use rand::Rng;
 
@@ -72,7 +72,7 @@ pub fn kdpp(
     let mean = candidates.iter().map(|&i| diag[i]).sum::<f64>() / count as f64;
     (0..count).for_each(|i| k[(i, i)] = diag[candidates[i]] + JITTER * mean);
     let rows: Vec<usize> =
-        draw(k.as_ref(), m, generator)?.into_iter().map(|i| candidates[i]).collect();
+        kdpp_draw(k.as_ref(), m, generator)?.into_iter().map(|i| candidates[i]).collect();
     Ok(Selected { points: gather(x, &rows), requested: m, note: None, trace_left: None })
 }
 
@@ -91,15 +91,36 @@ pub(super) fn check_columns(columns: &Mat<f64>, n: usize, count: usize) -> Resul
     Ok(())
 }
 
-/// A set S of m rows with P(S) ∝ |K_SS|, in the order in which the chain rule drew them.
-fn draw(k: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Result<Vec<usize>> {
+/// log P(S) of a set of rows under the k-DPP of K (N×N, symmetric): log|K_SS| − log e_m(λ), with e_m the elementary symmetric
+/// polynomial of the eigenvalues λ of K. −∞ for a set of equal rows.
+///
+/// # Errors
+/// Those of eigenvalues that are not found.
+pub fn kdpp_log_probability(k: MatRef<'_, f64>, rows: &[usize]) -> Result<f64> {
+    let own = Mat::from_fn(rows.len(), rows.len(), |i, j| k[(rows[i], rows[j])]);
+    let log_det = match Cholesky::new(own.as_ref(), Jitter::Absolute(0.0), "K_SS") {
+        Ok(factor) => factor.log_det(),
+        Err(_) => return Ok(f64::NEG_INFINITY),
+    };
+    let polynomials = log_polynomials(&logs(&symmetric_eigen(k)?.0), rows.len());
+    Ok(log_det - polynomials[polynomials.len() - 1])
+}
+
+/// Logarithms of eigenvalues, of which rounding may leave some below 0: a jitter is larger.
+fn logs(values: &[f64]) -> Vec<f64> {
+    let largest = values.iter().fold(0.0_f64, |m, v| m.max(*v));
+    values.iter().map(|v| v.max(largest * f64::EPSILON).ln()).collect()
+}
+
+/// Draws a set S of m rows with P(S) ∝ |K_SS| from K (N×N, symmetric), in the order in which the chain rule draws them:
+/// a number of `generator` for every eigenvector that is looked at, from that of the largest value, then one for every row.
+///
+/// # Errors
+/// Those of eigenvectors that are not found.
+pub fn kdpp_draw(k: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Result<Vec<usize>> {
     let n = k.nrows();
     let (values, vectors) = symmetric_eigen(k)?;
-    // Rounding may leave an eigenvalue below 0; the jitter is larger.
-    let largest = values.iter().fold(0.0_f64, |m, v| m.max(*v));
-    let least = largest * f64::EPSILON;
-    let logs: Vec<f64> = values.iter().map(|v| v.max(least).ln()).collect();
-    let chosen = choose_vectors(&logs, m, generator);
+    let chosen = choose_vectors(&logs(&values), m, generator);
     // P(i | the rows drawn) is the conditional variance under the projection VVᵀ
     let v = Mat::from_fn(n, m, |i, j| vectors[(i, chosen[j])]);
     let diag: Vec<f64> = (0..n).map(|i| (0..m).map(|j| v[(i, j)] * v[(i, j)]).sum()).collect();
@@ -124,7 +145,26 @@ fn draw(k: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Result<Vec<us
 /// of the elementary symmetric polynomials e_l(λ₁, …, λᵢ), which span hundreds of orders of magnitude.
 fn choose_vectors(logs: &[f64], m: usize, generator: &mut impl Rng) -> Vec<usize> {
     let n = logs.len();
-    // log e_l of the first i eigenvalues at [i·(m + 1) + l]
+    let at = |i: usize, l: usize| i * (m + 1) + l;
+    let e = log_polynomials(logs, m);
+    let (mut chosen, mut l) = (Vec::with_capacity(m), m);
+    for i in (1..=n).rev() {
+        if l == 0 {
+            break;
+        }
+        let inside = (logs[i - 1] + e[at(i - 1, l - 1)] - e[at(i, l)]).exp();
+        // with as many left as are needed all of them are taken
+        if rng::uniform(generator) < inside || l == i {
+            chosen.push(i - 1);
+            l -= 1;
+        }
+    }
+    chosen
+}
+
+/// log e_l of the first i of n numbers, given their logarithms, at [i·(m + 1) + l], l ≤ m.
+fn log_polynomials(logs: &[f64], m: usize) -> Vec<f64> {
+    let n = logs.len();
     let at = |i: usize, l: usize| i * (m + 1) + l;
     let mut e = vec![f64::NEG_INFINITY; (n + 1) * (m + 1)];
     e[at(0, 0)] = 0.0;
@@ -136,19 +176,7 @@ fn choose_vectors(logs: &[f64], m: usize, generator: &mut impl Rng) -> Vec<usize
             e[at(i, l)] = most + ((without - most).exp() + (with - most).exp()).ln();
         }
     }
-    let (mut chosen, mut l) = (Vec::with_capacity(m), m);
-    for i in (1..=n).rev() {
-        if l == 0 {
-            break;
-        }
-        let inside = (logs[i - 1] + e[at(i - 1, l - 1)] - e[at(i, l)]).exp();
-        // with as many left as are needed all of them are taken
-        if l == i || rng::uniform(generator) < inside {
-            chosen.push(i - 1);
-            l -= 1;
-        }
-    }
-    chosen
+    e
 }
 
 /// An index with probability in proportion to its weight; negative weights are rounding errors around zero.
@@ -217,7 +245,7 @@ mod tests {
             let draws = 20_000;
             let mut generator = rng::stream(5, "k-dpp");
             for _ in 0..draws {
-                let mut rows = draw(k.as_ref(), m, &mut generator).unwrap();
+                let mut rows = kdpp_draw(k.as_ref(), m, &mut generator).unwrap();
                 rows.sort_unstable();
                 *counts.entry(rows).or_default() += 1;
             }

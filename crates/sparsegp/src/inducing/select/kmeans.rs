@@ -42,6 +42,47 @@ pub fn kmeans(x: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Result<
     Ok(Selected { points: gather(points.as_ref(), &kept), requested: m, note, trace_left: None })
 }
 
+/// Returns the rows of `m` seeds of k-means++ among the rows of `x` (N×D): the best of `candidates` at each step, 1 for the plain
+/// algorithm. Fewer if fewer rows are distinct.
+///
+/// # Errors
+/// As for [`kmeans`].
+pub fn kmeans_seeds(
+    x: MatRef<'_, f64>,
+    m: usize,
+    candidates: usize,
+    generator: &mut impl Rng,
+) -> Result<Vec<usize>> {
+    check(x, m, "inputs")?;
+    let distinct = distinct_rows(x, m);
+    Ok(seed(&Cloud::new(x), x, m, candidates.max(1), &distinct, &mut || uniform(generator)))
+}
+
+/// Clusters of rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Clustered {
+    /// Means of the clusters, M×D.
+    pub centres: Mat<f64>,
+    /// The cluster of every row, N numbers.
+    pub labels: Vec<u32>,
+    /// Sums of squared distances to the nearest centre, before each move of the centres.
+    pub inertia: Vec<f64>,
+}
+
+/// Clusters the rows of `x` (N×D) by at most `iterations` of Lloyd's from these of them as centres. None stays empty: it takes
+/// the row that is farthest from its centre.
+///
+/// # Errors
+/// As for [`kmeans`].
+pub fn kmeans_from(x: MatRef<'_, f64>, seeds: &[usize], iterations: usize) -> Result<Clustered> {
+    check(x, seeds.len(), "inputs")?;
+    let cloud = Cloud::new(x);
+    let centres = seeds.iter().flat_map(|&i| cloud.row(i).iter().copied()).collect();
+    let Clusters { labels, inertia } = lloyd(&cloud, centres, iterations);
+    let inertia = inertia.into_iter().map(|sum| sum * cloud.unit * cloud.unit).collect();
+    Ok(Clustered { centres: means(x, &labels, seeds.len()), labels, inertia })
+}
+
 /// Rows of the seeds. The first is ⌊u n⌋; then each of the candidates is the first row at which the
 /// running sum of squared distances exceeds u times their sum, and the one that leaves the smallest
 /// sum is taken, the first of equals. `uniforms` gives u in [0, 1).

@@ -7,7 +7,6 @@ pub(super) struct Clusters {
     /// Cluster of each point.
     pub labels: Vec<u32>,
     /// Sum of squared distances to the nearest centre, before each move of the centres.
-    #[cfg_attr(not(test), expect(dead_code, reason = "only the tests ask"))]
     pub inertia: Vec<f64>,
 }
 
