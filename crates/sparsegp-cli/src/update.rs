@@ -24,7 +24,8 @@ Examples:
 
 Old rows are not needed: what they said is kept by the model's inducing points, and the new rows are added to it
 (streaming sparse GPs; Bui, Nguyen & Turner 2017). With Gaussian noise and points that stay, that is the
-posterior of all rows together. Kernel, noise and scales stay as they were: fit again when they no longer suit.
+posterior of all rows together. Scales stay as they were, and kernel and noise too without --train: fit again when they no longer
+suit.
 Rows that the model has seen are noticed: a table that was used before is refused, and of one that has grown only the
 new rows are taken. New rows far from all inducing points become such points.";
 
@@ -40,6 +41,12 @@ pub struct LearnArgs {
     /// What is left of what old rows said: 1 forgets nothing, 0.95 a twentieth
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub forget: f64,
+    /// Train kernel and noise on new rows too, by at most so many iterations for each batch, with what old rows said held
+    #[arg(long, value_name = "ITERATIONS", default_value_t = 0)]
+    pub train: usize,
+    /// With --train: move the inducing points too
+    #[arg(long, requires = "train")]
+    pub train_points: bool,
 }
 
 impl LearnArgs {
@@ -49,6 +56,8 @@ impl LearnArgs {
             correlation: self.correlation,
             most_points: self.most_points,
             forget: self.forget,
+            train: self.train,
+            train_points: self.train_points,
             ..UpdateOptions::default()
         }
     }

@@ -413,7 +413,7 @@ pub fn go_on(
 
 /// Takes up new rows without the old ones. Returns the model, what was done as JSON, and what ended it, if something did.
 #[pyfunction]
-#[pyo3(signature = (fitted, x, y, *, correlation, most_points, forget, weights=None, extra=None))]
+#[pyo3(signature = (fitted, x, y, *, correlation, most_points, forget, train, train_points, weights=None, extra=None))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
 pub fn update(
     py: Python<'_>,
@@ -423,12 +423,21 @@ pub fn update(
     correlation: f64,
     most_points: Option<usize>,
     forget: f64,
+    train: usize,
+    train_points: bool,
     weights: Option<Array1<'_>>,
     extra: Option<Array1<'_>>,
 ) -> PyResult<(Option<Fitted>, String, Option<Py<PyAny>>)> {
     let own = fitted.inner.clone();
     let dataset = known(&own, &x, &y, weights.as_ref(), extra.as_ref())?;
-    let options = UpdateOptions { correlation, most_points, forget, ..UpdateOptions::default() };
+    let options = UpdateOptions {
+        correlation,
+        most_points,
+        forget,
+        train,
+        train_points,
+        ..UpdateOptions::default()
+    };
     let mut told = String::new();
     let outcome = watched(py, None, |_, observer| {
         let mut watch = |_: usize, _: usize| match observer.interrupted() {

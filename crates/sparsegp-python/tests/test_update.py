@@ -92,6 +92,18 @@ def test_partial_fit_of_an_online_model_keeps_old_rows():
         GPRegressor(online=True, method="exact").partial_fit(X, y).partial_fit(X, y)
 
 
+def test_noise_is_learnt_from_new_rows():
+    model = GPRegressor(method="titsias2009", n_inducing=15).fit(X, y)
+    loud = 20 + 5 * np.sin(new_X[:, 0]) + 3 * rng.standard_normal(200)
+    before = model.parameters_["likelihood.variance"]
+    model.update(new_X, loud)
+    assert model.parameters_["likelihood.variance"] == before
+    model.update(new_X, loud, train=30)
+    assert model.parameters_["likelihood.variance"] > 4 * before
+    with pytest.raises(ValueError, match="train"):
+        model.update(new_X, loud, train=-1)
+
+
 def test_points_by_correlation():
     sizes = []
     for how in ("oips(0.5)", "oips(0.95)"):

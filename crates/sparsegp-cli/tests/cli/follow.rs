@@ -153,6 +153,10 @@ fn changes_are_told_and_forgetting_follows_them() {
     assert_eq!(kept["changes"][0]["first_row"], 601);
     let nlpd = |told: &serde_json::Value| number(told, "/before/overall/nlpd");
     assert!(nlpd(&forgot) < nlpd(&kept) - 1.0, "{} {}", nlpd(&forgot), nlpd(&kept));
+    // so does a noise that is learnt with the rows
+    let learnt = run("--train 10");
+    assert!(nlpd(&learnt) < nlpd(&kept) - 1.0, "{} {}", nlpd(&learnt), nlpd(&kept));
+    folder.refused(2, "follow m.safetensors s.csv --train-points -o f.safetensors", &["--train"]);
     folder.write("t.csv", format!("x,y\n{}", rows(600, 1000, 0.0)));
     let still = folder.json("follow m.safetensors t.csv --batch 30 -o f.safetensors");
     assert!(still["changes"].as_array().unwrap().is_empty(), "{still}");

@@ -233,6 +233,8 @@ def update(
     correlation: float,
     most_points: Optional[int],
     forget: float,
+    train: int,
+    train_points: bool,
     weights: Optional[_Array] = None,
     extra: Optional[_Array] = None,
 ) -> tuple[Optional[Fitted], str, Optional[BaseException]]: ...

@@ -8,9 +8,12 @@ use crate::inducing::select::oips::accept;
 use crate::kernels::Kernel;
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use crate::methods;
-use crate::model::{Posterior, inducing_param};
-use crate::online::{Batch, Moments, Site, SolveOptions, Update};
+use crate::model::{Model, Posterior, inducing_param};
+use crate::online::{Batch, Moments, Site, SolveOptions, Solved, Update};
 use crate::variational::Variational;
+use std::ops::Range;
+
+mod learning;
 
 /// Rows that are taken up together.
 const PART: usize = 4096;
@@ -27,11 +30,23 @@ pub struct UpdateOptions {
     pub forget: f64,
     /// How sites are found where the noise is not Gaussian.
     pub solve: SolveOptions,
+    /// Most iterations of L-BFGS on kernels and likelihood for every part of the new rows, with what old rows said held;
+    /// 0 to keep them.
+    pub train: usize,
+    /// Whether these move the inducing points too.
+    pub train_points: bool,
 }
 
 impl Default for UpdateOptions {
     fn default() -> Self {
-        Self { correlation: 0.8, most_points: None, forget: 1.0, solve: SolveOptions::default() }
+        Self {
+            correlation: 0.8,
+            most_points: None,
+            forget: 1.0,
+            solve: SolveOptions::default(),
+            train: 0,
+            train_points: false,
+        }
     }
 }
 
@@ -78,6 +93,9 @@ pub fn update(
         watch(from, n)?;
         let part = cut(&rows, from, PART.min(n - from));
         report.uncovered += state.grow(part.x.as_ref(), options)?;
+        if options.train > 0 {
+            learning::train(&mut state, &part, options)?;
+        }
         let (bound, settled, kept) = state.take(&part, &options.solve)?;
         report.bound += bound;
         unsettled += usize::from(!settled);
@@ -87,6 +105,7 @@ pub fn update(
     report.added = report.points - old_points;
     let known = (0..rows.y.ncols()).map(|p| column(rows.y.as_ref(), p));
     let known: usize = known.map(|y| y.iter().filter(|y| !y.is_nan()).count()).sum();
+    let bound = report.bound;
     report.bound += fitted.scaler.log_jacobian() * known as f64 / rows.y.ncols().max(1) as f64;
     if unsettled > 0 {
         report.warnings.push(format!(
@@ -107,7 +126,7 @@ pub fn update(
             report.uncovered, report.points
         ));
     }
-    Ok((state.fitted(dataset, &report)?, report))
+    Ok((state.fitted(dataset, &report, bound)?, report))
 }
 
 fn check(options: &UpdateOptions) -> Result<()> {
@@ -137,8 +156,10 @@ fn cut(rows: &InMemory, from: usize, count: usize) -> InMemory {
 }
 
 /// What is carried from one part to the next.
-struct State<'a> {
+pub(super) struct State<'a> {
     fitted: &'a Fitted,
+    /// The model, without its q.
+    model: Model,
     z: Mat<f64>,
     /// Of every latent function.
     sites: Vec<Site>,
@@ -188,7 +209,8 @@ impl<'a> State<'a> {
             }
         }
         let most = options.most_points.unwrap_or(z.nrows().max(DEFAULT_INDUCING)).max(z.nrows());
-        Ok(Self { fitted, z, sites, q: Vec::new(), most })
+        let model = Model { q: None, ..model.clone() };
+        Ok(Self { fitted, model, z, sites, q: Vec::new(), most })
     }
 
     /// Adds rows that no point is near to; how many found no room.
@@ -196,7 +218,7 @@ impl<'a> State<'a> {
         if options.correlation == 0.0 {
             return Ok(0);
         }
-        let kernels = &self.fitted.model.kernels;
+        let kernels = &self.model.kernels;
         let room = self.most - self.z.nrows();
         let of = |kernel: &dyn Kernel| Variances::new(kernel, self.z.as_ref(), x);
         let known: Vec<Variances> = kernels.iter().map(|kernel| of(&**kernel)).collect();
@@ -220,14 +242,17 @@ impl<'a> State<'a> {
         Ok(beyond)
     }
 
-    /// Takes up a part: its bound, whether all settled, and sites that were held at 0.
-    fn take(&mut self, part: &InMemory, options: &SolveOptions) -> Result<(f64, bool, usize)> {
-        let model = &self.fitted.model;
+    /// Meets the rows of a part with what old ones said, for every target, and tells of it.
+    pub(super) fn meet(
+        &self,
+        part: &InMemory,
+        options: &SolveOptions,
+        each: &mut dyn FnMut(Range<usize>, &Update<'_>, &Solved) -> Result<()>,
+    ) -> Result<()> {
+        let model = &self.model;
         let (k, latents) = (model.likelihood.latents(), self.sites.len());
         let mut mean = Mat::zeros(part.x.nrows(), latents);
         model.mean.evaluate(part.x.as_ref(), mean.as_mut());
-        let (mut sites, mut q) = (Vec::new(), Vec::new());
-        let (mut bound, mut settled, mut clipped) = (0.0, true, 0);
         for p in 0..part.y.ncols() {
             let own = p * k..(p + 1) * k;
             let kernels = match model.kernels.len() {
@@ -241,22 +266,33 @@ impl<'a> State<'a> {
                 weights: &part.weights,
                 mean: Some(mean.as_ref().subcols(own.start, k)),
             };
-            let old = &self.sites[own];
-            let likelihood = &*model.likelihood;
+            let (old, likelihood) = (&self.sites[own.clone()], &*model.likelihood);
             let mut update =
                 Update::new(kernels, likelihood, self.z.as_ref(), model.jitter, old, batch)?;
             let solved = update.solve(options)?;
+            each(own, &update, &solved)?;
+        }
+        Ok(())
+    }
+
+    /// Takes up a part: its bound, whether all settled, and sites that were held at 0.
+    fn take(&mut self, part: &InMemory, options: &SolveOptions) -> Result<(f64, bool, usize)> {
+        let (mut sites, mut q) = (Vec::new(), Vec::new());
+        let (mut bound, mut settled, mut clipped) = (0.0, true, 0);
+        self.meet(part, options, &mut |_, update, solved| {
             bound += solved.bound.total();
             settled &= solved.converged;
             clipped += solved.clipped;
             sites.extend(update.sites());
             q.extend(update.moments());
-        }
+            Ok(())
+        })?;
         (self.sites, self.q) = (sites, q);
         Ok((bound, settled, clipped))
     }
 
-    fn fitted(self, dataset: &Dataset, report: &UpdateReport) -> Result<Fitted> {
+    /// The model with all rows; `bound` is that of the new ones on the model's scale.
+    fn fitted(self, dataset: &Dataset, report: &UpdateReport, bound: f64) -> Result<Fitted> {
         let mut fitted = self.fitted.clone();
         if self.q.is_empty() {
             return Ok(fitted);
@@ -266,12 +302,19 @@ impl<'a> State<'a> {
         let root =
             |q: &Moments| Ok(Cholesky::new(q.covariance.as_ref(), Jitter::Absolute(0.0), "S")?.l);
         let roots: Vec<Mat<f64>> = self.q.iter().map(root).collect::<Result<_>>()?;
+        fitted.model = self.model;
         let model = &mut fitted.model;
-        model.inducing = vec![inducing_param(self.z.as_ref())];
+        let mut points = inducing_param(self.z.as_ref());
+        points.frozen = model.inducing[0].frozen;
+        model.inducing = vec![points];
         model.q = Some(Variational::new(mean.as_ref(), &roots, false, true)?);
         model.method = methods::find("svgp")?.method;
         fitted.carried = self.sites;
         fitted.posterior = Posterior::of_q(model)?;
+        // it was of old rows, and is now of all
+        if let Some(training) = &mut fitted.report {
+            training.objective += bound;
+        }
         fitted.rows += report.rows;
         fitted.total_weight = match (fitted.total_weight, dataset.total_weight) {
             (None, None) => None,

@@ -73,6 +73,8 @@ fn old_and_new_rows_are_one_posterior() {
     };
     let sum = bound(&part(&all, 0, 50)) + report.bound + second.bound;
     assert!((sum - bound(&all)).abs() < 1e-5 * bound(&all).abs(), "{sum} {}", bound(&all));
+    let told = two.objective().expect("an objective");
+    assert!((told - sum).abs() < 1e-5 * sum.abs(), "{told} {sum}");
     // the model that was given is as it was
     assert!(
         largest((&predicted(&first).0 - &conditioned(&first, &part(&all, 0, 50)).0).as_ref())
@@ -229,4 +231,45 @@ fn points_by_correlation_and_the_kernel_that_training_found() {
     // one note, of the points that were taken
     let notes = flown.warnings.iter().filter(|w| w.contains("are enough")).count();
     assert_eq!(notes, 1, "{:?}", flown.warnings);
+}
+
+/// A kernel that is learnt from new rows too predicts them better, and old rows are still there.
+#[test]
+fn kernel_and_noise_are_learnt_from_new_rows() {
+    let at = |i: usize| (i as f64 * 0.618).fract();
+    let rows = |from: usize, n: usize, low: f64, noise: f64| {
+        let mut data = table(n, 1);
+        let x = Mat::from_fn(n, 1, |i, _| low + 2.0 * at(from + i));
+        let wavy = |i: usize| (4.0 * x[(i, 0)]).sin() + noise * (17.0 * (from + i) as f64).sin();
+        let y = Mat::from_fn(n, 1, |i, _| wavy(i));
+        data.source = Box::new(InMemory { x, y, weights: Vec::new(), extra: Vec::new() });
+        data
+    };
+    // little noise at first, and much of it later
+    let own = FitOptions { inducing: Some(15), ..options("titsias2009", 60) };
+    let first = fit(&rows(0, 60, -2.0, 0.05), &own).expect("a fit");
+    let mut later = rows(500, 400, -1.0, 0.6);
+    later.scaler = first.scaler.clone();
+    let with = |train, train_points| {
+        let options = UpdateOptions { train, train_points, ..UpdateOptions::default() };
+        update(&first, &later, &options, &mut |_, _| Ok(())).expect("an update")
+    };
+    let ((kept, still), (learnt, more), (moved, most)) =
+        (with(0, false), with(30, false), with(30, true));
+    assert_eq!(kept.model.noise(), first.model.noise());
+    assert!(learnt.model.noise() > 3.0 * first.model.noise(), "{}", learnt.model.noise());
+    assert!(
+        more.bound > still.bound + 50.0 && most.bound >= more.bound - 1e-3,
+        "{more:?} {most:?}"
+    );
+    // points move only where that is asked for, and what is trained is as it was
+    let points = |f: &Fitted| f.model.inducing_points().expect("points");
+    assert_eq!(points(&learnt), points(&kept));
+    assert_ne!(points(&moved), points(&kept));
+    let frozen = |f: &Fitted| f.model.params().iter().filter(|(_, p)| p.frozen).count();
+    assert_eq!(frozen(&moved), frozen(&first));
+    // a place that new rows say nothing of
+    let x = Mat::from_fn(1, 1, |_, _| -1.6);
+    let f = moved.posterior.predict_f(x.as_ref()).expect("a prediction").0[(0, 0)];
+    assert!((f - (4.0 * -1.6_f64).sin()).abs() < 0.3, "{f}");
 }

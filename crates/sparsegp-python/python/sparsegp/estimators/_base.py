@@ -119,7 +119,7 @@ _PARAMETERS = """
     online : bool or dict
         Whether later calls of ``partial_fit`` are updates, which keep what all rows before said and leave kernel and noise as
         the first call found them (see :meth:`update`), in place of further training. A dict has the options of ``update``:
-        ``correlation``, ``most_points`` and ``forget``. The first call fits with inducing points (100 by default).
+        ``correlation``, ``most_points``, ``forget``, ``train`` and ``train_points``. The first call fits with inducing points (100 by default).
     pilot : int
         Most random rows that starting values are judged by: several starts get a few iterations each, and the best
         goes on (``start_`` says which). 0 takes the plain start unseen.
@@ -592,13 +592,15 @@ class BaseGP(BaseEstimator):
         correlation: float = 0.8,
         most_points: Optional[int] = None,
         forget: float = 1.0,
+        train: int = 0,
+        train_points: bool = False,
         **rows: Any,
     ) -> Any:
         """Takes up new rows and keeps what old ones said, without the old ones: one pass, no training.
 
         The posterior becomes that of old and new rows together (streaming sparse GPs; Bui, Nguyen and Turner 2017), for
-        Gaussian noise and inducing points that stay exactly. Kernel, noise and scales stay as they were: ``fit`` again when
-        they no longer suit. Every call counts its rows once more.
+        Gaussian noise and inducing points that stay exactly. Scales stay as they were, and kernel and noise too without
+        ``train``: ``fit`` again when they no longer suit. Every call counts its rows once more.
 
         Parameters
         ----------
@@ -610,6 +612,10 @@ class BaseGP(BaseEstimator):
             Most inducing points; by default the model's number or 512, whichever is more.
         forget : float, default=1.0
             What is left of what old rows said, above 0: 1 forgets nothing.
+        train : int, default=0
+            Most iterations on kernel and noise, with what old rows said held; 0 keeps them.
+        train_points : bool, default=False
+            Whether these iterations move the inducing points too.
         **rows
             What ``partial_fit`` takes beside ``X`` and ``y``, such as ``sample_weight``.
 
@@ -620,7 +626,13 @@ class BaseGP(BaseEstimator):
             log p(new rows | old rows) in nats.
         """
         check_is_fitted(self)
-        self._taking_up = dict(correlation=correlation, most_points=most_points, forget=forget)
+        self._taking_up = dict(
+            correlation=correlation,
+            most_points=most_points,
+            forget=forget,
+            train=_whole("train", train, 0),
+            train_points=bool(train_points),
+        )
         try:
             self.partial_fit(X, y, **rows)  # type: ignore[attr-defined]
         finally:
@@ -726,7 +738,13 @@ class BaseGP(BaseEstimator):
 
     def _online(self) -> dict[str, Any]:
         """The options of updates."""
-        options = {"correlation": 0.8, "most_points": None, "forget": 1.0}
+        options = {
+            "correlation": 0.8,
+            "most_points": None,
+            "forget": 1.0,
+            "train": 0,
+            "train_points": False,
+        }
         if isinstance(self.online, dict):
             for name in self.online:
                 if name not in options:
