@@ -23,8 +23,12 @@ def rmse(model, x, y):
 def test_new_rows_are_learnt_and_old_ones_kept(tmp_path):
     model = GPRegressor(method="titsias2025", n_inducing=15).fit(X, y)
     before = rmse(model, new_X, new_y)
+    trace, objective = model.trace_["objective"], model.objective_
     assert model.update(new_X, new_y) is model
     report = model.update_report_
+    # the history stays, the objective is that of all rows
+    np.testing.assert_allclose(model.trace_["objective"], trace)
+    assert model.objective_ == pytest.approx(objective + report["bound"])
     assert report["rows"] == 200 and report["added_points"] > 0 and report["uncovered"] == 0
     assert model.n_samples_seen_ == 500 and np.isfinite(report["bound"])
     assert rmse(model, new_X, new_y) < 0.6 < before and rmse(model, X, y) < 0.6

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 from . import _core
+
+
+@cache
+def entries(kind: str) -> tuple[dict[str, Any], ...]:
+    """Those of a kind, read once: they are asked for with every row of a stream."""
+    return tuple(json.loads(_core.registry())[kind])
 
 
 def registry() -> dict[str, list[dict[str, Any]]]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._registry import entries as entries_of
 from ._spec import Spec
 from .priors import Parameter
 
@@ -687,7 +688,7 @@ def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
         return as_kernel(entries)
     entries = dict(entries)
     kind = str(entries.pop("type")).lower()
-    for entry in json.loads(_core.registry())["kernels"]:
+    for entry in entries_of("kernels"):
         if kind in entry["aliases"]:
             kind = entry["name"]
     if kind not in _CLASSES:

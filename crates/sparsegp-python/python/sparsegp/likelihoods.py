@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._registry import entries as entries_of
 from ._spec import Spec
 from .kernels import _matrix, _vector
 from .priors import Parameter
@@ -450,7 +451,7 @@ def as_likelihood(spec: Union[Likelihood, str]) -> Likelihood:
     if not isinstance(spec, str):
         raise TypeError(f"a likelihood is a Likelihood or a text such as 'poisson', not {spec!r}")
     entries = json.loads(_core.parse_likelihood(spec))
-    for entry in json.loads(_core.registry())["likelihoods"]:
+    for entry in entries_of("likelihoods"):
         if str(entries["type"]).lower() in (entry["name"], *entry["aliases"]):
             entries["type"] = entry["name"]
     # a likelihood inside has a type, a parameter has none

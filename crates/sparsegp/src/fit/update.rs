@@ -311,17 +311,21 @@ impl<'a> State<'a> {
         model.method = methods::find("svgp")?.method;
         fitted.carried = self.sites;
         fitted.posterior = Posterior::of_q(model)?;
-        // it was of old rows, and is now of all
-        if let Some(training) = &mut fitted.report {
-            training.objective += bound;
-        }
+        let before = fitted.total_weight.unwrap_or(fitted.rows as f64);
         fitted.rows += report.rows;
         fitted.total_weight = match (fitted.total_weight, dataset.total_weight) {
             (None, None) => None,
-            (old, new) => {
-                Some(old.unwrap_or(self.fitted.rows as f64) + new.unwrap_or(report.rows as f64))
-            }
+            (_, new) => Some(before + new.unwrap_or(report.rows as f64)),
         };
+        if let Some(training) = &mut fitted.report {
+            // it was of old rows, and is now of all
+            training.objective += bound;
+            // the history stays that of old rows, in the data's units, to which it comes by the number of all rows
+            let more = fitted.total_weight.unwrap_or(fitted.rows as f64) - before;
+            let shift = more * fitted.scaler.log_jacobian();
+            training.trace.iter_mut().for_each(|point| point.objective -= shift);
+            training.starts.iter_mut().for_each(|objective| *objective -= shift);
+        }
         fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
         Ok(fitted)
     }

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_X_y, co
 from .. import _core
 from .._hints import hint, hinted
 from .._progress import Progress, watch
+from .._registry import entries as entries_of
 from ..kernels import Kernel, _whole, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
 from ..models import Functions
@@ -35,7 +36,7 @@ E = TypeVar("E", bound="BaseGP")
 
 def _names(what: str) -> frozenset[str]:
     """Names and aliases of the methods of which the registry says so."""
-    methods = json.loads(_core.registry())["methods"]
+    methods = entries_of("methods")
     return frozenset(n for m in methods if m[what] for n in (m["name"], *m["aliases"]))
 
 
