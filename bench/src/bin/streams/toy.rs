@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use sparsegp::data::{InMemory, Selection, Table};
 use sparsegp::engine::Cpu;
 use sparsegp::inducing::select::oips::{accept, normalised};
-use sparsegp::inducing::select::{grid, kmeans};
+use sparsegp::inducing::select::{AdaptiveGrid, kmeans};
 use sparsegp::kernels::Kernel;
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
@@ -101,21 +101,6 @@ pub fn grown(kernel: &dyn Kernel, z: &Mat<f64>, x: &Mat<f64>, rho: f64) -> Mat<f
     stacked(z.as_ref(), new.as_ref())
 }
 
-/// The nodes of a grid over all rows so far.
-fn nodes(x: &Mat<f64>, per: usize) -> Mat<f64> {
-    let ends = |q: usize| {
-        let own = x.col_as_slice(q).iter();
-        own.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)))
-    };
-    let ends: Vec<(f64, f64)> = (0..x.ncols()).map(ends).collect();
-    let unit = Mat::from_fn(2, x.ncols(), |i, _| i as f64);
-    let unit = grid(unit.as_ref(), per.pow(x.ncols() as u32)).expect("a grid").points;
-    Mat::from_fn(unit.nrows(), x.ncols(), |i, q| {
-        let (low, high) = ends[q];
-        low * (1.0 - unit[(i, q)]) + high * unit[(i, q)]
-    })
-}
-
 /// Four ways to have points, on three toy streams of four batches: test scores after every batch.
 pub fn toys(arguments: &[String], areas: &[Area<'_>]) -> Drawn {
     let seeds = number(arguments, "--seeds", 5.0) as u64;
@@ -135,12 +120,16 @@ pub fn toys(arguments: &[String], areas: &[Area<'_>]) -> Drawn {
                 let length = median_distance(&first) / 2_f64.sqrt();
                 let kernel = rbf(1.0, length, data.x.ncols());
                 let mut stream = Stream::new(1.0, length, Some(0.01), data.x.ncols());
+                let mut seen = AdaptiveGrid::default();
                 for (b, score) in scores.iter_mut().enumerate() {
                     let x = cut(&data.x, b * batch, batch);
                     let y = &data.y[b * batch..(b + 1) * batch];
                     let learn = Learn::Points(steps, 0.01);
                     let (z, learn) = match way {
-                        "grid" => (nodes(&cut(&data.x, 0, (b + 1) * batch), per), Learn::Nothing),
+                        "grid" => {
+                            seen.see(x.as_ref())?;
+                            (seen.nodes(per)?, Learn::Nothing)
+                        }
                         "OIPS" => (grown(&*kernel, &stream.z, &x, 0.8), Learn::Nothing),
                         "OIPS + Adam" => (grown(&*kernel, &stream.z, &x, 0.8), learn),
                         _ if b == 0 => {

@@ -94,7 +94,9 @@ mod tests {
         let mut found = 0;
         for _ in 0..40 {
             let mut drift = Drift::default();
-            (0..60).for_each(|_| drop(drift.add(3.0 + 0.1 * noise(&mut rng))));
+            for _ in 0..60 {
+                drift.add(3.0 + 0.1 * noise(&mut rng));
+            }
             let mut after = (0..4).filter_map(|_| drift.add(6.0 + 0.1 * noise(&mut rng)));
             if let Some(change) = after.next() {
                 assert!(change.now > change.before + 2.0, "{change:?}");

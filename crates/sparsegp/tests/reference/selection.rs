@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use sparsegp::data::InMemory;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::inducing::select::{
-    DEFAULT_TOLERANCE, Targets, greedy_elbo, greedy_traces, greedy_variance, grid, kdpp_draw,
-    kdpp_log_probability, kmeans_from, kmeans_seeds,
+    AdaptiveGrid, DEFAULT_TOLERANCE, Targets, greedy_elbo, greedy_traces, greedy_variance,
+    kdpp_draw, kdpp_log_probability, kmeans_from, kmeans_seeds,
 };
 use sparsegp::kernels::{Inputs, Kernel, Tape, build};
 use sparsegp::likelihoods;
@@ -171,26 +171,13 @@ pub fn check(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     check_known(part, &["points_per_dim", "first", "after_second_half", "first_rows"], report)?;
     let side = number(get(part, "points_per_dim")?)? as usize;
     let rows = indices(get(part, "first_rows")?)?;
-    let points = |until: usize| -> Outcome<Vec<f64>> {
-        // both sides have as many nodes where both are as wide
-        let part = x.as_ref().subrows(rows[0], until - rows[0]);
-        let range = |q: usize| -> (f64, f64) {
-            let own = (0..part.nrows()).map(|i| part[(i, q)]);
-            own.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(v), b.max(v)))
-        };
-        let ranges: Vec<(f64, f64)> = (0..part.ncols()).map(range).collect();
-        let unit = Mat::from_fn(part.nrows(), part.ncols(), |i, q| {
-            (part[(i, q)] - ranges[q].0) / (ranges[q].1 - ranges[q].0)
-        });
-        let nodes = own(grid(unit.as_ref(), side.pow(part.ncols() as u32)))?.points;
-        Ok(sorted(&Mat::from_fn(nodes.nrows(), nodes.ncols(), |i, q| {
-            let (low, high) = ranges[q];
-            low * (1.0 - nodes[(i, q)]) + high * nodes[(i, q)]
-        })))
-    };
-    report.close("first", &points(rows[1])?, &sorted(&matrix(get(part, "first")?)?));
+    let mut seen = AdaptiveGrid::default();
+    own(seen.see(x.as_ref().subrows(rows[0], rows[1] - rows[0])))?;
+    let first = sorted(&own(seen.nodes(side))?);
+    report.close("first", &first, &sorted(&matrix(get(part, "first")?)?));
+    own(seen.see(x.as_ref().subrows(rows[1], n - rows[1])))?;
     let all = matrix(get(part, "after_second_half")?)?;
-    report.close("after_second_half", &points(n)?, &sorted(&all));
+    report.close("after_second_half", &sorted(&own(seen.nodes(side))?), &sorted(&all));
     Ok(())
 }
 

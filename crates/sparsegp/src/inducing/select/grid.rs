@@ -74,6 +74,71 @@ pub fn grid(x: MatRef<'_, f64>, m: usize) -> Result<Selected> {
     Ok(Selected { points, requested: m, note, trace_left: None })
 }
 
+/// A grid over all rows that were seen so far, for streams: its edges move out with every batch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AdaptiveGrid {
+    /// The least and the largest value of every column.
+    edges: Vec<(f64, f64)>,
+}
+
+impl AdaptiveGrid {
+    /// Moves the edges out to the rows of `x` (N×D).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] where earlier rows had another number of columns; [`Error::NonFinite`].
+    pub fn see(&mut self, x: MatRef<'_, f64>) -> Result<()> {
+        check(x, 1, "inputs")?;
+        if self.edges.is_empty() {
+            self.edges = vec![(f64::INFINITY, f64::NEG_INFINITY); x.ncols()];
+        }
+        if self.edges.len() != x.ncols() {
+            return Err(Error::Shape {
+                what: "rows for a grid".into(),
+                expected: format!("{} columns", self.edges.len()),
+                found: format!("{}", x.ncols()),
+            });
+        }
+        for (q, (low, high)) in self.edges.iter_mut().enumerate() {
+            for i in 0..x.nrows() {
+                (*low, *high) = (low.min(x[(i, q)]), high.max(x[(i, q)]));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the nodes, `per` along every column (`per`^D×D, the first column moves fastest); one where it has one value.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] before rows were seen, for fewer than 2 nodes, and where there are more than a million in all.
+    pub fn nodes(&self, per: usize) -> Result<Mat<f64>> {
+        const MOST: usize = 1_000_000;
+        let sides: Vec<usize> =
+            self.edges.iter().map(|(low, high)| if low < high { per } else { 1 }).collect();
+        let count = sides.iter().try_fold(1_usize, |all, side| all.checked_mul(*side));
+        let count = match count.filter(|count| *count <= MOST) {
+            Some(count) if per > 1 && !sides.is_empty() => count,
+            _ => {
+                return Err(Error::Invalid(format!(
+                    "grid: {per} nodes along each of {} columns: give at least 2, for rows that were seen, and at most {MOST} in \
+                     all",
+                    sides.len()
+                )));
+            }
+        };
+        let mut points = Mat::zeros(count, sides.len());
+        let mut period = 1;
+        for (q, side) in sides.iter().enumerate() {
+            let (low, high) = self.edges[q];
+            for i in 0..count {
+                let share = (i / period % side) as f64 / (side.max(&2) - 1) as f64;
+                points[(i, q)] = low * (1.0 - share) + high * share;
+            }
+            period *= side;
+        }
+        Ok(points)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::test_data::uniform;
@@ -84,6 +149,25 @@ mod tests {
         let values: BTreeSet<u64> =
             (0..points.nrows()).map(|i| (points[(i, q)] + 8.0).to_bits()).collect();
         values.into_iter().map(|bits| f64::from_bits(bits) - 8.0).collect()
+    }
+
+    #[test]
+    fn a_grid_that_adapts_moves_out_and_never_in() {
+        let mut grid = AdaptiveGrid::default();
+        assert!(grid.nodes(3).is_err());
+        grid.see(Mat::from_fn(2, 2, |i, q| (i * 2) as f64 + q as f64).as_ref()).unwrap();
+        let first = grid.nodes(3).unwrap();
+        assert_eq!(axis(&first, 0), [0.0, 1.0, 2.0]);
+        assert_eq!(axis(&first, 1), [1.0, 2.0, 3.0]);
+        grid.see(Mat::from_fn(1, 2, |_, q| if q == 0 { -4.0 } else { 1.5 }).as_ref()).unwrap();
+        let second = grid.nodes(3).unwrap();
+        assert_eq!((second.nrows(), axis(&second, 0)), (9, vec![-4.0, -1.0, 2.0]));
+        assert_eq!(axis(&second, 1), axis(&first, 1));
+        assert!(grid.see(Mat::zeros(1, 3).as_ref()).is_err() && grid.nodes(1).is_err());
+        assert!(grid.nodes(2000).is_err());
+        let mut flat = AdaptiveGrid::default();
+        flat.see(Mat::from_fn(4, 2, |i, q| if q == 0 { i as f64 } else { 7.0 }).as_ref()).unwrap();
+        assert_eq!(flat.nodes(4).unwrap().nrows(), 4);
     }
 
     #[test]

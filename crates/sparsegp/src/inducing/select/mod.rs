@@ -21,7 +21,7 @@ mod test_data;
 
 pub use greedy_elbo::{DEFAULT_CANDIDATES, Targets, greedy_elbo};
 pub use greedy_variance::{DEFAULT_TOLERANCE, greedy_traces, greedy_variance};
-pub use grid::grid;
+pub use grid::{AdaptiveGrid, grid};
 pub use kdpp::{MOST_POINTS as MOST_POINTS_KDPP, kdpp, kdpp_draw, kdpp_log_probability};
 pub use kmeans::{Clustered, kmeans, kmeans_from, kmeans_seeds};
 pub use random::random;
