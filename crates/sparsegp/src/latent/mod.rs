@@ -1,0 +1,26 @@
+//! Uncertain inputs: ψ-statistics of kernels under Gaussian inputs, and the Bayesian GP-LVM.
+//!
+//! Inputs xᵢ have a distribution q(xᵢ) = N(μᵢ, diag Sᵢ). All that a bound needs of a kernel then are its expectations
+//! ([`Psi`], Titsias & Lawrence 2010):
+//!
+//! ```text
+//! ψ₀ᵢ = ⟨k(xᵢ, xᵢ)⟩     ψ₁ᵢ = ⟨k(xᵢ, Z)⟩     ψ₂ᵢ = ⟨k(Z, xᵢ)k(xᵢ, Z)⟩
+//! ```
+//!
+//! They are known for `rbf`, `linear` and `constant`, for sums of these and `white`, and for products with constants.
+
+mod bound;
+#[cfg(test)]
+mod bound_tests;
+mod bumps;
+mod cloud;
+mod line;
+mod parts;
+mod psi;
+#[cfg(test)]
+mod psi_tests;
+mod targets;
+
+pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, divergence};
+pub use psi::{Bars, Folded, Psi, Slopes, Uncertain};
+pub use targets::{Group, Targets};
