@@ -10,7 +10,8 @@
 //! xᵢ. The bound of the GP-LVM is F − KL(q(X) ‖ N(0, I)). A column with missing rows has Ψ₂ of the rows it has, and ρ counts cells:
 //! columns that are missing in the same rows share a B ([`Targets`]).
 
-use super::psi::{Bars, Psi, Uncertain};
+use super::psi::{Psi, Uncertain};
+use super::pull::Bars;
 use super::targets::Targets;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Kernel, Tape};
@@ -391,5 +392,9 @@ impl<'a> Bound<'a> {
 
     pub(super) fn targets(&self) -> &Targets {
         self.targets
+    }
+
+    pub(super) fn psi(&self) -> &Psi {
+        &self.psi
     }
 }

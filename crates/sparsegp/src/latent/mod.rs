@@ -14,13 +14,27 @@ mod bound;
 mod bound_tests;
 mod bumps;
 mod cloud;
+mod embed;
+mod fit;
+#[cfg(test)]
+mod fit_tests;
 mod line;
+mod model;
 mod parts;
+mod predict;
 mod psi;
 #[cfg(test)]
 mod psi_tests;
+mod pull;
+mod start;
 mod targets;
 
 pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, divergence};
-pub use psi::{Bars, Folded, Psi, Slopes, Uncertain};
+pub use embed::{EmbedOptions, Embedding};
+pub use fit::{FittedGplvm, GplvmOptions, fit_gplvm};
+pub use model::Gplvm;
+pub use predict::Posterior;
+pub use psi::{Folded, Psi, Uncertain};
+pub use pull::{Bars, Slopes};
+pub use start::LatentStart;
 pub use targets::{Group, Targets};

@@ -1,9 +1,9 @@
 //! ψ-statistics of a kernel at inducing points: sums over rows in blocks, and pull-backs.
 
-use super::bumps::{self, Cotangent, PointSlopes, Points, Totals};
+use super::bumps::{self, Points, Totals};
 use super::cloud::{Rows, WIDTH};
-use super::line::{Extended, Line, Moments, RowSlopes, Seen};
-use super::parts::{PartSlopes, Parts};
+use super::line::{Extended, Line, Moments, Seen};
+use super::parts::Parts;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Accum, Mat, MatRef, Par, gemm, mirror_lower};
@@ -52,24 +52,9 @@ impl<'a> Uncertain<'a> {
         Ok(Self { mean, variance })
     }
 
-    fn rows(&self, from: usize, count: usize) -> Self {
+    pub(super) fn rows(&self, from: usize, count: usize) -> Self {
         Self { mean: self.mean.subrows(from, count), variance: self.variance.subrows(from, count) }
     }
-}
-
-/// Cotangents of the ψ-statistics of N rows: that of ψ₁ is left·rightᵀ, that of row i's ψ₂ is Σ_c w_ic G_c.
-#[derive(Clone, Copy, Debug)]
-pub struct Bars<'a> {
-    /// Of ψ₀, N numbers.
-    pub psi0: &'a [f64],
-    /// Factors of that of Ψ₁: N×P and M×P.
-    pub psi1: (MatRef<'a, f64>, MatRef<'a, f64>),
-    /// w, N×C.
-    pub weights: MatRef<'a, f64>,
-    /// C symmetric matrices G, M×M.
-    pub psi2: &'a [Mat<f64>],
-    /// A column of w with which Σᵢ wᵢψ₂ᵢ is wanted too.
-    pub kept: Option<usize>,
 }
 
 /// Sums of ψ-statistics over rows.
@@ -83,33 +68,18 @@ pub struct Folded {
     pub traces: Mat<f64>,
 }
 
-/// What cotangents of ψ-statistics say of everything these depend on.
-#[derive(Clone, Debug)]
-pub struct Slopes {
-    /// By the kernel's constrained parameters.
-    pub kernel: Vec<f64>,
-    /// By the inducing points, M×Q.
-    pub points: Mat<f64>,
-    /// By μ, N×Q.
-    pub mean: Mat<f64>,
-    /// By S, N×Q.
-    pub variance: Mat<f64>,
-    /// Σᵢ wᵢψ₂ᵢ, if it was asked for, symmetric.
-    pub kept: Option<Mat<f64>>,
-}
-
 /// ψ₀ᵢ = ⟨k(xᵢ, xᵢ)⟩, ψ₁ᵢ = ⟨k(xᵢ, Z)⟩ and ψ₂ᵢ = ⟨k(Z, xᵢ)k(xᵢ, Z)⟩ of a kernel under Gaussian inputs (Titsias & Lawrence 2010,
 /// §3.2). White noise is a part of ψ₀ alone: no row is an inducing point.
 ///
 /// Rows are worked on in blocks, and nothing of N×M² is ever kept.
 #[derive(Clone, Debug)]
 pub struct Psi {
-    parts: Parts,
-    params: usize,
-    z: Mat<f64>,
+    pub(super) parts: Parts,
+    pub(super) params: usize,
+    pub(super) z: Mat<f64>,
     /// The points row by row.
     flat: Vec<f64>,
-    line: Line,
+    pub(super) line: Line,
     block: usize,
 }
 
@@ -121,15 +91,15 @@ const LANES: usize = 8;
 const LARGEST: usize = 1 << 25;
 
 /// One block of rows with padding.
-struct Block {
-    rows: usize,
-    mean: Mat<f64>,
-    variance: Mat<f64>,
-    weights: Mat<f64>,
+pub(super) struct Block {
+    pub(super) rows: usize,
+    pub(super) mean: Mat<f64>,
+    pub(super) variance: Mat<f64>,
+    pub(super) weights: Mat<f64>,
 }
 
 /// The numbers of a matrix column by column.
-fn flat(a: MatRef<f64>) -> Vec<f64> {
+pub(super) fn flat(a: MatRef<f64>) -> Vec<f64> {
     (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)])).collect()
 }
 
@@ -138,14 +108,14 @@ fn from_flat(values: &[f64], rows: usize) -> Mat<f64> {
 }
 
 /// A symmetric matrix of which the lower triangle was summed.
-fn mirrored(values: &[f64], rows: usize) -> Mat<f64> {
+pub(super) fn mirrored(values: &[f64], rows: usize) -> Mat<f64> {
     let mut out = from_flat(values, rows);
     mirror_lower(out.as_mut());
     out
 }
 
 impl Block {
-    fn new(x: Uncertain<'_>, weights: MatRef<f64>) -> Self {
+    pub(super) fn new(x: Uncertain<'_>, weights: MatRef<f64>) -> Self {
         let rows = x.mean.nrows();
         let padded = |a: MatRef<f64>| {
             Mat::from_fn(rows.next_multiple_of(WIDTH), a.ncols(), |i, j| {
@@ -156,7 +126,7 @@ impl Block {
         Self { rows, mean, variance, weights: padded(weights) }
     }
 
-    fn padded(&self) -> usize {
+    pub(super) fn padded(&self) -> usize {
         self.mean.nrows()
     }
 }
@@ -200,11 +170,11 @@ impl Psi {
         self.parts.slope_variances()
     }
 
-    fn all_points(&self) -> Points<'_> {
+    pub(super) fn all_points(&self) -> Points<'_> {
         Points { count: self.z.nrows(), inputs: self.z.ncols(), rows: &self.flat }
     }
 
-    fn check(&self, x: Uncertain<'_>) -> Result<()> {
+    pub(super) fn check(&self, x: Uncertain<'_>) -> Result<()> {
         if x.mean.ncols() == self.z.ncols() {
             return Ok(());
         }
@@ -216,12 +186,12 @@ impl Psi {
     }
 
     /// Pairs of squared exponentials.
-    fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let count = self.parts.bumps.len();
         (0..count).flat_map(move |a| (a..count).map(move |b| (a, b)))
     }
 
-    fn bump_psi1(&self, block: &Block) -> Vec<Vec<f64>> {
+    pub(super) fn bump_psi1(&self, block: &Block) -> Vec<Vec<f64>> {
         let (mean, variance) = (flat(block.mean.as_ref()), flat(block.variance.as_ref()));
         let rows = Rows { count: block.padded(), mean: &mean, variance: &variance };
         let bumps = self.parts.bumps.iter();
@@ -274,13 +244,13 @@ impl Psi {
         (bumps, whole)
     }
 
-    fn extended(&self, block: &Block) -> Extended {
+    pub(super) fn extended(&self, block: &Block) -> Extended {
         Extended::new(block.mean.as_ref(), block.variance.as_ref(), &self.parts)
     }
 
     /// Rows of all blocks shared among lanes, which work at the same time and are added in order: the sums do not depend on the number of
     /// threads.
-    fn in_lanes<T: Send>(
+    pub(super) fn in_lanes<T: Send>(
         &self,
         rows: usize,
         matrices: usize,
@@ -379,162 +349,5 @@ impl Psi {
         for which in self.pairs() {
             bumps::add_psi2(&rows, self.all_points(), &self.parts, which, &mut totals);
         }
-    }
-}
-
-/// Sums of slopes of one lane.
-struct Lane {
-    parts: PartSlopes,
-    points: Vec<f64>,
-    moments: Vec<Moments>,
-    by_v: Mat<f64>,
-    by_weight: Vec<f64>,
-    kept: Vec<f64>,
-    rows: Vec<(usize, usize, Vec<f64>, Vec<f64>)>,
-}
-
-impl Psi {
-    /// Pulls cotangents of the ψ-statistics of rows `x` back to kernel, points, means and variances. O(N M² (Q + C)).
-    ///
-    /// # Errors
-    /// [`Error::Shape`] for sizes that do not fit.
-    pub fn pull(&self, x: Uncertain<'_>, bars: &Bars<'_>) -> Result<Slopes> {
-        self.check(x)?;
-        let (n, m, q) = (x.mean.nrows(), self.z.nrows(), self.z.ncols());
-        let (left, right) = bars.psi1;
-        let fits = [
-            ("cotangents of ψ₀", bars.psi0.len(), n),
-            ("the left factor of the cotangent of ψ₁", left.nrows(), n),
-            ("the right factor of the cotangent of ψ₁", right.nrows(), m),
-            ("columns of the factors of the cotangent of ψ₁", right.ncols(), left.ncols()),
-            ("weights of rows", bars.weights.nrows(), n),
-            ("matrices of the cotangent of ψ₂", bars.psi2.len(), bars.weights.ncols()),
-        ];
-        if let Some((what, found, expected)) = fits.into_iter().find(|(_, a, b)| a != b) {
-            let (expected, found) = (format!("{expected}"), format!("{found}"));
-            return Err(Error::Shape { what: what.into(), expected, found });
-        }
-        let matrices: Vec<f64> = bars.psi2.iter().flat_map(|a| flat(a.as_ref())).collect();
-        let seen: Vec<Seen> = bars.psi2.iter().map(|a| self.line.see(a.as_ref())).collect();
-        let lanes = self.in_lanes(n, 1, |blocks| {
-            let mut lane = self.lane(bars);
-            blocks.for_each(|(from, rows)| {
-                self.pull_block(x, bars, (&matrices, &seen), (from, rows), &mut lane);
-            });
-            lane
-        });
-        let mut total = self.lane(bars);
-        let (mut mean, mut variance) = (Mat::zeros(n, q), Mat::zeros(n, q));
-        for lane in lanes {
-            let add = |a: &mut [f64], b: &[f64]| a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            total.parts.add(&lane.parts);
-            add(&mut total.points, &lane.points);
-            add(&mut total.by_weight, &lane.by_weight);
-            add(&mut total.kept, &lane.kept);
-            total.by_v += &lane.by_v;
-            total.moments.iter_mut().zip(&lane.moments).for_each(|(a, b)| a.add(b));
-            for (from, rows, by_mean, by_variance) in lane.rows {
-                let padded = rows.next_multiple_of(WIDTH);
-                for q in 0..q {
-                    for i in 0..rows {
-                        mean[(from + i, q)] = by_mean[q * padded + i];
-                        variance[(from + i, q)] = by_variance[q * padded + i];
-                    }
-                }
-            }
-        }
-        let mut points = Mat::from_fn(m, q, |i, k| total.points[i * q + k]);
-        if self.parts.is_linear {
-            let matrices = (bars.psi2, seen.as_slice());
-            let by_weight = &mut total.parts.linear;
-            by_weight.iter_mut().zip(&total.by_weight).for_each(|(a, b)| *a += b);
-            let moments = &total.moments;
-            self.line.pull_points(matrices, moments, total.by_v, &mut points, by_weight);
-        }
-        let kept = bars.kept.map(|column| {
-            let mut own = mirrored(&total.kept, m);
-            if self.parts.is_linear {
-                own += self.line.psi2(&total.moments[column]);
-            }
-            own
-        });
-        let mut kernel = vec![0.0; self.params];
-        self.parts.pull(&total.parts, &mut kernel);
-        Ok(Slopes { kernel, points, mean, variance, kept })
-    }
-
-    fn lane(&self, bars: &Bars<'_>) -> Lane {
-        let (m, q) = (self.z.nrows(), self.z.ncols());
-        Lane {
-            parts: self.parts.slopes(),
-            points: vec![0.0; m * q],
-            moments: vec![Moments::zeros(&self.line); bars.psi2.len()],
-            by_v: Mat::zeros(m, q + 1),
-            by_weight: vec![0.0; q + 1],
-            kept: vec![0.0; if bars.kept.is_some() { m * m } else { 0 }],
-            rows: Vec::new(),
-        }
-    }
-
-    fn pull_block(
-        &self,
-        x: Uncertain<'_>,
-        bars: &Bars<'_>,
-        (matrices, seen): (&[f64], &[Seen]),
-        (from, rows): (usize, usize),
-        lane: &mut Lane,
-    ) {
-        let block = Block::new(x.rows(from, rows), bars.weights.subrows(from, rows));
-        let (padded, q) = (block.padded(), self.z.ncols());
-        let (means, variances) = (flat(block.mean.as_ref()), flat(block.variance.as_ref()));
-        let own_rows = Rows { count: padded, mean: &means, variance: &variances };
-        let (mut by_mean, mut by_variance) = (vec![0.0; padded * q], vec![0.0; padded * q]);
-        let mut psi0: Vec<f64> = bars.psi0[from..from + rows].to_vec();
-        psi0.resize(padded, 0.0);
-        let total = psi0.iter().sum::<f64>();
-        lane.parts.white += total;
-        for (bump, slope) in self.parts.bumps.iter().zip(&mut lane.parts.log_amplitude) {
-            *slope += bump.log_amplitude.exp() * total;
-        }
-        let mut psi1_bar = Mat::zeros(padded, self.z.nrows());
-        let (left, right) = (bars.psi1.0.subrows(from, rows), bars.psi1.1.transpose());
-        let target = psi1_bar.as_mut().subrows_mut(0, rows);
-        gemm(target, Accum::Replace, left, right, 1.0, Par::Seq);
-        let mut bump_bars = vec![flat(psi1_bar.as_ref()); self.parts.bumps.len()];
-        let psi1 = self.bump_psi1(&block);
-        if self.parts.is_linear {
-            let extended = self.extended(&block);
-            let sinks = (by_mean.as_mut_slice(), by_variance.as_mut_slice());
-            let own = (psi0.as_slice(), psi1_bar.as_ref());
-            let totals = (&mut lane.by_v, lane.by_weight.as_mut_slice());
-            self.line.pull_linear(&extended, own, sinks, totals);
-            self.line.add(&extended, block.weights.as_ref(), &psi1, &mut lane.moments);
-            let mut slopes = RowSlopes {
-                mean: &mut by_mean,
-                variance: &mut by_variance,
-                psi1: &mut bump_bars,
-                omega: &mut lane.parts.omega,
-            };
-            self.line.pull_rows(&extended, block.weights.as_ref(), seen, &psi1, &mut slopes);
-        }
-        let mut sinks = PointSlopes {
-            mean: &mut by_mean,
-            variance: &mut by_variance,
-            points: &mut lane.points,
-        };
-        let points = self.all_points();
-        for (index, (bar, values)) in bump_bars.iter_mut().zip(&psi1).enumerate() {
-            bar.iter_mut().zip(values).for_each(|(t, v)| *t *= v);
-            let of = (&self.parts, index);
-            bumps::pull_psi1((&own_rows, points), of, bar, &mut sinks, &mut lane.parts);
-        }
-        let weights = flat(block.weights.as_ref());
-        for which in self.pairs() {
-            let kept = bars.kept.map(|column| (column, lane.kept.as_mut_slice()));
-            let mut cotangent = Cotangent { weights: &weights, matrices, kept };
-            let of = (&self.parts, which);
-            bumps::pull_psi2((&own_rows, points), of, &mut cotangent, &mut sinks, &mut lane.parts);
-        }
-        lane.rows.push((from, block.rows, by_mean, by_variance));
     }
 }

@@ -88,7 +88,7 @@ fn expectations_are_those_of_a_grid() {
         (0..3).for_each(|m| near(own[(0, m)], psi1[m], 1e-11, spec));
         let one = Mat::from_fn(1, 1, |_, _| 1.0);
         let a = Mat::from_fn(3, 3, |i, j| 1.0 / (1.0 + i as f64 + j as f64));
-        let folded = psi.fold(x, one.as_ref(), one.as_ref(), &[a.clone()]).unwrap();
+        let folded = psi.fold(x, one.as_ref(), one.as_ref(), std::slice::from_ref(&a)).unwrap();
         let mut trace = 0.0;
         for i in 0..3 {
             near(folded.psi1_y[(i, 0)], psi1[i], 1e-11, spec);

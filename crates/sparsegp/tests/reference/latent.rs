@@ -8,7 +8,7 @@ use serde_json::Value;
 use sparsegp::kernels::Kernel;
 use sparsegp::latent::{Bars, Bound, Psi, Setting, Targets, Uncertain, divergence};
 use sparsegp::linalg::{Jitter, Mat, MatRef, product};
-use sparsegp::terms::{Term, Titsias2009, Titsias2025};
+use sparsegp::terms::{Spherical, Term, Titsias2009, Titsias2025};
 use std::path::Path;
 
 /// Compares ψ₀, ψ₁ and ψ₂ of every row.
@@ -163,6 +163,7 @@ pub fn gplvm(json: &Value, _: &Path, report: &mut Report) -> Outcome {
             case,
             &[
                 "kernel",
+                "jitter",
                 "noise_variance",
                 "Z",
                 "X_mean",
@@ -178,7 +179,9 @@ pub fn gplvm(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         )?;
         let z = matrix(get(case, "Z")?)?;
         let (mean, variance) = (matrix(get(case, "X_mean")?)?, matrix(get(case, "X_var")?)?);
-        let kernel = problem::kernel(get(case, "kernel")?, z.ncols())?;
+        let spec = get(case, "kernel")?;
+        let kernel = problem::kernel(spec, z.ncols())?;
+        let jitter = number(spec.get("jitter").map_or_else(|| get(case, "jitter"), Ok)?)?;
         let targets = own(Targets::new(matrix(get(case, "Y")?)?.as_ref()))?;
         let x = own(Uncertain::new(mean.as_ref(), variance.as_ref()))?;
         report.close("kl", &[divergence(x)], &[number(get(case, "kl")?)?]);
@@ -189,6 +192,7 @@ pub fn gplvm(json: &Value, _: &Path, report: &mut Report) -> Outcome {
             let term: &'static dyn Term = match kind {
                 "standard" => &Titsias2009,
                 "new" => &Titsias2025,
+                "artemev" => &Spherical,
                 other => return Err(format!("the unknown bound {other}")),
             };
             let setting = Setting {
@@ -196,7 +200,7 @@ pub fn gplvm(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                 points: z.as_ref(),
                 noise: number(get(case, "noise_variance")?)?,
                 term,
-                jitter: Jitter::Absolute(number(get(get(case, "kernel")?, "jitter")?)?),
+                jitter: Jitter::Absolute(jitter),
                 block: None,
             };
             let bound = own(Bound::new(setting, x, &targets))?;
