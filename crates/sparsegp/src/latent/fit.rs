@@ -230,6 +230,9 @@ fn train(model: Gplvm, targets: &Targets, options: &GplvmOptions) -> Result<(Gpl
 
 impl FittedGplvm {
     /// q(X) of the training rows: means and variances, N×Q each.
+    ///
+    /// # Errors
+    /// As for [`Uncertain::new`], if somebody has changed the model.
     pub fn latent(&self) -> Result<(Mat<f64>, Mat<f64>)> {
         let x = self.model.latent()?;
         Ok((owned(x.mean), owned(x.variance)))
