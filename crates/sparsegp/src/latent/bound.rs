@@ -51,11 +51,13 @@ impl std::fmt::Debug for Setting<'_> {
 pub(super) struct Shared {
     /// L_B.
     pub(super) factor: Cholesky,
-    /// R⁻¹ = (K + Ψ₂/σ²)⁻¹, M×M.
-    pub(super) inverse: Mat<f64>,
+    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: what the rows tell of u. It is small where both of its terms are large.
+    pub(super) told: Mat<f64>,
+    /// I − B⁻¹.
+    shrinkage: Mat<f64>,
     /// Ψ₂.
     psi2: Mat<f64>,
-    /// E = −½(P R⁻¹ + bbᵀ).
+    /// E = ½(P (K⁻¹ − R⁻¹) − bbᵀ).
     e: Mat<f64>,
 }
 
@@ -78,6 +80,8 @@ pub struct Bound<'a> {
     /// Rows with d below 0 by more than rounding.
     negative: usize,
     explained: f64,
+    /// Σ tr K⁻¹ψ₂ᵢ over all cells.
+    projected: f64,
     penalty_by_noise: f64,
     data: f64,
 }
@@ -179,6 +183,7 @@ impl<'a> Bound<'a> {
             slopes: Vec::new(),
             negative,
             explained: 0.0,
+            projected: (0..targets.rows()).map(|i| targets.cells[i] * folded.traces[(i, 0)]).sum(),
             penalty_by_noise: 0.0,
             data: 0.0,
         };
@@ -214,11 +219,20 @@ impl<'a> Bound<'a> {
             for (at, column) in columns.iter().enumerate() {
                 self.b.col_as_slice_mut(*column).copy_from_slice(c.col_as_slice(at));
             }
-            let inverse = sandwich_inverse(l, factor.inverse(), par_for(m));
-            let mut e = &inverse * Scale(-0.5 * p);
+            let inverse = factor.inverse();
+            let shrinkage =
+                Mat::from_fn(
+                    m,
+                    m,
+                    |i, j| {
+                        if i == j { 1.0 - inverse[(i, i)] } else { -inverse[(i, j)] }
+                    },
+                );
+            let told = sandwich_inverse(l, shrinkage.clone(), par_for(m));
+            let mut e = &told * Scale(0.5 * p);
             gemm(e.as_mut(), Accum::Add, c.as_ref(), c.transpose(), -0.5, par_for(m));
             symmetrise(e.as_mut());
-            self.shared.push(Shared { factor, inverse, psi2, e });
+            self.shared.push(Shared { factor, told, shrinkage, psi2, e });
         }
         let (penalty, slopes, by_noise) = self.penalty();
         (self.slopes, self.penalty_by_noise) = (slopes, by_noise);
@@ -282,24 +296,39 @@ impl<'a> Bound<'a> {
         (product(l.as_ref(), half.as_ref()), self.shared.iter().map(covariance).collect())
     }
 
+    /// That of row i's ψ₂ is −½σ⁻²Σ_p(R⁻¹ + bbᵀ) − wᵢK⁻¹ over the cells of the row. What R⁻¹ and K⁻¹ have in common is taken out, which
+    /// for the bound of 2009 leaves nothing of K⁻¹: else large numbers would cancel.
     fn psi2_bars(&self) -> (Mat<f64>, Vec<Mat<f64>>) {
-        let (has, count) = (&self.targets.has, self.shared.len());
-        let weights = Mat::from_fn(has.nrows(), count + 1, |i, c| {
-            if c < count { has[(i, c)] } else { self.slopes[i] }
-        });
-        let scaled = self.shared.iter().map(|shared| &shared.e * Scale(1.0 / self.setting.noise));
-        let all = scaled.chain([&self.inverse * Scale(-1.0)]).collect();
+        let (has, count, noise) = (&self.targets.has, self.shared.len(), self.setting.noise);
+        let rest = |i: usize| -self.slopes[i] - 0.5 * self.targets.cells[i] / noise;
+        let weights =
+            Mat::from_fn(
+                has.nrows(),
+                count + 1,
+                |i, c| {
+                    if c < count { has[(i, c)] } else { rest(i) }
+                },
+            );
+        let scaled = self.shared.iter().map(|shared| &shared.e * Scale(1.0 / noise));
+        let all = scaled.chain([self.inverse.clone()]).collect();
         (weights, all)
     }
 
-    /// The cotangent of Kuu, given Σᵢ wᵢψ₂ᵢ.
-    fn kuu_bar(&self, weighted: MatRef<f64>) -> Mat<f64> {
-        let through = product(self.inverse.as_ref(), weighted);
-        let mut bar = product(through.as_ref(), self.inverse.as_ref());
-        bar += &self.inverse * Scale(0.5 * self.targets.columns() as f64);
-        self.shared.iter().for_each(|shared| bar += &shared.e);
-        symmetrise(bar.as_mut());
-        bar
+    /// The cotangent of Kuu, L⁻ᵀ[½ Σ_p (I − B⁻¹) − ½ Lᵀb(Lᵀb)ᵀ + L⁻¹ΨL⁻ᵀ]L⁻¹ with Ψ = Σᵢ wᵢψ₂ᵢ, of which the rest Σᵢ (wᵢ + nᵢ/2σ²)ψ₂ᵢ with the
+    /// other sign is given (nᵢ cells).
+    fn kuu_bar(&self, rest: MatRef<f64>) -> Mat<f64> {
+        let (l, noise) = (&self.factor.l, self.setting.noise);
+        let mut weighted = rest.to_owned() * Scale(-1.0);
+        for (shared, group) in self.shared.iter().zip(&self.targets.groups) {
+            weighted -= &shared.psi2 * Scale(0.5 * group.columns.len() as f64 / noise);
+        }
+        let mut inner = whitened(l.as_ref(), weighted.as_ref());
+        for (shared, group) in self.shared.iter().zip(&self.targets.groups) {
+            inner += &shared.shrinkage * Scale(0.5 * group.columns.len() as f64);
+        }
+        let half = product(l.transpose(), self.b.as_ref());
+        gemm(inner.as_mut(), Accum::Add, half.as_ref(), half.transpose(), -0.5, Par::Seq);
+        sandwich_inverse(l.as_ref(), inner, par_for(l.nrows()))
     }
 
     /// Cotangents of F.
@@ -307,15 +336,15 @@ impl<'a> Bound<'a> {
     /// # Errors
     /// None that inputs can cause.
     pub fn adjoints(&self) -> Result<LatentAdjoints> {
-        let n = self.slopes.len();
-        let slopes = Mat::from_fn(n, 1, |i, _| self.slopes[i]);
-        let none = Mat::zeros(n, 0);
-        let weighted = self.psi.fold(self.x, none.as_ref(), slopes.as_ref(), &[])?.psi2.remove(0);
+        let psi2 = self.psi2_bars();
+        let none = Mat::zeros(self.slopes.len(), 0);
+        let rest = psi2.0.as_ref().subcols(self.shared.len(), 1);
+        let rest = self.psi.fold(self.x, none.as_ref(), rest, &[])?.psi2.remove(0);
         Ok(LatentAdjoints {
-            kuu: self.kuu_bar(weighted.as_ref()),
+            kuu: self.kuu_bar(rest.as_ref()),
             psi0: self.slopes.clone(),
             psi1: (self.targets.y.clone(), &self.b * Scale(1.0 / self.setting.noise)),
-            psi2: self.psi2_bars(),
+            psi2,
         })
     }
 
@@ -348,9 +377,11 @@ impl<'a> Bound<'a> {
 
         let y = &self.targets.y;
         let squares = dot(y.as_ref(), y.as_ref());
+        // −½ Σ_p tr (R⁻¹ + bbᵀ)Ψ₂, in which tr K⁻¹ψ₂ = ψ₀ − d of every cell
         let through = self.shared.iter().map(|own| dot(own.e.as_ref(), own.psi2.as_ref()));
+        let through = through.sum::<f64>() - 0.5 * self.projected;
         let by_noise = -0.5 * self.targets.cells() as f64 / noise
-            + (0.5 * squares - through.sum::<f64>()) / (noise * noise)
+            + (0.5 * squares - through) / (noise * noise)
             - self.explained / noise
             - self.penalty_by_noise;
         Ok(LatentGradient {

@@ -57,7 +57,7 @@ pub(super) struct Row<'a> {
     squares: f64,
     /// Σ y b, M×1.
     right: Mat<f64>,
-    /// K⁻¹, and Σ (bbᵀ + R⁻¹).
+    /// K⁻¹, and Σ (bbᵀ + R⁻¹ − K⁻¹).
     against: [Mat<f64>; 2],
 }
 
@@ -67,7 +67,7 @@ impl<'a> Row<'a> {
         let mut gram = Mat::zeros(m, m);
         for known in &posterior.known {
             let count = y.iter().filter(|(p, _)| known.columns.contains(p)).count();
-            gram += &known.inverse * faer::Scale(count as f64);
+            gram -= &known.told * faer::Scale(count as f64);
         }
         let mut right = Mat::zeros(m, 1);
         for (p, y) in y {
@@ -103,7 +103,8 @@ impl Objective for Row<'_> {
         let unexplained = psi.psi0(x)?[0] - folded.traces[(0, 0)];
         let penalty = self.posterior.term.penalty(unexplained, 1.0, noise);
         let fit = self.squares - 2.0 * dot(folded.psi1_y.as_ref(), self.right.as_ref())
-            + folded.traces[(0, 1)];
+            + folded.traces[(0, 1)]
+            + self.cells * folded.traces[(0, 0)];
         let value = -0.5 * (self.cells * (TAU * noise).ln() + fit / noise)
             - self.cells * penalty.value
             - super::divergence(x);
@@ -112,7 +113,9 @@ impl Objective for Row<'_> {
         }
         let slope = -self.cells * penalty.by_r;
         let left = Mat::from_fn(1, 1, |_, _| 1.0 / noise);
-        let weights = Mat::from_fn(1, 2, |_, c| if c == 0 { -slope } else { -0.5 / noise });
+        let weights = Mat::from_fn(1, 2, |_, c| {
+            if c == 0 { -slope - 0.5 * self.cells / noise } else { -0.5 / noise }
+        });
         let bars = Bars {
             psi0: &[slope],
             psi1: (left.as_ref(), self.right.as_ref()),

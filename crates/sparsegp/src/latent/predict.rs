@@ -13,8 +13,8 @@ pub(super) struct Known {
     pub columns: Vec<usize>,
     /// L_B.
     factor: Cholesky,
-    /// R⁻¹ = (K + Ψ₂/σ²)⁻¹.
-    pub inverse: Mat<f64>,
+    /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ².
+    pub told: Mat<f64>,
 }
 
 /// The best q(u) of a bound, on its own: for predictions, and for new rows ([`Posterior::embed`]).
@@ -48,7 +48,7 @@ impl Bound<'_> {
         let known = both.map(|(shared, group)| Known {
             columns: group.columns.clone(),
             factor: shared.factor.clone(),
-            inverse: shared.inverse.clone(),
+            told: shared.told.clone(),
         });
         Posterior {
             kernel: self.setting().kernel.clone_box(),
@@ -109,16 +109,16 @@ impl Posterior {
         let psi0 = self.psi.psi0(x)?;
         let none = Mat::zeros(n, 0);
         let mut variance = Mat::zeros(n, self.columns());
-        let inverse_of = |p: usize| {
+        let told = |p: usize| {
             let own = self.known.iter().find(|known| known.columns.contains(&p));
-            own.map_or(&self.inverse, |known| &known.inverse)
+            own.map(|known| &known.told)
         };
         for from in (0..self.columns()).step_by(COLUMNS) {
             let columns = from..self.columns().min(from + COLUMNS);
             let matrix = |p: usize| {
-                let (r, b) = (inverse_of(p), self.b.col_as_slice(p));
+                let (told, b) = (told(p), self.b.col_as_slice(p));
                 Mat::from_fn(b.len(), b.len(), |i, j| {
-                    r[(i, j)] - self.inverse[(i, j)] + b[i] * b[j]
+                    b[i] * b[j] - told.map_or(0.0, |told| told[(i, j)])
                 })
             };
             let against: Vec<Mat<f64>> = columns.clone().map(matrix).collect();
