@@ -3,6 +3,8 @@
 use super::cloud::{Cloud, CloudSlopes, Rows, products};
 use super::parts::{Bump, PartSlopes, Parts};
 use crate::linalg::exp::{Vectorised, dispatch, mul_add};
+use crate::linalg::{Accum, Mat, MatRef, Par, gemm};
+use faer::reborrow::ReborrowMut;
 
 /// Inducing points by rows, and how many there are.
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +212,10 @@ pub(super) fn add_psi2(
 }
 
 /// Pulls the cotangent of ψ₂ back through a pair of squared exponentials.
+///
+/// For every first point z the values times cotangents t of all second ones are a matrix, and all slopes are sums of it with powers of the
+/// centres' distances from z: two products of matrices. Where t is more than rounding, μ and the centres are near z as measured by the
+/// kernel, the sharper one of two, so that the powers do not cancel.
 pub(super) fn pull_psi2(
     (block, points): (&Rows<'_>, Points<'_>),
     (parts, which): (&Parts, (usize, usize)),
@@ -217,86 +223,106 @@ pub(super) fn pull_psi2(
     to: &mut PointSlopes<'_>,
     by_part: &mut PartSlopes,
 ) {
+    let sharpness = |index: usize| parts.bumps[index].omega.iter().sum::<f64>();
+    let swapped = sharpness(which.0) < sharpness(which.1);
+    let which = if swapped { (which.1, which.0) } else { which };
     let pair = Pair::new(block, parts, which);
-    let mut slopes = pair.cloud.slopes();
-    let dims = pair.cloud.dims.len();
+    let (rows, count, inputs) = (block.count, points.count, points.inputs);
+    let cloud = &pair.cloud;
+    let dims = cloud.dims.len();
+    let mut slopes = cloud.slopes();
     let mut by_omega = [vec![0.0; dims], vec![0.0; dims]];
-    let total = dispatch(Pull {
-        pair: &pair,
-        points,
-        rows: block.count,
-        cotangent,
-        slopes: &mut slopes,
-        by_point: &mut *to.points,
-        by_omega: &mut by_omega,
-    });
-    let at_centre = pair.cloud.finish(&slopes, to.mean, to.variance);
+    let mut total = 0.0;
+    let mut weighted = vec![0.0; rows * count];
+    // 1, δ and δ² of every centre's distance δ from z; 1, a and a(μ − z) of every row
+    let (mut centres, mut of_rows) =
+        (Mat::zeros(count, 1 + 2 * dims), Mat::from_fn(rows, 1 + 2 * dims, |_, _| 1.0));
+    let (mut by_row, mut by_pair) =
+        (Mat::zeros(rows, 1 + 2 * dims), Mat::zeros(count, 1 + 2 * dims));
+    for m in 0..count {
+        let (z, seconds) = (points.row(m), pair.seconds(m, count));
+        let weighted = &mut weighted[..rows * seconds];
+        dispatch(Weigh { pair: &pair, points, m, cotangent, out: &mut *weighted });
+        let t = MatRef::from_column_major_slice(weighted, rows, seconds);
+        for other in 0..seconds {
+            centres[(other, 0)] = 1.0;
+            for (k, q) in cloud.dims.iter().enumerate() {
+                let share = pair.right.omega[*q] / cloud.omega[k];
+                let delta = share * (points.row(other)[*q] - z[*q]);
+                (centres[(other, 1 + k)], centres[(other, 1 + dims + k)]) = (delta, delta * delta);
+            }
+        }
+        cloud.around(z, &mut of_rows);
+        let centres = centres.as_ref().subrows(0, seconds);
+        gemm(by_row.as_mut(), Accum::Replace, t, centres, 1.0, Par::Seq);
+        let mut by_pair = by_pair.as_mut().subrows_mut(0, seconds);
+        gemm(by_pair.rb_mut(), Accum::Replace, t.transpose(), of_rows.as_ref(), 1.0, Par::Seq);
+        cloud.add_sums(z, by_row.as_ref(), &mut slopes);
+        for other in 0..seconds {
+            let (y, sum) = (points.row(other), by_pair[(other, 0)]);
+            total += sum;
+            for (k, q) in cloud.dims.iter().enumerate() {
+                let (a, b) = (pair.left.omega[*q], pair.right.omega[*q]);
+                let (inverse, shift) = (1.0 / cloud.omega[k], centres[(other, 1 + k)]);
+                // 2 Σ t a(μ − c)
+                let by_centre =
+                    2.0 * (by_pair[(other, 1 + dims + k)] - shift * by_pair[(other, 1 + k)]);
+                let delta = z[*q] - y[*q];
+                let apart = a * b * inverse * delta * sum;
+                to.points[m * inputs + q] += a * inverse * by_centre - apart;
+                to.points[other * inputs + q] += b * inverse * by_centre + apart;
+                // ∂c/∂ω = (z − c)/Ω, ∂η/∂ω = (ω′/Ω)²
+                let square = 0.5 * delta * delta * sum;
+                by_omega[0][k] -= shift * inverse * by_centre + (b * inverse).powi(2) * square;
+                by_omega[1][k] -=
+                    (shift + delta) * inverse * by_centre + (a * inverse).powi(2) * square;
+            }
+        }
+    }
+    let at_centre = cloud.finish(&slopes, to.mean, to.variance);
     for (index, own) in [(which.0, &by_omega[0]), (which.1, &by_omega[1])] {
         by_part.log_amplitude[index] += total;
-        for (k, q) in pair.cloud.dims.iter().enumerate() {
+        for (k, q) in cloud.dims.iter().enumerate() {
             by_part.omega[index][*q] += own[k] + at_centre[k];
         }
     }
 }
 
-struct Pull<'a, 'b> {
+/// Values times cotangents for all second points of one first: columns of `out`.
+struct Weigh<'a, 'b> {
     pair: &'a Pair<'a>,
     points: Points<'a>,
-    rows: usize,
+    m: usize,
     cotangent: &'a mut Cotangent<'b>,
-    slopes: &'a mut CloudSlopes,
-    by_point: &'a mut [f64],
-    by_omega: &'a mut [Vec<f64>; 2],
+    out: &'a mut [f64],
 }
 
-impl Vectorised for Pull<'_, '_> {
-    type Output = f64;
+impl Vectorised for Weigh<'_, '_> {
+    type Output = ();
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> f64 {
-        let Pull { pair, points, rows, cotangent, slopes, by_point, by_omega } = self;
-        let (count, inputs) = (points.count, points.inputs);
-        let (cloud, dims) = (&pair.cloud, pair.cloud.dims.len());
-        let (mut centre, mut first) = (vec![0.0; dims], vec![0.0; dims]);
-        let (mut value, mut bar) = (vec![0.0; rows], vec![0.0; rows]);
-        let mut sum = 0.0;
-        for m in 0..count {
-            for other in 0..pair.seconds(m, count) {
-                let (z, y) = (points.row(m), points.row(other));
-                let constant = pair.centre(z, y, &mut centre);
-                cloud.values::<FMA>(&centre, constant, &mut value);
-                let (whole, lower) = pair.counts(m, other);
-                let at = m.max(other) + m.min(other) * count;
-                if let Some((column, kept)) = &mut cotangent.kept {
-                    let weights = &cotangent.weights[*column * rows..(*column + 1) * rows];
-                    kept[at] += lower * products::<FMA>(weights, &value);
-                }
-                bar.fill(0.0);
-                let matrices = cotangent.matrices.iter().skip(at).step_by(count * count);
-                for (g, weights) in matrices.zip(cotangent.weights.chunks_exact(rows)) {
-                    let g = whole * g;
-                    for (bar, weight) in bar.iter_mut().zip(weights) {
-                        *bar = mul_add::<FMA>(g, *weight, *bar);
-                    }
-                }
-                value.iter_mut().zip(&bar).for_each(|(value, bar)| *value *= bar);
-                let total = cloud.pull::<FMA>(&centre, &value, slopes, &mut first);
-                sum += total;
-                for (k, q) in cloud.dims.iter().enumerate() {
-                    let (a, b) = (pair.left.omega[*q], pair.right.omega[*q]);
-                    let inverse = 1.0 / cloud.omega[k];
-                    let (by_centre, delta) = (2.0 * first[k], z[*q] - y[*q]);
-                    let apart = a * b * inverse * delta * total;
-                    by_point[m * inputs + q] += a * inverse * by_centre - apart;
-                    by_point[other * inputs + q] += b * inverse * by_centre + apart;
-                    // ∂c/∂ω = (z − c)/Ω, ∂η/∂ω = (ω′/Ω)²
-                    let square = 0.5 * delta * delta * total;
-                    by_omega[0][k] +=
-                        (z[*q] - centre[k]) * inverse * by_centre - (b * inverse).powi(2) * square;
-                    by_omega[1][k] +=
-                        (y[*q] - centre[k]) * inverse * by_centre - (a * inverse).powi(2) * square;
+    fn run<const FMA: bool>(self) {
+        let Weigh { pair, points, m, cotangent, out } = self;
+        let (count, seconds) = (points.count, pair.seconds(m, points.count));
+        let rows = out.len() / seconds;
+        let (mut centre, mut bar) = (vec![0.0; pair.cloud.dims.len()], vec![0.0; rows]);
+        for (other, value) in out.chunks_exact_mut(rows).enumerate() {
+            let constant = pair.centre(points.row(m), points.row(other), &mut centre);
+            pair.cloud.values::<FMA>(&centre, constant, value);
+            let (whole, lower) = pair.counts(m, other);
+            let at = m.max(other) + m.min(other) * count;
+            if let Some((column, kept)) = &mut cotangent.kept {
+                let weights = &cotangent.weights[*column * rows..(*column + 1) * rows];
+                kept[at] += lower * products::<FMA>(weights, value);
+            }
+            bar.fill(0.0);
+            let matrices = cotangent.matrices.iter().skip(at).step_by(count * count);
+            for (g, weights) in matrices.zip(cotangent.weights.chunks_exact(rows)) {
+                let g = whole * g;
+                for (bar, weight) in bar.iter_mut().zip(weights) {
+                    *bar = mul_add::<FMA>(g, *weight, *bar);
                 }
             }
+            value.iter_mut().zip(&bar).for_each(|(value, bar)| *value *= bar);
         }
-        sum
     }
 }

@@ -12,6 +12,7 @@
 
 use super::parts::Bump;
 use crate::linalg::exp::{exp, mul_add};
+use crate::linalg::{Mat, MatRef, column};
 
 /// Numbers that the machine works on at the same time: blocks have a multiple of it as rows.
 pub(super) const WIDTH: usize = 8;
@@ -142,6 +143,41 @@ impl Cloud {
             first[k] = parts.iter().sum();
         }
         total(t)
+    }
+
+    /// Writes a and a(μ − z) of every row to the columns of `out` after the first.
+    pub fn around(&self, z: &[f64], out: &mut Mat<f64>) {
+        let (rows, dims) = (self.rows, self.dims.len());
+        for (k, q) in self.dims.iter().enumerate() {
+            let (mean, a) = (&self.mean[k * rows..], &self.a[k * rows..]);
+            out.col_as_slice_mut(1 + k).copy_from_slice(&a[..rows]);
+            let all = out.col_as_slice_mut(1 + dims + k).iter_mut().zip(mean).zip(a);
+            all.for_each(|((o, mean), a)| *o = a * (mean - z[*q]));
+        }
+    }
+
+    /// Adds what [`Cloud::pull`] adds for many centres at distances δ from z, given Σ t, Σ tδ and Σ tδ² of every row (1 + 2·dims columns).
+    pub fn add_sums(&self, z: &[f64], sums: MatRef<f64>, slopes: &mut CloudSlopes) {
+        let (rows, dims) = (self.rows, self.dims.len());
+        let weights = column(sums, 0);
+        for (k, q) in self.dims.iter().enumerate() {
+            let (first, second) = (column(sums, 1 + k), column(sums, 1 + dims + k));
+            let at = k * rows..(k + 1) * rows;
+            let all = self.mean[at.clone()]
+                .iter()
+                .zip(&self.a[at.clone()])
+                .zip(weights.iter().zip(first.iter().zip(second)))
+                .zip(&mut slopes.mean[at.clone()])
+                .zip(&mut slopes.variance[at.clone()])
+                .zip(&mut slopes.squares[at]);
+            for (((((mean, a), (t, (first, second))), by_mean), by_variance), squares) in all {
+                let r = mean - z[*q];
+                let square = a * (r * r * t - 2.0 * r * first + second);
+                *by_mean -= 2.0 * a * (r * t - first);
+                *by_variance += a * (2.0 * square - t);
+                *squares += square;
+            }
+        }
     }
 
     /// Adds the slopes by μ and S (Q columns each); returns those by Ω at fixed centres.

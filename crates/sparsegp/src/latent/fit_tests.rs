@@ -80,6 +80,26 @@ fn relevance_leaves_what_is_needed() {
     assert!(used <= 2, "{relevance:?}");
 }
 
+/// Four columns that are linear in two numbers, in a space with one dimension too many and points beyond the rank of Kuu.
+#[test]
+fn a_linear_kernel_finds_the_rank() {
+    let mut rng = stream(3, "plane");
+    let mut normal = || -> f64 { StandardNormal.sample(&mut rng) };
+    let hidden = Mat::from_fn(80, 2, |_, _| normal());
+    let weights = Mat::from_fn(2, 6, |_, _| normal());
+    let noise = Mat::from_fn(80, 6, |_, _| 0.1 * normal());
+    let y = crate::linalg::product(hidden.as_ref(), weights.as_ref()) + noise;
+    let linear =
+        GplvmOptions { dimensions: 3, inducing: 5, kernel: "linear(ard=true)".into(), ..options() };
+    let fitted = fit_gplvm(y.as_ref(), &linear).unwrap();
+    let mut relevance = fitted.relevance();
+    relevance.sort_by(f64::total_cmp);
+    assert!(relevance[0] < 0.02 && relevance[1] > 0.05, "{relevance:?}");
+    let noise = fitted.noise().sqrt();
+    assert!(noise > 0.08 && noise < 0.13, "{noise}");
+    assert_eq!(fitted.negative, 0);
+}
+
 #[test]
 fn units_shift_the_bound_alone() {
     let (_, y) = curve(40, 4, 0);
