@@ -64,6 +64,7 @@
 //! - [`engine`]: the sums over rows, all that the data ever contribute.
 //! - [`kernels`], [`means`], [`likelihoods`], [`inducing`]: what a model is made of; [`params`]: its
 //!   numbers, with paths, transforms and priors.
+//! - [`latent`]: uncertain inputs and the Bayesian GP-LVM.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: what Markov
@@ -88,6 +89,7 @@ pub mod inducing;
 pub mod inverse_free;
 pub mod io;
 pub mod kernels;
+pub mod latent;
 pub mod likelihoods;
 pub mod linalg;
 pub mod means;

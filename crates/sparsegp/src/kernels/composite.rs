@@ -1,7 +1,7 @@
 //! What sums and products of kernels share.
 
 use super::registry::Args;
-use super::{Cotangents, Kernel, Tape, Unit};
+use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
 use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
@@ -239,6 +239,10 @@ impl<O: Operation> Kernel for Composite<O> {
             (0..out.ncols()).for_each(|q| out[(j, q)] += own[(j, q)]);
         }
         Ok(total)
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(if O::MULTIPLIES { Form::Product(&self.children) } else { Form::Sum(&self.children) })
     }
 
     fn to_json(&self) -> Value {

@@ -1,7 +1,7 @@
 //! Constant: k = σ².
 
 use super::registry::{Args, Entry, object};
-use super::{Cotangents, Kernel, Tape, Unit};
+use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef, column};
 use crate::params::{Param, Visitor, VisitorMut};
@@ -72,6 +72,10 @@ impl Kernel for Constant {
     /// Frequency 0.
     fn spectral(&self, _: MatMut<f64>, _: &mut dyn rand::Rng) -> Result<f64> {
         Ok(self.variance.scalar())
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::Constant { variance: &self.variance })
     }
 
     fn to_json(&self) -> Value {

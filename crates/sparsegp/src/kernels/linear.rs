@@ -2,7 +2,7 @@
 
 use super::inner::Inner;
 use super::registry::{Args, Entry, object};
-use super::{Cotangents, Kernel, Tape, Unit};
+use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef};
 use crate::params::{Visitor, VisitorMut};
@@ -74,6 +74,10 @@ impl Kernel for Linear {
         // the mean of Σ v x² over rows is `variance` for centred columns
         let start = variance / self.inner.squares(spreads);
         super::spec::initialise(&mut self.inner.weights, &[start]);
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::Linear { weights: &self.inner.weights, dims: &self.inner.dims })
     }
 
     fn to_json(&self) -> Value {

@@ -12,6 +12,7 @@ pub mod coregion;
 pub mod cosine;
 pub mod custom;
 pub mod exponential;
+mod form;
 pub mod gamma_exponential;
 mod gaps;
 mod harmonics;
@@ -31,6 +32,7 @@ pub mod sum;
 mod tape;
 pub mod white;
 
+pub use form::Form;
 pub use registry::{Args, Entry, REGISTRY, build};
 pub use spec::Inputs;
 pub use tape::Tape;
@@ -197,6 +199,11 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     fn spectral(&self, out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
         let _ = (out, rng);
         Err(no_spectrum(self.name()))
+    }
+
+    /// The kernel's form, where its expectations under Gaussian inputs are known; `None` for others.
+    fn form(&self) -> Option<Form<'_>> {
+        None
     }
 
     /// The kernel as a function of distances that somebody else measures; `None` if it is no such

@@ -20,6 +20,7 @@ impl Profile for SquaredExponential {
     const NAME: &'static str = "rbf";
     const SLOPE_OVER_VALUE: Option<f64> = Some(-0.5);
     const EXACT_DISTANCES: bool = false;
+    const IS_SQUARED_EXPONENTIAL: bool = true;
 
     #[inline(always)]
     fn value_and_slope<const FMA: bool>(d2: f64) -> (f64, f64) {

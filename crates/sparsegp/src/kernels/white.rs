@@ -1,7 +1,7 @@
 //! White noise: K(X) = σ² I, K(X, X′) = 0 whatever the points.
 
 use super::registry::{Args, Entry, object};
-use super::{Cotangents, Kernel, Tape, Unit};
+use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef};
 use crate::params::{Param, Visitor, VisitorMut};
@@ -76,6 +76,10 @@ impl Kernel for White {
 
     fn initialise(&mut self, _: &[f64], variance: f64) {
         super::spec::initialise(&mut self.variance, &[0.1 * variance]);
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        Some(Form::White { variance: &self.variance })
     }
 
     fn to_json(&self) -> Value {

@@ -5,12 +5,14 @@
 
 mod far;
 mod loops;
+mod profile;
 mod stationary;
 
+pub use profile::{Correlation, Profile};
 pub use stationary::Stationary;
 
 use super::registry::{Args, object};
-use super::{Cotangents, Inputs, Kernel, Tape, Unit, no_spectrum};
+use super::{Cotangents, Form, Inputs, Kernel, Tape, Unit, no_spectrum};
 use crate::error::Result;
 use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
@@ -20,84 +22,6 @@ use far::is_far;
 use loops::{Column, Of, Values, Weighing, squared_norms};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
-
-/// κ and its slope.
-pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
-    /// Name of the kernel.
-    const NAME: &'static str;
-    /// `Some(c)` where κ′ = c·κ, so that the slope needs no memory.
-    const SLOPE_OVER_VALUE: Option<f64>;
-    /// Whether distances must be exact near 0 (κ has a kink there), whatever it costs.
-    const EXACT_DISTANCES: bool;
-    /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite.
-    /// Implementations are `#[inline(always)]`.
-    fn value_and_slope<const FMA: bool>(squared_distance: f64) -> (f64, f64);
-
-    /// As for [`Correlation::frequency_scale`].
-    fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
-        let _ = rng;
-        None
-    }
-}
-
-/// κ with shape parameters of its own. The object holds their values.
-pub trait Correlation: Clone + Send + Sync + std::fmt::Debug + 'static {
-    /// `Some(c)` where κ′ = c·κ whatever the shape, so that the slope needs no memory.
-    const SLOPE_OVER_VALUE: Option<f64>;
-    /// Whether distances must be exact near 0 (κ has a kink there), whatever it costs.
-    const EXACT_DISTANCES: bool;
-
-    /// Name of the kernel.
-    fn name(&self) -> &'static str;
-
-    /// The shape parameters with their names and starting values: scalars.
-    fn shapes(&self) -> Vec<(&'static str, Param)> {
-        Vec::new()
-    }
-
-    /// This κ at other values of the shape parameters.
-    #[must_use]
-    fn at(&self, shapes: &[(&'static str, Param)]) -> Self {
-        debug_assert!(shapes.is_empty());
-        self.clone()
-    }
-
-    /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite (it is multiplied
-    /// by differences of 0). Implementations are `#[inline(always)]`.
-    fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64);
-
-    /// A draw of t ≥ 0 where κ(ϱ²) = E exp(−½t²ϱ²), a mixture of squared exponentials: then ω_q = t z_q/ℓ_q, with
-    /// independent standard normal z_q and one t for all inputs, has the spectral density of the kernel. None
-    /// for a κ that is not known to be one.
-    fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
-        let _ = rng;
-        None
-    }
-
-    /// ∂κ(ϱ²)/∂ the shape parameter of this index, in the same manner.
-    fn shape_slope<const FMA: bool>(&self, index: usize, squared_distance: f64) -> f64 {
-        let _ = (index, squared_distance);
-        0.0
-    }
-}
-
-impl<P: Profile> Correlation for P {
-    const SLOPE_OVER_VALUE: Option<f64> = P::SLOPE_OVER_VALUE;
-    const EXACT_DISTANCES: bool = P::EXACT_DISTANCES;
-
-    fn name(&self) -> &'static str {
-        P::NAME
-    }
-
-    #[inline(always)]
-    fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64) {
-        P::value_and_slope::<FMA>(squared_distance)
-    }
-
-    fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
-        P::frequency_scale(rng)
-    }
-}
 
 /// With at most this many active inputs, distances are sums of squared differences; with more, the
 /// product ‖x‖² − 2xᵀz + ‖z‖² by GEMM is faster.
@@ -487,6 +411,14 @@ impl<C: Correlation> Kernel for Radial<C> {
             }
         }
         Ok(self.variance.scalar())
+    }
+
+    fn form(&self) -> Option<Form<'_>> {
+        C::IS_SQUARED_EXPONENTIAL.then_some(Form::SquaredExponential {
+            variance: &self.variance,
+            lengthscales: &self.lengthscales,
+            dims: &self.dims,
+        })
     }
 
     fn into_stationary(self: Box<Self>) -> Option<Box<dyn Stationary>> {

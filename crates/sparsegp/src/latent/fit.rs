@@ -1,0 +1,305 @@
+//! Training the Bayesian GP-LVM on a matrix, and what it is good for then.
+
+use super::embed::{EmbedOptions, Embedding};
+use super::model::{Gplvm, Training, matrix_param, owned};
+use super::predict::Posterior;
+use super::psi::Uncertain;
+use super::start::{LatentStart, Started, principal, random};
+use super::targets::Targets;
+use crate::error::{Error, Result, nearest};
+use crate::inducing::Selection;
+use crate::kernels::{Inputs, parse};
+use crate::linalg::{Jitter, Mat, MatRef};
+use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status};
+use crate::params::{Param, Shape, Transform, free_values, set_free_values};
+use crate::terms;
+
+/// How a GP-LVM is trained.
+#[derive(Clone, Debug)]
+pub struct GplvmOptions {
+    /// Latent dimensions Q.
+    pub dimensions: usize,
+    /// Inducing points M; no more than there are rows.
+    pub inducing: usize,
+    /// The kernel: `rbf`, `linear`, `constant` and `white`, their sums, and products with `constant`. Values that it gives are starting
+    /// values.
+    pub kernel: String,
+    /// The bound: `titsias2025`, `titsias2009` or `spherical`.
+    pub method: String,
+    /// Where means of q(X) start.
+    pub start: LatentStart,
+    /// Where variances of q(X) start.
+    pub variance: f64,
+    /// How inducing points are chosen from the starting means.
+    pub selection: Selection,
+    /// Trainings, of which the best is kept: the first from `start`, the others from means that are half of it and half random. At least 1.
+    pub restarts: usize,
+    /// Most iterations of each.
+    pub iterations: usize,
+    /// The optimiser's.
+    pub lbfgs: LbfgsOptions,
+    /// Jitter of Kuu.
+    pub jitter: Jitter,
+    /// Seed of whatever is random.
+    pub seed: u64,
+}
+
+impl Default for GplvmOptions {
+    fn default() -> Self {
+        Self {
+            dimensions: 2,
+            inducing: 30,
+            kernel: "rbf".into(),
+            method: "titsias2025".into(),
+            start: LatentStart::Pca,
+            variance: 0.1,
+            selection: Selection::KMeans,
+            restarts: 1,
+            iterations: 1000,
+            lbfgs: LbfgsOptions::fitting(),
+            jitter: Jitter::default(),
+            seed: 0,
+        }
+    }
+}
+
+/// A trained GP-LVM. The model is of the targets less their columns' means and divided by one scale; what is returned is in the targets'
+/// units.
+#[derive(Debug)]
+pub struct FittedGplvm {
+    /// The parameters.
+    pub model: Gplvm,
+    /// q(u) on the model's scale.
+    pub posterior: Posterior,
+    /// The bound of log p(Y), in the targets' units.
+    pub bound: f64,
+    /// How the training ended.
+    pub status: Status,
+    /// The bounds of all trainings, in order; minus infinity for one that failed.
+    pub restarts: Vec<f64>,
+    /// Rows whose unexplained variance is below 0 by more than rounding: a larger jitter helps.
+    pub negative: usize,
+    centre: Vec<f64>,
+    scale: f64,
+}
+
+/// Least and largest part of the targets' variance that noise starts with.
+const NOISE: [f64; 2] = [0.01, 0.5];
+
+/// Columns' means, and the root of the mean square around them.
+fn units(y: MatRef<f64>) -> Result<(Vec<f64>, f64)> {
+    let (mut squares, mut count) = (0.0, 0.0);
+    let mut centre = Vec::new();
+    for j in 0..y.ncols() {
+        let values = || (0..y.nrows()).map(|i| y[(i, j)]).filter(|v| !v.is_nan());
+        let own = values().count() as f64;
+        let mean = values().sum::<f64>() / own;
+        squares += values().map(|v| (v - mean).powi(2)).sum::<f64>();
+        count += own;
+        centre.push(mean);
+    }
+    let scale = (squares / count).sqrt();
+    if scale > 0.0 && scale.is_finite() {
+        return Ok((centre, scale));
+    }
+    Err(Error::Invalid(format!(
+        "the targets do not vary, or by more than there are numbers for (standard deviation {scale}): there is nothing to learn"
+    )))
+}
+
+/// Trains a Bayesian GP-LVM (Titsias & Lawrence 2010; `titsias2025`: Titsias 2025, §B.5) on targets (N×P, NaN where missing): q(X), kernel,
+/// noise and inducing points all at once, by L-BFGS.
+///
+/// # Errors
+/// [`Error::Invalid`] for options that are not possible and targets without values; [`Error::Spec`] for a kernel that cannot be read; an
+/// error of the last training if all have failed.
+pub fn fit_gplvm(y: MatRef<f64>, options: &GplvmOptions) -> Result<FittedGplvm> {
+    let term = terms::REGISTRY.iter().find(|term| term.name() == options.method);
+    let term = *term.ok_or_else(|| {
+        let names = terms::REGISTRY.iter().map(|term| term.name());
+        Error::Invalid(format!(
+            "the bound `{}` is none of the GP-LVM's; nearest: {}",
+            options.method,
+            nearest(&options.method, names).join(", ")
+        ))
+    })?;
+    for (what, value) in [
+        ("latent dimensions", options.dimensions),
+        ("inducing points", options.inducing),
+        ("trainings", options.restarts),
+    ] {
+        if value == 0 {
+            return Err(Error::Invalid(format!("a GP-LVM needs at least 1 of its {what}, not 0")));
+        }
+    }
+    if !(options.variance > 0.0 && options.variance.is_finite()) {
+        return Err(Error::Invalid(format!(
+            "variances of latent inputs start at a positive number, not at {}",
+            options.variance
+        )));
+    }
+    // before units, since it refuses what has none
+    Targets::new(y)?;
+    let (centre, scale) = units(y)?;
+    let scaled = Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - centre[j]) / scale);
+    let targets = Targets::new(scaled.as_ref())?;
+    let unit = targets.cells() as f64 * scale.ln();
+
+    let mut best: Option<(Gplvm, f64, Status)> = None;
+    let (mut restarts, mut failure) = (Vec::new(), None);
+    for restart in 0..options.restarts {
+        let model = started(&targets, options, term, restart)?;
+        match train(model, &targets, options) {
+            Ok((model, value, status)) => {
+                restarts.push(value - unit);
+                if best.as_ref().is_none_or(|(_, least, _)| value > *least) {
+                    best = Some((model, value, status));
+                }
+            }
+            Err(error) if error.is_recoverable() => {
+                restarts.push(f64::NEG_INFINITY);
+                failure = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let Some((model, value, status)) = best else {
+        return Err(failure.unwrap_or_else(|| Error::Invalid("no training was made".into())));
+    };
+    let bound = model.bound(&targets)?;
+    let (posterior, negative) = (bound.posterior(), bound.negative());
+    let bound = value - unit;
+    Ok(FittedGplvm { model, posterior, bound, status, restarts, negative, centre, scale })
+}
+
+/// The model that a training starts from.
+fn started(
+    targets: &Targets,
+    options: &GplvmOptions,
+    term: &'static dyn terms::Term,
+    restart: usize,
+) -> Result<Gplvm> {
+    let (n, q) = (targets.rows(), options.dimensions);
+    let Started { mut mean, explained } = match options.start {
+        LatentStart::Pca => principal(targets.y.as_ref(), q, options.seed)?,
+        LatentStart::Random => {
+            Started { mean: random(n, q, options.seed, restart), explained: None }
+        }
+    };
+    if restart > 0 && options.start == LatentStart::Pca {
+        let noise = random(n, q, options.seed, restart);
+        let half = std::f64::consts::FRAC_1_SQRT_2;
+        mean = Mat::from_fn(n, q, |i, j| half * (mean[(i, j)] + noise[(i, j)]));
+    }
+    let seed = options.seed.wrapping_add(restart as u64);
+    let points = options.selection.choose(mean.as_ref(), options.inducing.min(n), seed, None)?;
+    let mut kernel = parse(&options.kernel, Inputs::unnamed(q))?;
+    kernel.initialise(&vec![1.0; q], 1.0);
+    let noise = (1.0 - explained.unwrap_or(0.9)).clamp(NOISE[0], NOISE[1]);
+    let variance = Mat::from_fn(n, q, |_, _| options.variance);
+    Ok(Gplvm {
+        kernel,
+        noise: Param::with(vec![noise], Shape::Scalar, Transform::Softplus { lower: LEAST_NOISE }),
+        points: matrix_param(points.points.as_ref(), Transform::Identity),
+        mean: matrix_param(mean.as_ref(), Transform::Identity),
+        variance: matrix_param(variance.as_ref(), Transform::Exp { lower: 0.0 }),
+        term,
+        jitter: options.jitter,
+        block: None,
+    })
+}
+
+/// The least noise variance, as a part of the targets' variance: below, the bounds divide by rounding errors.
+const LEAST_NOISE: f64 = 1e-8;
+
+fn train(model: Gplvm, targets: &Targets, options: &GplvmOptions) -> Result<(Gplvm, f64, Status)> {
+    let start = free_values(|v| model.visit(v));
+    let mut training = Training { model, targets };
+    let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
+    for _ in 0..options.iterations.max(1) {
+        if lbfgs.step(&mut training)?.status.is_final() {
+            break;
+        }
+    }
+    let best = lbfgs.best().map_or_else(|| lbfgs.x().to_vec(), |(x, _)| x.to_vec());
+    let mut model = training.model;
+    set_free_values(|v| model.visit_mut(v), &best);
+    let value = model.bound(targets)?.value();
+    Ok((model, value, lbfgs.status().clone()))
+}
+
+impl FittedGplvm {
+    /// q(X) of the training rows: means and variances, N×Q each.
+    ///
+    /// # Errors
+    /// As for [`Uncertain::new`], if somebody has changed the model.
+    pub fn latent(&self) -> Result<(Mat<f64>, Mat<f64>)> {
+        let x = self.model.latent()?;
+        Ok((owned(x.mean), owned(x.variance)))
+    }
+
+    /// How much functions vary along every latent dimension, Q numbers of which the largest is 1: the prior variance of their slope
+    /// (Σ σ²/ℓ² of squared exponentials, a of linear kernels). Dimensions with next to nothing are not used.
+    pub fn relevance(&self) -> Vec<f64> {
+        let all = self.posterior.slope_variances();
+        let largest = all.iter().fold(f64::MIN_POSITIVE, |m, v| m.max(*v));
+        all.iter().map(|v| v / largest).collect()
+    }
+
+    /// Noise variance, in the targets' units.
+    pub fn noise(&self) -> f64 {
+        self.posterior.noise() * self.scale * self.scale
+    }
+
+    /// Means and variances of the latent functions at inputs N(μ, S) (N×Q; S = 0 for known ones), N×P each, in the targets' units.
+    /// Observations have [`FittedGplvm::noise`] more.
+    ///
+    /// # Errors
+    /// As for [`Posterior::predict_f`].
+    pub fn predict_f(&self, x: Uncertain<'_>) -> Result<(Mat<f64>, Mat<f64>)> {
+        let (mut mean, mut variance) = self.posterior.predict_f(x)?;
+        for (p, centre) in self.centre.iter().enumerate() {
+            mean.col_as_slice_mut(p).iter_mut().for_each(|m| *m = centre + self.scale * *m);
+            variance.col_as_slice_mut(p).iter_mut().for_each(|v| *v *= self.scale * self.scale);
+        }
+        Ok((mean, variance))
+    }
+
+    /// Finds q(x) of new rows (N×P, NaN where missing) without training ([`Posterior::embed`]); bounds are of densities in the targets'
+    /// units.
+    ///
+    /// # Errors
+    /// As for [`Posterior::embed`].
+    pub fn embed(&self, y: MatRef<f64>, options: &EmbedOptions) -> Result<Embedding> {
+        if y.ncols() != self.centre.len() {
+            // the posterior says what is wrong
+            return self.posterior.embed(y, self.model.latent()?, options);
+        }
+        let scaled =
+            Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - self.centre[j]) / self.scale);
+        let mut own = self.posterior.embed(scaled.as_ref(), self.model.latent()?, options)?;
+        for (i, bound) in own.bounds.iter_mut().enumerate() {
+            let cells = (0..y.ncols()).filter(|j| !y[(i, *j)].is_nan()).count();
+            *bound -= cells as f64 * self.scale.ln();
+        }
+        Ok(own)
+    }
+
+    /// Fills in the missing cells of new rows (N×P, NaN where missing): values, with those that are known as they are, and variances of
+    /// observations, 0 for those that are known; N×P each.
+    ///
+    /// # Errors
+    /// As for [`Posterior::embed`].
+    pub fn impute(&self, y: MatRef<f64>, options: &EmbedOptions) -> Result<(Mat<f64>, Mat<f64>)> {
+        let embedding = self.embed(y, options)?;
+        let x = Uncertain::new(embedding.mean.as_ref(), embedding.variance.as_ref())?;
+        let (mean, variance) = self.predict_f(x)?;
+        let noise = self.noise();
+        let known = |i: usize, j: usize| !y[(i, j)].is_nan();
+        let (n, p) = (y.nrows(), y.ncols());
+        Ok((
+            Mat::from_fn(n, p, |i, j| if known(i, j) { y[(i, j)] } else { mean[(i, j)] }),
+            Mat::from_fn(n, p, |i, j| if known(i, j) { 0.0 } else { variance[(i, j)] + noise }),
+        ))
+    }
+}

@@ -1,0 +1,66 @@
+//! Uncertain inputs: ψ-statistics of kernels under Gaussian inputs, and the Bayesian GP-LVM.
+//!
+//! Inputs xᵢ have a distribution q(xᵢ) = N(μᵢ, diag Sᵢ). All that a bound needs of a kernel then are its expectations
+//! ([`Psi`], Titsias & Lawrence 2010):
+//!
+//! ```text
+//! ψ₀ᵢ = ⟨k(xᵢ, xᵢ)⟩     ψ₁ᵢ = ⟨k(xᵢ, Z)⟩     ψ₂ᵢ = ⟨k(Z, xᵢ)k(xᵢ, Z)⟩
+//! ```
+//!
+//! They are known for `rbf`, `linear` and `constant`, for sums of these and `white`, and for products with constants.
+//! [`Bound`] is what a sparse Gaussian process makes of them, by the bound of 2009 or the tighter one of 2025. Where the inputs are not known at
+//! all, [`fit_gplvm`] finds them: every row of a matrix gets a place in few dimensions, and functions of the place explain the columns.
+//!
+//! ```
+//! use sparsegp::latent::{EmbedOptions, GplvmOptions, fit_gplvm};
+//! use sparsegp::linalg::Mat;
+//!
+//! # fn main() -> sparsegp::Result<()> {
+//! // 60 rows of four columns, which are functions of one number that nobody has written down
+//! let hidden = |i: usize| (i as f64 * 0.618).fract() * 3.0;
+//! let column = |i: usize, j: usize| (hidden(i) + 0.7 * j as f64).sin() + 0.02 * (9.0 * i as f64 + j as f64).sin();
+//! let mut y = Mat::from_fn(60, 4, column);
+//! y[(3, 2)] = f64::NAN; // a missing cell
+//! let options = GplvmOptions { inducing: 12, ..GplvmOptions::default() };
+//! let fitted = fit_gplvm(y.as_ref(), &options)?;
+//!
+//! // a new row, of which two cells are known, gets a place and the other cells from there
+//! let mut new = Mat::from_fn(1, 4, |_, j| column(70, j));
+//! new[(0, 1)] = f64::NAN;
+//! new[(0, 3)] = f64::NAN;
+//! let (filled, variance) = fitted.impute(new.as_ref(), &EmbedOptions::default())?;
+//! assert!((filled[(0, 1)] - column(70, 1)).abs() < 0.1);
+//! assert!(variance[(0, 1)] < 0.01 && variance[(0, 0)] == 0.0);
+//! # Ok(())
+//! # }
+//! ```
+
+mod bound;
+#[cfg(test)]
+mod bound_tests;
+mod bumps;
+mod cloud;
+mod embed;
+mod fit;
+#[cfg(test)]
+mod fit_tests;
+mod line;
+mod model;
+mod parts;
+mod predict;
+mod psi;
+#[cfg(test)]
+mod psi_tests;
+mod pull;
+mod start;
+mod targets;
+
+pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, divergence};
+pub use embed::{EmbedOptions, Embedding};
+pub use fit::{FittedGplvm, GplvmOptions, fit_gplvm};
+pub use model::Gplvm;
+pub use predict::Posterior;
+pub use psi::{Folded, Psi, Uncertain};
+pub use pull::{Bars, Slopes};
+pub use start::LatentStart;
+pub use targets::{Group, Targets};

@@ -1,0 +1,152 @@
+//! The Bayesian GP-LVM as a model: its parameters, and its bound as a function of them.
+
+use super::bound::{Bound, LatentGradient, Setting};
+use super::psi::Uncertain;
+use super::targets::Targets;
+use crate::error::Result;
+use crate::kernels::Kernel;
+use crate::linalg::{Jitter, Mat, MatRef};
+use crate::optim::Objective;
+use crate::params::{
+    Param, Shape, Transform, Visitor, VisitorMut, count, free_count, free_gradient, log_prior,
+    prefixed, prefixed_mut, set_free_values,
+};
+use crate::terms::Term;
+
+/// N rows with Q latent dimensions: kernel, noise, inducing points and q(X), all of them parameters (Titsias & Lawrence 2010).
+#[derive(Clone)]
+pub struct Gplvm {
+    /// The kernel of all columns.
+    pub kernel: Box<dyn Kernel>,
+    /// σ².
+    pub noise: Param,
+    /// Inducing points, M×Q.
+    pub points: Param,
+    /// Means of q(X), N×Q.
+    pub mean: Param,
+    /// Variances of q(X), N×Q.
+    pub variance: Param,
+    /// What tells the bound from the others.
+    pub term: &'static dyn Term,
+    /// Jitter of Kuu.
+    pub jitter: Jitter,
+    /// Rows of a block; none for the default.
+    pub block: Option<usize>,
+}
+
+impl std::fmt::Debug for Gplvm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { kernel, noise, term, .. } = self;
+        write!(f, "Gplvm({kernel:?}, σ² = {}, {})", noise.scalar(), term.name())
+    }
+}
+
+/// The numbers of a matrix as a parameter.
+pub(super) fn matrix_param(a: MatRef<f64>, transform: Transform) -> Param {
+    let values = (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)])).collect();
+    Param::with(values, Shape::Matrix(a.nrows(), a.ncols()), transform)
+}
+
+fn matrix(param: &Param) -> MatRef<'_, f64> {
+    match param.shape() {
+        Shape::Matrix(rows, columns) => {
+            MatRef::from_column_major_slice(param.value(), rows, columns)
+        }
+        _ => MatRef::from_column_major_slice(param.value(), param.len(), 1),
+    }
+}
+
+impl Gplvm {
+    /// Shows the parameters with their paths: `kernel.…`, `likelihood.variance`, `inducing.points`, `latent.mean`,
+    /// `latent.variance`.
+    pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        prefixed(&"kernel", visitor, |v| self.kernel.visit(v));
+        visitor(&"likelihood.variance", &self.noise);
+        visitor(&"inducing.points", &self.points);
+        visitor(&"latent.mean", &self.mean);
+        visitor(&"latent.variance", &self.variance);
+    }
+
+    /// The same, to change them.
+    pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        prefixed_mut(&"kernel", visitor, |v| self.kernel.visit_mut(v));
+        visitor(&"likelihood.variance", &mut self.noise);
+        visitor(&"inducing.points", &mut self.points);
+        visitor(&"latent.mean", &mut self.mean);
+        visitor(&"latent.variance", &mut self.variance);
+    }
+
+    /// Inducing points, M×Q.
+    pub fn points(&self) -> MatRef<'_, f64> {
+        matrix(&self.points)
+    }
+
+    /// q(X).
+    ///
+    /// # Errors
+    /// As for [`Uncertain::new`].
+    pub fn latent(&self) -> Result<Uncertain<'_>> {
+        Uncertain::new(matrix(&self.mean), matrix(&self.variance))
+    }
+
+    /// The bound after its first pass.
+    ///
+    /// # Errors
+    /// As for [`Bound::new`].
+    pub fn bound<'a>(&'a self, targets: &'a Targets) -> Result<Bound<'a>> {
+        let setting = Setting {
+            kernel: &*self.kernel,
+            points: self.points(),
+            noise: self.noise.scalar(),
+            term: self.term,
+            jitter: self.jitter,
+            block: self.block,
+        };
+        Bound::new(setting, self.latent()?, targets)
+    }
+
+    /// The bound F − KL and its gradient by all constrained parameters, in the order of [`Gplvm::visit`].
+    ///
+    /// # Errors
+    /// As for [`Bound::new`].
+    pub fn evaluate(&self, targets: &Targets) -> Result<(f64, Vec<f64>)> {
+        let bound = self.bound(targets)?;
+        let LatentGradient { mut kernel, noise, points, mean, variance } = bound.gradient()?;
+        kernel.push(noise);
+        for part in [points, mean, variance] {
+            (0..part.ncols()).for_each(|j| kernel.extend_from_slice(part.col_as_slice(j)));
+        }
+        Ok((bound.value(), kernel))
+    }
+}
+
+/// A model with its targets, to be minimised: minus the bound and the log densities of priors.
+pub(super) struct Training<'a> {
+    pub model: Gplvm,
+    pub targets: &'a Targets,
+}
+
+impl Objective for Training<'_> {
+    fn dim(&self) -> usize {
+        free_count(|v| self.model.visit(v))
+    }
+
+    fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        set_free_values(|v| self.model.visit_mut(v), x);
+        let (value, mut constrained) = self.model.evaluate(self.targets)?;
+        debug_assert_eq!(constrained.len(), count(|v| self.model.visit(v)));
+        let prior = log_prior(|v| self.model.visit(v), &mut constrained);
+        free_gradient(|v| self.model.visit(v), &constrained, gradient);
+        gradient.iter_mut().for_each(|slope| *slope = -*slope);
+        Ok(-value - prior)
+    }
+
+    fn terms(&self) -> Option<f64> {
+        Some(self.targets.cells() as f64)
+    }
+}
+
+/// A matrix of its own from a view.
+pub(super) fn owned(a: MatRef<f64>) -> Mat<f64> {
+    Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
+}

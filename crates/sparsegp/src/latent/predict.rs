@@ -1,0 +1,169 @@
+//! Predictions at known and at uncertain inputs.
+
+use super::bound::Bound;
+use super::psi::{Psi, Uncertain};
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, Tape};
+use crate::linalg::{Cholesky, Mat, MatRef, Par, gemm, product, solve_lower};
+use crate::terms::Term;
+
+/// What columns that were missing in the same rows share.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub columns: Vec<usize>,
+    /// L_B.
+    factor: Cholesky,
+    /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ².
+    pub told: Mat<f64>,
+}
+
+/// The best q(u) of a bound, on its own: for predictions, and for new rows ([`Posterior::embed`]).
+#[derive(Clone)]
+pub struct Posterior {
+    kernel: Box<dyn Kernel>,
+    pub(super) psi: Psi,
+    factor: Cholesky,
+    /// K⁻¹.
+    pub(super) inverse: Mat<f64>,
+    pub(super) known: Vec<Known>,
+    /// b, M×P: means are k(x, Z)b.
+    pub(super) b: Mat<f64>,
+    pub(super) noise: f64,
+    pub(super) term: &'static dyn Term,
+}
+
+impl std::fmt::Debug for Posterior {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Posterior({:?}, {} columns)", self.kernel, self.b.ncols())
+    }
+}
+
+/// Columns whose matrices are at hand at the same time.
+const COLUMNS: usize = 32;
+
+impl Bound<'_> {
+    /// The best q(u), which outlives the rows.
+    pub fn posterior(&self) -> Posterior {
+        let both = self.shared.iter().zip(self.targets().groups());
+        let known = both.map(|(shared, group)| Known {
+            columns: group.columns.clone(),
+            factor: shared.factor.clone(),
+            told: shared.told.clone(),
+        });
+        Posterior {
+            kernel: self.setting().kernel.clone_box(),
+            psi: self.psi().clone(),
+            factor: self.factor.clone(),
+            inverse: self.inverse.clone(),
+            known: known.collect(),
+            b: self.b.clone(),
+            noise: self.setting().noise,
+            term: self.setting().term,
+        }
+    }
+}
+
+impl Posterior {
+    /// Noise variance σ²: what observations have beyond the latent functions.
+    pub fn noise(&self) -> f64 {
+        self.noise
+    }
+
+    /// Number of latent dimensions.
+    pub fn dimensions(&self) -> usize {
+        self.psi.points().ncols()
+    }
+
+    /// Number of columns of the targets.
+    pub fn columns(&self) -> usize {
+        self.b.ncols()
+    }
+
+    /// What was learnt of the inputs' relevance: see [`Psi::slope_variances`].
+    pub fn slope_variances(&self) -> Vec<f64> {
+        self.psi.slope_variances()
+    }
+
+    /// Means and variances of the latent functions at inputs N(μ, S) (N×Q), N×P each; S = 0 for inputs that are known. Under uncertain
+    /// inputs these are the moments of a distribution that is no Gaussian (Titsias & Lawrence 2010, §4):
+    ///
+    /// ```text
+    /// ⟨f⟩ = ψ₁b      var f = ψ₀ − tr (K⁻¹ − R⁻¹)ψ₂ + bᵀψ₂b − ⟨f⟩²
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the inputs have other dimensions than the points.
+    pub fn predict_f(&self, x: Uncertain<'_>) -> Result<(Mat<f64>, Mat<f64>)> {
+        let (n, q) = (x.mean.nrows(), x.mean.ncols());
+        if q != self.dimensions() {
+            return Err(Error::Shape {
+                what: "inputs of predictions".into(),
+                expected: format!("{} latent dimensions", self.dimensions()),
+                found: format!("{q}"),
+            });
+        }
+        if (0..q).all(|j| (0..n).all(|i| x.variance[(i, j)] == 0.0)) {
+            return Ok(self.predict_known(x.mean));
+        }
+        let mean = product(self.psi.psi1(x)?.as_ref(), self.b.as_ref());
+        let psi0 = self.psi.psi0(x)?;
+        let none = Mat::zeros(n, 0);
+        let mut variance = Mat::zeros(n, self.columns());
+        let told = |p: usize| {
+            let own = self.known.iter().find(|known| known.columns.contains(&p));
+            own.map(|known| &known.told)
+        };
+        for from in (0..self.columns()).step_by(COLUMNS) {
+            let columns = from..self.columns().min(from + COLUMNS);
+            let matrix = |p: usize| {
+                let (told, b) = (told(p), self.b.col_as_slice(p));
+                Mat::from_fn(b.len(), b.len(), |i, j| {
+                    b[i] * b[j] - told.map_or(0.0, |told| told[(i, j)])
+                })
+            };
+            let against: Vec<Mat<f64>> = columns.clone().map(matrix).collect();
+            let traces = self.psi.fold(x, none.as_ref(), none.as_ref(), &against)?.traces;
+            for (at, p) in columns.enumerate() {
+                for i in 0..n {
+                    let own = psi0[i] + traces[(i, at)] - mean[(i, p)].powi(2);
+                    variance[(i, p)] = own.max(0.0);
+                }
+            }
+        }
+        Ok((mean, variance))
+    }
+
+    /// At inputs that are known: k(x, x) − ‖L⁻¹k‖² + ‖L_B⁻¹L⁻¹k‖².
+    fn predict_known(&self, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
+        let (n, z) = (x.nrows(), self.psi.points());
+        let mut k = Mat::zeros(n, z.nrows());
+        let x = x.to_owned();
+        self.kernel.evaluate(x.as_ref(), Some(z), k.as_mut(), &mut Tape::off());
+        let mut mean = Mat::zeros(n, self.columns());
+        gemm(
+            mean.as_mut(),
+            crate::linalg::Accum::Replace,
+            k.as_ref(),
+            self.b.as_ref(),
+            1.0,
+            Par::Seq,
+        );
+        let mut prior = vec![0.0; n];
+        self.kernel.diag(x.as_ref(), &mut prior);
+        let squares =
+            |a: &Mat<f64>, i: usize| -> f64 { a.col_as_slice(i).iter().map(|v| v * v).sum() };
+        let mut white = k.transpose().to_owned();
+        solve_lower(self.factor.l.as_ref(), white.as_mut(), Par::Seq);
+        (0..n).for_each(|i| prior[i] -= squares(&white, i));
+        let mut variance = Mat::zeros(n, self.columns());
+        for known in &self.known {
+            let mut own = white.clone();
+            solve_lower(known.factor.l.as_ref(), own.as_mut(), Par::Seq);
+            for i in 0..n {
+                let value = (prior[i] + squares(&own, i)).max(0.0);
+                known.columns.iter().for_each(|p| variance[(i, *p)] = value);
+            }
+        }
+        (mean, variance)
+    }
+}
