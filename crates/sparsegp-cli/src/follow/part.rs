@@ -35,7 +35,7 @@ impl Part {
         let table = args.table.open_for(self.file.path(), fitted)?;
         let (mut selection, ids) = (selection_for(fitted), &args.id);
         if args.predictions.is_some() {
-            selection = selection.ids(&[&fitted.target_names[..], &ids[..]].concat());
+            selection = selection.ids([&fitted.target_names[..], &ids[..]].concat());
         }
         let mut opened = data::open(table, &selection, args.missing.into(), &Split::None)?;
         opened.know(fitted.classes.as_ref());

@@ -155,6 +155,9 @@ fn cut(rows: &InMemory, from: usize, count: usize) -> InMemory {
     }
 }
 
+/// Sees the latent functions of a target, the new rows among old ones, and what their steps came to.
+type Met<'a> = dyn FnMut(Range<usize>, &Update<'_>, &Solved) -> Result<()> + 'a;
+
 /// What is carried from one part to the next.
 pub(super) struct State<'a> {
     fitted: &'a Fitted,
@@ -247,7 +250,7 @@ impl<'a> State<'a> {
         &self,
         part: &InMemory,
         options: &SolveOptions,
-        each: &mut dyn FnMut(Range<usize>, &Update<'_>, &Solved) -> Result<()>,
+        each: &mut Met<'_>,
     ) -> Result<()> {
         let model = &self.model;
         let (k, latents) = (model.likelihood.latents(), self.sites.len());

@@ -43,7 +43,7 @@ impl Drift {
             // losses that are all the same are no measure of spread
             let sd = sd.max(1e-6 * (1.0 + mean.abs()));
             if above((loss - mean) / sd, (n - 1) as f64) < CHANCE {
-                let Some(first) = self.suspect.replace(loss) else { return None };
+                let first = self.suspect.replace(loss)?;
                 *self = Self { losses: VecDeque::from([first, loss]), suspect: None };
                 return Some(Change { before: mean, now: 0.5 * (first + loss), batches: 2 });
             }
