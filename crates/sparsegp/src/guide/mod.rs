@@ -20,6 +20,8 @@ pub mod inducing {}
 pub mod inverse_free {}
 #[doc = include_str!("kernels.md")]
 pub mod kernels {}
+#[doc = include_str!("latent.md")]
+pub mod latent {}
 #[doc = include_str!("likelihoods.md")]
 pub mod likelihoods {}
 #[doc = include_str!("peers.md")]

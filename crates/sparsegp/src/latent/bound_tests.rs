@@ -240,6 +240,46 @@ fn threads_change_nothing() {
     assert!(of(1) == of(3));
 }
 
+/// Lengthscales far below and above every distance, inputs next to certain and next to unknown, places far from the origin.
+#[test]
+fn extremes_are_numbers_with_slopes_of_differences() {
+    for (length, spread, shift) in [
+        (1e-3, 1e-6, 0.0),
+        (1e-2, 30.0, 0.0),
+        (300.0, 1e-8, 0.0),
+        (0.7, 0.3, 100.0),
+        (5.0, 1e4, 0.0),
+    ] {
+        let mut own = problem(12, 4, true);
+        own.variance = Mat::from_fn(12, Q, |i, q| spread * (1.0 + spot(i, q)));
+        own.mean = Mat::from_fn(12, Q, |i, q| own.mean[(i, q)] + shift);
+        own.z = Mat::from_fn(4, Q, |i, q| own.z[(i, q)] + shift);
+        let targets = Targets::new(own.y.as_ref()).unwrap();
+        let what = format!("{length} {spread} {shift}");
+        let k = kernel(&format!("rbf(variance=1.3, lengthscales={length}) + rbf"), Q);
+        let data = |mean: &Mat<f64>, term: &'static dyn Term| {
+            let x = Uncertain::new(mean.as_ref(), own.variance.as_ref()).unwrap();
+            Bound::new(setting(&*k, &own.z, term), x, &targets).unwrap().data()
+        };
+        let bound = Bound::new(setting(&*k, &own.z, &Titsias2025), own.x(), &targets).unwrap();
+        let slopes = bound.data_gradient().unwrap();
+        assert!(data(&own.mean, &Titsias2009) <= bound.data() + 1e-9, "{what}");
+        assert_eq!(bound.negative(), 0, "{what}");
+        let by = [&slopes.points, &slopes.mean, &slopes.variance];
+        assert!(by.iter().all(|a| a.norm_max().is_finite()), "{what}");
+        let h = 1e-4 * f64::min(length, 1.0);
+        for i in 0..12 {
+            let of = |h: f64| {
+                let mut mean = own.mean.clone();
+                mean[(i, 1)] += h;
+                data(&mean, &Titsias2025)
+            };
+            let difference = (8.0 * (of(h) - of(-h)) - (of(2.0 * h) - of(-2.0 * h))) / (12.0 * h);
+            near(slopes.mean[(i, 1)], difference, 1e-5 * (1.0 + 1e-6 / h), &what);
+        }
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let mut own = problem(6, 3, false);

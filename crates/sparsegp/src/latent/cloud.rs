@@ -17,6 +17,10 @@ use crate::linalg::{Mat, MatRef, column};
 /// Numbers that the machine works on at the same time: blocks have a multiple of it as rows.
 pub(super) const WIDTH: usize = 8;
 
+/// No expectation has a smaller logarithm: no sum can see the difference, and products with small numbers do not become subnormal, with
+/// which machines are slow.
+const LEAST: f64 = -300.0;
+
 /// Means and variances of a block of rows, by columns.
 #[derive(Clone, Debug)]
 pub(super) struct Rows<'a> {
@@ -102,7 +106,8 @@ impl Cloud {
             }
         }
         for o in out.iter_mut() {
-            *o = exp::<FMA>(*o);
+            let logarithm = if *o < LEAST { LEAST } else { *o };
+            *o = exp::<FMA>(logarithm);
         }
     }
 

@@ -63,6 +63,19 @@ impl Default for GplvmOptions {
     }
 }
 
+/// Where a training stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GplvmProgress {
+    /// Which training, from 0.
+    pub restart: usize,
+    /// Iterations of it that are done.
+    pub iteration: usize,
+    /// Its bound, in the targets' units.
+    pub bound: f64,
+    /// Largest component of its gradient by free numbers.
+    pub gradient: f64,
+}
+
 /// A trained GP-LVM. The model is of the targets less their columns' means and divided by one scale; what is returned is in the targets'
 /// units.
 #[derive(Debug)]
@@ -75,7 +88,7 @@ pub struct FittedGplvm {
     pub bound: f64,
     /// How the training ended.
     pub status: Status,
-    /// The bounds of all trainings, in order; minus infinity for one that failed.
+    /// The bounds of the trainings that were made, in order; minus infinity for one that failed.
     pub restarts: Vec<f64>,
     /// Rows whose unexplained variance is below 0 by more than rounding: a larger jitter helps.
     pub negative: usize,
@@ -107,13 +120,25 @@ fn units(y: MatRef<f64>) -> Result<(Vec<f64>, f64)> {
     )))
 }
 
+/// Trains a Bayesian GP-LVM as [`fit_gplvm_watched`] does, to its end.
+///
+/// # Errors
+/// As for [`fit_gplvm_watched`].
+pub fn fit_gplvm(y: MatRef<f64>, options: &GplvmOptions) -> Result<FittedGplvm> {
+    fit_gplvm_watched(y, options, &mut |_| true)
+}
+
 /// Trains a Bayesian GP-LVM (Titsias & Lawrence 2010; `titsias2025`: Titsias 2025, §B.5) on targets (N×P, NaN where missing): q(X), kernel,
-/// noise and inducing points all at once, by L-BFGS.
+/// noise and inducing points all at once, by L-BFGS. `watch` sees every iteration and ends the training, at the best that was found, by false.
 ///
 /// # Errors
 /// [`Error::Invalid`] for options that are not possible and targets without values; [`Error::Spec`] for a kernel that cannot be read; an
 /// error of the last training if all have failed.
-pub fn fit_gplvm(y: MatRef<f64>, options: &GplvmOptions) -> Result<FittedGplvm> {
+pub fn fit_gplvm_watched(
+    y: MatRef<f64>,
+    options: &GplvmOptions,
+    watch: &mut dyn FnMut(GplvmProgress) -> bool,
+) -> Result<FittedGplvm> {
     let term = terms::REGISTRY.iter().find(|term| term.name() == options.method);
     let term = *term.ok_or_else(|| {
         let names = terms::REGISTRY.iter().map(|term| term.name());
@@ -147,9 +172,17 @@ pub fn fit_gplvm(y: MatRef<f64>, options: &GplvmOptions) -> Result<FittedGplvm> 
 
     let mut best: Option<(Gplvm, f64, Status)> = None;
     let (mut restarts, mut failure) = (Vec::new(), None);
+    let mut goes_on = true;
     for restart in 0..options.restarts {
+        if !goes_on {
+            break;
+        }
         let model = started(&targets, options, term, restart)?;
-        match train(model, &targets, options) {
+        let mut watched = |iteration, bound, gradient| {
+            goes_on = watch(GplvmProgress { restart, iteration, bound: bound - unit, gradient });
+            goes_on
+        };
+        match train(model, &targets, options, &mut watched) {
             Ok((model, value, status)) => {
                 restarts.push(value - unit);
                 if best.as_ref().is_none_or(|(_, least, _)| value > *least) {
@@ -212,12 +245,18 @@ fn started(
 /// The least noise variance, as a part of the targets' variance: below, the bounds divide by rounding errors.
 const LEAST_NOISE: f64 = 1e-8;
 
-fn train(model: Gplvm, targets: &Targets, options: &GplvmOptions) -> Result<(Gplvm, f64, Status)> {
+fn train(
+    model: Gplvm,
+    targets: &Targets,
+    options: &GplvmOptions,
+    watch: &mut dyn FnMut(usize, f64, f64) -> bool,
+) -> Result<(Gplvm, f64, Status)> {
     let start = free_values(|v| model.visit(v));
     let mut training = Training { model, targets };
     let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
-    for _ in 0..options.iterations.max(1) {
-        if lbfgs.step(&mut training)?.status.is_final() {
+    for iteration in 1..=options.iterations.max(1) {
+        let step = lbfgs.step(&mut training)?;
+        if !watch(iteration, -step.value, step.gradient_norm) || step.status.is_final() {
             break;
         }
     }

@@ -1,7 +1,7 @@
 use super::psi_tests::{kernel, spot};
 use super::{
     Bound, EmbedOptions, FittedGplvm, GplvmOptions, LatentStart, Setting, Targets, Uncertain,
-    fit_gplvm,
+    fit_gplvm, fit_gplvm_watched,
 };
 use crate::linalg::{Jitter, Mat};
 use crate::rng::{stream, uniform};
@@ -240,6 +240,21 @@ fn the_bound_of_a_row_has_the_slopes_of_differences() {
             );
         }
     }
+}
+
+#[test]
+fn a_training_ends_when_it_is_told_to() {
+    let (_, y) = curve(30, 4, 0);
+    let two = GplvmOptions { restarts: 2, ..options() };
+    let mut seen = Vec::new();
+    let fitted = fit_gplvm_watched(y.as_ref(), &two, &mut |progress| {
+        seen.push(progress);
+        seen.len() < 5
+    });
+    let fitted = fitted.unwrap();
+    assert_eq!(seen.iter().map(|p| p.iteration).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert!(seen[4].bound > seen[0].bound && fitted.restarts.len() == 1);
+    assert!((fitted.bound - seen[4].bound).abs() < 1e-9 * fitted.bound.abs());
 }
 
 #[test]

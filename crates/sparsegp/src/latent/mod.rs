@@ -57,7 +57,7 @@ mod targets;
 
 pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, divergence};
 pub use embed::{EmbedOptions, Embedding};
-pub use fit::{FittedGplvm, GplvmOptions, fit_gplvm};
+pub use fit::{FittedGplvm, GplvmOptions, GplvmProgress, fit_gplvm, fit_gplvm_watched};
 pub use model::Gplvm;
 pub use predict::Posterior;
 pub use psi::{Folded, Psi, Uncertain};
