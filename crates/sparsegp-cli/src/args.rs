@@ -1,6 +1,7 @@
 //! The command line: what can be asked for.
 
 use crate::compare::CompareArgs;
+use crate::embed::EmbedArgs;
 use crate::fit_args::FitArgs;
 use crate::follow::FollowArgs;
 use crate::inducing::InducingArgs;
@@ -78,6 +79,8 @@ pub enum Command {
     Update(UpdateArgs),
     /// Predict and then learn the rows of a stream, batch by batch
     Follow(FollowArgs),
+    /// Give every row of a table a place in a few dimensions that explain its columns (Bayesian GP-LVM)
+    Embed(Box<EmbedArgs>),
     /// Judge a model's predictions on a table whose targets are known
     Score(ScoreArgs),
     /// Draw a saved model with the rows of a table

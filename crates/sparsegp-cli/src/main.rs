@@ -5,6 +5,7 @@ mod compare;
 mod context;
 mod data;
 mod demo;
+mod embed;
 mod fail;
 mod fit;
 mod fit_args;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
             Command::Predict(args) => predict::run(args, &context),
             Command::Update(args) => update::run(args, &context),
             Command::Follow(args) => follow::run(args, &context),
+            Command::Embed(args) => embed::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),
             Command::Report(args) => page::run(args, &context),

@@ -50,7 +50,11 @@ impl TableArgs {
         self.open_as(path, fitted.read_options())
     }
 
-    fn open_as(&self, path: &Path, mut options: ReadOptions) -> Result<Table> {
+    /// Opens a table whose cells are written as these options say, or as those of the command line.
+    ///
+    /// # Errors
+    /// As for [`Table::open_with`].
+    pub fn open_as(&self, path: &Path, mut options: ReadOptions) -> Result<Table> {
         if let Some(decimal) = self.decimal {
             (options.decimal, options.thousands) = (decimal, None);
         }

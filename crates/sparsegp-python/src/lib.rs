@@ -8,6 +8,7 @@ mod arrays;
 mod errors;
 mod fit;
 mod fitted;
+mod gplvm;
 mod kernel;
 mod likelihood;
 mod model;
@@ -26,6 +27,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
     module.add_class::<fitted::Functions>()?;
+    module.add_class::<gplvm::Gplvm>()?;
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<likelihood::Likelihood>()?;
     module.add_class::<model::Model>()?;
@@ -36,6 +38,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::update, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::load, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::from_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
+    module.add_function(wrap_pyfunction!(gplvm::load_gplvm, module)?)?;
+    module.add_function(wrap_pyfunction!(gplvm::gplvm_from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(registry::parse_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(registry::parse_likelihood, module)?)?;

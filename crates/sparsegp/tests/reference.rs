@@ -203,11 +203,7 @@ const CLAIMS: &[(&str, Check, f64)] = &[
 ];
 
 /// Files whose subject is not built yet. Whoever builds it deletes the pattern.
-const NOT_BUILT: &[&str] = &[
-    "inverse_free/conv_kernel",
-    "inverse_free/deep_gp",
-    "particle_flow/*",
-];
+const NOT_BUILT: &[&str] = &["inverse_free/conv_kernel", "inverse_free/deep_gp", "particle_flow/*"];
 
 /// Whether `name` is of the form `pattern`, where `*` stands for any characters.
 fn matches(pattern: &str, name: &str) -> bool {

@@ -7,6 +7,7 @@ mod contour;
 mod counts;
 mod curve;
 mod inducing;
+pub mod latent;
 mod look;
 mod marker;
 mod png;

@@ -29,7 +29,12 @@ pub fn panel(panel: &Panel, fitted: &Fitted) -> Drawn {
     let more = all.len() - shown.len();
     let more = if more > 0 { format!(", {more} less relevant left out") } else { String::new() };
     let caption = format!("relevance of inputs: {}{more}", kernel_names(fitted));
-    let rest = header(panel, &caption, &[])?;
+    bars(panel, &caption, shown, "1/lengthscale, model's scale")
+}
+
+/// Draws named bars, the first of which is the longest.
+pub fn bars(panel: &Panel, caption: &str, shown: &[(String, f64)], axis: &str) -> Drawn {
+    let rest = header(panel, caption, &[])?;
     let longest = shown.first().map_or(1.0, |(_, r)| *r);
     let rows = shown.len().max(1) as f64;
     // names stand in the chart, above their bars: they may be long, and there is nothing to read on that axis
@@ -47,7 +52,7 @@ pub fn panel(panel: &Panel, fitted: &Fitted) -> Drawn {
         .axis_style(GREY)
         .label_style(("sans-serif", 14).into_font().color(&INK))
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
-        .x_desc(rest.look.x_label.as_deref().unwrap_or("1/lengthscale, model's scale"))
+        .x_desc(rest.look.x_label.as_deref().unwrap_or(axis))
         .x_label_formatter(&|value| label(*value, longest))
         .draw()?;
     chart.draw_series(shown.iter().enumerate().map(|(i, (_, r))| {

@@ -220,7 +220,7 @@ fn quotations_are_compared() {
 fn options_on_the_pages_exist() {
     let folder = Folder::new();
     let commands = [
-        "fit", "update", "follow", "compare", "predict", "score", "plot", "report", "inspect",
+        "fit", "update", "follow", "embed", "compare", "predict", "score", "plot", "report", "inspect",
         "inducing", "man",
     ];
     let help: String =

@@ -1,7 +1,7 @@
 """Scalable Gaussian processes: scikit-learn's conventions on a Rust core.
 
 Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegressor`,
-:class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, and :func:`load` for what they (or the
+:class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, :class:`BayesianGPLVM`, and :func:`load` for what they (or the
 command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. Pictures:
 :mod:`sparsegp.plotting` (needs matplotlib).
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from . import kernels, likelihoods, models, plotting, priors
     from ._registry import registry
     from .estimators import (
+        BayesianGPLVM,
         GPClassifier,
         GPCountRegressor,
         GPRegressor,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 # scikit-learn takes most of a second to import: it waits until an estimator is asked for
 _LAZY = {
+    "BayesianGPLVM": "estimators",
     "GPRegressor": "estimators",
     "GPClassifier": "estimators",
     "GPCountRegressor": "estimators",
@@ -47,6 +49,7 @@ _LAZY = {
 _MODULES = ("estimators", "kernels", "likelihoods", "models", "plotting", "priors")
 
 __all__ = [
+    "BayesianGPLVM",
     "GPClassifier",
     "GPCountRegressor",
     "GPRegressor",

@@ -16,7 +16,7 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Input columns in this order, or `None` for every named column that is neither a target nor an
+    /// Input columns in this order (empty where there are targets alone), or `None` for every named column that is neither a target nor an
     /// identifier nor a weight nor the further number nor ignored. (An index written by pandas, which has no name in a CSV, is `Unnamed: 0` once it
     /// has been read and written again, and `__index_level_0__` in Parquet, is an input only if it is asked for.)
     pub inputs: Option<Vec<String>>,
@@ -153,7 +153,9 @@ impl Selection {
                 check_single(path, header, twice)?;
             }
         }
-        if inputs.is_empty() {
+        // none on purpose: all that is looked at are targets
+        let none = self.inputs.as_ref().is_some_and(Vec::is_empty) && !targets.is_empty();
+        if inputs.is_empty() && !none {
             return Err(Error::File {
                 path: path.into(),
                 reason: format!(

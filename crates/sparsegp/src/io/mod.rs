@@ -27,6 +27,7 @@
 //! | `written.sums` | bytes | CRC-32 of every other tensor in the order of the file, of the header with its length, of these sums, then `SPGPSUMS` |
 
 mod carried;
+mod gplvm;
 mod header;
 mod history;
 mod read;
@@ -41,6 +42,7 @@ use crate::train::TrainingState;
 use safetensors::SafeTensors;
 use std::path::Path;
 
+pub use gplvm::{gplvm_from_bytes, gplvm_to_bytes, load_gplvm, save_gplvm};
 pub use read::from_bytes;
 pub use sums::reseal;
 use write::content;

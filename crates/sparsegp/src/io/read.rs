@@ -2,7 +2,7 @@
 
 use super::header::{Elsewhere, Header, Kept, QHeader};
 use super::write::shape_of;
-use super::{ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, history, sums};
+use super::{ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, gplvm, history, sums};
 use crate::data::{InputColumn, Mask};
 use crate::error::{Error, Result};
 use crate::fit::{Division, Fitted, Made};
@@ -17,7 +17,7 @@ use crate::variational::{Form, Variational};
 use safetensors::{Dtype, SafeTensors};
 
 /// The tensors of a file.
-pub(super) struct Reader<'a>(SafeTensors<'a>);
+pub(super) struct Reader<'a>(pub(super) SafeTensors<'a>);
 
 impl Reader<'_> {
     /// Whether there is a tensor of this name.
@@ -65,7 +65,7 @@ impl Reader<'_> {
         Ok(Mat::from_fn(n, m, |i, j| values[i * m + j]))
     }
 
-    fn fill(&self, path: &str, param: &mut Param) -> Result<()> {
+    pub(super) fn fill(&self, path: &str, param: &mut Param) -> Result<()> {
         let (shape, values) = self.values(path)?;
         if shape != shape_of(param) {
             return Err(foreign(format!("tensor `{path}` has shape {shape:?}")));
@@ -99,6 +99,11 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         .ok_or_else(|| foreign("its header names no model"))?;
     let version: serde_json::Value =
         serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?;
+    if version.get("kind").and_then(serde_json::Value::as_str) == Some(gplvm::KIND) {
+        return Err(Error::Invalid(
+            "holds a GP-LVM, which has no inputs to predict from: `sparsegp embed` uses it".into(),
+        ));
+    }
     let moved = version.get("header").is_some();
     let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if version > u64::from(VERSION) {

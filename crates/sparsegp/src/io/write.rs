@@ -32,11 +32,11 @@ pub(super) fn bytes(values: impl Iterator<Item = f64>) -> Vec<u8> {
     values.flat_map(f64::to_le_bytes).collect()
 }
 
-fn matrix_bytes(a: MatRef<f64>) -> Vec<u8> {
+pub(super) fn matrix_bytes(a: MatRef<f64>) -> Vec<u8> {
     bytes((0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)])))
 }
 
-fn param_bytes(param: &Param) -> Vec<u8> {
+pub(super) fn param_bytes(param: &Param) -> Vec<u8> {
     match param.shape() {
         Shape::Lower(count, size) => {
             let mut full = vec![0.0; count * size * size];
@@ -157,13 +157,22 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
     if let Some((name, bytes)) = state {
         raw.push((name, bytes.map_err(|e| e.to_string())?));
     }
+    sealed(header, &tensors, raw)
+}
+
+/// A file of tensors of numbers and of bytes with a header, which is a tensor too where it is long, and checksums.
+pub(super) fn sealed(
+    header: String,
+    tensors: &[(String, Vec<usize>, Vec<u8>)],
+    mut raw: Vec<(&str, Vec<u8>)>,
+) -> std::result::Result<Vec<u8>, String> {
     let header = if header.len() <= LONG {
         header
     } else {
         raw.push((HEADER, header.into_bytes()));
         let elsewhere = Elsewhere {
             version: VERSION,
-            written_by: fitted.made.by.clone(),
+            written_by: format!("sparsegp {}", env!("CARGO_PKG_VERSION")),
             header: HEADER.into(),
         };
         serde_json::to_string(&elsewhere).map_err(|e| e.to_string())?

@@ -13,6 +13,7 @@ use crate::linalg::{Jitter, Mat, MatRef};
 use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status};
 use crate::params::{Param, Shape, Transform, free_values, set_free_values};
 use crate::terms;
+use std::collections::BTreeMap;
 
 /// How a GP-LVM is trained.
 #[derive(Clone, Debug)]
@@ -38,6 +39,9 @@ pub struct GplvmOptions {
     pub iterations: usize,
     /// The optimiser's.
     pub lbfgs: LbfgsOptions,
+    /// Whether every column is divided by its own standard deviation; else all by one number, so that columns that vary more
+    /// count more.
+    pub standardise: bool,
     /// Jitter of Kuu.
     pub jitter: Jitter,
     /// Seed of whatever is random.
@@ -57,6 +61,7 @@ impl Default for GplvmOptions {
             restarts: 1,
             iterations: 1000,
             lbfgs: LbfgsOptions::fitting(),
+            standardise: true,
             jitter: Jitter::default(),
             seed: 0,
         }
@@ -76,7 +81,7 @@ pub struct GplvmProgress {
     pub gradient: f64,
 }
 
-/// A trained GP-LVM. The model is of the targets less their columns' means and divided by one scale; what is returned is in the targets'
+/// A trained GP-LVM. The model is of the targets less their columns' means and divided by their scales; what is returned is in the targets'
 /// units.
 #[derive(Debug)]
 pub struct FittedGplvm {
@@ -92,32 +97,45 @@ pub struct FittedGplvm {
     pub restarts: Vec<f64>,
     /// Rows whose unexplained variance is below 0 by more than rounding: a larger jitter helps.
     pub negative: usize,
-    centre: Vec<f64>,
-    scale: f64,
+    /// Means of the columns, P numbers.
+    pub centre: Vec<f64>,
+    /// What the columns are divided by, P numbers.
+    pub scale: Vec<f64>,
+    /// Names of the columns; `y0`, `y1`, … until whoever read them says others.
+    pub names: Vec<String>,
+    /// Texts that other programs keep with the model, by name.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Least and largest part of the targets' variance that noise starts with.
 const NOISE: [f64; 2] = [0.01, 0.5];
 
-/// Columns' means, and the root of the mean square around them.
-fn units(y: MatRef<f64>) -> Result<(Vec<f64>, f64)> {
+/// Columns' means, and the roots of the mean squares around them: of each, or of all together. A column of one value has the scale of
+/// all, and is 0.
+fn units(y: MatRef<f64>, each: bool) -> Result<(Vec<f64>, Vec<f64>)> {
     let (mut squares, mut count) = (0.0, 0.0);
-    let mut centre = Vec::new();
+    let (mut centre, mut own) = (Vec::new(), Vec::new());
     for j in 0..y.ncols() {
         let values = || (0..y.nrows()).map(|i| y[(i, j)]).filter(|v| !v.is_nan());
-        let own = values().count() as f64;
-        let mean = values().sum::<f64>() / own;
-        squares += values().map(|v| (v - mean).powi(2)).sum::<f64>();
-        count += own;
+        let known = values().count() as f64;
+        let mean = values().sum::<f64>() / known;
+        let square: f64 = values().map(|v| (v - mean).powi(2)).sum();
+        squares += square;
+        count += known;
         centre.push(mean);
+        // by rounding alone is not at all
+        let size = values().fold(0.0_f64, |most, v| most.max(v.abs()));
+        let deviation = (square / known).sqrt();
+        own.push(if deviation > 1e-13 * size { deviation } else { 0.0 });
     }
     let scale = (squares / count).sqrt();
-    if scale > 0.0 && scale.is_finite() {
-        return Ok((centre, scale));
+    if !(scale > 0.0 && scale.is_finite()) || own.iter().all(|own| *own == 0.0) {
+        return Err(Error::Invalid(format!(
+            "the targets do not vary, or by more than there are numbers for (standard deviation {scale}): there is nothing to learn"
+        )));
     }
-    Err(Error::Invalid(format!(
-        "the targets do not vary, or by more than there are numbers for (standard deviation {scale}): there is nothing to learn"
-    )))
+    let of = |own: f64| if each && own > 0.0 { own } else { scale };
+    Ok((centre, own.into_iter().map(of).collect()))
 }
 
 /// Trains a Bayesian GP-LVM as [`fit_gplvm_watched`] does, to its end.
@@ -165,10 +183,11 @@ pub fn fit_gplvm_watched(
     }
     // before units, since it refuses what has none
     Targets::new(y)?;
-    let (centre, scale) = units(y)?;
-    let scaled = Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - centre[j]) / scale);
+    let (centre, scale) = units(y, options.standardise)?;
+    let scaled = Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - centre[j]) / scale[j]);
     let targets = Targets::new(scaled.as_ref())?;
-    let unit = targets.cells() as f64 * scale.ln();
+    let known = targets.groups().iter().flat_map(|g| g.columns.iter().map(|j| (g.rows, *j)));
+    let unit: f64 = known.map(|(rows, j)| rows as f64 * scale[j].ln()).sum();
 
     let mut best: Option<(Gplvm, f64, Status)> = None;
     let (mut restarts, mut failure) = (Vec::new(), None);
@@ -202,7 +221,20 @@ pub fn fit_gplvm_watched(
     let bound = model.bound(&targets)?;
     let (posterior, negative) = (bound.posterior(), bound.negative());
     let bound = value - unit;
-    Ok(FittedGplvm { model, posterior, bound, status, restarts, negative, centre, scale })
+    let names = (0..y.ncols()).map(|j| format!("y{j}")).collect();
+    let annotations = BTreeMap::new();
+    Ok(FittedGplvm {
+        model,
+        posterior,
+        bound,
+        status,
+        restarts,
+        negative,
+        centre,
+        scale,
+        names,
+        annotations,
+    })
 }
 
 /// The model that a training starts from.
@@ -285,9 +317,9 @@ impl FittedGplvm {
         all.iter().map(|v| v / largest).collect()
     }
 
-    /// Noise variance, in the targets' units.
-    pub fn noise(&self) -> f64 {
-        self.posterior.noise() * self.scale * self.scale
+    /// Noise variances of the columns in the targets' units, P numbers.
+    pub fn noise(&self) -> Vec<f64> {
+        self.scale.iter().map(|scale| self.posterior.noise() * scale * scale).collect()
     }
 
     /// Means and variances of the latent functions at inputs N(μ, S) (N×Q; S = 0 for known ones), N×P each, in the targets' units.
@@ -298,8 +330,11 @@ impl FittedGplvm {
     pub fn predict_f(&self, x: Uncertain<'_>) -> Result<(Mat<f64>, Mat<f64>)> {
         let (mut mean, mut variance) = self.posterior.predict_f(x)?;
         for (p, centre) in self.centre.iter().enumerate() {
-            mean.col_as_slice_mut(p).iter_mut().for_each(|m| *m = centre + self.scale * *m);
-            variance.col_as_slice_mut(p).iter_mut().for_each(|v| *v *= self.scale * self.scale);
+            mean.col_as_slice_mut(p).iter_mut().for_each(|m| *m = centre + self.scale[p] * *m);
+            variance
+                .col_as_slice_mut(p)
+                .iter_mut()
+                .for_each(|v| *v *= self.scale[p] * self.scale[p]);
         }
         Ok((mean, variance))
     }
@@ -315,11 +350,11 @@ impl FittedGplvm {
             return self.posterior.embed(y, self.model.latent()?, options);
         }
         let scaled =
-            Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - self.centre[j]) / self.scale);
+            Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - self.centre[j]) / self.scale[j]);
         let mut own = self.posterior.embed(scaled.as_ref(), self.model.latent()?, options)?;
         for (i, bound) in own.bounds.iter_mut().enumerate() {
-            let cells = (0..y.ncols()).filter(|j| !y[(i, *j)].is_nan()).count();
-            *bound -= cells as f64 * self.scale.ln();
+            let known = (0..y.ncols()).filter(|j| !y[(i, *j)].is_nan());
+            *bound -= known.map(|j| self.scale[j].ln()).sum::<f64>();
         }
         Ok(own)
     }
@@ -338,7 +373,7 @@ impl FittedGplvm {
         let (n, p) = (y.nrows(), y.ncols());
         Ok((
             Mat::from_fn(n, p, |i, j| if known(i, j) { y[(i, j)] } else { mean[(i, j)] }),
-            Mat::from_fn(n, p, |i, j| if known(i, j) { 0.0 } else { variance[(i, j)] + noise }),
+            Mat::from_fn(n, p, |i, j| if known(i, j) { 0.0 } else { variance[(i, j)] + noise[j] }),
         ))
     }
 }

@@ -1,11 +1,15 @@
 //! Predictions at known and at uncertain inputs.
 
 use super::bound::Bound;
+use super::model::Gplvm;
 use super::psi::{Psi, Uncertain};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
-use crate::linalg::{Cholesky, Mat, MatRef, Par, gemm, product, solve_lower};
+use crate::linalg::{
+    Cholesky, Jitter, Mat, MatRef, Par, gemm, par_for, product, sandwich_inverse, solve_lower,
+};
 use crate::terms::Term;
+use faer::Scale;
 
 /// What columns that were missing in the same rows share.
 #[derive(Clone, Debug)]
@@ -64,6 +68,50 @@ impl Bound<'_> {
 }
 
 impl Posterior {
+    /// What it takes to make it again: b (M×P), and for columns that share their rows L_B (M×M).
+    pub(crate) fn kept(&self) -> (MatRef<'_, f64>, Vec<(&[usize], MatRef<'_, f64>)>) {
+        let known = self.known.iter().map(|k| (k.columns.as_slice(), k.factor.l.as_ref()));
+        (self.b.as_ref(), known.collect())
+    }
+
+    /// The absolute jitter in the factor of Kuu.
+    pub(crate) fn jitter(&self) -> f64 {
+        self.factor.jitter
+    }
+
+    /// Makes it of a model, the jitter that was used, and what was [kept](Self::kept).
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] and the like for parts that do not fit the model.
+    pub(crate) fn of_parts(
+        model: &Gplvm,
+        jitter: f64,
+        b: Mat<f64>,
+        known: Vec<(Vec<usize>, Mat<f64>)>,
+    ) -> Result<Self> {
+        let (z, m) = (model.points(), model.points().nrows());
+        let mut kuu = Mat::zeros(m, m);
+        model.kernel.evaluate(z, None, kuu.as_mut(), &mut Tape::off());
+        let factor = Cholesky::new(kuu.as_ref(), Jitter::Absolute(jitter), "Kuu")?;
+        let group = |(columns, l): (Vec<usize>, Mat<f64>)| {
+            let own = Cholesky::of_factor(l);
+            let mut shrinkage = own.inverse() * Scale(-1.0);
+            (0..m).for_each(|i| shrinkage[(i, i)] += 1.0);
+            let told = sandwich_inverse(factor.l.as_ref(), shrinkage, par_for(m));
+            Known { columns, factor: own, told }
+        };
+        Ok(Self {
+            kernel: model.kernel.clone_box(),
+            psi: Psi::new(&*model.kernel, z)?,
+            inverse: factor.inverse(),
+            known: known.into_iter().map(group).collect(),
+            b,
+            noise: model.noise.scalar(),
+            term: model.term,
+            factor,
+        })
+    }
+
     /// Noise variance σ²: what observations have beyond the latent functions.
     pub fn noise(&self) -> f64 {
         self.noise

@@ -2,6 +2,7 @@
 
 from ._classifier import GPClassifier
 from ._files import load
+from ._gplvm import BayesianGPLVM
 from ._regressors import (
     GPCountRegressor,
     GPRegressor,
@@ -10,6 +11,7 @@ from ._regressors import (
 )
 
 __all__ = [
+    "BayesianGPLVM",
     "GPClassifier",
     "GPCountRegressor",
     "GPRegressor",

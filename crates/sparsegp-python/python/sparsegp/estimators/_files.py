@@ -11,6 +11,7 @@ from ..kernels import as_kernel
 from ..likelihoods import as_likelihood
 from ._base import Path
 from ._classifier import GPClassifier
+from ._gplvm import BayesianGPLVM
 from ._regressors import (
     GPCountRegressor,
     GPRegressor,
@@ -44,7 +45,7 @@ _KINDS: dict[str, type[Estimator]] = {
 }
 
 
-def load(path: Path) -> Estimator:
+def load(path: Path) -> Union[Estimator, BayesianGPLVM]:
     """Reads a model file that an estimator or the command line wrote.
 
     Parameters
@@ -63,7 +64,12 @@ def load(path: Path) -> Estimator:
     ValueError
         If it is no model file, or damaged.
     """
-    fitted = _core.load(os.fspath(path))
+    try:
+        fitted = _core.load(os.fspath(path))
+    except ValueError as error:
+        if "holds a GP-LVM" not in str(error):
+            raise
+        return BayesianGPLVM._load(os.fspath(path))
     about = json.loads(fitted.describe())
     kept = json.loads(about["annotations"].get("python", "{}"))
     if kept:

@@ -1,0 +1,375 @@
+//! `sparsegp embed`: places of rows in a few dimensions.
+
+use crate::context::{Context, Reply};
+use crate::fail::{Fail, Result};
+use crate::format::{count, number, seconds};
+use crate::plot::{self, Look, latent::Colours};
+use crate::predictions::field;
+use crate::table_args::TableArgs;
+use crate::values;
+use clap::Args;
+use indicatif::ProgressBar;
+use sparsegp::atomic::{self, write_atomically};
+use sparsegp::data::{Loaded, Missing, ReadOptions, Selection, Table};
+use sparsegp::latent::{
+    EmbedOptions, Embedding, FittedGplvm, GplvmOptions, GplvmProgress, LatentStart,
+    fit_gplvm_watched,
+};
+use sparsegp::linalg::Mat;
+use sparsegp::{Error, io};
+use std::path::PathBuf;
+use std::time::Instant;
+
+const AFTER: &str = "\
+Examples:
+  sparsegp embed table.csv --dimensions 5 -o map.safetensors --plot map.svg --color species
+  sparsegp embed table.csv --ignore id --coordinates places.csv --id id
+  sparsegp embed new.csv --with map.safetensors --coordinates places.csv
+  sparsegp embed gaps.csv --with map.safetensors --fill whole.csv
+
+Every row gets a place, with its uncertainty, in a few dimensions, such that smooth functions of the place explain all
+columns of numbers (Bayesian GP-LVM; Titsias & Lawrence 2010, with the bound of 2025). Dimensions that nothing needs are
+switched off: ask for a few too many, and look at their relevance. Cells may be missing; --fill writes what they
+probably hold, with standard deviations. Columns are standardised, unless --one-scale. New rows are placed by a saved map without
+training.";
+
+/// Options of `sparsegp embed`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct EmbedArgs {
+    /// Table whose rows are placed
+    pub data: PathBuf,
+    /// Place the rows by this saved map, without training
+    #[arg(long, value_name = "MAP.safetensors", conflicts_with_all = ["output", "dimensions", "inducing", "kernel", "method",
+          "columns", "restarts", "random_start", "one_scale", "max_iterations"])]
+    pub with: Option<PathBuf>,
+    /// Write the map here
+    #[arg(long, short, value_name = "MAP.safetensors")]
+    pub output: Option<PathBuf>,
+    /// Columns to explain, in this order; by default all but --ignore, --id and --color
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
+    pub columns: Vec<String>,
+    /// Columns to leave out; repeatable
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', conflicts_with = "columns")]
+    pub ignore: Vec<String>,
+    /// Pass this column through to the coordinates; repeatable
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Vec<String>,
+    /// Dimensions, at most
+    #[arg(long, short, value_name = "Q", default_value = "2", value_parser = values::at_least_one)]
+    pub dimensions: usize,
+    /// Inducing points
+    #[arg(long, value_name = "M", default_value = "50", value_parser = values::at_least_one)]
+    pub inducing: usize,
+    /// Kernel: rbf, linear, constant and white, their sums, and products with constants
+    #[arg(long, value_name = "KERNEL", default_value = "rbf")]
+    pub kernel: String,
+    /// Bound: titsias2025, titsias2009 or spherical
+    #[arg(long, value_name = "METHOD", default_value = "titsias2025")]
+    pub method: String,
+    /// Trainings from other starts, of which the best is kept
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::at_least_one)]
+    pub restarts: usize,
+    /// Start at random places instead of principal components
+    #[arg(long)]
+    pub random_start: bool,
+    /// Divide all columns by one number: those that vary more count more
+    #[arg(long)]
+    pub one_scale: bool,
+    /// Most iterations of a training
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::at_least_one)]
+    pub max_iterations: usize,
+    /// Seed of whatever is random
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub seed: u64,
+    /// Write the places as CSV: means z1, z2, … and standard deviations z1_sd, …
+    #[arg(long, value_name = "OUT.csv")]
+    pub coordinates: Option<PathBuf>,
+    /// Write the columns as CSV with missing cells filled in, and standard deviations COLUMN_sd (0 where a cell was there)
+    #[arg(long, value_name = "OUT.csv")]
+    pub fill: Option<PathBuf>,
+    /// Draw the two most relevant dimensions and the relevance of all, as SVG or PNG
+    #[arg(long, value_name = "MAP.svg")]
+    pub plot: Option<PathBuf>,
+    /// Colour of the rows in the picture
+    #[arg(long, value_name = "COLUMN", requires = "plot")]
+    pub color: Option<String>,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
+}
+
+/// Name of the annotation with how the cells were written.
+const READING: &str = "reading";
+
+/// The columns that are explained.
+fn columns(args: &EmbedArgs, table: &Table, map: Option<&FittedGplvm>) -> Result<Vec<String>> {
+    if let Some(map) = map {
+        return Ok(map.names.clone());
+    }
+    if !args.columns.is_empty() {
+        return Ok(args.columns.clone());
+    }
+    let all = table.columns();
+    let unknown = args.ignore.iter().find(|name| !all.contains(name));
+    if let Some(name) = unknown {
+        return Err(Fail::usage(format!(
+            "--ignore {name}: there is no such column; nearest: {}",
+            sparsegp::error::nearest(name, all.iter().map(String::as_str)).join(", ")
+        )));
+    }
+    let left = |name: &&String| {
+        !args.ignore.contains(name) && !args.id.contains(name) && args.color.as_ref() != Some(name)
+    };
+    Ok(all.iter().filter(left).filter(|name| !name.is_empty()).cloned().collect())
+}
+
+/// The rows: cells of the columns as targets, NaN where missing, and texts.
+fn read(args: &EmbedArgs, table: &Table, names: &[String]) -> Result<Loaded> {
+    for name in names {
+        if table.holds_labels(name)? {
+            return Err(Fail::usage(format!(
+                "{}: column `{name}` holds labels, and only numbers can be explained: leave it out with --ignore {name}, or colour \
+                 the picture by it with --color {name}",
+                args.data.display()
+            )));
+        }
+    }
+    let texts = [&args.id[..], args.color.as_slice()].concat();
+    let selection = Selection::targets(names).inputs(Vec::<String>::new()).ids(texts);
+    Ok(table.select(&selection)?.missing(Missing::Keep).read_all()?)
+}
+
+fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGplvm, f64)> {
+    let options = GplvmOptions {
+        dimensions: args.dimensions,
+        inducing: args.inducing,
+        kernel: args.kernel.clone(),
+        method: args.method.clone(),
+        start: if args.random_start { LatentStart::Random } else { LatentStart::Pca },
+        restarts: args.restarts,
+        iterations: args.max_iterations,
+        standardise: !args.one_scale,
+        seed: args.seed,
+        ..GplvmOptions::default()
+    };
+    let bar = context.is_watched().then(ProgressBar::new_spinner);
+    let (begun, mut spoken) = (Instant::now(), Instant::now());
+    let mut watch = |at: GplvmProgress| {
+        let rate = (at.iteration as f64) / begun.elapsed().as_secs_f64().max(1e-9);
+        let which = match args.restarts {
+            1 => String::new(),
+            several => format!("training {} of {several}: ", at.restart + 1),
+        };
+        let left = (args.max_iterations - at.iteration.min(args.max_iterations)) as f64 / rate;
+        let text = format!(
+            "{which}iteration {} of at most {}, bound {}, {} it/s, ends in {} at the latest",
+            at.iteration,
+            args.max_iterations,
+            number(at.bound, 7),
+            number(rate * (at.restart + 1) as f64, 3),
+            seconds(left)
+        );
+        if let Some(bar) = &bar {
+            bar.set_message(text);
+            bar.tick();
+        } else if spoken.elapsed().as_secs() >= 5 {
+            context.note(&text);
+            spoken = Instant::now();
+        }
+        !context.interrupted()
+    };
+    let fitted = fit_gplvm_watched(y.as_ref(), &options, &mut watch).map_err(|error| match error {
+        Error::Invalid(_) | Error::Spec { .. } => Fail::of_usage(error),
+        other => other.into(),
+    })?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    Ok((fitted, begun.elapsed().as_secs_f64()))
+}
+
+/// Lines of CSV: texts of the columns that are passed through, then numbers.
+fn csv(ids: &[(String, &[String])], names: &[String], cell: impl Fn(usize, usize) -> f64, n: usize) -> String {
+    let head: Vec<String> =
+        ids.iter().map(|(name, _)| field(name)).chain(names.iter().map(|n| field(n))).collect();
+    let mut text = head.join(",") + "\n";
+    for i in 0..n {
+        let own = ids.iter().map(|(_, cells)| field(&cells[i]));
+        let cells: Vec<String> =
+            own.chain((0..names.len()).map(|j| cell(i, j).to_string())).collect();
+        text += &cells.join(",");
+        text += "\n";
+    }
+    text
+}
+
+/// Runs the command.
+pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
+    let written = [&args.output, &args.coordinates, &args.fill, &args.plot];
+    for path in written.into_iter().flatten() {
+        if *path == args.data || Some(path) == args.with.as_ref() {
+            let path = path.display();
+            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
+        }
+        atomic::check_writable(path)?;
+    }
+    if let Some(path) = &args.plot {
+        plot::check_name("--plot", path)?;
+    }
+    if written.iter().all(|path| path.is_none()) && context.json() {
+        return Err(Fail::usage("nothing would be kept: add -o, --coordinates, --fill or --plot"));
+    }
+    let map = args.with.as_ref().map(|path| io::load_gplvm(path)).transpose()?;
+    let kept = map.as_ref().and_then(|map| map.annotations.get(READING));
+    let reading: ReadOptions =
+        kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let table = args.table.open_as(&args.data, reading)?;
+    let names = columns(args, &table, map.as_ref())?;
+    let rows = read(args, &table, &names)?;
+    context.warn(&rows.remarks);
+    let (y, n) = (&rows.y, rows.y.nrows());
+    let missing = (0..names.len()).flat_map(|j| y.col_as_slice(j)).filter(|v| v.is_nan()).count();
+    let (map, spent) = match map {
+        Some(map) => (map, None),
+        None => {
+            let (mut map, spent) = train(args, y, context)?;
+            map.names.clone_from(&names);
+            let reading = serde_json::to_string(table.read_options()).unwrap_or_default();
+            map.annotations.insert(READING.into(), reading);
+            (map, Some(spent))
+        }
+    };
+    if map.negative > 0 {
+        context.warn(&[format!(
+            "the unexplained variance of {} is below 0 by more than rounding: fewer inducing points would do",
+            count(map.negative, "row")
+        )]);
+    }
+    // rows of the training have their places, others get some
+    let embedding = match spent {
+        Some(_) => {
+            let (mean, variance) = map.latent()?;
+            Embedding { mean, variance, bounds: Vec::new(), converged: vec![true; n] }
+        }
+        None => map.embed(y.as_ref(), &EmbedOptions::default())?,
+    };
+    let lost = embedding.converged.iter().filter(|c| !**c).count();
+    if lost > 0 {
+        context.warn(&[format!("the places of {} had not settled", count(lost, "row"))]);
+    }
+    let q = embedding.mean.ncols();
+    let ids: Vec<(String, &[String])> = args
+        .id
+        .iter()
+        .map(|name| {
+            let at = rows.id_names.iter().position(|own| own == name).unwrap_or(0);
+            (name.clone(), rows.ids[at].as_slice())
+        })
+        .collect();
+    let places = || {
+        let mut heads: Vec<String> = (1..=q).map(|k| format!("z{k}")).collect();
+        heads.extend((1..=q).map(|k| format!("z{k}_sd")));
+        let cell = |i: usize, j: usize| match j < q {
+            true => embedding.mean[(i, j)],
+            false => embedding.variance[(i, j - q)].sqrt(),
+        };
+        csv(&ids, &heads, cell, n)
+    };
+    if let Some(path) = &args.coordinates {
+        write_atomically(path, places().as_bytes())?;
+    }
+    if let Some(path) = &args.fill {
+        let (filled, spread) = map.impute(y.as_ref(), &EmbedOptions::default())?;
+        let p = names.len();
+        let mut heads = names.clone();
+        heads.extend(names.iter().map(|name| format!("{name}_sd")));
+        let cell = |i: usize, j: usize| match j < p {
+            true => filled[(i, j)],
+            false => spread[(i, j - p)].sqrt(),
+        };
+        write_atomically(path, csv(&ids, &heads, cell, n).as_bytes())?;
+    }
+    let relevance = map.relevance();
+    if let Some(path) = &args.plot {
+        let colours = match &args.color {
+            None => Colours::None,
+            Some(name) => {
+                let at = rows.id_names.iter().position(|own| own == name).unwrap_or(0);
+                let options = table.read_options().clone();
+                Colours::of(name, rows.ids[at].clone(), move |text| options.number(text))
+            }
+        };
+        let caption = format!("{} × {}: {}", n, names.len(), args.data.display());
+        let mean = embedding.mean.as_ref();
+        plot::latent::draw(path, &Look::default(), &caption, mean, &relevance, &colours)?;
+    }
+    if let Some(path) = &args.output {
+        io::save_gplvm(&map, path)?;
+    }
+    if spent.is_none() && written.iter().all(|path| path.is_none()) {
+        return Ok(Reply { text: places(), json: serde_json::Value::Null, is_result: true });
+    }
+    reply(args, &map, &embedding, (n, missing), spent, &relevance)
+}
+
+fn reply(
+    args: &EmbedArgs,
+    map: &FittedGplvm,
+    embedding: &Embedding,
+    (n, missing): (usize, usize),
+    spent: Option<f64>,
+    relevance: &[f64],
+) -> Result<Reply> {
+    let gaps = match missing {
+        0 => String::new(),
+        some => format!(", {} missing", count(some, "cell")),
+    };
+    let mut text = format!("rows        {n} × {}{gaps}\n", map.names.len());
+    if let Some(spent) = spent {
+        text += &format!(
+            "bound       {} nats (lower bound on the log evidence)\ntraining    {}; {}\n",
+            number(map.bound, 7),
+            seconds(spent),
+            map.status
+        );
+    }
+    let used: Vec<String> =
+        relevance.iter().enumerate().map(|(q, r)| format!("z{} {}", q + 1, number(*r, 2))).collect();
+    text += &format!("relevance   {}\n", used.join(", "));
+    // what of a column is noise, of its variance
+    let noise = map.posterior.noise();
+    text += &format!("noise       {} of the columns' variance\n", number(noise, 3));
+    for (what, path) in [
+        ("map", &args.output),
+        ("places", &args.coordinates),
+        ("filled table", &args.fill),
+        ("picture", &args.plot),
+    ] {
+        if let Some(path) = path {
+            text += &format!("\n{what} written to {}", path.display());
+        }
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let bounds = &embedding.bounds;
+    let json = serde_json::json!({
+        "command": "embed",
+        "data": args.data,
+        "with": args.with,
+        "rows": n,
+        "columns": map.names,
+        "missing_cells": missing,
+        "bound": spent.map(|_| map.bound),
+        "mean_log_density": (!bounds.is_empty()).then(|| mean(bounds)),
+        "status": map.status.to_string(),
+        "restarts": map.restarts.iter().map(|r| r.is_finite().then_some(*r)).collect::<Vec<_>>(),
+        "seconds": spent,
+        "relevance": relevance,
+        "noise": map.noise(),
+        "inducing_points": map.model.points().nrows(),
+        "files": {
+            "map": args.output, "coordinates": args.coordinates, "fill": args.fill, "plot": args.plot,
+        },
+    });
+    Ok(Reply { text, json, is_result: false })
+}

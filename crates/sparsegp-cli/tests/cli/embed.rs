@@ -1,0 +1,107 @@
+//! Rows placed in a few dimensions.
+
+use crate::support::{Folder, bundled, column, texts};
+
+/// What nobody has written down.
+fn hidden(i: usize) -> f64 {
+    (i as f64 * 0.618_033_988_749_895).fract() * 4.0 - 2.0
+}
+
+fn cell(i: usize, j: usize) -> f64 {
+    let noise = ((i * 7 + j * 13) as f64 * 0.414_213_562_373_095).fract() - 0.5;
+    let j = j as f64;
+    10.0 * (1.0 + j) * (0.9 * hidden(i) + 0.6 * j).sin() + 100.0 * j + 0.5 * noise
+}
+
+/// Five columns, a label and a key; the cell of `gap(i, j)` is empty.
+fn table(rows: std::ops::Range<usize>, gap: impl Fn(usize, usize) -> bool) -> String {
+    let mut text = String::from("key,a,b,c,d,e,side\n");
+    for i in rows {
+        text += &format!("r{i}");
+        for j in 0..5 {
+            text += &if gap(i, j) { ",".into() } else { format!(",{:.4}", cell(i, j)) };
+        }
+        text += if hidden(i) > 0.0 { ",right\n" } else { ",left\n" };
+    }
+    text
+}
+
+fn correlation(a: &[f64], b: &[f64]) -> f64 {
+    let n = a.len() as f64;
+    let mean = |v: &[f64]| v.iter().sum::<f64>() / n;
+    let (ma, mb) = (mean(a), mean(b));
+    let sum = |f: &dyn Fn(usize) -> f64| (0..a.len()).map(f).sum::<f64>();
+    let both = sum(&|i| (a[i] - ma) * (b[i] - mb));
+    both / (sum(&|i| (a[i] - ma).powi(2)) * sum(&|i| (b[i] - mb).powi(2))).sqrt()
+}
+
+#[test]
+fn rows_are_placed_gaps_are_filled_and_new_rows_come_later() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(0..60, |i, j| i % 9 == 4 && j == i % 5));
+    let told = folder.json(
+        "embed a.csv -d 2 --inducing 15 --id key --color side -o map.safetensors --coordinates places.csv --fill whole.csv \
+         --plot map.svg",
+    );
+    assert_eq!((&told["rows"], &told["missing_cells"]), (&60.into(), &7.into()));
+    assert_eq!(told["columns"], serde_json::json!(["a", "b", "c", "d", "e"]));
+    let relevance: Vec<f64> =
+        told["relevance"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
+    let most = if relevance[0] > relevance[1] { 0 } else { 1 };
+    // one number is behind all columns
+    assert!(relevance[1 - most] < 0.2, "{relevance:?}");
+    let places = folder.read("places.csv");
+    assert_eq!(texts(&places, "key")[5], "r5");
+    let t: Vec<f64> = (0..60).map(hidden).collect();
+    let r = correlation(&column(&places, &format!("z{}", most + 1)), &t);
+    assert!(r.abs() > 0.97, "{r}");
+    assert!(column(&places, "z1_sd").iter().all(|sd| *sd > 0.0 && *sd < 1.0));
+    let whole = folder.read("whole.csv");
+    let (values, spread) = (column(&whole, "e"), column(&whole, "e_sd"));
+    for i in 0..60 {
+        let gap = i % 9 == 4 && i % 5 == 4;
+        assert_eq!(spread[i] > 0.0, gap);
+        assert!((values[i] - cell(i, 4)).abs() < if gap { 6.0 } else { 1e-4 }, "{i}");
+    }
+    let picture = folder.read("map.svg");
+    assert!(picture.contains("side = left") && picture.contains("relevance of the dimensions"));
+    // the same rows by the saved map, and new ones
+    let again = "embed a.csv --with map.safetensors --coordinates again.csv --id key";
+    folder.json(again);
+    let z = |name: &str| column(&folder.read(name), &format!("z{}", most + 1));
+    let far = z("places.csv").iter().zip(z("again.csv")).map(|(a, b)| (a - b).abs());
+    assert!(far.fold(0.0, f64::max) < 0.1);
+    folder.write("b.csv", table(60..80, |i, j| i % 2 == 0 && j > 2));
+    let out = folder.ok("embed b.csv --with map.safetensors --id key").out;
+    assert_eq!(texts(&out, "key")[0], "r60");
+    let t: Vec<f64> = (60..80).map(hidden).collect();
+    let r = correlation(&column(&out, &format!("z{}", most + 1)), &t);
+    assert!(r.abs() > 0.95, "{r}");
+}
+
+#[test]
+fn what_cannot_be_embedded_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(0..30, |_, _| false));
+    folder.write("s.csv", bundled("snelson.csv.gz"));
+    folder.ok("fit s.csv --target y -q -o model.safetensors");
+    folder.ok("embed a.csv --ignore key,side --inducing 8 --max-iterations 20 -q -o map.safetensors");
+    for (code, line, parts) in [
+        (2, "embed a.csv -o m.safetensors --ignore key", &["`side`", "labels", "--ignore side"][..]),
+        (2, "embed a.csv -o m.safetensors --ignore kye", &["kye", "key"]),
+        (2, "embed a.csv -o a.csv", &["overwritten"]),
+        (2, "embed a.csv --ignore key,side --kernel matern52 -o m.safetensors", &["matern52"]),
+        (2, "embed a.csv --ignore key,side --method exact -o m.safetensors", &["exact", "titsias2025"]),
+        (2, "embed a.csv --dimensions 0 -o m.safetensors", &["--dimensions"]),
+        (2, "embed a.csv --ignore key,side --plot map.txt", &[".svg"]),
+        (2, "embed a.csv --with map.safetensors -o m.safetensors", &["--with"]),
+        (1, "embed s.csv --with map.safetensors", &["`a`"]),
+        (1, "embed a.csv --with model.safetensors", &["model.safetensors", "no GP-LVM"]),
+        (1, "predict map.safetensors a.csv", &["map.safetensors", "GP-LVM", "sparsegp embed"]),
+        (2, "--json embed a.csv --ignore key,side", &["--coordinates"]),
+    ] {
+        folder.refused(code, line, parts);
+    }
+    folder.write("one.csv", "a,b\n1,2\n1,2\n1,2\n");
+    folder.refused(2, "embed one.csv -o m.safetensors", &["do not vary"]);
+}

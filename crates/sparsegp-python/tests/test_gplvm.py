@@ -1,0 +1,96 @@
+"""The Bayesian GP-LVM."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import sparsegp
+from sparsegp import BayesianGPLVM, GPRegressor
+
+rng = np.random.default_rng(8)
+t = rng.uniform(-2, 2, 80)
+Y = np.stack([(1 + j) * np.sin(0.9 * t + 0.6 * j) + 10 * j for j in range(5)], axis=1)
+Y += 0.05 * rng.standard_normal(Y.shape)
+
+
+@parametrize_with_checks([BayesianGPLVM(n_inducing=8, max_iter=60)])
+def test_scikit_learns_checks(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check(estimator)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return BayesianGPLVM(n_components=3, n_inducing=15).fit(Y)
+
+
+def test_one_number_behind_the_columns_is_found(model, tmp_path):
+    order = np.argsort(-model.relevance_)
+    assert model.relevance_[order[1]] < 0.2
+    assert abs(np.corrcoef(model.embedding_[:, order[0]], t)[0, 1]) > 0.97
+    assert model.embedding_.shape == model.embedding_std_.shape == (80, 3)
+    assert np.allclose(np.sqrt(model.noise_variance_), 0.05, atol=0.04)
+    # places of the rows that were learnt, by the cells alone
+    z, std = model.transform(Y, return_std=True)
+    np.testing.assert_allclose(z[:, order[0]], model.embedding_[:, order[0]], atol=0.1)
+    back, spread = model.inverse_transform(z, return_std=True)
+    assert np.sqrt(np.mean((back - Y) ** 2)) < 0.15 and np.all(spread > 0)
+    assert model.score(Y) > model.score(Y + rng.standard_normal(Y.shape))
+    assert list(model.get_feature_names_out()) == ["bayesiangplvm0", "bayesiangplvm1", "bayesiangplvm2"]
+    # kept
+    model.save(tmp_path / "m.safetensors")
+    for again in (sparsegp.load(tmp_path / "m.safetensors"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(again.transform(Y[:7]), model.transform(Y[:7]))
+        assert again.get_params()["n_components"] == 3 and again.bound_ == model.bound_
+
+
+def test_missing_cells_are_filled_in(model):
+    gaps = Y.copy()
+    gaps[rng.random(Y.shape) < 0.2] = np.nan
+    filled, std = model.impute(gaps, return_std=True)
+    lost = np.isnan(gaps)
+    np.testing.assert_array_equal(filled[~lost], Y[~lost])
+    assert np.all(std[~lost] == 0) and np.all(std[lost] > 0)
+    assert np.mean(np.abs(filled - Y)[lost] < 4 * std[lost]) > 0.9
+    learnt = BayesianGPLVM(n_inducing=15).fit(gaps)
+    assert np.sqrt(np.mean((learnt.impute(gaps) - Y)[lost] ** 2)) < 0.5
+
+
+def test_bounds_options_and_pipelines():
+    old = BayesianGPLVM(n_inducing=8, method="titsias2009").fit(Y)
+    new = BayesianGPLVM(n_inducing=8).fit(Y)
+    assert new.bound_ > old.bound_ - 1
+    one = BayesianGPLVM(n_inducing=8, standardise=False, init="random", n_restarts=2, kernel="rbf + linear").fit(Y)
+    assert np.ptp(one.noise_variance_) == 0 and np.ptp(new.noise_variance_) > 0
+    line = make_pipeline(StandardScaler(), BayesianGPLVM(n_inducing=8), GPRegressor()).fit(Y, t)
+    assert line.score(Y, t) > 0.9
+    events = []
+    with pytest.warns(ConvergenceWarning):
+        BayesianGPLVM(n_inducing=8, callback=lambda e: events.append(e["event"]) or len(events) > 2).fit(Y)
+    assert events[:3] == ["iteration"] * 3 and len(events) < 6
+
+
+def test_what_cannot_be_is_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        BayesianGPLVM().transform(Y)
+    for wrong, match in [
+        (dict(n_components=0), "n_components"),
+        (dict(init="best"), "init"),
+        (dict(kernel="matern52"), "matern52"),
+        (dict(method="exact"), "exact"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            BayesianGPLVM(**wrong).fit(Y)
+    with pytest.raises(ValueError, match="do not vary"):
+        BayesianGPLVM().fit(np.ones((5, 2)))
+    with pytest.raises(ValueError, match="dimensions"):
+        BayesianGPLVM(n_inducing=8, max_iter=30).fit(Y).inverse_transform(np.zeros((2, 5)))
+    GPRegressor().fit(Y[:, :2], t).save(tmp_path / "r.safetensors")
+    assert isinstance(sparsegp.load(tmp_path / "r.safetensors"), GPRegressor)
