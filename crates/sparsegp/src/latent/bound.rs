@@ -6,8 +6,8 @@
 //! F = −(NP/2) log 2πσ² − ‖Y‖²/2σ² − (P/2) log|B| + ½‖c‖² − P ρ(d, σ²)
 //! ```
 //!
-//! with ρ as for known inputs ([`crate::terms`]): `titsias2025` has ½ Σ log(1 + dᵢ/σ²), the logarithm outside of the expectation, since vᵢ may not depend on
-//! xᵢ. The bound of the GP-LVM is F − KL(q(X) ‖ N(0, I)). A column with missing rows has Ψ₂ of the rows it has, and ρ counts cells:
+//! with ρ as for known inputs ([`crate::terms`]): `titsias2025` has ½ Σ log(1 + dᵢ/σ²), the logarithm outside of the
+//! expectation, since vᵢ may not depend on xᵢ. The bound of the GP-LVM is F − KL(q(X) ‖ N(0, I)). A column with missing rows has Ψ₂ of the rows it has, and ρ counts cells:
 //! columns that are missing in the same rows share a B ([`Targets`]).
 
 use super::psi::{Psi, Uncertain};
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Setting<'_> {
 pub(super) struct Shared {
     /// L_B.
     pub(super) factor: Cholesky,
-    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: what the rows tell of u. It is small where both of its terms are large.
+    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: what the rows tell of u. Small where both terms are large.
     pub(super) told: Mat<f64>,
     /// I − B⁻¹.
     shrinkage: Mat<f64>,
@@ -134,7 +134,7 @@ fn whitened(l: MatRef<f64>, a: MatRef<f64>) -> Mat<f64> {
     out
 }
 
-/// tr Ka below which d is rounding, as a part of ψ₀.
+/// A d below minus this part of ψ₀ is more than rounding.
 const ROUNDING: f64 = 1e-8;
 
 impl<'a> Bound<'a> {
@@ -314,8 +314,8 @@ impl<'a> Bound<'a> {
         (weights, all)
     }
 
-    /// The cotangent of Kuu, L⁻ᵀ[½ Σ_p (I − B⁻¹) − ½ Lᵀb(Lᵀb)ᵀ + L⁻¹ΨL⁻ᵀ]L⁻¹ with Ψ = Σᵢ wᵢψ₂ᵢ, of which the rest Σᵢ (wᵢ + nᵢ/2σ²)ψ₂ᵢ with the
-    /// other sign is given (nᵢ cells).
+    /// The cotangent of Kuu, L⁻ᵀ[½ Σ_p (I − B⁻¹) − ½ Lᵀb(Lᵀb)ᵀ + L⁻¹ΨL⁻ᵀ]L⁻¹ with Ψ = Σᵢ wᵢψ₂ᵢ. What is given is −Σᵢ (wᵢ + nᵢ/2σ²)ψ₂ᵢ
+    /// for rows of nᵢ cells.
     fn kuu_bar(&self, rest: MatRef<f64>) -> Mat<f64> {
         let (l, noise) = (&self.factor.l, self.setting.noise);
         let mut weighted = rest.to_owned() * Scale(-1.0);

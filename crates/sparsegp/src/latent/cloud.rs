@@ -7,7 +7,7 @@
 //! Π_q D^{−½} exp(−a(μ − c)²),   a = Ω/2D,   c = (ωz + ω′z′)/Ω
 //! ```
 //!
-//! which for ω = ω′ is ψ₂ of Titsias & Lawrence 2010, §3.2, for ω′ = 0 their ψ₁. Rows of a column are side by side, padded with rows
+//! which for ω = ω′ is ψ₂ of Titsias & Lawrence 2010, for ω′ = 0 their ψ₁. Rows of a column are side by side, padded with rows
 //! that weigh nothing, so that loops have no rest.
 
 use super::parts::Bump;

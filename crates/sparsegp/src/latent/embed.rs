@@ -48,7 +48,7 @@ const CANDIDATES: usize = 256;
 /// Σ_p {−½ log 2πσ² − (y² − 2y ψ₁b + tr (bbᵀ + R⁻¹)ψ₂)/2σ² − ρ(d)} − KL(q(x) ‖ N(0, I))
 /// ```
 ///
-/// over the columns p that the row has: the collapsed bound before q(u) is maximised out (Titsias & Lawrence 2010, §4).
+/// over the columns p that the row has: the collapsed bound before q(u) is maximised out (Titsias & Lawrence 2010).
 pub(super) struct Row<'a> {
     posterior: &'a Posterior,
     /// Number of cells.
@@ -138,9 +138,9 @@ impl Objective for Row<'_> {
 }
 
 impl Posterior {
-    /// Finds q(x) = N(μ, diag S) of new rows from the cells they have: `y` is N×P with NaN where missing, on the scale of the targets that
-    /// the posterior is of. q(u) stays as it is. `candidates` are where rows may lie, such as the training rows' q(X): those whose predictions
-    /// are nearest are starts. A row without cells keeps the prior N(0, I).
+    /// Finds q(x) = N(μ, diag S) of new rows from the cells they have: `y` is N×P with NaN where missing, on the scale of
+    /// the targets that the posterior is of. q(u) stays as it is. `candidates` are where rows may lie, such as the training
+    /// rows' q(X): those whose predictions are nearest are starts. A row without cells keeps the prior N(0, I).
     ///
     /// # Errors
     /// [`Error::Shape`] for other numbers of columns; [`Error::NonFinite`] for an infinity; [`Error::Invalid`] without candidates.

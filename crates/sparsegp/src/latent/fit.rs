@@ -146,8 +146,9 @@ pub fn fit_gplvm(y: MatRef<f64>, options: &GplvmOptions) -> Result<FittedGplvm> 
     fit_gplvm_watched(y, options, &mut |_| true)
 }
 
-/// Trains a Bayesian GP-LVM (Titsias & Lawrence 2010; `titsias2025`: Titsias 2025, §B.5) on targets (N×P, NaN where missing): q(X), kernel,
-/// noise and inducing points all at once, by L-BFGS. `watch` sees every iteration and ends the training, at the best that was found, by false.
+/// Trains a Bayesian GP-LVM (Titsias & Lawrence 2010; `titsias2025`: Titsias 2025, §B.5) on targets (N×P, NaN where
+/// missing): q(X), kernel, noise and inducing points all at once, by L-BFGS. `watch` sees every iteration and ends the
+/// training, at the best that was found, by false.
 ///
 /// # Errors
 /// [`Error::Invalid`] for options that are not possible and targets without values; [`Error::Spec`] for a kernel that cannot be read; an

@@ -2,8 +2,8 @@
 //! squared exponentials.
 //!
 //! A constant is the weight of an input that is always 1, so everything is written for 1 + Q inputs: x̃ = (1, x), μ̃, S̃ = (0, S),
-//! z̃, V = Z̃ diag(a). Then ψ₁ = μ̃Vᵀ and ψ₂ = V(μ̃μ̃ᵀ + diag S̃)Vᵀ (Titsias & Lawrence 2010, §3.2). Under N(μ, S) times a squared exponential
-//! around z the mean of x_q is u + vz with D = 1 + ωS, u = μ/D, v = ωS/D, so that the cross term is
+//! z̃, V = Z̃ diag(a). Then ψ₁ = μ̃Vᵀ and ψ₂ = V(μ̃μ̃ᵀ + diag S̃)Vᵀ (Titsias & Lawrence 2010). Under N(μ, S) times a
+//! squared exponential around z the mean of x_q is u + vz with D = 1 + ωS, u = μ/D, v = ωS/D, so that the cross term is
 //!
 //! ```text
 //! ⟨k(z, x) ã(x, z′)⟩ = ψ₁(z) Σ_q (u_q + v_q z̃_q) V′_q

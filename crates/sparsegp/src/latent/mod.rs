@@ -8,8 +8,9 @@
 //! ```
 //!
 //! They are known for `rbf`, `linear` and `constant`, for sums of these and `white`, and for products with constants.
-//! [`Bound`] is what a sparse Gaussian process makes of them, by the bound of 2009 or the tighter one of 2025. Where the inputs are not known at
-//! all, [`fit_gplvm`] finds them: every row of a matrix gets a place in few dimensions, and functions of the place explain the columns.
+//! [`Bound`] is what a sparse Gaussian process makes of them, by the bound of 2009 or the tighter one of 2025. Where the
+//! inputs are not known at all, [`fit_gplvm`] finds them: every row of a matrix gets a place in few dimensions, and
+//! functions of the place explain the columns.
 //!
 //! ```
 //! use sparsegp::latent::{EmbedOptions, GplvmOptions, fit_gplvm};

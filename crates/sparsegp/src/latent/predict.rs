@@ -133,7 +133,7 @@ impl Posterior {
     }
 
     /// Means and variances of the latent functions at inputs N(μ, S) (N×Q), N×P each; S = 0 for inputs that are known. Under uncertain
-    /// inputs these are the moments of a distribution that is no Gaussian (Titsias & Lawrence 2010, §4):
+    /// inputs these are the moments of a distribution that is no Gaussian (Titsias & Lawrence 2010):
     ///
     /// ```text
     /// ⟨f⟩ = ψ₁b      var f = ψ₀ − tr (K⁻¹ − R⁻¹)ψ₂ + bᵀψ₂b − ⟨f⟩²
