@@ -1,0 +1,31 @@
+//! Gaussian approximations of any density from its gradients: particle flows, and what they are compared with.
+//!
+//! A [`Target`] p(x) ∝ e^{−φ(x)} on ℝᴰ is approximated by q = N(m, C), which minimises the free energy F = E_q[φ] − ½ log|C|. The flow ẋ =
+//! −E[∇φ] + (I − E[∇φ (x − m)ᵀ])(x − m) does so without inverses and second derivatives (Galy-Fajou, Perrone & Opper 2021).
+//!
+//! | solver | q | positions where ∇φ is taken |
+//! | --- | --- | --- |
+//! | [`Gpf`] | N particles | the particles: nothing is drawn |
+//!
+//! [`mod@run`] makes steps, keeps a trace and puts a solver back to its last finite state; [`targets`] has densities.
+
+mod blocks;
+mod energy;
+mod field;
+mod gpf;
+mod optimiser;
+mod particles;
+pub mod run;
+mod target;
+pub mod targets;
+#[cfg(test)]
+mod tests;
+
+pub use blocks::Blocks;
+pub use energy::{evidence_bound, free_energy, log_determinants, regularised_gram};
+pub use field::{Field, MeanFlow};
+pub use gpf::{Control, Gpf, GpfOptions, GpfState, follow};
+pub use optimiser::{Decay, FlowOptimiser, Rule, Scale};
+pub use particles::Particles;
+pub use run::{Ended, Progress, Run, RunOptions, Solver, run};
+pub use target::{AsDensity, Evaluation, OfDensity, Target};
