@@ -1,19 +1,21 @@
 //! The free energy of particles, also where their covariance is singular.
 //!
-//! With N ≤ D particles C has at most N − 1 eigenvalues above 0; the others count as 1 (Galy-Fajou, Perrone & Opper 2021, eq. 14):
+//! With N ≤ D particles C has at most N − 1 eigenvalues above 0; the others count as 1 (Galy-Fajou, Perrone & Opper
+//! 2021, eq. 14):
 //!
 //! ```text
 //! F̃ = (1/N) Σ φ(xᵢ) − ½ Σ_{λᵢ>0} log λᵢ      Σ log λᵢ = log|R|,   R = (ZᵀZ + 11ᵀ)/N
 //! ```
-//! 11ᵀ/N has eigenvalue 1 on the constant vector, on which ZᵀZ is 0. For N > D + 1 R is singular, and log|C| is taken. F̃ never
-//! rises along the flow, but bounds no evidence, and values for different N do not compare.
+//! 11ᵀ/N has eigenvalue 1 on the constant vector, on which ZᵀZ is 0. For N > D + 1 R is singular, and log|C| is
+//! taken. F̃ never rises along the flow, but bounds no evidence, and values for different N do not compare.
 
 use super::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, gemm, par_for};
 use std::f64::consts::TAU;
 
-/// Returns R = (ZᵀZ + c 11ᵀ)/N, N×N, of deviations Z (D×N); with c = 1 it is that of the formula, and any other c adds log c to log|R|.
+/// Returns R = (ZᵀZ + c 11ᵀ)/N, N×N, of deviations Z (D×N); with c = 1 it is that of the formula, and any other c
+/// adds log c to log|R|.
 pub fn regularised_gram(z: MatRef<'_, f64>, c: f64) -> Mat<f64> {
     let n = z.ncols();
     let mut r = Mat::full(n, n, c / n as f64);
@@ -106,7 +108,8 @@ pub fn free_energy(mean_phi: f64, log_determinants: &[f64]) -> f64 {
     mean_phi - 0.5 * log_determinants.iter().sum::<f64>()
 }
 
-/// Returns the evidence lower bound −F + ½ r(1 + log 2π) of a free energy F whose covariance has rank r. It bounds log ∫e^{−φ} for r = D alone.
+/// Returns the evidence lower bound −F + ½ r(1 + log 2π) of a free energy F whose covariance has rank r. It bounds
+/// log ∫e^{−φ} for r = D alone.
 pub fn evidence_bound(free_energy: f64, rank: usize) -> f64 {
     -free_energy + 0.5 * rank as f64 * (1.0 + TAU.ln())
 }

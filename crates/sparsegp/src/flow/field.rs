@@ -1,7 +1,8 @@
 //! The flow of particles.
 //!
-//! ẋ = b + A(x − m) with b = −ḡ and A = I − Ψ, Ψ = GZᵀ/N, makes the free energy fall by ‖ḡ‖² + ‖Ψ − I‖² (Galy-Fajou, Perrone & Opper
-//! 2021, eq. 5–8, with the signs of Algorithm 2's descent). Both vanish where E[∇φ] = 0 and C⁻¹ = E[∇²φ], by Stein's lemma.
+//! ẋ = b + A(x − m) with b = −ḡ and A = I − Ψ, Ψ = GZᵀ/N, makes the free energy fall by ‖ḡ‖² + ‖Ψ − I‖² (Galy-Fajou,
+//! Perrone & Opper 2021, eq. 5–8, with the signs of Algorithm 2's descent). Both vanish where E[∇φ] = 0 and C⁻¹ =
+//! E[∇²φ], by Stein's lemma.
 
 use super::blocks::Blocks;
 use super::energy::rows_of;
@@ -33,8 +34,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// Computes the flow of particles X (D×N) with gradients G (D×N) by blocks that fit. Nothing of D×D is made where N < D (O(N²D); Algorithm 2 of
-    /// Galy-Fajou, Perrone & Opper 2021 as printed makes Ψ).
+    /// Computes the flow of particles X (D×N) with gradients G (D×N) by blocks that fit. Nothing of D×D is made where
+    /// N < D (O(N²D); Algorithm 2 of Galy-Fajou, Perrone & Opper 2021 as printed makes Ψ).
     pub fn new(
         x: MatRef<'_, f64>,
         gradient: MatRef<'_, f64>,

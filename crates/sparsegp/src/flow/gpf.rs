@@ -3,9 +3,9 @@
 //! ```text
 //! X ← X − η₁ d 1ᵀ + η₂ (Z − ΨZ)      d = ḡ or C ḡ
 //! ```
-//! Nothing is drawn after the start. For a Gaussian target of precision Λ with condition number κ the covariance needs η₂ < 2/(κ +
-//! 1/κ) near the optimum; far away a direction with u = λc goes u ← u(1 + η₂(1 − u))², which diverges for u > 1 + 2/η₂. So
-//! the start should be no wider than the target, or rates be controlled ([`Control`]).
+//! Nothing is drawn after the start. For a Gaussian target of precision Λ with condition number κ the covariance
+//! needs η₂ < 2/(κ + 1/κ) near the optimum; far away a direction with u = λc goes u ← u(1 + η₂(1 − u))², which
+//! diverges for u > 1 + 2/η₂. So the start should be no wider than the target, or rates be controlled ([`Control`]).
 
 use super::blocks::Blocks;
 use super::energy::{free_energy, log_determinants};
@@ -42,8 +42,8 @@ pub struct GpfOptions {
     pub blocks: Blocks,
     /// How flows become moves; anything but [`Rule::Plain`] has a scale for every dimension.
     pub rule: Rule,
-    /// Whether mean and spread have optimisers of their own; else one sees both, and there is one rate η₁ = η₂. No matter for
-    /// [`Rule::Plain`].
+    /// Whether mean and spread have optimisers of their own; else one sees both, and there is one rate η₁ = η₂. No
+    /// matter for [`Rule::Plain`].
     pub apart: bool,
     /// How rates change.
     pub decay: Decay,
@@ -180,7 +180,8 @@ impl Gpf {
         }
     }
 
-    /// Moves by the longest of the move, its half, its quarter, … that does not raise the free energy. False if there is none.
+    /// Moves by the longest of the move, its half, its quarter, … that does not raise the free energy. False if there
+    /// is none.
     fn descend(&mut self, target: &mut dyn Target, by: &Mat<f64>, before: f64) -> Result<bool> {
         let from = self.particles.x().to_owned();
         // what rounding may add
@@ -254,8 +255,8 @@ impl Solver for Gpf {
     }
 }
 
-/// Follows the flow in continuous time, ẋ = −d + (I − Ψ)(x − m), by so many Runge–Kutta steps of order 4: for what is known of its
-/// rates (Galy-Fajou, Perrone & Opper 2021, §3.4). With [`GpfOptions::default`]'s blocks and mean.
+/// Follows the flow in continuous time, ẋ = −d + (I − Ψ)(x − m), by so many Runge–Kutta steps of order 4: for what is
+/// known of its rates (Galy-Fajou, Perrone & Opper 2021, §3.4). With [`GpfOptions::default`]'s blocks and mean.
 ///
 /// # Errors
 /// [`Error::Invalid`] for no steps or a time that is negative or not finite; as for [`Evaluation::of`] on the way.

@@ -1,7 +1,7 @@
 //! Step rules that scale a flow (Galy-Fajou, Perrone & Opper 2021, §4.4), without twisting the cloud of particles.
 //!
-//! A scale for every particle and dimension would break the affine map that all particles share. One for every dimension
-//! keeps it: with F the flow (D×N) and q_d = (1/N) Σ_n F²_{dn}
+//! A scale for every particle and dimension would break the affine map that all particles share. One for every
+//! dimension keeps it: with F the flow (D×N) and q_d = (1/N) Σ_n F²_{dn}
 //!
 //! ```text
 //! Adam       M ← β₁M + (1 − β₁)F,  v ← β₂v + (1 − β₂)q     Δ = η M / [(1 − β₁ᵗ)(√(v/(1 − β₂ᵗ)) + ε)]

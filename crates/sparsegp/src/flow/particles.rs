@@ -34,8 +34,8 @@ impl Particles {
         Ok(Self { x })
     }
 
-    /// Draws N particles of N(m, TTᵀ), from a mean (D numbers) and a root T (D×K). C is smaller than TTᵀ by (N − 1)/N in
-    /// the mean over seeds; see [`Particles::matched`].
+    /// Draws N particles of N(m, TTᵀ), from a mean (D numbers) and a root T (D×K). C is smaller than TTᵀ by (N − 1)/N
+    /// in the mean over seeds; see [`Particles::matched`].
     ///
     /// # Errors
     /// As for [`Particles::new`]; [`Error::Shape`] if mean and root differ in dimension.
@@ -46,8 +46,8 @@ impl Particles {
         Self::new(shifted(x, mean))
     }
 
-    /// Draws N particles whose mean is m (D numbers) and whose covariance is TTᵀ, to rounding, for a root T (D×K, N > K):
-    /// Z = √N T Qᵀ, with orthonormal columns Q that are orthogonal to 1. Blocks that TTᵀ has as independent are
+    /// Draws N particles whose mean is m (D numbers) and whose covariance is TTᵀ, to rounding, for a root T (D×K, N >
+    /// K): Z = √N T Qᵀ, with orthonormal columns Q that are orthogonal to 1. Blocks that TTᵀ has as independent are
     /// exactly uncorrelated.
     ///
     /// # Errors
@@ -116,8 +116,8 @@ impl Particles {
         Ok((0..a.ncols()).map(|k| square(k) / self.count() as f64).collect())
     }
 
-    /// Returns m + ZΞ/√N (D×S) for Ξ of N×S: one scalar for every particle and draw, which all dimensions share (Galy-Fajou,
-    /// Perrone & Opper 2021, eq. 16, where a vector in place of the scalar would leave diag C alone).
+    /// Returns m + ZΞ/√N (D×S) for Ξ of N×S: one scalar for every particle and draw, which all dimensions share
+    /// (Galy-Fajou, Perrone & Opper 2021, eq. 16, where a vector in place of the scalar would leave diag C alone).
     ///
     /// # Errors
     /// [`Error::Shape`] if Ξ has not N rows.
@@ -136,8 +136,8 @@ impl Particles {
         shifted(draws, &self.mean())
     }
 
-    /// Checks that the particles are affinely independent in every block, as far as their number allows: what depends on
-    /// others at the start depends on them for ever.
+    /// Checks that the particles are affinely independent in every block, as far as their number allows: what depends
+    /// on others at the start depends on them for ever.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if they are not, [`Error::Invalid`] for blocks that do not fit.
@@ -204,8 +204,8 @@ pub(super) fn matched_normals(rows: usize, count: usize, rng: &mut impl Rng) -> 
     Ok(Mat::from_fn(rows, count, |k, i| scale * q[(i, k + 1)]))
 }
 
-/// An orthonormal basis of the columns by Gram–Schmidt, every column twice (Golub & Van Loan 2013, §5.2.8); columns that
-/// depend on those before become 0 where `drop` says so.
+/// An orthonormal basis of the columns by Gram–Schmidt, every column twice (Golub & Van Loan 2013, §5.2.8); columns
+/// that depend on those before become 0 where `drop` says so.
 fn orthonormal(a: MatRef<'_, f64>, drop: bool) -> Mat<f64> {
     let (n, k) = (a.nrows(), a.ncols());
     let mut q = Mat::<f64>::zeros(n, k);

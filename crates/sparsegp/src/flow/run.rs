@@ -9,8 +9,8 @@ pub trait Solver: Clone {
     /// Makes step `step` = 0, 1, …. Draws depend on the solver's seed and the step alone.
     ///
     /// # Errors
-    /// [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] where the state has gone too far; after them the state is
-    /// of no use. Others as they come.
+    /// [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] where the state has gone too far; after them the state
+    /// is of no use. Others as they come.
     fn advance(&mut self, target: &mut dyn Target, step: usize) -> Result<Progress>;
 
     /// Tells whether every number of the state is finite.
@@ -20,8 +20,8 @@ pub trait Solver: Clone {
 /// What one step saw, at the state before it moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// The free energy, where the method has one; an estimate for noisy targets and drawn positions. Without the constant of
-    /// [`evidence_bound`](super::evidence_bound).
+    /// The free energy, where the method has one; an estimate for noisy targets and drawn positions. Without the
+    /// constant of [`evidence_bound`](super::evidence_bound).
     pub free_energy: Option<f64>,
     /// What vanishes at an optimum: ‖ḡ‖² + Σ_b ‖Ψ_bb − Π_b‖² for flows, the square of a gradient otherwise.
     pub stationarity: f64,
@@ -80,12 +80,12 @@ pub struct Run {
     pub ended: Ended,
 }
 
-/// Advances a solver. Where a step meets a number that is not finite, or a covariance without its rank, the solver is put back to
-/// its last state with a finite evaluation, and [`Ended::Restored`] says so. `watch` sees every step.
+/// Advances a solver. Where a step meets a number that is not finite, or a covariance without its rank, the solver is
+/// put back to its last state with a finite evaluation, and [`Ended::Restored`] says so. `watch` sees every step.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a trace of every 0 steps or a tolerance that is NaN, [`Error::Shape`] and others of the solver's, [`Error::NonFinite`] and
-/// [`Error::NotPositiveDefinite`] where even the start has no finite evaluation.
+/// [`Error::Invalid`] for a trace of every 0 steps or a tolerance that is NaN, [`Error::Shape`] and others of the
+/// solver's, [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] where even the start has no finite evaluation.
 pub fn run(
     solver: &mut impl Solver,
     target: &mut dyn Target,

@@ -4,7 +4,8 @@ use crate::error::{Error, Result};
 use crate::flow::target::{Target, check_finite};
 use crate::linalg::{MatMut, MatRef, column, column_mut};
 
-/// φ(x) = ½(a x₁² + b(x₂ + c x₁² − d)²) on ℝ² (Galy-Fajou, Perrone & Opper 2021, §4): the Gaussian curve x₂ = d − c x₁², as wide as b says.
+/// φ(x) = ½(a x₁² + b(x₂ + c x₁² − d)²) on ℝ² (Galy-Fajou, Perrone & Opper 2021, §4): the Gaussian curve x₂ = d − c
+/// x₁², as wide as b says.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Banana {
     a: f64,

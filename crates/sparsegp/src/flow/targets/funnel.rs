@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::flow::target::Target;
 use crate::linalg::{MatMut, MatRef, column, column_mut};
 
-/// x₁ ~ N(0, s²) and x_d ~ N(0, e^{x₁}) for d = 2, …, D (Neal 2003, §8), with φ = x₁²/2s² + ½(D − 1)x₁ + ½ e^{−x₁} Σ x_d², without its
-/// constant.
+/// x₁ ~ N(0, s²) and x_d ~ N(0, e^{x₁}) for d = 2, …, D (Neal 2003, §8), with φ = x₁²/2s² + ½(D − 1)x₁ + ½ e^{−x₁} Σ
+/// x_d², without its constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Funnel {
     dim: usize,

@@ -17,8 +17,8 @@ impl Gaussian {
     /// Takes a mean (D numbers) and a symmetric precision (D×D).
     ///
     /// # Errors
-    /// [`Error::Shape`] if they differ in dimension or the precision is not symmetric to rounding, [`Error::NonFinite`], and
-    /// [`Error::NotPositiveDefinite`].
+    /// [`Error::Shape`] if they differ in dimension or the precision is not symmetric to rounding,
+    /// [`Error::NonFinite`], and [`Error::NotPositiveDefinite`].
     pub fn new(mean: Vec<f64>, precision: Mat<f64>) -> Result<Self> {
         check_dim("rows of a precision", precision.nrows(), mean.len())?;
         check_dim("columns of a precision", precision.ncols(), mean.len())?;
