@@ -7,12 +7,15 @@
 //! | solver | q | positions where ∇φ is taken |
 //! | --- | --- | --- |
 //! | [`Gpf`] | N particles | the particles: nothing is drawn |
+//! | [`Gf`] | μ and a factor Γ, C = ΓΓᵀ: whole, of low rank, by blocks, diagonal | draws of every step |
 //!
 //! [`mod@run`] makes steps, keeps a trace and puts a solver back to its last finite state; [`targets`] has densities.
 
 mod blocks;
 mod energy;
+mod factor;
 mod field;
+mod gf;
 mod gpf;
 mod optimiser;
 mod particles;
@@ -24,7 +27,9 @@ mod tests;
 
 pub use blocks::Blocks;
 pub use energy::{evidence_bound, free_energy, log_determinants, regularised_gram};
+pub use factor::Factor;
 pub use field::{Field, MeanFlow};
+pub use gf::{Gf, GfFlow, GfOptions};
 pub use gpf::{Control, Gpf, GpfOptions, GpfState, follow};
 pub use optimiser::{Decay, FlowOptimiser, Rule, Scale};
 pub use particles::Particles;

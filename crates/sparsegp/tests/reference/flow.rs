@@ -6,8 +6,8 @@ use crate::support::{
 use serde_json::Value;
 use sparsegp::flow::targets::{Banana, Gaussian};
 use sparsegp::flow::{
-    Blocks, FlowOptimiser, Gpf, GpfOptions, MeanFlow, Particles, Rule, RunOptions, Scale, Target,
-    evidence_bound, follow, regularised_gram, run,
+    Blocks, Factor, FlowOptimiser, Gf, GfOptions, Gpf, GpfOptions, MeanFlow, Particles, Rule,
+    RunOptions, Scale, Target, evidence_bound, follow, regularised_gram, run,
 };
 use sparsegp::linalg::{Mat, MatRef};
 use std::ops::ControlFlow;
@@ -377,5 +377,69 @@ pub fn sampling(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     report.close("cov", &by_rows(c.as_ref()), &numbers(get(file, "cov")?)?);
     let diagonal: Vec<f64> = (0..c.nrows()).map(|i| c[(i, i)]).collect();
     report.close("variances", &particles.variances(), &diagonal);
+    Ok(())
+}
+
+/// One step after the other with the draws of the file.
+fn trajectory(
+    list: &Value,
+    target: &mut dyn Target,
+    options: GfOptions,
+    report: &mut Report,
+) -> Outcome {
+    let steps = items(list)?;
+    let Some(first) = steps.first() else { return Err("a list without a start".into()) };
+    let factor = Factor::Whole(matrix(get(first, "Gamma")?)?);
+    let mut gf = own(Gf::new(numbers(get(first, "mu")?)?, factor, options))?;
+    let name = report.case.clone();
+    for (at, step) in steps.iter().enumerate().skip(1) {
+        report.case = format!("{name} {at}");
+        check_known(step, &["eps", "mu", "Gamma"], report)?;
+        own(gf.step_with(target, columns(get(step, "eps")?)?.as_ref(), at))?;
+        report.close("mu", gf.mean(), &numbers(get(step, "mu")?)?);
+        let Factor::Whole(gamma) = gf.factor() else { return Err("another shape".into()) };
+        report.close("Gamma", &by_rows(gamma.as_ref()), &numbers(get(step, "Gamma")?)?);
+    }
+    Ok(())
+}
+
+/// Flows of parameters.
+pub fn parameters(file: &Value, _: &Path, report: &mut Report) -> Outcome {
+    let known = [
+        "D",
+        "mu_target",
+        "Lambda",
+        "eta1",
+        "eta2",
+        "full",
+        "natural_mean",
+        "lowrank",
+        "diagonal",
+        "file",
+    ];
+    check_known(file, &known, report)?;
+    let mut target = gaussian(file, "mu_target")?;
+    let options = GfOptions {
+        mean_rate: number(get(file, "eta1")?)?,
+        spread_rate: number(get(file, "eta2")?)?,
+        ..GfOptions::default()
+    };
+    for name in ["full", "natural_mean", "lowrank"] {
+        report.case = name.into();
+        let natural = name == "natural_mean";
+        let mean_flow = if natural { MeanFlow::Natural } else { MeanFlow::Plain };
+        let options = GfOptions { mean_flow, ..options.clone() };
+        trajectory(get(file, name)?, &mut target, options, report)?;
+    }
+    report.case = "diagonal".into();
+    let of = get(file, "diagonal")?;
+    check_known(of, &["mu0", "sigma0", "eps", "mu1", "sigma1"], report)?;
+    let factor = Factor::Diagonal(numbers(get(of, "sigma0")?)?);
+    let mut gf = own(Gf::new(numbers(get(of, "mu0")?)?, factor, options))?;
+    own(gf.step_with(&mut target, columns(get(of, "eps")?)?.as_ref(), 0))?;
+    report.close("mu1", gf.mean(), &numbers(get(of, "mu1")?)?);
+    let Factor::Diagonal(deviations) = gf.factor() else { return Err("another shape".into()) };
+    report.close("sigma1", deviations, &numbers(get(of, "sigma1")?)?);
+    report.case.clear();
     Ok(())
 }

@@ -114,7 +114,7 @@ fn halving_lowers_the_free_energy_and_stops_at_the_optimum() {
         report.ended
     );
     // a cap keeps it from diverging as well (there may be several optima)
-    let options = GpfOptions { control: Control::Cap, mean_rate: 0.1, ..options };
+    let options = GpfOptions { control: Control::Cap, mean_rate: 0.1, spread_rate: 0.1, ..options };
     let mut capped = Gpf::new(start, options).unwrap();
     assert_eq!(flow(&mut capped, &mut target, 8000).ended, Ended::AllSteps);
     let own = capped.state(&mut target).unwrap();

@@ -3,6 +3,7 @@
 mod gaussian;
 mod gradients;
 mod identities;
+mod parameters;
 mod refusals;
 
 use super::targets::Gaussian;
