@@ -20,6 +20,8 @@ mod collapsed;
 mod dual;
 #[path = "reference/flow.rs"]
 mod flow;
+#[path = "reference/flow_targets.rs"]
+mod flow_targets;
 #[path = "reference/gibbs.rs"]
 mod gibbs;
 #[path = "reference/gpflow.rs"]
@@ -202,6 +204,10 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("particle_flow/gpf_banana", flow::banana, STEPS),
     ("particle_flow/optimisers", flow::optimisers, STEPS),
     ("particle_flow/gaussian_rates", flow::rates_of_gaussians, STEPS),
+    ("particle_flow/gpf_dimwise_run", flow_targets::scaled_runs, STEPS),
+    ("particle_flow/logistic", flow_targets::logistic, STEPS),
+    ("particle_flow/bnn", flow_targets::network, STEPS),
+    ("particle_flow/gp_whitened_target", flow_targets::whitened, STEPS),
     ("particle_flow/sampling", flow::sampling, STEPS),
 ];
 
@@ -212,11 +218,7 @@ const NOT_BUILT: &[&str] = &[
     "inverse_free/conv_kernel",
     "inverse_free/deep_gp",
     "particle_flow/baselines",
-    "particle_flow/bnn",
     "particle_flow/elrgvi",
-    "particle_flow/gp_whitened_target",
-    "particle_flow/gpf_dimwise_run",
-    "particle_flow/logistic",
     "particle_flow/svgd",
     "particle_flow/swag",
     "streaming/selection",

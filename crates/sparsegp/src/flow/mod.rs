@@ -20,6 +20,7 @@ mod gpf;
 mod optimiser;
 mod particles;
 pub mod run;
+mod subsample;
 mod target;
 pub mod targets;
 #[cfg(test)]
@@ -34,4 +35,5 @@ pub use gpf::{Control, Gpf, GpfOptions, GpfState, follow};
 pub use optimiser::{Decay, FlowOptimiser, Rule, Scale};
 pub use particles::Particles;
 pub use run::{Ended, Progress, Run, RunOptions, Solver, run};
+pub use subsample::Subsample;
 pub use target::{AsDensity, Evaluation, OfDensity, Target};

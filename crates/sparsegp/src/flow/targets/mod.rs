@@ -3,7 +3,13 @@
 mod banana;
 mod funnel;
 mod gaussian;
+mod logistic;
+mod network;
+mod whitened;
 
 pub use banana::Banana;
 pub use funnel::Funnel;
 pub use gaussian::Gaussian;
+pub use logistic::Logistic;
+pub use network::Network;
+pub use whitened::{Whitened, WhitenedRows};
