@@ -20,6 +20,8 @@ mod collapsed;
 mod dual;
 #[path = "reference/flow.rs"]
 mod flow;
+#[path = "reference/flow_compared.rs"]
+mod flow_compared;
 #[path = "reference/flow_targets.rs"]
 mod flow_targets;
 #[path = "reference/gibbs.rs"]
@@ -208,6 +210,10 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("particle_flow/logistic", flow_targets::logistic, STEPS),
     ("particle_flow/bnn", flow_targets::network, STEPS),
     ("particle_flow/gp_whitened_target", flow_targets::whitened, STEPS),
+    ("particle_flow/baselines", flow_compared::baselines, STEPS),
+    ("particle_flow/elrgvi", flow_compared::elrgvi, STEPS),
+    ("particle_flow/svgd", flow_compared::svgd, STEPS),
+    ("particle_flow/swag", flow_compared::swag, STEPS),
     ("particle_flow/sampling", flow::sampling, STEPS),
 ];
 
@@ -217,10 +223,6 @@ const NOT_BUILT: &[&str] = &[
     "bounds/psi_*",
     "inverse_free/conv_kernel",
     "inverse_free/deep_gp",
-    "particle_flow/baselines",
-    "particle_flow/elrgvi",
-    "particle_flow/svgd",
-    "particle_flow/swag",
     "streaming/selection",
     "streaming/oips",
     "streaming/svi_comparison",

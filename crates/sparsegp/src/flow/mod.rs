@@ -9,9 +9,11 @@
 //! | [`Gpf`] | N particles | the particles: nothing is drawn |
 //! | [`Gf`] | μ and a factor Γ, C = ΓΓᵀ: whole, of low rank, by blocks, diagonal | draws of every step |
 //!
-//! [`mod@run`] makes steps, keeps a trace and puts a solver back to its last finite state; [`targets`] has densities.
+//! [`mod@run`] makes steps, keeps a trace and puts a solver back to its last finite state; [`targets`] has densities,
+//! [`compared`] other methods.
 
 mod blocks;
+pub mod compared;
 mod energy;
 mod factor;
 mod field;

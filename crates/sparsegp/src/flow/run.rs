@@ -92,6 +92,17 @@ pub fn run(
     options: &RunOptions,
     watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
 ) -> Result<Run> {
+    guarded(solver, &mut |s, step| s.advance(target, step), &Solver::is_finite, options, watch)
+}
+
+/// [`run`] for whatever advances and can tell whether it is finite.
+pub(super) fn guarded<S: Clone>(
+    solver: &mut S,
+    advance: &mut dyn FnMut(&mut S, usize) -> Result<Progress>,
+    is_finite: &dyn Fn(&S) -> bool,
+    options: &RunOptions,
+    watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
+) -> Result<Run> {
     if options.every == 0 || options.tolerance.is_nan() || options.tolerance < 0.0 {
         return Err(Error::Invalid(format!(
             "a run needs a trace of every step or more and a tolerance from 0 on, not {options:?}"
@@ -102,7 +113,7 @@ pub fn run(
     let (mut good, mut before) = (solver.clone(), solver.clone());
     for step in 0..options.steps {
         before.clone_from(solver);
-        let progress = match solver.advance(target, step) {
+        let progress = match advance(solver, step) {
             Ok(progress) => progress,
             Err(error) if error.is_recoverable() && step > 0 => {
                 solver.clone_from(&good);
@@ -118,7 +129,7 @@ pub fn run(
         if step % options.every == 0 {
             report.trace.push((step, progress));
         }
-        if !solver.is_finite() {
+        if !is_finite(solver) {
             solver.clone_from(&before);
             report.ended = restored(step, "the move is not finite");
             return Ok(report);

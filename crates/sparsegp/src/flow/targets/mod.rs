@@ -4,7 +4,7 @@ mod banana;
 mod funnel;
 mod gaussian;
 mod logistic;
-mod network;
+pub(in crate::flow) mod network;
 mod whitened;
 
 pub use banana::Banana;

@@ -16,11 +16,11 @@ use crate::linalg::{
 pub struct Network {
     /// The rows in sight.
     pub subsample: Subsample,
-    sizes: Vec<usize>,
+    pub(in crate::flow) sizes: Vec<usize>,
     /// N×inputs.
     x: Mat<f64>,
     classes: Vec<usize>,
-    variance: f64,
+    pub(in crate::flow) variance: f64,
     scale: f64,
 }
 
@@ -109,6 +109,22 @@ impl Network {
         Ok(sum * faer::Scale(1.0 / theta.ncols() as f64))
     }
 
+    /// Inputs of the rows in sight, B×inputs.
+    pub(in crate::flow) fn inputs_in_sight(&self) -> Mat<f64> {
+        let sight = &self.subsample;
+        Mat::from_fn(sight.count(), self.sizes[0], |i, j| self.x[(sight.row(i), j)])
+    }
+
+    /// Class of row `at` of those in sight.
+    pub(in crate::flow) fn class_in_sight(&self, at: usize) -> usize {
+        self.classes[self.subsample.row(at)]
+    }
+
+    /// What the sum of cross-entropies in sight is multiplied by.
+    pub(in crate::flow) fn weight(&self) -> f64 {
+        self.scale * self.subsample.weight()
+    }
+
     /// Values of all layers, the inputs first (B×size each).
     fn forward(&self, theta: &[f64], inputs: Mat<f64>) -> Vec<Mat<f64>> {
         let (mut layers, mut rest) = (vec![inputs], theta);
@@ -137,8 +153,8 @@ impl Network {
         let mut layers = self.forward(theta, inputs.clone());
         // there are two sizes or more
         let mut error = layers.swap_remove(self.sizes.len() - 1);
-        let entropy = softmax(error.as_mut(), |at| Some(self.classes[self.subsample.row(at)]));
-        let weight = self.scale * self.subsample.weight();
+        let entropy = softmax(error.as_mut(), |at| Some(self.class_in_sight(at)));
+        let weight = self.weight();
         // from the last layer to the first
         let mut end = theta.len();
         for (at, pair) in self.sizes.windows(2).enumerate().rev() {
@@ -175,7 +191,10 @@ impl Network {
 
 /// Scores (B×classes) become probabilities, less 1 at the class of every row that has one; returns the sum of their
 /// cross-entropies.
-fn softmax(mut scores: MatMut<'_, f64>, class: impl Fn(usize) -> Option<usize>) -> f64 {
+pub(in crate::flow) fn softmax(
+    mut scores: MatMut<'_, f64>,
+    class: impl Fn(usize) -> Option<usize>,
+) -> f64 {
     let (rows, count) = (scores.nrows(), scores.ncols());
     let mut entropy = 0.0;
     for i in 0..rows {
@@ -204,8 +223,7 @@ impl Target for Network {
         phi: &mut [f64],
         gradient: MatMut<'_, f64>,
     ) -> Result<()> {
-        let sight = &self.subsample;
-        let inputs = Mat::from_fn(sight.count(), self.sizes[0], |i, j| self.x[(sight.row(i), j)]);
+        let inputs = self.inputs_in_sight();
         by_columns(gradient, phi, &|n, gradient: &mut [f64], phi: &mut f64| {
             *phi = self.value(column(x, n), &inputs, gradient);
         });

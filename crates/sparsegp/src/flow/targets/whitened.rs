@@ -107,8 +107,8 @@ impl Whitened {
         if let Some(points) = points {
             check_dim("columns of inducing points", points.ncols(), rows.x.ncols())?;
         }
-        let own = |kernel: &Box<dyn Kernel>| features(&**kernel, points, rows.x, jitter);
-        let features = kernels.iter().map(own).collect::<Result<_>>()?;
+        let own = kernels.iter().map(|kernel| features(&**kernel, points, rows.x, jitter));
+        let features = own.collect::<Result<_>>()?;
         let own = Self {
             subsample: Subsample::all(n),
             likelihood: likelihood.clone_box(),
