@@ -5,6 +5,7 @@ use super::target::{check_finite, check_finite_matrix};
 use crate::error::{Error, Result};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, gemm, par_for, product,
+    symmetric_eigen,
 };
 
 /// Γ with C = ΓΓᵀ, D×K in all.
@@ -19,6 +20,27 @@ pub enum Factor {
 }
 
 impl Factor {
+    /// Takes the K widest directions of a covariance (D×D), each as long as its standard deviation: what K + 1
+    /// particles can have of it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for K out of range or directions without variance; as for [`symmetric_eigen`].
+    pub fn of_covariance(covariance: MatRef<'_, f64>, rank: usize) -> Result<Self> {
+        let dim = covariance.nrows();
+        super::target::check_dim("columns of a covariance", covariance.ncols(), dim)?;
+        let (values, vectors) = symmetric_eigen(covariance)?;
+        let at = |k: usize| dim - 1 - k;
+        let widest = (1..=dim).contains(&rank) && values[at(rank - 1)] > 0.0;
+        if !widest {
+            return Err(Error::Invalid(format!(
+                "a covariance of {dim} dimensions with the eigenvalues {values:?} has no factor of {rank} columns: take \
+                 as many as it has eigenvalues above 0, at most"
+            )));
+        }
+        let entry = |i: usize, k: usize| vectors[(i, at(k))] * values[at(k)].sqrt();
+        Ok(Factor::Whole(Mat::from_fn(dim, rank, entry)))
+    }
+
     /// Checks the shape for D dimensions and that all numbers are finite.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ impl ElrgviLayer {
     ) -> Result<Self> {
         check_dim("standard deviations of a layer", deviation.len(), mean.len())?;
         check_dim("rows of V", directions.nrows(), mean.len())?;
-        if mean.is_empty() || mean.len() % (inputs + 1) != 0 || directions.ncols() == 0 {
+        if mean.is_empty() || !mean.len().is_multiple_of(inputs + 1) || directions.ncols() == 0 {
             return Err(Error::Shape {
                 what: "a layer".into(),
                 expected: format!(

@@ -15,7 +15,7 @@ use crate::flow::optimiser::{Decay, FlowOptimiser, Rule, Scale, check_rates};
 use crate::flow::particles::Particles;
 use crate::flow::run::{Progress, Solver};
 use crate::flow::target::{Evaluation, Target, check_dim};
-use crate::linalg::{Accum, Mat, MatRef, column, gemm, par_for, product};
+use crate::linalg::{Accum, Mat, MatRef, column, gemm, par_for};
 
 /// A kernel between particles.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,13 +126,13 @@ impl SvgdKernel {
     }
 }
 
-/// ‖xᵢ − xⱼ‖², N×N, of particles moved to their mean.
+/// ‖xᵢ − xⱼ‖², N×N, from differences: particles that coincide are at 0.
 fn squared_distances(x: MatRef<'_, f64>) -> Mat<f64> {
-    let z = crate::flow::target::centred(x, &crate::flow::target::row_means(x));
-    let gram = product(z.transpose(), z.as_ref());
-    Mat::from_fn(x.ncols(), x.ncols(), |i, j| {
-        if i == j { 0.0 } else { (gram[(i, i)] + gram[(j, j)] - 2.0 * gram[(i, j)]).max(0.0) }
-    })
+    let square = |i: usize, j: usize| {
+        let (a, b) = (column(x, i), column(x, j));
+        a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+    };
+    Mat::from_fn(x.ncols(), x.ncols(), square)
 }
 
 impl Svgd {

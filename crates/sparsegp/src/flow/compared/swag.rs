@@ -185,7 +185,7 @@ impl Solver for Swag {
             *v = momentum * *v - rate * g;
             *x += *v;
         }
-        if (step + 1) % self.options.every == 0 {
+        if (step + 1).is_multiple_of(self.options.every) {
             self.moments.collect(&self.position)?;
         }
         let stationarity = gradient.iter().map(|g| g * g).sum();

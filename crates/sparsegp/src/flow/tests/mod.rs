@@ -1,5 +1,6 @@
 //! Targets and small problems that the tests share.
 
+mod compared;
 mod data;
 mod gaussian;
 mod gradients;
