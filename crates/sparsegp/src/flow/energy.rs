@@ -48,7 +48,34 @@ pub(super) fn by_blocks<T>(
 /// # Errors
 /// [`Error::NotPositiveDefinite`] for particles that are affinely dependent, [`Error::NonFinite`].
 pub fn log_determinants(z: MatRef<'_, f64>, blocks: &Blocks) -> Result<Vec<f64>> {
+    if *blocks == Blocks::Diagonal {
+        return log_variances(z);
+    }
     by_blocks(z, blocks, |z| Ok(factored(z)?.1))
+}
+
+/// The same coordinate by coordinate: there is one eigenvalue.
+fn log_variances(z: MatRef<'_, f64>) -> Result<Vec<f64>> {
+    let mut sums = vec![0.0; z.nrows()];
+    for n in 0..z.ncols() {
+        sums.iter_mut().zip(column(z, n)).for_each(|(s, z)| *s += z * z);
+    }
+    let log = |(pivot, sum): (usize, f64)| {
+        let variance = sum / z.ncols() as f64;
+        if variance > 0.0 && variance.is_finite() {
+            return Ok(variance.ln());
+        }
+        if variance == 0.0 {
+            let size = z.nrows();
+            let (matrix, jitter, hint) = ("C", 0.0, DEPENDENT);
+            return Err(Error::NotPositiveDefinite { matrix, size, pivot, jitter, hint });
+        }
+        Err(Error::NonFinite {
+            what: format!("the variance of coordinate {pivot}"),
+            value: variance,
+        })
+    };
+    sums.into_iter().enumerate().map(log).collect()
 }
 
 /// The factor of R or C of one block, and the log-determinant.
@@ -82,6 +109,9 @@ const DEPENDENT: &str = "the particles are affinely dependent and stay so: start
 
 /// See [`super::Particles::check_independent`].
 pub(super) fn check_independent(z: MatRef<'_, f64>, blocks: &Blocks) -> Result<()> {
+    if *blocks == Blocks::Diagonal {
+        return log_variances(z).map(|_| ());
+    }
     by_blocks(z, blocks, |z| {
         let (factor, _) = factored(z)?;
         let l = factor.l.as_ref();

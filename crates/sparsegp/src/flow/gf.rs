@@ -74,7 +74,7 @@ pub struct GfFlow {
     pub mean: Vec<f64>,
     /// Γ − (1/S) G Eᵀ ΓᵀΓ.
     pub factor: Factor,
-    /// Estimate of F = E_q[φ] − ½ log|ΓᵀΓ|.
+    /// Estimate of `F = E_q[φ] − ½ log|ΓᵀΓ|`.
     pub free_energy: f64,
 }
 

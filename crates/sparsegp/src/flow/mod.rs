@@ -1,7 +1,7 @@
 //! Gaussian approximations of any density from its gradients: particle flows, and what they are compared with.
 //!
-//! A [`Target`] p(x) ∝ e^{−φ(x)} on ℝᴰ is approximated by q = N(m, C), which minimises the free energy F = E_q[φ] − ½
-//! log|C|. The flow ẋ = −E[∇φ] + (I − E[∇φ (x − m)ᵀ])(x − m) does so without inverses and second derivatives
+//! A [`Target`] p(x) ∝ e^{−φ(x)} on ℝᴰ is approximated by q = N(m, C), which minimises the free energy `F = E_q[φ] −
+//! ½ log|C|`. The flow ẋ = −E[∇φ] + (I − E[∇φ (x − m)ᵀ])(x − m) does so without inverses and second derivatives
 //! (Galy-Fajou, Perrone & Opper 2021).
 //!
 //! | solver | q | positions where ∇φ is taken |

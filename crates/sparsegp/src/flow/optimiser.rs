@@ -144,12 +144,12 @@ impl FlowOptimiser {
             });
         }
         self.steps += 1;
-        let squares = Mat::from_fn(rows, width, |i, j| match self.scale {
-            Scale::Element => flow[(i, j)] * flow[(i, j)],
-            Scale::Dimension => {
-                (0..columns).map(|n| flow[(i, n)] * flow[(i, n)]).sum::<f64>() / columns as f64
-            }
-        });
+        let mut squares = Mat::<f64>::zeros(rows, width);
+        let share = if width == 1 { 1.0 / columns as f64 } else { 1.0 };
+        for n in 0..columns {
+            let own = column_mut(squares.as_mut(), if width == 1 { 0 } else { n }).iter_mut();
+            own.zip(column(flow, n)).for_each(|(q, f)| *q += share * f * f);
+        }
         let (keep, add, epsilon) = match self.rule {
             Rule::Adam { beta2, epsilon, .. } => (beta2, 1.0 - beta2, epsilon),
             Rule::RmsProp { rho, epsilon } => (rho, 1.0 - rho, epsilon),

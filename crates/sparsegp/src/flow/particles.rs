@@ -46,6 +46,21 @@ impl Particles {
         Self::new(shifted(x, mean))
     }
 
+    /// Draws N particles of N(m, diag(s²)), from a mean and standard deviations (D numbers each): for D too large for
+    /// a root of D×D. C is smaller than that as for [`Particles::random`].
+    ///
+    /// # Errors
+    /// As for [`Particles::random`].
+    pub fn around(mean: &[f64], deviations: &[f64], count: usize, seed: u64) -> Result<Self> {
+        check_dim("standard deviations", deviations.len(), mean.len())?;
+        let mut x = normals(mean.len(), count, &mut stream(seed, "flow/particles"));
+        for n in 0..count {
+            let own = column_mut(x.as_mut(), n).iter_mut();
+            own.zip(mean.iter().zip(deviations)).for_each(|(x, (m, s))| *x = m + s * *x);
+        }
+        Self::new(x)
+    }
+
     /// Draws N particles whose mean is m (D numbers) and whose covariance is TTᵀ, to rounding, for a root T (D×K, N >
     /// K): Z = √N T Qᵀ, with orthonormal columns Q that are orthogonal to 1. Blocks that TTᵀ has as independent are
     /// exactly uncorrelated.

@@ -113,7 +113,13 @@ pub(super) fn guarded<S: Clone>(
     let (mut good, mut before) = (solver.clone(), solver.clone());
     for step in 0..options.steps {
         before.clone_from(solver);
-        let progress = match advance(solver, step) {
+        let outcome = advance(solver, step).and_then(|progress| match progress.free_energy {
+            Some(value) if !value.is_finite() => {
+                Err(Error::NonFinite { what: "the free energy".into(), value })
+            }
+            _ => Ok(progress),
+        });
+        let progress = match outcome {
             Ok(progress) => progress,
             Err(error) if error.is_recoverable() && step > 0 => {
                 solver.clone_from(&good);

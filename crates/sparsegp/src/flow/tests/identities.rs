@@ -120,3 +120,63 @@ fn halving_lowers_the_free_energy_and_stops_at_the_optimum() {
     let own = capped.state(&mut target).unwrap();
     assert!(own.field.residual < 1e-6 && own.free_energy < 0.5, "{own:?}");
 }
+
+/// Independent coordinates of very different widths, many of them.
+struct Many(usize);
+
+impl Many {
+    fn precision(i: usize) -> f64 {
+        0.5 + 0.4 * (i as f64).sin()
+    }
+}
+
+impl Target for Many {
+    fn dim(&self) -> usize {
+        self.0
+    }
+
+    fn evaluate(
+        &mut self,
+        x: MatRef<'_, f64>,
+        phi: &mut [f64],
+        mut gradient: crate::linalg::MatMut<'_, f64>,
+    ) -> crate::Result<()> {
+        for (n, phi) in phi.iter_mut().enumerate() {
+            *phi = 0.0;
+            for i in 0..self.0 {
+                let off = x[(i, n)] - 1.0;
+                gradient[(i, n)] = Self::precision(i) * off;
+                *phi += 0.5 * Self::precision(i) * off * off;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// With 40 000 dimensions a matrix of D×D would have 13 gigabytes; mean field finds the variances that few particles
+/// can have.
+#[test]
+fn many_dimensions_take_no_square_matrices() {
+    let dim = 40_000;
+    let mut target = Many(dim);
+    for (blocks, rule) in [
+        (Blocks::Whole, Rule::Plain),
+        (Blocks::Diagonal, Rule::rms_prop()),
+        (Blocks::consecutive(&[15_000, 25_000]), Rule::Plain),
+    ] {
+        let start = Particles::around(&vec![0.0; dim], &vec![0.8; dim], 4, 1).unwrap();
+        let mean_flow = MeanFlow::Natural;
+        let options = GpfOptions { blocks, rule, mean_flow, ..GpfOptions::default() };
+        let mut gpf = Gpf::new(start, options).unwrap();
+        let report = flow(&mut gpf, &mut target, 3);
+        assert_eq!(report.ended, Ended::AllSteps);
+    }
+    let start = Particles::around(&vec![0.0; dim], &vec![0.8; dim], 4, 1).unwrap();
+    let blocks = Blocks::Diagonal;
+    let options = GpfOptions { blocks, mean_rate: 0.5, spread_rate: 0.2, ..GpfOptions::default() };
+    let mut gpf = Gpf::new(start, options).unwrap();
+    flow(&mut gpf, &mut target, 120);
+    let variances = gpf.particles().variances();
+    (0..dim).for_each(|i| close(variances[i], Many::precision(i).recip(), 1e-9));
+    assert!(gpf.particles().mean().iter().all(|m| (m - 1.0).abs() < 0.1));
+}

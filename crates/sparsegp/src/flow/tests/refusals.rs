@@ -17,6 +17,7 @@ fn sizes_and_numbers() {
     let identity = Mat::<f64>::identity(3, 3);
     assert!(text(Particles::matched(&[0.0; 3], identity.as_ref(), 3, 0)).contains("more than 3"));
     assert!(text(Particles::random(&[0.0; 2], identity.as_ref(), 3, 0)).contains("2 dimensions"));
+    assert!(text(Particles::around(&[0.0; 2], &[1.0; 3], 3, 0)).contains("2 dimensions"));
     assert!(text(Gaussian::new(vec![0.0; 2], identity.clone())).contains("precision"));
     assert!(text(Gaussian::new(vec![0.0; 3], -identity.clone())).contains("positive definite"));
     assert!(text(Gaussian::new(vec![f64::NAN; 3], identity)).contains("not finite"));
@@ -69,6 +70,17 @@ fn dependent_particles() {
         let message = text(Gpf::new(Particles::new(x).unwrap(), GpfOptions::default()));
         assert!(message.contains("affinely dependent"), "{message}");
     }
+}
+
+/// Coordinate by coordinate a variance is all it takes, and none is refused.
+#[test]
+fn coordinates_without_variance() {
+    let line = Mat::from_fn(2, 6, |i, n| (n as f64) * (1.0 + i as f64) + 0.3);
+    let options = || GpfOptions { blocks: Blocks::Diagonal, ..GpfOptions::default() };
+    assert!(Gpf::new(Particles::new(line).unwrap(), options()).is_ok());
+    let still = Mat::from_fn(2, 6, |i, n| if i == 0 { n as f64 } else { 0.5 });
+    let message = text(Gpf::new(Particles::new(still).unwrap(), options()));
+    assert!(message.contains("affinely dependent"), "{message}");
 }
 
 /// Finite near 0, NaN or infinite beyond.
