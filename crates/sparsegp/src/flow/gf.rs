@@ -12,12 +12,13 @@
 use super::energy::free_energy;
 use super::factor::Factor;
 use super::field::MeanFlow;
-use super::optimiser::{Decay, FlowOptimiser, Rule, Scale, check_rates};
+use super::optimiser::{FlowOptimiser, Rule, Scale, check_rates, check_schedule};
 use super::particles::{matched_normals, normals};
 use super::run::{Progress, Solver};
 use super::target::{Evaluation, Target, check_dim, check_finite};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef};
+use crate::optim::Schedule;
 use crate::rng::stream;
 use rand::Rng;
 
@@ -33,7 +34,7 @@ pub struct GfOptions {
     /// How flows become moves; anything but [`Rule::Plain`] has a scale for every parameter.
     pub rule: Rule,
     /// How rates change.
-    pub decay: Decay,
+    pub schedule: Schedule,
     /// S, positions of every step.
     pub draws: usize,
     /// Whether E1 = 0 and EEᵀ = S I in every step, which asks for S > K.
@@ -49,7 +50,7 @@ impl Default for GfOptions {
             spread_rate: 0.05,
             mean_flow: MeanFlow::Plain,
             rule: Rule::Plain,
-            decay: Decay::Constant,
+            schedule: Schedule::Constant,
             draws: 10,
             matched: false,
             seed: 0,
@@ -88,7 +89,7 @@ impl Gf {
         check_finite("the mean of a Gaussian", &mean)?;
         factor.check(mean.len())?;
         check_rates(&[options.mean_rate, options.spread_rate])?;
-        options.decay.check()?;
+        check_schedule(options.schedule)?;
         if options.draws == 0 || (options.matched && options.draws <= factor.width()) {
             return Err(Error::Invalid(format!(
                 "{} draws for every step are too few: it takes 1, or {} where their moments are matched",
@@ -153,7 +154,7 @@ impl Gf {
         step: usize,
     ) -> Result<Progress> {
         let flow = self.flow(target, e)?;
-        let factor = self.options.decay.factor(step);
+        let factor = self.options.schedule.factor(step);
         let (mean_rate, rate) =
             (factor * self.options.mean_rate, factor * self.options.spread_rate);
         let by = self.optimisers[0].step_vector(&flow.mean, mean_rate)?;

@@ -10,12 +10,13 @@
 use super::blocks::Blocks;
 use super::energy::{free_energy, log_determinants};
 use super::field::{Field, MeanFlow};
-use super::optimiser::{Decay, FlowOptimiser, Rule, Scale, check_rates};
+use super::optimiser::{FlowOptimiser, Rule, Scale, check_rates, check_schedule};
 use super::particles::Particles;
 use super::run::{Progress, Solver};
 use super::target::{Evaluation, Target, check_dim};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, column_mut};
+use crate::optim::Schedule;
 
 /// What keeps steps from going too far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +47,7 @@ pub struct GpfOptions {
     /// matter for [`Rule::Plain`].
     pub apart: bool,
     /// How rates change.
-    pub decay: Decay,
+    pub schedule: Schedule,
     /// What keeps steps from going too far.
     pub control: Control,
 }
@@ -60,7 +61,7 @@ impl Default for GpfOptions {
             blocks: Blocks::Whole,
             rule: Rule::Plain,
             apart: false,
-            decay: Decay::Constant,
+            schedule: Schedule::Constant,
             control: Control::Free,
         }
     }
@@ -104,7 +105,7 @@ impl Gpf {
     pub fn new(particles: Particles, options: GpfOptions) -> Result<Self> {
         let (mean, spread) = (options.mean_rate, options.spread_rate);
         check_rates(&[mean, spread])?;
-        options.decay.check()?;
+        check_schedule(options.schedule)?;
         if options.rule != Rule::Plain && !options.apart && mean != spread {
             return Err(Error::Invalid(format!(
                 "one optimiser has one rate, not {mean} for the mean and {spread} for the spread: set `apart`, or \
@@ -146,7 +147,7 @@ impl Gpf {
 
     /// The move along a flow, D×N, and what the spread's rate was multiplied by.
     fn moves(&mut self, field: &Field, step: usize) -> Result<(Mat<f64>, f64)> {
-        let factor = self.options.decay.factor(step);
+        let factor = self.options.schedule.factor(step);
         let (mean_rate, mut rate) =
             (factor * self.options.mean_rate, factor * self.options.spread_rate);
         let mut scale = 1.0;

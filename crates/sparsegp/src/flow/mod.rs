@@ -34,7 +34,7 @@ pub use factor::Factor;
 pub use field::{Field, MeanFlow};
 pub use gf::{Gf, GfFlow, GfOptions};
 pub use gpf::{Control, Gpf, GpfOptions, GpfState, follow};
-pub use optimiser::{Decay, FlowOptimiser, Rule, Scale};
+pub use optimiser::{FlowOptimiser, Rule, Scale};
 pub use particles::Particles;
 pub use run::{Ended, Progress, Run, RunOptions, Solver, run};
 pub use subsample::Subsample;

@@ -13,6 +13,7 @@
 use super::target::check_finite;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef, column, column_mut};
+use crate::optim::Schedule;
 
 /// How a flow becomes a move.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -188,51 +189,15 @@ impl FlowOptimiser {
     }
 }
 
-/// How rates change with the step t = 0, 1, ….
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Decay {
-    /// They stay.
-    #[default]
-    Constant,
-    /// They are divided by (1 + t/`after`)^`exponent`: noisy gradients converge for an exponent above ½ and at most 1
-    /// (Robbins & Monro 1951).
-    Power {
-        /// Steps, above 0.
-        after: f64,
-        /// At least 0.
-        exponent: f64,
-    },
-    /// They are multiplied by 1 − e^{−`speed` (t + 1)}: for flows that diverge at once far from the optimum.
-    Ramp {
-        /// Above 0.
-        speed: f64,
-    },
-}
-
-impl Decay {
-    /// Returns the factor of the rates in step t.
-    pub fn factor(&self, step: usize) -> f64 {
-        match *self {
-            Decay::Constant => 1.0,
-            Decay::Power { after, exponent } => (1.0 + step as f64 / after).powf(-exponent),
-            Decay::Ramp { speed } => -(-speed * (step + 1) as f64).exp_m1(),
-        }
+/// Refuses a schedule whose numbers are out of range.
+pub(super) fn check_schedule(schedule: Schedule) -> Result<()> {
+    if schedule.is_valid() {
+        return Ok(());
     }
-
-    /// Checks the numbers.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] with what is out of range.
-    pub fn check(&self) -> Result<()> {
-        let valid = match *self {
-            Decay::Constant => true,
-            Decay::Power { after, exponent } => {
-                after > 0.0 && exponent >= 0.0 && after.is_finite() && exponent.is_finite()
-            }
-            Decay::Ramp { speed } => speed > 0.0 && speed.is_finite(),
-        };
-        if valid { Ok(()) } else { Err(Error::Invalid(format!("{self:?}: numbers are above 0"))) }
-    }
+    Err(Error::Invalid(format!(
+        "the schedule {schedule:?} is not possible: factors are above 0 and at most 1, steps, `after` and `speed` above \
+         0, exponents at least 0"
+    )))
 }
 
 /// Refuses rates that are negative or not finite.

@@ -60,11 +60,15 @@ impl Subsample {
         let count = n.div_ceil(size);
         let (epoch, batch) = (step / count, step % count);
         if self.epoch.as_ref().is_none_or(|(own, _)| *own != epoch) {
-            let mut rng = stream(seed, &format!("flow/batches/{epoch}"));
+            let mut rng = stream(seed, &format!("batches/{epoch}"));
             self.epoch = Some((epoch, permutation(&mut rng, n, n)));
         }
         if let Some((_, order)) = &self.epoch {
-            self.rows = Some(order[batch * n / count..(batch + 1) * n / count].to_vec());
+            // the first N mod T batches have one row more than the others
+            let start = |batch: usize| batch * (n / count) + batch.min(n % count);
+            let mut rows = order[start(batch)..start(batch + 1)].to_vec();
+            rows.sort_unstable();
+            self.rows = Some(rows);
         }
     }
 

@@ -154,7 +154,7 @@ impl Solver for Dsvi {
         let mut rng = stream(self.options.seed, &format!("flow/draws/{step}"));
         let e = normals(self.mean.len(), self.options.draws, &mut rng);
         let gradient = self.gradient(target, e.as_ref())?;
-        let rate = self.options.rate * self.options.decay.factor(step);
+        let rate = self.options.rate * self.options.schedule.factor(step);
         let [of_mean, of_root] = &mut self.optimisers;
         let by = of_mean.step_vector(&gradient.mean, -rate)?;
         self.mean.iter_mut().zip(by).for_each(|(m, by)| *m += by);

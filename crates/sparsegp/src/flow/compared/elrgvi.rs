@@ -340,7 +340,7 @@ impl Elrgvi {
         let draws: Vec<_> = (0..self.options.draws).map(|_| self.noise(rows, &mut rng)).collect();
         let (value, gradients) = self.gradient(network, &draws)?;
         check_finite("the free energy", [&value])?;
-        let rate = self.options.rate * self.options.decay.factor(step);
+        let rate = self.options.rate * self.options.schedule.factor(step);
         let mut progress =
             Progress { free_energy: Some(value), stationarity: 0.0, scale: 1.0, stalled: false };
         let parts = self.layers.iter_mut().zip(&mut self.optimisers).zip(gradients);

@@ -223,7 +223,7 @@ impl Solver for Fcs {
         let z = normals(self.b.ncols(), self.options.draws, &mut rng);
         let e = normals(self.mean.len(), self.options.draws, &mut rng);
         let gradient = self.gradient(target, z.as_ref(), e.as_ref())?;
-        let rate = self.options.rate * self.options.decay.factor(step);
+        let rate = self.options.rate * self.options.schedule.factor(step);
         let [of_mean, of_b, of_d] = &mut self.optimisers;
         let by = of_mean.step_vector(&gradient.mean, -rate)?;
         self.mean.iter_mut().zip(by).for_each(|(m, by)| *m += by);

@@ -1,13 +1,13 @@
 //! The mode of a density, and the Gaussian with the Hessian there (MacKay 1992).
 
 use crate::error::{Error, Result};
-use crate::flow::optimiser::{Decay, FlowOptimiser, Rule, Scale, check_rates};
+use crate::flow::optimiser::{FlowOptimiser, Rule, Scale, check_rates, check_schedule};
 use crate::flow::particles::{normals, shifted};
 use crate::flow::target::{Evaluation, Target, check_dim, check_finite, check_finite_matrix};
 use crate::linalg::{
     Cholesky, Jitter, Mat, MatRef, Par, column, solve_lower_transpose, symmetrise,
 };
-use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser};
+use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser, Schedule};
 use rand::Rng;
 use std::f64::consts::TAU;
 
@@ -19,12 +19,12 @@ pub struct MapOptions {
     /// Rate of Adam, for noisy targets; others are descended by L-BFGS.
     pub rate: f64,
     /// How that rate changes.
-    pub decay: Decay,
+    pub schedule: Schedule,
 }
 
 impl Default for MapOptions {
     fn default() -> Self {
-        Self { steps: 1000, rate: 0.01, decay: Decay::Constant }
+        Self { steps: 1000, rate: 0.01, schedule: Schedule::Constant }
     }
 }
 
@@ -85,13 +85,13 @@ pub fn map(target: &mut dyn Target, start: &[f64], options: &MapOptions) -> Resu
 
 fn by_adam(target: &mut dyn Target, start: &[f64], options: &MapOptions) -> Result<Map> {
     check_rates(&[options.rate])?;
-    options.decay.check()?;
+    check_schedule(options.schedule)?;
     let mut optimiser = FlowOptimiser::new(Rule::adam(), Scale::Element)?;
     let mut x = start.to_vec();
     for step in 0..options.steps {
         target.renew(step);
         let own = Evaluation::of(target, MatRef::from_column_major_slice(&x, x.len(), 1))?;
-        let rate = options.rate * options.decay.factor(step);
+        let rate = options.rate * options.schedule.factor(step);
         let by = optimiser.step_vector(&own.mean_gradient(), -rate)?;
         x.iter_mut().zip(by).for_each(|(x, by)| *x += by);
     }

@@ -27,8 +27,9 @@ pub use laplace::{Laplace, Map, MapOptions, map};
 pub use svgd::{Svgd, SvgdKernel, SvgdOptions};
 pub use swag::{Swag, SwagMoments, SwagOptions};
 
-use super::optimiser::{Decay, Rule, check_rates};
+use super::optimiser::{Rule, check_rates, check_schedule};
 use crate::error::{Error, Result};
+use crate::optim::Schedule;
 
 /// How methods descend by gradients at drawn positions.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +39,7 @@ pub struct DescentOptions {
     /// How gradients become moves, with a scale for every parameter.
     pub rule: Rule,
     /// How the rate changes.
-    pub decay: Decay,
+    pub schedule: Schedule,
     /// S, positions of every step.
     pub draws: usize,
     /// Seed of the draws.
@@ -47,7 +48,13 @@ pub struct DescentOptions {
 
 impl Default for DescentOptions {
     fn default() -> Self {
-        Self { rate: 0.01, rule: Rule::rms_prop(), decay: Decay::Constant, draws: 10, seed: 0 }
+        Self {
+            rate: 0.01,
+            rule: Rule::rms_prop(),
+            schedule: Schedule::Constant,
+            draws: 10,
+            seed: 0,
+        }
     }
 }
 
@@ -55,7 +62,7 @@ impl DescentOptions {
     fn check(&self) -> Result<()> {
         check_rates(&[self.rate])?;
         self.rule.check()?;
-        self.decay.check()?;
+        check_schedule(self.schedule)?;
         match self.draws {
             0 => Err(Error::Invalid("a step takes one draw or more, not 0".into())),
             _ => Ok(()),

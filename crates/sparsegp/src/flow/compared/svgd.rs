@@ -11,11 +11,12 @@
 //! There is no free energy. Of off-centre densities the first diverges unless steps are small at the start.
 
 use crate::error::{Error, Result};
-use crate::flow::optimiser::{Decay, FlowOptimiser, Rule, Scale, check_rates};
+use crate::flow::optimiser::{FlowOptimiser, Rule, Scale, check_rates, check_schedule};
 use crate::flow::particles::Particles;
 use crate::flow::run::{Progress, Solver};
 use crate::flow::target::{Evaluation, Target, check_dim};
 use crate::linalg::{Accum, Mat, MatRef, column, gemm, par_for};
+use crate::optim::Schedule;
 
 /// A kernel between particles.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +42,7 @@ pub struct SvgdOptions {
     /// How flows become moves, with a scale for every coordinate of every particle.
     pub rule: Rule,
     /// How the rate changes.
-    pub decay: Decay,
+    pub schedule: Schedule,
 }
 
 impl Default for SvgdOptions {
@@ -50,7 +51,7 @@ impl Default for SvgdOptions {
             kernel: SvgdKernel::SquaredExponential { length: None },
             rate: 0.05,
             rule: Rule::ada_grad(),
-            decay: Decay::Constant,
+            schedule: Schedule::Constant,
         }
     }
 }
@@ -142,7 +143,7 @@ impl Svgd {
     /// [`Error::Invalid`] for options out of range.
     pub fn new(particles: Particles, options: SvgdOptions) -> Result<Self> {
         check_rates(&[options.rate])?;
-        options.decay.check()?;
+        check_schedule(options.schedule)?;
         if let SvgdKernel::SquaredExponential { length: Some(length) } = options.kernel
             && !(length > 0.0 && length.is_finite())
         {
@@ -164,7 +165,7 @@ impl Solver for Svgd {
         target.renew(step);
         let own = Evaluation::of(target, self.particles.x())?;
         let flow = self.options.kernel.flow(self.particles.x(), own.gradient.as_ref())?;
-        let rate = self.options.rate * self.options.decay.factor(step);
+        let rate = self.options.rate * self.options.schedule.factor(step);
         let by = self.optimiser.step(flow.as_ref(), rate)?;
         *self.particles.x_mut() += by;
         let stationarity = flow.squared_norm_l2() / self.particles.count() as f64;

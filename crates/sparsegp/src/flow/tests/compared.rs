@@ -122,8 +122,8 @@ fn sampled_entropies_have_no_noise_at_the_optimum() {
 fn methods_come_near_a_gaussian() {
     let (mean, sigma, mut target) = gaussian(3, 4.0, 2);
     let off = |own: &[f64]| own.iter().zip(&mean).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
-    let decay = Decay::Power { after: 300.0, exponent: 0.9 };
-    let options = DescentOptions { decay, ..plain(0.05) };
+    let schedule = Schedule::Power { after: 300.0, exponent: 0.9 };
+    let options = DescentOptions { schedule, ..plain(0.05) };
     let identity = Mat::<f64>::identity(3, 3);
     let mut dsvi = Dsvi::new(vec![0.0; 3], Root::Lower(identity.clone()), options.clone()).unwrap();
     flow(&mut dsvi, &mut target, 5000);
@@ -261,8 +261,8 @@ fn modes_and_their_hessians() {
     let labels = (0..40).map(|i| if i % 3 == 1 { 1.0 } else { -1.0 }).collect();
     let whole = Logistic::new(normals(40, 3, 1), labels, 2.3).unwrap();
     let mode = map(&mut whole.clone(), &[0.0; 3], &MapOptions::default()).unwrap();
-    let decay = Decay::Power { after: 300.0, exponent: 0.9 };
-    let options = MapOptions { steps: 4000, rate: 0.05, decay };
+    let schedule = Schedule::Power { after: 300.0, exponent: 0.9 };
+    let options = MapOptions { steps: 4000, rate: 0.05, schedule };
     let noisy = map(&mut whole.in_batches(10, 3).unwrap(), &[0.0; 3], &options).unwrap();
     assert!(!noisy.converged);
     noisy.position.iter().zip(&mode.position).for_each(|(a, b)| close(*a, *b, 0.05));

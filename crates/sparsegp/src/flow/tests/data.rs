@@ -112,6 +112,17 @@ fn minibatches_add_up_to_all_rows() {
     seen.sort_unstable();
     assert_eq!(seen, (0..11).collect::<Vec<_>>());
     (0..2).for_each(|n| close(data[n] + prior(n), whole.phi[n], 1e-12));
+    // those that training takes
+    let at = Mat::from_fn(11, 1, |i, _| i as f64);
+    let all = crate::data::InMemory::new(at.clone(), at).unwrap();
+    let mut batches = crate::data::ShuffledInMemory::new(&all, 4, 7).unwrap();
+    let mut batch = crate::data::Minibatch::new();
+    for step in 0..7 {
+        target.renew(step);
+        crate::data::Batches::next(&mut batches, &mut batch).unwrap();
+        let own = (0..target.subsample.count()).map(|at| target.subsample.row(at) as f64);
+        assert_eq!(own.collect::<Vec<_>>(), batch.rows.x.col_as_slice(0));
+    }
     // any step again, in any order
     target.renew(7);
     target.renew(1);

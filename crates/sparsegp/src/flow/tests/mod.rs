@@ -11,6 +11,7 @@ mod refusals;
 use super::targets::Gaussian;
 use super::*;
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, product};
+use crate::optim::Schedule;
 use crate::rng::stream;
 
 /// Numbers of a standard normal distribution.

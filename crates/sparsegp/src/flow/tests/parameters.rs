@@ -114,9 +114,9 @@ fn low_ranks_find_the_widest_directions() {
 #[test]
 fn draws_come_near_and_depend_on_the_seed_alone() {
     let (mean, sigma, mut target) = gaussian(3, 4.0, 2);
-    let decay = Decay::Power { after: 200.0, exponent: 0.8 };
+    let schedule = Schedule::Power { after: 200.0, exponent: 0.8 };
     let run_with = |seed: u64, target: &mut dyn Target| {
-        let own = GfOptions { decay, seed, ..options() };
+        let own = GfOptions { schedule, seed, ..options() };
         let root = Mat::from_fn(3, 3, |i, j| if i == j { 0.6 } else { 0.0 });
         let mut gf = Gf::new(vec![0.0; 3], Factor::Whole(root), own).unwrap();
         flow(&mut gf, target, 6000);

@@ -39,8 +39,8 @@ fn options_that_do_not_go_together() {
     assert!(with(uneven).contains("apart"));
     let rule = Rule::RmsProp { rho: 1.0, epsilon: 1e-8 };
     assert!(with(GpfOptions { rule, ..plain() }).contains("below 1"));
-    let decay = Decay::Power { after: 0.0, exponent: 1.0 };
-    assert!(with(GpfOptions { decay, ..plain() }).contains("above 0"));
+    let schedule = Schedule::Power { after: 0.0, exponent: 1.0 };
+    assert!(with(GpfOptions { schedule, ..plain() }).contains("above 0"));
     for (blocks, what) in [
         (vec![vec![0]], "in no block"),
         (vec![vec![0, 1], vec![1]], "in several"),
