@@ -72,6 +72,7 @@ impl Evaluation {
         let mut own =
             Self { phi: vec![0.0; x.ncols()], gradient: Mat::zeros(x.nrows(), x.ncols()) };
         check_dim("positions", x.nrows(), target.dim())?;
+        check_some("positions", x.ncols())?;
         target.evaluate(x, &mut own.phi, own.gradient.as_mut())?;
         let slopes = own.gradient.as_ref();
         for (n, phi) in own.phi.iter().enumerate() {
@@ -127,6 +128,14 @@ pub(super) fn check_dim(what: &str, found: usize, dim: usize) -> Result<()> {
         expected: format!("{dim} dimensions"),
         found: format!("{found}"),
     })
+}
+
+/// Refuses none where a mean is taken.
+pub(super) fn check_some(what: &str, count: usize) -> Result<()> {
+    match count {
+        0 => Err(Error::Invalid(format!("there is no mean over no {what}: give one or more"))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses numbers that are not finite.

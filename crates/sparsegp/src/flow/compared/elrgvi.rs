@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::flow::optimiser::{FlowOptimiser, Scale};
 use crate::flow::particles::normals;
 use crate::flow::run::{Progress, Run, RunOptions, guarded};
-use crate::flow::target::{Target, check_dim, check_finite, check_finite_matrix};
+use crate::flow::target::{Target, check_dim, check_finite, check_finite_matrix, check_some};
 use crate::flow::targets::Network;
 use crate::flow::targets::network::softmax;
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, Par, column, gemm, product};
@@ -274,6 +274,10 @@ impl Elrgvi {
         &self.layers
     }
 
+    fn dim(&self) -> usize {
+        self.layers.iter().map(|layer| layer.mean.len()).sum()
+    }
+
     fn noise(&self, rows: usize, rng: &mut impl Rng) -> Vec<Noise> {
         let own = |layer: &ElrgviLayer| {
             let e = normals(rows, layer.outputs(), rng);
@@ -334,6 +338,14 @@ impl Elrgvi {
     /// [`Error::Shape`] for a network of other sizes; [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] for
     /// parameters that ran away, after which the state is of no use.
     pub fn advance(&mut self, network: &mut Network, step: usize) -> Result<Progress> {
+        let layers = self.layers.iter().map(|layer| (layer.inputs, layer.outputs()));
+        if !layers.eq(network.sizes.windows(2).map(|pair| (pair[0], pair[1]))) {
+            return Err(Error::Shape {
+                what: "a network".into(),
+                expected: format!("the layers of the start, {} parameters in all", self.dim()),
+                found: format!("layers of {:?}", network.sizes),
+            });
+        }
         network.renew(step);
         let mut rng = stream(self.options.seed, &format!("flow/draws/{step}"));
         let rows = network.subsample.count();
@@ -375,13 +387,14 @@ impl Elrgvi {
     /// Returns the mean over draws of the probabilities of classes at new rows (R×inputs), R×classes.
     ///
     /// # Errors
-    /// [`Error::Shape`] for rows of another dimension.
+    /// [`Error::Shape`] for rows of another dimension, [`Error::Invalid`] for no draws.
     pub fn probabilities(
         &self,
         rows: MatRef<'_, f64>,
         draws: usize,
         rng: &mut impl Rng,
     ) -> Result<Mat<f64>> {
+        check_some("draws", draws)?;
         let count = self.layers.last().map_or(0, ElrgviLayer::outputs);
         let mut sum = Mat::zeros(rows.nrows(), count);
         for _ in 0..draws {
@@ -391,7 +404,7 @@ impl Elrgvi {
             softmax(scores.as_mut(), |_| None);
             sum += &*scores;
         }
-        Ok(sum * faer::Scale(1.0 / draws.max(1) as f64))
+        Ok(sum * faer::Scale(1.0 / draws as f64))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::flow::subsample::Subsample;
-use crate::flow::target::{Target, check_dim, check_finite_matrix};
+use crate::flow::target::{Target, check_dim, check_finite_matrix, check_some};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm, product};
 
 /// Labels yᵢ of −1 and 1 with p(yᵢ | w) = σ(yᵢ aᵢᵀw) and w ~ N(0, s²I): φ(w) = Σ log(1 + e^{−yᵢaᵢᵀw}) + ‖w‖²/2s²
@@ -56,10 +56,11 @@ impl Logistic {
     /// Returns the mean over weights w (the columns of a D×S matrix) of the probability of label 1 at new rows (R×D).
     ///
     /// # Errors
-    /// [`Error::Shape`] for another dimension.
+    /// [`Error::Shape`] for another dimension, [`Error::Invalid`] for no weights.
     pub fn probabilities(&self, w: MatRef<'_, f64>, rows: MatRef<'_, f64>) -> Result<Vec<f64>> {
         check_dim("weights", w.nrows(), self.dim())?;
         check_dim("columns of new rows", rows.ncols(), self.dim())?;
+        check_some("weights", w.ncols())?;
         let scores = product(rows, w);
         let mean = |i: usize| (0..w.ncols()).map(|s| sigmoid(scores[(i, s)])).sum::<f64>();
         Ok((0..rows.nrows()).map(|i| mean(i) / w.ncols() as f64).collect())

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::flow::blocks::Blocks;
 use crate::flow::subsample::Subsample;
-use crate::flow::target::{Target, check_dim, check_finite_matrix};
+use crate::flow::target::{Target, check_dim, check_finite_matrix, check_some};
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, by_columns, column, column_mut, gemm, sum_of_products,
 };
@@ -95,10 +95,11 @@ impl Network {
     /// (R×inputs), R×classes.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another dimension.
+    /// [`Error::Shape`] for another dimension, [`Error::Invalid`] for no parameters.
     pub fn probabilities(&self, theta: MatRef<'_, f64>, rows: MatRef<'_, f64>) -> Result<Mat<f64>> {
         check_dim("parameters", theta.nrows(), self.dim())?;
         check_dim("columns of new rows", rows.ncols(), self.sizes[0])?;
+        check_some("parameters", theta.ncols())?;
         let mut sum = Mat::zeros(rows.nrows(), self.sizes[self.sizes.len() - 1]);
         for s in 0..theta.ncols() {
             let mut layers = self.forward(column(theta, s), rows.to_owned());

@@ -374,6 +374,13 @@ fn what_does_not_fit_is_refused() {
     assert!(layer(3, 1.0, Mat::zeros(3, 0)).contains("K ≥ 1"));
     // a network knows no second derivatives
     let mut network = Network::new(vec![1, 2], Mat::zeros(1, 1), vec![0], 1.0).unwrap();
+    let mut other = Network::new(vec![1, 3], Mat::zeros(1, 1), vec![2], 1.0).unwrap();
+    let mut layers = Elrgvi::new(&network, &[0.1; 4], 0.5, 1, plain(0.1)).unwrap();
+    assert!(text(layers.advance(&mut other, 0).unwrap_err()).contains("4 parameters"));
+    let none = layers.probabilities(Mat::zeros(1, 1).as_ref(), 0, &mut stream(0, "test"));
+    assert!(text(none.unwrap_err()).contains("no mean"));
+    assert!(network.probabilities(Mat::zeros(4, 0).as_ref(), Mat::zeros(1, 1).as_ref()).is_err());
+    assert!(own.gradient(&mut banana(), Mat::zeros(2, 0).as_ref()).is_err());
     let options = IblrOptions { curvature: Curvature::Hessian, ..IblrOptions::default() };
     let mut own = Iblr::new(vec![0.0; 4], Precision::Diagonal(vec![1.0; 4]), options).unwrap();
     assert!(text(own.advance(&mut network, 0).unwrap_err()).contains("second derivatives"));
