@@ -6,6 +6,7 @@ mod gaussian;
 mod logistic;
 pub(in crate::flow) mod network;
 mod whitened;
+mod whitened_slopes;
 
 pub use banana::Banana;
 pub use funnel::Funnel;
@@ -13,3 +14,4 @@ pub use gaussian::Gaussian;
 pub use logistic::Logistic;
 pub use network::Network;
 pub use whitened::{Whitened, WhitenedRows};
+pub use whitened_slopes::WhitenedSlopes;

@@ -29,14 +29,14 @@ pub struct WhitenedRows<'a> {
 
 /// One kernel's points, factor L of their covariance and features of the rows.
 #[derive(Clone, Debug)]
-struct Features {
-    kernel: Box<dyn Kernel>,
-    points: Mat<f64>,
-    factor: Cholesky,
+pub(super) struct Features {
+    pub(super) kernel: Box<dyn Kernel>,
+    pub(super) points: Mat<f64>,
+    pub(super) factor: Cholesky,
     /// Aᵀ, N×M: column i of A is L⁻¹k(Z, xᵢ).
-    a: Mat<f64>,
+    pub(super) a: Mat<f64>,
     /// kᵢᵢ − ‖Aᵢ‖², at least 0.
-    r: Vec<f64>,
+    pub(super) r: Vec<f64>,
 }
 
 /// v of u = Lv, KZZ = LLᵀ, for every latent function one after the other: φ(v) = ½‖v‖² − Σᵢ E[log p(yᵢ | f)] with f ~
@@ -48,12 +48,14 @@ struct Features {
 pub struct Whitened {
     /// The rows in sight.
     pub subsample: Subsample,
-    likelihood: Box<dyn Likelihood>,
+    pub(super) likelihood: Box<dyn Likelihood>,
     /// One for each kernel.
-    features: Vec<Features>,
-    y: Mat<f64>,
+    pub(super) features: Vec<Features>,
+    /// Inputs, N×D; none where the points are the rows.
+    pub(super) x: Option<Mat<f64>>,
+    pub(super) y: Mat<f64>,
     extra: Vec<f64>,
-    weights: Vec<f64>,
+    pub(super) weights: Vec<f64>,
     /// N×L.
     mean: Mat<f64>,
 }
@@ -113,6 +115,7 @@ impl Whitened {
             subsample: Subsample::all(n),
             likelihood: likelihood.clone_box(),
             features,
+            x: points.map(|_| rows.x.to_owned()),
             y: rows.y.to_owned(),
             extra: rows.extra.to_vec(),
             weights: rows.weights.to_vec(),
@@ -189,12 +192,12 @@ impl Whitened {
         Ok((means, variances))
     }
 
-    fn of(&self, latent: usize) -> &Features {
+    pub(super) fn of(&self, latent: usize) -> &Features {
         &self.features[if self.features.len() == 1 { 0 } else { latent }]
     }
 
     /// What is observed of row i and target column p, unless that is missing.
-    fn observed(&self, i: usize, p: usize) -> Option<likelihoods::Target> {
+    pub(super) fn observed(&self, i: usize, p: usize) -> Option<likelihoods::Target> {
         let y = self.y[(i, p)];
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         let extra = self.extra.get(i).copied().unwrap_or(default);
@@ -255,7 +258,7 @@ impl Whitened {
     }
 
     /// Latent values of the rows in sight, BL×P for P positions, with the features that were used.
-    fn latent_values(&self, x: MatRef<'_, f64>) -> (Mat<f64>, Vec<Mat<f64>>) {
+    pub(super) fn latent_values(&self, x: MatRef<'_, f64>) -> (Mat<f64>, Vec<Mat<f64>>) {
         let (count, latents) = (self.subsample.count(), self.latents());
         let shared = self.features.len() == 1;
         let own = (0..if shared { 1 } else { latents }).map(|l| self.in_sight(l));
