@@ -67,6 +67,7 @@
 //! - [`latent`]: uncertain inputs and the Bayesian GP-LVM.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
+//! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.
 //! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: what Markov
 //!   chains tell.
 //! - [`data`]: tables in blocks of rows, standardised.
@@ -84,6 +85,7 @@ pub mod distributions;
 pub mod engine;
 pub mod error;
 pub mod fit;
+pub mod flow;
 pub mod guide;
 pub mod inducing;
 pub mod inverse_free;

@@ -24,6 +24,19 @@ pub enum Schedule {
         /// Share of the learning rate that is left, from 0 to 1.
         last: f64,
     },
+    /// It is divided by (1 + t/`after`)^`exponent`: what converges with noisy gradients has an exponent above ½ and at
+    /// most 1 (Robbins & Monro 1951).
+    Power {
+        /// Steps, above 0.
+        after: f64,
+        /// At least 0.
+        exponent: f64,
+    },
+    /// It is multiplied by 1 − e^{−`speed` (t + 1)}, from next to nothing: where first steps of full length go astray.
+    Ramp {
+        /// Above 0.
+        speed: f64,
+    },
 }
 
 impl Schedule {
@@ -37,14 +50,22 @@ impl Schedule {
                 let phase = step.min(steps) as f64 / steps as f64 * std::f64::consts::PI;
                 last + (1.0 - last) * 0.5 * (1.0 + phase.cos())
             }
+            Schedule::Power { after, exponent } => (1.0 + step as f64 / after).powf(-exponent),
+            Schedule::Ramp { speed } => -(-speed * (step + 1) as f64).exp_m1(),
         }
     }
 
-    fn is_valid(&self) -> bool {
+    /// Whether its numbers are in range.
+    pub(crate) fn is_valid(&self) -> bool {
+        let positive = |v: f64| v > 0.0 && v.is_finite();
         match *self {
             Schedule::Constant => true,
             Schedule::Exponential { factor } => factor > 0.0 && factor <= 1.0,
             Schedule::Cosine { steps, last } => steps > 0 && (0.0..=1.0).contains(&last),
+            Schedule::Power { after, exponent } => {
+                positive(after) && exponent >= 0.0 && exponent.is_finite()
+            }
+            Schedule::Ramp { speed } => positive(speed),
         }
     }
 }
@@ -123,7 +144,8 @@ impl AdamOptions {
         }
         if !self.schedule.is_valid() {
             return Err(Error::Invalid(format!(
-                "Adam: the schedule {:?} is not possible: factor must be in (0, 1], steps at least 1, last in [0, 1]",
+                "Adam: the schedule {:?} is not possible: factor must be in (0, 1], steps at least 1, last in \
+                 [0, 1], after and speed above 0, exponent at least 0",
                 self.schedule
             )));
         }
@@ -167,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schedules_start_at_one_and_fall() {
+    fn schedules_start_at_one_and_fall_but_for_ramps() {
         let cosine = Schedule::Cosine { steps: 10, last: 0.1 };
         for (schedule, step, factor) in [
             (Schedule::Constant, 1000, 1.0),
@@ -177,6 +199,9 @@ mod tests {
             (cosine, 5, 0.55),
             (cosine, 10, 0.1),
             (cosine, 99, 0.1),
+            (Schedule::Power { after: 10.0, exponent: 0.5 }, 0, 1.0),
+            (Schedule::Power { after: 10.0, exponent: 0.5 }, 30, 0.5),
+            (Schedule::Ramp { speed: 0.5 }, 1, 1.0 - (-1.0_f64).exp()),
         ] {
             assert!((schedule.factor(step) - factor).abs() < 1e-15, "{schedule:?} {step}");
         }
@@ -204,6 +229,14 @@ mod tests {
                 AdamOptions { schedule: Schedule::Cosine { steps: 0, last: 0.0 }, ..good.clone() },
                 "sched",
             ),
+            (
+                AdamOptions {
+                    schedule: Schedule::Power { after: 0.0, exponent: 1.0 },
+                    ..good.clone()
+                },
+                "after",
+            ),
+            (AdamOptions { schedule: Schedule::Ramp { speed: -1.0 }, ..good.clone() }, "speed"),
             (AdamOptions { plateau: plateau(0, 0.1), ..good.clone() }, "window"),
             (AdamOptions { plateau: plateau(5, f64::NAN), ..good.clone() }, "plateau"),
             (AdamOptions { multipliers: vec![1.0], ..good.clone() }, "multipliers"),

@@ -1,0 +1,147 @@
+//! The flow of particles.
+//!
+//! ẋ = b + A(x − m) with b = −ḡ and A = I − Ψ, Ψ = GZᵀ/N, makes the free energy fall by ‖ḡ‖² + ‖Ψ − I‖² (Galy-Fajou,
+//! Perrone & Opper 2021, eq. 5–8, with the signs of Algorithm 2's descent). Both vanish where E[∇φ] = 0 and C⁻¹ =
+//! E[∇²φ], by Stein's lemma.
+
+use super::blocks::Blocks;
+use super::energy::rows_of;
+use super::target::{centred, row_means};
+use crate::linalg::{Accum, Mat, MatRef, column, column_mut, dot, gemm, par_for, product};
+
+/// Which way the mean moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MeanFlow {
+    /// Along −ḡ.
+    #[default]
+    Plain,
+    /// Along −Cḡ, the natural gradient. With N ≤ D it stays in the span of the particles, and may stall away from the
+    /// optimum.
+    Natural,
+}
+
+/// Where the particles go, for rates of 1.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// −d, D numbers: d = ḡ or C_b ḡ_b.
+    pub mean: Vec<f64>,
+    /// Z − ΨZ by blocks, D×N; its columns sum to 0.
+    pub spread: Mat<f64>,
+    /// ḡᵀd ≥ 0.
+    pub descent: f64,
+    /// Σ_b ‖Ψ_bb − Π_b‖²_F, with the projector Π_b on the span of Z_b.
+    pub residual: f64,
+}
+
+impl Field {
+    /// Computes the flow of particles X (D×N) with gradients G (D×N) by blocks that fit. Nothing of D×D is made where
+    /// N < D (O(N²D); Algorithm 2 of Galy-Fajou, Perrone & Opper 2021 as printed makes Ψ).
+    pub fn new(
+        x: MatRef<'_, f64>,
+        gradient: MatRef<'_, f64>,
+        blocks: &Blocks,
+        flow: MeanFlow,
+    ) -> Self {
+        let z = centred(x, &row_means(x));
+        let mean_gradient = row_means(gradient);
+        // Z1 = 0, so centred gradients give the same and do not cancel where ḡ is large
+        let g = centred(gradient, &mean_gradient);
+        let mut field = Self {
+            mean: mean_gradient.iter().map(|g| -g).collect(),
+            spread: Mat::zeros(x.nrows(), x.ncols()),
+            descent: 0.0,
+            residual: 0.0,
+        };
+        let natural = flow == MeanFlow::Natural;
+        match blocks {
+            Blocks::Whole => {
+                field.spread = of_block(z.as_ref(), g.as_ref(), &mut field.residual);
+                if natural {
+                    field.mean = along(z.as_ref(), &mean_gradient);
+                }
+            }
+            Blocks::Diagonal => field.of_coordinates(&z, &g, natural),
+            Blocks::Of(blocks) => {
+                for rows in blocks {
+                    let (z, g) = (rows_of(z.as_ref(), rows), rows_of(g.as_ref(), rows));
+                    let spread = of_block(z.as_ref(), g.as_ref(), &mut field.residual);
+                    for n in 0..x.ncols() {
+                        rows.iter().enumerate().for_each(|(k, i)| {
+                            field.spread[(*i, n)] = spread[(k, n)];
+                        });
+                    }
+                    if natural {
+                        let own: Vec<f64> = rows.iter().map(|i| mean_gradient[*i]).collect();
+                        let moved = along(z.as_ref(), &own);
+                        rows.iter().zip(moved).for_each(|(i, d)| field.mean[*i] = d);
+                    }
+                }
+            }
+        }
+        field.descent = -field.mean.iter().zip(&mean_gradient).map(|(d, g)| d * g).sum::<f64>();
+        field
+    }
+
+    /// Every coordinate for itself: z_d ← z_d (1 − η(E[g z] − 1)).
+    fn of_coordinates(&mut self, z: &Mat<f64>, g: &Mat<f64>, natural: bool) {
+        let (d, n) = (z.nrows(), z.ncols() as f64);
+        let (mut psi, mut variance) = (vec![0.0; d], vec![0.0; d]);
+        for at in 0..z.ncols() {
+            let (z, g) = (column(z.as_ref(), at), column(g.as_ref(), at));
+            for i in 0..d {
+                psi[i] += z[i] * g[i] / n;
+                variance[i] += z[i] * z[i] / n;
+            }
+        }
+        for at in 0..z.ncols() {
+            let out = column_mut(self.spread.as_mut(), at);
+            for (i, z) in column(z.as_ref(), at).iter().enumerate() {
+                out[i] = z - psi[i] * z;
+            }
+        }
+        self.residual = psi.iter().map(|p| (p - 1.0) * (p - 1.0)).sum();
+        if natural {
+            self.mean.iter_mut().zip(&variance).for_each(|(m, v)| *m *= v);
+        }
+    }
+
+    /// Returns dF̃/dt for rates of mean and spread: −η₁ḡᵀd − η₂ Σ_b ‖Ψ_bb − Π_b‖² exactly.
+    pub fn slope(&self, mean_rate: f64, spread_rate: f64) -> f64 {
+        -mean_rate * self.descent - spread_rate * self.residual
+    }
+}
+
+/// −C v = −Z(Zᵀv)/N.
+fn along(z: MatRef<'_, f64>, v: &[f64]) -> Vec<f64> {
+    let v = MatRef::from_column_major_slice(v, v.len(), 1);
+    let moved = product(z, product(z.transpose(), v).as_ref());
+    column(moved.as_ref(), 0).iter().map(|m| -m / z.ncols() as f64).collect()
+}
+
+/// Z − ΨZ of one block, with centred gradients; adds ‖Ψ − Π‖².
+fn of_block(z: MatRef<'_, f64>, g: MatRef<'_, f64>, residual: &mut f64) -> Mat<f64> {
+    let (d, n) = (z.nrows(), z.ncols());
+    let scale = 1.0 / n as f64;
+    let mut spread = z.to_owned();
+    if n < d {
+        let gram = product(z.transpose(), z);
+        gemm(spread.as_mut(), Accum::Add, g, gram.as_ref(), -scale, par_for(d));
+        let slopes = product(g.transpose(), g);
+        let rank = (n - 1) as f64;
+        let square = dot(slopes.as_ref(), gram.as_ref()) * scale * scale;
+        *residual += (square - 2.0 * scale * dot(g, z) + rank).max(0.0);
+        return spread;
+    }
+    let mut psi = Mat::zeros(d, d);
+    gemm(psi.as_mut(), Accum::Replace, g, z.transpose(), scale, par_for(d));
+    gemm(spread.as_mut(), Accum::Add, psi.as_ref(), z, -1.0, par_for(d));
+    if n > d {
+        (0..d).for_each(|i| psi[(i, i)] -= 1.0);
+        *residual += dot(psi.as_ref(), psi.as_ref());
+    } else {
+        // N = D: Π has rank D − 1
+        let square = dot(psi.as_ref(), psi.as_ref());
+        *residual += (square - 2.0 * scale * dot(g, z) + (n - 1) as f64).max(0.0);
+    }
+    spread
+}

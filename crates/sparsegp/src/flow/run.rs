@@ -1,0 +1,167 @@
+//! Steps one after the other, with a trace and a guard.
+
+use super::target::Target;
+use crate::error::{Error, Result};
+use std::ops::ControlFlow;
+
+/// Whatever approximates a [`Target`] step by step.
+pub trait Solver: Clone {
+    /// Makes step `step` = 0, 1, …. Draws depend on the solver's seed and the step alone.
+    ///
+    /// # Errors
+    /// [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] where the state has gone too far; after them the state
+    /// is of no use. Others as they come.
+    fn advance(&mut self, target: &mut dyn Target, step: usize) -> Result<Progress>;
+
+    /// Tells whether every number of the state is finite.
+    fn is_finite(&self) -> bool;
+}
+
+/// What one step saw, at the state before it moved.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// The free energy, where the method has one; an estimate for noisy targets and drawn positions. Without the
+    /// constant of [`evidence_bound`](super::evidence_bound).
+    pub free_energy: Option<f64>,
+    /// What vanishes at an optimum: ‖ḡ‖² + Σ_b ‖Ψ_bb − Π_b‖² for flows, the square of a gradient otherwise.
+    pub stationarity: f64,
+    /// What the step multiplied its rates by: below 1 where they were cut.
+    pub scale: f64,
+    /// Whether no move was found that lowers the free energy; the state stays.
+    pub stalled: bool,
+}
+
+/// How far to go.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunOptions {
+    /// Steps, at most.
+    pub steps: usize,
+    /// Converged when [`Progress::stationarity`] is not above this; 0 to make all steps. Targets that are noisy, or are
+    /// seen at random positions, hardly meet it.
+    pub tolerance: f64,
+    /// Every so many steps go into the trace.
+    pub every: usize,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { steps: 1000, tolerance: 0.0, every: 1 }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// All steps were made.
+    AllSteps,
+    /// The tolerance is met.
+    Converged,
+    /// No move lowers the free energy any more.
+    Stalled,
+    /// A number was not finite, or the covariance lost its rank: the state is the last one at which all was well.
+    Restored {
+        /// The step that failed.
+        step: usize,
+        /// What was wrong, and what to do.
+        reason: String,
+    },
+    /// Whoever watches asked for it.
+    Interrupted,
+}
+
+/// Report of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Steps with what they saw.
+    pub trace: Vec<(usize, Progress)>,
+    /// Steps that moved the state and were kept.
+    pub steps: usize,
+    /// How it ended.
+    pub ended: Ended,
+}
+
+/// Advances a solver. Where a step meets a number that is not finite, or a covariance without its rank, the solver is
+/// put back to its last state with a finite evaluation, and [`Ended::Restored`] says so. `watch` sees every step.
+///
+/// # Errors
+/// [`Error::Invalid`] for a trace of every 0 steps or a tolerance that is NaN, [`Error::Shape`] and others of the
+/// solver's, [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] where even the start has no finite evaluation.
+pub fn run(
+    solver: &mut impl Solver,
+    target: &mut dyn Target,
+    options: &RunOptions,
+    watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
+) -> Result<Run> {
+    guarded(solver, &mut |s, step| s.advance(target, step), &Solver::is_finite, options, watch)
+}
+
+/// [`run`] for whatever advances and can tell whether it is finite.
+pub(super) fn guarded<S: Clone>(
+    solver: &mut S,
+    advance: &mut dyn FnMut(&mut S, usize) -> Result<Progress>,
+    is_finite: &dyn Fn(&S) -> bool,
+    options: &RunOptions,
+    watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
+) -> Result<Run> {
+    if options.every == 0 || options.tolerance.is_nan() || options.tolerance < 0.0 {
+        return Err(Error::Invalid(format!(
+            "a run needs a trace of every step or more and a tolerance from 0 on, not {options:?}"
+        )));
+    }
+    let mut report = Run { trace: Vec::new(), steps: 0, ended: Ended::AllSteps };
+    // a state that had a finite evaluation, and the one that is about to have one
+    let (mut good, mut before) = (solver.clone(), solver.clone());
+    for step in 0..options.steps {
+        before.clone_from(solver);
+        let outcome = advance(solver, step).and_then(|progress| match progress.free_energy {
+            Some(value) if !value.is_finite() => {
+                Err(Error::NonFinite { what: "the free energy".into(), value })
+            }
+            _ => Ok(progress),
+        });
+        let progress = match outcome {
+            Ok(progress) => progress,
+            Err(error) if error.is_recoverable() && step > 0 => {
+                solver.clone_from(&good);
+                report.steps = step - 1;
+                report.ended = restored(step, &error.to_string());
+                return Ok(report);
+            }
+            Err(error) => {
+                solver.clone_from(&before);
+                return Err(error);
+            }
+        };
+        if step % options.every == 0 {
+            report.trace.push((step, progress));
+        }
+        if !is_finite(solver) {
+            solver.clone_from(&before);
+            report.ended = restored(step, "the move is not finite");
+            return Ok(report);
+        }
+        if progress.stalled {
+            report.ended = Ended::Stalled;
+            return Ok(report);
+        }
+        report.steps = step + 1;
+        std::mem::swap(&mut good, &mut before);
+        if watch(step, &progress).is_break() {
+            report.ended = Ended::Interrupted;
+            return Ok(report);
+        }
+        if options.tolerance > 0.0 && progress.stationarity <= options.tolerance {
+            report.ended = Ended::Converged;
+            return Ok(report);
+        }
+    }
+    Ok(report)
+}
+
+fn restored(step: usize, what: &str) -> Ended {
+    let reason = format!(
+        "{what}; the last state without that is kept: take smaller rates, a start that is no wider than the target, or \
+         `Control::Cap`"
+    );
+    Ended::Restored { step, reason }
+}
