@@ -79,6 +79,7 @@
 
 pub mod atomic;
 pub mod data;
+pub mod deep;
 pub mod distributions;
 pub mod engine;
 pub mod error;

@@ -16,6 +16,8 @@ mod batch;
 mod bounds;
 #[path = "reference/collapsed.rs"]
 mod collapsed;
+#[path = "reference/deep.rs"]
+mod deep;
 #[path = "reference/dual.rs"]
 mod dual;
 #[path = "reference/gibbs.rs"]
@@ -192,12 +194,26 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("streaming/online_adjoints", online::adjoints, SHARP),
     ("streaming/near_singular", online::near_singular, SHARP),
     ("streaming/oips", oips::check, SHARP),
+    ("deep/composition", deep::composition, PLAIN),
+    ("deep/dgp_*", deep::models, PLAIN),
+    ("deep/index", deep::index, PLAIN),
+    ("deep/joint", deep::models, PLAIN),
+    ("deep/layer", deep::layers, PLAIN),
+    ("deep/mixed", deep::models, PLAIN),
+    ("deep/separate", deep::models, PLAIN),
+    ("deep/skip", deep::models, PLAIN),
+    ("deep/tighter", deep::models, PLAIN),
 ];
 
 /// Files whose subject is not built yet. Whoever builds it deletes the pattern.
 const NOT_BUILT: &[&str] = &[
     "bounds/gplvm",
     "bounds/psi_*",
+    "deep/identities",
+    "deep/initial",
+    "deep/natural",
+    "deep/ordering",
+    "deep/quadrature",
     "inverse_free/conv_kernel",
     "inverse_free/deep_gp",
     "particle_flow/*",

@@ -1,0 +1,600 @@
+//! Deep Gaussian processes: the family `deep`.
+
+use crate::inverse_free::Rule;
+use crate::observed::ByRow;
+use crate::problem::part;
+use crate::support::{
+    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
+};
+use serde_json::{Value, json};
+use sparsegp::data::source::Rows;
+use sparsegp::deep::{
+    Batch, Deep, Draws, Evaluation, Group, LastBound, Layer, Noise, Paths, Sampling, Slopes, Want,
+    Work,
+};
+use sparsegp::inverse_free::Preconditioner;
+use sparsegp::kernels::{Inputs, build};
+use sparsegp::likelihoods::multi_points::Integration;
+use sparsegp::likelihoods::quadrature::Slope;
+use sparsegp::likelihoods::softmax::Softmax;
+use sparsegp::likelihoods::{self, Likelihood};
+use sparsegp::linalg::{Jitter, Mat, column};
+use sparsegp::means::{self, Mean};
+use sparsegp::params::{Named, Param};
+use sparsegp::variational::Variational;
+use std::path::Path;
+
+/// Points of the files' Gauss–Hermite rule.
+const POINTS: usize = 20;
+
+/// The kernel of a file in our names.
+fn renamed(json: &Value) -> Outcome<Value> {
+    let mut spec = json.clone();
+    spec["type"] = match text(get(json, "type")?)? {
+        "se_ard" => json!("rbf"),
+        "matern52_ard" => json!("matern52"),
+        known @ ("linear" | "sum") => json!(known),
+        other => return Err(format!("the unknown kernel {other}")),
+    };
+    if let Some(children) = json.get("kernels") {
+        spec["kernels"] = items(children)?.iter().map(renamed).collect::<Outcome<Vec<_>>>()?.into();
+    }
+    Ok(spec)
+}
+
+/// The mean function of a layer.
+fn mean(json: &Value, inputs: usize, outputs: usize) -> Outcome<Box<dyn Mean>> {
+    let name = text(get(json, "type")?)?;
+    let mut ours = json!({ "type": name });
+    for (key, value) in entries(json)?.iter().filter(|(key, _)| *key != "type") {
+        ours[key] = match key.as_str() {
+            "weights" => json!(by_rows(matrix(value)?.transpose())),
+            "constant" => value.clone(),
+            other => return Err(format!("a mean function has the unknown entry `{other}`")),
+        };
+    }
+    own(means::from_json(&ours, inputs, outputs))
+}
+
+fn columns(a: &Mat<f64>) -> Vec<f64> {
+    (0..a.ncols()).flat_map(|j| column(a.as_ref(), j).to_vec()).collect()
+}
+
+/// q of the functions `first..first + m.ncols()` of a layer; `at` is the group among several.
+fn q(kind: &str, json: &Value, m: &Mat<f64>, at: Option<usize>) -> Outcome<Variational> {
+    let list = |name: &str| -> Outcome<Value> {
+        let all = get(json, name)?;
+        Ok(match at {
+            Some(at) => items(all)?.get(at).ok_or("too few")?.clone(),
+            None => all.clone(),
+        })
+    };
+    let points = m.nrows();
+    if let "W" | "M" = kind {
+        let roots = match (json.get("sqrt"), at) {
+            // q is its mean
+            (None, _) => vec![Mat::zeros(points, points); m.ncols()],
+            (Some(_), Some(_)) => vec![matrix(&list("sqrt")?)?],
+            (Some(all), None) => items(all)?.iter().map(matrix).collect::<Outcome<_>>()?,
+        };
+        return own(Variational::new(m.as_ref(), &roots, false, kind == "W"));
+    }
+    let relaxed = match kind {
+        "L" => false,
+        "R" => true,
+        other => return Err(format!("the unknown kind {other}")),
+    };
+    let inverse = Preconditioner::Inverse;
+    let mut q = Variational::pseudo_observations(points, m.ncols(), inverse, relaxed);
+    own(q.first.set("q.mu", &columns(m)))?;
+    own(q.second.set("q.lambda", &numbers(&list("lam")?)?))?;
+    if relaxed {
+        q.set_t_root(matrix(&list("T_sqrt")?)?.as_ref());
+        // the files have its gradient
+        q.root.as_mut().ok_or("no T")?.frozen = false;
+    }
+    Ok(q)
+}
+
+/// A layer with another kind and q than the file's, if they are given.
+fn layer(json: &Value, other: Option<(&str, &Value)>, report: &mut Report) -> Outcome<Layer> {
+    const KNOWN: &[&str] =
+        &["kind", "kernel", "kernels", "Z", "Zs", "jitter", "mean", "q", "sampling", "skip", "v"];
+    check_known(json, KNOWN, report)?;
+    let (kind, of_q) = match other {
+        Some(other) => other,
+        None => (text(get(json, "kind")?)?, get(json, "q")?),
+    };
+    check_known(of_q, &["m", "sqrt", "lam", "T_sqrt"], report)?;
+    let m = matrix(get(of_q, "m")?)?;
+    let mut groups = Vec::new();
+    let mut inputs = 0;
+    let mut add = |kernel: &Value, z: &Value, q: Variational| -> Outcome {
+        let z = matrix(z)?;
+        inputs = z.ncols();
+        let kernel = own(build(&renamed(kernel)?, Inputs::unnamed(z.ncols())))?;
+        groups.push(own(Group::new(kernel, z.as_ref(), q))?);
+        Ok(())
+    };
+    match json.get("kernels") {
+        None => add(get(json, "kernel")?, get(json, "Z")?, q(kind, of_q, &m, None)?)?,
+        Some(kernels) => {
+            for (p, kernel) in items(kernels)?.iter().enumerate() {
+                let own = Mat::from_fn(m.nrows(), 1, |i, _| m[(i, p)]);
+                let z = items(get(json, "Zs")?)?.get(p).ok_or("too few Zs")?;
+                add(kernel, z, q(kind, of_q, &own, Some(p))?)?;
+            }
+        }
+    }
+    let mut layer = Layer::new(groups, mean(get(json, "mean")?, inputs, m.ncols())?);
+    layer.jitter = Jitter::Absolute(number(get(json, "jitter")?)?);
+    layer.skip = json.get("skip").is_some_and(|skip| skip == &json!(true));
+    if let Some(sampling) = json.get("sampling") {
+        layer.sampling = match text(sampling)? {
+            "joint" => Sampling::Functions,
+            other => return Err(format!("the unknown sampling {other}")),
+        };
+    }
+    if let Some(v) = json.get("v") {
+        let v = numbers(v)?;
+        let mut first = 0;
+        for group in &mut layer.groups {
+            group.q = group.q.clone().with_factors();
+            let count = group.outputs();
+            let param = group.q.v.as_mut().ok_or("no v")?;
+            own(param.set("q.v", v.get(first..first + count).ok_or("too few v")?))?;
+            first += count;
+        }
+    }
+    Ok(layer)
+}
+
+fn likelihood(json: &Value, outputs: usize) -> Outcome<Box<dyn Likelihood>> {
+    let spec = match text(get(json, "type")?)? {
+        "gaussian" => json!({ "type": "gaussian", "variance": get(json, "variance")? }),
+        "bernoulli_logit" => json!({ "type": "bernoulli", "link": "logit", "rule": POINTS }),
+        "robust_max" => json!({ "type": "robust-max", "classes": outputs,
+            "epsilon": get(json, "epsilon")?, "rule": POINTS, "squash": 0.0 }),
+        "softmax" => {
+            let draws = items(get(json, "draws")?)?.iter().map(|draw| json!([draw]));
+            let softmax = own(Softmax::with(outputs, Integration::default(), Slope::Rule))?;
+            return Ok(Box::new(ByRow::new(softmax, &draws.collect())?));
+        }
+        other => return Err(format!("the unknown likelihood {other}")),
+    };
+    own(likelihoods::build(&spec))
+}
+
+/// A model with its data.
+struct Problem {
+    model: Deep,
+    x: Mat<f64>,
+    y: Mat<f64>,
+    population: f64,
+    samples: usize,
+    draws: Vec<Draws>,
+}
+
+/// Noise of hidden layers: rows, or `u` with `f`.
+fn draws(json: &Value) -> Outcome<Vec<Draws>> {
+    let one = |json: &Value| -> Outcome<Draws> {
+        Ok(match json.get("u") {
+            None => Draws { rows: matrix(json)?, functions: Vec::new() },
+            Some(u) => Draws {
+                rows: matrix(get(json, "f")?)?,
+                functions: items(u)?.iter().map(matrix).collect::<Outcome<_>>()?,
+            },
+        })
+    };
+    items(json)?.iter().map(one).collect()
+}
+
+impl Problem {
+    fn read(inputs: &Value, case: &Value, report: &mut Report) -> Outcome<Self> {
+        let layers = items(get(case, "layers")?)?.iter().map(|json| layer(json, None, report));
+        Self::with(layers.collect::<Outcome<_>>()?, inputs, case)
+    }
+
+    fn with(layers: Vec<Layer>, inputs: &Value, case: &Value) -> Outcome<Self> {
+        let outputs = layers.last().map_or(0, Layer::outputs);
+        let likelihood = likelihood(get(case, "likelihood")?, outputs)?;
+        let mut model = own(Deep::new(layers, likelihood))?;
+        model.bound = match case.get("bound").map(text).transpose()? {
+            None | Some("hensman") => LastBound::Expectation,
+            Some("titsias2025") => LastBound::Tighter,
+            Some(other) => return Err(format!("the unknown bound {other}")),
+        };
+        Ok(Self {
+            model,
+            x: matrix(get(inputs, "X")?)?,
+            y: matrix(case.get("y").map_or_else(|| get(inputs, "y"), Ok)?)?,
+            population: number(get(inputs, "num_data")?)?,
+            samples: inputs.get("S").map_or(Ok(1.0), number)? as usize,
+            draws: case.get("eps").map_or(Ok(Vec::new()), draws)?,
+        })
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        let rows = Rows::plain(0, self.x.as_ref(), self.y.as_ref());
+        Batch { rows, population: self.population, samples: self.samples }
+    }
+
+    fn evaluate(&self) -> Outcome<Evaluation> {
+        let want = Want { gradient: true, inputs: true, layers: true };
+        let noise = Noise::Given(&self.draws);
+        own(self.model.evaluate(&self.batch(), &noise, want, &mut Work::default()))
+    }
+}
+
+/// Gradients of a layer's parameters by the files' names. `params` are the layer's with their gradients.
+fn layer_gradients(
+    params: &[(String, Vec<f64>)],
+    reference: &Value,
+    prefix: &str,
+    rule: &Rule,
+    report: &mut Report,
+) -> Outcome {
+    let of = |path: &str| -> Outcome<Vec<f64>> {
+        let found = params.iter().find(|(own, _)| own == path);
+        found.map(|(_, v)| v.clone()).ok_or_else(|| format!("there is no parameter {path}"))
+    };
+    for (key, value) in entries(reference)? {
+        let name = format!("{prefix}{key}");
+        match key.as_str() {
+            "kernel" => kernel_gradients(&of, "kernel", value, &name, rule, report)?,
+            "kernels" => {
+                for (p, value) in items(value)?.iter().enumerate() {
+                    kernel_gradients(&of, &format!("kernels[{p}]"), value, &name, rule, report)?;
+                }
+            }
+            "Z" => rule.close(&name, &of("inducing.points")?, value, report)?,
+            "Zs" => {
+                let count = items(value)?.len();
+                let all = (0..count).map(|p| of(&format!("inducing.points[{p}]")));
+                rule.close(&name, &all.collect::<Outcome<Vec<_>>>()?.concat(), value, report)?;
+            }
+            "v" => rule.close(&name, &of("q.v")?, value, report)?,
+            "q" => {
+                for (key, value) in entries(value)? {
+                    let ours = match key.as_str() {
+                        "m" => "mu",
+                        "sqrt" => "sqrt",
+                        "lam" => "lambda",
+                        "T_sqrt" => "t_sqrt",
+                        other => return Err(format!("a gradient of the unknown `q.{other}`")),
+                    };
+                    let found = match of(&format!("q.{ours}")) {
+                        Ok(found) => found,
+                        // of several groups
+                        Err(_) => {
+                            let each = (0..).map_while(|p| of(&format!("q[{p}].{ours}")).ok());
+                            let each: Vec<Vec<f64>> = each.collect();
+                            if key == "m" {
+                                let points = each.first().ok_or("no q")?.len();
+                                by_rows(
+                                    Mat::from_fn(points, each.len(), |i, p| each[p][i]).as_ref(),
+                                )
+                            } else {
+                                each.concat()
+                            }
+                        }
+                    };
+                    rule.close(&format!("{name}.{key}"), &found, value, report)?;
+                }
+            }
+            "mean" => {
+                for (key, value) in entries(value)? {
+                    let found = of(&format!("mean.{key}"))?;
+                    rule.close(&format!("{name}.{key}"), &found, value, report)?;
+                }
+            }
+            other => return Err(format!("a gradient of the unknown `{other}`")),
+        }
+    }
+    Ok(())
+}
+
+fn kernel_gradients(
+    of: &impl Fn(&str) -> Outcome<Vec<f64>>,
+    path: &str,
+    reference: &Value,
+    name: &str,
+    rule: &Rule,
+    report: &mut Report,
+) -> Outcome {
+    for (key, value) in entries(reference)? {
+        if key == "kernels" {
+            for (i, child) in items(value)?.iter().enumerate() {
+                kernel_gradients(of, &format!("{path}.kernels[{i}]"), child, name, rule, report)?;
+            }
+            continue;
+        }
+        rule.close(&format!("{name} {path}.{key}"), &of(&format!("{path}.{key}"))?, value, report)?;
+    }
+    Ok(())
+}
+
+/// Parameters with their parts of a gradient, matrices row by row.
+fn parts(params: &[Named<'_>], gradient: &[f64]) -> Vec<(String, Vec<f64>)> {
+    let mut rest = gradient;
+    let one = |(path, param): &(String, &Param)| {
+        let (own, tail) = rest.split_at(param.len());
+        rest = tail;
+        (path.clone(), part(param, own))
+    };
+    params.iter().map(one).collect()
+}
+
+/// The file `layer`.
+pub fn layers(json: &Value, _: &Path, report: &mut Report) -> Outcome {
+    let rule = Rule::read(json)?;
+    let inputs = get(json, "inputs")?;
+    let x = matrix(get(inputs, "X")?)?;
+    for (name, case) in entries(get(inputs, "cases")?)? {
+        report.case = name.clone();
+        check_known(case, &["layer", "a", "b", "c", "kappa", "eps"], report)?;
+        let layer = layer(get(case, "layer")?, None, report)?;
+        let marginals = own(layer.forward(x.as_ref()))?;
+        let slopes = Slopes {
+            a: matrix(get(case, "a")?)?,
+            b: matrix(get(case, "b")?)?,
+            c: matrix(get(case, "c")?)?,
+        };
+        let pulled = own(layer.pull(x.as_ref(), &slopes, number(get(case, "kappa")?)?))?;
+        let eps = matrix(get(case, "eps")?)?;
+        for (field, reference) in entries(get(get(json, "outputs")?, name)?)? {
+            let found = match field.as_str() {
+                "mean" => by_rows(marginals.mean.as_ref()),
+                "s" => by_rows(marginals.s.as_ref()),
+                "r" => by_rows(marginals.r.as_ref()),
+                "kl" => vec![own(layer.kl())?],
+                "sample" => by_rows(
+                    Mat::from_fn(eps.nrows(), eps.ncols(), |i, p| {
+                        let variance = marginals.s[(i, p)] + marginals.r[(i, p)];
+                        marginals.mean[(i, p)] + variance.sqrt() * eps[(i, p)]
+                    })
+                    .as_ref(),
+                ),
+                "gradients" => {
+                    for (key, reference) in entries(reference)? {
+                        match key.as_str() {
+                            "X" => {
+                                rule.close("X", &by_rows(pulled.x.as_ref()), reference, report)?
+                            }
+                            "layer" => {
+                                let params = sparsegp::params::listed(|v| layer.visit(v));
+                                let params = parts(&params, &pulled.gradient);
+                                layer_gradients(&params, reference, "", &rule, report)?;
+                            }
+                            other => report.fail(other, "an output that the check does not know"),
+                        }
+                    }
+                    continue;
+                }
+                other => {
+                    report.fail(other, "an output that the check does not know");
+                    continue;
+                }
+            };
+            rule.close(field, &found, reference, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// The file `composition`: a hidden layer whose variance is 0.
+pub fn composition(json: &Value, _: &Path, report: &mut Report) -> Outcome {
+    let rule = Rule::read(json)?;
+    let inputs = get(json, "inputs")?;
+    check_known(inputs, &["X", "layers"], report)?;
+    let mut rows = matrix(get(inputs, "X")?)?;
+    let all = items(get(inputs, "layers")?)?;
+    let outputs = get(json, "outputs")?;
+    check_known(outputs, &["hidden", "f_mean", "f_var"], report)?;
+    for (l, json) in all.iter().enumerate() {
+        let marginals = own(layer(json, None, report)?.forward(rows.as_ref()))?;
+        let (s, r) = (&marginals.s, &marginals.r);
+        if l + 1 < all.len() {
+            rule.close(
+                "hidden",
+                &by_rows(marginals.mean.as_ref()),
+                get(outputs, "hidden")?,
+                report,
+            )?;
+            let largest = (0..s.nrows()).map(|i| s[(i, 0)] + r[(i, 0)]).fold(0.0, f64::max);
+            report.require("variance", largest < 1e-10, "it is not 0");
+            rows = marginals.mean;
+            continue;
+        }
+        let v = Mat::from_fn(s.nrows(), s.ncols(), |i, p| s[(i, p)] + r[(i, p)]);
+        rule.close("f_mean", &by_rows(marginals.mean.as_ref()), get(outputs, "f_mean")?, report)?;
+        rule.close("f_var", &by_rows(v.as_ref()), get(outputs, "f_var")?, report)?;
+    }
+    Ok(())
+}
+
+/// A prediction by the files' names.
+fn predictions(
+    problem: &Problem,
+    case: &Value,
+    reference: &Value,
+    rule: &Rule,
+    report: &mut Report,
+) -> Outcome {
+    check_known(case, &["X", "y", "S", "eps"], report)?;
+    let (x, y) = (matrix(get(case, "X")?)?, matrix(get(case, "y")?)?);
+    let samples = number(get(case, "S")?)? as usize;
+    let draws = draws(get(case, "eps")?)?;
+    let predictor = own(problem.model.predictor())?;
+    let mixture = own(predictor.predict(x.as_ref(), samples, &Paths::Given(&draws)))?;
+    let stacked = |all: &[Mat<f64>]| all.iter().flat_map(|a| by_rows(a.as_ref())).collect();
+    let (f_mean, f_var) = mixture.functions();
+    for (field, value) in entries(reference)? {
+        let found: Vec<f64> = match field.as_str() {
+            "sample_mean" => stacked(&mixture.means),
+            "sample_var" => stacked(&mixture.variances),
+            "f_mean" => by_rows(f_mean.as_ref()),
+            "f_var" => by_rows(f_var.as_ref()),
+            "y_mean" => by_rows(mixture.observations(&[]).0.as_ref()),
+            "y_var" => by_rows(mixture.observations(&[]).1.as_ref()),
+            "log_density" => own(mixture.log_density(y.as_ref(), &[]))?,
+            "mean_of_log_densities" => {
+                let mut sum = vec![0.0; x.nrows()];
+                for t in 0..samples {
+                    let mut one = mixture.clone();
+                    one.means = vec![mixture.means[t].clone()];
+                    one.variances = vec![mixture.variances[t].clone()];
+                    let log = own(one.log_density(y.as_ref(), &[]))?;
+                    sum.iter_mut().zip(log).for_each(|(s, v)| *s += v / samples as f64);
+                }
+                sum
+            }
+            "probability" => {
+                let all = own(mixture.probabilities())?;
+                // of two classes that of the second alone
+                let first = usize::from(all.ncols() == 2);
+                by_rows(all.as_ref().subcols(first, all.ncols() - first))
+            }
+            "quantile_levels" => continue,
+            "y_quantiles" => {
+                let levels = numbers(get(reference, "quantile_levels")?)?;
+                stacked(&own(mixture.quantiles(&[], &levels))?)
+            }
+            other => {
+                report.fail(other, "an output that the check does not know");
+                continue;
+            }
+        };
+        rule.close(&format!("prediction {field}"), &found, value, report)?;
+    }
+    Ok(())
+}
+
+/// Files of models at fixed noise: bound, gradients, what layers give, predictions.
+pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
+    let rule = Rule::read(json)?;
+    let inputs = get(json, "inputs")?;
+    check_known(inputs, &["X", "y", "num_data", "S", "cases"], report)?;
+    for (name, case) in entries(get(inputs, "cases")?)? {
+        report.case = name.clone();
+        check_known(case, &["layers", "likelihood", "eps", "prediction", "bound", "y"], report)?;
+        let problem = Problem::read(inputs, case, report)?;
+        let found = problem.evaluate()?;
+        let outputs = get(get(json, "outputs")?, name)?;
+        for (field, reference) in entries(outputs)? {
+            match field.as_str() {
+                "bound" => rule.close(field, &[found.value], reference, report)?,
+                "data" => rule.close(field, &[found.data], reference, report)?,
+                "kl" => rule.close(field, &found.kl, reference, report)?,
+                "penalty" => rule.close(field, &[found.penalty], reference, report)?,
+                "bound_hensman" => {
+                    let mut usual = problem.model.clone();
+                    usual.bound = LastBound::Expectation;
+                    let usual = Problem {
+                        model: usual,
+                        draws: problem.draws.clone(),
+                        ..Problem::read(inputs, case, report)?
+                    };
+                    let value = usual.evaluate()?.value;
+                    rule.close(field, &[value], reference, report)?;
+                    report.require("order", value <= found.value, "the tighter bound is lower");
+                }
+                "layers" => {
+                    for (own, reference) in found.layers.iter().zip(items(reference)?) {
+                        for (key, reference) in entries(reference)? {
+                            let own = match key.as_str() {
+                                "mean" => &own.mean,
+                                "var" => &own.variance,
+                                "f" => &own.sample,
+                                other => return Err(format!("a layer's unknown `{other}`")),
+                            };
+                            rule.close(key, &by_rows(own.as_ref()), reference, report)?;
+                        }
+                    }
+                }
+                "slopes" => {
+                    for (own, reference) in found.layers.iter().zip(items(reference)?) {
+                        for (key, reference) in entries(reference)? {
+                            let own = match key.as_str() {
+                                "a" => &own.a,
+                                "b" => &own.b,
+                                "c" => &own.c,
+                                other => return Err(format!("the unknown slope `{other}`")),
+                            };
+                            rule.close(
+                                &format!("slope {key}"),
+                                &by_rows(own.as_ref()),
+                                reference,
+                                report,
+                            )?;
+                        }
+                    }
+                }
+                "gradients" => gradients(&problem, &found, reference, &rule, report)?,
+                "prediction" => {
+                    predictions(&problem, get(case, "prediction")?, reference, &rule, report)?;
+                }
+                other => report.fail(other, "an output that the check does not know"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn gradients(
+    problem: &Problem,
+    found: &Evaluation,
+    reference: &Value,
+    rule: &Rule,
+    report: &mut Report,
+) -> Outcome {
+    let all = parts(&problem.model.params(), &found.gradient);
+    let of = |prefix: &str| -> Vec<(String, Vec<f64>)> {
+        let own = |(path, values): &(String, Vec<f64>)| {
+            path.strip_prefix(prefix).map(|path| (path.to_owned(), values.clone()))
+        };
+        all.iter().filter_map(own).collect()
+    };
+    for (key, reference) in entries(reference)? {
+        match key.as_str() {
+            "X" => {
+                let x = found.x.as_ref().ok_or("no gradient of inputs")?;
+                rule.close("X", &by_rows(x.as_ref()), reference, report)?;
+            }
+            "layers" => {
+                for (l, reference) in items(reference)?.iter().enumerate() {
+                    let params = of(&format!("layers[{l}]."));
+                    layer_gradients(&params, reference, &format!("layer {l} "), rule, report)?;
+                }
+            }
+            "likelihood" => {
+                let own = of("likelihood.");
+                for (key, reference) in entries(reference)? {
+                    let found = own.iter().find(|(path, _)| path == key);
+                    let (_, found) = found.ok_or_else(|| format!("no likelihood.{key}"))?;
+                    rule.close(key, found, reference, report)?;
+                }
+            }
+            other => report.fail(other, "an output that the check does not know"),
+        }
+    }
+    Ok(())
+}
+
+/// The list of the family's files.
+pub fn index(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
+    check_known(json, &["set", "float", "layout", "comparison", "files"], report)?;
+    let comparison = text(get(json, "comparison")?)?;
+    report.require(
+        "comparison",
+        comparison.contains("atol + rtol*max|b|"),
+        "another rule than the one that is applied",
+    );
+    // a folder with other numbers may hold only some of them
+    for name in entries(get(json, "files")?)?.keys() {
+        report.require(name, crate::is_listed(&format!("deep/{name}")), "nobody knows this file");
+        let path = folder.join(format!("{name}.json"));
+        println!("{name}: {}", if path.exists() { "there" } else { "not there" });
+    }
+    Ok(())
+}
