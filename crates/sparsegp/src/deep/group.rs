@@ -358,11 +358,6 @@ impl Prepared {
         group.q.pull(0..latents, factor, &self.parts, &mut self.bars, &mut psi, q);
         self.kuu_bar = self.basis.kuu_bar(psi);
     }
-
-    /// Φ diag(b) Φᵀ and Φa as a natural-gradient step takes them.
-    pub(super) fn statistics<'a>(sums: &'a Sums) -> variational::Statistics<'a> {
-        variational::Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams }
-    }
 }
 
 /// Adds the lower triangle of aᵀb, or puts it there.

@@ -29,17 +29,23 @@ mod group;
 mod layer;
 mod means;
 mod model;
+mod natural;
 mod noise;
 mod pass;
 mod predict;
+mod start;
+mod train;
 
 pub use bound::{Batch, Evaluation, Through, Want, Work};
 pub use group::Group;
 pub use layer::{Layer, Marginals, Pulled, Sampling, Slopes};
 pub use means::{Identity, Projection, projected};
 pub use model::{Deep, LastBound};
+pub use natural::Stepped;
 pub use noise::{Draws, Noise};
 pub use predict::{Mixture, Paths, Predictor};
+pub use start::{Kind, Start, through};
+pub use train::{TrainOptions, Trained};
 
 #[cfg(test)]
 mod tests;

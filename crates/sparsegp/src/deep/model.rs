@@ -1,5 +1,6 @@
 //! The model: layers, a likelihood and the bound of the last layer.
 
+use super::bound::Work;
 use super::layer::{Layer, LayerWork};
 use crate::error::{Error, Result, nearest};
 use crate::inverse_free::{Solved, SolverOptions};
@@ -195,5 +196,12 @@ impl Deep {
             all.extend(LayerWork::default().settle(layer, options)?);
         }
         Ok(all)
+    }
+
+    /// The same in memory that is kept.
+    pub(super) fn settle_in(&mut self, options: &SolverOptions, work: &mut Work) -> Result<()> {
+        work.layers.resize_with(self.layers.len(), LayerWork::default);
+        let pairs = self.layers.iter_mut().zip(&mut work.layers);
+        pairs.into_iter().try_for_each(|(layer, own)| own.settle(layer, options).map(|_| ()))
     }
 }

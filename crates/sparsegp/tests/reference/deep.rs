@@ -98,7 +98,7 @@ fn q(kind: &str, json: &Value, m: &Mat<f64>, at: Option<usize>) -> Outcome<Varia
 }
 
 /// A layer with another kind and q than the file's, if they are given.
-fn layer(json: &Value, other: Option<(&str, &Value)>, report: &mut Report) -> Outcome<Layer> {
+pub fn layer(json: &Value, other: Option<(&str, &Value)>, report: &mut Report) -> Outcome<Layer> {
     const KNOWN: &[&str] =
         &["kind", "kernel", "kernels", "Z", "Zs", "jitter", "mean", "q", "sampling", "skip", "v"];
     check_known(json, KNOWN, report)?;
@@ -167,13 +167,13 @@ fn likelihood(json: &Value, outputs: usize) -> Outcome<Box<dyn Likelihood>> {
 }
 
 /// A model with its data.
-struct Problem {
-    model: Deep,
-    x: Mat<f64>,
-    y: Mat<f64>,
-    population: f64,
+pub struct Problem {
+    pub model: Deep,
+    pub x: Mat<f64>,
+    pub y: Mat<f64>,
+    pub population: f64,
     samples: usize,
-    draws: Vec<Draws>,
+    pub draws: Vec<Draws>,
 }
 
 /// Noise of hidden layers: rows, or `u` with `f`.
@@ -191,12 +191,12 @@ fn draws(json: &Value) -> Outcome<Vec<Draws>> {
 }
 
 impl Problem {
-    fn read(inputs: &Value, case: &Value, report: &mut Report) -> Outcome<Self> {
+    pub fn read(inputs: &Value, case: &Value, report: &mut Report) -> Outcome<Self> {
         let layers = items(get(case, "layers")?)?.iter().map(|json| layer(json, None, report));
         Self::with(layers.collect::<Outcome<_>>()?, inputs, case)
     }
 
-    fn with(layers: Vec<Layer>, inputs: &Value, case: &Value) -> Outcome<Self> {
+    pub fn with(layers: Vec<Layer>, inputs: &Value, case: &Value) -> Outcome<Self> {
         let outputs = layers.last().map_or(0, Layer::outputs);
         let likelihood = likelihood(get(case, "likelihood")?, outputs)?;
         let mut model = own(Deep::new(layers, likelihood))?;
@@ -215,12 +215,12 @@ impl Problem {
         })
     }
 
-    fn batch(&self) -> Batch<'_> {
+    pub fn batch(&self) -> Batch<'_> {
         let rows = Rows::plain(0, self.x.as_ref(), self.y.as_ref());
         Batch { rows, population: self.population, samples: self.samples }
     }
 
-    fn evaluate(&self) -> Outcome<Evaluation> {
+    pub fn evaluate(&self) -> Outcome<Evaluation> {
         let want = Want { gradient: true, inputs: true, layers: true };
         let noise = Noise::Given(&self.draws);
         own(self.model.evaluate(&self.batch(), &noise, want, &mut Work::default()))
