@@ -20,6 +20,8 @@ mod collapsed;
 mod deep;
 #[path = "reference/deep_more.rs"]
 mod deep_more;
+#[path = "reference/deep_problem.rs"]
+mod deep_problem;
 #[path = "reference/dual.rs"]
 mod dual;
 #[path = "reference/gibbs.rs"]

@@ -1,6 +1,6 @@
 //! Deep Gaussian processes without Monte Carlo error, steps, identities and starts: the rest of the family `deep`.
 
-use crate::deep::{Problem, layer};
+use crate::deep_problem::{Problem, layer};
 use crate::inverse_free::Rule;
 use crate::support::{
     Outcome, Report, by_rows, check_known, entries, get, items, matrix, numbers, own,
