@@ -16,6 +16,8 @@ mod batch;
 mod bounds;
 #[path = "reference/collapsed.rs"]
 mod collapsed;
+#[path = "reference/convolutional.rs"]
+mod convolutional;
 #[path = "reference/deep.rs"]
 mod deep;
 #[path = "reference/deep_more.rs"]
@@ -198,6 +200,9 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("streaming/online_adjoints", online::adjoints, SHARP),
     ("streaming/near_singular", online::near_singular, SHARP),
     ("streaming/oips", oips::check, SHARP),
+    ("convolutional/identities", convolutional::identities, PLAIN),
+    ("convolutional/index", convolutional::index, PLAIN),
+    ("convolutional/kernel", convolutional::kernels, PLAIN),
     ("deep/composition", deep::composition, PLAIN),
     ("deep/dgp_*", deep::models, PLAIN),
     ("deep/identities", deep_more::identities, PLAIN),
@@ -218,6 +223,9 @@ const CLAIMS: &[(&str, Check, f64)] = &[
 const NOT_BUILT: &[&str] = &[
     "bounds/gplvm",
     "bounds/psi_*",
+    "convolutional/image_layer",
+    "convolutional/sum",
+    "convolutional/svgp_*",
     "inverse_free/conv_kernel",
     "inverse_free/deep_gp",
     "particle_flow/*",

@@ -7,6 +7,7 @@ use super::model::Deep;
 use super::noise::{Noise, Place};
 use crate::data::Rows;
 use crate::error::{Error, Result};
+use crate::likelihoods::Target;
 use crate::linalg::{Mat, column};
 use rayon::prelude::*;
 
@@ -243,6 +244,15 @@ impl Deep {
                 "the number of rows of the data set must be positive, found {}",
                 batch.population
             )));
+        }
+        let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        for p in 0..rows.y.ncols() {
+            for (i, y) in column(rows.y, p).iter().enumerate().filter(|(_, y)| !y.is_nan()) {
+                let extra = rows.extra.get(i).copied().unwrap_or(default);
+                if let Err(wrong) = self.likelihood.check(Target { y: *y, extra }) {
+                    return Err(Error::Invalid(format!("row {i}: the target {y} {wrong}")));
+                }
+            }
         }
         Ok(())
     }

@@ -229,7 +229,7 @@ impl Step {
         let Block { slopes, marginals, .. } = &mut self.block;
         let (n, outputs) = (f_bar.nrows(), layer.outputs());
         slopes.sized(n, outputs);
-        for p in 0..outputs {
+        for (p, v_bar) in v_bar.iter_mut().enumerate().take(outputs) {
             let factor = layer.factor(p);
             let (f_bar, half) = (column(f_bar.as_ref(), p), column(self.noise.as_ref(), p));
             column_mut(slopes.a.as_mut(), p).copy_from_slice(f_bar);
@@ -238,7 +238,7 @@ impl Step {
             let c = slopes.c.col_as_slice_mut(p);
             c.iter_mut().zip(&*b).for_each(|(c, b)| *c = factor * b);
             let r = column(marginals.r.as_ref(), p);
-            v_bar[p] += b.iter().zip(r).map(|(b, r)| b * r).sum::<f64>();
+            *v_bar += b.iter().zip(r).map(|(b, r)| b * r).sum::<f64>();
             if self.drawn {
                 b.fill(0.0);
             }

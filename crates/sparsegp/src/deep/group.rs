@@ -341,11 +341,11 @@ impl Prepared {
         let Parts { mean, roots } = &self.parts;
         let (m, latents) = (mean.nrows(), mean.ncols());
         self.bars.sized(m, latents);
-        for l in 0..latents {
+        for (l, (root, own)) in roots.iter().zip(&mut sums.roots).enumerate() {
             let bar = self.bars.mean.col_as_slice_mut(l);
             let (phi_a, mean) = (column(sums.phi_a.as_ref(), l), column(mean.as_ref(), l));
             bar.iter_mut().zip(phi_a.iter().zip(mean)).for_each(|(b, (p, m))| *b = p + kappa * m);
-            let (root, own) = (roots[l].as_ref(), &mut sums.roots[l]);
+            let root = root.as_ref();
             by_columns(own.as_mut(), &mut vec![(); m], &|j, own, ()| {
                 let root = &column(root, j)[j..];
                 own[j..].iter_mut().zip(root).for_each(|(b, r)| *b += kappa * r);

@@ -44,7 +44,7 @@ pub use model::{Deep, LastBound};
 pub use natural::Stepped;
 pub use noise::{Draws, Noise};
 pub use predict::{Mixture, Paths, Predictor};
-pub use start::{Kind, Start, through};
+pub use start::{Chain, Kind, Start, through};
 pub use train::{TrainOptions, Trained};
 
 #[cfg(test)]

@@ -60,6 +60,12 @@ impl Deep {
                 "layer {layer} is sampled by functions, whose rows say nothing of curvatures: sample its rows for natural steps"
             )));
         }
+        if let Some(group) = own.groups.iter().find(|group| group.q.is_diagonal()) {
+            return Err(Error::Invalid(format!(
+                "q of layer {layer} has {} standard deviations for each function, which cannot hold a full covariance",
+                group.q.points()
+            )));
+        }
         if !(0.0 < rate && rate <= 1.0) {
             return Err(Error::Invalid(format!(
                 "the size of a natural-gradient step is above 0 and at most 1, found {rate}"
@@ -91,12 +97,6 @@ impl Deep {
             }
         };
         let groups = &mut self.layers[layer].groups;
-        if let Some(group) = groups.iter().find(|group| group.q.is_diagonal()) {
-            return Err(Error::Invalid(format!(
-                "q of layer {layer} has {} standard deviations for each function, which cannot hold a full covariance",
-                group.q.points()
-            )));
-        }
         for ((group, own), mut parts) in groups.iter_mut().zip(prepared).zip(moved) {
             let latents = 0..group.outputs();
             group.q.set_whitened(latents, own.basis.factor(), &mut parts)?;

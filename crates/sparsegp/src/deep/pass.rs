@@ -27,6 +27,7 @@ pub(super) struct Pass {
     phi_a: Mat<f64>,
     kff: Vec<f64>,
     weights: Vec<f64>,
+    twice: Vec<f64>,
 }
 
 impl Default for Pass {
@@ -43,6 +44,7 @@ impl Default for Pass {
             phi_a: none(),
             kff: Vec::new(),
             weights: Vec::new(),
+            twice: Vec::new(),
         }
     }
 }
@@ -193,8 +195,9 @@ impl Pass {
                 match draw {
                     None => {
                         let b = column(slopes.b.as_ref(), at + p);
-                        scale_rows(self.scaled.as_mut(), self.turned[p].as_ref(), b);
-                        self.scaled *= faer::Scale(2.0);
+                        self.twice.clear();
+                        self.twice.extend(b.iter().map(|b| 2.0 * b));
+                        scale_rows(self.scaled.as_mut(), self.turned[p].as_ref(), &self.twice);
                         gram(&mut sums.roots[p], accum, &self.phi, &self.scaled, 1.0);
                         let (to, scaled) = (self.bar.as_mut(), self.scaled.as_ref());
                         times_triangular(to, Accum::Add, scaled, root.as_ref(), true, Par::Seq);

@@ -9,7 +9,7 @@ use super::model::Deep;
 use super::noise::{Draws, check_rows};
 use crate::error::{Error, Result};
 use crate::likelihoods::{Likelihood, Target, predict};
-use crate::linalg::{Mat, MatRef, column, sized};
+use crate::linalg::{Mat, MatRef, sized};
 use crate::rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -129,14 +129,15 @@ impl<'a> Predictor<'a> {
                     break;
                 }
                 sized(&mut noise, len, layer.outputs());
-                for p in 0..layer.outputs() {
-                    let target = noise.col_as_slice_mut(p);
-                    match paths {
-                        Paths::Given(draws) => {
-                            let own = column(draws[l].rows.as_ref(), p);
-                            target.copy_from_slice(&own[t * n + start..][..len]);
+                match paths {
+                    Paths::Given(draws) => {
+                        let rows = draws[l].rows.as_ref().subrows(t * n + start, len);
+                        noise.copy_from(rows);
+                    }
+                    Paths::Streams { .. } => {
+                        for (p, normal) in normals[l].iter().enumerate() {
+                            noise.col_as_slice_mut(p).fill(*normal);
                         }
-                        Paths::Streams { .. } => target.fill(normals[l][p]),
                     }
                 }
                 sized(&mut f, len, layer.outputs());
@@ -180,6 +181,17 @@ impl Mixture<'_> {
         self.means.iter().zip(&self.variances).map(|(m, v)| (own(m), own(v))).collect()
     }
 
+    fn check_extra(&self, extra: &[f64]) -> Result<()> {
+        if extra.is_empty() || extra.len() == self.rows() {
+            return Ok(());
+        }
+        Err(Error::Shape {
+            what: "further numbers of rows".into(),
+            expected: format!("{}, one per row, or none", self.rows()),
+            found: format!("{}", extra.len()),
+        })
+    }
+
     fn extra(&self, extra: &[f64], i: usize) -> f64 {
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         extra.get(i).copied().unwrap_or(default)
@@ -200,7 +212,11 @@ impl Mixture<'_> {
     }
 
     /// Mean and variance of observations, n×P each. `extra` has the further number of every row, or is empty.
-    pub fn observations(&self, extra: &[f64]) -> (Mat<f64>, Mat<f64>) {
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another number of further numbers.
+    pub fn observations(&self, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
+        self.check_extra(extra)?;
         let (n, targets) = (self.rows(), self.targets());
         let (mut mean, mut variance) = (Mat::zeros(n, targets), Mat::zeros(n, targets));
         for p in 0..targets {
@@ -211,15 +227,16 @@ impl Mixture<'_> {
                 (mean[(i, p)], variance[(i, p)]) = moments(each, self.means.len());
             }
         }
-        (mean, variance)
+        Ok((mean, variance))
     }
 
     /// log p(y) of every row under the mixture: the mean over paths of densities in which the targets of a row are
     /// together. Targets that are NaN do not count. It is biased down by about half its variance over the paths.
     ///
     /// # Errors
-    /// [`Error::Shape`] for targets of another shape.
+    /// [`Error::Shape`] for targets of another shape, or another number of further numbers.
     pub fn log_density(&self, y: MatRef<f64>, extra: &[f64]) -> Result<Vec<f64>> {
+        self.check_extra(extra)?;
         let (n, targets) = (self.rows(), self.targets());
         if (y.nrows(), y.ncols()) != (n, targets) {
             return Err(Error::Shape {
@@ -274,13 +291,14 @@ impl Mixture<'_> {
     /// reaches it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a level that is none.
+    /// [`Error::Invalid`] for a level that is none, [`Error::Shape`] for another number of further numbers.
     pub fn quantiles(&self, extra: &[f64], levels: &[f64]) -> Result<Vec<Mat<f64>>> {
         if let Some(bad) = levels.iter().find(|level| !(0.0 < **level && **level < 1.0)) {
             return Err(Error::Invalid(format!(
                 "quantiles are of levels between 0 and 1, found {bad}"
             )));
         }
+        self.check_extra(extra)?;
         let (n, targets) = (self.rows(), self.targets());
         let (mean, variance) = self.functions();
         let k = self.likelihood.latents();

@@ -69,19 +69,26 @@ impl Default for Start {
 
 /// q of hidden layers starts with this multiple of the prior's root (Salimbeni & Deisenroth 2017, §3).
 const HIDDEN_ROOT: f64 = 1e-5;
+/// Gaussian noise starts at this part of the targets' variance, unless it was given (Cortinovis et al., App. S5.3).
+const NOISE: f64 = 0.1;
 /// λ starts at this part of the kernel's variance, which needs no scale of the layer.
 const LAMBDA: f64 = 1e-2;
 
-/// Returns fixed mean functions and inducing points of layers of these widths over inputs (N×D), Z of the first layer
-/// given: W of every layer but the last (D×P), and Z of every layer. Inputs and points go through the mean functions.
+/// Mean functions and inducing points through layers.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// W of the mean function of every layer but the last, D×P.
+    pub weights: Vec<Mat<f64>>,
+    /// Z of every layer, M×D.
+    pub points: Vec<Mat<f64>>,
+}
+
+/// Sends inputs (N×D) and inducing points (M×D) through the fixed mean functions of layers of these widths, and returns both
+/// of every layer.
 ///
 /// # Errors
 /// As for [`projected`].
-pub fn through(
-    x: MatRef<f64>,
-    z: MatRef<f64>,
-    hidden: &[usize],
-) -> Result<(Vec<Mat<f64>>, Vec<Mat<f64>>)> {
+pub fn through(x: MatRef<f64>, z: MatRef<f64>, hidden: &[usize]) -> Result<Chain> {
     let (mut running, mut points) = (x.to_owned(), vec![z.to_owned()]);
     let mut weights = Vec::new();
     for width in hidden {
@@ -91,7 +98,15 @@ pub fn through(
         points.push(next);
         weights.push(w);
     }
-    Ok((weights, points))
+    Ok(Chain { weights, points })
+}
+
+/// Variance of targets; 1 where there is none.
+fn variance(all: &[Target]) -> f64 {
+    let n = all.len().max(1) as f64;
+    let mean = all.iter().map(|t| t.y).sum::<f64>() / n;
+    let variance = all.iter().map(|t| (t.y - mean) * (t.y - mean)).sum::<f64>() / n;
+    if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
 /// Standard deviations of columns; 1 where there is none.
@@ -185,8 +200,16 @@ impl Deep {
             return Err(Error::Invalid(format!("the target {} {wrong}", target.y)));
         }
         let constants = likelihood.initialise(&all);
+        // all that varies may be noise to a shallow model; a deep one starts where there is something to learn
+        let mut scale = 1.0;
+        if let Some(gaussian) = likelihood.as_gaussian_mut() {
+            scale = variance(&all);
+            if !gaussian.variance.given {
+                gaussian.variance.start(&[NOISE * scale]);
+            }
+        }
         let chosen = kmeans(x, start.points, &mut rng::stream(start.seed, "deep/inducing"))?;
-        let (weights, points) = through(x, chosen.points.as_ref(), &start.hidden)?;
+        let Chain { weights, points } = through(x, chosen.points.as_ref(), &start.hidden)?;
         let outputs = likelihood.latents() * y.ncols();
         let mut running = x.to_owned();
         let mut layers = Vec::new();
@@ -194,7 +217,7 @@ impl Deep {
             let (z, d) = (distinct(z), z.ncols());
             let mut kernel = parse(&start.kernel, Inputs::unnamed(d))?;
             let hidden = weights.get(l);
-            let variance = if hidden.is_some() { start.hidden_variance } else { 1.0 };
+            let variance = if hidden.is_some() { start.hidden_variance } else { scale };
             kernel.initialise(&spreads(running.as_ref()), variance);
             let (width, share) = hidden.map_or((outputs, 1.0), |w| (w.ncols(), HIDDEN_ROOT));
             let q = start.kind.q(&*kernel, z.as_ref(), width, share)?;

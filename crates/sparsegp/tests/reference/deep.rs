@@ -322,8 +322,8 @@ fn predictions(
             "sample_var" => stacked(&mixture.variances),
             "f_mean" => by_rows(f_mean.as_ref()),
             "f_var" => by_rows(f_var.as_ref()),
-            "y_mean" => by_rows(mixture.observations(&[]).0.as_ref()),
-            "y_var" => by_rows(mixture.observations(&[]).1.as_ref()),
+            "y_mean" => by_rows(own(mixture.observations(&[]))?.0.as_ref()),
+            "y_var" => by_rows(own(mixture.observations(&[]))?.1.as_ref()),
             "log_density" => own(mixture.log_density(y.as_ref(), &[]))?,
             "mean_of_log_densities" => {
                 let mut sum = vec![0.0; x.nrows()];

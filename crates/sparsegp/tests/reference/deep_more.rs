@@ -7,7 +7,9 @@ use crate::support::{
 };
 use serde_json::{Value, json};
 use sparsegp::data::source::Rows;
-use sparsegp::deep::{Batch, Deep, Draws, Layer, Noise, Paths, Want, Work, projected, through};
+use sparsegp::deep::{
+    Batch, Chain, Deep, Draws, Layer, Noise, Paths, Want, Work, projected, through,
+};
 use sparsegp::kernels::Tape;
 use sparsegp::likelihoods::quadrature::Nodes;
 use sparsegp::linalg::Mat;
@@ -264,7 +266,7 @@ pub fn initial(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     let widths: Vec<usize> = numbers(get(inputs, "widths")?)?.iter().map(|w| *w as usize).collect();
     report.require("widths", widths.first() == Some(&x.ncols()), "the first is that of X");
     let hidden = &widths[1..widths.len() - 1];
-    let (weights, points) = own(through(x.as_ref(), z.as_ref(), hidden))?;
+    let Chain { weights, points } = own(through(x.as_ref(), z.as_ref(), hidden))?;
     for (field, reference) in entries(get(json, "outputs")?)? {
         let at = |prefix: &str| field.strip_prefix(prefix).and_then(|l| l.parse::<usize>().ok());
         let found = match (at("weights_of_layer_"), at("inducing_of_layer_")) {

@@ -23,7 +23,7 @@ use sparsegp::variational::Variational;
 pub const POINTS: usize = 20;
 
 /// The kernel of a file in our names.
-fn renamed(json: &Value) -> Outcome<Value> {
+pub fn renamed(json: &Value) -> Outcome<Value> {
     let mut spec = json.clone();
     spec["type"] = match text(get(json, "type")?)? {
         "se_ard" => json!("rbf"),
@@ -166,7 +166,7 @@ pub struct Problem {
     pub x: Mat<f64>,
     pub y: Mat<f64>,
     pub population: f64,
-    samples: usize,
+    pub samples: usize,
     pub draws: Vec<Draws>,
 }
 

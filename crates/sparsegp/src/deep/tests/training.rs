@@ -108,7 +108,7 @@ fn tables_are_predicted_in_parts_as_whole() {
         let own = |q: &Mat<f64>| q[(i, 0)];
         assert!(own(&quantiles[0]) < own(&quantiles[1]) && own(&quantiles[1]) < own(&quantiles[2]));
     }
-    let (mean, variance) = part.observations(&[]);
+    let (mean, variance) = part.observations(&[]).unwrap();
     let (f, s) = part.functions();
     assert!((mean[(0, 0)] - f[(0, 0)]).abs() < 1e-12);
     assert!((variance[(0, 0)] - s[(0, 0)] - 0.3).abs() < 1e-12);
@@ -199,4 +199,11 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     says(mixture.probabilities().map(|_| ()), &["gaussian"]);
     says(mixture.quantiles(&[], &[1.5]).map(|_| ()), &["1.5"]);
     says(mixture.log_density(wide.as_ref(), &[]).map(|_| ()), &["6×1", "6×3"]);
+    says(mixture.observations(&[1.0]).map(|_| ()), &["6", "1"]);
+    let classes = Problem::new(layers((2, 2), (2, 3), Kind::W), "softmax(classes=3)", 4, 1);
+    let y = Mat::from_fn(4, 1, |i, _| i as f64);
+    let rows = Rows::plain(0, classes.x.as_ref(), y.as_ref());
+    let batch = Batch { rows, ..classes.batch() };
+    let found = classes.model.evaluate(&batch, &noise, Want::default(), &mut Work::default());
+    says(found.map(|_| ()), &["row 3", "target 3", "3 classes"]);
 }
