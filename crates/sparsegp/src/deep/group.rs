@@ -1,21 +1,19 @@
 //! Latent functions of a layer that share a kernel and inducing points: what of them comes before and after the rows.
 
+use super::inducing::{Inducing, Points};
 use crate::engine::CholeskyBasis;
 use crate::error::{Error, Result};
 use crate::inverse_free::{Adjoints, LSpace, Solved, SolverOptions, Tilde};
-use crate::kernels::{Cotangents, Kernel, Tape};
+use crate::kernels::{Kernel, Tape};
 use crate::linalg::{Accum, Jitter, Mat, MatRef, Par, by_columns, column, gram_lower, sized};
-use crate::model::inducing_param;
-use crate::params::{Param, Shape, Visitor, VisitorMut, count, prefixed, prefixed_mut};
+use crate::params::{Visitor, VisitorMut, count, prefixed, prefixed_mut};
 use crate::variational::{self, Form, Parts, Variational};
 
 /// Latent functions that share a kernel, M inducing points and the form of their q.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The kernel.
-    pub kernel: Box<dyn Kernel>,
-    /// Z, M×D.
-    pub points: Param,
+    /// The kernel with the M inducing variables.
+    pub inducing: Box<dyn Inducing>,
     /// q(u), with one column of its mean for every function. Its form is the kind of the layer: whitened (W), marginal
     /// (M), of pseudo-observations (L) or relaxed (R).
     pub q: Variational,
@@ -28,14 +26,23 @@ impl Group {
     /// [`Error::Shape`] if q has another number of points, [`Error::Invalid`] for a q of sites, one without functions, or
     /// factors v of pseudo-observations, whose variances have no part r.
     pub fn new(kernel: Box<dyn Kernel>, z: MatRef<f64>, q: Variational) -> Result<Self> {
-        let group = Self { kernel, points: inducing_param(z), q };
+        Self::with(Box::new(Points::new(kernel, z)), q)
+    }
+
+    /// The same with any inducing variables.
+    ///
+    /// # Errors
+    /// As for [`Group::new`], and what the variables say of themselves.
+    pub fn with(inducing: Box<dyn Inducing>, q: Variational) -> Result<Self> {
+        let group = Self { inducing, q };
         group.check()?;
         Ok(group)
     }
 
     /// Refuses what does not fit together.
     pub(super) fn check(&self) -> Result<()> {
-        let (m, _) = self.size();
+        self.inducing.check()?;
+        let m = self.inducing.len();
         if self.q.tying().is_some() {
             return Err(Error::Invalid(
                 "a deep layer keeps q by moments or as pseudo-observations, not as sites".into(),
@@ -61,20 +68,6 @@ impl Group {
         Ok(())
     }
 
-    /// M and D.
-    fn size(&self) -> (usize, usize) {
-        match self.points.shape() {
-            Shape::Matrix(m, d) => (m, d),
-            _ => (self.points.len(), 1),
-        }
-    }
-
-    /// Z, M×D.
-    pub fn z(&self) -> MatRef<'_, f64> {
-        let (m, d) = self.size();
-        MatRef::from_column_major_slice(self.points.value(), m, d)
-    }
-
     /// Number of functions.
     pub fn outputs(&self) -> usize {
         self.q.latents()
@@ -87,17 +80,13 @@ impl Group {
 
     /// Shows the parameters; paths have `index` where a layer has several groups.
     pub(super) fn visit<'a>(&'a self, index: &str, visitor: Visitor<'a, '_>) {
-        let plural = if index.is_empty() { "" } else { "s" };
-        prefixed(&format!("kernel{plural}{index}"), visitor, |v| self.kernel.visit(v));
-        visitor(&format!("inducing.points{index}"), &self.points);
+        self.inducing.visit(index, visitor);
         prefixed(&format!("q{index}"), visitor, |v| self.q.visit(v));
     }
 
     /// The same, to change them.
     pub(super) fn visit_mut<'a>(&'a mut self, index: &str, visitor: VisitorMut<'a, '_>) {
-        let plural = if index.is_empty() { "" } else { "s" };
-        prefixed_mut(&format!("kernel{plural}{index}"), visitor, |v| self.kernel.visit_mut(v));
-        visitor(&format!("inducing.points{index}"), &mut self.points);
+        self.inducing.visit_mut(index, visitor);
         prefixed_mut(&format!("q{index}"), visitor, |v| self.q.visit_mut(v));
     }
 
@@ -152,10 +141,8 @@ pub(super) struct Sums {
     pub(super) roots: Vec<Mat<f64>>,
     /// Φ diag(b) Φᵀ, lower triangles, where a natural-gradient step asks for them.
     pub(super) grams: Vec<Mat<f64>>,
-    /// Of the kernel's parameters.
-    pub(super) kernel: Vec<f64>,
-    /// Of Z, M×D.
-    pub(super) z: Mat<f64>,
+    /// Of the parameters of the inducing variables.
+    pub(super) inducing: Vec<f64>,
 }
 
 impl Default for Sums {
@@ -167,8 +154,7 @@ impl Default for Sums {
             psi: none(),
             roots: Vec::new(),
             grams: Vec::new(),
-            kernel: Vec::new(),
-            z: none(),
+            inducing: Vec::new(),
         }
     }
 }
@@ -184,7 +170,7 @@ fn add(to: &mut Mat<f64>, other: &Mat<f64>, lower: bool) {
 impl Sums {
     /// Begins anew, in the memory there is.
     pub(super) fn begin(&mut self, group: &Group, grams: bool) {
-        let (m, d) = group.size();
+        let m = group.inducing.len();
         let outputs = group.outputs();
         self.used = false;
         sized(&mut self.phi_a, m, outputs);
@@ -193,10 +179,8 @@ impl Sums {
         self.grams.resize_with(if grams { outputs } else { 0 }, Mat::new);
         let squares = self.roots.iter_mut().chain(&mut self.grams);
         squares.for_each(|a| sized(a, m, m));
-        self.kernel.clear();
-        self.kernel.resize(group.kernel.num_params(), 0.0);
-        sized(&mut self.z, m, d);
-        self.z.fill(0.0);
+        self.inducing.clear();
+        self.inducing.resize(group.inducing.num_params(), 0.0);
     }
 
     /// Adds another's.
@@ -216,8 +200,7 @@ impl Sums {
             let pairs = self.roots.iter_mut().zip(&other.roots);
             pairs.chain(self.grams.iter_mut().zip(&other.grams)).for_each(|(a, b)| add(a, b, true));
         }
-        self.kernel.iter_mut().zip(&other.kernel).for_each(|(t, v)| *t += v);
-        add(&mut self.z, &other.z, false);
+        self.inducing.iter_mut().zip(&other.inducing).for_each(|(t, v)| *t += v);
     }
 
     /// Of no rows: all is 0.
@@ -265,10 +248,10 @@ impl Default for Prepared {
 
 impl Prepared {
     fn covariances(&mut self, group: &Group, record: bool) {
-        let m = group.z().nrows();
+        let m = group.inducing.len();
         self.tape.restart(record);
         sized(&mut self.kuu, m, m);
-        group.kernel.evaluate(group.z(), None, self.kuu.as_mut(), &mut self.tape);
+        group.inducing.kuu(self.kuu.as_mut(), &mut self.tape);
     }
 
     /// Kuu, its factor and q as the rows see it.
@@ -313,8 +296,7 @@ impl Prepared {
         gradient: &mut [f64],
     ) {
         sums.settle();
-        let (kernel, rest) = gradient.split_at_mut(group.kernel.num_params());
-        let (points, q) = rest.split_at_mut(group.points.len());
+        let (inducing, q) = gradient.split_at_mut(group.inducing.num_params());
         if group.shares() {
             let (mean, rest) = q.split_at_mut(group.q.first.len());
             let (lambda, rest) = rest.split_at_mut(group.q.second.len());
@@ -325,14 +307,9 @@ impl Prepared {
         } else {
             self.pull_moments(group, sums, kappa, q);
         }
-        let mut sinks = Cotangents { params: &mut sums.kernel, x: Some(sums.z.as_mut()), z: None };
         let (k, bar) = (self.kuu.as_ref(), self.kuu_bar.as_mut());
-        group.kernel.vjp(group.z(), None, k, bar, &mut self.tape, &mut sinks);
-        kernel.copy_from_slice(&sums.kernel);
-        let m = group.z().nrows();
-        for (j, target) in points.chunks_exact_mut(m).enumerate() {
-            target.copy_from_slice(column(sums.z.as_ref(), j));
-        }
+        group.inducing.pull_kuu(k, bar, &mut self.tape, &mut sums.inducing);
+        inducing.copy_from_slice(&sums.inducing);
     }
 
     /// m̄ = Φa + κm, R̄ = tril(2Φ diag(b) ΦᵀR + κR) − κ diag(1/Rⱼⱼ) and K̄uu = −½L⁻ᵀ mirror(Ψ) L⁻¹ (Salimbeni &

@@ -112,7 +112,7 @@ impl Layer {
 
     /// Number of columns of its rows.
     pub fn inputs(&self) -> usize {
-        self.groups.first().map_or(0, |group| group.z().ncols())
+        self.groups.first().map_or(0, |group| group.inducing.inputs())
     }
 
     /// The factor v of r of an output; 1 where there is none.
@@ -157,14 +157,13 @@ impl Layer {
         }
         for group in &self.groups {
             group.check()?;
-            if group.z().ncols() != self.inputs() {
+            if group.inducing.inputs() != self.inputs() {
                 return Err(Error::Shape {
                     what: format!("inducing points of {name}"),
                     expected: format!("{} columns, as in its first group", self.inputs()),
-                    found: format!("{}", group.z().ncols()),
+                    found: format!("{}", group.inducing.inputs()),
                 });
             }
-            group.kernel.check(group.z())?;
             if self.sampling == Sampling::Functions && group.shares() {
                 return Err(Error::Invalid(format!(
                     "{name} is of pseudo-observations (L or R), whose q has no root to draw functions with: sample its rows \
@@ -336,7 +335,7 @@ pub(super) struct Block {
 
 /// The part of a draw that is a group's.
 fn part<'a>(draw: Option<MatRef<'a, f64>>, at: usize, group: &Group) -> Option<MatRef<'a, f64>> {
-    draw.map(|u| u.submatrix(0, at, group.z().nrows(), group.outputs()))
+    draw.map(|u| u.submatrix(0, at, group.inducing.len(), group.outputs()))
 }
 
 impl Block {

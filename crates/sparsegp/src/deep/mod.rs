@@ -26,6 +26,7 @@
 mod bound;
 mod chain;
 mod group;
+mod inducing;
 mod layer;
 mod means;
 mod model;
@@ -38,6 +39,7 @@ mod train;
 
 pub use bound::{Batch, Evaluation, Through, Want, Work};
 pub use group::Group;
+pub use inducing::{Inducing, Patches, Points, Stacked};
 pub use layer::{Layer, Marginals, Pulled, Sampling, Slopes};
 pub use means::{Identity, Projection, projected};
 pub use model::{Deep, LastBound};

@@ -56,7 +56,7 @@ impl Noise<'_> {
             if layer.sampling == Sampling::Rows {
                 continue;
             }
-            let points = layer.groups.iter().map(|g| g.z().nrows()).max().unwrap_or(0);
+            let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
             let fits = |u: &Mat<f64>| (u.nrows(), u.ncols()) == (points, layer.outputs());
             if own.functions.len() != samples || !own.functions.iter().all(fits) {
                 return Err(Error::Shape {
@@ -126,7 +126,7 @@ impl Noise<'_> {
                     }
                 };
                 if functions {
-                    let points = layer.groups.iter().map(|g| g.z().nrows()).max().unwrap_or(0);
+                    let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
                     sized(function, points, outputs);
                     normal(function);
                 }

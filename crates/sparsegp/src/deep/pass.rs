@@ -3,11 +3,12 @@
 use super::group::{Group, Prepared, Sums, gram};
 use super::layer::{Marginals, Slopes};
 use crate::engine::Basis;
-use crate::kernels::{Cotangents, Tape};
+use crate::kernels::Tape;
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, add_row_dots, add_scaled_rows, column, gemm, scale_rows,
     sized, times_triangular,
 };
+use faer::reborrow::ReborrowMut;
 
 /// Memory of a block in a group: what the way back needs of the way there.
 #[derive(Debug)]
@@ -65,14 +66,14 @@ impl Pass {
         (out, at): (&mut Marginals, usize),
         record: bool,
     ) {
-        let (n, m, outputs) = (x.nrows(), group.z().nrows(), group.outputs());
+        let (n, m, outputs) = (x.nrows(), group.inducing.len(), group.outputs());
         self.tape.restart(record);
         sized(&mut self.k, n, m);
-        group.kernel.evaluate(x, Some(group.z()), self.k.as_mut(), &mut self.tape);
+        group.inducing.kuf(x, self.k.as_mut(), &mut self.tape);
         sized(&mut self.phi, n, m);
         self.phi.copy_from(&self.k);
         zeroed(&mut self.kff, n);
-        group.kernel.diag(x, &mut self.kff);
+        group.inducing.kff(x, &mut self.kff);
         for p in at..at + outputs {
             out.prior.col_as_slice_mut(p).copy_from_slice(&self.kff);
         }
@@ -156,7 +157,7 @@ impl Pass {
         draw: Option<MatRef<f64>>,
         (slopes, at): (&Slopes, usize),
         sums: &mut Sums,
-        x_bar: Option<MatMut<f64>>,
+        mut x_bar: Option<MatMut<f64>>,
     ) {
         let (n, m, outputs) = (x.nrows(), self.phi.ncols(), group.outputs());
         let accum =
@@ -216,11 +217,10 @@ impl Pass {
             }
             prepared.basis.pull(self.bar.as_mut());
         }
-        let z = Some(sums.z.as_mut());
-        let mut sinks = Cotangents { params: &mut sums.kernel, x: x_bar, z };
-        let (k, bar) = (self.k.as_ref(), self.bar.as_mut());
-        group.kernel.vjp(x, Some(group.z()), k, bar, &mut self.tape, &mut sinks);
-        group.kernel.diag_vjp(x, &self.weights, &mut sinks);
+        let blocks = (self.k.as_ref(), self.bar.as_mut());
+        let own = x_bar.as_mut().map(|x| x.rb_mut());
+        group.inducing.pull_kuf(x, blocks, &mut self.tape, &mut sums.inducing, own);
+        group.inducing.pull_kff(x, &self.weights, &mut sums.inducing, x_bar);
     }
 }
 

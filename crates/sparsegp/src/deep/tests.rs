@@ -261,11 +261,12 @@ fn gradients_of_all_options_agree_with_differences() {
 fn shallow(problem: &Problem, method: &'static str) -> Model {
     let layer = &problem.model.layers[0];
     let group = &layer.groups[0];
+    let points = group.inducing.as_points().unwrap();
     Model {
-        kernels: vec![group.kernel.clone()],
+        kernels: vec![points.kernel.clone()],
         mean: layer.mean.clone(),
         likelihood: problem.model.likelihood.clone(),
-        inducing: vec![inducing_param(group.z())],
+        inducing: vec![inducing_param(points.z())],
         q: Some(group.q.clone()),
         method: find(method).unwrap().method,
         jitter: layer.jitter,

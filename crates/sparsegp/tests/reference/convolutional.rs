@@ -1,15 +1,18 @@
 //! Convolutional kernels: the family `convolutional`.
 
-use crate::deep_problem::renamed;
+use crate::deep;
+use crate::deep_problem::{self, Problem, renamed};
 use crate::inverse_free::Rule;
 use crate::problem::part;
 use crate::support::{
-    Outcome, Report, by_rows, check_known, entries, get, items, matrix, numbers, own, text,
+    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
 };
 use serde_json::{Value, json};
+use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Stacked};
 use sparsegp::kernels::convolutional::Convolutional;
-use sparsegp::kernels::{Cotangents, Inputs, Kernel, Tape};
-use sparsegp::linalg::{Mat, MatRef};
+use sparsegp::kernels::{Cotangents, Inputs, Kernel, Tape, build};
+use sparsegp::linalg::{Jitter, Mat, MatRef};
+use sparsegp::params::Param;
 use std::path::Path;
 
 /// The kernel of a file in our names.
@@ -226,6 +229,121 @@ pub fn identities(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                 }
                 other => report.fail(other, "an output that the check does not know"),
             }
+        }
+    }
+    Ok(())
+}
+
+/// Files of shallow models on inducing patches, alone or beside inducing images.
+pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
+    const KNOWN: &[&str] =
+        &["kind", "conv", "Z", "jitter", "likelihood", "q", "white", "image_kernel", "Z2"];
+    let rule = Rule::read(json)?;
+    let inputs = get(json, "inputs")?;
+    check_known(inputs, &["X", "y", "num_data", "Xnew", "ynew", "cases"], report)?;
+    for (name, case) in entries(get(inputs, "cases")?)? {
+        report.case = name.clone();
+        check_known(case, KNOWN, report)?;
+        let kernel = kernel(get(case, "conv")?)?;
+        let mut patches = own(Patches::new(kernel, matrix(get(case, "Z")?)?.as_ref()))?;
+        if let Some(white) = case.get("white") {
+            patches.white = Some(Param::positive(number(white)?));
+        }
+        let m = matrix(get(get(case, "q")?, "m")?)?;
+        let q = deep_problem::q(text(get(case, "kind")?)?, get(case, "q")?, &m, None)?;
+        let width = patches.inputs();
+        let mut inducing: Box<dyn Inducing> = Box::new(patches);
+        let stacked = case.get("image_kernel").is_some();
+        if stacked {
+            let kernel = renamed(get(case, "image_kernel")?)?;
+            let kernel = own(build(&kernel, Inputs::unnamed(width)))?;
+            let images = Points::new(kernel, matrix(get(case, "Z2")?)?.as_ref());
+            inducing = Box::new(Stacked { parts: [inducing, Box::new(images)] });
+        }
+        let mean = own(sparsegp::means::by_name("zero", width, m.ncols()))?;
+        let mut layer = Layer::new(vec![own(Group::with(inducing, q))?], mean);
+        layer.jitter = Jitter::Absolute(number(get(case, "jitter")?)?);
+        let problem = Problem::with(vec![layer], inputs, case)?;
+        let found = problem.evaluate()?;
+        let marginals = own(problem.model.layers[0].forward(problem.x.as_ref()))?;
+        let all = deep::parts(&problem.model.params(), &found.gradient);
+        let of = |path: &str| -> Outcome<&Vec<f64>> {
+            let own = all.iter().find(|(own, _)| own == path);
+            own.map(|(_, v)| v).ok_or_else(|| format!("there is no parameter {path}"))
+        };
+        let first = if stacked { "layers[0].parts[0]." } else { "layers[0]." };
+        for (field, reference) in entries(get(get(json, "outputs")?, name)?)? {
+            let own_value = match field.as_str() {
+                "bound" => vec![found.value],
+                "kl" => vec![found.kl.iter().sum()],
+                "f_mean" => by_rows(marginals.mean.as_ref()),
+                "f_var" => {
+                    let (s, r) = (&marginals.s, &marginals.r);
+                    let v = |i: usize, p: usize| s[(i, p)] + r[(i, p)];
+                    by_rows(Mat::from_fn(s.nrows(), s.ncols(), v).as_ref())
+                }
+                "prediction" => {
+                    let case = json!({ "X": get(inputs, "Xnew")?, "y": get(inputs, "ynew")?,
+                                       "S": 1, "eps": [] });
+                    deep::predictions(&problem, &case, reference, &rule, report)?;
+                    continue;
+                }
+                "gradients" => {
+                    for (key, value) in entries(reference)? {
+                        let path = match key.as_str() {
+                            "Z" => format!("{first}inducing.points"),
+                            "Z2" => "layers[0].parts[1].inducing.points".into(),
+                            "white" => format!("{first}white"),
+                            "conv" => {
+                                conv_gradients(
+                                    &all,
+                                    &format!("{first}kernel."),
+                                    value,
+                                    &rule,
+                                    report,
+                                )?;
+                                continue;
+                            }
+                            "image_kernel" => {
+                                let prefix = "layers[0].parts[1].kernel.";
+                                conv_gradients(&all, prefix, value, &rule, report)?;
+                                continue;
+                            }
+                            "likelihood" => {
+                                conv_gradients(&all, "likelihood.", value, &rule, report)?;
+                                continue;
+                            }
+                            "X" => {
+                                let x = found.x.as_ref().ok_or("no gradient of inputs")?;
+                                rule.close("X", &by_rows(x.as_ref()), value, report)?;
+                                continue;
+                            }
+                            "q" => {
+                                for (key, value) in entries(value)? {
+                                    let ours = match key.as_str() {
+                                        "m" => "mu",
+                                        "sqrt" => "sqrt",
+                                        "lam" => "lambda",
+                                        "T_sqrt" => "t_sqrt",
+                                        other => return Err(format!("the unknown `q.{other}`")),
+                                    };
+                                    let own = of(&format!("layers[0].q.{ours}"))?;
+                                    rule.close(key, own, value, report)?;
+                                }
+                                continue;
+                            }
+                            other => return Err(format!("a gradient of the unknown `{other}`")),
+                        };
+                        rule.close(key, of(&path)?, value, report)?;
+                    }
+                    continue;
+                }
+                other => {
+                    report.fail(other, "an output that the check does not know");
+                    continue;
+                }
+            };
+            rule.close(field, &own_value, reference, report)?;
         }
     }
     Ok(())

@@ -133,7 +133,7 @@ pub fn ordering(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     let group = &relaxed.model.layers[0].groups[0];
     let m = lambda.len();
     let mut kuu = Mat::zeros(m, m);
-    group.kernel.evaluate(group.z(), None, kuu.as_mut(), &mut Tape::off());
+    group.inducing.kuu(kuu.as_mut(), &mut Tape::off());
     (0..m).for_each(|i| kuu[(i, i)] += lambda[i]);
     let mean = &kuu * matrix(get(inputs, "mean_weights")?)?;
     first["m"] = (0..m)

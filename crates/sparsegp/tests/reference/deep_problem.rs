@@ -56,7 +56,7 @@ fn columns(a: &Mat<f64>) -> Vec<f64> {
 }
 
 /// q of the functions `first..first + m.ncols()` of a layer; `at` is the group among several.
-fn q(kind: &str, json: &Value, m: &Mat<f64>, at: Option<usize>) -> Outcome<Variational> {
+pub fn q(kind: &str, json: &Value, m: &Mat<f64>, at: Option<usize>) -> Outcome<Variational> {
     let list = |name: &str| -> Outcome<Value> {
         let all = get(json, name)?;
         Ok(match at {
