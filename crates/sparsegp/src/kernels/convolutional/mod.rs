@@ -516,3 +516,6 @@ impl Kernel for Convolutional {
         Box::new(self.clone())
     }
 }
+
+#[cfg(test)]
+mod tests;
