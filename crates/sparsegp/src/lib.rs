@@ -64,6 +64,7 @@
 //! - [`engine`]: the sums over rows, all that the data ever contribute.
 //! - [`kernels`], [`means`], [`likelihoods`], [`inducing`]: what a model is made of; [`params`]: its
 //!   numbers, with paths, transforms and priors.
+//! - [`deep`]: layers of functions of functions.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: what Markov

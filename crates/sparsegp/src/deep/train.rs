@@ -8,7 +8,8 @@ use crate::data::{Batches, Minibatch};
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
 use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Status};
-use crate::params::{free_count, free_gradient, free_values, set_free_values};
+use crate::params::{free_count, free_gradient, free_values, log_prior, set_free_values};
+use crate::variational::Variational;
 
 /// How a model is trained.
 #[derive(Clone, Debug)]
@@ -52,7 +53,8 @@ impl Default for TrainOptions {
 pub struct Trained {
     /// Steps made.
     pub steps: usize,
-    /// Mean bound of every so many steps, with the number of the last: of minibatches and fresh noise, not of the data.
+    /// Mean bound of every so many steps (with the log densities of priors, where parameters have some), with the number of
+    /// the last: of minibatches and fresh noise, not of the data.
     pub trace: Vec<(usize, f64)>,
     /// Points at which the bound had no finite value, or some matrix no factor: moves were halved there.
     pub failures: usize,
@@ -67,8 +69,34 @@ struct Negative<'a> {
     options: &'a TrainOptions,
     work: &'a mut Work,
     step: u64,
-    /// The last point with a finite bound and gradient.
-    good: &'a mut Vec<f64>,
+    good: &'a mut Good,
+}
+
+/// The last point with a finite bound and gradient: free numbers, and q of the last layer where these do not have it.
+#[derive(Default)]
+struct Good {
+    x: Vec<f64>,
+    q: Vec<Variational>,
+}
+
+impl Good {
+    fn keep(&mut self, x: &[f64], model: &Deep, natural: bool) {
+        self.x.clear();
+        self.x.extend_from_slice(x);
+        if natural {
+            self.q.clear();
+            let last = &model.layers[model.layers.len() - 1];
+            self.q.extend(last.groups.iter().map(|group| group.q.clone()));
+        }
+    }
+
+    fn restore(&self, model: &mut Deep) {
+        let last = model.layers.len() - 1;
+        for (group, q) in model.layers[last].groups.iter_mut().zip(&self.q) {
+            group.q.copy_from(q);
+        }
+        set_free_values(|v| model.visit_mut(v), &self.x);
+    }
 }
 
 impl Objective for Negative<'_> {
@@ -83,13 +111,14 @@ impl Objective for Negative<'_> {
         let noise = Noise::Streams { seed: self.options.seed, step: self.step };
         let batch = rows(self.batch, self.options.samples);
         let found = self.model.evaluate(&batch, &noise, want, self.work)?;
-        free_gradient(|v| self.model.visit(v), &found.gradient, gradient);
+        let mut constrained = found.gradient;
+        let value = found.value + log_prior(|v| self.model.visit(v), &mut constrained);
+        free_gradient(|v| self.model.visit(v), &constrained, gradient);
         gradient.iter_mut().for_each(|g| *g = -*g);
-        if found.value.is_finite() && gradient.iter().all(|g| g.is_finite()) {
-            self.good.clear();
-            self.good.extend_from_slice(x);
+        if value.is_finite() && gradient.iter().all(|g| g.is_finite()) {
+            self.good.keep(x, self.model, self.options.natural.is_some());
         }
-        Ok(-found.value)
+        Ok(-value)
     }
 }
 
@@ -145,7 +174,8 @@ impl Deep {
         let mut adam = Adam::new(free_values(|v| self.visit(v)), rate);
         let (mut batch, mut work) = (Minibatch::new(), Work::default());
         let mut trained = Trained { steps: 0, trace: Vec::new(), failures: 0, ended: None };
-        let mut good = adam.x().to_vec();
+        let mut good = Good::default();
+        good.keep(adam.x(), self, options.natural.is_some());
         let (mut sum, mut count) = (0.0, 0);
         for step in 0..options.steps {
             batches.next(&mut batch)?;
@@ -178,10 +208,13 @@ impl Deep {
                 (sum, count) = (0.0, 0);
             }
         }
+        if count > 0 {
+            trained.trace.push((trained.steps, sum / count as f64));
+        }
         // Adam is a move ahead of what it has seen
         set_free_values(|v| self.visit_mut(v), adam.x());
         if options.steps > 0 && !self.is_finite(&batch, options, &mut work)? {
-            set_free_values(|v| self.visit_mut(v), &good);
+            good.restore(self);
             self.settle_in(&options.solver, &mut work)?;
             trained.failures += 1;
             trained.ended.get_or_insert_with(|| "the last move had no finite bound".into());

@@ -76,6 +76,32 @@ fn a_run_depends_on_its_seed_alone() {
 }
 
 #[test]
+fn priors_count_in_training() {
+    let fixed = |concentration: f64| {
+        let start = Start { points: 6, ..Start::default() };
+        let (x, y) = step(60, 0.1, 4);
+        let mut model = Deep::start(x.as_ref(), y.as_ref(), gaussian(0.05), &start).unwrap();
+        let rate = 200.0 * concentration;
+        let prior = crate::params::Prior::Gamma { concentration: 400.0 * concentration, rate };
+        for (path, param) in model.params_mut() {
+            if path == "layers[1].kernel.variance" {
+                param.prior = Some(prior);
+            }
+        }
+        let data = InMemory::new(x, y).unwrap();
+        let mut batches = ShuffledInMemory::new(&data, 60, 7).unwrap();
+        let options = TrainOptions { steps: 400, learning_rate: 0.05, ..TrainOptions::default() };
+        model.train(&mut batches, &options).unwrap();
+        let found = model.params().into_iter().find(|(p, _)| p == "layers[1].kernel.variance");
+        found.unwrap().1.scalar()
+    };
+    // both have mean 2, and the second is certain of it
+    let (vague, certain) = (fixed(0.02), fixed(10.0));
+    let away = |v: f64| (v - 2.0_f64).abs();
+    assert!(away(certain) < 0.1 && away(vague) > away(certain), "{vague} {certain}");
+}
+
+#[test]
 fn training_that_goes_wrong_ends_at_the_last_finite_point() {
     let start = Start { points: 8, ..Start::default() };
     let wild = TrainOptions { steps: 60, learning_rate: 1e3, ..TrainOptions::default() };
