@@ -65,6 +65,7 @@
 //! - [`kernels`], [`means`], [`likelihoods`], [`inducing`]: what a model is made of; [`params`]: its
 //!   numbers, with paths, transforms and priors.
 //! - [`latent`]: uncertain inputs and the Bayesian GP-LVM.
+//! - [`deep`]: layers of functions of functions.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.
@@ -81,6 +82,7 @@
 
 pub mod atomic;
 pub mod data;
+pub mod deep;
 pub mod distributions;
 pub mod engine;
 pub mod error;

@@ -116,6 +116,7 @@ fn all_that_is_listed_can_be_fitted() {
                 "sum" | "product" => "kernels=[rbf, linear]",
                 "changepoints" => "kernels=[rbf, linear], active_dims=[a]",
                 "coregion" => "output_dim=2, active_dims=[b]",
+                "convolutional" => "image=[1, 2, 1], patch=[1, 1]",
                 _ => "",
             };
             let run = folder.json(&format!(

@@ -8,6 +8,7 @@ pub mod arccosine;
 pub mod change_points;
 pub mod composite;
 pub mod constant;
+pub mod convolutional;
 pub mod coregion;
 pub mod cosine;
 pub mod custom;

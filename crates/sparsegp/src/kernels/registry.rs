@@ -1,9 +1,9 @@
 //! The list of kernels by name, and how a kernel is built from JSON.
 
 use super::{
-    Inputs, Kernel, arccosine, change_points, constant, coregion, cosine, exponential,
-    gamma_exponential, linear, matern, periodic, polynomial, product, rational_quadratic, spec,
-    squared_exponential, sum, white,
+    Inputs, Kernel, arccosine, change_points, constant, convolutional, coregion, cosine,
+    exponential, gamma_exponential, linear, matern, periodic, polynomial, product,
+    rational_quadratic, spec, squared_exponential, sum, white,
 };
 use crate::error::{Error, Result, nearest};
 use crate::params::{Param, Transform};
@@ -39,6 +39,7 @@ pub const REGISTRY: &[Entry] = &[
     white::ENTRY,
     coregion::ENTRY,
     change_points::ENTRY,
+    convolutional::ENTRY,
     sum::ENTRY,
     product::ENTRY,
 ];

@@ -41,6 +41,10 @@ pub(crate) const SPECIFICATIONS: &[&str] = &[
      steepness=[3.2, 1.7], active_dims=[2])",
     "changepoints(kernels=[rbf(variance=1.4, lengthscales=0.7), constant(variance=0.6)], \
      locations=[0.2], steepness=2.4, active_dims=[0])",
+    "convolutional(image=[1, 3, 1], patch=[1, 2], weights=[0.7, -0.4], \
+     base=rbf(variance=1.4, lengthscales=[0.8, 1.3]))",
+    "conv(image=[1, 2, 1], patch=[1, 1], weights=[0.6, 1.3], normalise=false, base=matern52 + linear(variance=0.3), \
+     active_dims=[2, 0])",
     "linear(variance=0.7)",
     "linear(variance=[0.7, 1.2, 2.0])",
     "linear(variance=[0.7], active_dims=[1], ard=true)",

@@ -2,7 +2,7 @@
 //! variables do not include them (u = f(Z) − m(Z)).
 
 use crate::error::{Error, Result, nearest};
-use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
+use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, add_scaled_rows, column, column_mut, gemm};
 use crate::params::{
     Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, count, listed, listed_mut,
 };
@@ -23,6 +23,15 @@ pub trait Mean: Send + Sync + std::fmt::Debug {
     fn vjp(&self, x: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]);
     /// Adds ∂m_p/∂x of the output p at every row to `out` (B×D).
     fn add_slopes(&self, x: MatRef<f64>, output: usize, out: MatMut<f64>);
+    /// Adds the gradient with respect to the rows to `out` (B×D), from the cotangent `a` of the values (B×P).
+    fn pull_inputs(&self, x: MatRef<f64>, a: MatRef<f64>, mut out: MatMut<f64>) {
+        let mut slopes = Mat::zeros(x.nrows(), x.ncols());
+        for p in 0..a.ncols() {
+            slopes.fill(0.0);
+            self.add_slopes(x, p, slopes.as_mut());
+            add_scaled_rows(out.rb_mut(), slopes.as_ref(), column(a, p), 1.0);
+        }
+    }
     /// A copy.
     fn clone_box(&self) -> Box<dyn Mean>;
 
@@ -117,6 +126,7 @@ impl Mean for Zero {
     }
     fn vjp(&self, _: MatRef<f64>, _: MatRef<f64>, _: &mut [f64]) {}
     fn add_slopes(&self, _: MatRef<f64>, _: usize, _: MatMut<f64>) {}
+    fn pull_inputs(&self, _: MatRef<f64>, _: MatRef<f64>, _: MatMut<f64>) {}
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
     }
@@ -161,6 +171,7 @@ impl Mean for Constant {
         add_column_sums(a, gradient);
     }
     fn add_slopes(&self, _: MatRef<f64>, _: usize, _: MatMut<f64>) {}
+    fn pull_inputs(&self, _: MatRef<f64>, _: MatRef<f64>, _: MatMut<f64>) {}
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
     }
@@ -222,6 +233,11 @@ impl Mean for Linear {
         for (q, w) in self.weights.value()[output * d..(output + 1) * d].iter().enumerate() {
             column_mut(out.rb_mut(), q).iter_mut().for_each(|slope| *slope += w);
         }
+    }
+    fn pull_inputs(&self, x: MatRef<f64>, a: MatRef<f64>, out: MatMut<f64>) {
+        let (d, p) = (x.ncols(), a.ncols());
+        let w = MatRef::from_column_major_slice(&self.weights.value()[..d * p], d, p);
+        gemm(out, Accum::Add, a, w.transpose(), 1.0, Par::Seq);
     }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())

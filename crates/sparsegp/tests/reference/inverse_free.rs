@@ -49,17 +49,23 @@ const INPUTS: &[&str] = &[
 ];
 
 /// Comparisons by the family's rule: max|a − b| ≤ atol + rtol·max|b|.
-struct Rule {
+pub struct Rule {
     rtol: f64,
     atol: f64,
 }
 
 impl Rule {
-    fn read(json: &Value) -> Outcome<Self> {
+    pub fn read(json: &Value) -> Outcome<Self> {
         Ok(Self { rtol: number(get(json, "rtol")?)?, atol: number(get(json, "atol")?)? })
     }
 
-    fn close(&self, field: &str, own: &[f64], reference: &Value, report: &mut Report) -> Outcome {
+    pub fn close(
+        &self,
+        field: &str,
+        own: &[f64],
+        reference: &Value,
+        report: &mut Report,
+    ) -> Outcome {
         let reference = numbers(reference)?;
         let size = reference.iter().fold(0.0_f64, |m, r| m.max(r.abs()));
         let allowed = self.atol + self.rtol * size;

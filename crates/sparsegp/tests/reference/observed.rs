@@ -53,7 +53,8 @@ impl Likelihood for ByRow {
         self.inner.classes()
     }
     fn extra(&self) -> Option<Extra> {
-        Some(Extra { name: "row", default: None })
+        // draws that all rows share need no row
+        Some(Extra { name: "row", default: (self.points.len() == 1).then_some(0.0) })
     }
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
         self.inner.visit(visitor);
@@ -86,7 +87,10 @@ impl Likelihood for ByRow {
         self.inner.cdf(target, mean, variance)
     }
     fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
-        self.inner.probabilities(mean, variance, out);
+        match self.points.as_slice() {
+            [all] => self.inner.probabilities_with(all, mean, variance, out),
+            _ => self.inner.probabilities(mean, variance, out),
+        }
     }
     fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64 {
         self.inner.sample(extra, f, rng)

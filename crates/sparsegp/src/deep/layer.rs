@@ -1,0 +1,413 @@
+//! One layer: groups of latent functions side by side, a mean function, and how what they give is sampled.
+
+use super::group::{Group, Prepared, Sums};
+use super::pass::Pass;
+use crate::error::{Error, Result};
+use crate::inverse_free::Solved;
+use crate::linalg::{Jitter, Mat, MatMut, MatRef, column, column_mut, sized};
+use crate::means::Mean;
+use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
+use faer::reborrow::ReborrowMut;
+
+/// How a hidden layer is sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// Every row and output from its own marginal, f = μ + √(s + r) ε (Salimbeni & Deisenroth 2017, Eq. 16).
+    #[default]
+    Rows,
+    /// One draw u of the inducing variables for a whole block, and noise by row for what they leave: f = m(x) + φᵀ(m + Ru) + √r ε.
+    /// The same bound in expectation, without products with R; for W and M layers.
+    Functions,
+}
+
+/// A layer of P outputs over D inputs.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// Its functions: one group that share kernel and inducing points, or one for each. Outputs are in their order.
+    pub groups: Vec<Group>,
+    /// The mean function of all outputs.
+    pub mean: Box<dyn Mean>,
+    /// Jitter on Kuu; relative by default, since variances of hidden kernels are small. L and R layers take an absolute one
+    /// alone, and need none.
+    pub jitter: Jitter,
+    /// Whether its rows are [f, x], what the layer before gives and the model's inputs behind it.
+    pub skip: bool,
+    /// How what it gives is sampled, if another layer follows.
+    pub sampling: Sampling,
+}
+
+/// Marginals of a layer at B rows: of the function p, N(mean, s + r).
+#[derive(Clone, Debug)]
+pub struct Marginals {
+    /// μ, B×P, with the mean function.
+    pub mean: Mat<f64>,
+    /// s, B×P; for L and R layers all of s + r.
+    pub s: Mat<f64>,
+    /// r, B×P; 0 for L and R layers.
+    pub r: Mat<f64>,
+    /// k(x, x), B×P.
+    pub prior: Mat<f64>,
+}
+
+/// Slopes of some objective in the marginals, B×P each.
+#[derive(Clone, Debug)]
+pub struct Slopes {
+    /// ∂/∂μ.
+    pub a: Mat<f64>,
+    /// ∂/∂s.
+    pub b: Mat<f64>,
+    /// ∂/∂r; not read for L and R layers.
+    pub c: Mat<f64>,
+}
+
+/// What the way back through a layer gives.
+#[derive(Clone, Debug)]
+pub struct Pulled {
+    /// By the constrained parameters, in the order of [`Layer::visit`].
+    pub gradient: Vec<f64>,
+    /// By the rows, B×D.
+    pub x: Mat<f64>,
+}
+
+impl Default for Marginals {
+    fn default() -> Self {
+        Self { mean: Mat::new(), s: Mat::new(), r: Mat::new(), prior: Mat::new() }
+    }
+}
+
+impl Marginals {
+    pub(super) fn sized(&mut self, rows: usize, outputs: usize) {
+        let all = [&mut self.mean, &mut self.s, &mut self.r, &mut self.prior];
+        all.into_iter().for_each(|a| sized(a, rows, outputs));
+    }
+}
+
+impl Default for Slopes {
+    fn default() -> Self {
+        Self { a: Mat::new(), b: Mat::new(), c: Mat::new() }
+    }
+}
+
+impl Slopes {
+    pub(super) fn sized(&mut self, rows: usize, outputs: usize) {
+        [&mut self.a, &mut self.b, &mut self.c].into_iter().for_each(|a| sized(a, rows, outputs));
+    }
+}
+
+/// Part of k(x, x) below which a variance under a root counts as this part of it, with slope 0: r is a difference.
+pub(super) const FLOOR: f64 = 1e-12;
+
+impl Layer {
+    /// Makes a layer of groups and a mean function, with relative jitter 10⁻⁶, rows sampled by their marginals.
+    pub fn new(groups: Vec<Group>, mean: Box<dyn Mean>) -> Self {
+        let jitter = Jitter::Relative(1e-6);
+        Self { groups, mean, jitter, skip: false, sampling: Sampling::Rows }
+    }
+
+    /// Number of outputs P.
+    pub fn outputs(&self) -> usize {
+        self.groups.iter().map(Group::outputs).sum()
+    }
+
+    /// Number of columns of its rows.
+    pub fn inputs(&self) -> usize {
+        self.groups.first().map_or(0, |group| group.inducing.inputs())
+    }
+
+    /// The factor v of r of an output; 1 where there is none.
+    pub fn factor(&self, output: usize) -> f64 {
+        let mut first = 0;
+        for group in &self.groups {
+            if output < first + group.outputs() {
+                return group.q.factor_of(output - first);
+            }
+            first += group.outputs();
+        }
+        1.0
+    }
+
+    /// Shows the parameters with their paths: for every group `kernel.…`, `inducing.points`, `q.…` (with an index where there
+    /// are several), then `mean.…`.
+    pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        for (at, group) in self.groups.iter().enumerate() {
+            group.visit(&index(at, self.groups.len()), visitor);
+        }
+        prefixed(&"mean", visitor, |v| self.mean.visit(v));
+    }
+
+    /// The same, to change them.
+    pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        let count = self.groups.len();
+        for (at, group) in self.groups.iter_mut().enumerate() {
+            group.visit_mut(&index(at, count), visitor);
+        }
+        prefixed_mut(&"mean", visitor, |v| self.mean.visit_mut(v));
+    }
+
+    /// Number of numbers among the parameters.
+    pub fn num_params(&self) -> usize {
+        self.groups.iter().map(Group::num_params).sum::<usize>() + self.mean.num_params()
+    }
+
+    /// Refuses a layer whose parts do not fit together.
+    pub(super) fn check(&self, name: &str) -> Result<()> {
+        if self.groups.is_empty() {
+            return Err(Error::Invalid(format!("{name} has no functions: give it a group")));
+        }
+        for group in &self.groups {
+            group.check()?;
+            if group.inducing.inputs() != self.inputs() {
+                return Err(Error::Shape {
+                    what: format!("inducing points of {name}"),
+                    expected: format!("{} columns, as in its first group", self.inputs()),
+                    found: format!("{}", group.inducing.inputs()),
+                });
+            }
+            if self.sampling == Sampling::Functions && group.shares() {
+                return Err(Error::Invalid(format!(
+                    "{name} is of pseudo-observations (L or R), whose q has no root to draw functions with: sample its rows \
+                     (`Sampling::Rows`), which is cheap there"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marginals at rows (B×D).
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another number of columns, [`Error::NotPositiveDefinite`] if Kuu is not.
+    pub fn forward(&self, x: MatRef<f64>) -> Result<Marginals> {
+        let mut work = LayerWork::default();
+        work.prepare(self, false)?;
+        let mut own = Block::default();
+        own.forward(self, &work, self.rows(x)?, None, false);
+        Ok(own.marginals)
+    }
+
+    /// KL divergence of its q from the prior; of R layers the bound on it (Cortinovis et al., Eq. 4).
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] if Kuu is not.
+    pub fn kl(&self) -> Result<f64> {
+        let mut work = LayerWork::default();
+        work.prepare(self, false)?;
+        Ok(work.kl())
+    }
+
+    /// Pulls slopes in the marginals at rows (B×D), and the slope κ in the KL divergence, back to parameters and rows. Of
+    /// [`crate::variational::Variational::root`] only if it is not frozen; factors v do not enter marginals.
+    ///
+    /// # Errors
+    /// As for [`Layer::forward`], and [`Error::Shape`] for slopes of other shapes.
+    pub fn pull(&self, x: MatRef<f64>, slopes: &Slopes, kappa: f64) -> Result<Pulled> {
+        let x = self.rows(x)?;
+        for (name, a) in [("a", &slopes.a), ("b", &slopes.b), ("c", &slopes.c)] {
+            if (a.nrows(), a.ncols()) != (x.nrows(), self.outputs()) {
+                return Err(Error::Shape {
+                    what: format!("slopes {name} of a layer"),
+                    expected: format!("{}×{}", x.nrows(), self.outputs()),
+                    found: format!("{}×{}", a.nrows(), a.ncols()),
+                });
+            }
+        }
+        let mut work = LayerWork::default();
+        work.prepare(self, true)?;
+        let (mut own, mut sums) = (Block::default(), LayerSums::default());
+        sums.begin(self, false);
+        own.forward(self, &work, x, None, true);
+        own.slopes = slopes.clone();
+        let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
+        own.back(self, &work, x, None, &mut sums, Some(x_bar.as_mut()));
+        let mut gradient = vec![0.0; self.num_params()];
+        work.finish(self, &mut sums, kappa, &mut gradient);
+        Ok(Pulled { gradient, x: x_bar })
+    }
+
+    fn rows<'a>(&self, x: MatRef<'a, f64>) -> Result<MatRef<'a, f64>> {
+        if x.ncols() == self.inputs() {
+            return Ok(x);
+        }
+        Err(Error::Shape {
+            what: "rows of a layer".into(),
+            expected: format!("{} columns, as its inducing points have", self.inputs()),
+            found: format!("{}", x.ncols()),
+        })
+    }
+}
+
+fn index(at: usize, count: usize) -> String {
+    if count > 1 { format!("[{at}]") } else { String::new() }
+}
+
+/// A layer's M×M work.
+#[derive(Debug, Default)]
+pub(super) struct LayerWork {
+    pub(super) groups: Vec<Prepared>,
+}
+
+impl LayerWork {
+    pub(super) fn prepare(&mut self, layer: &Layer, record: bool) -> Result<()> {
+        self.groups.resize_with(layer.groups.len(), Prepared::default);
+        let pairs = self.groups.iter_mut().zip(&layer.groups);
+        pairs.into_iter().try_for_each(|(own, group)| own.prepare(group, layer.jitter, record))
+    }
+
+    pub(super) fn kl(&self) -> f64 {
+        self.groups.iter().map(|own| own.kl).sum()
+    }
+
+    /// T of R layers, brought up to date.
+    pub(super) fn settle(
+        &mut self,
+        layer: &mut Layer,
+        options: &crate::inverse_free::SolverOptions,
+    ) -> Result<Vec<Solved>> {
+        self.groups.resize_with(layer.groups.len(), Prepared::default);
+        let jitter = layer.jitter;
+        let mut all = Vec::new();
+        for (group, own) in layer.groups.iter_mut().zip(&mut self.groups) {
+            all.extend(group.settle(jitter, options, own)?);
+        }
+        Ok(all)
+    }
+
+    /// The gradient of a layer's parameters from what its rows left.
+    pub(super) fn finish(
+        &mut self,
+        layer: &Layer,
+        sums: &mut LayerSums,
+        kappa: f64,
+        gradient: &mut [f64],
+    ) {
+        let (mut rest, mut first) = (gradient, 0);
+        for ((group, own), sums_of) in
+            layer.groups.iter().zip(&mut self.groups).zip(&mut sums.groups)
+        {
+            let (gradient, tail) = rest.split_at_mut(group.num_params());
+            own.finish(group, sums_of, kappa, gradient);
+            if let Some(v) = &group.q.v {
+                let target = gradient.len() - v.len();
+                gradient[target..].copy_from_slice(&sums.v[first..first + v.len()]);
+            }
+            first += group.outputs();
+            rest = tail;
+        }
+        rest.copy_from_slice(&sums.mean);
+    }
+}
+
+/// What a layer's rows leave.
+#[derive(Debug, Default)]
+pub(super) struct LayerSums {
+    pub(super) groups: Vec<Sums>,
+    pub(super) mean: Vec<f64>,
+    /// Of the factors v.
+    pub(super) v: Vec<f64>,
+}
+
+impl LayerSums {
+    pub(super) fn begin(&mut self, layer: &Layer, grams: bool) {
+        self.groups.resize_with(layer.groups.len(), Sums::default);
+        let pairs = self.groups.iter_mut().zip(&layer.groups);
+        pairs.for_each(|(own, group)| own.begin(group, grams && !group.shares()));
+        self.mean.clear();
+        self.mean.resize(layer.mean.num_params(), 0.0);
+        self.v.clear();
+        self.v.resize(layer.outputs(), 0.0);
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.groups.iter_mut().zip(&other.groups).for_each(|(own, other)| own.add(other));
+        let sums = self.mean.iter_mut().zip(&other.mean);
+        sums.chain(self.v.iter_mut().zip(&other.v)).for_each(|(t, v)| *t += v);
+    }
+}
+
+/// A block of rows in a layer.
+#[derive(Debug, Default)]
+pub(super) struct Block {
+    passes: Vec<Pass>,
+    pub(super) marginals: Marginals,
+    pub(super) slopes: Slopes,
+}
+
+/// The part of a draw that is a group's.
+fn part<'a>(draw: Option<MatRef<'a, f64>>, at: usize, group: &Group) -> Option<MatRef<'a, f64>> {
+    draw.map(|u| u.submatrix(0, at, group.inducing.len(), group.outputs()))
+}
+
+impl Block {
+    pub(super) fn forward(
+        &mut self,
+        layer: &Layer,
+        work: &LayerWork,
+        x: MatRef<f64>,
+        draw: Option<MatRef<f64>>,
+        record: bool,
+    ) {
+        self.passes.resize_with(layer.groups.len(), Pass::default);
+        self.marginals.sized(x.nrows(), layer.outputs());
+        layer.mean.evaluate(x, self.marginals.mean.as_mut());
+        let mut at = 0;
+        for ((group, own), pass) in layer.groups.iter().zip(&work.groups).zip(&mut self.passes) {
+            let out = (&mut self.marginals, at);
+            pass.forward((group, own), x, part(draw, at, group), out, record);
+            at += group.outputs();
+        }
+    }
+
+    /// From the slopes, which are there, to sums and, if asked for, the gradient of the rows (added).
+    pub(super) fn back(
+        &mut self,
+        layer: &Layer,
+        work: &LayerWork,
+        x: MatRef<f64>,
+        draw: Option<MatRef<f64>>,
+        sums: &mut LayerSums,
+        mut x_bar: Option<MatMut<f64>>,
+    ) {
+        layer.mean.vjp(x, self.slopes.a.as_ref(), &mut sums.mean);
+        if let Some(x_bar) = &mut x_bar {
+            layer.mean.pull_inputs(x, self.slopes.a.as_ref(), x_bar.rb_mut());
+        }
+        let mut at = 0;
+        let parts = layer.groups.iter().zip(&work.groups).zip(&mut self.passes);
+        for (((group, own), pass), sums) in parts.zip(&mut sums.groups) {
+            let x_bar = x_bar.as_mut().map(|x| x.rb_mut());
+            let slopes = (&self.slopes, at);
+            pass.back((group, own), x, part(draw, at, group), slopes, sums, x_bar);
+            at += group.outputs();
+        }
+    }
+
+    /// Samples f = μ + √(s + v r) ε into `f`, where ε was, and leaves in its place ε/2√(s + v r), the slope of f in the
+    /// variance, which is 0 where the floor acts.
+    pub(super) fn sample(&mut self, layer: &Layer, noise: &mut Mat<f64>, f: MatMut<f64>) {
+        self.sample_with(|p| layer.factor(p), noise, f);
+    }
+
+    /// The same with other factors v.
+    pub(super) fn sample_with(
+        &mut self,
+        factor: impl Fn(usize) -> f64,
+        noise: &mut Mat<f64>,
+        mut f: MatMut<f64>,
+    ) {
+        let Marginals { mean, s, r, prior } = &self.marginals;
+        for p in 0..mean.ncols() {
+            let factor = factor(p);
+            let [mean, s, r, prior] = [mean, s, r, prior].map(|a| column(a.as_ref(), p));
+            let target = column_mut(f.rb_mut(), p);
+            for (i, (f, noise)) in target.iter_mut().zip(noise.col_as_slice_mut(p)).enumerate() {
+                let (variance, floor) = (s[i] + factor * r[i], FLOOR * prior[i]);
+                // not by `max`, which would hide what is no number
+                let acts = variance <= floor;
+                let root = if acts { floor } else { variance }.sqrt();
+                *f = mean[i] + root * *noise;
+                *noise = if acts { 0.0 } else { *noise / (2.0 * root) };
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The noise of hidden layers: given, for tests and deterministic objectives, or from named streams.
+
+use super::layer::Sampling;
+use super::model::Deep;
+use crate::error::{Error, Result};
+use crate::linalg::{Mat, column, sized};
+use crate::rng;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Standard normals of one hidden layer for S samples of n rows.
+#[derive(Clone, Debug)]
+pub struct Draws {
+    /// ε of every row and output, (S n)×P, sample-major: row t n + i is sample t of row i.
+    pub rows: Mat<f64>,
+    /// u of every sample, M×P, for a layer that is sampled by functions ([`Sampling::Functions`]); else empty.
+    pub functions: Vec<Mat<f64>>,
+}
+
+/// Where the noise of hidden layers comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Noise<'a> {
+    /// These draws, one for every hidden layer.
+    Given(&'a [Draws]),
+    /// Streams named after a step, a layer and a block of 256 rows ([`crate::rng`]): the same for any number of threads.
+    /// Functions are drawn once for a block.
+    Streams {
+        /// The seed.
+        seed: u64,
+        /// The step: another one has fresh noise.
+        step: u64,
+    },
+}
+
+/// A block of the tiled rows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) index: usize,
+    pub(super) start: usize,
+    pub(super) len: usize,
+    /// Of its first row.
+    pub(super) sample: usize,
+}
+
+/// Rows per block, as of the engine.
+const BLOCK: usize = 256;
+
+impl Noise<'_> {
+    /// Refuses draws that do not fit S samples of n rows.
+    pub(super) fn check(&self, model: &Deep, rows: usize, samples: usize) -> Result<()> {
+        if samples == 0 {
+            return Err(Error::Invalid("a bound takes at least one sample, found 0".into()));
+        }
+        let Noise::Given(draws) = self else { return Ok(()) };
+        check_rows(draws, model, rows * samples)?;
+        for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
+            if layer.sampling == Sampling::Rows {
+                continue;
+            }
+            let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
+            let fits = |u: &Mat<f64>| (u.nrows(), u.ncols()) == (points, layer.outputs());
+            if own.functions.len() != samples || !own.functions.iter().all(fits) {
+                return Err(Error::Shape {
+                    what: format!("draws of the functions of layer {l}"),
+                    expected: format!("{samples} of {points}×{}", layer.outputs()),
+                    found: match own.functions.first() {
+                        Some(u) => {
+                            format!("{} of {}×{}", own.functions.len(), u.nrows(), u.ncols())
+                        }
+                        None => "0".into(),
+                    },
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks of S samples of n rows: no block has rows of two samples where every sample has functions of its own.
+    pub(super) fn places(&self, model: &Deep, rows: usize, samples: usize) -> Vec<Place> {
+        let hidden = &model.layers[..model.layers.len() - 1];
+        let apart = matches!(self, Noise::Given(_))
+            && hidden.iter().any(|layer| layer.sampling == Sampling::Functions);
+        let (runs, length) = if apart { (samples, rows) } else { (1, rows * samples) };
+        let mut all = Vec::new();
+        for run in 0..runs {
+            for start in (0..length).step_by(BLOCK) {
+                let (start, len) = (run * length + start, BLOCK.min(length - start));
+                all.push(Place { index: all.len(), start, len, sample: start / rows });
+            }
+        }
+        all
+    }
+
+    /// ε of a block in a hidden layer (B×P), into `rows`, and u of its functions (M×P), into `function`, where there are
+    /// such.
+    pub(super) fn fill(
+        &self,
+        model: &Deep,
+        l: usize,
+        place: Place,
+        rows: &mut Mat<f64>,
+        function: &mut Mat<f64>,
+    ) -> bool {
+        let layer = &model.layers[l];
+        let outputs = layer.outputs();
+        let functions = layer.sampling == Sampling::Functions;
+        sized(rows, place.len, outputs);
+        match self {
+            Noise::Given(draws) => {
+                for p in 0..outputs {
+                    let own = &column(draws[l].rows.as_ref(), p)[place.start..][..place.len];
+                    rows.col_as_slice_mut(p).copy_from_slice(own);
+                }
+                if functions {
+                    let own = &draws[l].functions[place.sample];
+                    sized(function, own.nrows(), outputs);
+                    function.copy_from(own);
+                }
+            }
+            Noise::Streams { seed, step } => {
+                let name = format!("deep/{step}/{l}/{}", place.index);
+                let mut generator = rng::stream(*seed, &name);
+                let mut normal = |a: &mut Mat<f64>| {
+                    for p in 0..a.ncols() {
+                        let own = a.col_as_slice_mut(p).iter_mut();
+                        own.for_each(|v| *v = StandardNormal.sample(&mut generator));
+                    }
+                };
+                if functions {
+                    let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
+                    sized(function, points, outputs);
+                    normal(function);
+                }
+                normal(rows);
+            }
+        }
+        functions
+    }
+}
+
+/// Refuses normals that do not fit so many rows of every hidden layer.
+pub(super) fn check_rows(draws: &[Draws], model: &Deep, rows: usize) -> Result<()> {
+    let hidden = model.layers.len() - 1;
+    if draws.len() != hidden {
+        return Err(Error::Shape {
+            what: "noise of hidden layers".into(),
+            expected: format!("{hidden} of them, one per hidden layer"),
+            found: format!("{}", draws.len()),
+        });
+    }
+    for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
+        if (own.rows.nrows(), own.rows.ncols()) != (rows, layer.outputs()) {
+            return Err(Error::Shape {
+                what: format!("noise of layer {l}"),
+                expected: format!("{rows}×{}, a row for every sample and row", layer.outputs()),
+                found: format!("{}×{}", own.rows.nrows(), own.rows.ncols()),
+            });
+        }
+    }
+    Ok(())
+}

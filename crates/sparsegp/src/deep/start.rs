@@ -1,0 +1,256 @@
+//! Where deep models start: mean functions and inducing points through the layers, hidden layers nearly deterministic
+//! (Salimbeni & Deisenroth 2017, §3 and App. A).
+
+use super::group::Group;
+use super::layer::{Layer, Sampling};
+use super::means::{Identity, Projection, projected};
+use super::model::{Deep, LastBound};
+use crate::error::{Error, Result};
+use crate::inducing::select::kmeans;
+use crate::inverse_free::Preconditioner;
+use crate::kernels::{Inputs, Kernel, Tape, parse};
+use crate::likelihoods::{Likelihood, Target};
+use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, product};
+use crate::means::{self, Mean};
+use crate::rng;
+use crate::variational::Variational;
+
+/// The kinds of layers, by the form of their q.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Moments of whitened inducing variables.
+    W,
+    /// Moments of the inducing variables themselves.
+    M,
+    /// Pseudo-observations: the variances of all outputs are one, and a layer of many outputs costs what one of them does.
+    #[default]
+    L,
+    /// The same without factorisations.
+    R,
+}
+
+/// What a model is started from.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Numbers of outputs of the hidden layers; none for a shallow model.
+    pub hidden: Vec<usize>,
+    /// The kind of all layers.
+    pub kind: Kind,
+    /// Kernel of every layer, as [`parse`] reads it.
+    pub kernel: String,
+    /// Most inducing points of every layer.
+    pub points: usize,
+    /// Variance of hidden kernels, on the scale of inputs of variance 1. The smaller, the nearer hidden layers are to their
+    /// mean functions, and the longer training takes to leave them.
+    pub hidden_variance: f64,
+    /// How hidden layers are sampled.
+    pub sampling: Sampling,
+    /// Whether with Gaussian noise the last layer has the tighter bound, where its kind allows.
+    pub tighter: bool,
+    /// Seed of the choice of points.
+    pub seed: u64,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            hidden: vec![1],
+            kind: Kind::L,
+            kernel: "rbf".into(),
+            points: 100,
+            hidden_variance: 1e-2,
+            sampling: Sampling::Rows,
+            tighter: true,
+            seed: 0,
+        }
+    }
+}
+
+/// q of hidden layers starts with this multiple of the prior's root (Salimbeni & Deisenroth 2017, §3).
+const HIDDEN_ROOT: f64 = 1e-5;
+/// Gaussian noise starts at this part of the targets' variance, unless it was given (Cortinovis et al., App. S5.3).
+const NOISE: f64 = 0.1;
+/// λ starts at this part of the kernel's variance, which needs no scale of the layer.
+const LAMBDA: f64 = 1e-2;
+
+/// Mean functions and inducing points through layers.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    /// W of the mean function of every layer but the last, D×P.
+    pub weights: Vec<Mat<f64>>,
+    /// Z of every layer, M×D.
+    pub points: Vec<Mat<f64>>,
+}
+
+/// Sends inputs (N×D) and inducing points (M×D) through the fixed mean functions of layers of these widths, and returns both
+/// of every layer.
+///
+/// # Errors
+/// As for [`projected`].
+pub fn through(x: MatRef<f64>, z: MatRef<f64>, hidden: &[usize]) -> Result<Chain> {
+    let (mut running, mut points) = (x.to_owned(), vec![z.to_owned()]);
+    let mut weights = Vec::new();
+    for width in hidden {
+        let w = projected(running.as_ref(), *width)?;
+        running = product(running.as_ref(), w.as_ref());
+        let next = product(points[points.len() - 1].as_ref(), w.as_ref());
+        points.push(next);
+        weights.push(w);
+    }
+    Ok(Chain { weights, points })
+}
+
+/// Variance of targets; 1 where there is none.
+fn variance(all: &[Target]) -> f64 {
+    let n = all.len().max(1) as f64;
+    let mean = all.iter().map(|t| t.y).sum::<f64>() / n;
+    let variance = all.iter().map(|t| (t.y - mean) * (t.y - mean)).sum::<f64>() / n;
+    if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
+}
+
+/// Standard deviations of columns; 1 where there is none.
+fn spreads(x: MatRef<f64>) -> Vec<f64> {
+    let n = x.nrows().max(1) as f64;
+    (0..x.ncols())
+        .map(|j| {
+            let own = column(x, j);
+            let mean = own.iter().sum::<f64>() / n;
+            let variance = own.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
+            if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 }
+        })
+        .collect()
+}
+
+/// Rows of a matrix that differ from all before them: two inducing points at one place make Kuu singular.
+fn distinct(z: &Mat<f64>) -> Mat<f64> {
+    let same = |i: usize, j: usize| (0..z.ncols()).all(|d| z[(i, d)] == z[(j, d)]);
+    let kept: Vec<usize> = (0..z.nrows()).filter(|i| !(0..*i).any(|j| same(*i, j))).collect();
+    Mat::from_fn(kept.len(), z.ncols(), |i, d| z[(kept[i], d)])
+}
+
+impl Kind {
+    /// q of a layer before training.
+    fn q(
+        self,
+        kernel: &dyn Kernel,
+        z: MatRef<f64>,
+        outputs: usize,
+        share: f64,
+    ) -> Result<Variational> {
+        let m = z.nrows();
+        let mut kuu = Mat::zeros(m, m);
+        let zero = Mat::zeros(m, outputs);
+        match self {
+            Kind::W => {
+                let root = Mat::<f64>::identity(m, m) * faer::Scale(share);
+                Variational::new(zero.as_ref(), &vec![root; outputs], false, true)
+            }
+            Kind::M => {
+                kernel.evaluate(z, None, kuu.as_mut(), &mut Tape::off());
+                let factor = Cholesky::new(kuu.as_ref(), Jitter::Relative(1e-6), "Kuu")?;
+                let root = factor.l * faer::Scale(share);
+                Variational::new(zero.as_ref(), &vec![root; outputs], false, false)
+            }
+            Kind::L | Kind::R => {
+                let mut variance = vec![0.0; m];
+                kernel.diag(z, &mut variance);
+                let mean = variance.iter().sum::<f64>() / m.max(1) as f64;
+                let (inverse, relaxed) = (Preconditioner::Inverse, self == Kind::R);
+                let mut q = Variational::pseudo_observations(m, outputs, inverse, relaxed);
+                q.second.set("q.lambda", &[LAMBDA * mean])?;
+                Ok(q)
+            }
+        }
+    }
+}
+
+impl Deep {
+    /// Starts a model for rows (inputs N×D, standardised, and targets N×P, NaN where missing): points by k-means of the
+    /// inputs, mean functions and points through the layers, hidden kernels of small variance with lengthscales of √D
+    /// deviations, q of hidden layers nearly its mean. R layers have their T solved for.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] and [`Error::Invalid`] for rows, widths or a kernel that are not possible.
+    pub fn start(
+        x: MatRef<f64>,
+        y: MatRef<f64>,
+        mut likelihood: Box<dyn Likelihood>,
+        start: &Start,
+    ) -> Result<Self> {
+        if x.nrows() != y.nrows() {
+            return Err(Error::Shape {
+                what: "targets".into(),
+                expected: format!("{} rows, as the inputs", x.nrows()),
+                found: format!("{}", y.nrows()),
+            });
+        }
+        if !(start.hidden_variance > 0.0 && start.hidden_variance.is_finite()) {
+            return Err(Error::Invalid(format!(
+                "the variance of hidden kernels must be positive, found {}",
+                start.hidden_variance
+            )));
+        }
+        let extra = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let all = (0..y.ncols()).flat_map(|p| column(y, p)).map(|y| Target { y: *y, extra });
+        let all: Vec<Target> = all.filter(|target| !target.y.is_nan()).collect();
+        if let Some((target, wrong)) =
+            all.iter().find_map(|target| likelihood.check(*target).err().map(|e| (target, e)))
+        {
+            return Err(Error::Invalid(format!("the target {} {wrong}", target.y)));
+        }
+        let constants = likelihood.initialise(&all);
+        // all that varies may be noise to a shallow model; a deep one starts where there is something to learn
+        let mut scale = 1.0;
+        if let Some(gaussian) = likelihood.as_gaussian_mut() {
+            scale = variance(&all);
+            if !gaussian.variance.given {
+                gaussian.variance.start(&[NOISE * scale]);
+            }
+        }
+        let chosen = kmeans(x, start.points, &mut rng::stream(start.seed, "deep/inducing"))?;
+        let Chain { weights, points } = through(x, chosen.points.as_ref(), &start.hidden)?;
+        let outputs = likelihood.latents() * y.ncols();
+        let mut running = x.to_owned();
+        let mut layers = Vec::new();
+        for (l, z) in points.iter().enumerate() {
+            let (z, d) = (distinct(z), z.ncols());
+            let mut kernel = parse(&start.kernel, Inputs::unnamed(d))?;
+            let hidden = weights.get(l);
+            let variance = if hidden.is_some() { start.hidden_variance } else { scale };
+            kernel.initialise(&spreads(running.as_ref()), variance);
+            let (width, share) = hidden.map_or((outputs, 1.0), |w| (w.ncols(), HIDDEN_ROOT));
+            let q = start.kind.q(&*kernel, z.as_ref(), width, share)?;
+            let mean: Box<dyn Mean> = match hidden {
+                Some(w) if w.nrows() == w.ncols() => Box::new(Identity),
+                Some(w) => Box::new(Projection::new(w.as_ref())),
+                None => last_mean(d, outputs, &constants)?,
+            };
+            let mut layer = Layer::new(vec![Group::new(kernel, z.as_ref(), q)?], mean);
+            if hidden.is_some() {
+                layer.sampling = start.sampling;
+            }
+            layers.push(layer);
+            if let Some(w) = hidden {
+                running = product(running.as_ref(), w.as_ref());
+            }
+        }
+        let gaussian = likelihood.as_gaussian().is_some();
+        let mut model = Deep::new(layers, likelihood)?;
+        if start.tighter && gaussian && matches!(start.kind, Kind::W | Kind::M) {
+            model.bound = LastBound::Tighter;
+        }
+        model.settle(&Default::default())?;
+        Ok(model)
+    }
+}
+
+/// A constant for every function, where targets are not surprising.
+fn last_mean(inputs: usize, outputs: usize, constants: &[f64]) -> Result<Box<dyn Mean>> {
+    let mut mean = means::by_name("constant", inputs, outputs)?;
+    let values: Vec<f64> = (0..outputs).map(|l| constants[l % constants.len()]).collect();
+    for (path, param) in mean.params_mut() {
+        param.set(&path, &values)?;
+    }
+    Ok(mean)
+}

@@ -1,0 +1,235 @@
+//! Refusals, predictions and training.
+
+use super::*;
+use crate::likelihoods::Likelihood;
+
+/// A step with noise, the classic of deep models: 200 rows of one input.
+fn step(n: usize, noise: f64, seed: u64) -> (Mat<f64>, Mat<f64>) {
+    let mut rng = rng::stream(seed, "step");
+    let x = Mat::from_fn(n, 1, |_, _| 4.0 * rng::uniform(&mut rng) - 2.0);
+    let e = normal(n, 1, noise, &mut rng);
+    let y = Mat::from_fn(n, 1, |i, _| if x[(i, 0)] > 0.3 { 1.0 } else { -1.0 } + e[(i, 0)]);
+    (x, y)
+}
+
+fn gaussian(variance: f64) -> Box<dyn Likelihood> {
+    likelihoods::parse(&format!("gaussian(variance={variance})")).unwrap()
+}
+
+/// Trains on a step and returns the mean log density of others, with how it went.
+fn trained(start: &Start, options: &TrainOptions) -> (f64, Trained, Deep) {
+    let (x, y) = step(200, 0.05, 1);
+    let mut model = Deep::start(x.as_ref(), y.as_ref(), gaussian(0.05), start).unwrap();
+    let data = InMemory::new(x, y).unwrap();
+    let mut batches = ShuffledInMemory::new(&data, 100, 7).unwrap();
+    let outcome = model.train(&mut batches, options).unwrap();
+    let (x, y) = step(200, 0.05, 2);
+    let predictor = model.predictor().unwrap();
+    let mixture = predictor.predict(x.as_ref(), 50, &Paths::Streams { seed: 3 }).unwrap();
+    let density = mixture.log_density(y.as_ref(), &[]).unwrap();
+    (density.iter().sum::<f64>() / 200.0, outcome, model)
+}
+
+#[test]
+fn a_deep_model_of_a_step_beats_a_shallow_one() {
+    let options = TrainOptions { steps: 900, ..TrainOptions::default() };
+    let start = |hidden: Vec<usize>, kind| Start { hidden, kind, points: 15, ..Start::default() };
+    // noise alone: log N of targets around their mean
+    let noise = -0.5 * (std::f64::consts::TAU.ln() + 1.0);
+    let mut last = f64::NEG_INFINITY;
+    for hidden in [vec![], vec![1]] {
+        let (density, outcome, _) = trained(&start(hidden, Kind::L), &options);
+        assert!(outcome.ended.is_none() && outcome.trace.len() == 9, "{outcome:?}");
+        assert!(density > noise + 0.3 && density > last, "{density} after {last}, noise {noise}");
+        last = density;
+    }
+    for kind in [Kind::W, Kind::M, Kind::R] {
+        let (density, outcome, _) = trained(&start(vec![1], kind), &options);
+        assert!(density > noise + 0.3, "{kind:?}: {density}, noise {noise}, {outcome:?}");
+    }
+}
+
+#[test]
+fn a_run_depends_on_its_seed_alone() {
+    let start = Start { hidden: vec![2], kind: Kind::W, points: 8, ..Start::default() };
+    let run = |threads: usize, seed: u64, sampling: Sampling| -> Vec<u64> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let options = TrainOptions {
+            steps: 12,
+            samples: 4,
+            natural: Some(0.05),
+            seed,
+            ..TrainOptions::default()
+        };
+        let start = Start { sampling, ..start.clone() };
+        let (_, outcome, model) = pool.install(|| trained(&start, &options));
+        assert!(outcome.ended.is_none() && outcome.steps == 12);
+        let q = &model.layers[1].groups[0].q;
+        assert!(!q.first.frozen && q.first.value().iter().any(|m| *m != 0.0));
+        let all = model.params().into_iter().flat_map(|(_, p)| p.value().to_vec());
+        all.map(f64::to_bits).collect()
+    };
+    for sampling in [Sampling::Rows, Sampling::Functions] {
+        let one = run(1, 5, sampling);
+        assert!(run(2, 5, sampling) == one && run(1, 6, sampling) != one, "{sampling:?}");
+    }
+}
+
+#[test]
+fn priors_count_in_training() {
+    let fixed = |concentration: f64| {
+        let start = Start { points: 6, ..Start::default() };
+        let (x, y) = step(60, 0.1, 4);
+        let mut model = Deep::start(x.as_ref(), y.as_ref(), gaussian(0.05), &start).unwrap();
+        let rate = 200.0 * concentration;
+        let prior = crate::params::Prior::Gamma { concentration: 400.0 * concentration, rate };
+        for (path, param) in model.params_mut() {
+            if path == "layers[1].kernel.variance" {
+                param.prior = Some(prior);
+            }
+        }
+        let data = InMemory::new(x, y).unwrap();
+        let mut batches = ShuffledInMemory::new(&data, 60, 7).unwrap();
+        let options = TrainOptions { steps: 400, learning_rate: 0.05, ..TrainOptions::default() };
+        model.train(&mut batches, &options).unwrap();
+        let found = model.params().into_iter().find(|(p, _)| p == "layers[1].kernel.variance");
+        found.unwrap().1.scalar()
+    };
+    // both have mean 2, and the second is certain of it
+    let (vague, certain) = (fixed(0.02), fixed(10.0));
+    let away = |v: f64| (v - 2.0_f64).abs();
+    assert!(away(certain) < 0.1 && away(vague) > away(certain), "{vague} {certain}");
+}
+
+#[test]
+fn training_that_goes_wrong_ends_at_the_last_finite_point() {
+    let start = Start { points: 8, ..Start::default() };
+    let wild = TrainOptions { steps: 60, learning_rate: 1e3, ..TrainOptions::default() };
+    let (_, outcome, model) = trained(&start, &wild);
+    let finite = model.params().iter().all(|(_, p)| p.value().iter().all(|v| v.is_finite()));
+    assert!(finite && outcome.failures > 0, "{outcome:?}");
+    let (x, y) = step(50, 0.05, 9);
+    let batch =
+        Batch { rows: Rows::plain(0, x.as_ref(), y.as_ref()), population: 50.0, samples: 1 };
+    let noise = Noise::Streams { seed: 0, step: 0 };
+    let found = model.evaluate(&batch, &noise, Want::default(), &mut Work::default()).unwrap();
+    assert!(found.value.is_finite(), "{outcome:?}");
+}
+
+#[test]
+fn tables_are_predicted_in_parts_as_whole() {
+    let problem = deep(Kind::W, Sampling::Rows);
+    let predictor = problem.model.predictor().unwrap();
+    let paths = Paths::Streams { seed: 2 };
+    let whole = predictor.predict(problem.x.as_ref(), 6, &paths).unwrap();
+    let part = predictor.predict(problem.x.as_ref().subrows(300, 200), 6, &paths).unwrap();
+    for (whole, part) in whole.means.iter().zip(&part.means) {
+        for i in 0..200 {
+            assert!((whole[(300 + i, 0)] - part[(i, 0)]).abs() < 1e-12);
+        }
+    }
+    let levels = [0.1, 0.5, 0.9];
+    let quantiles = part.quantiles(&[], &levels).unwrap();
+    for i in 0..5 {
+        let own = |q: &Mat<f64>| q[(i, 0)];
+        assert!(own(&quantiles[0]) < own(&quantiles[1]) && own(&quantiles[1]) < own(&quantiles[2]));
+    }
+    let (mean, variance) = part.observations(&[]).unwrap();
+    let (f, s) = part.functions();
+    assert!((mean[(0, 0)] - f[(0, 0)]).abs() < 1e-12);
+    assert!((variance[(0, 0)] - s[(0, 0)] - 0.3).abs() < 1e-12);
+}
+
+#[test]
+fn hidden_natural_steps_are_halved_until_they_are_possible() {
+    let mut problem = deep(Kind::W, Sampling::Rows);
+    let noise = Noise::Given(&problem.draws);
+    let rows = Rows::plain(0, problem.x.as_ref(), problem.y.as_ref());
+    let batch = Batch { rows, population: 7000.0, samples: 2 };
+    let stepped = problem.model.natural_step(0, 1.0, &batch, &noise, &mut Work::default()).unwrap();
+    assert!(stepped.rate < 1.0, "{}", stepped.rate);
+    let mut work = Work::default();
+    problem.model.natural_step(1, 1.0, &batch, &noise, &mut work).unwrap();
+    let found = problem.model.evaluate(&batch, &noise, ALL, &mut work).unwrap();
+    let mut at = 0;
+    for (path, param) in problem.model.params() {
+        let own = &found.gradient[at..at + param.len()];
+        at += param.len();
+        if path.starts_with("layers[1].q") {
+            assert!(own.iter().all(|g| g.abs() < 1e-6 * 7000.0), "{path}: {own:?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_both_numbers() {
+    let gaussian = || gaussian(0.1);
+    let says = |result: crate::Result<()>, words: &[&str]| {
+        let text = result.unwrap_err().to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}: {words:?}");
+    };
+    let layers = |a: (usize, usize), b: (usize, usize), kind: Kind| {
+        vec![recipe(kind, "rbf", "zero", a), recipe(kind, "rbf", "zero", b)]
+    };
+    let new = |layers: Vec<Layer>| Deep::new(layers, gaussian()).map(|_| ());
+    says(new(Vec::new()), &["at least one layer", "0"]);
+    says(new(layers((2, 3), (2, 1), Kind::W)), &["layer 1", "3", "2"]);
+    let mut skipping = layers((2, 3), (4, 1), Kind::W);
+    skipping[1].skip = true;
+    says(new(skipping), &["5", "4"]);
+    let mut first = layers((2, 2), (2, 1), Kind::W);
+    first[0].skip = true;
+    says(new(first), &["first layer"]);
+    let mut functions = layers((2, 2), (2, 1), Kind::L);
+    functions[0].sampling = Sampling::Functions;
+    says(new(functions), &["layer 0", "L or R"]);
+    let softmax = || likelihoods::parse("softmax(classes=3)").unwrap();
+    let odd = Deep::new(layers((2, 2), (2, 2), Kind::W), softmax()).map(|_| ());
+    says(odd, &["multiple of 3", "2"]);
+    let mut tighter = Deep::new(layers((2, 2), (2, 1), Kind::L), gaussian()).unwrap();
+    tighter.bound = LastBound::Tighter;
+    says(tighter.check(), &["W or M"]);
+    let mut tighter = Deep::new(layers((2, 2), (2, 3), Kind::W), softmax()).unwrap();
+    tighter.bound = LastBound::Tighter;
+    says(tighter.check(), &["Gaussian noise"]);
+
+    let problem = Problem::new(layers((2, 2), (2, 1), Kind::W), "gaussian", 6, 2);
+    let evaluate = |batch: &Batch<'_>, noise: &Noise<'_>| {
+        let found = problem.model.evaluate(batch, noise, Want::default(), &mut Work::default());
+        found.map(|_| ())
+    };
+    let noise = Noise::Streams { seed: 0, step: 0 };
+    let batch = problem.batch();
+    says(evaluate(&Batch { samples: 0, ..batch }, &noise), &["at least one sample", "0"]);
+    says(evaluate(&Batch { samples: 3, ..batch }, &Noise::Given(&problem.draws)), &["18", "12"]);
+    says(evaluate(&batch, &Noise::Given(&[])), &["1", "0"]);
+    says(evaluate(&Batch { population: f64::NAN, ..batch }, &noise), &["NaN"]);
+    let wide = Mat::zeros(6, 3);
+    let rows = Rows::plain(0, wide.as_ref(), problem.y.as_ref());
+    says(evaluate(&Batch { rows, ..batch }, &noise), &["inputs", "2", "3"]);
+    let rows = Rows::plain(0, problem.x.as_ref(), wide.as_ref());
+    says(evaluate(&Batch { rows, ..batch }, &noise), &["targets", "1", "3"]);
+
+    let mut model = problem.model.clone();
+    let mut natural = |layer, rate| {
+        model.natural_step(layer, rate, &batch, &noise, &mut Work::default()).map(|_| ())
+    };
+    says(natural(2, 0.1), &["layer 2", "0 to 1"]);
+    says(natural(1, 1.5), &["1.5"]);
+    says(problem.model.clone().set("layers[0].q.m", &[0.0]), &["layers[0].q.mu"]);
+    let predictor = problem.model.predictor().unwrap();
+    let paths = Paths::Streams { seed: 0 };
+    says(predictor.predict(wide.as_ref(), 4, &paths).map(|_| ()), &["2", "3"]);
+    says(predictor.predict(problem.x.as_ref(), 0, &paths).map(|_| ()), &["0"]);
+    let mixture = predictor.predict(problem.x.as_ref(), 2, &paths).unwrap();
+    says(mixture.probabilities().map(|_| ()), &["gaussian"]);
+    says(mixture.quantiles(&[], &[1.5]).map(|_| ()), &["1.5"]);
+    says(mixture.log_density(wide.as_ref(), &[]).map(|_| ()), &["6×1", "6×3"]);
+    says(mixture.observations(&[1.0]).map(|_| ()), &["6", "1"]);
+    let classes = Problem::new(layers((2, 2), (2, 3), Kind::W), "softmax(classes=3)", 4, 1);
+    let y = Mat::from_fn(4, 1, |i, _| i as f64);
+    let rows = Rows::plain(0, classes.x.as_ref(), y.as_ref());
+    let batch = Batch { rows, ..classes.batch() };
+    let found = classes.model.evaluate(&batch, &noise, Want::default(), &mut Work::default());
+    says(found.map(|_| ()), &["row 3", "target 3", "3 classes"]);
+}

@@ -1,0 +1,521 @@
+//! Convolutional kernels (van der Wilk, Rasmussen & Hensman 2017, Eq. 7–10): f(x) = Σ_p ω_p g(x^[p]) over the patches of an
+//! image, with one function g of patches whose kernel is the base.
+//!
+//! ```text
+//! k(x, x′) = Σ_pp′ ω_p ω_p′ k_g(x^[p], x′^[p′])      cov(g(z), f(x)) = Σ_p ω_p k_g(z, x^[p])
+//! ```
+//!
+//! ω_p = w_p/P, so that the variance does not grow with the image (the paper's code and GPflow), or ω_p = w_p (the paper's
+//! text) with `normalise=false`. Values of g at inducing patches are no values of f: [`Convolutional::cross`] has their
+//! covariances with images, and those among them are the base's. Pixels should be scaled by one factor for all: columns
+//! that are standardised one by one make equal patches at different places unlike.
+
+mod patches;
+
+pub use patches::{Colour, Grid};
+
+use super::registry::{Args, Entry, build as build_kernel};
+use super::{Cotangents, Inputs, Kernel, Tape, Unit};
+use crate::error::{Error, Result};
+use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, sized};
+use crate::params::{Param, Shape, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
+use faer::reborrow::ReborrowMut;
+use serde_json::{Value, json};
+
+/// Registry entry.
+pub const ENTRY: Entry = Entry {
+    name: "convolutional",
+    aliases: &["conv"],
+    about: "convolutional, Σ weights[p]·weights[q]·base(patch p, patch q) over the patches of images of pixels in columns",
+    build,
+};
+
+/// Rows of patches that are worked on at a time.
+const ROWS: usize = 2048;
+
+/// The convolutional kernel of images.
+#[derive(Clone, Debug)]
+pub struct Convolutional {
+    base: Box<dyn Kernel>,
+    weights: Param,
+    grid: Grid,
+    dims: Vec<usize>,
+    dims_given: bool,
+    normalise: bool,
+}
+
+/// A list of whole numbers from 1 on.
+fn sizes<const N: usize>(args: &Args<'_>, name: &str, otherwise: [usize; N]) -> Result<[usize; N]> {
+    let Some(given) = args.get(name) else { return Ok(otherwise) };
+    let numbers: Option<Vec<usize>> = given.as_array().and_then(|all| {
+        all.iter().map(|v| v.as_u64().filter(|v| *v > 0).map(|v| v as usize)).collect()
+    });
+    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(|| {
+        args.wrong(format!("`{name}` is a list of {N} whole numbers from 1 on, not {given}"))
+    })
+}
+
+fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
+    Ok(Box::new(read(&args)?))
+}
+
+fn read(args: &Args<'_>) -> Result<Convolutional> {
+    args.allow(&[
+        "image",
+        "patch",
+        "stride",
+        "colour",
+        "normalise",
+        "weighted",
+        "weights",
+        "base",
+        "active_dims",
+    ])?;
+    let (dims, dims_given) = args.active_dims()?;
+    let side = (dims.len() as f64).sqrt().round() as usize;
+    if args.get("image").is_none() && side * side != dims.len() {
+        return Err(args.wrong(format!(
+            "say what `image=[height, width, channels]` the {} columns are",
+            dims.len()
+        )));
+    }
+    let image = sizes(args, "image", [side, side, 1])?;
+    let pixels: usize = image.iter().product();
+    if pixels != dims.len() {
+        return Err(args.wrong(format!(
+            "an image of {}×{}×{} has {pixels} pixels, and there are {} input columns",
+            image[0],
+            image[1],
+            image[2],
+            dims.len()
+        )));
+    }
+    let patch = sizes(args, "patch", [3.min(image[0]), 3.min(image[1])])?;
+    if patch[0] > image[0] || patch[1] > image[1] {
+        return Err(args.wrong(format!(
+            "a patch of {}×{} does not fit into an image of {}×{}",
+            patch[0], patch[1], image[0], image[1]
+        )));
+    }
+    let stride = args.whole("stride", 1)?.unwrap_or(1) as usize;
+    let flag = |name: &str, default: bool| match args.get(name) {
+        None => Ok(default),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => Err(args.wrong(format!("`{name}` is true or false, not {other}"))),
+    };
+    let (normalise, weighted) = (flag("normalise", true)?, flag("weighted", false)?);
+    let colour = match args.get("colour").map(|v| v.as_str().unwrap_or_default()) {
+        None | Some("channels") => Colour::Channels,
+        Some("joint") => Colour::Joint,
+        Some(_) => return Err(args.wrong("`colour` is `channels` or `joint`".into())),
+    };
+    let grid = Grid::new(image, patch, stride, colour, &dims);
+    let base = args.get("base").cloned().unwrap_or_else(|| json!("rbf"));
+    let base = build_kernel(&base, Inputs::unnamed(grid.size()))?;
+    let count = grid.count();
+    let mut weights = Param::with(vec![1.0; count], Shape::Vector(count), Transform::Identity);
+    weights.frozen = !weighted && args.get("weights").is_none();
+    args.read("weights", &mut weights)?;
+    Ok(Convolutional { base, weights, grid, dims, dims_given, normalise })
+}
+
+/// Buffers of a block of patches.
+struct Block {
+    patches: Mat<f64>,
+    k: Mat<f64>,
+    bar: Mat<f64>,
+    patches_bar: Mat<f64>,
+    other_bar: Mat<f64>,
+    tape: Tape,
+}
+
+impl Block {
+    fn new(recording: bool) -> Self {
+        let none = Mat::new;
+        let tape = if recording { Tape::recording() } else { Tape::off() };
+        let (patches, k, bar) = (none(), none(), none());
+        Self { patches, k, bar, patches_bar: none(), other_bar: none(), tape }
+    }
+}
+
+/// Sums of `count` rows each, with weights, added to `out` with a factor: Σ_p ω_p k[(i, p)].
+fn add_sums(k: &[f64], omega: &[f64], factor: f64, out: &mut [f64]) {
+    for (out, k) in out.iter_mut().zip(k.chunks_exact(omega.len())) {
+        *out += factor * k.iter().zip(omega).map(|(k, w)| k * w).sum::<f64>();
+    }
+}
+
+impl Convolutional {
+    /// Reads it from the JSON of a specification, for those who have inducing patches.
+    ///
+    /// # Errors
+    /// As for [`super::build`]; [`Error::Spec`] for another kernel.
+    pub fn from_json(json: &Value, inputs: Inputs<'_>) -> Result<Self> {
+        match (json.get("type").and_then(Value::as_str), json.as_object()) {
+            (Some("convolutional" | "conv"), Some(entries)) => {
+                read(&Args::new(ENTRY.name, entries, inputs))
+            }
+            _ => Err(Error::Spec {
+                spec: json.to_string(),
+                position: 0,
+                reason: format!("inducing patches are those of the kernel `{}`", ENTRY.name),
+            }),
+        }
+    }
+
+    /// The kernel of g.
+    pub fn base(&self) -> &dyn Kernel {
+        &*self.base
+    }
+
+    /// Where the patches are.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// ω, a number for every patch.
+    pub fn omega(&self) -> Vec<f64> {
+        let share = if self.normalise { 1.0 / self.grid.count() as f64 } else { 1.0 };
+        self.weights.value().iter().map(|w| share * w).collect()
+    }
+
+    /// Adds slopes by ω to those of the weights.
+    fn add_weights(&self, omega_bar: &[f64], params: &mut [f64]) {
+        let share = if self.normalise { 1.0 / self.grid.count() as f64 } else { 1.0 };
+        let own = &mut params[self.base.num_params()..];
+        own.iter_mut().zip(omega_bar).for_each(|(t, bar)| *t += share * bar);
+    }
+
+    fn images(&self) -> usize {
+        (ROWS / self.grid.count()).max(1)
+    }
+
+    /// The distinct patches of an image (a row of the inputs) in the order of their first appearance, with the sums of ω
+    /// of equal ones: Σ_p ω_p g(x^[p]) has no more terms than that.
+    pub fn merged(&self, image: MatRef<f64>) -> (Mat<f64>, Vec<f64>) {
+        let mut all = Mat::new();
+        self.grid.gather(image, &mut all);
+        let mut found = std::collections::HashMap::new();
+        let (mut kept, mut omega): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
+        for (p, w) in self.omega().into_iter().enumerate() {
+            // zeros of either sign are one number
+            let key: Vec<u64> = (0..all.ncols()).map(|e| (all[(p, e)] + 0.0).to_bits()).collect();
+            let at = *found.entry(key).or_insert_with(|| {
+                kept.push(p);
+                omega.push(0.0);
+                kept.len() - 1
+            });
+            omega[at] += w;
+        }
+        (Mat::from_fn(kept.len(), all.ncols(), |j, e| all[(kept[j], e)]), omega)
+    }
+
+    /// Covariances of images (n×D) with values of g at inducing patches (M×d) into `out` (n×M).
+    pub fn cross(&self, x: MatRef<f64>, z: MatRef<f64>, mut out: MatMut<f64>) {
+        let (n, count, omega) = (x.nrows(), self.grid.count(), self.omega());
+        let mut block = Block::new(false);
+        for start in (0..n).step_by(self.images()) {
+            let len = self.images().min(n - start);
+            self.grid.gather(x.subrows(start, len), &mut block.patches);
+            sized(&mut block.k, len * count, z.nrows());
+            let (patches, k) = (block.patches.as_ref(), block.k.as_mut());
+            self.base.evaluate(patches, Some(z), k, &mut block.tape);
+            for m in 0..z.nrows() {
+                let target = &mut column_mut(out.rb_mut(), m)[start..start + len];
+                target.fill(0.0);
+                add_sums(column(block.k.as_ref(), m), &omega, 1.0, target);
+            }
+        }
+    }
+
+    /// Pulls the cotangent of [`Convolutional::cross`] back into `sinks`: the kernel's parameters, images, and patches.
+    pub fn cross_vjp(
+        &self,
+        x: MatRef<f64>,
+        z: MatRef<f64>,
+        k_bar: MatRef<f64>,
+        sinks: &mut Cotangents<'_>,
+    ) {
+        let (n, count, omega) = (x.nrows(), self.grid.count(), self.omega());
+        let mut omega_bar = vec![0.0; count];
+        let mut block = Block::new(true);
+        for start in (0..n).step_by(self.images()) {
+            let len = self.images().min(n - start);
+            self.grid.gather(x.subrows(start, len), &mut block.patches);
+            for buffer in [&mut block.k, &mut block.bar] {
+                sized(buffer, len * count, z.nrows());
+            }
+            let (patches, k) = (block.patches.as_ref(), block.k.as_mut());
+            self.base.evaluate(patches, Some(z), k, &mut block.tape);
+            for m in 0..z.nrows() {
+                let of_images = &column(k_bar, m)[start..start + len];
+                let (k, bar) = (column(block.k.as_ref(), m), block.bar.col_as_slice_mut(m));
+                self.spread(of_images, &omega, 1.0, bar);
+                for (bar, k) in of_images.iter().zip(k.chunks_exact(count)) {
+                    omega_bar.iter_mut().zip(k).for_each(|(t, k)| *t += bar * k);
+                }
+            }
+            self.pull_block(&mut block, Some(z), sinks, start);
+        }
+        self.add_weights(&omega_bar, sinks.params);
+    }
+
+    /// The cotangent of patches from that of images.
+    fn spread(&self, of_images: &[f64], omega: &[f64], factor: f64, out: &mut [f64]) {
+        for (bar, out) in of_images.iter().zip(out.chunks_exact_mut(omega.len())) {
+            out.iter_mut().zip(omega).for_each(|(o, w)| *o = factor * bar * w);
+        }
+    }
+
+    /// Pulls the cotangent of a block of patches back, those of images that begin at the row `start`.
+    fn pull_block(
+        &self,
+        block: &mut Block,
+        z: Option<MatRef<f64>>,
+        sinks: &mut Cotangents<'_>,
+        start: usize,
+    ) {
+        let Block { patches, k, bar, patches_bar, tape, .. } = block;
+        let base = self.base.num_params();
+        let wanted = sinks.x.is_some();
+        if wanted {
+            sized(patches_bar, patches.nrows(), patches.ncols());
+            patches_bar.fill(0.0);
+        }
+        let mut own = Cotangents {
+            params: &mut sinks.params[..base],
+            x: wanted.then(|| patches_bar.as_mut()),
+            z: sinks.z.as_mut().filter(|_| z.is_some()).map(|z| z.rb_mut()),
+        };
+        self.base.vjp(patches.as_ref(), z, k.as_ref(), bar.as_mut(), tape, &mut own);
+        if let Some(x) = &mut sinks.x {
+            let len = patches.nrows() / self.grid.count();
+            self.grid.scatter(patches_bar.as_ref(), x.rb_mut().subrows_mut(start, len));
+        }
+    }
+
+    /// Blocks of pairs of images: calls `f` with the first image, how many, and the second one. Without other images those
+    /// pairs alone whose first index is above the second.
+    fn pairs(&self, n: usize, others: Option<usize>, mut f: impl FnMut(usize, usize, usize)) {
+        for j in 0..others.unwrap_or(n) {
+            let first = if others.is_some() { 0 } else { j + 1 };
+            for start in (first..n).step_by(self.images()) {
+                f(start, self.images().min(n - start), j);
+            }
+        }
+    }
+}
+
+impl Kernel for Convolutional {
+    fn name(&self) -> &'static str {
+        ENTRY.name
+    }
+
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        prefixed(&"base", visitor, |v| self.base.visit(v));
+        visitor(&"weights", &self.weights);
+    }
+
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        prefixed_mut(&"base", visitor, |v| self.base.visit_mut(v));
+        visitor(&"weights", &mut self.weights);
+    }
+
+    fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, mut out: MatMut<f64>, _: &mut Tape) {
+        let (count, omega) = (self.grid.count(), self.omega());
+        let (mut block, mut second) = (Block::new(false), Mat::new());
+        self.pairs(x.nrows(), z.map(|z| z.nrows()), |start, len, j| {
+            self.grid.gather(x.subrows(start, len), &mut block.patches);
+            self.grid.gather(z.unwrap_or(x).subrows(j, 1), &mut second);
+            sized(&mut block.k, len * count, count);
+            let (patches, k) = (block.patches.as_ref(), block.k.as_mut());
+            self.base.evaluate(patches, Some(second.as_ref()), k, &mut block.tape);
+            let target = &mut column_mut(out.rb_mut(), j)[start..start + len];
+            target.fill(0.0);
+            for (q, w) in omega.iter().enumerate() {
+                add_sums(column(block.k.as_ref(), q), &omega, *w, target);
+            }
+        });
+        if z.is_none() {
+            let mut own = vec![0.0; x.nrows()];
+            self.diag(x, &mut own);
+            own.iter().enumerate().for_each(|(i, v)| out[(i, i)] = *v);
+            crate::linalg::mirror_lower(out);
+        }
+    }
+
+    /// Covariances of patches are made anew: those of all pairs of images are too many to be kept.
+    fn vjp(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        _: MatRef<f64>,
+        k_bar: MatMut<f64>,
+        _: &mut Tape,
+        sinks: &mut Cotangents<'_>,
+    ) {
+        let (count, omega, base) = (self.grid.count(), self.omega(), self.base.num_params());
+        let k_bar = k_bar.as_ref();
+        let mut omega_bar = vec![0.0; count];
+        let (mut block, mut second) = (Block::new(true), Mat::new());
+        let mut of_images = Vec::new();
+        self.pairs(x.nrows(), z.map(|z| z.nrows()), |start, len, j| {
+            self.grid.gather(x.subrows(start, len), &mut block.patches);
+            self.grid.gather(z.unwrap_or(x).subrows(j, 1), &mut second);
+            for buffer in [&mut block.k, &mut block.bar] {
+                sized(buffer, len * count, count);
+            }
+            let (patches, k) = (block.patches.as_ref(), block.k.as_mut());
+            self.base.evaluate(patches, Some(second.as_ref()), k, &mut block.tape);
+            of_images.clear();
+            of_images.extend_from_slice(&column(k_bar, j)[start..start + len]);
+            if z.is_none() {
+                // what is mirrored
+                of_images.iter_mut().enumerate().for_each(|(i, v)| *v += k_bar[(j, start + i)]);
+            }
+            for q in 0..count {
+                let (k, bar) = (column(block.k.as_ref(), q), block.bar.col_as_slice_mut(q));
+                self.spread(&of_images, &omega, omega[q], bar);
+                for (bar, k) in of_images.iter().zip(k.chunks_exact(count)) {
+                    let mut row = 0.0;
+                    for (p, k) in k.iter().enumerate() {
+                        omega_bar[p] += bar * omega[q] * k;
+                        row += omega[p] * k;
+                    }
+                    omega_bar[q] += bar * row;
+                }
+            }
+            let Block { patches, k, bar, patches_bar, other_bar, tape } = &mut block;
+            let wanted = [
+                sinks.x.is_some(),
+                if z.is_some() { sinks.z.is_some() } else { sinks.x.is_some() },
+            ];
+            for (buffer, rows) in [(&mut *patches_bar, len * count), (&mut *other_bar, count)] {
+                sized(buffer, rows, self.grid.size());
+                buffer.fill(0.0);
+            }
+            let mut own = Cotangents {
+                params: &mut sinks.params[..base],
+                x: wanted[0].then(|| patches_bar.as_mut()),
+                z: wanted[1].then(|| other_bar.as_mut()),
+            };
+            let second = Some(second.as_ref());
+            self.base.vjp(patches.as_ref(), second, k.as_ref(), bar.as_mut(), tape, &mut own);
+            if let Some(sink) = &mut sinks.x {
+                self.grid.scatter(patches_bar.as_ref(), sink.rb_mut().subrows_mut(start, len));
+            }
+            let sink = if z.is_some() { &mut sinks.z } else { &mut sinks.x };
+            if let Some(sink) = sink {
+                self.grid.scatter(other_bar.as_ref(), sink.rb_mut().subrows_mut(j, 1));
+            }
+        });
+        self.add_weights(&omega_bar, sinks.params);
+        if z.is_none() {
+            let own: Vec<f64> = (0..x.nrows()).map(|i| k_bar[(i, i)]).collect();
+            self.diag_vjp(x, &own, sinks);
+        }
+    }
+
+    fn diag(&self, x: MatRef<f64>, out: &mut [f64]) {
+        let mut block = Block::new(false);
+        for (i, out) in out.iter_mut().enumerate() {
+            let (patches, omega) = self.merged(x.subrows(i, 1));
+            sized(&mut block.k, omega.len(), omega.len());
+            self.base.evaluate(patches.as_ref(), None, block.k.as_mut(), &mut block.tape);
+            *out = 0.0;
+            for (q, w) in omega.iter().enumerate() {
+                add_sums(column(block.k.as_ref(), q), &omega, *w, std::slice::from_mut(out));
+            }
+        }
+    }
+
+    fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
+        let (count, omega) = (self.grid.count(), self.omega());
+        let mut omega_bar = vec![0.0; count];
+        let mut block = Block::new(true);
+        for (i, weight) in weights.iter().enumerate() {
+            self.grid.gather(x.subrows(i, 1), &mut block.patches);
+            for buffer in [&mut block.k, &mut block.bar] {
+                sized(buffer, count, count);
+            }
+            let (patches, k) = (block.patches.as_ref(), block.k.as_mut());
+            self.base.evaluate(patches, None, k, &mut block.tape);
+            for q in 0..count {
+                let k = column(block.k.as_ref(), q);
+                omega_bar[q] +=
+                    2.0 * weight * k.iter().zip(&omega).map(|(k, w)| k * w).sum::<f64>();
+                let bar = block.bar.col_as_slice_mut(q);
+                bar.iter_mut().zip(&omega).for_each(|(bar, w)| *bar = weight * w * omega[q]);
+            }
+            self.pull_block(&mut block, None, sinks, i);
+        }
+        self.add_weights(&omega_bar, sinks.params);
+    }
+
+    fn units(&self) -> Vec<Option<Unit>> {
+        // an entry of a patch is many columns
+        let base = self.base.units().into_iter().map(|unit| unit.filter(|u| u.input.is_none()));
+        base.chain(self.weights.value().iter().map(|_| Some(Unit::NONE))).collect()
+    }
+
+    fn relevance(&self, relevance: &mut [f64]) {
+        let mut own = vec![0.0; self.grid.size()];
+        self.base.relevance(&mut own);
+        for p in 0..self.grid.count() {
+            for (pixel, own) in self.grid.columns(p).iter().zip(&own) {
+                relevance[*pixel] = relevance[*pixel].max(*own);
+            }
+        }
+    }
+
+    fn initialise(&mut self, spreads: &[f64], variance: f64) {
+        let count = self.grid.count();
+        let mut own = vec![0.0; self.grid.size()];
+        for p in 0..count {
+            let places = self.grid.columns(p).iter();
+            own.iter_mut().zip(places).for_each(|(t, pixel)| *t += spreads[*pixel] / count as f64);
+        }
+        // of patches that are all alike
+        let sum = self.omega().iter().sum::<f64>().abs();
+        let share = if sum > 0.0 { 1.0 / (sum * sum) } else { 1.0 };
+        self.base.initialise(&own, share * variance);
+    }
+
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        let most = self.dims.iter().copied().max().unwrap_or(0);
+        if x.ncols() > most {
+            return Ok(());
+        }
+        let [height, width, channels] = self.grid.image;
+        Err(Error::Shape {
+            what: format!("inputs of the kernel `{}`", ENTRY.name),
+            expected: format!("{} columns of pixels, {height}×{width}×{channels}", self.dims.len()),
+            found: format!("{}", x.ncols()),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        let colour = if self.grid.colour == Colour::Joint { "joint" } else { "channels" };
+        let mut json = json!({
+            "type": ENTRY.name,
+            "image": self.grid.image,
+            "patch": self.grid.patch,
+            "stride": self.grid.stride,
+            "colour": colour,
+            "normalise": self.normalise,
+            "base": self.base.to_json(),
+            "weights": self.weights.to_json(Transform::Identity),
+        });
+        if self.dims_given {
+            json["active_dims"] = json!(self.dims);
+        }
+        json
+    }
+
+    fn clone_box(&self) -> Box<dyn Kernel> {
+        Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests;
