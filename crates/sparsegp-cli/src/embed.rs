@@ -5,6 +5,7 @@ use crate::fail::{Fail, Result};
 use crate::format::{count, number, seconds};
 use crate::plot::{self, Look, latent::Colours};
 use crate::predictions::field;
+use crate::saving;
 use crate::table_args::TableArgs;
 use crate::values;
 use clap::Args;
@@ -41,7 +42,7 @@ pub struct EmbedArgs {
     pub data: PathBuf,
     /// Place the rows by this saved map, without training
     #[arg(long, value_name = "MAP.safetensors", conflicts_with_all = ["output", "dimensions", "inducing", "kernel", "method",
-          "columns", "restarts", "random_start", "one_scale", "max_iterations"])]
+          "columns", "ignore", "restarts", "random_start", "one_scale", "max_iterations", "seed"])]
     pub with: Option<PathBuf>,
     /// Write the map here
     #[arg(long, short, value_name = "MAP.safetensors")]
@@ -121,7 +122,11 @@ fn columns(args: &EmbedArgs, table: &Table, map: Option<&FittedGplvm>) -> Result
     let left = |name: &&String| {
         !args.ignore.contains(name) && !args.id.contains(name) && args.color.as_ref() != Some(name)
     };
-    Ok(all.iter().filter(left).filter(|name| !name.is_empty()).cloned().collect())
+    // an index that pandas wrote is no data
+    let index = |name: &&String| {
+        name.is_empty() || *name == "Unnamed: 0" || name.starts_with("__index_level_")
+    };
+    Ok(all.iter().filter(left).filter(|name| !index(name)).cloned().collect())
 }
 
 /// The rows: cells of the columns as targets, NaN where missing, and texts.
@@ -129,13 +134,19 @@ fn read(args: &EmbedArgs, table: &Table, names: &[String]) -> Result<Loaded> {
     for name in names {
         if table.holds_labels(name)? {
             return Err(Fail::usage(format!(
-                "{}: column `{name}` holds labels, and only numbers can be explained: leave it out with --ignore {name}, or colour \
-                 the picture by it with --color {name}",
-                args.data.display()
+                "{}: column `{name}` holds labels, and only numbers can be explained{}",
+                args.data.display(),
+                match args.with {
+                    Some(_) => String::new(),
+                    None => format!(
+                        ": leave it out with --ignore {name}, or colour the picture by it with --color {name}"
+                    ),
+                }
             )));
         }
     }
-    let texts = [&args.id[..], args.color.as_slice()].concat();
+    let mut texts = args.id.clone();
+    texts.extend(args.color.iter().filter(|name| !args.id.contains(name)).cloned());
     let selection = Selection::targets(names).inputs(Vec::<String>::new()).ids(texts);
     Ok(table.select(&selection)?.missing(Missing::Keep).read_all()?)
 }
@@ -155,19 +166,24 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
     };
     let bar = context.is_watched().then(ProgressBar::new_spinner);
     let (begun, mut spoken) = (Instant::now(), Instant::now());
+    let (mut training, mut since) = (0, Instant::now());
     let mut watch = |at: GplvmProgress| {
-        let rate = (at.iteration as f64) / begun.elapsed().as_secs_f64().max(1e-9);
+        if at.restart != training {
+            (training, since) = (at.restart, Instant::now());
+        }
+        let rate = (at.iteration as f64) / since.elapsed().as_secs_f64().max(1e-9);
         let which = match args.restarts {
             1 => String::new(),
             several => format!("training {} of {several}: ", at.restart + 1),
         };
-        let left = (args.max_iterations - at.iteration.min(args.max_iterations)) as f64 / rate;
+        let all = args.max_iterations * (args.restarts - at.restart);
+        let left = (all - at.iteration.min(all)) as f64 / rate;
         let text = format!(
             "{which}iteration {} of at most {}, bound {}, {} it/s, ends in {} at the latest",
             at.iteration,
             args.max_iterations,
             number(at.bound, 7),
-            number(rate * (at.restart + 1) as f64, 3),
+            number(rate, 3),
             seconds(left)
         );
         if let Some(bar) = &bar {
@@ -179,10 +195,11 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
         }
         !context.interrupted()
     };
-    let fitted = fit_gplvm_watched(y.as_ref(), &options, &mut watch).map_err(|error| match error {
-        Error::Invalid(_) | Error::Spec { .. } => Fail::of_usage(error),
-        other => other.into(),
-    })?;
+    let fitted =
+        fit_gplvm_watched(y.as_ref(), &options, &mut watch).map_err(|error| match error {
+            Error::Invalid(_) | Error::Spec { .. } => Fail::of_usage(error),
+            other => other.into(),
+        })?;
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
@@ -190,7 +207,12 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
 }
 
 /// Lines of CSV: texts of the columns that are passed through, then numbers.
-fn csv(ids: &[(String, &[String])], names: &[String], cell: impl Fn(usize, usize) -> f64, n: usize) -> String {
+fn csv(
+    ids: &[(String, &[String])],
+    names: &[String],
+    cell: impl Fn(usize, usize) -> f64,
+    n: usize,
+) -> String {
     let head: Vec<String> =
         ids.iter().map(|(name, _)| field(name)).chain(names.iter().map(|n| field(n))).collect();
     let mut text = head.join(",") + "\n";
@@ -207,8 +229,9 @@ fn csv(ids: &[(String, &[String])], names: &[String], cell: impl Fn(usize, usize
 /// Runs the command.
 pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     let written = [&args.output, &args.coordinates, &args.fill, &args.plot];
-    for path in written.into_iter().flatten() {
-        if *path == args.data || Some(path) == args.with.as_ref() {
+    for (at, path) in written.into_iter().flatten().enumerate() {
+        let before = written.into_iter().flatten().take(at).any(|other| other == path);
+        if before || *path == args.data || Some(path) == args.with.as_ref() {
             let path = path.display();
             return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
         }
@@ -237,6 +260,10 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
             map.names.clone_from(&names);
             let reading = serde_json::to_string(table.read_options()).unwrap_or_default();
             map.annotations.insert(READING.into(), reading);
+            // before anything else may fail
+            if let Some(path) = &args.output {
+                saving::save_with(path, &|path| io::save_gplvm(&map, path))?;
+            }
             (map, Some(spent))
         }
     };
@@ -304,9 +331,6 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
         let mean = embedding.mean.as_ref();
         plot::latent::draw(path, &Look::default(), &caption, mean, &relevance, &colours)?;
     }
-    if let Some(path) = &args.output {
-        io::save_gplvm(&map, path)?;
-    }
     if spent.is_none() && written.iter().all(|path| path.is_none()) {
         return Ok(Reply { text: places(), json: serde_json::Value::Null, is_result: true });
     }
@@ -334,8 +358,11 @@ fn reply(
             map.status
         );
     }
-    let used: Vec<String> =
-        relevance.iter().enumerate().map(|(q, r)| format!("z{} {}", q + 1, number(*r, 2))).collect();
+    let used: Vec<String> = relevance
+        .iter()
+        .enumerate()
+        .map(|(q, r)| format!("z{} {}", q + 1, number(*r, 2)))
+        .collect();
     text += &format!("relevance   {}\n", used.join(", "));
     // what of a column is noise, of its variance
     let noise = map.posterior.noise();

@@ -7,11 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// Saves a model; where that fails, in a folder for temporary files or in that of the user. The failure says where.
 pub fn save(fitted: &Fitted, path: &Path) -> Result<(), Fail> {
-    let Err(error) = io::save(fitted, path) else { return Ok(()) };
+    save_with(path, &|path| io::save(fitted, path))
+}
+
+/// The same for whatever writes a model to a path.
+pub fn save_with(path: &Path, write: &dyn Fn(&Path) -> sparsegp::Result<()>) -> Result<(), Fail> {
+    let Err(error) = write(path) else { return Ok(()) };
     let mut others = Vec::new();
     for folder in [Some(std::env::temp_dir()), std::env::home_dir(), std::env::current_dir().ok()] {
         let Some(place) = folder.map(|folder| elsewhere(&folder, path)) else { continue };
-        match io::save(fitted, &place) {
+        match write(&place) {
             Ok(()) => {
                 return Err(Fail::Part(format!(
                     "{error}. The model is not lost: it was written to {}; move it to where it should be",

@@ -3,6 +3,7 @@
 use crate::context::{Context, Reply};
 use crate::data::{self, MissingChoice, Split};
 use crate::fail::{Fail, Result};
+use crate::follow::known::{self, Recognised};
 use crate::format::{count, number};
 use crate::table_args::TableArgs;
 use crate::{kind, saving, score, scores};
@@ -38,7 +39,7 @@ pub struct LearnArgs {
     /// Most inducing points; by default the model's number or 512, whichever is more
     #[arg(long, value_name = "M")]
     pub most_points: Option<usize>,
-    /// What is left of what old rows said: 1 forgets nothing, 0.95 a twentieth
+    /// What is left of what old rows said after a table, or after --batch rows of a stream: 1 forgets nothing, 0.95 a twentieth
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub forget: f64,
     /// Train kernel and noise on new rows too, by at most so many iterations for each batch, with what old rows said held
@@ -126,7 +127,12 @@ struct New {
     taken: Option<Taken>,
 }
 
-fn new_rows(args: &UpdateArgs, fitted: &Fitted, all: &Selected) -> Result<New> {
+fn new_rows(
+    args: &UpdateArgs,
+    fitted: &Fitted,
+    all: &Selected,
+    stream: Option<&Recognised>,
+) -> Result<New> {
     let data = args.data.display();
     let total = all.count_rows()?;
     let own = Taken { rows: total, fingerprint: Division::fingerprint(&[all], total)? };
@@ -144,33 +150,44 @@ fn new_rows(args: &UpdateArgs, fitted: &Fitted, all: &Selected) -> Result<New> {
         Some(division) => division.recognises(all)?.map(|_| division),
         None => None,
     };
-    let Some(division) = known else { return Ok(plain(fitted.division.clone())) };
-    let added = total - division.rows;
+    let of_fit = known.map_or(0, |division| division.rows);
+    let followed = stream.and_then(|stream| stream.learnt.as_ref()).map_or(0, |own| own.rows);
+    // as far as it was learnt, in whatever way
+    let seen = of_fit.max(followed).min(total);
+    if seen == 0 {
+        return Ok(plain(fitted.division.clone()));
+    }
+    let added = total - seen;
+    let what = match followed > of_fit {
+        true => "that the model has followed",
+        false => "that the model was fitted on",
+    };
     if added == 0 {
         return Err(Fail::usage(format!(
-            "{data}: this is the table that the model was fitted on, and has no further rows; --again to let them count twice"
+            "{data}: this is the table {what}, and has no further rows; --again to let them count twice"
         )));
     }
-    let is_new = |row: usize| row >= division.rows;
-    let mask = Mask::new("the rows that were added", (0..total).map(is_new));
-    let longer = |mask: &Option<Mask>| {
-        let mask = mask.as_ref()?;
-        let kept = |row: usize| mask.get(row) == Some(true);
-        Some(Mask::new("rows of the fit", (0..total).map(kept)))
-    };
-    let grown = Division {
-        rows: total,
-        held_out: longer(&division.held_out),
-        aside: longer(&division.aside),
-        fingerprint: own.fingerprint,
-    };
+    let mask = Mask::new("the rows that were added", (0..total).map(|row| row >= seen));
+    let grown = known.map(|division| {
+        let longer = |mask: &Option<Mask>| {
+            let mask = mask.as_ref()?;
+            let kept = |row: usize| mask.get(row) == Some(true);
+            Some(Mask::new("rows of the fit", (0..total).map(kept)))
+        };
+        Division {
+            rows: total,
+            held_out: longer(&division.held_out),
+            aside: longer(&division.aside),
+            fingerprint: own.fingerprint,
+        }
+    });
     Ok(New {
         rows: all.clone().rows_where(Arc::new(mask), true),
         note: Some(format!(
-            "{data} is the table of the fit with {} added: those are taken",
+            "{data} is the table {what} with {} added: those are taken",
             count(added, "row")
         )),
-        division: Some(grown),
+        division: grown.or_else(|| fitted.division.clone()),
         taken: None,
     })
 }
@@ -187,7 +204,9 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
     let selection = selection_for(&fitted);
     let mut opened = data::open(table, &selection, args.missing.into(), &Split::None)?;
     opened.know(fitted.classes.as_ref());
-    let new = new_rows(args, &fitted, &opened.train)?;
+    let before = known::all(&fitted);
+    let stream = known::recognise(&args.data, &before, &|| context.interrupted())?;
+    let new = new_rows(args, &fitted, &opened.train, stream.as_ref())?;
     if let Some(note) = &new.note {
         context.note(note);
     }
@@ -198,7 +217,7 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
         context.warn(&[format!("{} with missing numbers left out", count(dropped, "row"))]);
     }
     // prequential: before anything is learnt from them
-    let before = score::score(&fitted, &opened.train, context)?;
+    let scored = score::score(&fitted, &opened.train, context)?;
     let mut watch = |done: usize, of: usize| {
         if done > 0 {
             context.note(&format!("{done} of {of} rows"));
@@ -214,13 +233,16 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
     all.extend(new.taken);
     let text = serde_json::to_string(&all).unwrap_or_default();
     updated.annotations.insert(UPDATES.into(), text);
+    if let Some(stream) = &stream {
+        known::note(&mut updated, &before, stream.learnt.as_ref(), &stream.whole);
+    }
     saving::save(&updated, &args.output)?;
     let text = format!(
         "{}\nnew rows   {} ({} in all); scores are from before they were learnt\n\
          points     {}, {} of them new\n\
          evidence   {} nats: about log p(new rows | old rows)\n\n\
          model written to {}\n",
-        scores::table(&[("new rows", &before)]),
+        scores::table(&[("new rows", &scored)]),
         report.rows,
         updated.rows,
         count(report.points, "inducing point"),
@@ -239,7 +261,7 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
         "added_points": report.added,
         "uncovered": report.uncovered,
         "bound": report.bound,
-        "before": scores::json(&before).map_err(|e| Fail::Work(e.to_string()))?,
+        "before": scores::json(&scored).map_err(|e| Fail::Work(e.to_string()))?,
         "warnings": updated.warnings,
         "files": { "model": args.output },
     });

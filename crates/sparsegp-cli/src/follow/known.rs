@@ -1,7 +1,11 @@
-//! Streams that a model has followed before: a run that was killed goes on where its last save was.
+//! Streams and tables that a model has learnt, known again by their text: a run that was killed goes on where its last save was, and
+//! what was followed is no news to `update`, nor the other way round.
 
+use super::lines::{Lines, Waited};
+use crate::fail::{Fail, Result};
 use serde::{Deserialize, Serialize};
 use sparsegp::fit::Fitted;
+use std::path::Path;
 
 /// Name of the annotation.
 const FOLLOWED: &str = "followed";
@@ -9,14 +13,14 @@ const FOLLOWED: &str = "followed";
 pub const HEAD: usize = 64;
 
 /// A stream, as far as it was learnt. Sums are over the bytes of rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Followed {
     /// Rows that were taken.
     pub rows: usize,
     /// Sum of all of them.
     pub sum: u64,
-    /// Sum of the first of them, at most [`HEAD`].
-    pub head: u64,
+    /// Sums of the first 1, 2, 4, …, [`HEAD`] of them: most other streams are told apart by their first row.
+    heads: Vec<u64>,
     /// Bytes of predictions that were written.
     #[serde(default)]
     pub written: u64,
@@ -30,42 +34,103 @@ impl Followed {
         let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
         self.sum = own.fold(self.sum ^ 0xcbf2_9ce4_8422_2325, step);
         self.rows += 1;
-        if self.rows <= HEAD {
-            self.head = self.sum;
+        if self.rows.is_power_of_two() && self.rows <= HEAD {
+            self.heads.push(self.sum);
         }
     }
 
-    /// Of these rows.
-    pub fn of<'a>(rows: impl Iterator<Item = &'a Vec<u8>>) -> Self {
-        let mut own = Self::default();
-        rows.for_each(|row| own.add(row));
-        own
+    /// Whether a stream of which these are the heads of the first rows may be this one.
+    fn may_be(&self, first: &Self) -> bool {
+        self.heads.iter().zip(&first.heads).all(|(own, other)| own == other)
     }
 }
 
-/// Streams that the model has followed.
+/// Streams that the model has learnt.
 pub fn all(fitted: &Fitted) -> Vec<Followed> {
     let text = fitted.annotations.get(FOLLOWED);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// The longest of the streams that begins with these rows, the first of a stream.
-pub fn find<'a>(known: &[Followed], first: impl Iterator<Item = &'a Vec<u8>>) -> Option<Followed> {
-    let first: Vec<&Vec<u8>> = first.take(HEAD).collect();
-    let begins = |own: &&Followed| {
-        let head = own.rows.min(HEAD);
-        head <= first.len()
-            && Followed::of(first[..head].iter().copied()).head == own.head
-            && own.rows > 0
-    };
-    known.iter().filter(begins).max_by_key(|own| own.rows).copied()
+/// The longest of the streams that a new one begins as; waits for as many of its rows as it takes to tell.
+///
+/// # Errors
+/// What reading gives; an interruption.
+pub fn find(
+    known: &[Followed],
+    lines: &mut Lines,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Option<Followed>> {
+    let mut left: Vec<&Followed> = known.iter().filter(|own| own.rows > 0).collect();
+    let mut first = Followed::default();
+    while !left.is_empty() && first.rows < HEAD {
+        let wanted = (2 * first.rows).max(1);
+        if lines.wait(wanted, None, None, stopped)? == Waited::Stopped {
+            return Err(Fail::Interrupted);
+        }
+        if lines.pending.len() < wanted {
+            // shorter than whatever it begins as
+            left.retain(|own| own.heads.len() <= first.heads.len());
+            break;
+        }
+        lines.pending.iter().take(wanted).skip(first.rows).for_each(|row| first.add(row));
+        left.retain(|own| own.may_be(&first));
+        if left.iter().all(|own| own.heads.len() <= first.heads.len()) {
+            break;
+        }
+    }
+    Ok(left.into_iter().max_by_key(|own| own.rows).cloned())
 }
 
-/// Notes in the model that so much of the present stream was learnt, in the place of what is known of it.
-pub fn note(fitted: &mut Fitted, before: &[Followed], resumed: Option<Followed>, now: Followed) {
-    let mut list: Vec<Followed> =
-        before.iter().filter(|own| Some(**own) != resumed).copied().collect();
-    list.push(now);
+/// Notes in the model that so much of a stream was learnt, in the place of what is known of it.
+pub fn note(fitted: &mut Fitted, before: &[Followed], resumed: Option<&Followed>, now: &Followed) {
+    let others = before.iter().filter(|own| Some(*own) != resumed).cloned();
+    let list: Vec<Followed> = others.chain([now.clone()]).collect();
     let text = serde_json::to_string(&list).unwrap_or_default();
     fitted.annotations.insert(FOLLOWED.into(), text);
+}
+
+/// A table of text as a stream.
+pub struct Recognised {
+    /// All of it.
+    pub whole: Followed,
+    /// What the model has learnt of it.
+    pub learnt: Option<Followed>,
+}
+
+/// Reads a table and tells how much of it the model has learnt as a stream; none for what is no stream of text.
+///
+/// # Errors
+/// An interruption.
+pub fn recognise(
+    path: &Path,
+    before: &[Followed],
+    stopped: &dyn Fn() -> bool,
+) -> Result<Option<Recognised>> {
+    let mut lines = match Lines::open(path, stopped) {
+        Ok(lines) => lines,
+        Err(Fail::Interrupted) => return Err(Fail::Interrupted),
+        // what is wrong with it, the table itself will tell
+        Err(_) => return Ok(None),
+    };
+    let candidate = match find(before, &mut lines, stopped) {
+        Ok(candidate) => candidate,
+        Err(Fail::Interrupted) => return Err(Fail::Interrupted),
+        Err(_) => return Ok(None),
+    };
+    let (mut whole, mut learnt) = (Followed::default(), None);
+    loop {
+        match lines.wait(1 << 12, None, None, stopped) {
+            Ok(Waited::Stopped) | Err(Fail::Interrupted) => return Err(Fail::Interrupted),
+            Ok(Waited::End) => return Ok(Some(Recognised { whole, learnt })),
+            Ok(_) => {}
+            Err(_) => return Ok(None),
+        }
+        for row in lines.take(1 << 12) {
+            whole.add(&row);
+            let reached = candidate.as_ref().filter(|own| own.rows == whole.rows);
+            if let Some(own) = reached.filter(|own| own.sum == whole.sum) {
+                learnt = Some(own.clone());
+            }
+        }
+    }
 }

@@ -20,6 +20,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub enum Waited {
     /// As many rows as were asked for are there, or no more come in the time.
     Rows,
+    /// No row has come until the deadline.
+    Idle,
     /// The stream has ended.
     End,
     /// Somebody asked to stop.
@@ -29,16 +31,21 @@ pub enum Waited {
 /// Rows that a thread reads while others are learnt.
 pub struct Lines {
     rows: Receiver<std::result::Result<Vec<u8>, String>>,
-    /// Everything up to the names of the columns.
+    /// The names of the columns, below a line that says how cells are separated if there is one.
     pub header: Vec<u8>,
     /// Rows that were read and not taken.
     pub pending: VecDeque<Vec<u8>>,
     ended: bool,
+    /// Why no more can be read, which is told when what was read has been taken.
+    failed: Option<String>,
     name: String,
 }
 
 impl Lines {
     /// Begins to read a file, or stdin for `-`, and waits for its header.
+    ///
+    /// # Errors
+    /// For what is no stream of text, has no header or cannot be read; an interruption.
     pub fn open(path: &Path, stopped: &dyn Fn() -> bool) -> Result<Self> {
         let (name, source): (String, Box<dyn Read + Send>) = match path.as_os_str() == "-" {
             true => ("stdin".into(), Box::new(std::io::stdin())),
@@ -52,34 +59,49 @@ impl Lines {
         let (sender, rows) = sync_channel(WAITING);
         std::thread::spawn(move || read(BufReader::with_capacity(1 << 16, source), &sender));
         let (header, pending) = (Vec::new(), VecDeque::new());
-        let mut lines = Self { rows, header, pending, ended: false, name };
-        let mut more = Waited::Rows;
-        while more != Waited::End {
-            more = lines.wait(1, None, stopped)?;
-            if more == Waited::Stopped {
-                return Err(Fail::Interrupted);
+        let mut lines = Self { rows, header, pending, ended: false, failed: None, name };
+        let (mut separator, mut comment) = (Vec::new(), None);
+        loop {
+            match lines.wait(1, None, None, stopped)? {
+                Waited::Stopped => return Err(Fail::Interrupted),
+                Waited::End => break,
+                _ => {}
             }
-            let Some(line) = lines.pending.pop_front() else { break };
-            lines.header.extend_from_slice(&line);
-            // comments and Excel's line come before the names
-            let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
-            let before = text.is_empty() || text.starts_with(b"#") || text.starts_with(b"sep=");
-            if !before {
+            let Some(mut line) = lines.pending.pop_front() else { break };
+            if let Some(rest) = line.strip_prefix(b"\xef\xbb\xbf") {
+                line = rest.to_vec();
+            }
+            let text = line.trim_ascii();
+            if text.len() >= 4 && text[..4].eq_ignore_ascii_case(b"sep=") {
+                separator = line;
+            } else if text.starts_with(b"#") {
+                comment = Some(line);
+            } else if !text.is_empty() {
+                lines.header = separator;
+                match comment.and_then(|comment| marked(&comment, &line)) {
+                    // names with a mark before them, as NumPy writes them: this is a row
+                    Some(names) => {
+                        lines.header.extend(names);
+                        lines.pending.push_front(line);
+                    }
+                    None => lines.header.extend(line),
+                }
                 return Ok(lines);
             }
         }
         Err(Fail::Work(format!("{}: it ended before there was a header", lines.name)))
     }
 
-    /// Waits until `count` rows are pending, the stream ends, or nothing has come for `patience` (none: as long as it takes) while some
-    /// are there.
+    /// Waits until `count` rows are pending, the stream ends, nothing has come for `patience` (none: as long as it takes) while some
+    /// are there, or nothing is there at `deadline`.
     ///
     /// # Errors
-    /// What reading gives.
+    /// What reading gives, once all rows before it have been taken.
     pub fn wait(
         &mut self,
         count: usize,
         patience: Option<Duration>,
+        deadline: Option<Instant>,
         stopped: &dyn Fn() -> bool,
     ) -> Result<Waited> {
         let mut last = Instant::now();
@@ -89,7 +111,7 @@ impl Lines {
                     self.pending.push_back(row);
                     last = Instant::now();
                 }
-                Ok(Err(reason)) => return Err(Fail::Work(format!("{}: {reason}", self.name))),
+                Ok(Err(reason)) => (self.failed, self.ended) = (Some(reason), true),
                 Err(RecvTimeoutError::Disconnected) => self.ended = true,
                 Err(RecvTimeoutError::Timeout) => {
                     if stopped() {
@@ -99,10 +121,19 @@ impl Lines {
                     if over && !self.pending.is_empty() {
                         return Ok(Waited::Rows);
                     }
+                    if self.pending.is_empty() && deadline.is_some_and(|d| Instant::now() >= d) {
+                        return Ok(Waited::Idle);
+                    }
                 }
             }
         }
-        Ok(if self.ended && self.pending.is_empty() { Waited::End } else { Waited::Rows })
+        if !self.pending.is_empty() {
+            return Ok(Waited::Rows);
+        }
+        match self.failed.take() {
+            Some(reason) => Err(Fail::Work(format!("{}: {reason}", self.name))),
+            None => Ok(Waited::End),
+        }
     }
 
     /// Takes at most so many rows that are pending.
@@ -117,13 +148,79 @@ impl Lines {
     }
 }
 
-/// Cuts the stream at the ends of rows: at line ends outside of quotes, which open at the beginning of a cell alone.
+/// The names in a comment, if it has as many cells as the numbers below it.
+fn marked(comment: &[u8], data: &[u8]) -> Option<Vec<u8>> {
+    let names = comment.trim_ascii().strip_prefix(b"#")?.trim_ascii_start();
+    let of_numbers = |separator: u8| {
+        let is_number = |cell: &[u8]| {
+            std::str::from_utf8(cell).is_ok_and(|cell| cell.trim().parse::<f64>().is_ok())
+        };
+        let cells = |line: &[u8]| line.split(|byte| *byte == separator).count();
+        cells(names) == cells(data)
+            && cells(data) > 1
+            && data.split(|byte| *byte == separator).all(is_number)
+    };
+    SEPARATORS.iter().any(|s| of_numbers(*s)).then(|| [names, b"\n"].concat())
+}
+
+/// What may separate cells.
+const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
+
+/// Where a reader of cells is.
+#[derive(Clone, Copy, Default)]
+struct Quotes {
+    quoted: bool,
+    /// Within quotes, after one that ends them unless another follows.
+    after: bool,
+    /// Not at the beginning of a cell.
+    inside: bool,
+}
+
+impl Quotes {
+    /// Passes over some bytes of a row; quotes open at the beginning of a cell alone.
+    fn pass(&mut self, bytes: &[u8], separator: Option<u8>) {
+        for byte in bytes {
+            if self.quoted {
+                match (*byte, self.after) {
+                    (b'"', true) => self.after = false,
+                    (b'"', false) => self.after = true,
+                    (_, false) => {}
+                    (_, true) => (self.quoted, self.after) = (false, false),
+                }
+                if self.quoted {
+                    continue;
+                }
+            }
+            let separates = match separator {
+                Some(one) => *byte == one,
+                None => SEPARATORS.contains(byte),
+            };
+            match *byte {
+                b'"' if !self.inside => (self.quoted, self.inside) = (true, true),
+                _ => self.inside = !separates,
+            }
+        }
+    }
+
+    fn open(self) -> bool {
+        self.quoted && !self.after
+    }
+}
+
+/// Cuts the stream at the ends of rows: at line ends outside of quotes.
 fn read(mut source: BufReader<Box<dyn Read + Send>>, to: &SyncSender<Result<Vec<u8>, String>>) {
     if let Some(reason) = source.fill_buf().ok().and_then(no_text) {
         let _ = to.send(Err(reason.into()));
         return;
     }
-    let (mut row, mut count) = (Vec::new(), 0_usize);
+    let (mut row, mut count, mut quotes) = (Vec::new(), 0_usize, Quotes::default());
+    // that which is most frequent in the names
+    let mut separator = None;
+    let unclosed = |count: usize| {
+        Err(format!(
+            "data row {count} has a quote that is never closed: close it, or double a quote that is part of a text"
+        ))
+    };
     loop {
         let before = row.len();
         match source.read_until(b'\n', &mut row) {
@@ -132,30 +229,43 @@ fn read(mut source: BufReader<Box<dyn Read + Send>>, to: &SyncSender<Result<Vec<
                 return;
             }
             Ok(0) => break,
-            Ok(_) if open_quote(&row) => {
-                if row.len() > LONGEST {
-                    let _ = to.send(Err(format!(
-                        "data row {count} has a quote that is never closed: close it, or double a quote that is part of \
-                         a text"
-                    )));
-                    return;
-                }
-                continue;
-            }
             Ok(_) => {}
         }
-        // blank lines are no rows
-        let blank = before == 0 && row.trim_ascii().is_empty() && count > 0;
+        quotes.pass(&row[before..], separator);
+        if quotes.open() {
+            if row.len() > LONGEST {
+                let _ = to.send(unclosed(count));
+                return;
+            }
+            continue;
+        }
+        quotes = Quotes::default();
         let own = std::mem::take(&mut row);
-        if !blank && to.send(Ok(own)).is_err() {
+        // blank lines are no rows
+        if own.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && count > 0 {
+            continue;
+        }
+        if count == 0 && !own.trim_ascii().is_empty() && !own.starts_with(b"#") {
+            let times = |s: &u8| own.iter().filter(|byte| *byte == s).count();
+            separator = SEPARATORS.into_iter().max_by_key(times).filter(|s| times(s) > 0);
+            if own.trim_ascii().contains(&b'\r') {
+                let _ = to.send(Err(
+                    "ends its lines with a carriage return alone: pass it through `tr '\\r' '\\n'`"
+                        .into(),
+                ));
+                return;
+            }
+        }
+        if to.send(Ok(own)).is_err() {
             return;
         }
-        count += usize::from(!blank);
+        count += 1;
     }
     if !row.is_empty() {
-        let _ = to.send(Err(format!(
-            "data row {count} has a quote that is never closed: close it, or double a quote that is part of a text"
-        )));
+        let _ = to.send(match quotes.open() {
+            true => unclosed(count),
+            false => Ok(row),
+        });
     }
 }
 
@@ -175,35 +285,37 @@ fn no_text(first: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether a quote is open at the end of this text.
-fn open_quote(text: &[u8]) -> bool {
-    let (mut quoted, mut begins) = (false, true);
-    let mut bytes = text.iter().peekable();
-    while let Some(byte) = bytes.next() {
-        if quoted {
-            if *byte == b'"' {
-                // a doubled one is part of the text
-                quoted = bytes.next_if(|next| **next == b'"').is_some();
-            }
-            continue;
-        }
-        quoted = begins && *byte == b'"';
-        begins = matches!(byte, b',' | b';' | b'\t' | b'|') || (begins && *byte == b' ');
-    }
-    quoted
-}
-
 #[cfg(test)]
 mod tests {
-    use super::open_quote;
+    use super::{Quotes, marked};
 
     #[test]
     fn quotes_open_at_the_beginning_of_a_cell() {
-        for closed in ["1,2\n", "\"a\",2", "5\" pipe,3", "\"a \"\"b\"\" c\",1", "", "1; \"x\";2"] {
-            assert!(!open_quote(closed.as_bytes()), "{closed}");
+        let open = |text: &str, separator| {
+            // in pieces of any size
+            let mut all = Quotes::default();
+            all.pass(text.as_bytes(), separator);
+            let mut pieces = Quotes::default();
+            text.as_bytes().chunks(2).for_each(|piece| pieces.pass(piece, separator));
+            assert_eq!(all.open(), pieces.open(), "{text}");
+            all.open()
+        };
+        for closed in
+            ["1,2\n", "\"a\",2", "5\" pipe,3", "\"a \"\"b\"\" c\",1", "", "1;\"x\";2", "\"\",1"]
+        {
+            assert!(!open(closed, None), "{closed}");
         }
-        for open in ["\"a\n", "1,\"two\nlines", "1;\"", "1, \"a\"\""] {
-            assert!(open_quote(open.as_bytes()), "{open}");
+        for text in ["\"a\n", "1,\"two\nlines", "1;\"", "\"a \"\"", "\"\"\""] {
+            assert!(open(text, None), "{text}");
+        }
+        assert!(!open("a, \"b\t2", Some(b'\t')) && !open("x,\"b\t2", Some(b'\t')));
+    }
+
+    #[test]
+    fn names_with_a_mark_are_names() {
+        assert_eq!(marked(b"# x,y\n", b"1,2\n"), Some(b"x,y\n".to_vec()));
+        for (comment, data) in [("# from the meter", "x,y"), ("# a,b", "x,y"), ("# a,b,c", "1,2")] {
+            assert_eq!(marked(comment.as_bytes(), data.as_bytes()), None, "{comment}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `sparsegp follow`: rows as they come, predicted before they are learnt.
 
-mod known;
+pub mod known;
 mod lines;
 mod part;
 
@@ -15,14 +15,15 @@ use crate::update::LearnArgs;
 use crate::{kind, saving, scores, values};
 use clap::Args;
 use indicatif::ProgressBar;
-use known::{Followed, HEAD};
+use known::Followed;
 use lines::{Lines, Waited};
 use part::{Part, is_empty};
+use sparsegp::data::Missing;
 use sparsegp::fit::{Division, Fitted, Of};
 use sparsegp::online::Drift;
 use sparsegp::{atomic, io};
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -104,8 +105,14 @@ struct Following<'a> {
     /// First rows of the last batches, and the sum of losses and the rows of the present window of the progress.
     starts: [usize; 2],
     recent: (f64, usize),
-    form: Option<(Form, Sink)>,
+    form: Option<Form>,
+    /// Where predictions go, from the first on.
+    sink: Option<Sink>,
     taken: Followed,
+    /// Loss and rows that wait to be as many as a batch.
+    waiting: (f64, usize),
+    /// Whether something was learnt since the last save.
+    unsaved: bool,
     /// Rows of this run: learnt, left out; points that were added, rows that found none.
     learnt: usize,
     dropped: usize,
@@ -121,26 +128,36 @@ impl Following<'_> {
     fn batch(&mut self, lines: &Lines, rows: &[Vec<u8>]) -> Result<()> {
         let from = self.taken.rows;
         let part = Part::new(lines, rows, from)?;
-        let outcome = self.rows_of(&part);
-        match outcome {
+        match self.rows_of(&part, rows.len()) {
             Err(fail) if self.args.missing == MissingChoice::Drop && is_empty(&fail) => {
                 self.dropped += rows.len();
             }
-            outcome => outcome.map_err(|fail| part.named(fail))?,
+            Err(fail) => {
+                // of rows that were not learnt nothing is left behind
+                if let Some(sink) = &mut self.sink {
+                    sink.back_to(self.taken.written)?;
+                }
+                return Err(part.named(fail));
+            }
+            Ok(()) => {}
         }
         rows.iter().for_each(|row| self.taken.add(row));
+        if let Some(sink) = &self.sink {
+            self.taken.written = sink.written;
+        }
+        self.unsaved = true;
         Ok(())
     }
 
-    fn rows_of(&mut self, part: &Part) -> Result<()> {
-        let opened = part.open(self.args, &self.fitted)?;
+    fn rows_of(&mut self, part: &Part, count: usize) -> Result<()> {
+        let opened = part.open(self.args, &self.fitted, self.args.missing.into())?;
         opened.check(&*self.fitted.model.likelihood)?;
         let (dataset, dropped) = opened.on_scale_of(&self.fitted)?;
         let (mut loss, mut scored) = (0.0, 0);
         for block in opened.train.blocks(BLOCK, None)? {
             let block = block?;
             let written = match &self.form {
-                Some((form, _)) => form.lines(part.file.path(), &self.fitted, &block)?,
+                Some(form) => form.lines(part.file.path(), &self.fitted, &block)?,
                 None => Vec::new(),
             };
             let block = complete(block);
@@ -148,11 +165,17 @@ impl Following<'_> {
                 loss += self.running.add(&self.fitted, &block)?;
                 scored += block.rows.len();
             }
-            if let Some((_, sink)) = &mut self.form {
+            if let (Some(form), Some(path)) = (&self.form, &self.args.predictions) {
+                let sink = match &mut self.sink {
+                    Some(sink) => sink,
+                    none => none.insert(Sink::open(path, &form.header()?, self.taken.written)?),
+                };
                 sink.write(&written.concat())?;
             }
         }
-        let options = self.args.learn.options();
+        let mut options = self.args.learn.options();
+        // by the rows, and not by how they come
+        options.forget = options.forget.powf(count as f64 / self.args.batch as f64);
         let (updated, report) =
             sparsegp::fit::update(&self.fitted, &dataset, &options, &mut |_, _| Ok(()))
                 .map_err(LearnArgs::fail)?;
@@ -180,11 +203,18 @@ impl Following<'_> {
     }
 
     fn watch(&mut self, from: usize, loss: f64, scored: usize) {
-        if scored == 0 {
+        // as the table of scores: of a row and a target
+        let loss = loss / self.fitted.target_names.len() as f64;
+        self.recent = (self.recent.0 + loss, self.recent.1 + scored);
+        if self.waiting.1 == 0 {
+            self.starts = [self.starts[1], from + 1];
+        }
+        // means of fewer rows spread more
+        self.waiting = (self.waiting.0 + loss, self.waiting.1 + scored);
+        if self.waiting.1 < self.args.batch {
             return;
         }
-        self.recent = (self.recent.0 + loss, self.recent.1 + scored);
-        self.starts = [self.starts[1], from + 1];
+        let (loss, scored) = std::mem::take(&mut self.waiting);
         if let Some(change) = self.drift.add(loss / scored as f64) {
             let changed = Changed {
                 first_row: self.starts[0],
@@ -202,11 +232,14 @@ impl Following<'_> {
         }
     }
 
-    fn save(&mut self, before: &[Followed], resumed: Option<Followed>) -> Result<()> {
-        self.taken.written = self.form.as_ref().map_or(0, |(_, sink)| sink.written);
-        known::note(&mut self.fitted, before, resumed, self.taken);
-        self.fitted.warnings.clone_from(&self.said);
-        saving::save(&self.fitted, &self.args.output)
+    fn save(&mut self, before: &[Followed], resumed: Option<&Followed>) -> Result<()> {
+        known::note(&mut self.fitted, before, resumed, &self.taken);
+        if self.learnt > 0 {
+            self.fitted.warnings.clone_from(&self.said);
+        }
+        saving::save(&self.fitted, &self.args.output)?;
+        self.unsaved = false;
+        Ok(())
     }
 
     fn scores(&self) -> Result<Option<AllScores>> {
@@ -230,33 +263,46 @@ fn seen(
     if args.again {
         return Ok((0, None));
     }
-    let patience = Some(Duration::from_secs_f64(args.patience));
-    if !before.is_empty() {
-        lines.wait(HEAD, patience, stopped)?;
-        if let Some(own) = known::find(before, lines.pending.iter()) {
-            return Ok((own.rows, Some(own)));
-        }
-    }
-    // the table of the fit, if it comes fast enough to be told
-    let Some(division) = &fitted.division else { return Ok((0, None)) };
+    let known = known::find(before, lines, stopped)?;
+    let rows = known.as_ref().map_or(0, |own| own.rows);
+    let Some(division) = fitted.division.as_ref().filter(|division| division.rows > rows) else {
+        return Ok((rows, known));
+    };
+    // a file is there; the table of the fit in a pipe is known if it comes fast enough to be told
+    let file = std::fs::metadata(&args.data).is_ok_and(|data| data.is_file());
+    let patience = (!file).then(|| Duration::from_secs_f64(args.patience));
     let head = division.rows.min(4096);
-    lines.wait(head, patience, stopped)?;
+    if lines.wait(head, patience, None, stopped)? == Waited::Stopped {
+        return Err(Fail::Interrupted);
+    }
     if lines.pending.len() < head {
-        return Ok((0, None));
+        return Ok((rows, known));
     }
     let first: Vec<Vec<u8>> = lines.pending.iter().take(head).cloned().collect();
     let part = Part::new(lines, &first, 0)?;
     // a table that cannot be read says so when its rows are taken
-    let same = part.open(args, fitted).and_then(|opened| {
+    let same = part.open(args, fitted, Missing::Drop).and_then(|opened| {
         Ok(Division::fingerprint(&[&opened.train], division.rows)? == division.fingerprint)
     });
-    Ok((if same.unwrap_or(false) { division.rows } else { 0 }, None))
+    Ok(if same.unwrap_or(false) { (division.rows, None) } else { (rows, known) })
+}
+
+/// The names of targets in the predictions, which have columns of their own.
+fn observed(fitted: &Fitted) -> Vec<String> {
+    let taken = |name: &String| {
+        ["mean", "sd", "label"].contains(&name.as_str())
+            || name.starts_with("q0.")
+            || name.starts_with("p_")
+    };
+    let own = |name: &String| if taken(name) { format!("{name}_observed") } else { name.clone() };
+    fitted.target_names.iter().map(own).collect()
 }
 
 /// Runs the command.
 pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
     for path in [Some(&args.output), args.predictions.as_ref()].into_iter().flatten() {
-        if *path == args.data || (Some(path) == args.predictions.as_ref() && *path == args.model) {
+        let predictions = Some(path) == args.predictions.as_ref();
+        if *path == args.data || (predictions && [&args.model, &args.output].contains(&path)) {
             let path = path.display();
             return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
         }
@@ -267,15 +313,12 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
     let stopped = || context.interrupted();
     let mut lines = Lines::open(&args.data, &stopped)?;
     let (skipped, resumed) = seen(args, &fitted, &mut lines, &before, &stopped)?;
-    let form = match &args.predictions {
-        None => None,
-        Some(path) => {
-            let ids = [&fitted.target_names[..], &args.id[..]].concat();
-            let form = Form::new(&fitted, Of::Observations, &ids, quantiles(&fitted));
-            let sink = Sink::open(path, &form.header()?, resumed.map_or(0, |own| own.written))?;
-            Some((form, sink))
-        }
-    };
+    let form = args.predictions.as_ref().map(|_| {
+        let ids = [observed(&fitted), args.id.clone()].concat();
+        Form::new(&fitted, Of::Observations, &ids, quantiles(&fitted))
+    });
+    // what is wrong with the names is known before anything is learnt
+    form.as_ref().map(Form::header).transpose()?;
     let mut own = Following {
         args,
         context,
@@ -286,7 +329,10 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         starts: [0; 2],
         recent: (0.0, 0),
         form,
+        sink: None,
         taken: Followed::default(),
+        waiting: (0.0, 0),
+        unsaved: false,
         learnt: 0,
         dropped: 0,
         added: 0,
@@ -295,14 +341,24 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         batches: 0,
         said: Vec::new(),
     };
+    let resumed = resumed.as_ref();
     skip(&mut own, &mut lines, skipped, resumed, &stopped)?;
+    own.taken.written = resumed.map_or(0, |known| known.written);
     let (begun, mut saved, mut spoken) = (Instant::now(), Instant::now(), Instant::now());
     let bar = context.is_watched().then(ProgressBar::new_spinner);
     let patience = Some(Duration::from_secs_f64(args.patience));
     let ended = loop {
-        match lines.wait(args.batch, patience, &stopped)? {
-            Waited::Rows if !context.interrupted() => {}
-            _ => break Ok(()),
+        let every = Duration::from_secs_f64(args.save_every);
+        let deadline = own.unsaved.then(|| saved + every);
+        match lines.wait(args.batch, patience, deadline, &stopped) {
+            Err(fail) => break Err(fail),
+            Ok(Waited::Idle) => {
+                own.save(&before, resumed)?;
+                saved = Instant::now();
+                continue;
+            }
+            Ok(Waited::Rows) if !context.interrupted() => {}
+            Ok(_) => break Ok(()),
         }
         let rows = lines.take(args.batch);
         if let Err(fail) = own.batch(&lines, &rows) {
@@ -326,7 +382,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         if spoken.elapsed() > SAY {
             (spoken, own.recent) = (Instant::now(), (0.0, 0));
         }
-        if saved.elapsed().as_secs_f64() > args.save_every {
+        if saved.elapsed() > every {
             own.save(&before, resumed)?;
             saved = Instant::now();
         }
@@ -360,22 +416,43 @@ struct Sink {
 
 impl Sink {
     /// Begins a file with this header, or goes on behind its first bytes, if a run has left so many: what it wrote after its
-    /// last save is predicted again.
+    /// last save is predicted again. Refuses a file that is another.
     fn open(path: &Path, header: &str, behind: u64) -> Result<Self> {
         let name = path.display().to_string();
         let failed = |e: std::io::Error| Fail::output(&name, &e);
         let mut options = File::options();
-        options.create(true).write(true).truncate(false);
+        options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        let goes_on = behind > 0 && file.metadata().map_err(failed)?.len() >= behind;
+        let goes_on = behind > 0 && file.metadata().map_err(failed)?.len() > 0;
+        if goes_on {
+            let mut first = vec![0; header.len()];
+            let mut last = [0];
+            let same = file.read_exact(&mut first).is_ok()
+                && first == header.as_bytes()
+                && file.seek(SeekFrom::Start(behind - 1)).is_ok()
+                && file.read_exact(&mut last).is_ok()
+                && last == *b"\n";
+            if !same {
+                return Err(Fail::usage(format!(
+                    "{name}: these are not the predictions that the stream had so far; choose another name, or remove the file"
+                )));
+            }
+        }
         let kept = if goes_on { behind } else { 0 };
-        file.set_len(kept).map_err(failed)?;
-        file.seek(SeekFrom::Start(kept)).map_err(failed)?;
         let mut sink = Self { file, name, written: kept };
+        sink.back_to(kept)?;
         if !goes_on {
             sink.write(header)?;
         }
         Ok(sink)
+    }
+
+    /// Cuts off what was written after so many bytes.
+    fn back_to(&mut self, bytes: u64) -> Result<()> {
+        let done = self.file.set_len(bytes).and_then(|()| self.file.seek(SeekFrom::Start(bytes)));
+        done.map_err(|e| Fail::output(&self.name, &e))?;
+        self.written = bytes;
+        Ok(())
     }
 
     fn write(&mut self, text: &str) -> Result<()> {
@@ -396,22 +473,27 @@ fn skip(
     own: &mut Following<'_>,
     lines: &mut Lines,
     skipped: usize,
-    resumed: Option<Followed>,
+    resumed: Option<&Followed>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<()> {
+    let name = lines.name();
+    let name = name.display();
     while own.taken.rows < skipped {
         let wanted = (skipped - own.taken.rows).min(1 << 12);
-        if lines.wait(wanted, None, stopped)? == Waited::Stopped {
+        if stopped() || lines.wait(wanted, None, None, stopped)? == Waited::Stopped {
             return Err(Fail::Interrupted);
         }
         let rows = lines.take(wanted);
         if rows.is_empty() {
-            break;
+            return Err(Fail::usage(format!(
+                "{name}: it has {}, and the model has learnt {} of a stream that begins so: there is nothing new in it; --again \
+                 takes all of it",
+                count(own.taken.rows, "row"),
+                count(skipped, "row")
+            )));
         }
         rows.iter().for_each(|row| own.taken.add(row));
     }
-    let name = lines.name();
-    let name = name.display();
     if resumed.is_some_and(|known| own.taken.sum != known.sum) {
         return Err(Fail::usage(format!(
             "{name}: it begins as a stream of which the model has learnt {}, and then differs: --again takes all of it",

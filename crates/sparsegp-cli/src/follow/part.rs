@@ -5,6 +5,7 @@ use super::lines::Lines;
 use crate::data::{self, Opened, Split};
 use crate::fail::{Fail, Result};
 use crate::update::selection_for;
+use sparsegp::data::Missing;
 use sparsegp::fit::Fitted;
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,13 +32,13 @@ impl Part {
     }
 
     /// Opens the table for a model.
-    pub fn open(&self, args: &FollowArgs, fitted: &Fitted) -> Result<Opened> {
+    pub fn open(&self, args: &FollowArgs, fitted: &Fitted, missing: Missing) -> Result<Opened> {
         let table = args.table.open_for(self.file.path(), fitted)?;
         let (mut selection, ids) = (selection_for(fitted), &args.id);
         if args.predictions.is_some() {
             selection = selection.ids([&fitted.target_names[..], &ids[..]].concat());
         }
-        let mut opened = data::open(table, &selection, args.missing.into(), &Split::None)?;
+        let mut opened = data::open(table, &selection, missing, &Split::None)?;
         opened.know(fitted.classes.as_ref());
         Ok(opened)
     }
@@ -60,10 +61,12 @@ impl Part {
 
 /// Adds to the number of the row that an error names.
 fn shifted(text: &str, from: usize) -> String {
-    let Some((before, after)) = text.split_once(": row ") else { return text.to_owned() };
+    let found =
+        [": row ", " at row "].into_iter().find_map(|mark| Some((mark, text.split_once(mark)?)));
+    let Some((mark, (before, after))) = found else { return text.to_owned() };
     let digits = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
     match after[..digits].parse::<usize>() {
-        Ok(row) => format!("{before}: row {}{}", row + from, &after[digits..]),
+        Ok(row) => format!("{before}{mark}{}{}", row + from, &after[digits..]),
         Err(_) => text.to_owned(),
     }
 }

@@ -81,7 +81,8 @@ fn map(
     let names = (format!("z{}", order[0] + 1), order.get(1).map(|q| format!("z{}", q + 1)));
     let names = (names.0.as_str(), names.1.as_deref().unwrap_or("row"));
     let mut chart = axes(&rest, range((0..n).map(x), 0.05), range((0..n).map(y), 0.05), names)?;
-    chart.draw_series((0..n).map(|i| Circle::new((x(i), y(i)), 3, colour(i).mix(0.75).filled())))?;
+    chart
+        .draw_series((0..n).map(|i| Circle::new((x(i), y(i)), 3, colour(i).mix(0.75).filled())))?;
     Ok(())
 }
 

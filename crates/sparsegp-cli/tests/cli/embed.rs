@@ -69,7 +69,7 @@ fn rows_are_placed_gaps_are_filled_and_new_rows_come_later() {
     let again = "embed a.csv --with map.safetensors --coordinates again.csv --id key";
     folder.json(again);
     let z = |name: &str| column(&folder.read(name), &format!("z{}", most + 1));
-    let far = z("places.csv").iter().zip(z("again.csv")).map(|(a, b)| (a - b).abs());
+    let far = z("places.csv").into_iter().zip(z("again.csv")).map(|(a, b)| (a - b).abs());
     assert!(far.fold(0.0, f64::max) < 0.1);
     folder.write("b.csv", table(60..80, |i, j| i % 2 == 0 && j > 2));
     let out = folder.ok("embed b.csv --with map.safetensors --id key").out;
@@ -79,19 +79,49 @@ fn rows_are_placed_gaps_are_filled_and_new_rows_come_later() {
     assert!(r.abs() > 0.95, "{r}");
 }
 
+/// A header that is too long for the file's own.
+#[test]
+fn maps_of_many_columns_are_read_again() {
+    let folder = Folder::new();
+    let many = 1500;
+    let names: Vec<String> = (0..many).map(|j| format!("a_column_with_a_long_name_{j}")).collect();
+    let mut text = names.join(",") + "\n";
+    for i in 0..12 {
+        let cells: Vec<String> = (0..many)
+            .map(|j| {
+                format!("{:.3}", (hidden(i) + j as f64 * 0.01).sin() + 0.1 * hidden(i * 7 + j))
+            })
+            .collect();
+        text += &(cells.join(",") + "\n");
+    }
+    folder.write("wide.csv", text);
+    folder.ok("embed wide.csv -d 1 --inducing 5 --max-iterations 3 -q -o map.safetensors");
+    assert!(folder.ok("embed wide.csv --with map.safetensors").out.starts_with("z1,z1_sd\n"));
+    folder.refused(1, "predict map.safetensors wide.csv", &["GP-LVM"]);
+}
+
 #[test]
 fn what_cannot_be_embedded_is_refused() {
     let folder = Folder::new();
     folder.write("a.csv", table(0..30, |_, _| false));
     folder.write("s.csv", bundled("snelson.csv.gz"));
     folder.ok("fit s.csv --target y -q -o model.safetensors");
-    folder.ok("embed a.csv --ignore key,side --inducing 8 --max-iterations 20 -q -o map.safetensors");
+    folder
+        .ok("embed a.csv --ignore key,side --inducing 8 --max-iterations 20 -q -o map.safetensors");
     for (code, line, parts) in [
-        (2, "embed a.csv -o m.safetensors --ignore key", &["`side`", "labels", "--ignore side"][..]),
+        (
+            2,
+            "embed a.csv -o m.safetensors --ignore key",
+            &["`side`", "labels", "--ignore side"][..],
+        ),
         (2, "embed a.csv -o m.safetensors --ignore kye", &["kye", "key"]),
         (2, "embed a.csv -o a.csv", &["overwritten"]),
         (2, "embed a.csv --ignore key,side --kernel matern52 -o m.safetensors", &["matern52"]),
-        (2, "embed a.csv --ignore key,side --method exact -o m.safetensors", &["exact", "titsias2025"]),
+        (
+            2,
+            "embed a.csv --ignore key,side --method exact -o m.safetensors",
+            &["exact", "titsias2025"],
+        ),
         (2, "embed a.csv --dimensions 0 -o m.safetensors", &["--dimensions"]),
         (2, "embed a.csv --ignore key,side --plot map.txt", &[".svg"]),
         (2, "embed a.csv --with map.safetensors -o m.safetensors", &["--with"]),

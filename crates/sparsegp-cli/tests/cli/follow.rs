@@ -141,6 +141,81 @@ fn a_live_stream_is_learnt_as_it_comes_and_ends_with_a_signal() {
     assert_eq!(folder.json("inspect m.safetensors")["rows"], 162);
 }
 
+/// Nothing that was learnt is lost when the stream breaks, and a long wait does not leave it unsaved.
+#[test]
+fn what_was_learnt_is_kept_when_a_stream_breaks_or_pauses() {
+    let folder = folder();
+    folder.write("s.csv", format!("x,y\n{}1,\"2\n3,4\n", rows(120, 1000, 0.0)));
+    let run =
+        folder.run("follow m.safetensors s.csv --batch 50 --predictions p.csv -o f.safetensors");
+    assert_eq!(run.code, Some(1));
+    assert!(run.err.contains("never closed") && run.err.contains("120 rows before"), "{}", run.err);
+    assert_eq!(folder.json("inspect f.safetensors")["rows"], 270);
+    assert_eq!(folder.read("p.csv").lines().count(), 121);
+    // mended, it goes on where it broke
+    folder.write("s.csv", format!("x,y\n{}{}", rows(120, 1000, 0.0), rows(30, 1120, 0.0)));
+    let told =
+        folder.json("follow f.safetensors s.csv --batch 50 --predictions p.csv -o f.safetensors");
+    assert_eq!((&told["rows"], &told["skipped"]), (&30.into(), &120.into()));
+    assert_eq!(column(&folder.read("p.csv"), "y").len(), 150);
+    // predictions that are of something else stay as they are
+    folder.write("other.csv", "a,b\n1,2\n");
+    folder.write("s.csv", format!("x,y\n{}", rows(170, 1000, 0.0)));
+    let line = "follow f.safetensors s.csv --predictions other.csv -o f.safetensors";
+    folder.refused(2, line, &["other.csv", "another name"]);
+    assert_eq!(folder.read("other.csv"), "a,b\n1,2\n");
+    // a pause
+    let mut child =
+        piped(&folder, "follow m.safetensors - --patience 0.1s --save-every 0.3s -o i.safetensors");
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(format!("x,y\n{}", rows(5, 5000, 0.0)).as_bytes()).unwrap();
+    input.flush().unwrap();
+    waits_until("the save", || folder.path("i.safetensors").exists());
+    assert_eq!(folder.json("inspect i.safetensors")["rows"], 155);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(input);
+}
+
+/// Streams and tables are known to each other.
+#[test]
+fn what_was_followed_is_no_news_to_an_update_nor_the_other_way_round() {
+    let folder = folder();
+    let mut log = format!("x,y\n{}", rows(150, 0, 0.0));
+    log += &rows(60, 150, 0.0);
+    folder.write("log.csv", &log);
+    folder.ok("follow m.safetensors log.csv -o m.safetensors");
+    folder.refused(2, "update m.safetensors log.csv -o m.safetensors", &["followed", "--again"]);
+    log += &rows(25, 210, 0.0);
+    folder.write("log.csv", &log);
+    let told = folder.json("update m.safetensors log.csv -o m.safetensors");
+    assert_eq!((&told["rows"], &told["rows_in_all"]), (&25.into(), &235.into()));
+    log += &rows(10, 235, 0.0);
+    folder.write("log.csv", &log);
+    let told = folder.json("follow m.safetensors log.csv -o m.safetensors");
+    assert_eq!((&told["rows"], &told["skipped"]), (&10.into(), &235.into()));
+    // a table that was taken up is no stream to learn
+    folder.write("b.csv", format!("x,y\n{}", rows(40, 900, 0.0)));
+    folder.ok("update m.safetensors b.csv -o m.safetensors");
+    let told = folder.json("follow m.safetensors b.csv -o m.safetensors");
+    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &40.into()));
+    // the table of a fit that left rows out is known
+    folder.write("g.csv", format!("x,y\n{}3,\n{}", rows(60, 0, 0.0), rows(40, 60, 0.0)));
+    folder.ok("fit g.csv --target y --missing drop --inducing 9 -o g.safetensors");
+    let told = folder.json("follow g.safetensors g.csv -o g.safetensors");
+    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &101.into()));
+    // NumPy's header, and names that predictions have
+    let data = rows(30, 2000, 0.0);
+    folder.write("np.csv", format!("# x,y\n{data}"));
+    let told = folder.json("follow m.safetensors np.csv --batch 10 -o n.safetensors");
+    assert_eq!((&told["rows"], &told["batches"]), (&30.into(), &3.into()));
+    folder.write("label.csv", format!("x,mean\n{}", rows(50, 0, 0.0)));
+    folder.write("later.csv", format!("x,mean\n{}", rows(9, 70, 0.0)));
+    folder.ok("fit label.csv --target mean --inducing 9 -o l.safetensors");
+    folder.ok("follow l.safetensors later.csv --predictions q.csv -o l.safetensors");
+    assert!(folder.read("q.csv").starts_with("mean_observed,mean,sd,"), "{}", folder.read("q.csv"));
+}
+
 #[test]
 fn changes_are_told_and_forgetting_follows_them() {
     let folder = folder();

@@ -103,10 +103,8 @@ pub fn update(
     }
     report.points = state.z.nrows();
     report.added = report.points - old_points;
-    let known = (0..rows.y.ncols()).map(|p| column(rows.y.as_ref(), p));
-    let known: usize = known.map(|y| y.iter().filter(|y| !y.is_nan()).count()).sum();
     let bound = report.bound;
-    report.bound += fitted.scaler.log_jacobian() * known as f64 / rows.y.ncols().max(1) as f64;
+    report.bound -= log_units(fitted, &rows);
     if unsettled > 0 {
         report.warnings.push(format!(
             "what the new rows say had not settled after {} steps: the posterior is approximate beyond the usual",
@@ -127,6 +125,22 @@ pub fn update(
         ));
     }
     Ok((state.fitted(dataset, &report, bound)?, report))
+}
+
+/// What the units of the targets add to minus the log density of these rows: the logs of the scales, as often as the targets that
+/// are known count.
+fn log_units(fitted: &Fitted, rows: &InMemory) -> f64 {
+    let scaler = &fitted.scaler;
+    let all = rows.y.ncols() == scaler.y_scale.len();
+    // a constant target may have no column
+    let varying = (0..scaler.y_scale.len()).filter(|&p| all || !scaler.is_constant(p));
+    let one = |(column, p): (usize, usize)| {
+        let y = rows.y.col_as_slice(column);
+        let weight = |i: usize| rows.weights.get(i).copied().unwrap_or(1.0);
+        let known = (0..y.len()).filter(|i| !y[*i].is_nan()).map(weight);
+        scaler.y_scale[p].ln() * known.sum::<f64>()
+    };
+    varying.enumerate().take(rows.y.ncols()).map(one).sum()
 }
 
 fn check(options: &UpdateOptions) -> Result<()> {

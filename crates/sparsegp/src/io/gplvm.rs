@@ -113,7 +113,15 @@ pub fn gplvm_from_bytes(content: &[u8]) -> Result<FittedGplvm> {
         SafeTensors::read_metadata(content).map_err(|e| foreign(format!("its header: {e}")))?;
     let text = metadata.metadata().as_ref().and_then(|m| m.get(KEY));
     let text = text.ok_or_else(|| foreign("its header names no model"))?;
-    let json: serde_json::Value = serde_json::from_str(text).map_err(foreign)?;
+    let mut json: serde_json::Value = serde_json::from_str(text).map_err(foreign)?;
+    let tensors =
+        Reader(SafeTensors::deserialize(content).map_err(|e| foreign(format!("its header: {e}")))?);
+    if let Some(name) = json.get("header").and_then(serde_json::Value::as_str) {
+        // a long one
+        let named = tensors.0.tensor(name).map_err(foreign)?;
+        json = serde_json::from_slice(named.data())
+            .map_err(|e| foreign(format!("tensor `{name}`: {e}")))?;
+    }
     if json.get("kind").and_then(serde_json::Value::as_str) != Some(KIND) {
         return Err(Error::Invalid(
             "holds no GP-LVM: `sparsegp embed -o` writes such files, and `sparsegp predict` uses the model that is here".into(),
@@ -127,8 +135,6 @@ pub fn gplvm_from_bytes(content: &[u8]) -> Result<FittedGplvm> {
     }
     let header: Header =
         serde_json::from_value(json).map_err(|e| foreign(format!("its header: {e}")))?;
-    let tensors =
-        Reader(SafeTensors::deserialize(content).map_err(|e| foreign(format!("its header: {e}")))?);
     sums::check(content, &metadata, version)?;
     let points = tensors.matrix("inducing.points")?;
     let mean = tensors.matrix("latent.mean")?;

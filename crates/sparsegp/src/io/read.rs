@@ -99,11 +99,6 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         .ok_or_else(|| foreign("its header names no model"))?;
     let version: serde_json::Value =
         serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?;
-    if version.get("kind").and_then(serde_json::Value::as_str) == Some(gplvm::KIND) {
-        return Err(Error::Invalid(
-            "holds a GP-LVM, which has no inputs to predict from: `sparsegp embed` uses it".into(),
-        ));
-    }
     let moved = version.get("header").is_some();
     let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
     if version > u64::from(VERSION) {
@@ -114,7 +109,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let tensors =
         Reader(SafeTensors::deserialize(content).map_err(|e| foreign(format!("its header: {e}")))?);
     sums::check(content, &metadata, version)?;
-    let header: Header = if moved {
+    let header: serde_json::Value = if moved {
         let elsewhere: Elsewhere = serde_json::from_str(text).map_err(foreign)?;
         let named = tensors.0.tensor(&elsewhere.header).map_err(foreign)?;
         serde_json::from_slice(named.data())
@@ -122,6 +117,13 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     } else {
         serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?
     };
+    if header.get("kind").and_then(serde_json::Value::as_str) == Some(gplvm::KIND) {
+        return Err(Error::Invalid(
+            "holds a GP-LVM, which has no inputs to predict from: `sparsegp embed` uses it".into(),
+        ));
+    }
+    let header: Header =
+        serde_json::from_value(header).map_err(|e| foreign(format!("its header: {e}")))?;
     let (d, p) = (header.inputs.len(), header.targets.len());
     check(&header)?;
     let likelihood = likelihoods::build(&header.likelihood)?;

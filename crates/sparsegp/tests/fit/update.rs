@@ -182,6 +182,33 @@ fn what_cannot_be_updated_is_refused_by_name() {
     assert!(refused(&sparse, &still(), &other).contains("another"));
 }
 
+/// Weights, missing cells and a constant target: the objective is what it was and what the update adds, in the data's units.
+#[test]
+fn objectives_add_up_with_weights_gaps_and_constants() {
+    let rows = |n: usize, from: usize, constant: bool| {
+        let at = |i: usize| (from + i) as f64;
+        let x = Mat::from_fn(n, 1, |i, _| (0.618 * at(i)).fract() * 4.0 - 2.0);
+        let y = Mat::from_fn(n, 2, |i, p| match p {
+            1 if constant => 7.0,
+            1 => 100.0 * (x[(i, 0)] + 0.3 * (9.0 * at(i)).sin()),
+            _ => (2.0 * x[(i, 0)]).sin() + 0.2 * (5.0 * at(i)).sin(),
+        });
+        let weights = (0..n).map(|i| 1.0 + (i % 3) as f64).collect();
+        InMemory { x, y, weights, extra: Vec::new() }
+    };
+    for constant in [false, true] {
+        let own = FitOptions { inducing: Some(12), ..options("titsias2009", 20) };
+        let first = Dataset::from_rows(rows(60, 0, constant), true).expect("rows");
+        let fitted = fit(&first, &own).expect("a fit");
+        let scaling = sparsegp::fit::Scaling::Given(fitted.scaler.clone());
+        let later = Dataset::from_rows(rows(40, 60, constant), scaling).expect("rows");
+        let (updated, report) =
+            update(&fitted, &later, &still(), &mut |_, _| Ok(())).expect("an update");
+        let (before, after) = (fitted.objective().unwrap(), updated.objective().unwrap());
+        assert!((before + report.bound - after).abs() < 1e-8 * after.abs(), "{constant}");
+    }
+}
+
 /// What was carried goes through a file, and further rows add to it to the bits of a run at once; a model whose points
 /// were moved since goes on from its posterior.
 #[test]

@@ -270,11 +270,10 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         texts = [f"x{i}" for i in range(count)] if names is None else [str(n) for n in names]
         params = {k: v for k, v in self.get_params(deep=False).items() if k != "callback"}
         params["kernel"] = self.kernel if isinstance(self.kernel, str) else self.kernel.to_json()
-        if not isinstance(self.random_state, (int, type(None))):
+        if not isinstance(self.random_state, (int, np.integer, type(None))):
             params["random_state"] = None
-        self._core.named(texts, json.dumps({"params": params, "named": names is not None})).save(
-            os.fspath(path)
-        )
+        kept = json.dumps({"params": params, "named": names is not None}, default=lambda value: value.item())
+        self._core.named(texts, kept).save(os.fspath(path))
 
     @classmethod
     def _load(cls: type[G], path: str) -> G:
