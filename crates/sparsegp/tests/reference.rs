@@ -205,6 +205,7 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("streaming/near_singular", online::near_singular, SHARP),
     ("streaming/oips", oips::check, SHARP),
     ("convolutional/identities", convolutional::identities, PLAIN),
+    ("convolutional/image_layer", convolutional::image_layers, PLAIN),
     ("convolutional/index", convolutional::index, PLAIN),
     ("convolutional/kernel", convolutional::kernels, PLAIN),
     ("convolutional/sum", convolutional::models, PLAIN),
@@ -229,7 +230,6 @@ const CLAIMS: &[(&str, Check, f64)] = &[
 const NOT_BUILT: &[&str] = &[
     "bounds/gplvm",
     "bounds/psi_*",
-    "convolutional/image_layer",
     "particle_flow/*",
     "streaming/selection",
     "streaming/svi_comparison",

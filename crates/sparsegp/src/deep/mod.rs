@@ -23,9 +23,11 @@
 //! (pseudo-observations, [`crate::inverse_free`]; Cortinovis et al., §4.3 apply them layer by layer). With R layers F is a
 //! lower bound for every T, but it need not be below that of L layers: more noise in a hidden layer may help.
 
+mod block;
 mod bound;
 mod chain;
 mod group;
+mod images;
 mod inducing;
 mod layer;
 mod means;

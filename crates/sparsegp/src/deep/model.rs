@@ -80,6 +80,11 @@ impl Deep {
             }
         }
         let last = &self.layers[self.layers.len() - 1];
+        if last.grid.is_some() {
+            return Err(Error::Invalid(
+                "the last layer gives images: let functions of them follow, such as one of patches (`Patches`)".into(),
+            ));
+        }
         let each = self.likelihood.latents();
         if self.likelihood.mixing().is_some() {
             return Err(Error::Invalid(format!(
