@@ -1,4 +1,4 @@
-//! The doubly stochastic bound with its gradient (Salimbeni & Deisenroth 2017, Eq. 15–17): blocks of rows through all
+//! The doubly stochastic bound with its gradient (Salimbeni & Deisenroth 2017, their evidence lower bound): blocks of rows through all
 //! layers and back, and sums that do not depend on the number of threads.
 
 use super::chain::{Job, Lane};

@@ -13,7 +13,7 @@ use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
-    /// Every row and output from its own marginal, f = μ + √(s + r) ε (Salimbeni & Deisenroth 2017, Eq. 16).
+    /// Every row and output from its own marginal, f = μ + √(s + r) ε (Salimbeni & Deisenroth 2017, their recursion of samples).
     #[default]
     Rows,
     /// One draw u of the inducing variables for a whole block, and noise by row for what they leave: f = m(x) + φᵀ(m + Ru) + √r ε.

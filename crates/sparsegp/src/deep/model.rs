@@ -190,7 +190,7 @@ impl Deep {
         })
     }
 
-    /// Brings T of every R layer up to date by natural-gradient steps (Cortinovis et al., Alg. 1), before an evaluation at
+    /// Brings T of every R layer up to date by natural-gradient steps (Cortinovis et al., Eq. 6), before an evaluation at
     /// new parameters. Hidden layers stop by ‖E‖/√M. Returns how each went.
     ///
     /// # Errors

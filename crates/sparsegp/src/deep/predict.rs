@@ -1,4 +1,4 @@
-//! Predictions as mixtures over paths through the hidden layers (Salimbeni & Deisenroth 2017, Eq. 18): every path gives
+//! Predictions as mixtures over paths through the hidden layers (Salimbeni & Deisenroth 2017, their predictions): every path gives
 //! means and variances of the last layer's functions.
 //!
 //! The noise of a path is drawn once for each hidden layer and output, for all rows: every row has its own law, curves are
