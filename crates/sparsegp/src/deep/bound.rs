@@ -1,4 +1,4 @@
-//! The doubly stochastic bound with its gradient (Salimbeni & Deisenroth 2017, Eq. 15–17): blocks of rows through all
+//! The doubly stochastic bound with its gradient (Salimbeni & Deisenroth 2017, their evidence lower bound): blocks of rows through all
 //! layers and back, and sums that do not depend on the number of threads.
 
 use super::chain::{Job, Lane};
@@ -156,7 +156,7 @@ impl Deep {
         let kl: Vec<f64> = layers.iter().map(LayerWork::kl).collect();
         let mut penalty = 0.0;
         for layer in &self.layers {
-            for p in 0..layer.outputs() {
+            for p in 0..layer.functions() {
                 let v = layer.factor(p);
                 penalty += 0.5 * batch.population * (v - v.ln() - 1.0);
             }
@@ -183,7 +183,7 @@ impl Deep {
             found.gradient = vec![0.0; self.num_params()];
             let mut rest = found.gradient.as_mut_slice();
             for ((layer, own), sums) in self.layers.iter().zip(layers.iter_mut()).zip(sums) {
-                for p in 0..layer.outputs() {
+                for p in 0..layer.functions() {
                     sums.v[p] -= 0.5 * batch.population * (1.0 - 1.0 / layer.factor(p));
                 }
                 let (gradient, tail) = rest.split_at_mut(layer.num_params());

@@ -1,7 +1,9 @@
 //! A block of rows through all layers and back.
 
+use super::block::Block;
 use super::bound::{Batch, Through, Want};
-use super::layer::{Block, Layer, LayerSums, LayerWork};
+use super::images::{to_images, to_patches};
+use super::layer::{Layer, LayerSums, LayerWork};
 use super::model::Deep;
 use super::noise::{Noise, Place};
 use crate::likelihoods::Target;
@@ -30,6 +32,8 @@ struct Step {
     noise: Mat<f64>,
     sample: Mat<f64>,
     x_bar: Mat<f64>,
+    /// f̄ of an image, a row for every patch.
+    pixels: Mat<f64>,
     drawn: bool,
 }
 
@@ -37,7 +41,15 @@ impl Default for Step {
     fn default() -> Self {
         let none = Mat::new;
         let (block, drawn) = (Block::default(), false);
-        Self { block, input: none(), noise: none(), sample: none(), x_bar: none(), drawn }
+        Self {
+            block,
+            input: none(),
+            noise: none(),
+            sample: none(),
+            x_bar: none(),
+            pixels: none(),
+            drawn,
+        }
     }
 }
 
@@ -227,7 +239,15 @@ impl Step {
     /// c = vb, and v̄ = Σ b r; where functions were drawn s is no variance of theirs, and b is 0.
     fn slopes(&mut self, layer: &Layer, f_bar: &Mat<f64>, v_bar: &mut [f64]) {
         let Block { slopes, marginals, .. } = &mut self.block;
-        let (n, outputs) = (f_bar.nrows(), layer.outputs());
+        let outputs = layer.functions();
+        let f_bar = match &layer.grid {
+            Some(_) => {
+                to_patches(f_bar.as_ref(), layer.tiles(), outputs, &mut self.pixels);
+                &self.pixels
+            }
+            None => f_bar,
+        };
+        let n = f_bar.nrows();
         slopes.sized(n, outputs);
         for (p, v_bar) in v_bar.iter_mut().enumerate().take(outputs) {
             let factor = layer.factor(p);
@@ -256,13 +276,21 @@ impl Through {
         let Block { marginals, slopes, .. } = &step.block;
         let (s, r) = (&marginals.s, &marginals.r);
         let variance = |i: usize, p: usize| s[(i, p)] + layer.factor(p) * r[(i, p)];
+        let images = |a: &Mat<f64>| {
+            if layer.grid.is_none() {
+                return a.clone();
+            }
+            let mut out = Mat::zeros(a.nrows() / layer.tiles(), layer.outputs());
+            to_images(a.as_ref(), layer.tiles(), out.as_mut());
+            out
+        };
         Self {
-            mean: marginals.mean.clone(),
-            variance: Mat::from_fn(s.nrows(), s.ncols(), variance),
+            mean: images(&marginals.mean),
+            variance: images(&Mat::from_fn(s.nrows(), s.ncols(), variance)),
             sample: step.sample.clone(),
-            a: slopes.a.clone(),
-            b: slopes.b.clone(),
-            c: slopes.c.clone(),
+            a: images(&slopes.a),
+            b: images(&slopes.b),
+            c: images(&slopes.c),
         }
     }
 }

@@ -312,8 +312,8 @@ impl Prepared {
         inducing.copy_from_slice(&sums.inducing);
     }
 
-    /// m̄ = Φa + κm, R̄ = tril(2Φ diag(b) ΦᵀR + κR) − κ diag(1/Rⱼⱼ) and K̄uu = −½L⁻ᵀ mirror(Ψ) L⁻¹ (Salimbeni &
-    /// Deisenroth 2017, Eq. 7–8 and 17, by the adjoint of Hensman et al. 2015).
+    /// m̄ = Φa + κm, R̄ = tril(2Φ diag(b) ΦᵀR + κR) − κ diag(1/Rⱼⱼ) and K̄uu = −½L⁻ᵀ mirror(Ψ) L⁻¹ (the
+    /// shallow bound's, Hensman et al. 2013, 2015, at slopes of these rows).
     fn pull_moments(&mut self, group: &Group, sums: &mut Sums, kappa: f64, q: &mut [f64]) {
         let Parts { mean, roots } = &self.parts;
         let (m, latents) = (mean.nrows(), mean.ncols());

@@ -1,5 +1,5 @@
 //! What the inducing variables of a layer are: values of its functions at points, values of a function of patches, or both
-//! side by side (van der Wilk, Rasmussen & Hensman 2017, §3).
+//! side by side (inducing patches: van der Wilk, Rasmussen & Hensman 2017).
 
 use crate::error::{Error, Result};
 use crate::kernels::convolutional::Convolutional;

@@ -1,24 +1,28 @@
 //! One layer: groups of latent functions side by side, a mean function, and how what they give is sampled.
 
+use super::block::Block;
 use super::group::{Group, Prepared, Sums};
-use super::pass::Pass;
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
-use crate::linalg::{Jitter, Mat, MatMut, MatRef, column, column_mut, sized};
+use crate::kernels::convolutional::Grid;
+use crate::linalg::{Jitter, Mat, MatRef, sized};
 use crate::means::Mean;
 use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
-use faer::reborrow::ReborrowMut;
 
 /// How a hidden layer is sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
-    /// Every row and output from its own marginal, f = μ + √(s + r) ε (Salimbeni & Deisenroth 2017, Eq. 16).
+    /// Every row and output from its own marginal, f = μ + √(s + r) ε (Salimbeni & Deisenroth 2017, their recursion of samples).
     #[default]
     Rows,
     /// One draw u of the inducing variables for a whole block, and noise by row for what they leave: f = m(x) + φᵀ(m + Ru) + √r ε.
     /// The same bound in expectation, without products with R; for W and M layers.
     Functions,
+    /// Every pixel of an image from its own marginal, as public programs do. Pixels of an image are correlated and the
+    /// likelihood sees them together, so that what this gives is no bound and no estimate of one: layers of images only, and
+    /// only for comparison.
+    Pixels,
 }
 
 /// A layer of P outputs over D inputs.
@@ -35,6 +39,10 @@ pub struct Layer {
     pub skip: bool,
     /// How what it gives is sampled, if another layer follows.
     pub sampling: Sampling,
+    /// The patches of its rows, if these are images: then its functions are of patches, and what it gives is an image of as many
+    /// pixels as there are patches, with a map for every function, maps last. It is to be sampled by functions, which keeps
+    /// what the pixels of an image have in common through q(u): the bound of functions whose pixels are independent given u.
+    pub grid: Option<Grid>,
 }
 
 /// Marginals of a layer at B rows: of the function p, N(mean, s + r).
@@ -95,24 +103,39 @@ impl Slopes {
     }
 }
 
-/// Part of k(x, x) below which a variance under a root counts as this part of it, with slope 0: r is a difference.
-pub(super) const FLOOR: f64 = 1e-12;
-
 impl Layer {
     /// Makes a layer of groups and a mean function, with relative jitter 10⁻⁶, rows sampled by their marginals.
     pub fn new(groups: Vec<Group>, mean: Box<dyn Mean>) -> Self {
         let jitter = Jitter::Relative(1e-6);
-        Self { groups, mean, jitter, skip: false, sampling: Sampling::Rows }
+        Self { groups, mean, jitter, skip: false, sampling: Sampling::Rows, grid: None }
     }
 
-    /// Number of outputs P.
+    /// Number of outputs P: of functions, or of pixels of all maps.
     pub fn outputs(&self) -> usize {
+        self.tiles() * self.functions()
+    }
+
+    /// Number of functions.
+    pub fn functions(&self) -> usize {
         self.groups.iter().map(Group::outputs).sum()
+    }
+
+    /// Number of rows that its functions see of each of its rows: patches of an image, else 1.
+    pub(super) fn tiles(&self) -> usize {
+        self.grid.as_ref().map_or(1, Grid::count)
+    }
+
+    /// Number of columns that its functions see.
+    fn columns(&self) -> usize {
+        self.groups.first().map_or(0, |group| group.inducing.inputs())
     }
 
     /// Number of columns of its rows.
     pub fn inputs(&self) -> usize {
-        self.groups.first().map_or(0, |group| group.inducing.inputs())
+        match &self.grid {
+            Some(grid) => grid.image.iter().product(),
+            None => self.columns(),
+        }
     }
 
     /// The factor v of r of an output; 1 where there is none.
@@ -155,12 +178,31 @@ impl Layer {
         if self.groups.is_empty() {
             return Err(Error::Invalid(format!("{name} has no functions: give it a group")));
         }
+        let columns = self.grid.as_ref().map_or(self.columns(), Grid::size);
+        match (&self.grid, self.sampling) {
+            (Some(_), Sampling::Rows) => {
+                return Err(Error::Invalid(format!(
+                    "{name} gives images, whose pixels are correlated: sample its functions (`Sampling::Functions`)"
+                )));
+            }
+            (None, Sampling::Pixels) => {
+                return Err(Error::Invalid(format!(
+                    "{name} has no images whose pixels could be sampled: sample its rows (`Sampling::Rows`)"
+                )));
+            }
+            _ => {}
+        }
         for group in &self.groups {
             group.check()?;
-            if group.inducing.inputs() != self.inputs() {
+            if self.grid.is_some() && group.q.v.is_some() {
+                return Err(Error::Invalid(format!(
+                    "{name} gives images, and factors v are of rows: keep its q without v"
+                )));
+            }
+            if group.inducing.inputs() != columns {
                 return Err(Error::Shape {
                     what: format!("inducing points of {name}"),
-                    expected: format!("{} columns, as in its first group", self.inputs()),
+                    expected: format!("{columns} columns, as in its first group or patch"),
                     found: format!("{}", group.inducing.inputs()),
                 });
             }
@@ -174,7 +216,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Marginals at rows (B×D).
+    /// Marginals at rows (B×D); of images a row for every patch, those of an image together.
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of columns, [`Error::NotPositiveDefinite`] if Kuu is not.
@@ -204,10 +246,11 @@ impl Layer {
     pub fn pull(&self, x: MatRef<f64>, slopes: &Slopes, kappa: f64) -> Result<Pulled> {
         let x = self.rows(x)?;
         for (name, a) in [("a", &slopes.a), ("b", &slopes.b), ("c", &slopes.c)] {
-            if (a.nrows(), a.ncols()) != (x.nrows(), self.outputs()) {
+            let rows = x.nrows() * self.tiles();
+            if (a.nrows(), a.ncols()) != (rows, self.functions()) {
                 return Err(Error::Shape {
                     what: format!("slopes {name} of a layer"),
-                    expected: format!("{}×{}", x.nrows(), self.outputs()),
+                    expected: format!("{rows}×{}", self.functions()),
                     found: format!("{}×{}", a.nrows(), a.ncols()),
                 });
             }
@@ -315,99 +358,12 @@ impl LayerSums {
         self.mean.clear();
         self.mean.resize(layer.mean.num_params(), 0.0);
         self.v.clear();
-        self.v.resize(layer.outputs(), 0.0);
+        self.v.resize(layer.functions(), 0.0);
     }
 
     pub(super) fn add(&mut self, other: &Self) {
         self.groups.iter_mut().zip(&other.groups).for_each(|(own, other)| own.add(other));
         let sums = self.mean.iter_mut().zip(&other.mean);
         sums.chain(self.v.iter_mut().zip(&other.v)).for_each(|(t, v)| *t += v);
-    }
-}
-
-/// A block of rows in a layer.
-#[derive(Debug, Default)]
-pub(super) struct Block {
-    passes: Vec<Pass>,
-    pub(super) marginals: Marginals,
-    pub(super) slopes: Slopes,
-}
-
-/// The part of a draw that is a group's.
-fn part<'a>(draw: Option<MatRef<'a, f64>>, at: usize, group: &Group) -> Option<MatRef<'a, f64>> {
-    draw.map(|u| u.submatrix(0, at, group.inducing.len(), group.outputs()))
-}
-
-impl Block {
-    pub(super) fn forward(
-        &mut self,
-        layer: &Layer,
-        work: &LayerWork,
-        x: MatRef<f64>,
-        draw: Option<MatRef<f64>>,
-        record: bool,
-    ) {
-        self.passes.resize_with(layer.groups.len(), Pass::default);
-        self.marginals.sized(x.nrows(), layer.outputs());
-        layer.mean.evaluate(x, self.marginals.mean.as_mut());
-        let mut at = 0;
-        for ((group, own), pass) in layer.groups.iter().zip(&work.groups).zip(&mut self.passes) {
-            let out = (&mut self.marginals, at);
-            pass.forward((group, own), x, part(draw, at, group), out, record);
-            at += group.outputs();
-        }
-    }
-
-    /// From the slopes, which are there, to sums and, if asked for, the gradient of the rows (added).
-    pub(super) fn back(
-        &mut self,
-        layer: &Layer,
-        work: &LayerWork,
-        x: MatRef<f64>,
-        draw: Option<MatRef<f64>>,
-        sums: &mut LayerSums,
-        mut x_bar: Option<MatMut<f64>>,
-    ) {
-        layer.mean.vjp(x, self.slopes.a.as_ref(), &mut sums.mean);
-        if let Some(x_bar) = &mut x_bar {
-            layer.mean.pull_inputs(x, self.slopes.a.as_ref(), x_bar.rb_mut());
-        }
-        let mut at = 0;
-        let parts = layer.groups.iter().zip(&work.groups).zip(&mut self.passes);
-        for (((group, own), pass), sums) in parts.zip(&mut sums.groups) {
-            let x_bar = x_bar.as_mut().map(|x| x.rb_mut());
-            let slopes = (&self.slopes, at);
-            pass.back((group, own), x, part(draw, at, group), slopes, sums, x_bar);
-            at += group.outputs();
-        }
-    }
-
-    /// Samples f = μ + √(s + v r) ε into `f`, where ε was, and leaves in its place ε/2√(s + v r), the slope of f in the
-    /// variance, which is 0 where the floor acts.
-    pub(super) fn sample(&mut self, layer: &Layer, noise: &mut Mat<f64>, f: MatMut<f64>) {
-        self.sample_with(|p| layer.factor(p), noise, f);
-    }
-
-    /// The same with other factors v.
-    pub(super) fn sample_with(
-        &mut self,
-        factor: impl Fn(usize) -> f64,
-        noise: &mut Mat<f64>,
-        mut f: MatMut<f64>,
-    ) {
-        let Marginals { mean, s, r, prior } = &self.marginals;
-        for p in 0..mean.ncols() {
-            let factor = factor(p);
-            let [mean, s, r, prior] = [mean, s, r, prior].map(|a| column(a.as_ref(), p));
-            let target = column_mut(f.rb_mut(), p);
-            for (i, (f, noise)) in target.iter_mut().zip(noise.col_as_slice_mut(p)).enumerate() {
-                let (variance, floor) = (s[i] + factor * r[i], FLOOR * prior[i]);
-                // not by `max`, which would hide what is no number
-                let acts = variance <= floor;
-                let root = if acts { floor } else { variance }.sqrt();
-                *f = mean[i] + root * *noise;
-                *noise = if acts { 0.0 } else { *noise / (2.0 * root) };
-            }
-        }
     }
 }

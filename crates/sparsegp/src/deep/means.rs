@@ -1,5 +1,5 @@
 //! Fixed mean functions of hidden layers: what goes through a layer whose process is 0 (Salimbeni & Deisenroth 2017,
-//! §2: the identity, or the leading right singular vectors of the running inputs where the layer is narrower).
+//! in their experiments: the identity, or the leading right singular vectors of the running inputs where the layer is narrower).
 
 use crate::error::{Error, Result};
 use crate::linalg::{

@@ -2,7 +2,7 @@
 //!
 //! Doubly stochastic variational inference (Salimbeni & Deisenroth 2017): every layer is a sparse process with a q(u) of
 //! its own, and given the inducing variables row i of a layer depends on row i of the layer before alone. So the bound needs
-//! marginals only (their Eq. 13–17), with noise ε of every row and hidden output,
+//! marginals only (their bound and its recursion of samples), with noise ε of every row and hidden output,
 //!
 //! ```text
 //! f = μ + √(s + r) ε        F = N/(B S) Σ_samples Σᵢ ℓ(yᵢ; μᵢ, sᵢ, rᵢ) − Σ_layers KL
@@ -23,9 +23,11 @@
 //! (pseudo-observations, [`crate::inverse_free`]; Cortinovis et al., §4.3 apply them layer by layer). With R layers F is a
 //! lower bound for every T, but it need not be below that of L layers: more noise in a hidden layer may help.
 
+mod block;
 mod bound;
 mod chain;
 mod group;
+mod images;
 mod inducing;
 mod layer;
 mod means;

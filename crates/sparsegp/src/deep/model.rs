@@ -80,6 +80,11 @@ impl Deep {
             }
         }
         let last = &self.layers[self.layers.len() - 1];
+        if last.grid.is_some() {
+            return Err(Error::Invalid(
+                "the last layer gives images: let functions of them follow, such as one of patches (`Patches`)".into(),
+            ));
+        }
         let each = self.likelihood.latents();
         if self.likelihood.mixing().is_some() {
             return Err(Error::Invalid(format!(
@@ -185,7 +190,7 @@ impl Deep {
         })
     }
 
-    /// Brings T of every R layer up to date by natural-gradient steps (Cortinovis et al., Alg. 1), before an evaluation at
+    /// Brings T of every R layer up to date by natural-gradient steps (Cortinovis et al., Eq. 6), before an evaluation at
     /// new parameters. Hidden layers stop by ‖E‖/√M. Returns how each went.
     ///
     /// # Errors

@@ -53,15 +53,15 @@ impl Noise<'_> {
         let Noise::Given(draws) = self else { return Ok(()) };
         check_rows(draws, model, rows * samples)?;
         for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
-            if layer.sampling == Sampling::Rows {
+            if layer.sampling != Sampling::Functions {
                 continue;
             }
             let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
-            let fits = |u: &Mat<f64>| (u.nrows(), u.ncols()) == (points, layer.outputs());
+            let fits = |u: &Mat<f64>| (u.nrows(), u.ncols()) == (points, layer.functions());
             if own.functions.len() != samples || !own.functions.iter().all(fits) {
                 return Err(Error::Shape {
                     what: format!("draws of the functions of layer {l}"),
-                    expected: format!("{samples} of {points}×{}", layer.outputs()),
+                    expected: format!("{samples} of {points}×{}", layer.functions()),
                     found: match own.functions.first() {
                         Some(u) => {
                             format!("{} of {}×{}", own.functions.len(), u.nrows(), u.ncols())
@@ -112,7 +112,7 @@ impl Noise<'_> {
                 }
                 if functions {
                     let own = &draws[l].functions[place.sample];
-                    sized(function, own.nrows(), outputs);
+                    sized(function, own.nrows(), own.ncols());
                     function.copy_from(own);
                 }
             }
@@ -127,7 +127,7 @@ impl Noise<'_> {
                 };
                 if functions {
                     let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
-                    sized(function, points, outputs);
+                    sized(function, points, layer.functions());
                     normal(function);
                 }
                 normal(rows);

@@ -86,7 +86,7 @@ impl Pass {
         gemm(mu, Accum::Add, self.phi.as_ref(), self.mean.as_ref(), 1.0, Par::Seq);
     }
 
-    /// s = ‖Rᵀφ‖², r = k(x, x) − ‖φ‖² (Salimbeni & Deisenroth 2017, Eq. 7–8, whitened).
+    /// s = ‖Rᵀφ‖², r = k(x, x) − ‖φ‖² (the marginals of Hensman et al. 2013, whitened).
     fn forward_moments(
         &mut self,
         prepared: &Prepared,
@@ -122,7 +122,7 @@ impl Pass {
         }
     }
 
-    /// v = k(x, x) − φᵀφ + φᵀEφ in the place of s, and no r (Cortinovis et al., Eq. 4).
+    /// v = k(x, x) − φᵀφ + φᵀEφ in the place of s, and no r (as in the bound of Cortinovis et al., Eq. 7).
     fn forward_shared(&mut self, prepared: &Prepared, (out, at): (&mut Marginals, usize)) {
         let (n, m) = (self.phi.nrows(), self.phi.ncols());
         let space = &prepared.space;
@@ -224,8 +224,8 @@ impl Pass {
     }
 }
 
-/// The lower triangle of (Φa) uᵀ of the function p: R̄ where u has been drawn (Salimbeni & Deisenroth 2017, Eq. 16 with the
-/// noise of u and of f given u apart).
+/// The lower triangle of (Φa) uᵀ of the function p: R̄ where u has been drawn (the reparameterisation of Salimbeni &
+/// Deisenroth 2017 with the noise of u and of f given u apart).
 fn outer(to: &mut Mat<f64>, accum: Accum, phi_a: &Mat<f64>, u: MatRef<f64>, p: usize) {
     let phi_a = column(phi_a.as_ref(), p);
     for j in 0..to.ncols() {

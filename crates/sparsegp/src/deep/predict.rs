@@ -1,10 +1,11 @@
-//! Predictions as mixtures over paths through the hidden layers (Salimbeni & Deisenroth 2017, Eq. 18): every path gives
+//! Predictions as mixtures over paths through the hidden layers (Salimbeni & Deisenroth 2017, their predictions): every path gives
 //! means and variances of the last layer's functions.
 //!
 //! The noise of a path is drawn once for each hidden layer and output, for all rows: every row has its own law, curves are
 //! smooth in x, and a table that is predicted in parts has the same predictions.
 
-use super::layer::{Block, LayerWork, Marginals};
+use super::block::Block;
+use super::layer::{Layer, LayerWork, Marginals, Sampling};
 use super::model::Deep;
 use super::noise::{Draws, check_rows};
 use crate::error::{Error, Result};
@@ -20,7 +21,8 @@ const ROWS: usize = 256;
 /// Where the noise of paths comes from.
 #[derive(Clone, Copy, Debug)]
 pub enum Paths<'a> {
-    /// These normals of every sample and row, as for [`super::Noise::Given`]; draws of functions are not read.
+    /// These normals of every sample and row, as for [`super::Noise::Given`]; draws of functions are read for layers of images
+    /// that are sampled so.
     Given(&'a [Draws]),
     /// A stream for every sample and hidden layer, one normal for each output.
     Streams {
@@ -89,6 +91,17 @@ impl<'a> Predictor<'a> {
         }
         if let Paths::Given(draws) = paths {
             check_rows(draws, model, x.nrows() * samples)?;
+            for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
+                if together(layer) && own.functions.len() != samples {
+                    return Err(Error::Shape {
+                        what: format!(
+                            "draws of the functions of layer {l}, whose pixels go together"
+                        ),
+                        expected: format!("{samples}, one per sample"),
+                        found: format!("{}", own.functions.len()),
+                    });
+                }
+            }
         }
         let each: Vec<(Mat<f64>, Mat<f64>)> =
             (0..samples).into_par_iter().map(|t| self.path(x, t, paths)).collect();
@@ -99,16 +112,22 @@ impl<'a> Predictor<'a> {
     fn path(&self, x: MatRef<f64>, t: usize, paths: &Paths<'_>) -> (Mat<f64>, Mat<f64>) {
         let (n, model) = (x.nrows(), self.model);
         let last = model.layers.len() - 1;
-        let normals: Vec<Vec<f64>> = match paths {
-            Paths::Given(_) => Vec::new(),
-            Paths::Streams { seed } => (0..last)
-                .map(|l| {
+        let (mut normals, mut functions) = (Vec::new(), Vec::new());
+        for (l, layer) in model.layers[..last].iter().enumerate() {
+            let own = match paths {
+                Paths::Given(draws) => together(layer).then(|| draws[l].functions[t].clone()),
+                Paths::Streams { seed } => {
                     let mut generator = rng::stream(*seed, &format!("deep/predict/{t}/{l}"));
-                    let normal = |_| StandardNormal.sample(&mut generator);
-                    (0..model.layers[l].outputs()).map(normal).collect()
-                })
-                .collect(),
-        };
+                    let mut normal = || StandardNormal.sample(&mut generator);
+                    let each: Vec<f64> = (0..layer.outputs()).map(|_| normal()).collect();
+                    normals.push(each);
+                    let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
+                    let draw = || Mat::from_fn(points, layer.functions(), |_, _| normal());
+                    together(layer).then(draw)
+                }
+            };
+            functions.push(own);
+        }
         let mut block = Block::default();
         let [mut input, mut noise, mut f] = [const { Mat::new() }; 3];
         let mut mean = Mat::zeros(n, model.latents());
@@ -124,7 +143,9 @@ impl<'a> Predictor<'a> {
                 }
                 let rest = layer.inputs() - below;
                 input.as_mut().subcols_mut(below, rest).copy_from(rows.subcols(0, rest));
-                block.forward(layer, &self.layers[l], input.as_ref(), None, false);
+                let draw = functions.get(l).and_then(|u: &Option<Mat<f64>>| u.as_ref());
+                let draw = draw.map(|u| u.as_ref());
+                block.forward(layer, &self.layers[l], input.as_ref(), draw, false);
                 if l == last {
                     break;
                 }
@@ -141,7 +162,7 @@ impl<'a> Predictor<'a> {
                     }
                 }
                 sized(&mut f, len, layer.outputs());
-                block.sample_with(|_| 1.0, &mut noise, f.as_mut());
+                block.sample_with(layer, |_| 1.0, &mut noise, f.as_mut());
             }
             let Marginals { mean: mu, s, r, .. } = &block.marginals;
             mean.as_mut().subrows_mut(start, len).copy_from(mu);
@@ -155,6 +176,11 @@ impl<'a> Predictor<'a> {
         }
         (mean, variance)
     }
+}
+
+/// Whether what a layer gives is not known row by row: pixels of an image have in common what they have of q(u).
+fn together(layer: &Layer) -> bool {
+    layer.grid.is_some() && layer.sampling == Sampling::Functions
 }
 
 /// Mean of all, and mean of the variances with the variance of the means.

@@ -1,5 +1,5 @@
 //! Where deep models start: mean functions and inducing points through the layers, hidden layers nearly deterministic
-//! (Salimbeni & Deisenroth 2017, §3 and App. A).
+//! (Salimbeni & Deisenroth 2017, in their experiments).
 
 use super::group::Group;
 use super::layer::{Layer, Sampling};
@@ -67,9 +67,10 @@ impl Default for Start {
     }
 }
 
-/// q of hidden layers starts with this multiple of the prior's root (Salimbeni & Deisenroth 2017, §3).
+/// q of hidden layers starts with this multiple of the prior's root (Salimbeni & Deisenroth 2017, in their code).
 const HIDDEN_ROOT: f64 = 1e-5;
-/// Gaussian noise starts at this part of the targets' variance, unless it was given (Cortinovis et al., App. S5.3).
+/// Gaussian noise starts at this part of the targets' variance, unless it was given (Cortinovis et al., released
+/// configuration).
 const NOISE: f64 = 0.1;
 /// λ starts at this part of the kernel's variance, which needs no scale of the layer.
 const LAMBDA: f64 = 1e-2;

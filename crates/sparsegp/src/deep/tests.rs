@@ -16,6 +16,7 @@ use crate::variational::{Form, Variational};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
+mod images;
 mod training;
 
 fn normal(rows: usize, columns: usize, scale: f64, rng: &mut ChaCha8Rng) -> Mat<f64> {
@@ -134,7 +135,7 @@ impl Problem {
             .map(|layer| Draws {
                 rows: normal(n * samples, layer.outputs(), 1.0, &mut rng),
                 functions: match layer.sampling {
-                    Sampling::Rows => Vec::new(),
+                    Sampling::Rows | Sampling::Pixels => Vec::new(),
                     Sampling::Functions => {
                         (0..samples).map(|_| normal(5, layer.outputs(), 1.0, &mut rng)).collect()
                     }

@@ -8,7 +8,7 @@ use crate::support::{
     Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
 };
 use serde_json::{Value, json};
-use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Stacked};
+use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Sampling, Stacked};
 use sparsegp::kernels::convolutional::Convolutional;
 use sparsegp::kernels::{Cotangents, Inputs, Kernel, Tape, build};
 use sparsegp::linalg::{Jitter, Mat, MatRef};
@@ -336,6 +336,79 @@ pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                         };
                         rule.close(key, of(&path)?, value, report)?;
                     }
+                    continue;
+                }
+                other => {
+                    report.fail(other, "an output that the check does not know");
+                    continue;
+                }
+            };
+            rule.close(field, &own_value, reference, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// A layer of the file `image_layer`: from images to images, or functions of patches of them.
+fn image_layer(json: &Value, report: &mut Report) -> Outcome<Layer> {
+    check_known(json, &["kind", "conv", "kernel", "jitter", "Z", "mean", "q"], report)?;
+    if json.get("kernel").is_none() {
+        let m = matrix(get(get(json, "q")?, "m")?)?;
+        let patches =
+            own(Patches::new(kernel(get(json, "conv")?)?, matrix(get(json, "Z")?)?.as_ref()))?;
+        let mean = own(sparsegp::means::by_name("zero", patches.inputs(), m.ncols()))?;
+        let q = deep_problem::q(text(get(json, "kind")?)?, get(json, "q")?, &m, None)?;
+        let mut layer = Layer::new(vec![own(Group::with(Box::new(patches), q))?], mean);
+        layer.jitter = Jitter::Absolute(number(get(json, "jitter")?)?);
+        return Ok(layer);
+    }
+    let mut plain = json.clone();
+    let conv = plain.as_object_mut().and_then(|map| map.remove("conv")).ok_or("no `conv`")?;
+    check_known(&conv, &["image", "patch", "stride", "colour"], report)?;
+    let mut layer = deep_problem::layer(&plain, None, report)?;
+    let mut conv = conv.clone();
+    // what is not used
+    conv["base"] = json!({ "type": "linear" });
+    layer.grid = Some(kernel(&conv)?.grid().clone());
+    layer.sampling = Sampling::Pixels;
+    Ok(layer)
+}
+
+/// The file `image_layer`.
+pub fn image_layers(json: &Value, _: &Path, report: &mut Report) -> Outcome {
+    let rule = Rule::read(json)?;
+    let inputs = get(json, "inputs")?;
+    check_known(inputs, &["X", "y", "num_data", "S", "cases"], report)?;
+    for (name, case) in entries(get(inputs, "cases")?)? {
+        report.case = name.clone();
+        check_known(case, &["layers", "likelihood", "eps"], report)?;
+        let mut layers = Vec::new();
+        for json in items(get(case, "layers")?)? {
+            layers.push(image_layer(json, report)?);
+        }
+        let problem = Problem::with(layers, inputs, case)?;
+        let found = problem.evaluate()?;
+        let last = &found.layers[found.layers.len() - 1];
+        for (field, reference) in entries(get(get(json, "outputs")?, name)?)? {
+            let own_value = match field.as_str() {
+                "bound" => vec![found.value],
+                "kl" => vec![found.kl.iter().sum()],
+                "f_mean" => by_rows(last.mean.as_ref()),
+                "f_var" => by_rows(last.variance.as_ref()),
+                "hidden" => by_rows(found.layers[0].sample.as_ref()),
+                "gradients" => {
+                    let mut plain = reference.clone();
+                    // those of the last layer by the names of this family
+                    let layers = plain["layers"].as_array_mut().ok_or("no list of layers")?;
+                    let all = deep::parts(&problem.model.params(), &found.gradient);
+                    for (l, layer) in layers.iter_mut().enumerate() {
+                        let conv = layer.as_object_mut().and_then(|map| map.remove("conv"));
+                        if let Some(conv) = conv {
+                            let prefix = format!("layers[{l}].kernel.");
+                            conv_gradients(&all, &prefix, &conv, &rule, report)?;
+                        }
+                    }
+                    deep::gradients(&problem, &found, &plain, &rule, report)?;
                     continue;
                 }
                 other => {

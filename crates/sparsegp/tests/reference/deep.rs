@@ -429,7 +429,7 @@ pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-fn gradients(
+pub fn gradients(
     problem: &Problem,
     found: &Evaluation,
     reference: &Value,

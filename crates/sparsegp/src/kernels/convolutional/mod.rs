@@ -1,8 +1,8 @@
-//! Convolutional kernels (van der Wilk, Rasmussen & Hensman 2017, Eq. 7–10): f(x) = Σ_p ω_p g(x^[p]) over the patches of an
+//! Convolutional kernels (van der Wilk, Rasmussen & Hensman 2017, their weighted kernel): f(x) = Σ_p ω_p g(xᵖ) over the patches of an
 //! image, with one function g of patches whose kernel is the base.
 //!
 //! ```text
-//! k(x, x′) = Σ_pp′ ω_p ω_p′ k_g(x^[p], x′^[p′])      cov(g(z), f(x)) = Σ_p ω_p k_g(z, x^[p])
+//! k(x, x′) = Σ_pp′ ω_p ω_p′ k_g(xᵖ, x′ᵖ′)      cov(g(z), f(x)) = Σ_p ω_p k_g(z, xᵖ)
 //! ```
 //!
 //! ω_p = w_p/P, so that the variance does not grow with the image (the paper's code and GPflow), or ω_p = w_p (the paper's
@@ -191,7 +191,7 @@ impl Convolutional {
     }
 
     /// The distinct patches of an image (a row of the inputs) in the order of their first appearance, with the sums of ω
-    /// of equal ones: Σ_p ω_p g(x^[p]) has no more terms than that.
+    /// of equal ones: Σ_p ω_p g(xᵖ) has no more terms than that.
     pub fn merged(&self, image: MatRef<f64>) -> (Mat<f64>, Vec<f64>) {
         let mut all = Mat::new();
         self.grid.gather(image, &mut all);

@@ -1,0 +1,102 @@
+//! Layers of images and functions of patches.
+
+use super::*;
+use crate::kernels::convolutional::{Colour, Convolutional, Grid};
+use serde_json::json;
+
+/// An image of 3×2 pixels to one of 2×2 pixels in two maps, and functions of patches of that, with an image beside them.
+fn layers(sampling: Sampling) -> Vec<Layer> {
+    let mut rng = rng::stream(21, "images");
+    let mut first = layer(
+        &Recipe {
+            kind: Kind::W,
+            kernel: "rbf",
+            mean: "linear",
+            inputs: 2,
+            outputs: 2,
+            separate: false,
+        },
+        &mut rng,
+    );
+    let columns: Vec<usize> = (0..6).collect();
+    first.grid = Some(Grid::new([3, 2, 1], [2, 1], 1, Colour::Channels, &columns));
+    first.sampling = sampling;
+    let spec = json!({ "type": "convolutional", "image": [2, 2, 2], "patch": [2, 1], "colour": "joint",
+                       "weights": [0.7, 1.6], "base": { "type": "rbf", "variance": 1.3 } });
+    let kernel = Convolutional::from_json(&spec, Inputs::unnamed(8)).unwrap();
+    let mut patches = Patches::new(kernel, normal(5, 4, 1.0, &mut rng).as_ref()).unwrap();
+    patches.white = Some(crate::params::Param::positive(0.2));
+    let points = parse("linear(variance=0.3) + rbf(variance=0.7)", Inputs::unnamed(8)).unwrap();
+    let points = Points::new(points, normal(3, 8, 1.0, &mut rng).as_ref());
+    let parts: [Box<dyn Inducing>; 2] = [Box::new(patches), Box::new(points)];
+    let q = q(Kind::W, 8, 1, &mut rng);
+    let group = Group::with(Box::new(Stacked { parts }), q).unwrap();
+    let mut last = Layer::new(vec![group], means::by_name("constant", 8, 1).unwrap());
+    last.jitter = Jitter::Absolute(1e-2);
+    vec![first, last]
+}
+
+/// Rows of six pixels.
+fn problem(sampling: Sampling) -> Problem {
+    let layers = layers(sampling);
+    let likelihood = likelihoods::parse("gaussian(variance=0.3)").unwrap();
+    let model = Deep::new(layers, likelihood).unwrap();
+    let mut rng = rng::stream(6, "images");
+    let (n, samples) = (5, 2);
+    let functions = match sampling {
+        Sampling::Functions => (0..samples).map(|_| normal(5, 2, 1.0, &mut rng)).collect(),
+        _ => Vec::new(),
+    };
+    let draws = vec![Draws { rows: normal(n * samples, 8, 1.0, &mut rng), functions }];
+    let x = normal(n, 6, 1.0, &mut rng);
+    Problem { model, x, y: normal(n, 1, 1.0, &mut rng), samples, draws }
+}
+
+#[test]
+fn gradients_through_images_agree_with_differences() {
+    for sampling in [Sampling::Functions, Sampling::Pixels] {
+        check(&format!("{sampling:?}"), problem(sampling));
+    }
+}
+
+#[test]
+fn images_are_predicted_in_parts_as_whole() {
+    let problem = problem(Sampling::Functions);
+    let predictor = problem.model.predictor().unwrap();
+    let paths = Paths::Streams { seed: 4 };
+    let whole = predictor.predict(problem.x.as_ref(), 3, &paths).unwrap();
+    let part = predictor.predict(problem.x.as_ref().subrows(2, 2), 3, &paths).unwrap();
+    for (whole, part) in whole.means.iter().zip(&part.means) {
+        assert!((0..2).all(|i| (whole[(2 + i, 0)] - part[(i, 0)]).abs() < 1e-12));
+    }
+    // a draw of the functions for every sample
+    let given = predictor.predict(problem.x.as_ref(), 2, &Paths::Given(&problem.draws)).unwrap();
+    assert_eq!(given.means.len(), 2);
+    let none = vec![Draws { functions: Vec::new(), ..problem.draws[0].clone() }];
+    let error = predictor.predict(problem.x.as_ref(), 2, &Paths::Given(&none)).unwrap_err();
+    assert!(error.to_string().contains("2, one per sample"), "{error}");
+}
+
+#[test]
+fn images_are_not_sampled_pixel_by_pixel_unless_asked_for() {
+    let gaussian = || likelihoods::parse("gaussian").unwrap();
+    let says = |layers: Vec<Layer>, words: &[&str]| {
+        let text = Deep::new(layers, gaussian()).unwrap_err().to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}: {words:?}");
+    };
+    says(layers(Sampling::Rows), &["layer 0", "Functions"]);
+    let mut plain =
+        vec![recipe(Kind::W, "rbf", "zero", (2, 1)), recipe(Kind::W, "rbf", "zero", (1, 1))];
+    plain[0].sampling = Sampling::Pixels;
+    says(plain, &["layer 0", "Rows"]);
+    let mut last = layers(Sampling::Functions);
+    last.truncate(1);
+    says(last, &["last layer", "images"]);
+    let mut factors = layers(Sampling::Functions);
+    factors[0].groups[0].q = factors[0].groups[0].q.clone().with_factors();
+    says(factors, &["layer 0", "v"]);
+    let columns: Vec<usize> = (0..6).collect();
+    let mut wide = layers(Sampling::Functions);
+    wide[0].grid = Some(Grid::new([3, 2, 1], [3, 1], 1, Colour::Channels, &columns));
+    says(wide, &["3 columns", "2"]);
+}
