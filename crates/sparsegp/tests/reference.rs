@@ -261,10 +261,6 @@ const CLAIMS: &[(&str, Check, f64)] = &[
 ];
 
 /// Files whose subject is not built yet. Whoever builds it deletes the pattern.
-
-];
-
-/// Files whose subject is not built yet. Whoever builds it deletes the pattern.
 const NOT_BUILT: &[&str] = &[];
 
 /// Whether `name` is of the form `pattern`, where `*` stands for any characters.

@@ -113,7 +113,7 @@ fn coloured(colours: &Colours, n: usize) -> (Colour<'_>, Vec<(String, RGBColor)>
             let shown = all.len().min(LABELS);
             if all.len() > LABELS {
                 // the most frequent have colours
-                all.sort_by(|a, b| b.1.cmp(&a.1));
+                all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
             }
             let all: Vec<String> = all.into_iter().take(shown).map(|(label, _)| label).collect();
             let mut words: Vec<(String, RGBColor)> = all

@@ -42,6 +42,9 @@ impl std::fmt::Debug for Posterior {
     }
 }
 
+/// Columns that share their rows, and L_B.
+pub(crate) type KeptGroup<'a> = (&'a [usize], MatRef<'a, f64>);
+
 /// Columns whose matrices are at hand at the same time.
 const COLUMNS: usize = 32;
 
@@ -69,7 +72,7 @@ impl Bound<'_> {
 
 impl Posterior {
     /// What it takes to make it again: b (M×P), and for columns that share their rows L_B (M×M).
-    pub(crate) fn kept(&self) -> (MatRef<'_, f64>, Vec<(&[usize], MatRef<'_, f64>)>) {
+    pub(crate) fn kept(&self) -> (MatRef<'_, f64>, Vec<KeptGroup<'_>>) {
         let known = self.known.iter().map(|k| (k.columns.as_slice(), k.factor.l.as_ref()));
         (self.b.as_ref(), known.collect())
     }
