@@ -68,8 +68,8 @@ pub struct EmbedArgs {
     /// Bound: titsias2025, titsias2009 or spherical
     #[arg(long, value_name = "METHOD", default_value = "titsias2025")]
     pub method: String,
-    /// Trainings from other starts, of which the best is kept
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::at_least_one)]
+    /// Trainings, each from another start, of which the best is kept: there are many local optima
+    #[arg(long, value_name = "N", default_value = "5", value_parser = values::at_least_one)]
     pub restarts: usize,
     /// Start at random places instead of principal components
     #[arg(long)]
@@ -78,7 +78,7 @@ pub struct EmbedArgs {
     #[arg(long)]
     pub one_scale: bool,
     /// Most iterations of a training
-    #[arg(long, value_name = "N", default_value = "1000", value_parser = values::at_least_one)]
+    #[arg(long, value_name = "N", default_value = "5000", value_parser = values::at_least_one)]
     pub max_iterations: usize,
     /// Seed of whatever is random
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -337,6 +337,16 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     reply(args, &map, &embedding, (n, missing), spent, &relevance)
 }
 
+/// How the best training ended, in words.
+fn ended(map: &FittedGplvm, most: usize) -> String {
+    match map.status.is_final() {
+        true => map.status.to_string(),
+        false => format!(
+            "stopped after {most} iterations, the most allowed, or by hand; it may improve with more"
+        ),
+    }
+}
+
 fn reply(
     args: &EmbedArgs,
     map: &FittedGplvm,
@@ -351,12 +361,16 @@ fn reply(
     };
     let mut text = format!("rows        {n} × {}{gaps}\n", map.names.len());
     if let Some(spent) = spent {
+        let ended = ended(map, args.max_iterations);
         text += &format!(
-            "bound       {} nats (lower bound on the log evidence)\ntraining    {}; {}\n",
+            "bound       {} nats (lower bound on the log evidence)\ntraining    {}; {ended}\n",
             number(map.bound, 7),
             seconds(spent),
-            map.status
         );
+        if map.restarts.len() > 1 {
+            let all: Vec<String> = map.restarts.iter().map(|bound| number(*bound, 5)).collect();
+            text += &format!("starts      bounds of {}\n", all.join(", "));
+        }
     }
     let used: Vec<String> = relevance
         .iter()
@@ -388,7 +402,7 @@ fn reply(
         "missing_cells": missing,
         "bound": spent.map(|_| map.bound),
         "mean_log_density": (!bounds.is_empty()).then(|| mean(bounds)),
-        "status": map.status.to_string(),
+        "status": ended(map, args.max_iterations),
         "restarts": map.restarts.iter().map(|r| r.is_finite().then_some(*r)).collect::<Vec<_>>(),
         "seconds": spent,
         "relevance": relevance,

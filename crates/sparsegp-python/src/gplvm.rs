@@ -110,7 +110,10 @@ impl Gplvm {
         let f = &*self.inner;
         json!({
             "bound": f.bound,
-            "status": f.status.to_string(),
+            "status": match f.status.is_final() {
+                true => f.status.to_string(),
+                false => "stopped after the most iterations allowed, or by hand".to_owned(),
+            },
             "converged": matches!(f.status, sparsegp::optim::Status::Converged(_)),
             "restarts": f.restarts.iter().map(|r| r.is_finite().then_some(*r)).collect::<Vec<_>>(),
             "negative": f.negative,

@@ -10,7 +10,7 @@ fn hidden(i: usize) -> f64 {
 fn cell(i: usize, j: usize) -> f64 {
     let noise = ((i * 7 + j * 13) as f64 * 0.414_213_562_373_095).fract() - 0.5;
     let j = j as f64;
-    10.0 * (1.0 + j) * (0.9 * hidden(i) + 0.6 * j).sin() + 100.0 * j + 0.5 * noise
+    10.0 * (1.0 + j) * ((0.5 + 0.3 * j) * hidden(i) + 0.6 * j).sin() + 100.0 * j + 0.5 * noise
 }
 
 /// Five columns, a label and a key; the cell of `gap(i, j)` is empty.
@@ -26,13 +26,15 @@ fn table(rows: std::ops::Range<usize>, gap: impl Fn(usize, usize) -> bool) -> St
     text
 }
 
+/// Of ranks: a place is some monotonic function of what is hidden.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
-    let n = a.len() as f64;
-    let mean = |v: &[f64]| v.iter().sum::<f64>() / n;
-    let (ma, mb) = (mean(a), mean(b));
-    let sum = |f: &dyn Fn(usize) -> f64| (0..a.len()).map(f).sum::<f64>();
-    let both = sum(&|i| (a[i] - ma) * (b[i] - mb));
-    both / (sum(&|i| (a[i] - ma).powi(2)) * sum(&|i| (b[i] - mb).powi(2))).sqrt()
+    let ranks = |v: &[f64]| -> Vec<f64> {
+        v.iter().map(|x| v.iter().filter(|y| *y < x).count() as f64).collect()
+    };
+    let (a, b, n) = (ranks(a), ranks(b), a.len() as f64);
+    let middle = 0.5 * (n - 1.0);
+    let both: f64 = a.iter().zip(&b).map(|(a, b)| (a - middle) * (b - middle)).sum();
+    both / a.iter().map(|a| (a - middle) * (a - middle)).sum::<f64>()
 }
 
 #[test]
@@ -49,7 +51,7 @@ fn rows_are_placed_gaps_are_filled_and_new_rows_come_later() {
         told["relevance"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
     let most = if relevance[0] > relevance[1] { 0 } else { 1 };
     // one number is behind all columns
-    assert!(relevance[1 - most] < 0.2, "{relevance:?}");
+    assert!(relevance[1 - most] < 0.5, "{relevance:?}");
     let places = folder.read("places.csv");
     assert_eq!(texts(&places, "key")[5], "r5");
     let t: Vec<f64> = (0..60).map(hidden).collect();
@@ -95,7 +97,9 @@ fn maps_of_many_columns_are_read_again() {
         text += &(cells.join(",") + "\n");
     }
     folder.write("wide.csv", text);
-    folder.ok("embed wide.csv -d 1 --inducing 5 --max-iterations 3 -q -o map.safetensors");
+    folder.ok(
+        "embed wide.csv -d 1 --inducing 5 --max-iterations 3 --restarts 1 -q -o map.safetensors",
+    );
     assert!(folder.ok("embed wide.csv --with map.safetensors").out.starts_with("z1,z1_sd\n"));
     folder.refused(1, "predict map.safetensors wide.csv", &["GP-LVM"]);
 }
@@ -107,7 +111,7 @@ fn what_cannot_be_embedded_is_refused() {
     folder.write("s.csv", bundled("snelson.csv.gz"));
     folder.ok("fit s.csv --target y -q -o model.safetensors");
     folder
-        .ok("embed a.csv --ignore key,side --inducing 8 --max-iterations 20 -q -o map.safetensors");
+        .ok("embed a.csv --ignore key,side --inducing 8 --max-iterations 20 --restarts 1 -q -o map.safetensors");
     for (code, line, parts) in [
         (
             2,

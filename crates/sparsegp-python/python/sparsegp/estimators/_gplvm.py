@@ -42,7 +42,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     init : {"pca", "random"}
         Where places start.
     n_restarts : int
-        Trainings from other starts, of which the best is kept.
+        Trainings, each from another start, of which the best is kept: there are many local optima.
     standardise : bool
         Whether each column is divided by its own standard deviation; else all by one number.
     max_iter : int
@@ -61,7 +61,9 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Prior variance of the functions' slope along each dimension; the largest is 1.
     noise_variance_ : array of shape (n_features,)
     bound_ : float
-        Lower bound on the log evidence, in the units of X.
+        Lower bound on the log evidence, in the units of X; ``bounds_`` has those of all trainings.
+    n_iter_ : int
+        Iterations of all trainings.
     converged_ : bool
         ``stopped_`` says how the training ended.
     inducing_points_ : array of shape (n_inducing, n_components)
@@ -76,9 +78,9 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         kernel: Union[Kernel, str] = "rbf",
         method: str = "titsias2025",
         init: str = "pca",
-        n_restarts: int = 1,
+        n_restarts: int = 5,
         standardise: bool = True,
-        max_iter: int = 1000,
+        max_iter: int = 5000,
         random_state: Any = 0,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
@@ -140,8 +142,15 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             else int(self.random_state),
         }
         progress = Progress(self.max_iter) if self.verbose else None
+        seen = watch(progress, self.callback)
+        self.n_iter_ = 0
+
+        def counted(event: str) -> bool:
+            self.n_iter_ += 1
+            return seen(event) if seen is not None else False
+
         try:
-            core, error = _core.fit_gplvm(x, json.dumps(options), callback=watch(progress, self.callback))
+            core, error = _core.fit_gplvm(x, json.dumps(options), callback=counted)
         finally:
             if progress is not None:
                 progress.close()
@@ -150,7 +159,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if error is not None:
             raise error
         if not self.converged_:
-            text = f"training {self.stopped_}: raise max_iter ({self.max_iter})"
+            text = f"the training {self.stopped_}: raise max_iter ({self.max_iter})"
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return self
 
@@ -162,6 +171,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.relevance_ = np.array(about["relevance"])
         self.noise_variance_ = np.array(about["noise"])
         self.bound_ = float(about["bound"])
+        self.bounds_ = np.array([-np.inf if b is None else b for b in about["restarts"]])
         self.stopped_ = str(about["status"])
         self.converged_ = bool(about["converged"])
         self.inducing_points_ = core.points()
@@ -169,13 +179,15 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._n_features_out = mean.shape[1]
 
     def fit_transform(self, X: ArrayLike, y: Any = None) -> Array:
-        """Learns, and returns the places of the rows: see :meth:`fit`.
+        """Learns, and places the rows by their cells as :meth:`transform` does; ``embedding_`` has the places that were learnt,
+        which are the same where the training has converged.
 
         Returns
         -------
         array of shape (n_samples, n_components)
         """
-        return self.fit(X).embedding_
+        places: Array = self.fit(X).transform(X)
+        return places
 
     def transform(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Places rows by their cells, without training.
