@@ -147,7 +147,7 @@ fn read(args: &EmbedArgs, table: &Table, names: &[String]) -> Result<Loaded> {
     }
     let mut texts = args.id.clone();
     texts.extend(args.color.iter().filter(|name| !args.id.contains(name)).cloned());
-    let selection = Selection::targets(names).inputs(Vec::<String>::new()).ids(texts);
+    let selection = Selection::targets_alone(names).ids(texts);
     Ok(table.select(&selection)?.missing(Missing::Keep).read_all()?)
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selection {
-    /// Input columns in this order (empty where there are targets alone), or `None` for every named column that is neither a target nor an
+    /// Input columns in this order, or `None` for every named column that is neither a target nor an
     /// identifier nor a weight nor the further number nor ignored. (An index written by pandas, which has no name in a CSV, is `Unnamed: 0` once it
     /// has been read and written again, and `__index_level_0__` in Parquet, is an input only if it is asked for.)
     pub inputs: Option<Vec<String>>,
@@ -37,6 +37,8 @@ pub struct Selection {
     pub optional_targets: bool,
     /// How input columns that hold no numbers become some; all others are numbers.
     pub encodings: BTreeMap<String, Encoding>,
+    /// Whether there are targets and no inputs: see [`Selection::targets_alone`].
+    pub alone: bool,
 }
 
 fn owned(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
@@ -47,6 +49,11 @@ impl Selection {
     /// These targets; every other column is an input until [`Selection::inputs`] says otherwise.
     pub fn targets(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { targets: owned(names), ..Self::default() }
+    }
+
+    /// These columns as targets, and no inputs: for what explains columns by nothing that is in the table.
+    pub fn targets_alone(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { targets: owned(names), inputs: Some(Vec::new()), alone: true, ..Self::default() }
     }
 
     /// No targets; every column is an input until [`Selection::inputs`] says otherwise.
@@ -153,9 +160,7 @@ impl Selection {
                 check_single(path, header, twice)?;
             }
         }
-        // none on purpose: all that is looked at are targets
-        let none = self.inputs.as_ref().is_some_and(Vec::is_empty) && !targets.is_empty();
-        if inputs.is_empty() && !none {
+        if inputs.is_empty() && !(self.alone && !targets.is_empty()) {
             return Err(Error::File {
                 path: path.into(),
                 reason: format!(
