@@ -71,7 +71,9 @@ def test_bounds_options_and_pipelines():
     # the best of five trainings each, of which none need be the best there is
     assert abs(new.bound_ - old.bound_) < 15
     assert new.bound_ == new.bounds_.max() and len(new.bounds_) == 5 and new.n_iter_ > 5
-    one = BayesianGPLVM(n_inducing=8, standardise=False, init="random", n_restarts=2, kernel="rbf + linear").fit(Y)
+    one = BayesianGPLVM(
+        n_inducing=8, standardise=False, init="random", n_restarts=2, kernel="rbf + linear"
+    ).fit(Y)
     assert np.ptp(one.noise_variance_) == 0 and np.ptp(new.noise_variance_) > 0
     line = make_pipeline(StandardScaler(), BayesianGPLVM(n_inducing=8), GPRegressor()).fit(Y, t)
     assert line.score(Y, t) > 0.9

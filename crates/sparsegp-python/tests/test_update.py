@@ -112,7 +112,11 @@ def test_points_by_correlation():
     sizes = []
     for how in ("oips(0.5)", "oips(0.95)"):
         model = GPRegressor(method="titsias2009", n_inducing=60, inducing=how, max_iter=10)
-        with pytest.warns(UserWarning, match="are enough for correlations") if how == "oips(0.5)" else nullcontext():
+        with (
+            pytest.warns(UserWarning, match="are enough for correlations")
+            if how == "oips(0.5)"
+            else nullcontext()
+        ):
             sizes.append(len(model.fit(X, y).inducing_points_))
     assert 1 < sizes[0] < sizes[1] <= 60
     with pytest.raises(ValueError, match="between 0 and 1"):
