@@ -8,6 +8,7 @@ mod arrays;
 mod errors;
 mod fit;
 mod fitted;
+mod flow;
 mod gplvm;
 mod kernel;
 mod likelihood;
@@ -38,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::update, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::load, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::from_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(flow::flow, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::load_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::gplvm_from_bytes, module)?)?;

@@ -239,11 +239,19 @@ def update(
     extra: Optional[_Array] = None,
 ) -> tuple[Optional[Fitted], str, Optional[BaseException]]: ...
 def load(path: str) -> Fitted: ...
+def flow(
+    function: Callable[[_Array], tuple[_Array, _Array]],
+    mean: _Array,
+    root: _Array,
+    options: str,
+    *,
+    callback: _Callback = None,
+) -> tuple[_Array, str]: ...
 def fit_gplvm(
     y: _Array,
     options: str,
     *,
-    callback: Optional[Callable[[str], Any]] = None,
+    callback: _Callback = None,
 ) -> tuple[Optional[Gplvm], Optional[BaseException]]: ...
 def load_gplvm(path: str) -> Gplvm: ...
 def gplvm_from_bytes(content: bytes) -> Gplvm: ...
