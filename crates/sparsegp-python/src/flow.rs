@@ -132,7 +132,7 @@ pub fn flow<'py>(
         control,
         ..GpfOptions::default()
     };
-    let made = blocks.check(dim).and_then(|()| start).and_then(|start| Gpf::new(start, how));
+    let made = blocks.check(dim).and(start).and_then(|start| Gpf::new(start, how));
     let mut solver = made.map_err(exception)?;
     let mut target = Density { py, function, dim, noisy: asked.noisy, raised: None };
     let steps = RunOptions { steps: asked.steps, tolerance: asked.tolerance, every: 1 };

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 __all__ = [
     "Fitted",
     "Functions",
+    "Gplvm",
     "Kernel",
     "Likelihood",
     "Model",
@@ -17,11 +18,15 @@ __all__ = [
     "encode",
     "fail_inside",
     "fit",
+    "fit_gplvm",
     "fit_table",
+    "flow",
     "from_bytes",
     "go_on",
+    "gplvm_from_bytes",
     "update",
     "load",
+    "load_gplvm",
     "num_threads",
     "parse_kernel",
     "parse_likelihood",
@@ -256,6 +261,7 @@ def fit_gplvm(
 def load_gplvm(path: str) -> Gplvm: ...
 def gplvm_from_bytes(content: bytes) -> Gplvm: ...
 
+@final
 class Gplvm:
     def describe(self) -> str: ...
     def latent(self) -> tuple[_Array, _Array]: ...

@@ -99,7 +99,7 @@ def fit(
     std: Union[float, ArrayLike] = 1.0,
     steps: int = 2000,
     tolerance: float = 1e-8,
-    mean_rate: float = 0.5,
+    mean_rate: Optional[float] = None,
     spread_rate: float = 0.1,
     natural_mean: bool = True,
     blocks: Union[None, str, Sequence[Sequence[int]]] = None,
@@ -124,7 +124,8 @@ def fit(
     tolerance : float
         It ends where the stationarity is no larger; 0 for all steps.
     mean_rate, spread_rate : float
-        Lengths of steps. They are halved where the free energy would rise, unless ``noisy``.
+        Lengths of steps; by default 0.5 for natural means, 0.1 for others, which must be below 2 over the largest curvature.
+        Moves are halved where the free energy would rise, unless ``noisy``.
     natural_mean : bool
         Whether the mean goes along the natural gradient. With few particles that stays in their span.
     blocks : "diagonal" or list of lists of int, optional
@@ -157,12 +158,15 @@ def fit(
             np.require(np.asarray(gradient), np.float64, "A"),
         )
 
+    natural = bool(natural_mean) and count > dim
+    if mean_rate is None:
+        mean_rate = 0.5 if natural else 0.1
     options = {
         "steps": _whole("steps", steps, 1),
         "tolerance": float(tolerance),
         "mean_rate": float(mean_rate),
         "spread_rate": float(spread_rate),
-        "natural_mean": bool(natural_mean) and count > dim,
+        "natural_mean": natural,
         "control": "cap" if noisy else "halve",
         "blocks": None
         if blocks is None or isinstance(blocks, str)

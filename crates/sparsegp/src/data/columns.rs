@@ -160,7 +160,7 @@ impl Selection {
                 check_single(path, header, twice)?;
             }
         }
-        if inputs.is_empty() && !(self.alone && !targets.is_empty()) {
+        if inputs.is_empty() && (targets.is_empty() || !self.alone) {
             return Err(Error::File {
                 path: path.into(),
                 reason: format!(
