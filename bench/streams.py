@@ -6,7 +6,8 @@
 
 Everyone sees the first 100 rows without being judged, then predicts each row and learns it. river's models learn
 row by row behind a running standardisation; those without a density get a Gaussian one with the variance of their last 100
-errors. sparsegp fits the first 100 rows (Matérn-5/2, a linear kernel beside it) and takes up rows one by one or in batches of
+errors. GPyTorch trains an SVGP on the first 100 rows and conditions on the others by `get_fantasy_model`.
+sparsegp fits the first 100 rows (Matérn-5/2, a linear kernel beside it) and takes up rows one by one or in batches of
 --batch, with and without forgetting and iterations on kernel and noise. Scores are of all rows after the first 100: mean absolute error, root mean
 square error, mean negative log density, and seconds for all of it on one thread.
 """
@@ -64,7 +65,7 @@ def of_river(model, rows):
     return score, time.perf_counter() - begun
 
 
-def of_sparsegp(name, rows, batch, train, forget):
+def of_sparsegp(name, rows, batch, train, forget, correlation):
     import numpy as np
 
     from sparsegp import GPRegressor
@@ -74,7 +75,7 @@ def of_sparsegp(name, rows, batch, train, forget):
     begun = time.perf_counter()
     model = GPRegressor(
         kernel=KERNELS[name], method="titsias2025", n_inducing=50,
-        online={"train": train, "most_points": 150, "correlation": 0.9, "forget": forget},
+        online={"train": train, "most_points": 300, "correlation": correlation, "forget": forget},
     )  # fmt: skip
     model.partial_fit(X[:WARM], y[:WARM])
     score = Score()
@@ -85,6 +86,60 @@ def of_sparsegp(name, rows, batch, train, forget):
             score.add(*values)
         model.partial_fit(X[part], y[part])
     return score, time.perf_counter() - begun, len(model.inducing_points_)
+
+
+def of_gpytorch(rows, batch):
+    """GPyTorch's online variational conditioning: an SVGP of the first rows, then `get_fantasy_model` of what comes."""
+    import gpytorch
+    import torch
+    from gpytorch.kernels import LinearKernel, MaternKernel, ScaleKernel
+
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    X = torch.tensor([[float(v) for v in x.values()] for x, _ in rows])
+    y = torch.tensor([y for _, y in rows])
+    begun = time.perf_counter()
+    centre, scale = X[:WARM].mean(0), X[:WARM].std(0).clamp(min=1e-9)
+    level, spread = y[:WARM].mean(), y[:WARM].std()
+    X, z = (X - centre) / scale, (y - level) / spread
+
+    class Model(gpytorch.models.ApproximateGP):
+        def __init__(self, points):
+            own = gpytorch.variational.CholeskyVariationalDistribution(len(points))
+            strategy = gpytorch.variational.VariationalStrategy(
+                self, points, own, learn_inducing_locations=True
+            )
+            super().__init__(strategy)
+            self.mean_module = gpytorch.means.ZeroMean()
+            smooth = ScaleKernel(MaternKernel(nu=2.5, ard_num_dims=points.shape[1]))
+            self.covar_module = smooth + ScaleKernel(LinearKernel())
+
+        def forward(self, x):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
+
+    likelihood = gpytorch.likelihoods.GaussianLikelihood()
+    model = Model(X[:WARM][torch.randperm(WARM)[:50]])
+    bound = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=WARM)
+    optimiser = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.05)
+    for _ in range(500):
+        optimiser.zero_grad()
+        loss = -bound(model(X[:WARM]), z[:WARM])
+        loss.backward()
+        optimiser.step()
+    model.eval()
+    likelihood.eval()
+    model.likelihood = likelihood
+    score = Score()
+    with torch.no_grad():
+        for start in range(WARM, len(rows), batch):
+            part = slice(start, min(start + batch, len(rows)))
+            found = likelihood(model(X[part]))
+            mean, sd = found.mean * spread + level, found.variance.sqrt() * spread
+            for values in zip(y[part].tolist(), mean.tolist(), sd.tolist()):
+                score.add(*values)
+            model = model.get_fantasy_model(X[part], z[part])
+    return score, time.perf_counter() - begun
 
 
 def inside(batch):
@@ -108,8 +163,19 @@ def inside(batch):
         for label, make in peers.items():
             score, seconds = of_river(make(), rows)
             print(f"| river, {label} | {score.cells(seconds)} |", flush=True)
-        for size, train, forget in ((1, 0, 1.0), (1, 0, 0.98), (batch, 0, 1.0), (batch, 5, 0.9)):
-            score, seconds, points = of_sparsegp(name, rows, size, train, forget)
+        for size in (1, batch):
+            score, seconds = of_gpytorch(rows, size)
+            how = "row by row" if size == 1 else f"batches of {size}"
+            print(f"| GPyTorch, fantasies, {how} | {score.cells(seconds)} |", flush=True)
+        ways = (
+            (1, 0, 1.0, 0.99),
+            (1, 0, 0.98, 0.99),
+            (1, 0, 1.0, 0.9),
+            (batch, 0, 1.0, 0.99),
+            (batch, 5, 0.9, 0.9),
+        )
+        for size, train, forget, correlation in ways:
+            score, seconds, points = of_sparsegp(name, rows, size, train, forget, correlation)
             how = f"batches of {size}" if size > 1 else "row by row"
             how += f", forgetting {forget}" if forget < 1 else ""
             how += f", {train} iterations each" if train else ""
@@ -133,7 +199,7 @@ def main():
 
     args.venvs, args.rebuild = compare.REPO / "target" / "compare-venvs", True
     folder, *_ = compare.install(compare.OURS, args)
-    compare.pip(folder, "install", "--quiet", "river")
+    compare.pip(folder, "install", "--quiet", "river", "gpytorch")
     command = [compare.python_of(folder), __file__, "--inside", "--batch", args.batch]
     os.environ.update(OMP_NUM_THREADS="1", RAYON_NUM_THREADS="1")
     os.execv(command[0], [str(part) for part in command])

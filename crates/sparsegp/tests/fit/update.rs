@@ -197,7 +197,7 @@ fn objectives_add_up_with_weights_gaps_and_constants() {
         InMemory { x, y, weights, extra: Vec::new() }
     };
     for constant in [false, true] {
-        let own = FitOptions { inducing: Some(12), ..options("titsias2009", 20) };
+        let own = FitOptions { inducing: Some(12), ..options("svgp", 20) };
         let first = Dataset::from_rows(rows(60, 0, constant), true).expect("rows");
         let fitted = fit(&first, &own).expect("a fit");
         let scaling = sparsegp::fit::Scaling::Given(fitted.scaler.clone());
