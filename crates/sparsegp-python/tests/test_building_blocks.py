@@ -575,6 +575,9 @@ KERNEL_EXAMPLES = {
     "gamma_exponential": GammaExponential([0.4, 2.5], 1.3, Parameter(1.4, fixed=True)),
     "rational_quadratic": RationalQuadratic(0.4, 1.3, Parameter(0.6, prior=priors.HalfNormal(1.7))),
     "periodic": Periodic(Matern32(SHAPED, 1.3), Parameter([0.7, 1.4], fixed=True), form="gpflow"),
+    "convolutional": kernels.Convolutional(
+        [1, 3, 1], (1, 2), weights=Parameter([0.7, -0.4], fixed=True), base=Matern32(SHAPED, 1.3)
+    ),
     "cosine": Cosine(np.array([0.4, 2.5]), 1.3, active_dims=["age", "height"]),
     "polynomial": Polynomial(2, 0.4, Parameter(0.7, fixed=True)),
     "arccosine": ArcCosine(1, 0.4, [0.3, 1.2], 0.7, ard=True),
@@ -656,6 +659,7 @@ def test_every_name_and_alias_is_read(what):
         "softmax": "classes=4",
         "robust-max": "classes=4",
         "logistic-softmax": "classes=4",
+        "convolutional": "image=[1, 2, 1], patch=[1, 1]",
         "coregion": "output_dim=3, active_dims=[1]",
         "changepoints": "kernels=[rbf, linear], active_dims=[1]",
     }
@@ -1569,3 +1573,22 @@ def test_endless_brackets_are_an_error():
     for spec in ("(" * 100_000, "(" * 40 + "rbf" + ")" * 40, "periodic(base=" * 50 + "rbf" + ")" * 50):
         with pytest.raises(ValueError, match="more than 32 brackets within each other"):
             as_kernel(spec)
+
+
+def test_a_convolutional_kernel_is_the_sum_over_patches_of_the_base():
+    base = Matern32(0.9, 1.3)
+    images = np.random.default_rng(3).normal(size=(4, 3 * 4 * 2))
+    shaped = images.reshape(4, 3, 4, 2)
+    for colour in ("channels", "joint"):
+        # windows: images × 2 × 3 places × channels × 2 × 2 pixels
+        windows = np.lib.stride_tricks.sliding_window_view(shaped, (2, 2), axis=(1, 2))
+        if colour == "joint":
+            patches = np.moveaxis(windows, 3, -1).reshape(4, 6, 8)
+        else:
+            patches = windows.reshape(4, 12, 4)
+        each = base(patches.reshape(-1, patches.shape[2]))
+        wanted = each.reshape(4, patches.shape[1], 4, -1).sum(axis=(1, 3))
+        kernel = kernels.Convolutional([3, 4, 2], [2, 2], colour=colour, normalise=False, base=base)
+        np.testing.assert_allclose(kernel(images), wanted, rtol=1e-12)
+    assert kernel.with_params(base__variance=2.6)(images)[0, 1] == pytest.approx(2 * wanted[0, 1])
+    assert kernel.get_params()["base__lengthscales"] == 0.9

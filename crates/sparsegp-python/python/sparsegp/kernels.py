@@ -27,6 +27,7 @@ __all__ = [
     "ArcCosine",
     "ChangePoints",
     "Constant",
+    "Convolutional",
     "Coregion",
     "Cosine",
     "Exponential",
@@ -335,7 +336,26 @@ class GammaExponential(_Radial):
         Spec.__init__(self, gamma=gamma)
 
 
-class Periodic(Kernel):
+class _WithBase(Kernel):
+    """A kernel made of another one, whose arguments are reached as ``base__variance``."""
+
+    base: Kernel
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        params = super().get_params(deep=False)
+        if deep:
+            params.update({f"base__{name}": value for name, value in self.base.get_params().items()})
+        return params
+
+    def with_params(self, **changes: Any) -> Kernel:
+        nested = {name[len("base__") :]: v for name, v in changes.items() if name.startswith("base__")}
+        own = {name: v for name, v in changes.items() if not name.startswith("base__")}
+        if nested:
+            own["base"] = as_kernel(own.get("base", self.base)).with_params(**nested)
+        return super().with_params(**own)
+
+
+class Periodic(_WithBase):
     """Functions that repeat: the base's σ²κ(r) with r² = Σ_d sin²(π (x_d − x′_d)/p_d)/ℓ_d².
 
     scikit-learn's ``ExpSineSquared`` is the base :class:`RBF` with half of its ``length_scale``.
@@ -354,7 +374,6 @@ class Periodic(Kernel):
     """
 
     _type = "periodic"
-    base: Kernel
     period: Value
     form: Optional[str]
 
@@ -363,18 +382,68 @@ class Periodic(Kernel):
     ) -> None:
         super().__init__(base=RBF() if base is None else as_kernel(base), period=period, form=form)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params = super().get_params(deep=False)
-        if deep:
-            params.update({f"base__{name}": value for name, value in self.base.get_params().items()})
-        return params
 
-    def with_params(self, **changes: Any) -> Kernel:
-        nested = {name[len("base__") :]: v for name, v in changes.items() if name.startswith("base__")}
-        own = {name: v for name, v in changes.items() if not name.startswith("base__")}
-        if nested:
-            own["base"] = as_kernel(own.get("base", self.base)).with_params(**nested)
-        return super().with_params(**own)
+class Convolutional(_WithBase):
+    """Images whose columns are pixels: Σ_p Σ_q w_p w_q k(patch p of x, patch q of x′), a function of patches summed
+    over an image.
+
+    Parameters
+    ----------
+    image : (int, int, int), optional
+        Height, width and channels; columns run over rows, then columns of pixels, then channels. By default a
+        square of one channel.
+    patch : (int, int), optional
+        Height and width of a patch. By default 3 × 3.
+    stride : int, optional
+        Pixels from one patch to the next. By default 1.
+    colour : {"channels", "joint"}, optional
+        Whether each channel has patches of its own (the default) or a patch has all channels.
+    normalise : bool, optional
+        Whether the sum is divided by the number of patches, as by default.
+    weighted : bool, optional
+        Whether the weights w of patches are trained. By default they are 1.
+    weights : sequence of float or Parameter, optional
+        The weights themselves, one for each patch; they are trained unless they are fixed.
+    base : Kernel or str, optional
+        The kernel k of patches. By default :class:`RBF`.
+    active_dims : sequence of int or str, optional
+        The columns of pixels; by default all.
+    """
+
+    _type = "convolutional"
+    image: Optional[Sequence[int]]
+    patch: Optional[Sequence[int]]
+    stride: Optional[int]
+    colour: Optional[str]
+    normalise: Optional[bool]
+    weighted: Optional[bool]
+    weights: Value
+    active_dims: Dims
+
+    def __init__(
+        self,
+        image: Optional[Sequence[int]] = None,
+        patch: Optional[Sequence[int]] = None,
+        *,
+        stride: Optional[int] = None,
+        colour: Optional[str] = None,
+        normalise: Optional[bool] = None,
+        weighted: Optional[bool] = None,
+        weights: Value = None,
+        base: Union[None, Kernel, str] = None,
+        active_dims: Dims = None,
+    ) -> None:
+        super().__init__(
+            image=image,
+            patch=patch,
+            stride=stride,
+            colour=colour,
+            normalise=normalise,
+            weighted=weighted,
+            weights=weights,
+            base=RBF() if base is None else as_kernel(base),
+            active_dims=_dims(active_dims),
+        )
 
 
 class Cosine(_Radial):
@@ -669,6 +738,7 @@ _CLASSES: dict[str, type[Kernel]] = {
         GammaExponential,
         RationalQuadratic,
         Periodic,
+        Convolutional,
         Cosine,
         Linear,
         Polynomial,
