@@ -1592,3 +1592,16 @@ def test_a_convolutional_kernel_is_the_sum_over_patches_of_the_base():
         np.testing.assert_allclose(kernel(images), wanted, rtol=1e-12)
     assert kernel.with_params(base__variance=2.6)(images)[0, 1] == pytest.approx(2 * wanted[0, 1])
     assert kernel.get_params()["base__lengthscales"] == 0.9
+
+
+def test_pixels_are_standardised_together():
+    rng = np.random.default_rng(5)
+    # pixels of one image with spreads of their own, a constant one, and a column that is no pixel
+    X = np.column_stack([rng.normal(size=(60, 4)) * [0.3, 4.0, 1.0, 0.0] + 2.0, rng.normal(40.0, 9.0, 60)])
+    y = X[:, :4].mean(axis=1) + 0.1 * X[:, 4] + rng.normal(0.0, 0.2, 60)
+    kernel = kernels.Convolutional([2, 2, 1], [1, 2], active_dims=[0, 1, 2, 3]) + RBF(active_dims=[4])
+    with pytest.warns(UserWarning):
+        model = sparsegp.GPRegressor(kernel=kernel, max_iter=5).fit(X, y)
+    scaler = model._about["scaler"]
+    np.testing.assert_allclose(scaler["x_mean"], [*[X[:, :4].mean()] * 4, X[:, 4].mean()])
+    np.testing.assert_allclose(scaler["x_scale"], [*[X[:, :4].std()] * 4, X[:, 4].std()])

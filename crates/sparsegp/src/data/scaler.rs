@@ -91,6 +91,24 @@ impl Scaler {
         self
     }
 
+    /// This scaler, with one mean and one scale for these inputs: those of all their values. `constants` are the inputs
+    /// that have one value in all rows.
+    #[must_use]
+    pub fn with_one_scale(mut self, columns: &[usize], constants: &[usize]) -> Self {
+        let share = 1.0 / columns.len().max(1) as f64;
+        let mean: f64 = columns.iter().map(|&d| share * self.x_mean[d]).sum();
+        let square = |d: usize| {
+            let own = if constants.contains(&d) { 0.0 } else { self.x_scale[d] };
+            own.hypot(self.x_mean[d] - mean).powi(2)
+        };
+        let scale = columns.iter().map(|&d| share * square(d)).sum::<f64>().sqrt();
+        for &column in columns {
+            self.x_mean[column] = mean;
+            self.x_scale[column] = if scale > 0.0 { scale } else { 1.0 };
+        }
+        self
+    }
+
     /// From the statistics of these rows.
     pub fn fit(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Self {
         Statistics::of(x, y, &[]).scaler()
@@ -232,6 +250,25 @@ mod tests {
         let mean = column.iter().sum::<f64>() / column.len() as f64;
         let square = column.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
         (mean, (square / column.len() as f64).sqrt())
+    }
+
+    #[test]
+    fn columns_of_one_kind_have_one_mean_and_one_scale() {
+        let x = crate::linalg::Mat::from_fn(5, 4, |i, d| match d {
+            1 => 7.5,
+            _ => 3.0 * d as f64 + ((i * i + d) as f64).sin(),
+        });
+        let y = crate::linalg::Mat::from_fn(5, 1, |i, _| i as f64);
+        let scaler = Scaler::fit(x.as_ref(), y.as_ref());
+        let one = scaler.clone().with_one_scale(&[0, 1, 3], &[1]);
+        let all: Vec<f64> =
+            [0, 1, 3].iter().flat_map(|&d| (0..5).map(move |i| (i, d))).map(|at| x[at]).collect();
+        let mean = all.iter().sum::<f64>() / 15.0;
+        let scale = (all.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 15.0).sqrt();
+        for d in [0, 1, 3] {
+            assert!((one.x_mean[d] - mean).abs() < 1e-13 && (one.x_scale[d] - scale).abs() < 1e-13);
+        }
+        assert_eq!((one.x_mean[2], one.x_scale[2]), (scaler.x_mean[2], scaler.x_scale[2]));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::data::{
     Statistics, Table, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
-use crate::kernels::label_columns;
+use crate::kernels::{alike_columns, label_columns};
 use crate::likelihoods::Likelihood;
 use crate::linalg::Mat;
 
@@ -35,7 +35,8 @@ impl Standardise {
     }
 
     /// The same for kernels of this specification (one, or several separated by `;`): input columns that
-    /// they read as labels ([`crate::kernels::Kernel::labels`]) stay as they are.
+    /// they read as labels ([`crate::kernels::Kernel::labels`]) stay as they are, and those of one kind
+    /// ([`crate::kernels::Kernel::alike`]) have one mean and one scale.
     pub fn for_kernel(self, specification: &str) -> Scaling {
         Scaling::For(self, specification.to_owned())
     }
@@ -99,16 +100,21 @@ impl Scaling {
         classes: Option<&Classes>,
         inputs: &[String],
     ) -> Scaler {
-        let (chosen, labels) = match self {
+        let (chosen, labels, alike) = match self {
             Self::Given(scaler) => return scaler,
-            Self::Own(chosen) => (chosen, Vec::new()),
-            Self::For(chosen, kernel) => (chosen, label_columns(&kernel, inputs)),
+            Self::Own(chosen) => (chosen, Vec::new(), Vec::new()),
+            Self::For(chosen, kernel) => {
+                (chosen, label_columns(&kernel, inputs), alike_columns(&kernel, inputs))
+            }
         };
         let all = if chosen.robust { statistics.robust_scaler() } else { statistics.scaler() };
         let constants = statistics.constant_targets();
         let some = chosen.constants && constants.len() < statistics.present_targets().len();
         let constants = if some { &constants[..] } else { &[] };
         let mut scaler = all.with_constants(constants).without_columns(&labels);
+        for group in &alike {
+            scaler = scaler.with_one_scale(group, &statistics.constant_inputs());
+        }
         if !chosen.inputs {
             scaler = scaler.without_inputs();
         }

@@ -210,6 +210,10 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().flat_map(|child| child.labels()).collect()
     }
 
+    fn alike(&self) -> Vec<Vec<usize>> {
+        self.children.iter().flat_map(|child| child.alike()).collect()
+    }
+
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         self.children.iter().try_for_each(|child| child.check(x))
     }

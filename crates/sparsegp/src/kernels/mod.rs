@@ -182,6 +182,12 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// Input columns of one kind, such as the pixels of an image, group by group: those of a group are standardised
+    /// with one mean and one scale, or they could not be compared any more.
+    fn alike(&self) -> Vec<Vec<usize>> {
+        Vec::new()
+    }
+
     /// Refuses inputs (N×D) that the kernel knows nothing of, such as a label that is none.
     ///
     /// # Errors
@@ -255,29 +261,50 @@ pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
 /// Which of these columns the kernels of a specification (one, or several separated by `;`) read as labels
 /// ([`Kernel::labels`]). What cannot be read has none: it is refused, with the reason, where a model is made of it.
 pub fn label_columns(specification: &str, names: &[String]) -> Vec<usize> {
-    fn of(json: &serde_json::Value, inputs: Inputs<'_>, found: &mut Vec<usize>) {
-        match json {
-            serde_json::Value::Object(entries) => {
-                // every kernel for itself: another may have values for other columns
-                if let Some(kernel) =
-                    build(json, inputs).ok().filter(|_| entries.contains_key("type"))
-                {
-                    found.extend(kernel.labels());
-                } else {
-                    entries.values().for_each(|value| of(value, inputs, found));
-                }
-            }
-            serde_json::Value::Array(all) => all.iter().for_each(|value| of(value, inputs, found)),
-            _ => {}
-        }
-    }
     let mut found = Vec::new();
-    for json in specification.split(';').filter_map(|part| spec::read(part.trim()).ok()) {
-        of(&json, Inputs::named(names), &mut found);
-    }
+    for_each_kernel(specification, names, &mut |kernel| found.extend(kernel.labels()));
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Which of these columns the kernels of a specification take for columns of one kind ([`Kernel::alike`]); groups with
+/// a column in common are one. As for [`label_columns`] otherwise.
+pub fn alike_columns(specification: &str, names: &[String]) -> Vec<Vec<usize>> {
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    for_each_kernel(specification, names, &mut |kernel| {
+        for mut group in kernel.alike() {
+            let (joined, others): (Vec<_>, Vec<_>) = found
+                .drain(..)
+                .partition(|other| other.iter().any(|column| group.contains(column)));
+            found = others;
+            group.extend(joined.into_iter().flatten());
+            group.sort_unstable();
+            group.dedup();
+            found.push(group);
+        }
+    });
+    found
+}
+
+/// Calls `f` with every kernel of a specification that can be built for these columns.
+fn for_each_kernel(specification: &str, names: &[String], f: &mut dyn FnMut(&dyn Kernel)) {
+    fn of(json: &serde_json::Value, inputs: Inputs<'_>, f: &mut dyn FnMut(&dyn Kernel)) {
+        match json {
+            serde_json::Value::Object(entries) => {
+                // every kernel for itself: another may have values for other columns
+                match build(json, inputs).ok().filter(|_| entries.contains_key("type")) {
+                    Some(kernel) => f(&*kernel),
+                    None => entries.values().for_each(|value| of(value, inputs, f)),
+                }
+            }
+            serde_json::Value::Array(all) => all.iter().for_each(|value| of(value, inputs, f)),
+            _ => {}
+        }
+    }
+    for json in specification.split(';').filter_map(|part| spec::read(part.trim()).ok()) {
+        of(&json, Inputs::named(names), f);
+    }
 }
 
 use faer::reborrow::ReborrowMut;

@@ -494,6 +494,10 @@ impl Kernel for Convolutional {
         })
     }
 
+    fn alike(&self) -> Vec<Vec<usize>> {
+        vec![self.dims.clone()]
+    }
+
     fn to_json(&self) -> Value {
         let colour = if self.grid.colour == Colour::Joint { "joint" } else { "channels" };
         let mut json = json!({
