@@ -5,7 +5,8 @@ use crate::deep_problem::{self, Problem, renamed};
 use crate::inverse_free::Rule;
 use crate::problem::part;
 use crate::support::{
-    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
+    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
+    text,
 };
 use serde_json::{Value, json};
 use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Sampling, Stacked};
@@ -423,14 +424,6 @@ pub fn image_layers(json: &Value, _: &Path, report: &mut Report) -> Outcome {
 }
 
 /// The list of the family's files.
-pub fn index(json: &Value, _: &Path, report: &mut Report) -> Outcome {
-    check_known(json, &["set", "float", "layout", "comparison", "files"], report)?;
-    let comparison = text(get(json, "comparison")?)?;
-    let stated = comparison.contains("atol + rtol*max|b|");
-    report.require("comparison", stated, "another rule than the one that is applied");
-    for name in entries(get(json, "files")?)?.keys() {
-        let known = crate::is_listed(&format!("convolutional/{name}"));
-        report.require(name, known, "nobody knows this file");
-    }
-    Ok(())
+pub fn index(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
+    support::index("convolutional", json, folder, report)
 }

@@ -4,7 +4,8 @@ use crate::deep_problem::{POINTS, Problem, draws, layer};
 use crate::inverse_free::Rule;
 use crate::problem::part;
 use crate::support::{
-    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
+    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
+    text,
 };
 use serde_json::Value;
 use sparsegp::deep::{Evaluation, LastBound, Mixture, Paths, Slopes};
@@ -471,18 +472,5 @@ pub fn gradients(
 
 /// The list of the family's files.
 pub fn index(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
-    check_known(json, &["set", "float", "layout", "comparison", "files"], report)?;
-    let comparison = text(get(json, "comparison")?)?;
-    report.require(
-        "comparison",
-        comparison.contains("atol + rtol*max|b|"),
-        "another rule than the one that is applied",
-    );
-    // a folder with other numbers may hold only some of them
-    for name in entries(get(json, "files")?)?.keys() {
-        report.require(name, crate::is_listed(&format!("deep/{name}")), "nobody knows this file");
-        let path = folder.join(format!("{name}.json"));
-        println!("{name}: {}", if path.exists() { "there" } else { "not there" });
-    }
-    Ok(())
+    support::index("deep", json, folder, report)
 }

@@ -2,7 +2,8 @@
 
 use crate::batch::Batch;
 use crate::support::{
-    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own, text,
+    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
+    text,
 };
 use crate::trained::prior_kl;
 use crate::uncollapsed::{Seen, batch, see};
@@ -1149,19 +1150,5 @@ fn implied_divergence(
 
 /// The file `index`: what the family is.
 pub fn index(json: &Value, folder: &Path, report: &mut Report) -> Outcome {
-    check_known(json, &["float", "layout", "comparison", "files"], report)?;
-    let comparison = text(get(json, "comparison")?)?;
-    report.require(
-        "comparison",
-        comparison.contains("atol + rtol*max|b|"),
-        "another rule than the one that is applied",
-    );
-    // a folder with other numbers may hold only some of them
-    for name in entries(get(json, "files")?)?.keys() {
-        let claimed = crate::is_listed(&format!("inverse_free/{name}"));
-        report.require(name, claimed, "nobody knows this file");
-        let path = folder.join(format!("{name}.json"));
-        println!("{name}: {}", if path.exists() { "there" } else { "not there" });
-    }
-    Ok(())
+    support::index("inverse_free", json, folder, report)
 }

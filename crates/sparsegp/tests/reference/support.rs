@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use sparsegp::linalg::{Mat, MatRef};
+use std::path::Path;
 
 /// What a check returns: an error is a file that cannot be read as expected, or a refusal of the
 /// library.
@@ -150,6 +151,20 @@ pub fn own<T>(result: sparsegp::Result<T>) -> Outcome<T> {
 pub fn check_known(case: &Value, known: &[&str], report: &mut Report) -> Outcome {
     for key in entries(case)?.keys().filter(|key| !known.contains(&key.as_str())) {
         report.fail(key, "an entry that the check does not know");
+    }
+    Ok(())
+}
+
+/// The list of a family's files; a folder with other numbers may hold only some of them.
+pub fn index(family: &str, json: &Value, folder: &Path, report: &mut Report) -> Outcome {
+    check_known(json, &["set", "float", "layout", "comparison", "files"], report)?;
+    let stated = text(get(json, "comparison")?)?.contains("atol + rtol*max|b|");
+    report.require("comparison", stated, "another rule than the one that is applied");
+    for name in entries(get(json, "files")?)?.keys() {
+        let listed = crate::is_listed(&format!("{family}/{name}"));
+        report.require(name, listed, "nobody knows this file");
+        let there = folder.join(format!("{name}.json")).exists();
+        println!("{name}: {}", if there { "there" } else { "not there" });
     }
     Ok(())
 }

@@ -670,25 +670,14 @@ class BaseGP(BaseEstimator):
             self.update_report_ = json.loads(told)
             self.n_samples_seen_ = self._about["rows"]
             return
+        begin: dict[str, Any] = {}
         if self.online:
             # a later part may lie elsewhere: points, and more of them than rows there are now
             self._online()
-            count = min(100, len(X)) if self.n_inducing is None and isinstance(self.inducing, str) else None
-            self._learn(
-                X,
-                Y,
-                weights=weights,
-                extra=extra,
-                targets=targets,
-                classes=classes,
-                likelihood=likelihood,
-                names_of=names_of,
-                part=True,
-                count=count,
+            begin["count"] = (
+                min(100, len(X)) if self.n_inducing is None and isinstance(self.inducing, str) else None
             )
-            self.n_samples_seen_ = len(X)
-            return
-        if not first and self.method_ not in _IN_BATCHES:
+        elif not first and self.method_ not in _IN_BATCHES:
             if any(column["encoding"] != "number" for column in self._about["columns"]):
                 raise ValueError(
                     f"this model of a file with texts was fitted by `{self.method_}`, which sees all rows at once: learn "
@@ -702,7 +691,8 @@ class BaseGP(BaseEstimator):
             )
             first = True
         if first:
-            method = self._in_batches(likelihood, classes is None and extra is None, "partial_fit")
+            if not self.online:
+                begin["method"] = self._in_batches(likelihood, classes is None and extra is None, "partial_fit")
             self._learn(
                 X,
                 Y,
@@ -711,9 +701,9 @@ class BaseGP(BaseEstimator):
                 targets=targets,
                 classes=classes,
                 likelihood=likelihood,
-                method=method,
                 names_of=names_of,
                 part=True,
+                **begin,
             )
             self.n_samples_seen_ = len(X)
             return
