@@ -5,7 +5,6 @@ use crate::inverse_free::Rule;
 use crate::problem::part;
 use crate::support::{
     self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
-    text,
 };
 use serde_json::Value;
 use sparsegp::deep::{Evaluation, LastBound, Mixture, Paths, Slopes};
