@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Predicts two public streams that `river` ships row by row, before each row is learnt: sparsegp against river's regressors.
+"""Predicts two public streams of `river` row by row, each row before it is learnt: sparsegp against
+river's regressors and GPyTorch.
 
     python bench/streams.py            makes an environment, builds sparsegp, prints a table
     python bench/streams.py --wheel W  with this wheel of sparsegp
 
-Everyone sees the first 100 rows without being judged, then predicts each row and learns it. river's models learn
-row by row behind a running standardisation; those without a density get a Gaussian one with the variance of their last 100
-errors. GPyTorch trains an SVGP on the first 100 rows and conditions on the others by `get_fantasy_model`.
-sparsegp fits the first 100 rows (Matérn-5/2, a linear kernel beside it) and takes up rows one by one or in batches of
---batch, with and without forgetting and iterations on kernel and noise. Scores are of all rows after the first 100: mean absolute error, root mean
-square error, mean negative log density, and seconds for all of it on one thread.
+Everyone sees the first 100 rows without being judged, then predicts each row and learns it. river's
+models learn row by row behind a running standardisation; those without a density get a Gaussian one
+with the variance of their last 100 errors. GPyTorch trains an SVGP on the first 100 rows and conditions
+on the others by `get_fantasy_model`. sparsegp fits the first 100 rows (Matérn-5/2, a linear kernel beside
+it) and takes up rows one by one or in batches of --batch, with and without forgetting and iterations on
+kernel and noise. Scores are of all rows after the first 100: mean absolute error, root mean square error,
+mean negative log density, and seconds for all of it on one thread.
 """
 
 import argparse
@@ -179,6 +181,7 @@ def inside(batch):
             how = f"batches of {size}" if size > 1 else "row by row"
             how += f", forgetting {forget}" if forget < 1 else ""
             how += f", {train} iterations each" if train else ""
+            how += f", correlation {correlation}"
             print(f"| sparsegp, {how}, {points} points | {score.cells(seconds)} |", flush=True)
 
 

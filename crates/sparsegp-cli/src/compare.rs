@@ -7,6 +7,7 @@ use crate::fit;
 use crate::fit_args::FitArgs;
 use crate::folds::{Fold, Key, Protocol};
 use crate::format::{Align, Table, count, number, seconds};
+use crate::outputs::refuse_overwriting;
 use crate::score::{self, Score};
 use crate::values;
 use clap::{Args, Parser};
@@ -139,10 +140,7 @@ struct Run {
 /// Runs the command.
 pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
     if let Some(path) = &args.output {
-        if *path == args.data {
-            let path = path.display();
-            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-        }
+        refuse_overwriting([path], [&args.data])?;
         atomic::check_writable(path)?;
     }
     let first = choices(args, None)?;
@@ -170,7 +168,7 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
                 Err(Fail::Usage(text)) => {
                     return Err(Fail::Usage(format!("{}: {text}", choice.label)));
                 }
-                Err(Fail::Work(text)) => {
+                Err(Fail::Work(text) | Fail::Empty(text)) => {
                     failures.push((c, f, text.clone()));
                     format!("failed: {text}")
                 }

@@ -3,13 +3,14 @@
 use crate::context::{Context, Reply};
 use crate::fail::{Fail, Result};
 use crate::format::{count, number, seconds};
+use crate::outputs::refuse_overwriting;
 use crate::plot::{self, Look, latent::Colours};
 use crate::predictions::field;
+use crate::progress::Ticker;
 use crate::saving;
 use crate::table_args::TableArgs;
 use crate::values;
 use clap::Args;
-use indicatif::ProgressBar;
 use sparsegp::atomic::{self, write_atomically};
 use sparsegp::data::{Loaded, Missing, ReadOptions, Selection, Table};
 use sparsegp::latent::{
@@ -164,8 +165,8 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
         seed: args.seed,
         ..GplvmOptions::default()
     };
-    let bar = context.is_watched().then(ProgressBar::new_spinner);
-    let (begun, mut spoken) = (Instant::now(), Instant::now());
+    let mut ticker = Ticker::new(context);
+    let begun = Instant::now();
     let (mut training, mut since) = (0, Instant::now());
     let mut watch = |at: GplvmProgress| {
         if at.restart != training {
@@ -186,13 +187,7 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
             number(rate, 3),
             seconds(left)
         );
-        if let Some(bar) = &bar {
-            bar.set_message(text);
-            bar.tick();
-        } else if spoken.elapsed().as_secs() >= 5 {
-            context.note(&text);
-            spoken = Instant::now();
-        }
+        ticker.say(text);
         !context.interrupted()
     };
     let fitted =
@@ -200,10 +195,40 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
             Error::Invalid(_) | Error::Spec { .. } => Fail::of_usage(error),
             other => other.into(),
         })?;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
     Ok((fitted, begun.elapsed().as_secs_f64()))
+}
+
+/// Names of the columns that are written, beside those that are passed through.
+struct Heads {
+    places: Vec<String>,
+    filled: Vec<String>,
+}
+
+impl Heads {
+    /// Refuses, before any work, two columns of one name in a file.
+    fn new(args: &EmbedArgs, dimensions: usize, columns: &[String]) -> Result<Self> {
+        let with_sd = |names: Vec<String>| {
+            let sds: Vec<String> = names.iter().map(|name| format!("{name}_sd")).collect();
+            [names, sds].concat()
+        };
+        let places = with_sd((1..=dimensions).map(|k| format!("z{k}")).collect());
+        let own = Self { places, filled: with_sd(columns.to_vec()) };
+        // without any file the places go to stdout
+        let bare = args.with.is_some() && args.fill.is_none() && args.plot.is_none();
+        let files =
+            [(args.coordinates.is_some() || bare, &own.places), (args.fill.is_some(), &own.filled)];
+        for (_, names) in files.into_iter().filter(|(written, _)| *written) {
+            let all: Vec<&String> = args.id.iter().chain(names).collect();
+            let twice = (1..all.len()).find(|at| all[..*at].contains(&all[*at]));
+            if let Some(name) = twice.map(|at| all[at]) {
+                return Err(Fail::usage(format!(
+                    "two columns that are written would have the name `{name}`; rename it in the table, or leave \
+                     --id {name} out"
+                )));
+            }
+        }
+        Ok(own)
+    }
 }
 
 /// Lines of CSV: texts of the columns that are passed through, then numbers.
@@ -229,12 +254,8 @@ fn csv(
 /// Runs the command.
 pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     let written = [&args.output, &args.coordinates, &args.fill, &args.plot];
-    for (at, path) in written.into_iter().flatten().enumerate() {
-        let before = written.into_iter().flatten().take(at).any(|other| other == path);
-        if before || *path == args.data || Some(path) == args.with.as_ref() {
-            let path = path.display();
-            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-        }
+    refuse_overwriting(written.into_iter().flatten(), [&args.data].into_iter().chain(&args.with))?;
+    for path in written.into_iter().flatten() {
         atomic::check_writable(path)?;
     }
     if let Some(path) = &args.plot {
@@ -249,6 +270,8 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
         kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let table = args.table.open_as(&args.data, reading)?;
     let names = columns(args, &table, map.as_ref())?;
+    let q = map.as_ref().map_or(args.dimensions, |map| map.model.points().ncols());
+    let heads = Heads::new(args, q, &names)?;
     let rows = read(args, &table, &names)?;
     context.warn(&rows.remarks);
     let (y, n) = (&rows.y, rows.y.nrows());
@@ -295,13 +318,11 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
         })
         .collect();
     let places = || {
-        let mut heads: Vec<String> = (1..=q).map(|k| format!("z{k}")).collect();
-        heads.extend((1..=q).map(|k| format!("z{k}_sd")));
         let cell = |i: usize, j: usize| match j < q {
             true => embedding.mean[(i, j)],
             false => embedding.variance[(i, j - q)].sqrt(),
         };
-        csv(&ids, &heads, cell, n)
+        csv(&ids, &heads.places, cell, n)
     };
     if let Some(path) = &args.coordinates {
         write_atomically(path, places().as_bytes())?;
@@ -309,13 +330,11 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     if let Some(path) = &args.fill {
         let (filled, spread) = map.impute(y.as_ref(), &EmbedOptions::default())?;
         let p = names.len();
-        let mut heads = names.clone();
-        heads.extend(names.iter().map(|name| format!("{name}_sd")));
         let cell = |i: usize, j: usize| match j < p {
             true => filled[(i, j)],
             false => spread[(i, j - p)].sqrt(),
         };
-        write_atomically(path, csv(&ids, &heads, cell, n).as_bytes())?;
+        write_atomically(path, csv(&ids, &heads.filled, cell, n).as_bytes())?;
     }
     let relevance = map.relevance();
     if let Some(path) = &args.plot {

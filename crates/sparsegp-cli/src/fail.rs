@@ -12,6 +12,8 @@ pub type Result<T, E = Fail> = std::result::Result<T, E>;
 pub enum Fail {
     /// Data, model or numerics.
     Work(String),
+    /// A table of which missing values leave no row.
+    Empty(String),
     /// Part of the work, after the rest has been printed, in which machines find it too.
     Part(String),
     /// The command line.
@@ -25,7 +27,7 @@ pub enum Fail {
 impl std::fmt::Display for Fail {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Fail::Work(text) | Fail::Part(text) | Fail::Usage(text) => text,
+            Fail::Work(text) | Fail::Empty(text) | Fail::Part(text) | Fail::Usage(text) => text,
             Fail::Interrupted => "interrupted",
             Fail::Closed => "nobody reads the output",
         })
@@ -36,6 +38,7 @@ impl From<Error> for Fail {
     fn from(error: Error) -> Self {
         match error {
             Error::Interrupted => Fail::Interrupted,
+            Error::NoRows { .. } => Fail::Empty(error.to_string()),
             // the library's word for the option means nothing here
             other => Fail::Work(other.to_string().replace(" (`Missing::Drop`)", "")),
         }
@@ -65,7 +68,7 @@ impl Fail {
     pub fn report(self, json: bool) -> ExitCode {
         let json = json && !matches!(self, Fail::Part(_));
         let (code, text) = match self {
-            Fail::Work(text) | Fail::Part(text) => (1, text),
+            Fail::Work(text) | Fail::Empty(text) | Fail::Part(text) => (1, text),
             Fail::Usage(text) => (2, format!("{text}\n(for more information, try --help)")),
             Fail::Interrupted => (130, "interrupted; nothing was written".into()),
             Fail::Closed => return ExitCode::SUCCESS,

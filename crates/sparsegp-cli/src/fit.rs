@@ -7,6 +7,7 @@ use crate::fit_args::FitArgs;
 use crate::fit_options::{self, Plan};
 use crate::format::count;
 use crate::kind::{self, Kind};
+use crate::outputs::refuse_overwriting;
 use crate::progress::Progress;
 use crate::score::{self, AllScores};
 use crate::values::is_about_arguments;
@@ -181,12 +182,8 @@ struct Judged {
 /// Refuses, before any work, what could not be written after it.
 fn check_outputs(args: &FitArgs) -> Result<()> {
     let outputs = [&args.output, &args.plot, &args.trace, &args.checkpoint];
-    let outputs: Vec<&PathBuf> = outputs.into_iter().flatten().collect();
-    for (i, path) in outputs.iter().enumerate() {
-        if **path == args.data || outputs[..i].contains(path) {
-            let path = path.display();
-            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-        }
+    refuse_overwriting(outputs.into_iter().flatten(), [&args.data])?;
+    for path in outputs.into_iter().flatten() {
         atomic::check_writable(path)?;
     }
     if let Some(path) = &args.plot {

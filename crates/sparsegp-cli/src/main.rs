@@ -19,6 +19,7 @@ mod kernels;
 mod kind;
 mod likelihoods;
 mod methods;
+mod outputs;
 mod page;
 mod pages;
 mod plot;

@@ -5,6 +5,7 @@ use crate::data::MissingChoice;
 use crate::fail::{Fail, Result};
 use crate::format::{count, moment};
 use crate::kind::Kind;
+use crate::outputs::{has_extension, refuse_overwriting};
 use crate::plot::{self, What};
 use crate::remembered::{self, Rows};
 use crate::table_args::TableArgs;
@@ -143,11 +144,8 @@ fn page(
 /// Runs the command.
 pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     let path = &args.output;
-    if [&args.model, &args.data].contains(&path) {
-        let path = path.display();
-        return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-    }
-    if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("html")) {
+    refuse_overwriting([path], [&args.model, &args.data])?;
+    if !has_extension(path, "html") {
         let path = path.display();
         return Err(Fail::usage(format!(
             "--output {path}: the page is HTML; end its name in .html"

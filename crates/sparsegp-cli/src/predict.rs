@@ -5,6 +5,7 @@ use crate::data::{BLOCK, MissingInPredict};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind;
+use crate::outputs::{has_extension, refuse_overwriting};
 use crate::predictions::{Form, field};
 use crate::table_args::TableArgs;
 use crate::values::fraction;
@@ -75,7 +76,7 @@ impl Sink {
     fn open(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else { return Ok(Sink::Stdout(BufWriter::new(std::io::stdout()))) };
         let file = BufWriter::new(AtomicFile::create(path)?);
-        Ok(match path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz")) {
+        Ok(match has_extension(path, "gz") {
             true => Sink::Gzip(GzEncoder::new(file, Compression::default())),
             false => Sink::Plain(file),
         })
@@ -139,11 +140,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
             "--json puts the summary on stdout: give the predictions a file, -o OUT.csv",
         ));
     }
-    if path.is_some_and(|path| path == args.data || path == args.model) {
-        return Err(Fail::usage(
-            "the predictions would overwrite their own source; choose another name",
-        ));
-    }
+    refuse_overwriting(&args.output, [&args.data, &args.model])?;
     let fitted = io::load(&args.model)?;
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection().ids(&args.id);
@@ -173,11 +170,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     for block in blocks.by_ref() {
         let block = match (block, &gaps) {
             // a table without any row to predict
-            (Err(sparsegp::Error::File { reason, .. }), Some(gaps))
-                if reason.starts_with(&format!("all {} rows were left out", gaps.rows)) =>
-            {
-                break;
-            }
+            (Err(sparsegp::Error::NoRows { .. }), Some(_)) => break,
             (block, _) => block?,
         };
         context.go_on()?;

@@ -10,6 +10,46 @@ use std::time::{Duration, Instant};
 /// Seconds between the lines of a log, apart from those of iterations 1, 10, 100, …
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Shows a line that changes: a spinner for people who watch, a line now and then for logs.
+pub struct Ticker<'a> {
+    context: &'a Context,
+    bar: Option<ProgressBar>,
+    last: Instant,
+}
+
+impl<'a> Ticker<'a> {
+    /// Shows nothing yet.
+    pub fn new(context: &'a Context) -> Self {
+        let bar = context.is_watched().then(ProgressBar::new_spinner);
+        Self { context, bar, last: Instant::now() }
+    }
+
+    /// Shows this line. True where the time for a line of the log has come.
+    pub fn say(&mut self, text: String) -> bool {
+        let due = self.last.elapsed() > PATIENCE;
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(text);
+                bar.tick();
+            }
+            None if due => self.context.note(&text),
+            None => {}
+        }
+        if due {
+            self.last = Instant::now();
+        }
+        due
+    }
+}
+
+impl Drop for Ticker<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Shows the progress of one training.
 pub struct Progress<'a> {
     context: &'a Context,

@@ -5,6 +5,7 @@ use crate::data::{BLOCK, MissingChoice};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind};
+use crate::outputs::refuse_overwriting;
 use crate::remembered::{self, Rows};
 use crate::table_args::TableArgs;
 use crate::{plot, scores};
@@ -17,7 +18,7 @@ use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::classes::{ClassMetrics, ClassOptions, ClassScores};
 use sparsegp::metrics::counts::{CountMetrics, CountScores};
 use sparsegp::metrics::density::{DensityMetrics, DensityScores, Predictions};
-use sparsegp::metrics::{Metrics, Scores};
+use sparsegp::metrics::{Metrics, Scores, negative_log_density};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -159,8 +160,8 @@ impl Running {
                 metrics.add(block.y.as_ref(), mean.as_ref(), variance.as_ref())?;
                 for p in 0..block.y.ncols() {
                     for i in 0..block.rows.len() {
-                        let (v, off) = (variance[(i, p)], block.y[(i, p)] - mean[(i, p)]);
-                        loss += 0.5 * ((std::f64::consts::TAU * v).ln() + off * off / v);
+                        let at = (i, p);
+                        loss += negative_log_density(block.y[at], mean[at], variance[at]);
                     }
                 }
             }
@@ -180,6 +181,13 @@ impl Running {
             })?,
         }
         Ok(loss)
+    }
+
+    /// Scores of all targets together and of each by its name; of rows beside so many that were left out.
+    pub fn all(&self, fitted: &Fitted, dropped: usize) -> Result<AllScores> {
+        let (overall, each) = self.finish()?;
+        let targets = fitted.target_names.iter().cloned().zip(each).collect();
+        Ok(AllScores { overall, targets, dropped })
     }
 
     /// Scores of all targets together, and of each.
@@ -271,12 +279,7 @@ pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllS
             running.add(fitted, &block)?;
         }
     }
-    let (overall, each) = running.finish()?;
-    Ok(AllScores {
-        overall,
-        targets: fitted.target_names.iter().cloned().zip(each).collect(),
-        dropped: blocks.dropped(),
-    })
+    running.all(fitted, blocks.dropped())
 }
 
 /// Scores every row as the others predict it.
@@ -324,10 +327,7 @@ pub fn left_out(fitted: &Fitted, rows: &Selected) -> Result<AllScores> {
 /// Runs the command.
 pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
     if let Some(path) = &args.plot {
-        if [&args.model, &args.data].contains(&path) {
-            let path = path.display();
-            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-        }
+        refuse_overwriting([path], [&args.model, &args.data])?;
         plot::check_name("--plot", path)?;
         atomic::check_writable(path)?;
     }

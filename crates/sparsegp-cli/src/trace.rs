@@ -1,6 +1,7 @@
 //! The history of a training as a file.
 
 use crate::fail::{Fail, Result};
+use crate::outputs::has_extension;
 use serde_json::json;
 use sparsegp::fit::Fitted;
 use sparsegp::train::is_bulky;
@@ -35,7 +36,7 @@ pub fn write(path: &Path, fitted: &Fitted) -> Result<()> {
     let offset = rows * fitted.scaler.log_jacobian();
     let points = fitted.report.as_ref().map_or(&[][..], |report| &report.trace);
     let names = names(fitted);
-    let is_json = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"));
+    let is_json = has_extension(path, "json");
     let text = if is_json {
         let points: Vec<_> = points
             .iter()

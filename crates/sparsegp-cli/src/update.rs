@@ -5,6 +5,7 @@ use crate::data::{self, MissingChoice, Split};
 use crate::fail::{Fail, Result};
 use crate::follow::known::{self, Recognised};
 use crate::format::{count, number};
+use crate::outputs::refuse_overwriting;
 use crate::table_args::TableArgs;
 use crate::{kind, saving, score, scores};
 use clap::Args;
@@ -52,15 +53,20 @@ pub struct LearnArgs {
 
 impl LearnArgs {
     /// The library's options.
-    pub fn options(&self) -> UpdateOptions {
-        UpdateOptions {
+    ///
+    /// # Errors
+    /// For one that is out of its range.
+    pub fn options(&self) -> Result<UpdateOptions> {
+        let options = UpdateOptions {
             correlation: self.correlation,
             most_points: self.most_points,
             forget: self.forget,
             train: self.train,
             train_points: self.train_points,
             ..UpdateOptions::default()
-        }
+        };
+        options.check().map_err(Self::fail)?;
+        Ok(options)
     }
 
     /// The failure of an update: of the command line where an option is out of range.
@@ -192,12 +198,20 @@ fn new_rows(
     })
 }
 
+/// Lines of a reply: points, new ones among them, and the evidence in nats.
+pub fn lines(points: usize, added: usize, bound: f64) -> String {
+    format!(
+        "points     {}, {added} of them new\n\
+         evidence   {} nats: about log p(new rows | old rows)\n",
+        count(points, "inducing point"),
+        number(bound, 6),
+    )
+}
+
 /// Runs the command.
 pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
-    if args.output == args.data {
-        let path = args.output.display();
-        return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-    }
+    refuse_overwriting([&args.output], [&args.data])?;
+    let options = args.learn.options()?;
     atomic::check_writable(&args.output)?;
     let fitted = io::load(&args.model)?;
     let table = args.table.open_for(&args.data, &fitted)?;
@@ -225,8 +239,7 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
         if context.interrupted() { Err(sparsegp::Error::Interrupted) } else { Ok(()) }
     };
     let (mut updated, report) =
-        sparsegp::fit::update(&fitted, &dataset, &args.learn.options(), &mut watch)
-            .map_err(LearnArgs::fail)?;
+        sparsegp::fit::update(&fitted, &dataset, &options, &mut watch).map_err(LearnArgs::fail)?;
     context.warn(&updated.warnings);
     updated.division = new.division;
     let mut all = taken(&fitted);
@@ -239,15 +252,12 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
     saving::save(&updated, &args.output)?;
     let text = format!(
         "{}\nnew rows   {} ({} in all); scores are from before they were learnt\n\
-         points     {}, {} of them new\n\
-         evidence   {} nats: about log p(new rows | old rows)\n\n\
+         {}\n\
          model written to {}\n",
         scores::table(&[("new rows", &scored)]),
         report.rows,
         updated.rows,
-        count(report.points, "inducing point"),
-        report.added,
-        number(report.bound, 6),
+        lines(report.points, report.added, report.bound),
         args.output.display(),
     );
     let json = serde_json::json!({

@@ -26,8 +26,10 @@ pub fn time(text: &str) -> Result<f64, String> {
         .find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit)))
         .unwrap_or((text, 1.0));
     let seconds = number.trim().parse::<f64>().map(|v| v * unit);
-    seconds.ok().filter(|v| *v > 0.0 && v.is_finite()).ok_or_else(|| {
-        "must be a positive number of seconds, or with a unit: 90s, 5min or 1.5h".into()
+    // clocks of machines reach no further than some centuries
+    seconds.ok().filter(|v| *v > 0.0 && *v <= 1e9).ok_or_else(|| {
+        "must be a positive number of seconds, or with a unit: 90s, 5min or 1.5h (1e9 s at most)"
+            .into()
     })
 }
 

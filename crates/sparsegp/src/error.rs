@@ -95,6 +95,20 @@ pub enum Error {
         /// What happened and what to do.
         reason: String,
     },
+    /// A table of which no row is left.
+    #[error(
+        "{}: all {dropped} rows were left out because of missing values: {columns}; leave these columns out \
+         (`--ignore`), or fill them",
+        path.display()
+    )]
+    NoRows {
+        /// The file.
+        path: PathBuf,
+        /// How many rows it has.
+        dropped: usize,
+        /// In which columns values are missing, and of how many rows.
+        columns: String,
+    },
     /// A cell of a table that cannot be used.
     #[error("{}: row {row}, column `{}`: {reason}", path.display(), escaped(column))]
     Cell {

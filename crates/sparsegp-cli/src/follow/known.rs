@@ -51,7 +51,7 @@ pub fn all(fitted: &Fitted) -> Vec<Followed> {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// The longest of the streams that a new one begins as; waits for as many of its rows as it takes to tell.
+/// The streams that a new one may begin as, by its first rows; waits for as many of them as it takes to tell.
 ///
 /// # Errors
 /// What reading gives; an interruption.
@@ -59,7 +59,7 @@ pub fn find(
     known: &[Followed],
     lines: &mut Lines,
     stopped: &dyn Fn() -> bool,
-) -> Result<Option<Followed>> {
+) -> Result<Vec<Followed>> {
     let mut left: Vec<&Followed> = known.iter().filter(|own| own.rows > 0).collect();
     let mut first = Followed::default();
     while !left.is_empty() && first.rows < HEAD {
@@ -78,7 +78,7 @@ pub fn find(
             break;
         }
     }
-    Ok(left.into_iter().max_by_key(|own| own.rows).cloned())
+    Ok(left.into_iter().cloned().collect())
 }
 
 /// Notes in the model that so much of a stream was learnt, in the place of what is known of it.
@@ -112,8 +112,8 @@ pub fn recognise(
         // what is wrong with it, the table itself will tell
         Err(_) => return Ok(None),
     };
-    let candidate = match find(before, &mut lines, stopped) {
-        Ok(candidate) => candidate,
+    let candidates = match find(before, &mut lines, stopped) {
+        Ok(candidates) => candidates,
         Err(Fail::Interrupted) => return Err(Fail::Interrupted),
         Err(_) => return Ok(None),
     };
@@ -127,10 +127,9 @@ pub fn recognise(
         }
         for row in lines.take(1 << 12) {
             whole.add(&row);
-            let reached = candidate.as_ref().filter(|own| own.rows == whole.rows);
-            if let Some(own) = reached.filter(|own| own.sum == whole.sum) {
-                learnt = Some(own.clone());
-            }
+            let same = |own: &&Followed| own.rows == whole.rows && own.sum == whole.sum;
+            // the longest comes last
+            learnt = candidates.iter().find(same).cloned().or(learnt);
         }
     }
 }

@@ -142,6 +142,11 @@ impl Lines {
         self.pending.drain(..count).collect()
     }
 
+    /// Gives back rows that were taken last.
+    pub fn give_back(&mut self, rows: Vec<Vec<u8>>) {
+        rows.into_iter().rev().for_each(|row| self.pending.push_front(row));
+    }
+
     /// What errors call the stream.
     pub fn name(&self) -> PathBuf {
         PathBuf::from(&self.name)

@@ -1,30 +1,32 @@
 //! `sparsegp follow`: rows as they come, predicted before they are learnt.
 
+mod begin;
 pub mod known;
 mod lines;
 mod part;
+mod reply;
+mod sink;
 
 use crate::context::{Context, Reply};
 use crate::data::{BLOCK, MissingChoice};
 use crate::fail::{Fail, Result};
-use crate::format::{count, number, seconds};
+use crate::format::{count, number};
+use crate::outputs::{has_extension, refuse_overwriting};
 use crate::predictions::Form;
-use crate::score::{AllScores, Running, complete};
+use crate::progress::Ticker;
+use crate::score::{Running, complete};
 use crate::table_args::TableArgs;
 use crate::update::LearnArgs;
-use crate::{kind, saving, scores, values};
+use crate::{kind, saving, values};
 use clap::Args;
-use indicatif::ProgressBar;
 use known::Followed;
 use lines::{Lines, Waited};
-use part::{Part, is_empty};
-use sparsegp::data::Missing;
-use sparsegp::fit::{Division, Fitted, Of};
+use part::Part;
+use sink::Sink;
+use sparsegp::fit::{Fitted, Of};
 use sparsegp::online::Drift;
 use sparsegp::{atomic, io};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const AFTER: &str = "\
@@ -40,7 +42,7 @@ end. Where it goes over the model file itself, the same command on the same stre
 counts twice, though the run was killed.
 
 Rows that are predicted much worse than those before are reported as a change. A kernel and a noise that no longer
-suit have to be fitted again; what has moved slowly is followed with --forget.";
+suit have to be fitted again, or learnt on the way with --train; what has moved slowly is followed with --forget.";
 
 /// Options of `sparsegp follow`.
 #[derive(Debug, Args)]
@@ -83,8 +85,6 @@ pub struct FollowArgs {
 
 /// Quantiles of predictions that are written.
 const QUANTILES: [f64; 2] = [0.025, 0.975];
-/// Seconds between lines of progress.
-const SAY: Duration = Duration::from_secs(5);
 
 /// A change that was noticed.
 #[derive(serde::Serialize)]
@@ -129,7 +129,7 @@ impl Following<'_> {
         let from = self.taken.rows;
         let part = Part::new(lines, rows, from)?;
         match self.rows_of(&part, rows.len()) {
-            Err(fail) if self.args.missing == MissingChoice::Drop && is_empty(&fail) => {
+            Err(Fail::Empty(_)) if self.args.missing == MissingChoice::Drop => {
                 self.dropped += rows.len();
             }
             Err(fail) => {
@@ -173,7 +173,7 @@ impl Following<'_> {
                 sink.write(&written.concat())?;
             }
         }
-        let mut options = self.args.learn.options();
+        let mut options = self.args.learn.options()?;
         // by the rows, and not by how they come
         options.forget = options.forget.powf(count as f64 / self.args.batch as f64);
         let (updated, report) =
@@ -222,8 +222,8 @@ impl Following<'_> {
                 nlpd_since: change.now,
             };
             self.context.warn(&[format!(
-                "rows from {} on are predicted worse than those before, NLPD {} after {}: what they are from has changed. \
-                 --forget follows slow changes; after a sudden one fit again",
+                "rows from {} on are predicted worse than those before, NLPD {} after {}: their source has changed. \
+                 --forget follows slow changes and --train learns on the way; after a sudden one fit again",
                 changed.first_row,
                 number(changed.nlpd_since, 4),
                 number(changed.nlpd_before, 4)
@@ -241,50 +241,6 @@ impl Following<'_> {
         self.unsaved = false;
         Ok(())
     }
-
-    fn scores(&self) -> Result<Option<AllScores>> {
-        if self.learnt == 0 {
-            return Ok(None);
-        }
-        let (overall, each) = self.running.finish()?;
-        let targets = self.fitted.target_names.iter().cloned().zip(each).collect();
-        Ok(Some(AllScores { overall, targets, dropped: self.dropped }))
-    }
-}
-
-/// Rows at the beginning of the stream that the model has learnt: by a run before this one, or by its fit.
-fn seen(
-    args: &FollowArgs,
-    fitted: &Fitted,
-    lines: &mut Lines,
-    before: &[Followed],
-    stopped: &dyn Fn() -> bool,
-) -> Result<(usize, Option<Followed>)> {
-    if args.again {
-        return Ok((0, None));
-    }
-    let known = known::find(before, lines, stopped)?;
-    let rows = known.as_ref().map_or(0, |own| own.rows);
-    let Some(division) = fitted.division.as_ref().filter(|division| division.rows > rows) else {
-        return Ok((rows, known));
-    };
-    // a file is there; the table of the fit in a pipe is known if it comes fast enough to be told
-    let file = std::fs::metadata(&args.data).is_ok_and(|data| data.is_file());
-    let patience = (!file).then(|| Duration::from_secs_f64(args.patience));
-    let head = division.rows.min(4096);
-    if lines.wait(head, patience, None, stopped)? == Waited::Stopped {
-        return Err(Fail::Interrupted);
-    }
-    if lines.pending.len() < head {
-        return Ok((rows, known));
-    }
-    let first: Vec<Vec<u8>> = lines.pending.iter().take(head).cloned().collect();
-    let part = Part::new(lines, &first, 0)?;
-    // a table that cannot be read says so when its rows are taken
-    let same = part.open(args, fitted, Missing::Drop).and_then(|opened| {
-        Ok(Division::fingerprint(&[&opened.train], division.rows)? == division.fingerprint)
-    });
-    Ok(if same.unwrap_or(false) { (division.rows, None) } else { (rows, known) })
 }
 
 /// The names of targets in the predictions, which have columns of their own.
@@ -300,19 +256,23 @@ fn observed(fitted: &Fitted) -> Vec<String> {
 
 /// Runs the command.
 pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
-    for path in [Some(&args.output), args.predictions.as_ref()].into_iter().flatten() {
-        let predictions = Some(path) == args.predictions.as_ref();
-        if *path == args.data || (predictions && [&args.model, &args.output].contains(&path)) {
-            let path = path.display();
-            return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-        }
+    refuse_overwriting([&args.output].into_iter().chain(&args.predictions), [&args.data])?;
+    refuse_overwriting(&args.predictions, [&args.model])?;
+    if let Some(path) = args.predictions.as_ref().filter(|path| has_extension(path, "gz")) {
+        // a run that goes on cuts the file where the last save was
+        return Err(Fail::usage(format!(
+            "--predictions {}: they are written as they come, and cannot be compressed; give a name that ends in .csv",
+            path.display()
+        )));
     }
+    args.learn.options()?;
     atomic::check_writable(&args.output)?;
     let fitted = io::load(&args.model)?;
     let before = known::all(&fitted);
     let stopped = || context.interrupted();
     let mut lines = Lines::open(&args.data, &stopped)?;
-    let (skipped, resumed) = seen(args, &fitted, &mut lines, &before, &stopped)?;
+    let begun = begin::begin(args, &fitted, &mut lines, &before, context)?;
+    let (skipped, resumed) = (begun.taken.rows, begun.resumed.as_ref());
     let form = args.predictions.as_ref().map(|_| {
         let ids = [observed(&fitted), args.id.clone()].concat();
         Form::new(&fitted, Of::Observations, &ids, quantiles(&fitted))
@@ -330,7 +290,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         recent: (0.0, 0),
         form,
         sink: None,
-        taken: Followed::default(),
+        taken: begun.taken.clone(),
         waiting: (0.0, 0),
         unsaved: false,
         learnt: 0,
@@ -341,11 +301,8 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         batches: 0,
         said: Vec::new(),
     };
-    let resumed = resumed.as_ref();
-    skip(&mut own, &mut lines, skipped, resumed, &stopped)?;
-    own.taken.written = resumed.map_or(0, |known| known.written);
-    let (begun, mut saved, mut spoken) = (Instant::now(), Instant::now(), Instant::now());
-    let bar = context.is_watched().then(ProgressBar::new_spinner);
+    let (started, mut saved) = (Instant::now(), Instant::now());
+    let mut ticker = Ticker::new(context);
     let patience = Some(Duration::from_secs_f64(args.patience));
     let ended = loop {
         let every = Duration::from_secs_f64(args.save_every);
@@ -364,7 +321,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         if let Err(fail) = own.batch(&lines, &rows) {
             break Err(fail);
         }
-        let rate = own.learnt as f64 / begun.elapsed().as_secs_f64().max(1e-9);
+        let rate = own.learnt as f64 / started.elapsed().as_secs_f64().max(1e-9);
         let text = format!(
             "{}, {}/s, NLPD {} of the last {}, {}",
             count(own.taken.rows, "row"),
@@ -373,23 +330,15 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
             own.recent.1,
             count(own.fitted.model.inducing_points()?.nrows(), "inducing point")
         );
-        if let Some(bar) = &bar {
-            bar.set_message(text);
-            bar.tick();
-        } else if spoken.elapsed() > SAY {
-            context.note(&text);
-        }
-        if spoken.elapsed() > SAY {
-            (spoken, own.recent) = (Instant::now(), (0.0, 0));
+        if ticker.say(text) {
+            own.recent = (0.0, 0);
         }
         if saved.elapsed() > every {
             own.save(&before, resumed)?;
             saved = Instant::now();
         }
     };
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
+    drop(ticker);
     if own.learnt > 0 || ended.is_ok() {
         own.save(&before, resumed)?;
     }
@@ -404,164 +353,10 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
             (fail, _) => fail,
         });
     }
-    reply(&own, skipped, begun.elapsed())
-}
-
-/// Where predictions go, as they come.
-struct Sink {
-    file: File,
-    name: String,
-    written: u64,
-}
-
-impl Sink {
-    /// Begins a file with this header, or goes on behind its first bytes, if a run has left so many: what it wrote after its
-    /// last save is predicted again. Refuses a file that is another.
-    fn open(path: &Path, header: &str, behind: u64) -> Result<Self> {
-        let name = path.display().to_string();
-        let failed = |e: std::io::Error| Fail::output(&name, &e);
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(path).map_err(failed)?;
-        let goes_on = behind > 0 && file.metadata().map_err(failed)?.len() > 0;
-        if goes_on {
-            let mut first = vec![0; header.len()];
-            let mut last = [0];
-            let same = file.read_exact(&mut first).is_ok()
-                && first == header.as_bytes()
-                && file.seek(SeekFrom::Start(behind - 1)).is_ok()
-                && file.read_exact(&mut last).is_ok()
-                && last == *b"\n";
-            if !same {
-                return Err(Fail::usage(format!(
-                    "{name}: these are not the predictions that the stream had so far; choose another name, or remove the file"
-                )));
-            }
-        }
-        let kept = if goes_on { behind } else { 0 };
-        let mut sink = Self { file, name, written: kept };
-        sink.back_to(kept)?;
-        if !goes_on {
-            sink.write(header)?;
-        }
-        Ok(sink)
-    }
-
-    /// Cuts off what was written after so many bytes.
-    fn back_to(&mut self, bytes: u64) -> Result<()> {
-        let done = self.file.set_len(bytes).and_then(|()| self.file.seek(SeekFrom::Start(bytes)));
-        done.map_err(|e| Fail::output(&self.name, &e))?;
-        self.written = bytes;
-        Ok(())
-    }
-
-    fn write(&mut self, text: &str) -> Result<()> {
-        let done = self.file.write_all(text.as_bytes());
-        done.map_err(|e| Fail::output(&self.name, &e))?;
-        self.written += text.len() as u64;
-        Ok(())
-    }
+    reply::reply(&own, skipped, started.elapsed())
 }
 
 /// Levels of quantiles, of which classes have none.
 fn quantiles(fitted: &Fitted) -> &'static [f64] {
     if kind::Kind::of(fitted) == kind::Kind::Classes { &[] } else { &QUANTILES }
-}
-
-/// Passes over rows that were learnt before, and makes sure that they are the same.
-fn skip(
-    own: &mut Following<'_>,
-    lines: &mut Lines,
-    skipped: usize,
-    resumed: Option<&Followed>,
-    stopped: &dyn Fn() -> bool,
-) -> Result<()> {
-    let name = lines.name();
-    let name = name.display();
-    while own.taken.rows < skipped {
-        let wanted = (skipped - own.taken.rows).min(1 << 12);
-        if stopped() || lines.wait(wanted, None, None, stopped)? == Waited::Stopped {
-            return Err(Fail::Interrupted);
-        }
-        let rows = lines.take(wanted);
-        if rows.is_empty() {
-            return Err(Fail::usage(format!(
-                "{name}: it has {}, and the model has learnt {} of a stream that begins so: there is nothing new in it; --again \
-                 takes all of it",
-                count(own.taken.rows, "row"),
-                count(skipped, "row")
-            )));
-        }
-        rows.iter().for_each(|row| own.taken.add(row));
-    }
-    if resumed.is_some_and(|known| own.taken.sum != known.sum) {
-        return Err(Fail::usage(format!(
-            "{name}: it begins as a stream of which the model has learnt {}, and then differs: --again takes all of it",
-            count(skipped, "row")
-        )));
-    }
-    if skipped > 0 {
-        let why = if resumed.is_some() { "followed before" } else { "of the fit" };
-        own.context.note(&format!("{name}: the first {} are those {why}", count(skipped, "row")));
-    }
-    Ok(())
-}
-
-fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Reply> {
-    let (args, spent) = (own.args, spent.as_secs_f64());
-    let points = own.fitted.model.inducing_points()?.nrows();
-    let scores = own.scores()?;
-    let mut text = match &scores {
-        Some(scores) => scores::table(&[("before learning", scores)]),
-        None => "no new rows\n".to_owned(),
-    };
-    let left_out = match own.dropped {
-        0 => String::new(),
-        dropped => format!(", {} with missing numbers left out", count(dropped, "row")),
-    };
-    text += &format!(
-        "\nrows       {} in {} batches, {} ({} in all){left_out}\n\
-         points     {}, {} of them new\n\
-         evidence   {} nats: about log p(new rows | old rows)\n",
-        own.learnt,
-        own.batches,
-        seconds(spent),
-        own.fitted.rows,
-        count(points, "inducing point"),
-        own.added,
-        number(own.bound, 6),
-    );
-    for change in &own.changes {
-        text += &format!(
-            "change     from row {} on, NLPD {} after {}\n",
-            change.first_row,
-            number(change.nlpd_since, 4),
-            number(change.nlpd_before, 4)
-        );
-    }
-    if let Some(path) = &args.predictions {
-        text += &format!("\npredictions written to {}", path.display());
-    }
-    text += &format!("\nmodel written to {}\n", args.output.display());
-    let before = scores.as_ref().map(scores::json).transpose();
-    let json = serde_json::json!({
-        "command": "follow",
-        "model": args.model,
-        "data": args.data,
-        "rows": own.learnt,
-        "rows_in_all": own.fitted.rows,
-        "skipped": skipped,
-        "dropped": own.dropped,
-        "batches": own.batches,
-        "seconds": spent,
-        "points": points,
-        "added_points": own.added,
-        "uncovered": own.uncovered,
-        "bound": own.bound,
-        "before": before.map_err(|e| Fail::Work(e.to_string()))?,
-        "changes": own.changes,
-        "warnings": own.said,
-        "files": { "model": args.output, "predictions": args.predictions },
-    });
-    Ok(Reply { text, json, is_result: false })
 }

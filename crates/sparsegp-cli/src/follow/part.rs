@@ -47,7 +47,7 @@ impl Part {
     pub fn named(&self, fail: Fail) -> Fail {
         let own = self.file.path().display().to_string();
         match fail {
-            Fail::Work(text) => {
+            Fail::Work(text) | Fail::Empty(text) => {
                 let text = text.replace(&own, &self.stream.display().to_string());
                 Fail::Work(shifted(&text, self.from))
             }
@@ -69,9 +69,4 @@ fn shifted(text: &str, from: usize) -> String {
         Ok(row) => format!("{before}{mark}{}{}", row + from, &after[digits..]),
         Err(_) => text.to_owned(),
     }
-}
-
-/// Whether nothing is left of a part, because of missing values.
-pub fn is_empty(fail: &Fail) -> bool {
-    matches!(fail, Fail::Work(text) if text.contains("rows were left out because of missing values"))
 }

@@ -4,6 +4,7 @@ use crate::context::{Context, Reply};
 use crate::data::MissingChoice;
 use crate::fail::{Fail, Result};
 use crate::format::count;
+use crate::outputs::refuse_overwriting;
 use crate::plot::{Look, What, look};
 use crate::score::AllScores;
 use crate::table_args::TableArgs;
@@ -65,10 +66,7 @@ pub struct PlotArgs {
 /// Runs the command.
 pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     let path = &args.output;
-    if *path == args.model || Some(path) == args.data.as_ref() {
-        let path = path.display();
-        return Err(Fail::usage(format!("{path} would be overwritten; choose another name")));
-    }
+    refuse_overwriting([path], [&args.model].into_iter().chain(&args.data))?;
     plot::check_name("--output", path)?;
     atomic::check_writable(path)?;
     let fitted = io::load(&args.model)?;

@@ -23,6 +23,7 @@ mod training;
 use crate::data::{BLOCK, Opened};
 use crate::fail::{Fail, Result};
 use crate::kind::{Kind, has_categories, labels};
+use crate::outputs::has_extension;
 use crate::report::latent_names;
 use crate::score::{AllScores, Score};
 use clap::ValueEnum;
@@ -77,10 +78,6 @@ fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
         y: Mat::from_fn(kept.len(), p, |i, j| kept[i].2[j]),
         extra: kept.iter().filter_map(|(.., extra)| *extra).collect(),
     })
-}
-
-fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }
 
 /// Refuses a name that does not say what the picture is.

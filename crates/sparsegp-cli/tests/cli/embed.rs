@@ -136,6 +136,11 @@ fn what_cannot_be_embedded_is_refused() {
     ] {
         folder.refused(code, line, parts);
     }
+    // columns of one name, before the work
+    folder.write("z.csv", table(0..30, |_, _| false).replacen("key", "z1", 1));
+    let line = "embed z.csv --ignore side --id z1 --inducing 8 -o m.safetensors";
+    folder.refused(2, &format!("{line} --coordinates places.csv"), &["`z1`"]);
+    folder.refused(2, "embed a.csv --ignore key,side -o ./a.csv", &["overwritten"]);
     folder.write("one.csv", "a,b\n1,2\n1,2\n1,2\n");
     folder.refused(2, "embed one.csv -o m.safetensors", &["do not vary"]);
 }

@@ -177,6 +177,38 @@ fn what_was_learnt_is_kept_when_a_stream_breaks_or_pauses() {
     drop(input);
 }
 
+/// Two streams that begin alike: each is known by the whole of what was learnt of it.
+#[test]
+fn streams_with_a_common_head_are_told_apart() {
+    let folder = folder();
+    let head = rows(90, 1000, 0.0);
+    let (a, b) = (head.clone() + &rows(60, 2000, 0.0), head.clone() + &rows(20, 3000, 0.0));
+    folder.write("a.csv", format!("x,y\n{a}"));
+    folder.write("b.csv", format!("x,y\n{b}"));
+    folder.ok("follow m.safetensors a.csv -o m.safetensors");
+    // shorter than what is known, and other rows
+    let line = "follow m.safetensors b.csv -o m.safetensors";
+    folder.refused(2, line, &["nothing new", "--again"]);
+    folder.ok(&format!("{line} --again"));
+    // both are known from now on, whichever is longer
+    for name in ["a.csv", "b.csv"] {
+        folder.refused(2, &format!("update m.safetensors {name} -o u.safetensors"), &["followed"]);
+    }
+    let told = folder.json(line);
+    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &110.into()));
+    folder.write("b.csv", format!("x,y\n{b}{}", rows(15, 4000, 0.0)));
+    let told = folder.json("update m.safetensors b.csv -o u.safetensors");
+    assert_eq!(told["rows"], 15);
+    let told = folder.json(line);
+    assert_eq!((&told["rows"], &told["skipped"]), (&15.into(), &110.into()));
+    // beyond the longer of the two
+    folder.write("b.csv", format!("x,y\n{b}{}", rows(115, 4000, 0.0)));
+    let told = folder.json(line);
+    assert_eq!((&told["rows"], &told["skipped"]), (&100.into(), &125.into()));
+    let told = folder.json("follow m.safetensors a.csv -o m.safetensors");
+    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &150.into()));
+}
+
 /// Streams and tables are known to each other.
 #[test]
 fn what_was_followed_is_no_news_to_an_update_nor_the_other_way_round() {
@@ -280,6 +312,15 @@ fn rows_of_the_fit_bad_rows_and_what_is_no_stream() {
     }
     folder.write("s.csv", "x,y\n1,2\n");
     folder.refused(2, "follow m.safetensors s.csv -o s.csv", &["overwritten"]);
+    folder.refused(2, "follow m.safetensors s.csv -o ./s.csv", &["overwritten"]);
+    let line = "follow m.safetensors s.csv -o f.safetensors";
+    folder.refused(2, &format!("{line} --predictions ./f.safetensors"), &["overwritten"]);
+    folder.refused(2, &format!("{line} --predictions p.csv.GZ"), &["p.csv.GZ", ".csv"]);
+    folder.refused(2, &format!("{line} --patience 1e30s"), &["patience", "1e9"]);
+    // a header alone is a stream without news
+    folder.write("s.csv", "x,y\n");
+    let told = folder.json(&format!("{line} --predictions none.csv"));
+    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &0.into()));
     folder.refused(2, "follow m.safetensors s.csv --forget 2 -o f.safetensors", &["forget"]);
     folder.refused(1, "follow m.safetensors nothing.csv -o f.safetensors", &["nothing.csv"]);
 }

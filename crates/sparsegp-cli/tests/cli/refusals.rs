@@ -207,7 +207,7 @@ fn predicting_and_scoring() {
     for (arguments, parts) in [
         (format!("predict m mean.csv --id mean {out}"), &["--id mean"][..]),
         (format!("predict m s.csv --quantiles 0,1 {out}"), &["--quantiles", "between 0 and 1"]),
-        ("predict m s.csv -o s.csv".into(), &["overwrite"]),
+        ("predict m s.csv -o s.csv".into(), &["overwritten"]),
         ("predict m s.csv --json".into(), &["-o OUT.csv"]),
         ("score m fresh.csv --on train".into(), &["--test-mask", "fresh.csv"]),
     ] {

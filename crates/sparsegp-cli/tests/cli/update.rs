@@ -108,6 +108,28 @@ fn a_killed_update_leaves_a_model() {
     assert!(killed > 0, "every update was done before it was killed");
 }
 
+/// A broken sensor's reading is one row: it takes neither the digits nor the evidence of the others.
+#[test]
+fn one_absurd_input_spoils_no_other_row() {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(120, 0, 0.0)));
+    folder.ok("fit a.csv --target y --inducing 12 -o m.safetensors");
+    let good = rows(100, 500, 0.0);
+    folder.write("good.csv", format!("x,y\n{good}"));
+    let plain = folder.json("update m.safetensors good.csv -o u.safetensors");
+    for absurd in ["1e14", "-1e17", "1e20"] {
+        folder.write("b.csv", format!("x,y\n{good}{absurd},20\n"));
+        let told = folder.json("update m.safetensors b.csv -o u.safetensors");
+        let bound = |told: &serde_json::Value| told["bound"].as_f64().unwrap();
+        // one more row of the prior's density
+        let more = bound(&told) - bound(&plain);
+        assert!((-10.0..1.0).contains(&more), "{absurd}: {more} nats more");
+        let after = folder.json("score u.safetensors good.csv");
+        let rmse = after["scores"]["overall"]["rmse"].as_f64().unwrap();
+        assert!(rmse < 0.36, "{absurd}: {rmse}");
+    }
+}
+
 #[test]
 fn what_cannot_be_updated_is_refused() {
     let folder = Folder::new();

@@ -342,11 +342,8 @@ impl Cursor {
             }
         }
         if kept == 0 {
-            return fail(format!(
-                "all {dropped} rows were left out because of missing values: {}; leave these columns out (`--ignore`), or \
-                 fill them",
-                self.progress.tally.columns()
-            ));
+            let columns = self.progress.tally.columns();
+            return Err(Error::NoRows { path: self.plan.path.clone(), dropped, columns });
         }
         Ok(())
     }

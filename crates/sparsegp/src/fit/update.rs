@@ -1,4 +1,5 @@
-//! New rows for a model that keeps what old ones said, without the old ones: one pass, no training.
+//! New rows for a model that keeps what old ones said, without the old ones: one pass, and training
+//! only where it is asked for.
 
 use super::covering::Variances;
 use super::{DEFAULT_INDUCING, Dataset, Fitted, checkpoint, sample_rows};
@@ -50,6 +51,28 @@ impl Default for UpdateOptions {
     }
 }
 
+impl UpdateOptions {
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for one that is out of its range.
+    pub fn check(&self) -> Result<()> {
+        if !(0.0..1.0).contains(&self.correlation) {
+            return Err(Error::InvalidParameter {
+                path: "correlation".into(),
+                reason: format!("{} is not at least 0 and below 1", self.correlation),
+            });
+        }
+        if !(self.forget > 0.0 && self.forget <= 1.0) {
+            return Err(Error::InvalidParameter {
+                path: "forget".into(),
+                reason: format!("{} is not above 0 and at most 1", self.forget),
+            });
+        }
+        Ok(())
+    }
+}
+
 /// What an update did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateReport {
@@ -81,7 +104,7 @@ pub fn update(
     watch: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<(Fitted, UpdateReport)> {
     checkpoint::same_columns(fitted, dataset)?;
-    check(options)?;
+    options.check()?;
     let mut state = State::new(fitted, options)?;
     let rows = sample_rows(&*dataset.source, dataset.source.rows(), 0)?;
     let n = rows.x.nrows();
@@ -141,22 +164,6 @@ fn log_units(fitted: &Fitted, rows: &InMemory) -> f64 {
         scaler.y_scale[p].ln() * known.sum::<f64>()
     };
     varying.enumerate().take(rows.y.ncols()).map(one).sum()
-}
-
-fn check(options: &UpdateOptions) -> Result<()> {
-    if !(0.0..1.0).contains(&options.correlation) {
-        return Err(Error::InvalidParameter {
-            path: "correlation".into(),
-            reason: format!("{} is not at least 0 and below 1", options.correlation),
-        });
-    }
-    if !(options.forget > 0.0 && options.forget <= 1.0) {
-        return Err(Error::InvalidParameter {
-            path: "forget".into(),
-            reason: format!("{} is not above 0 and at most 1", options.forget),
-        });
-    }
-    Ok(())
 }
 
 fn cut(rows: &InMemory, from: usize, count: usize) -> InMemory {

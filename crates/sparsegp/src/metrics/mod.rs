@@ -97,8 +97,8 @@ pub struct Metrics {
     widths: [f64; LEVELS.len()],
 }
 
-/// `½ log 2πσ² + (y − μ)²/2σ²`.
-fn negative_log_density(y: f64, mean: f64, variance: f64) -> f64 {
+/// Returns −log N(y | μ, σ²) = ½ log 2πσ² + (y − μ)²/2σ².
+pub fn negative_log_density(y: f64, mean: f64, variance: f64) -> f64 {
     // The square is of the standardised error: the error's own square may overflow.
     0.5 * (TAU.ln() + variance.ln() + ((y - mean) / variance.sqrt()).powi(2))
 }

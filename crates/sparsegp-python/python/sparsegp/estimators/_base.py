@@ -597,7 +597,7 @@ class BaseGP(BaseEstimator):
         train_points: bool = False,
         **rows: Any,
     ) -> Any:
-        """Takes up new rows and keeps what old ones said, without the old ones: one pass, no training.
+        """Takes up new rows and keeps what old ones said, without the old ones, in one pass.
 
         The posterior becomes that of old and new rows together (streaming sparse GPs; Bui, Nguyen and Turner 2017), for
         Gaussian noise and inducing points that stay exactly. Scales stay as they were, and kernel and noise too without

@@ -23,6 +23,9 @@ use loops::{Column, Of, Values, Weighing, squared_norms};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
+/// Rows whose median is the centre.
+const CENTRE: usize = 31;
+
 /// With at most this many active inputs, distances are sums of squared differences; with more, the
 /// product ‖x‖² − 2xᵀz + ‖z‖² by GEMM is faster.
 const DIRECT_DIMS: usize = 4;
@@ -91,11 +94,18 @@ impl<C: Correlation> Radial<C> {
         1.0 / if values.len() == 1 { values[0] } else { values[q] }
     }
 
-    /// Mean of the active columns: distances are computed from there, which keeps the product form
-    /// accurate when the data lie far from the origin.
+    /// Where most rows are, about: distances are computed from there, which keeps the product form accurate when the
+    /// data lie far from the origin. The median of a few rows, because a mean follows one absurd value, and all others
+    /// would then lose their digits.
     fn centre(&self, x: MatRef<f64>, q: usize) -> f64 {
-        let mean = column(x, self.dims[q]).iter().sum::<f64>() / x.nrows().max(1) as f64;
-        if mean.is_infinite() { 0.0 } else { mean }
+        let (all, mut few) = (column(x, self.dims[q]), [0.0; CENTRE]);
+        let count = CENTRE.min(all.len());
+        for (i, value) in few[..count].iter_mut().enumerate() {
+            // spread evenly: rows may be sorted
+            *value = all[(2 * i + 1) * all.len() / (2 * count)];
+        }
+        few[..count].sort_unstable_by(f64::total_cmp);
+        few[..count].get(count / 2).copied().filter(|v| v.is_finite()).unwrap_or(0.0)
     }
 
     /// Active columns, less the centre of `around` and divided by their lengthscales.
