@@ -49,6 +49,7 @@ fn case(n: usize, d: usize, m: usize, threads: usize) {
             q: None,
             method: methods::find(name).expect("a method").method,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         };
         let mut product = Vec::new();
         let mut bound = Vec::new();

@@ -145,6 +145,7 @@ fn toy(arguments: &[String]) -> Drawn {
         q: None,
         method: find("svgp")?.method,
         jitter: Jitter::Absolute(1e-6),
+        hidden: Vec::new(),
     };
     let solve = |model: &mut Model| {
         let mut step = Step::default();

@@ -78,6 +78,7 @@ fn model(m: usize, d: usize, x: MatRef<f64>, method: &str) -> Model {
         q: Some(q_of(method.name(), m, 1, Preconditioner::Inverse)),
         method,
         jitter: Jitter::default(),
+        hidden: Vec::new(),
     }
 }
 
@@ -279,6 +280,7 @@ fn toy(name: &str) -> (InMemory, Model, f64, usize) {
         q: None,
         method: find("svgp").expect("a method").method,
         jitter: Jitter::Relative(1e-6),
+        hidden: Vec::new(),
     };
     // variances, lengthscales and noise 1, as GPflow starts
     model.set("kernel.variance", &[1.0]).expect("positive");

@@ -72,6 +72,7 @@ fn panel(
         q: None,
         method: entry.method,
         jitter: Jitter::Absolute(1e-8),
+        hidden: Vec::new(),
     };
     let engine = Cpu::default();
     let options = TrainOptions::default();

@@ -47,6 +47,7 @@ fn model(m: usize, d: usize, x: MatRef<f64>, method: &str) -> Model {
         q: Some(Variational::new(mean.as_ref(), &[root], false, true).expect("shapes that fit")),
         method: methods::find(method).expect("a method").method,
         jitter: Jitter::default(),
+        hidden: Vec::new(),
     }
 }
 

@@ -140,6 +140,9 @@ pub struct FitArgs {
     /// Power of `pep`, above 0 and at most 1, where it is `fitc` [default: 0.5]
     #[arg(long, allow_negative_numbers = true, value_name = "ALPHA", value_parser = values::power, help_heading = "Model")]
     pub alpha: Option<f64>,
+    /// Layers of the method `deep`, the last one included [default: 2]
+    #[arg(long, value_name = "L", value_parser = values::at_least_one, help_heading = "Model")]
+    pub layers: Option<usize>,
     /// Number of inducing points of the sparse methods; by default 512, for methods that train q a quarter
     /// of the rows up to 200 points, then about 7 times the square root of the rows, from 50 to 512
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
@@ -396,11 +399,23 @@ impl FitArgs {
         .or(self.relaxed.given())
     }
 
-    /// The method that was asked for, with its power.
+    /// The method that was asked for, with its power or its layers.
     ///
     /// # Errors
-    /// A sentence if the method has no power.
+    /// A sentence if the method has none.
     pub fn method(&self) -> Result<String> {
+        if let Some(layers) = self.layers {
+            return match self.method.strip_prefix("deep") {
+                Some("") => Ok(format!("deep(layers={layers})")),
+                Some(rest) if !rest.contains("layers") => {
+                    Ok(format!("deep(layers={layers}, {}", rest.trim_start_matches('(')))
+                }
+                _ => Err(Fail::usage(format!(
+                    "--layers is for `deep`, which says it once, and the method is `{}`: leave it out",
+                    self.method
+                ))),
+            };
+        }
         match self.alpha {
             None => Ok(self.method.clone()),
             Some(alpha) if self.method == "pep" => Ok(format!("pep(alpha={alpha})")),

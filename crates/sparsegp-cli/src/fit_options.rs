@@ -7,6 +7,7 @@ use crate::format::count;
 use crate::kind::option_of;
 use sparsegp::Error;
 use sparsegp::data::Selection;
+use sparsegp::deep::Kind;
 use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions, Fitted};
 use sparsegp::inducing::select;
 use sparsegp::kernels::{self, Inputs};
@@ -135,7 +136,10 @@ pub fn plan(
     let (asked, method, reason) = method(args, from, dataset, gaussian)?;
     let trains_q = match method.as_str() {
         "auto" => false,
-        name => methods::find(name).map_err(Fail::of_usage)?.method.uncollapsed().is_some(),
+        name => {
+            let method = methods::find(name).map_err(Fail::of_usage)?.method;
+            method.uncollapsed().is_some() || method.deep().is_some()
+        }
     };
     // `auto` means sites where few rows are seen all at once
     let in_minibatches = methods::find(&method).is_ok_and(|e| e.method.in_minibatches());
@@ -157,6 +161,7 @@ pub fn plan(
              --full-batch"
         )));
     }
+    of_layers(args, &method)?;
     contradictions(args, &method, trains_q, batches)?;
     of_sites(args, &method, batches)?;
     let rows = dataset.source.rows();
@@ -276,6 +281,36 @@ fn batch_options(args: &FitArgs, method: &str, rows: usize, from: Option<&Fitted
     };
     args.relaxed.apply(&mut training, args.seed);
     BatchOptions { size, training }
+}
+
+/// Refuses what deep models have nothing of.
+fn of_layers(args: &FitArgs, method: &str) -> Result<()> {
+    let Some(deep) = methods::find(method).ok().and_then(|entry| entry.method.deep()) else {
+        return Ok(());
+    };
+    let roots = matches!(deep.kind, Kind::W | Kind::M);
+    let wrong = [
+        ("--mean", args.mean.is_some()),
+        ("--inducing-from", args.inducing_from.is_some()),
+        ("--restarts", args.restarts > 0),
+        ("--checkpoint", args.checkpoint.is_some()),
+        ("--jitter", args.jitter.is_some()),
+        ("--full-batch", args.full_batch),
+        ("--diagonal", args.diagonal),
+        ("--no-natural", args.no_natural),
+        ("--natural-rate", args.natural_rate.is_some() && !roots),
+        ("--e-steps", args.e_steps.is_some()),
+        ("--m-steps", args.m_steps.is_some()),
+        ("--inducing-rate", args.inducing_rate.is_some()),
+        ("--early-stopping", args.early_stopping.is_some()),
+    ];
+    match wrong.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((option, _)) => Err(Fail::usage(format!(
+            "{option} does not apply to `{method}`: its layers are trained by Adam on minibatches (--batch, --epochs, \
+             --learning-rate, --time-limit); leave it out"
+        ))),
+    }
 }
 
 /// Refuses options that contradict each other.

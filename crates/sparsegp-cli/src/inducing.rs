@@ -63,7 +63,13 @@ pub fn judge(fitted: &Fitted, opened: &Opened, fraction: Option<f64>) -> Result<
 
 /// Why a model cannot be judged.
 pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
-    fitted.model.inducing.is_empty().then_some("its method has no inducing points")
+    match (fitted.model.inducing.is_empty(), fitted.model.hidden.is_empty()) {
+        (true, _) => Some("its method has no inducing points"),
+        (_, false) => Some(
+            "it has several layers, and the points of each stand for what the one before gives",
+        ),
+        _ => None,
+    }
 }
 
 /// What a set explains, as a person reads it.

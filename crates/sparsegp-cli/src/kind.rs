@@ -82,7 +82,7 @@ pub fn with_targets(fitted: &Fitted) -> Selection {
 
 /// Whether some inputs are categories, between which there is nothing.
 pub fn has_categories(fitted: &Fitted) -> bool {
-    let labels = fitted.model.kernels.iter().any(|kernel| !kernel.labels().is_empty());
+    let labels = fitted.model.input_kernels().into_iter().any(|kernel| !kernel.labels().is_empty());
     let of =
         |column: &InputColumn| matches!(column.encoding, Encoding::OneHot(_) | Encoding::Code(_));
     labels || fitted.columns.iter().any(of)

@@ -34,7 +34,9 @@ pub fn latent_names(fitted: &Fitted) -> Vec<String> {
 
 /// What each number of a parameter belongs to: an input column or a latent function.
 fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
-    let mut units = fitted.model.kernels.iter().flat_map(|kernel| kernel.units());
+    // of a deep model the first layer alone sees the inputs
+    let first = if fitted.model.hidden.is_empty() { "kernel" } else { "layers[0].kernel" };
+    let mut units = fitted.model.input_kernels().into_iter().flat_map(|kernel| kernel.units());
     let latents = latent_names(fitted);
     let owner = |path: &str, i: usize| match path {
         "mean.constant" => latents.get(i).cloned(),
@@ -46,7 +48,7 @@ fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
         .iter()
         .map(|(path, param)| {
             (0..param.len())
-                .map(|i| match path.starts_with("kernel") {
+                .map(|i| match path.starts_with(first) {
                     true => units
                         .next()
                         .flatten()
@@ -216,6 +218,9 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
         false => &fitted.reason,
     };
     let mut lines = vec![("method", format!("{name}, {reason}"))];
+    if !model.hidden.is_empty() {
+        lines.push(("layers", layers(fitted)));
+    }
     lines.push(("kernel", kernel_names(fitted)));
     lines.push(("mean", model.mean.name().to_owned()));
     let gaussian = model.likelihood.as_gaussian().is_some();
@@ -372,9 +377,18 @@ fn likelihood_name(json: &Value) -> String {
     if chosen.is_empty() { name.to_owned() } else { format!("{name}({chosen})") }
 }
 
-/// The kernel of all latent functions, or those of each.
+/// Widths of the layers of a deep model.
+fn layers(fitted: &Fitted) -> String {
+    let hidden = &fitted.model.hidden;
+    let mut widths = vec![count(fitted.input_names.len(), "input")];
+    widths.extend(hidden.iter().map(|layer| layer.outputs().to_string()));
+    widths.push(count(fitted.posterior.latents(), "latent function"));
+    format!("{}: {}", hidden.len() + 1, widths.join(" → "))
+}
+
+/// The kernel of all latent functions, or those of each; of a deep model that of its layers.
 pub fn kernel_names(fitted: &Fitted) -> String {
-    let kernels = fitted.model.kernels.iter();
+    let kernels = fitted.model.input_kernels().into_iter();
     let names: Vec<String> = kernels.map(|kernel| kernel_name(&kernel.to_json())).collect();
     match &names[..] {
         [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|name| name == first) => {
@@ -418,7 +432,8 @@ pub fn model_json(fitted: &Fitted) -> Value {
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| {
-        match row.path.starts_with("q.") && row.path != "q.v" {
+        let points = row.path.contains("inducing.points");
+        match is_bulky(&row.path) && !points && row.path != "q.v" {
             true => json!({ "path": row.path, "shape": row.shape, "frozen": row.frozen }),
             false => json!(row),
         }
@@ -429,6 +444,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         "reason": fitted.reason,
         "kernel": fitted.model.kernel().to_json(),
         "kernels": kernels.collect::<Vec<_>>(),
+        "layers": fitted.model.hidden.len() + 1,
         "mean": fitted.model.mean.name(),
         "likelihood": fitted.model.likelihood.to_json(),
         "classes": fitted.classes.as_ref().map(|classes| classes.labels()),

@@ -275,6 +275,7 @@ impl Model {
             q,
             method: entry.method,
             jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
+            hidden: Vec::new(),
         };
         entry.method.check(&model).map_err(exception)?;
         methods::check_noise(&model).map_err(exception)?;

@@ -119,6 +119,7 @@ fn steps_by_minibatches_allocate_only_at_first() {
             q: Some(q),
             method: methods::find(method).unwrap().method,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         };
         let mut adam = Adam::new(model.free_values(), AdamOptions::default());
         let mut batches = ShuffledInMemory::new(&data, size, 3).unwrap();
@@ -169,6 +170,7 @@ fn exact_evaluations_leave_their_matrices_to_the_next() {
             q: None,
             method: methods::find("exact").unwrap().method,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         };
         (model, InMemory::new(x, y).unwrap())
     };

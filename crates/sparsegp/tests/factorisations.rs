@@ -67,6 +67,7 @@ fn a_training_step_neither_factorises_nor_solves() {
             q: Some(Variational::pseudo_observations(m, latents, Preconditioner::Inverse, relaxed)),
             method: methods::find(method).unwrap().method,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         };
         let mut adam = Adam::new(model.free_values(), AdamOptions::default());
         let mut batches = ShuffledInMemory::new(&data, 200, 3).unwrap();

@@ -12,6 +12,8 @@ mod classes;
 mod coarse;
 #[path = "fit/convergence.rs"]
 mod convergence;
+#[path = "fit/deep.rs"]
+mod deep;
 #[path = "fit/inducing.rs"]
 mod inducing;
 #[path = "fit/joint.rs"]

@@ -39,6 +39,7 @@ fn model(result: &Value) -> Model {
         q: None,
         method: method.method,
         jitter: Jitter::Absolute(1e-8),
+        hidden: Vec::new(),
     }
 }
 

@@ -50,6 +50,7 @@ pub fn against(arguments: &[String]) -> Drawn {
             q,
             method: entry.method,
             jitter: JITTER,
+            hidden: Vec::new(),
         })
     };
     println!("\n### {n} rows × 2, M = {m}, kernel, noise and points fixed");

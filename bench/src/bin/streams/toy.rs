@@ -320,6 +320,7 @@ fn batch_of(
         q: None,
         method: methods::find("titsias2009")?.method,
         jitter: JITTER,
+        hidden: Vec::new(),
     };
     let options = TrainOptions { max_iterations: 200, ..TrainOptions::default() };
     train(&mut model, &Cpu::default(), &data, &options, &mut ())?;

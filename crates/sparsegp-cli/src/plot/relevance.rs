@@ -15,7 +15,7 @@ const MOST: usize = 16;
 /// standardised), the largest first; none where no kernel has lengthscales.
 pub fn inputs(fitted: &Fitted) -> Vec<(String, f64)> {
     let mut relevance = vec![0.0; fitted.input_names.len()];
-    fitted.model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+    fitted.model.input_kernels().into_iter().for_each(|kernel| kernel.relevance(&mut relevance));
     let mut all: Vec<(String, f64)> = fitted.input_names.iter().cloned().zip(relevance).collect();
     all.retain(|(_, r)| *r > 0.0);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));

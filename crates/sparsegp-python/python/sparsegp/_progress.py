@@ -91,7 +91,8 @@ class Progress:
             pace = ""
             if done > before:
                 left = (epochs * event["batches"] - done) / max(rate, 1e-9)
-                pace = f", {rate * self.batch_size:.3g} rows/s, ends in {_duration(left)} at the latest"
+                speed = f"{rate * self.batch_size:.3g} rows/s" if self.batch_size else f"{rate:.3g} batches/s"
+                pace = f", {speed}, ends in {_duration(left)} at the latest"
             self._write(
                 f"epoch {event['epoch'] + 1} of {epochs}, objective about "
                 f"{event['objective']:.6g}{self.held_out}{pace}",

@@ -271,6 +271,7 @@ fn shallow(problem: &Problem, method: &'static str) -> Model {
         q: Some(group.q.clone()),
         method: find(method).unwrap().method,
         jitter: layer.jitter,
+        hidden: Vec::new(),
     }
 }
 

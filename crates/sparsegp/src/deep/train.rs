@@ -10,6 +10,7 @@ use crate::inverse_free::SolverOptions;
 use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Status};
 use crate::params::{free_count, free_gradient, free_values, log_prior, set_free_values};
 use crate::variational::Variational;
+use std::ops::ControlFlow;
 
 /// How a model is trained.
 #[derive(Clone, Debug)]
@@ -49,18 +50,23 @@ impl Default for TrainOptions {
 }
 
 /// How training went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Trained {
     /// Steps made.
     pub steps: usize,
     /// Mean bound of every so many steps (with the log densities of priors, where parameters have some), with the number of
     /// the last: of minibatches and fresh noise, not of the data.
     pub trace: Vec<(usize, f64)>,
+    /// Largest component of the gradient by free numbers, in the last step.
+    pub slope: f64,
     /// Points at which the bound had no finite value, or some matrix no factor: moves were halved there.
     pub failures: usize,
     /// Why it ended early, if it did: the model is then at the last point with a finite bound.
     pub ended: Option<String>,
 }
+
+/// What watches a training: called with the model and how it went so far before every step; a break ends it.
+pub type Watch<'a> = &'a mut dyn FnMut(&Deep, &Trained) -> ControlFlow<()>;
 
 /// The negative bound of one step.
 struct Negative<'a> {
@@ -143,6 +149,19 @@ impl Deep {
     /// [`Error::Invalid`] for options that are not possible, [`Error::Shape`] for rows that do not fit; a recoverable error
     /// only where the start itself has no finite bound.
     pub fn train(&mut self, batches: &mut dyn Batches, options: &TrainOptions) -> Result<Trained> {
+        self.train_watched(batches, options, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// The same, watched: `watch` sees the model before every step and what was done so far, and may end the training.
+    ///
+    /// # Errors
+    /// As for [`Deep::train`].
+    pub fn train_watched(
+        &mut self,
+        batches: &mut dyn Batches,
+        options: &TrainOptions,
+        watch: Watch<'_>,
+    ) -> Result<Trained> {
         self.check()?;
         options.solver.check()?;
         if options.every == 0 || options.samples == 0 {
@@ -162,22 +181,34 @@ impl Deep {
                 (group.q.first.frozen, group.q.second.frozen) = (true, true);
             }
         }
-        let outcome = self.climb(batches, options);
+        let outcome = self.climb(batches, options, watch);
         for (group, was) in self.layers[last].groups.iter_mut().zip(frozen) {
             (group.q.first.frozen, group.q.second.frozen) = was;
         }
         outcome
     }
 
-    fn climb(&mut self, batches: &mut dyn Batches, options: &TrainOptions) -> Result<Trained> {
+    fn climb(
+        &mut self,
+        batches: &mut dyn Batches,
+        options: &TrainOptions,
+        watch: Watch<'_>,
+    ) -> Result<Trained> {
         let rate = AdamOptions { learning_rate: options.learning_rate, ..Default::default() };
         let mut adam = Adam::new(free_values(|v| self.visit(v)), rate);
         let (mut batch, mut work) = (Minibatch::new(), Work::default());
-        let mut trained = Trained { steps: 0, trace: Vec::new(), failures: 0, ended: None };
+        let mut trained = Trained::default();
         let mut good = Good::default();
         good.keep(adam.x(), self, options.natural.is_some());
         let (mut sum, mut count) = (0.0, 0);
         for step in 0..options.steps {
+            if watch(self, &trained).is_break() {
+                trained.ended = Some(format!(
+                    "after {step} of {} steps, by hand or by the clock",
+                    options.steps
+                ));
+                break;
+            }
             batches.next(&mut batch)?;
             if step >= options.steps - options.steps / 3 {
                 adam.options.learning_rate = options.learning_rate * options.last;
@@ -201,6 +232,7 @@ impl Deep {
                 break;
             }
             trained.steps = step + 1;
+            trained.slope = stepped.gradient_norm;
             sum -= stepped.value;
             count += 1;
             if trained.steps.is_multiple_of(options.every) {

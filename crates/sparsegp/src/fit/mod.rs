@@ -10,6 +10,7 @@ mod collapse;
 mod constants;
 mod covering;
 mod dataset;
+mod deep;
 mod division;
 mod fitted;
 mod isolated;
@@ -46,7 +47,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::linalg::Jitter;
-use crate::methods::{Keeps, Method};
+use crate::methods::{self, Keeps, Method};
 use crate::optim::LbfgsOptions;
 use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{Event, Observer, OptimiserKind, StochasticOptions, TrainOptions};
@@ -135,6 +136,9 @@ impl BatchOptions {
     /// What a method trains with unless it is told otherwise: for `rsvgp` its paper's recipe
     /// ([`StochasticOptions::inverse_free`]), else [`BatchOptions::default`].
     pub fn of(method: &dyn Method) -> Self {
+        if method.deep().is_some() {
+            return Self::of_deep();
+        }
         match method.uncollapsed().map(|own| own.keeps) {
             Some(Keeps::Relaxed) => Self {
                 size: StochasticOptions::inverse_free_batch(),
@@ -203,7 +207,11 @@ pub fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
-    limited(options, observer, |observer| best_start(dataset, options, engine, observer))
+    let deep = methods::find(&options.method).ok().filter(|entry| entry.method.deep().is_some());
+    limited(options, observer, |observer| match deep {
+        Some(entry) => deep::fit(dataset, options, entry, observer),
+        None => best_start(dataset, options, engine, observer),
+    })
 }
 
 /// The best of all starts.
@@ -387,6 +395,7 @@ pub fn go_on(
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
     checkpoint::same_columns(&fitted, dataset)?;
+    fitted.model.check_shallow("going on with the training")?;
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;

@@ -100,6 +100,7 @@ mod tests {
                 q: None,
                 method: &methods::Exact,
                 jitter: Jitter::default(),
+                hidden: Vec::new(),
             };
             model.params_mut().into_iter().for_each(|(_, param)| param.given = false);
             cap_lengthscales(&mut model, x.as_ref());

@@ -401,15 +401,18 @@ impl Fitted {
         Ok(metrics)
     }
 
-    /// Inducing points in the data's units, M×D; none for exact inference.
+    /// Inducing points in the data's units, M×D; none for exact inference. Of a deep model those of the first layer.
     ///
     /// # Errors
     /// None that a fitted model can cause.
     pub fn inducing_points(&self) -> Result<Option<Mat<f64>>> {
-        if self.model.inducing.is_empty() {
-            return Ok(None);
-        }
-        let mut z = self.model.inducing_points()?;
+        let hidden = self.model.hidden.first().and_then(|layer| layer.groups.first());
+        let mut z = match hidden.map(|group| group.inducing.as_points()) {
+            Some(Some(points)) => points.z().to_owned(),
+            Some(None) => return Ok(None),
+            None if self.model.inducing.is_empty() => return Ok(None),
+            None => self.model.inducing_points()?,
+        };
         self.scaler.unscale_x(z.as_mut())?;
         Ok(Some(z))
     }
@@ -421,16 +424,17 @@ impl Fitted {
         let one_scale = scales.all(|(p, s)| *s == y_scale || self.scaler.is_constant(p));
         // latent functions that differ in kind have units of their own
         let one_unit = one_scale && (y_scale == 1.0 || self.model.likelihood.latents() == 1);
-        let mut kernel_units = self.model.kernels.iter().flat_map(|k| k.units());
+        // of a deep model the first layer alone sees the inputs
+        let first = if self.model.hidden.is_empty() { "" } else { "layers[0]." };
+        let mut kernel_units = self.model.input_kernels().into_iter().flat_map(|k| k.units());
         let mut likelihood_units = self.model.likelihood.units().into_iter();
-        let (m, d) = match self.model.inducing.first().map(|z| z.shape()) {
-            Some(Shape::Matrix(m, d)) => (m, d),
-            _ => (0, 0),
-        };
+
         let mut rows = Vec::new();
         for (path, param) in self.model.params() {
             let value = param.value().to_vec();
-            let data_units = if path.starts_with("kernel") {
+            let of_inputs =
+                |name: &str| path.strip_prefix(first).is_some_and(|p| p.starts_with(name));
+            let data_units = if of_inputs("kernel") {
                 let units: Vec<_> = kernel_units.by_ref().take(value.len()).collect();
                 let units: Option<Vec<_>> = units.into_iter().collect();
                 units.and_then(|units| {
@@ -439,7 +443,8 @@ impl Fitted {
                         .zip(&value)
                         .map(|(unit, v)| {
                             let x = unit.input.map_or(1.0, |(q, p)| self.scaler.x_scale[q].powi(p));
-                            let usable = unit.output == 0 || one_unit;
+                            // what a hidden layer gives is on no scale of the targets
+                            let usable = unit.output == 0 || (one_unit && first.is_empty());
                             let origin = unit.input.filter(|_| unit.place);
                             let origin = origin.map_or(0.0, |(q, _)| self.scaler.x_mean[q]);
                             usable.then(|| v * x * y_scale.powi(unit.output) + origin)
@@ -451,7 +456,11 @@ impl Fitted {
                 let unitless = units.iter().all(|u| *u == 0);
                 (one_scale || unitless)
                     .then(|| value.iter().zip(units).map(|(v, u)| v * y_scale.powi(u)).collect())
-            } else if path.starts_with("inducing.points") {
+            } else if of_inputs("inducing.points") {
+                let (m, d) = match param.shape() {
+                    Shape::Matrix(m, d) => (m, d),
+                    _ => (param.len(), 1),
+                };
                 let unscaled = (0..d).flat_map(|q| (0..m).map(move |i| (q, i)));
                 let s = &self.scaler;
                 Some(unscaled.map(|(q, i)| value[q * m + i] * s.x_scale[q] + s.x_mean[q]).collect())

@@ -109,6 +109,7 @@ mod tests {
             q: None,
             method: methods::find("exact").unwrap().method,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         }
     }
 

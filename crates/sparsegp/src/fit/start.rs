@@ -309,6 +309,7 @@ pub(super) fn prepare_start(
         q: None,
         method: entry.method,
         jitter: options.jitter,
+        hidden: Vec::new(),
     };
     entry.method.check(&model)?;
     // a path, or the group of it
@@ -442,7 +443,11 @@ fn tell(observer: &mut dyn Observer, event: Event<'_>) -> Result<()> {
 }
 
 /// Sets and freezes what the options say about the paths that `concerns` holds for.
-fn apply(model: &mut Model, options: &FitOptions, concerns: impl Fn(&str) -> bool) -> Result<()> {
+pub(super) fn apply(
+    model: &mut Model,
+    options: &FitOptions,
+    concerns: impl Fn(&str) -> bool,
+) -> Result<()> {
     for (path, value) in options.set.iter().filter(|(path, _)| concerns(path)) {
         sizes::make_room(model, path, value);
         model.set(path, value)?;

@@ -104,6 +104,7 @@ pub fn update(
     watch: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<(Fitted, UpdateReport)> {
     checkpoint::same_columns(fitted, dataset)?;
+    fitted.model.check_shallow("taking up new rows")?;
     options.check()?;
     let mut state = State::new(fitted, options)?;
     let rows = sample_rows(&*dataset.source, dataset.source.rows(), 0)?;

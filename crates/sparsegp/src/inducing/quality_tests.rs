@@ -29,6 +29,7 @@ fn model(points: MatRef<'_, f64>, method: &str) -> Model {
         q: None,
         method: methods::find(method).unwrap().method,
         jitter: Jitter::Absolute(1e-9),
+        hidden: Vec::new(),
     }
 }
 

@@ -1,10 +1,11 @@
 //! The JSON header of a model file.
 
+use super::layers::LayerHeader;
 use crate::data::{Classes, InputColumn, Scaler};
 use crate::linalg::Jitter;
-use crate::params::{Param, Prior};
+use crate::params::{Param, Prior, listed};
 use crate::train::TrainReport;
-use crate::variational::Form;
+use crate::variational::{Form, Variational};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -21,6 +22,9 @@ pub(super) struct Header {
     /// For methods that train q.
     #[serde(default)]
     pub(super) q: Option<QHeader>,
+    /// Hidden layers of a deep model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) layers: Vec<LayerHeader>,
     pub(super) method: String,
     pub(super) reason: String,
     pub(super) jitter: Jitter,
@@ -99,4 +103,16 @@ pub(super) struct QHeader {
     pub(super) params: Vec<Kept>,
     #[serde(default)]
     pub(super) floor: f64,
+}
+
+impl QHeader {
+    pub(super) fn of(q: &Variational) -> Self {
+        Self {
+            form: q.form,
+            floor: q.floor,
+            diagonal: q.is_diagonal(),
+            factors: q.v.is_some(),
+            params: listed(|v| q.visit(v)).into_iter().map(|(_, param)| Kept::of(param)).collect(),
+        }
+    }
 }

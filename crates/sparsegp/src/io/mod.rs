@@ -7,6 +7,7 @@
 //! | --- | --- | --- |
 //! | `kernel.…`, `mean.…`, `likelihood.variance` | of the parameter | constrained values |
 //! | `inducing.points` (`inducing.points[l]`) | M×D | inducing inputs on the model's scale |
+//! | `layers[l].…` | as of the model's own | kernel, mean, inducing points and q of the hidden layers of a deep model, the first one's rows are the inputs |
 //! | `q.mu` | M×L | mean of q, whitened unless the header says otherwise |
 //! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
 //! | `q.lambda`, `q.t_sqrt` | M, 1×M×M | of L-SVGP and R-SVGP: noise variances of the pseudo-observations, lower root of the auxiliary T |
@@ -30,6 +31,7 @@ mod carried;
 mod gplvm;
 mod header;
 mod history;
+mod layers;
 mod read;
 mod sums;
 mod write;

@@ -4,6 +4,7 @@ use super::header::{Elsewhere, Header, Kept, QHeader};
 use super::write::shape_of;
 use super::{ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, gplvm, history, sums};
 use crate::data::{InputColumn, Mask};
+use crate::deep::LastBound;
 use crate::error::{Error, Result};
 use crate::fit::{Division, Fitted, Made};
 use crate::kernels::{self, Inputs, Tape};
@@ -141,11 +142,23 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     };
     let inducing: Vec<Param> =
         header.inducing.into_iter().enumerate().map(read_set).collect::<Result<_>>()?;
-    let q = header.q.map(|q| read_q(q, &tensors)).transpose()?;
+    let q = header.q.map(|q| read_q(q, &tensors, "")).transpose()?;
     if method.has_q() != q.is_some() {
         return Err(foreign("its header and its method do not agree on q"));
     }
-    let inputs = Inputs::named(&header.inputs);
+    if header.layers.is_empty() != method.deep().is_none_or(|deep| deep.layers == 1) {
+        return Err(foreign("its header and its method do not agree on layers"));
+    }
+    if header.layers.first().is_some_and(|layer| layer.inputs() != d) {
+        return Err(foreign("its first layer does not see the inputs"));
+    }
+    let layers = header.layers.into_iter().enumerate();
+    let hidden = layers.map(|(l, own)| own.read(l, &tensors)).collect::<Result<Vec<_>>>()?;
+    // the last of several layers sees what the one before gives
+    let (inputs, columns) = match (hidden.is_empty(), inducing.first().map(Param::shape)) {
+        (false, Some(Shape::Matrix(_, columns))) => (Inputs::unnamed(columns), columns),
+        _ => (Inputs::named(&header.inputs), d),
+    };
     let kernels = match &header.kernel {
         serde_json::Value::Array(several) => {
             several.iter().map(|json| kernels::build(json, inputs)).collect::<Result<Vec<_>>>()?
@@ -165,12 +178,13 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     }
     let mut model = Model {
         kernels,
-        mean: means::from_json(&header.mean, d, seen)?,
+        mean: means::from_json(&header.mean, columns, seen)?,
         likelihood,
         inducing,
         q,
         method,
         jitter: header.jitter,
+        hidden,
     };
     for (path, param) in model.params_mut() {
         tensors.fill(&path, param)?;
@@ -239,20 +253,21 @@ fn check(header: &Header) -> Result<()> {
     Ok(())
 }
 
-/// A q of the shape that the tensors have; its values are read with the other parameters.
-fn read_q(header: QHeader, tensors: &Reader<'_>) -> Result<Variational> {
+/// A q of the shape that the tensors have, whose names begin with `prefix`; its values are read with the other parameters.
+pub(super) fn read_q(header: QHeader, tensors: &Reader<'_>, prefix: &str) -> Result<Variational> {
+    let matrix = |name: &str| tensors.matrix(&format!("{prefix}{name}"));
     let mut q = match header.form {
         Form::Sites(tying) => {
-            let first = tensors.matrix("q.lambda1")?;
+            let first = matrix("q.lambda1")?;
             Variational::sites(first.nrows(), first.ncols(), tying)
         }
         Form::Likelihood(preconditioner) | Form::Relaxed(preconditioner) => {
-            let mu = tensors.matrix("q.mu")?;
+            let mu = matrix("q.mu")?;
             let relaxed = matches!(header.form, Form::Relaxed(_));
             Variational::pseudo_observations(mu.nrows(), mu.ncols(), preconditioner, relaxed)
         }
         form => {
-            let mu = tensors.matrix("q.mu")?;
+            let mu = matrix("q.mu")?;
             let q = Variational::prior(mu.nrows(), mu.ncols(), header.diagonal);
             Variational { form, ..q }
         }
@@ -325,6 +340,13 @@ fn posterior(
             return Err(foreign("tensors of the posterior do not fit together"));
         }
         return method.posterior_at(model, &points);
+    }
+    if !model.hidden.is_empty() {
+        let deep = model.to_deep(LastBound::Expectation).map_err(|e| foreign(e.to_string()))?;
+        if deep.targets() != outputs {
+            return Err(foreign("its last layer does not fit the targets"));
+        }
+        return Posterior::of_q(model);
     }
     if let Some(q) = &model.q {
         let set = model.inducing_points()?;

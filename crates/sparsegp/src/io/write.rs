@@ -1,6 +1,7 @@
 //! From a model to the content of a file.
 
 use super::header::{Divided, Elsewhere, Header, Kept, QHeader};
+use super::layers::LayerHeader;
 use super::{
     ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, carried, history, sums,
 };
@@ -10,7 +11,7 @@ use crate::kernels::{self, Inputs};
 use crate::likelihoods;
 use crate::linalg::{Mat, MatRef};
 use crate::means;
-use crate::params::{Param, Shape, listed};
+use crate::params::{Param, Shape};
 use safetensors::{Dtype, tensor::TensorView};
 use std::collections::HashMap;
 
@@ -70,13 +71,8 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
         mean: means::to_json(&*model.mean),
         likelihood: model.likelihood.to_json(),
         inducing: model.inducing.iter().map(Kept::of).collect(),
-        q: model.q.as_ref().map(|q| QHeader {
-            form: q.form,
-            floor: q.floor,
-            diagonal: q.is_diagonal(),
-            factors: q.v.is_some(),
-            params: listed(|v| q.visit(v)).into_iter().map(|(_, param)| Kept::of(param)).collect(),
-        }),
+        q: model.q.as_ref().map(QHeader::of),
+        layers: model.hidden.iter().map(LayerHeader::of).collect::<std::result::Result<_, _>>()?,
         method: model.method.name().into(),
         reason: fitted.reason.clone(),
         jitter: model.jitter,
@@ -104,7 +100,9 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
             fingerprint: format!("{:016x}", division.fingerprint),
         }),
     };
-    let header = readable(header)?;
+    // the last of several layers sees what the one before gives
+    let columns = model.inducing_points().ok().filter(|_| !model.hidden.is_empty());
+    let header = readable(header, columns.map(|z| z.ncols()))?;
     let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = model
         .params()
         .into_iter()
@@ -200,15 +198,16 @@ fn bits(mask: &Mask) -> Vec<u8> {
     bytes
 }
 
-/// The header as text, which the reader understands: what could not be loaded is not saved.
-fn readable(mut header: Header) -> std::result::Result<String, String> {
+/// The header as text, which the reader understands: what could not be loaded is not saved. `columns` are those that the
+/// kernel sees, where they are not the inputs.
+fn readable(mut header: Header, columns: Option<usize>) -> std::result::Result<String, String> {
     let unknown = |what: &str, why: &dyn std::fmt::Display| {
         format!(
             "cannot be written: its {what} could not be loaded again ({why}). A {what} of your own has no place in a \
              model file: keep the program that makes it, and fit again where the model is used"
         )
     };
-    let inputs = Inputs::named(&header.inputs);
+    let inputs = columns.map_or(Inputs::named(&header.inputs), Inputs::unnamed);
     let kernels = match &header.kernel {
         serde_json::Value::Array(several) => several.iter().collect(),
         one => vec![one],

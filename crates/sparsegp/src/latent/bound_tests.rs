@@ -123,6 +123,7 @@ fn known(kernel: Box<dyn Kernel>, own: &Problem, method: &str) -> (Model, InMemo
         q: None,
         method: find(method).unwrap().method,
         jitter: JITTER,
+        hidden: Vec::new(),
     };
     (model, InMemory::new(own.mean.clone(), own.y.clone()).unwrap())
 }

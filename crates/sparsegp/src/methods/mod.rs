@@ -3,6 +3,7 @@
 //! To add one: one file and one line in [`REGISTRY`].
 
 mod collapsed;
+mod deep;
 mod exact;
 pub mod precision;
 mod tvgp;
@@ -11,6 +12,7 @@ pub mod uncollapsed;
 pub use collapsed::{
     Collapsed, DEFAULT_ALPHA, HighCost, MOST_ROWS_HIGH_COST, PowerEp, upper_bound,
 };
+pub use deep::{Deep, WIDEST};
 pub use exact::Exact;
 pub(crate) use tvgp::least_raised;
 pub use tvgp::{Look, Tvgp};
@@ -106,6 +108,11 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// This method if its models have hidden layers.
+    fn deep(&self) -> Option<&Deep> {
+        None
+    }
+
     /// This method if it keeps sites of all rows without inducing points.
     fn full_sites(&self) -> Option<&Tvgp> {
         None
@@ -196,6 +203,7 @@ impl Entry {
             q: None,
             method: self.method,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         };
         self.method.check(&model).is_ok()
     }
@@ -392,9 +400,18 @@ pub const REGISTRY: &[Entry] = &[
             samples: false,
         },
     },
+    Entry {
+        name: "deep",
+        aliases: &["dgp", "deep-gp"],
+        about: "layers of functions of functions: deep(layers=3), any likelihood, minibatches",
+        cost: "O(LPBM² + LM³) for L layers of P outputs, memory O(LPM²)",
+        source: "Salimbeni & Deisenroth 2017; Cortinovis et al., §4.3",
+        method: &Deep::DEFAULT,
+    },
 ];
 
-/// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`.
+/// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`, and `deep` its layers:
+/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.
@@ -402,7 +419,11 @@ pub fn find(name: &str) -> Result<&'static Entry> {
     let lower = name.to_ascii_lowercase();
     if let Some((plain, options)) = lower.split_once('(') {
         let entry = find(plain.trim())?;
-        let alpha = options.trim_end().strip_suffix(')').and_then(|text| text.split_once('='));
+        let options = options.trim_end().strip_suffix(')');
+        if let (Some(_), Some(options)) = (entry.method.deep(), options) {
+            return Deep::entry(options);
+        }
+        let alpha = options.and_then(|text| text.split_once('='));
         return match alpha.filter(|(key, _)| key.trim() == "alpha") {
             Some((_, number)) if entry.name == "pep" => {
                 let alpha = number.trim().parse().map_err(|_| {
@@ -411,7 +432,7 @@ pub fn find(name: &str) -> Result<&'static Entry> {
                 PowerEp::entry(alpha)
             }
             _ => Err(Error::Invalid(format!(
-                "method `{name}`: the one option of a method is the power of `pep`, as in `pep(alpha=0.3)`"
+                "method `{name}`: options are for `pep` and `deep` alone, as in `pep(alpha=0.3)` and `deep(layers=3)`"
             ))),
         };
     }

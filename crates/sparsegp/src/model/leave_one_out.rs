@@ -110,6 +110,7 @@ impl Posterior {
                     .into(),
             ));
         }
+        model.check_shallow("leaving one row out")?;
         let site = model.method.row_site();
         if matches!(site, RowSite::None) || !self.draws().is_empty() {
             return Err(Error::Invalid(format!(

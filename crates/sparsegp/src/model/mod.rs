@@ -1,6 +1,7 @@
 //! A Gaussian-process model: slots for kernel, mean, noise, inducing points and method, and the
 //! posterior it is conditioned to.
 
+mod deep;
 mod leave_one_out;
 mod posterior;
 
@@ -8,6 +9,7 @@ pub use leave_one_out::LeaveOneOut;
 pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Posterior, in_parts, stacked};
 
 use crate::data::Source;
+use crate::deep::Layer;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -43,6 +45,9 @@ pub struct Model {
     pub method: &'static dyn Method,
     /// Jitter of Kuu.
     pub jitter: Jitter,
+    /// Layers that rows go through first, in a deep model; none in others. Kernels and inducing points are then of what
+    /// the last of them gives.
+    pub hidden: Vec<Layer>,
 }
 
 /// Gradients of a model's parts, in the order of [`Model::params`].
@@ -136,9 +141,13 @@ impl Model {
         }
     }
 
-    /// Shows the parameters with their paths: `kernel.…` (`kernels[l].…` where there are several), `mean.…`,
-    /// `likelihood.…`, `inducing.points` (`inducing.points[l]`), `q.…`.
+    /// Shows the parameters with their paths: those of hidden layers first (`layers[l].kernel.…`, [`Layer::visit`]), then
+    /// `kernel.…` (`kernels[l].…` where there are several), `mean.…`, `likelihood.…`, `inducing.points`
+    /// (`inducing.points[l]`), `q.…`.
     pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        for (l, layer) in self.hidden.iter().enumerate() {
+            prefixed(&format!("layers[{l}]"), visitor, |v| layer.visit(v));
+        }
         for (l, kernel) in self.kernels.iter().enumerate() {
             prefixed(&Numbered("kernel", l, self.kernels.len()), visitor, |v| kernel.visit(v));
         }
@@ -154,6 +163,9 @@ impl Model {
 
     /// The same, to change them.
     pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        for (l, layer) in self.hidden.iter_mut().enumerate() {
+            prefixed_mut(&format!("layers[{l}]"), visitor, |v| layer.visit_mut(v));
+        }
         let (kernels, sets) = (self.kernels.len(), self.inducing.len());
         for (l, kernel) in self.kernels.iter_mut().enumerate() {
             prefixed_mut(&Numbered("kernel", l, kernels), visitor, |v| kernel.visit_mut(v));

@@ -1,6 +1,7 @@
 //! What a model believes after seeing data.
 
 mod gradients;
+mod hidden;
 mod mixing;
 mod pathwise;
 mod process;
@@ -23,10 +24,12 @@ use crate::linalg::{
 };
 use crate::means::Mean;
 use crate::methods::uncollapsed::{mixed_shape, pseudo};
+use hidden::Hidden;
 use process::Process;
 use rayon::prelude::*;
 use rounding::{around, part, raise, roots_of};
 use sampled::pool;
+use std::sync::Arc;
 
 /// Rows that are predicted for at once.
 const PART: usize = 256;
@@ -87,6 +90,8 @@ pub struct Posterior {
     each: Vec<Self>,
     /// Those hyperparameters, in the order of [`crate::train::hyperparameters`].
     hyperparameters: Vec<Vec<f64>>,
+    /// Layers that rows go through first; all else here is of the last one.
+    hidden: Option<Arc<Hidden>>,
 }
 
 impl Posterior {
@@ -118,7 +123,8 @@ impl Posterior {
             let (points, own) = pseudo::prediction(model)?;
             let jitter = pseudo::jitter(model);
             let process = Process::of_pseudo(model.kernels[0].clone(), points, &own, jitter);
-            return Ok(Self::assemble(model, own.mean().to_owned(), vec![process]));
+            let own = Self::assemble(model, own.mean().to_owned(), vec![process]);
+            return if model.hidden.is_empty() { Ok(own) } else { own.with_hidden(model) };
         }
         let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
         let mut q_mu = Mat::zeros(q.points(), latents);
@@ -137,7 +143,8 @@ impl Posterior {
             let mean = parts.mean.as_ref();
             processes.push(Process::new(own, kernel, points, factor, parts.roots, mean));
         }
-        Ok(Self::assemble(model, q_mu, processes))
+        let own = Self::assemble(model, q_mu, processes);
+        if model.hidden.is_empty() { Ok(own) } else { own.with_hidden(model) }
     }
 
     /// Without inducing points: at the inputs of all rows, from a factor L and a mean m for every latent
@@ -166,6 +173,7 @@ impl Posterior {
             draws: Vec::new(),
             each: Vec::new(),
             hyperparameters: Vec::new(),
+            hidden: None,
         }
     }
 
@@ -193,7 +201,7 @@ impl Posterior {
 
     /// Number of input columns D.
     pub fn inputs(&self) -> usize {
-        self.processes[0].points.ncols()
+        self.hidden.as_ref().map_or(self.processes[0].points.ncols(), |hidden| hidden.inputs())
     }
 
     /// The observation model.
@@ -249,7 +257,10 @@ impl Posterior {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         if x.ncols() == self.inputs() {
-            return self.processes.iter().try_for_each(|p| p.kernel.check(x));
+            // hidden layers look at their rows themselves
+            let own =
+                &self.processes[..if self.hidden.is_some() { 0 } else { self.processes.len() }];
+            return own.iter().try_for_each(|p| p.kernel.check(x));
         }
         Err(Error::Shape {
             what: "inputs to predict at".into(),
@@ -264,6 +275,9 @@ impl Posterior {
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_mean(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         self.check(x)?;
+        if self.hidden.is_some() {
+            return Ok(self.pooled_f(x)?.0);
+        }
         if !self.each.is_empty() {
             let mut mean = Mat::zeros(x.nrows(), self.latents());
             let share = faer::Scale(1.0 / self.each.len() as f64);
@@ -287,7 +301,7 @@ impl Posterior {
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_f(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         self.check(x)?;
-        if !self.each.is_empty() {
+        if !self.each.is_empty() || self.hidden.is_some() {
             return self.pooled_f(x);
         }
         let mut mean = self.start(x);
@@ -359,6 +373,7 @@ impl Posterior {
 
     /// The same of the latent functions before they are mixed.
     fn unmixed_full(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
+        self.check_shallow("a covariance of rows")?;
         self.check(x)?;
         let n = x.nrows();
         let par = par_for(n);
@@ -454,7 +469,7 @@ impl Posterior {
                 self.likelihood.name()
             )));
         };
-        let share = 1.0 / self.draws.len().max(1) as f64;
+        let share = 1.0 / self.components_count() as f64;
         let mut all = Mat::zeros(x.nrows(), classes);
         let mut own = vec![0.0; classes];
         self.components(x, |likelihood, mean, variance| {
@@ -491,7 +506,7 @@ impl Posterior {
             });
             first = false;
         })?;
-        let count = (self.draws.len().max(1) as f64).ln();
+        let count = (self.components_count() as f64).ln();
         let observed = |i: usize, p: usize| !y[(i, p)].is_nan();
         let each = |i: usize| -> f64 {
             (0..self.outputs()).filter(|p| observed(i, *p)).map(|p| density[(i, p)] - count).sum()
@@ -511,7 +526,7 @@ impl Posterior {
     }
 
     /// Joint samples of the latent functions: one B×L matrix per sample. Where the posterior was sampled each is of one of
-    /// its draws.
+    /// its draws; of a deep model all layers are drawn.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs, [`Error::NotPositiveDefinite`] if the
@@ -522,6 +537,10 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
+        if let Some(hidden) = &self.hidden {
+            self.check(x)?;
+            return (0..samples).map(|_| hidden.sample(x, rng)).collect();
+        }
         if !self.draws.is_empty() {
             return Ok(self.sample_of_draws(x, samples, rng)?.1);
         }

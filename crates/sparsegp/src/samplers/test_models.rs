@@ -27,6 +27,7 @@ pub fn model(likelihood: Box<dyn Likelihood>, points: Option<&Mat<f64>>) -> Mode
         q: None,
         method: find(if points.is_some() { "gibbs-sparse" } else { "gibbs" }).unwrap().method,
         jitter: Jitter::Absolute(1e-8),
+        hidden: Vec::new(),
     }
 }
 

@@ -224,7 +224,10 @@ impl Observer for () {}
 
 /// Whether a parameter is none of the few that describe a model: inducing points and q.
 pub fn is_bulky(path: &str) -> bool {
-    path.starts_with("inducing.points") || path.starts_with("q.")
+    // of a hidden layer, `layers[0].q.mu`
+    let own = path.strip_prefix("layers[").and_then(|rest| rest.split_once("].")).map(|(_, p)| p);
+    let bulky = |path: &str| path.starts_with("inducing.points") || path.starts_with("q.");
+    bulky(own.unwrap_or(path)) || own == Some("mean.weights")
 }
 
 /// All parameters of a model but its inducing points and q: constrained values, in their order.

@@ -301,6 +301,7 @@ mod tests {
             q: None,
             method: &methods::Exact,
             jitter: Jitter::default(),
+            hidden: Vec::new(),
         };
         model.set("mean.weights", &[0.02, 3.0, -0.3, 40.0]).unwrap();
         model.set("mean.constant", &[-25.0, 900.0]).unwrap();

@@ -42,6 +42,7 @@ fn model(method: &str, kernel: &str, likelihood: &str, mean: &str, data: &InMemo
         q,
         method: entry.method,
         jitter: Jitter::default(),
+        hidden: Vec::new(),
     }
 }
 

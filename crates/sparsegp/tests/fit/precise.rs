@@ -42,6 +42,7 @@ fn model(kernel: &str, noise: f64) -> Model {
         q: None,
         method: methods::find("exact").expect("a method").method,
         jitter: Jitter::default(),
+        hidden: Vec::new(),
     }
 }
 

@@ -82,6 +82,7 @@ fn one_row_by_hand() {
         q: None,
         method: sparsegp::methods::find("exact").unwrap().method,
         jitter: sparsegp::linalg::Jitter::default(),
+        hidden: Vec::new(),
     };
     let one = |v: f64| Mat::from_fn(1, 1, |_, _| v);
     let (x, y) = (one(0.4), one(0.9));

@@ -308,6 +308,7 @@ impl World {
             q: None,
             method,
             jitter: Jitter::Absolute(self.jitter),
+            hidden: Vec::new(),
         })
     }
 

@@ -50,6 +50,7 @@ fn model(
         q: None,
         method: own(find(name))?.method,
         jitter: Jitter::Absolute(0.0),
+        hidden: Vec::new(),
     })
 }
 

@@ -100,6 +100,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             q: Some(Variational::sites(n, 2, Tying::Untied)),
             method,
             jitter: Jitter::Absolute(0.0),
+            hidden: Vec::new(),
         };
         let full = method.full_sites().ok_or("a method with sites of all rows")?;
         let after = entries(get(entry, "after")?)?;

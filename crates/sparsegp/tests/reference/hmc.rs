@@ -38,6 +38,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             q: None,
             method: own(find("gibbs"))?.method,
             jitter: Jitter::Absolute(0.0),
+            hidden: Vec::new(),
         };
         let setting = own(Setting::new(&model, &rows, Target::Variational))?;
         for (field, entry) in entries(case)? {

@@ -168,6 +168,7 @@ impl Problem {
             q: None,
             method: own(find("svgp"))?.method,
             jitter: Jitter::Absolute(jitter),
+            hidden: Vec::new(),
         };
         Ok(Self { model, data, kuu, jitter, kuf, kff, scale })
     }
@@ -518,6 +519,7 @@ pub fn exact_identity(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         q: None,
         method: own(find("exact"))?.method,
         jitter: Jitter::Absolute(0.0),
+        hidden: Vec::new(),
     };
     let data = own(InMemory::new(x.clone(), y.clone()))?;
     let evidence = own(exact.evaluate(&Cpu::default(), &data))?.value;

@@ -118,6 +118,7 @@ fn sweeps(file: &Value, entry: &Value, l: &LogisticSoftmax, report: &mut Report)
         q: Some(Variational::sites(n, latents, Tying::Untied)),
         method,
         jitter: Jitter::Absolute(0.0),
+        hidden: Vec::new(),
     };
     let full = method.full_sites().ok_or("a method with sites of all rows")?;
     let expected = numbers(get(entry, "elbo_trace")?)?;

@@ -75,6 +75,7 @@ pub fn plain(
         q: None,
         method,
         jitter: Jitter::Absolute(jitter),
+        hidden: Vec::new(),
     })
 }
 

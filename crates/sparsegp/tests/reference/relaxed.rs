@@ -392,6 +392,7 @@ pub fn trajectory(json: &Value, _: &Path, report: &mut Report) -> Outcome {
             q: None,
             method: own(sparsegp::methods::find("lsvgp"))?.method,
             jitter: Jitter::Absolute(0.0),
+            hidden: Vec::new(),
         };
         let l = Mat::<f64>::identity(m, m) * faer::Scale(1e-3);
         let mean = Mat::from_fn(m, p, |_, _| of("m0").unwrap_or(f64::NAN));

@@ -235,6 +235,7 @@ pub fn svi(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         q: Some(Variational::prior(m, 1, false)),
         method: own(methods::find("svgp"))?.method,
         jitter: Jitter::Absolute(number(get(json, "jitter_added_to_Kbb")?)?),
+        hidden: Vec::new(),
     };
     let (n, b) = (number(get(json, "N")?)? as usize, number(get(json, "B")?)? as usize);
     let engine = Cpu::default();

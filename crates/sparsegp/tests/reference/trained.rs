@@ -117,6 +117,7 @@ impl Problem {
             q: if inputs.get("q_mu").is_some() { Some(q(inputs)?) } else { None },
             method: problem::method("svgp")?,
             jitter: Jitter::Absolute(jitter),
+            hidden: Vec::new(),
         };
         let population = match inputs.get("num_data") {
             Some(count) => number(count)? as usize,

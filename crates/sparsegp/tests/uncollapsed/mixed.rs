@@ -64,6 +64,7 @@ fn model(spec: &str, method: &str, whiten: bool) -> (Model, InMemory) {
         q: Some(q),
         method: find(method).expect("registered").method,
         jitter: Jitter::Relative(1e-6),
+        hidden: Vec::new(),
     };
     model.set("likelihood.mixing", &[1.0, -0.3, 0.5, 0.2, 0.9, -0.7]).expect("as many");
     let weights: Vec<f64> = (0..2 * OUTPUTS).map(|i| 0.3 * (2.0 + i as f64).cos()).collect();

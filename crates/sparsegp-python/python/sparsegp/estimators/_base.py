@@ -58,7 +58,8 @@ _PARAMETERS = """
     method : str
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
         ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``, ``"svgp2025"``,
-        ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``; for likelihoods with local
+        ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``, ``"deep(layers=3)"`` (options:
+        ``layers``, ``width``, ``kind``, ``samples``, ``functions``); for likelihoods with local
         variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``. ``"auto"`` is
         ``"exact"`` for Gaussian noise and at most 2000 rows, ``"titsias2025"`` for more (for many rows after
         minibatches of ``"svgp2025"``), and for other likelihoods ``"tsvgp"`` on all rows, or ``"svgp"`` by
@@ -95,8 +96,8 @@ _PARAMETERS = """
         size (or nats per target, if that is less) and the gradient promises no more: hardly anything changes in the predictions. Smaller numbers ask for more digits of the hyperparameters.
     full_batch : bool
         Whether methods that could train by minibatches see all rows at once.
-    batch_size : int
-        Rows of a minibatch.
+    batch_size : int, optional
+        Rows of a minibatch; by default 1024, for ``"rsvgp"`` 100 and for ``"deep"`` 256.
     epochs : int, optional
         Passes over the rows of minibatch training; by default 100, more for few rows.
     learning_rate : float, optional
@@ -249,7 +250,7 @@ class BaseGP(BaseEstimator):
         max_iter: int = 1000,
         tol: float = 1e-4,
         full_batch: bool = False,
-        batch_size: int = 1024,
+        batch_size: Optional[int] = None,
         epochs: Optional[int] = None,
         learning_rate: Optional[float] = None,
         natural_rate: Optional[float] = None,
@@ -345,7 +346,7 @@ class BaseGP(BaseEstimator):
             "max_iterations": _whole("max_iter", self.max_iter, 0),
             "tolerance": self.tol,
             "full_batch": bool(self.full_batch),
-            "batch_size": _whole("batch_size", self.batch_size, 1),
+            "batch_size": None if self.batch_size is None else _whole("batch_size", self.batch_size, 1),
             "epochs": None if self.epochs is None else _whole("epochs", self.epochs, 1),
             "learning_rate": self.learning_rate,
             "natural_rate": self.natural_rate,
@@ -377,7 +378,7 @@ class BaseGP(BaseEstimator):
     def _progress(self) -> Optional[Progress]:
         if not self.verbose:
             return None
-        return Progress(self.max_iter, self.epochs, self.batch_size)
+        return Progress(self.max_iter, self.epochs, self.batch_size or 0)
 
     # -- learning ------------------------------------------------------------------------------
 

@@ -45,6 +45,7 @@ fn from_scratch(data: &InMemory, points: MatRef<'_, f64>) -> f64 {
         q: None,
         method: methods::find("titsias2009").unwrap().method,
         jitter: Jitter::Absolute(0.0),
+        hidden: Vec::new(),
     };
     model.evaluate(&Cpu::default(), data).unwrap().value
 }

@@ -74,6 +74,7 @@ impl Posterior {
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
     pub fn predict_gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
+        self.check_shallow("a slope of predictions")?;
         self.check(x)?;
         if !self.each.is_empty() {
             return self.mixture_gradients(x);

@@ -168,6 +168,7 @@ impl Posterior {
         waves: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Functions> {
+        self.check_shallow("a function drawn by its features")?;
         if waves == 0 {
             return Err(Error::Invalid("functions need at least one wave".into()));
         }

@@ -101,10 +101,10 @@ impl Posterior {
     /// What draws say of these rows, at most [`MOST`] of them; nothing where the posterior was not sampled.
     fn mixture(&self, x: MatRef<f64>) -> Result<Vec<Component<'_>>> {
         let mut all = Vec::new();
-        if self.draws.is_empty() {
+        if self.draws.is_empty() && self.hidden.is_none() {
             return Ok(all);
         }
-        let (every, mut at) = (self.draws.len().div_ceil(MOST), 0);
+        let (every, mut at) = (self.components_count().div_ceil(MOST), 0);
         self.components(x, |_, mean, variance| {
             if at % every == 0 {
                 let likelihood = self.each.get(at).map_or(&self.likelihood, |own| &own.likelihood);
@@ -148,7 +148,7 @@ impl Posterior {
             });
         })?;
         // integrals and means may be beyond 0 and 1 by their rounding, and out of order; NaN stays
-        let share = 1.0 / self.draws.len().max(1) as f64;
+        let share = 1.0 / self.components_count() as f64;
         for p in 0..self.outputs() {
             let all = below.col_as_slice_mut(p).iter_mut().zip(up_to.col_as_slice_mut(p));
             for (below, up_to) in all {

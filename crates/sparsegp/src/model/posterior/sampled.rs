@@ -149,12 +149,16 @@ impl Posterior {
     }
 
     /// Calls `work` with what is known at every draw: likelihood, means of the latent functions and what is left
-    /// unexplained (B×L each); once with the moments of a posterior that was not sampled.
+    /// unexplained (B×L each); on every path of a deep model; once with the moments of any other posterior.
     pub(super) fn components(
         &self,
         x: MatRef<f64>,
         mut work: impl FnMut(&dyn Likelihood, MatRef<f64>, MatRef<f64>),
     ) -> Result<()> {
+        if let Some(hidden) = &self.hidden {
+            self.check(x)?;
+            return hidden.paths(x, |mean, variance| work(&*self.likelihood, mean, variance));
+        }
         for own in &self.each {
             let (mean, variance) = own.predict_f(x)?;
             work(&*own.likelihood, mean.as_ref(), variance.as_ref());

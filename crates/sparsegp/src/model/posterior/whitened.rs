@@ -19,6 +19,9 @@ pub struct Whitened<'a> {
 impl Posterior {
     /// Shows the whitened q of latent function `l`; none for exact inference, pseudo-observations and draws.
     pub fn whitened(&self, l: usize) -> Option<Whitened<'_>> {
+        if self.hidden.is_some() {
+            return None;
+        }
         let process = self.processes.iter().find(|p| p.latents.contains(&l))?;
         if process.pseudo.is_some() || !self.draws.is_empty() {
             return None;

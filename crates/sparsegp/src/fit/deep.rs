@@ -1,0 +1,238 @@
+//! Deep models for tables: a start from some rows, Adam by minibatches, and the trained layers as a model like any other
+//! ([`crate::deep`]; Salimbeni & Deisenroth 2017).
+
+use super::checks::{check_levels, check_rows, check_targets, many_classes};
+use super::fitted::{Fitted, Origin};
+use super::start::{apply, likelihood, sample_rows};
+use super::{BatchOptions, Dataset, FitOptions, sizes};
+use crate::data::Classes;
+use crate::deep::{Deep, Kind, Start, TrainOptions, Trained};
+use crate::error::{Error, Result};
+use crate::inducing::select::Selection;
+use crate::inverse_free::SolverOptions;
+use crate::methods::{Diagnostics, Entry, finite};
+use crate::model::{Model, Posterior};
+use crate::params;
+use crate::train::{Event, Observer, TracePoint, TrainReport, hyperparameters};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Rows that the start is found on.
+const ROWS: usize = 10_000;
+/// Inducing points of every layer, unless a number is given.
+pub const POINTS: usize = 100;
+/// Steps, unless a number of epochs is given.
+pub const STEPS: usize = 5000;
+/// Points of the history of a training.
+const HISTORY: usize = 200;
+
+impl BatchOptions {
+    /// What a deep model is trained with unless somebody says so.
+    pub(super) fn of_deep() -> Self {
+        let mut own = Self { size: 256, ..Self::default() };
+        own.training.adam.learning_rate = TrainOptions::default().learning_rate;
+        own.training.natural = None;
+        own
+    }
+}
+
+/// Refuses options that a deep model has nothing of.
+fn refuse(dataset: &Dataset, options: &FitOptions) -> Result<()> {
+    let wrong = [
+        ("a number of restarts", options.restarts > 0),
+        ("a mean function", options.mean.is_some()),
+        ("a checkpoint", options.checkpoint.is_some()),
+        ("rows kept aside to tell when to stop", dataset.held_out.is_some()),
+        ("q with diagonals alone", options.diagonal),
+        ("training on all rows at once", options.batches.is_none()),
+        (
+            "inducing points that are chosen otherwise than by k-means",
+            options.selection != Selection::KMeans,
+        ),
+        ("a kernel for each latent function", options.kernel.contains(';')),
+        (
+            "a kernel with values in the data's units",
+            options.kernel_in_data_units && options.kernel.contains(['=', '{']),
+        ),
+    ];
+    match wrong.into_iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((what, _)) => Err(Error::Invalid(format!(
+            "the method `deep` does not take {what} (its last layer has a constant mean, hidden layers the identity or \
+             leading directions of the inputs)"
+        ))),
+    }
+}
+
+/// Prepares and trains a deep model.
+///
+/// # Errors
+/// As for [`super::fit`].
+pub(super) fn fit(
+    dataset: &Dataset,
+    options: &FitOptions,
+    entry: &'static Entry,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    let Some(deep) = entry.method.deep() else {
+        return Err(Error::Invalid(format!("the method `{}` has no hidden layers", entry.name)));
+    };
+    refuse(dataset, options)?;
+    let source = &*dataset.source;
+    let (n, d) = (source.rows(), source.inputs());
+    if d == 0 {
+        return Err(Error::Invalid("there is no input column to learn from".into()));
+    }
+    let classes = dataset.classes.as_ref().map(Classes::count);
+    let likelihood = likelihood(options.likelihood.as_deref(), classes)?;
+    if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
+        return Err(Error::Invalid(format!(
+            "the likelihood `{}` needs its targets as they stand, and they are standardised; make the data set with \
+             `Standardise::all_that(&*likelihood)`",
+            likelihood.name()
+        )));
+    }
+    check_levels(dataset, &*likelihood)?;
+    let missing = check_targets(dataset, &*likelihood)?;
+    let sample = sample_rows(source, ROWS, options.seed)?;
+    check_rows(dataset, entry, missing, &sample)?;
+    sizes::check(&*likelihood, dataset, &sample)?;
+    let mut warnings = dataset.warnings.clone();
+    warnings.extend(dataset.isolated_remarks(&*likelihood));
+    warnings.extend(many_classes(dataset));
+    let points = options.inducing.unwrap_or(POINTS);
+    if observer.event(Event::Inducing { count: points.min(n) }).is_break() {
+        return Err(Error::Interrupted);
+    }
+    let start = Start {
+        hidden: deep.hidden(d),
+        kind: deep.kind,
+        kernel: options.kernel.clone(),
+        points,
+        sampling: deep.sampling(),
+        seed: options.seed,
+        ..Start::default()
+    };
+    let begun = Deep::start(sample.x.as_ref(), sample.y.as_ref(), likelihood, &start)?;
+    let bound = begun.bound;
+    let mut model = Model::of_deep(begun, entry.method)?;
+    entry.method.check(&model)?;
+    apply(&mut model, options, |_| true)?;
+    let mut layers = model.to_deep(bound)?;
+    layers.settle(&SolverOptions::default())?;
+    let batches = options.batches.clone().unwrap_or_else(BatchOptions::of_deep);
+    let size = batches.size.clamp(1, n.max(1));
+    let mut rows = source.batches(size, options.seed)?;
+    warnings.extend(rows.remark());
+    let per_epoch = rows.per_epoch().max(1);
+    let steps = batches.training.epochs.map_or(STEPS, |epochs| epochs.saturating_mul(per_epoch));
+    let natural = batches.training.natural.filter(|_| matches!(deep.kind, Kind::W | Kind::M));
+    let training = TrainOptions {
+        steps,
+        samples: deep.samples,
+        learning_rate: batches.training.adam.learning_rate,
+        natural,
+        seed: options.seed,
+        every: steps.div_ceil(HISTORY).max(1),
+        ..TrainOptions::default()
+    };
+    if observer.event(Event::Training).is_break() {
+        return Err(Error::Interrupted);
+    }
+    let mut watcher =
+        Watcher { entry, observer, per_epoch, begun: Instant::now(), trace: Vec::new() };
+    let outcome = layers
+        .train_watched(&mut *rows, &training, &mut |deep, trained| watcher.see(deep, trained))?;
+    let (trace, seconds) = (watcher.trace, watcher.begun.elapsed().as_secs_f64());
+    let model = Model::of_deep(layers, entry.method)?;
+    let posterior = Posterior::of_q(&model)?;
+    let objective = outcome.trace.last().map_or(f64::NAN, |(_, bound)| *bound);
+    let report = report(outcome, &training, objective, (trace, seconds));
+    warnings.extend(params::remarks(&model.params()));
+    if report.failures > 0 {
+        warnings.push(format!(
+            "at {} of {} steps the bound was not finite, or a matrix not positive definite; these steps were made smaller",
+            report.failures, report.iterations
+        ));
+    }
+    if training.steps > 0 {
+        finite(objective, "the bound at the end of the training")?;
+    }
+    let layers = model.hidden.len() + 1;
+    let reason =
+        format!("`{}` was asked for: {layers} layers, {points} inducing points each", entry.name);
+    let origin = Origin::new(dataset, options.seed, reason, warnings);
+    Ok(origin.fitted(model, posterior, Some(report)))
+}
+
+/// What is told of a training while it runs, and kept of it.
+struct Watcher<'a> {
+    entry: &'static Entry,
+    observer: &'a mut dyn Observer,
+    per_epoch: usize,
+    begun: Instant,
+    trace: Vec<TracePoint>,
+}
+
+impl Watcher<'_> {
+    fn see(&mut self, deep: &Deep, trained: &Trained) -> ControlFlow<()> {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if let Some(&(step, objective)) = trained.trace.get(self.trace.len()) {
+            let parameters = Model::of_deep(deep.clone(), self.entry.method)
+                .map(|model| hyperparameters(&model))
+                .unwrap_or_default();
+            let point = TracePoint {
+                iteration: step,
+                evaluations: step + trained.failures,
+                objective,
+                gradient_norm: trained.slope,
+                seconds,
+                parameters,
+                held_out: None,
+            };
+            self.trace.push(point);
+        }
+        if trained.steps > 0 {
+            let event = Event::Batch {
+                epoch: (trained.steps - 1) / self.per_epoch,
+                batch: (trained.steps - 1) % self.per_epoch,
+                per_epoch: self.per_epoch,
+                objective: trained.trace.last().map_or(f64::NAN, |(_, bound)| *bound),
+                seconds,
+            };
+            if self.observer.event(event).is_break() {
+                return ControlFlow::Break(());
+            }
+        }
+        if self.observer.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+fn report(
+    outcome: Trained,
+    training: &TrainOptions,
+    objective: f64,
+    (trace, seconds): (Vec<TracePoint>, f64),
+) -> TrainReport {
+    let stopped = match &outcome.ended {
+        Some(why) => format!("ended {why}; the objective is an estimate by minibatches"),
+        None => format!(
+            "all {} steps were made; the objective is an estimate by minibatches",
+            training.steps
+        ),
+    };
+    TrainReport {
+        stopped,
+        converged: false,
+        iterations: outcome.steps,
+        evaluations: outcome.steps + outcome.failures,
+        failures: outcome.failures,
+        objective,
+        seconds,
+        diagnostics: Diagnostics::default(),
+        trace,
+        mixing: None,
+        starts: Vec::new(),
+        judged: Vec::new(),
+    }
+}

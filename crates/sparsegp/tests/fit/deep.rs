@@ -1,0 +1,182 @@
+//! Deep models like any others: fitted, predicted with, saved.
+
+use crate::support::fit;
+use sparsegp::data::InMemory;
+use sparsegp::deep::{LastBound, Paths};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
+use sparsegp::linalg::{Mat, column};
+use sparsegp::rng::{stream, uniform};
+use sparsegp::{io, methods};
+
+/// Rows of two inputs on scales of their own, and targets that jump: what a deep model is for.
+fn rows(n: usize, seed: u64) -> InMemory {
+    let mut rng = stream(seed, "rows of a deep model");
+    let x = Mat::from_fn(
+        n,
+        2,
+        |_, q| if q == 0 { 20.0 * uniform(&mut rng) } else { uniform(&mut rng) },
+    );
+    let y = Mat::from_fn(n, 1, |i, _| {
+        let jump = if x[(i, 0)] > 9.0 { 400.0 } else { 100.0 };
+        jump + 30.0 * x[(i, 1)] + 4.0 * (uniform(&mut rng) - 0.5)
+    });
+    InMemory::new(x, y).expect("rows")
+}
+
+fn options(method: &str, epochs: usize) -> FitOptions {
+    let entry = methods::find(method).expect("a method");
+    let mut batches = BatchOptions { size: 50, ..BatchOptions::of(entry.method) };
+    batches.training.epochs = Some(epochs);
+    FitOptions {
+        method: method.into(),
+        inducing: Some(15),
+        seed: 4,
+        batches: Some(batches),
+        ..FitOptions::default()
+    }
+}
+
+fn fitted(method: &str, epochs: usize) -> Fitted {
+    let dataset = Dataset::from_rows(rows(200, 1), true).expect("a table");
+    fit(&dataset, &options(method, epochs)).expect("a deep model")
+}
+
+/// All that is predicted, in the data's units.
+fn answers(fitted: &Fitted) -> Vec<f64> {
+    let new = rows(30, 2);
+    let x = new.x.as_ref();
+    let (mean, variance) = fitted.predict(x, Of::Observations).expect("predictions");
+    let (f, s) = fitted.predict(x, Of::Latent).expect("functions");
+    let quantiles = fitted.quantiles(x, &[], &[0.1, 0.8], Of::Observations).expect("quantiles");
+    let density = fitted.log_density(x, new.y.as_ref(), &[]).expect("densities");
+    let draws = fitted.sample_y(x.subrows(0, 5), &[], 2, 7).expect("draws");
+    let all = [mean, variance, f, s].into_iter().chain(quantiles).chain(draws);
+    let mut numbers: Vec<f64> = all.flat_map(|a| column(a.as_ref(), 0).to_vec()).collect();
+    numbers.extend(density);
+    numbers
+}
+
+#[test]
+fn every_kind_predicts_as_its_layers_do_and_is_read_back_to_the_bit() {
+    for method in [
+        "deep",
+        "deep(layers=3, kind=w)",
+        "deep(kind=m, functions=true, samples=2)",
+        "deep(layers=3, width=1, kind=r)",
+        "deep(layers=1)",
+    ] {
+        let fitted = fitted(method, 10);
+        assert_eq!(fitted.model.method.name(), methods::find(method).unwrap().name);
+        let report = fitted.report.as_ref().unwrap();
+        assert_eq!(report.iterations, 40);
+        assert!(report.objective.is_finite() && report.trace.len() == 40, "{method}");
+        // the layers by themselves
+        let deep = fitted.model.to_deep(LastBound::Expectation).expect("layers");
+        assert_eq!(deep.layers.len(), fitted.model.method.deep().unwrap().layers);
+        let new = rows(30, 2);
+        let mut x = new.x.clone();
+        fitted.scaler.scale_x(x.as_mut()).unwrap();
+        let predictor = deep.predictor().expect("a predictor");
+        let mixture =
+            predictor.predict(x.as_ref(), 100, &Paths::Streams { seed: 0 }).expect("paths");
+        let (mean, variance) = mixture.observations(&[]).expect("moments");
+        let (own, spread) = fitted.predict(new.x.as_ref(), Of::Observations).unwrap();
+        let scale = fitted.scaler.y_scale[0];
+        for i in 0..30 {
+            let apart = (own[(i, 0)] - fitted.scaler.y_mean[0]) / scale - mean[(i, 0)];
+            assert!(apart.abs() < 1e-8, "{method}: {apart}");
+            let (a, b) = (spread[(i, 0)] / (scale * scale), variance[(i, 0)]);
+            assert!((a - b).abs() < 1e-8 * (1.0 + b), "{method}: {a} {b}");
+        }
+        let again = io::from_bytes(&io::to_bytes(&fitted).expect("bytes")).expect("a model");
+        let bits =
+            |fitted: &Fitted| answers(fitted).into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(&fitted), bits(&again), "{method}");
+    }
+}
+
+/// A jump, which a stationary kernel smooths over.
+#[test]
+fn two_layers_learn_a_jump() {
+    let (deep, shallow) = (fitted("deep(kind=w)", 400), fitted("deep(layers=1, kind=w)", 400));
+    let new = rows(200, 3);
+    let density = |fitted: &Fitted| {
+        let all = fitted.log_density(new.x.as_ref(), new.y.as_ref(), &[]).unwrap();
+        all.iter().sum::<f64>() / 200.0
+    };
+    let (deep, shallow) = (density(&deep), density(&shallow));
+    assert!(deep > shallow + 0.3, "{deep} {shallow}");
+}
+
+/// Draws of all layers jointly have the moments that paths have.
+#[test]
+fn draws_and_paths_agree() {
+    let fitted = fitted("deep(kind=w)", 30);
+    let new = rows(3, 5);
+    let (mean, variance) = fitted.predict(new.x.as_ref(), Of::Observations).unwrap();
+    let count = 4000;
+    let draws = fitted.sample_y(new.x.as_ref(), &[], count, 11).unwrap();
+    for i in 0..3 {
+        let sd = variance[(i, 0)].sqrt();
+        let own = draws.iter().map(|d| (d[(i, 0)] - mean[(i, 0)]) / sd);
+        let (sum, square) = own.fold((0.0, 0.0), |(s, q), z| (s + z, q + z * z));
+        let (m, v) = (sum / count as f64, square / count as f64);
+        // 100 paths against 4000 draws
+        assert!(m.abs() < 0.3 && (v / (1.0 + m * m) - 1.0).abs() < 0.3, "{i}: {m} {v}");
+    }
+}
+
+#[test]
+fn what_a_deep_model_cannot_be_or_do_is_said() {
+    for (method, part) in [
+        ("deep(layer=3)", "`layers`"),
+        ("deep(layers=0)", "from 1 to"),
+        ("deep(kind=q)", "kind=q"),
+        ("deep(functions=true)", "kind=w"),
+        ("deep(3)", "option=value"),
+        ("svgp(layers=2)", "deep(layers=3)"),
+    ] {
+        let error = methods::find(method).map(|entry| entry.name).unwrap_err().to_string();
+        assert!(error.contains(part), "{method}: {error}");
+    }
+    assert_eq!(methods::find("DEEP( layers = 3 ,kind=L)").unwrap().name, "deep(layers=3)");
+    let dataset = Dataset::from_rows(rows(60, 1), true).unwrap();
+    for (changed, part) in [
+        (FitOptions { restarts: 2, ..options("deep", 1) }, "restarts"),
+        (FitOptions { mean: Some("linear".into()), ..options("deep", 1) }, "mean"),
+        (FitOptions { batches: None, ..options("deep", 1) }, "at once"),
+        (FitOptions { kernel: "rbf; rbf".into(), ..options("deep", 1) }, "kernel"),
+        (
+            FitOptions {
+                likelihood: Some("coregionalised(outputs=1, latents=1)".into()),
+                ..options("deep", 1)
+            },
+            "mixes",
+        ),
+    ] {
+        let error = fit(&dataset, &changed).unwrap_err().to_string();
+        assert!(error.contains(part), "{part}: {error}");
+    }
+    let fitted = fitted("deep", 1);
+    let x = rows(4, 9).x;
+    let said = [
+        fitted.predict_covariance(x.as_ref(), &[], Of::Latent).map(|_| ()),
+        fitted.predict_gradients(x.as_ref()).map(|_| ()),
+        fitted.sample_functions(1, 10, 0).map(|_| ()),
+        sparsegp::fit::update(&fitted, &dataset, &Default::default(), &mut |_, _| Ok(()))
+            .map(|_| ()),
+    ];
+    for error in said {
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("one layer"), "{error}");
+    }
+}
+
+#[test]
+fn a_training_is_watched_and_ends_by_the_clock() {
+    let dataset = Dataset::from_rows(rows(200, 1), true).unwrap();
+    let long = FitOptions { time_limit: Some(0.5), ..options("deep", 100_000) };
+    let report = fit(&dataset, &long).expect("what there is").report.unwrap();
+    assert!(report.iterations > 0 && report.iterations < 100_000, "{}", report.iterations);
+    assert!(report.stopped.contains("clock"), "{}", report.stopped);
+}
