@@ -274,7 +274,7 @@ impl Solver for Gpf {
         if self.evaluation.is_some() && !target.is_noisy() {
             return Ok(());
         }
-        self.state(target).map(|state| drop(state))
+        self.state(target).map(drop)
     }
 }
 
