@@ -96,23 +96,28 @@ impl Target for Density<'_> {
 /// Lets particles flow to the Gaussian that is nearest to a density. Returns the particles (N×D) and a report as JSON. The
 /// exception of the density, of the callback or of a signal is raised.
 #[pyfunction]
-#[pyo3(signature = (function, mean, root, options, *, callback=None))]
+#[pyo3(signature = (function, mean, deviations, options, *, callback=None))]
 pub fn flow<'py>(
     py: Python<'py>,
     function: Bound<'py, PyAny>,
     mean: PyReadonlyArray1<'py, f64>,
-    root: PyReadonlyArray2<'py, f64>,
+    deviations: PyReadonlyArray1<'py, f64>,
     options: &str,
     callback: Option<Bound<'py, PyAny>>,
 ) -> PyResult<(Bound<'py, PyAny>, String)> {
     let asked: Asked =
         serde_json::from_str(options).map_err(|e| PyValueError::new_err(e.to_string()))?;
     let mean: Vec<f64> = mean.as_array().iter().copied().collect();
-    let root = crate::arrays::owned(&root);
+    let deviations: Vec<f64> = deviations.as_array().iter().copied().collect();
     let dim = mean.len();
-    let start = match asked.particles > root.ncols() {
-        true => Particles::matched(&mean, root.as_ref(), asked.particles, asked.seed),
-        false => Particles::random(&mean, root.as_ref(), asked.particles, asked.seed),
+    let start = match asked.particles > dim {
+        true => {
+            // no more numbers than the particles have
+            let scale = |i: usize, j: usize| if i == j { deviations[i] } else { 0.0 };
+            let root = Mat::from_fn(deviations.len(), deviations.len(), scale);
+            Particles::matched(&mean, root.as_ref(), asked.particles, asked.seed)
+        }
+        false => Particles::around(&mean, &deviations, asked.particles, asked.seed),
     };
     let blocks = match (asked.blocks, asked.diagonal) {
         (Some(blocks), _) => Blocks::Of(blocks),

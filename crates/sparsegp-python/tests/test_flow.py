@@ -55,6 +55,30 @@ def test_blocks_few_particles_and_a_posterior():
     assert abs(found.mean[1] + 2) < 0.8 and np.all(found.std < 0.6)
 
 
+def test_many_dimensions_take_no_room_but_that_of_particles():
+    # a matrix of dim by dim numbers would have 720 GB
+    dim = 300_000
+    found = flow.fit(lambda x: (-0.5 * np.sum(x**2, axis=1), -x), dim, n_particles=3, std=0.5, steps=3)
+    assert found.particles.shape == (3, dim) and found.std.shape == (dim,)
+    # two draws of three, of standard deviation 0.5
+    np.testing.assert_allclose(found.particles.mean(axis=0), found.mean)
+    assert "3 particles" in repr(found)
+
+
+def test_the_last_step_is_looked_at():
+    def edge(x):
+        inside = x[:, 0] < 3
+        slope = np.stack([np.where(inside, 1.0, np.nan), -x[:, 1]], axis=1)
+        return np.where(inside, x[:, 0], np.nan), slope
+
+    whole = flow.fit(edge, 2, std=0.1, noisy=True, natural_mean=False, steps=1000)
+    assert whole.ended == "restored"
+    for steps in (whole.steps, whole.steps + 1, whole.steps + 2):
+        found = flow.fit(edge, 2, std=0.1, noisy=True, natural_mean=False, steps=steps)
+        assert np.all(np.isfinite(edge(found.particles)[0])) and found.steps <= steps
+    np.testing.assert_array_equal(found.particles, whole.particles)
+
+
 def test_what_goes_wrong_is_told():
     density, *_ = gaussian(2, 2.0)
     with pytest.raises(ZeroDivisionError):

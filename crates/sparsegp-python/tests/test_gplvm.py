@@ -51,6 +51,7 @@ def test_one_number_behind_the_columns_is_found(model, tmp_path):
     for again in (sparsegp.load(tmp_path / "m.safetensors"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(again.transform(Y[:7]), model.transform(Y[:7]))
         assert again.get_params()["n_components"] == 3 and again.bound_ == model.bound_
+        assert again.n_iter_ == model.n_iter_ > 0
 
 
 def test_missing_cells_are_filled_in(model):

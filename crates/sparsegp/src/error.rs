@@ -146,6 +146,18 @@ impl Error {
         )
     }
 
+    /// The same with another cause and remedy, where it is a matrix that is not positive definite: who made the matrix knows
+    /// more of it than who factorised it.
+    #[must_use]
+    pub fn with_hint(self, hint: &'static str) -> Self {
+        match self {
+            Error::NotPositiveDefinite { matrix, size, pivot, jitter, .. } => {
+                Error::NotPositiveDefinite { matrix, size, pivot, jitter, hint }
+            }
+            other => other,
+        }
+    }
+
     /// A [`Error::File`] from an input/output error.
     pub fn io(path: impl Into<PathBuf>, error: &std::io::Error) -> Self {
         Error::File { path: path.into(), reason: error.to_string() }

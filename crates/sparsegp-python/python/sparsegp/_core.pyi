@@ -247,7 +247,7 @@ def load(path: str) -> Fitted: ...
 def flow(
     function: Callable[[_Array], tuple[_Array, _Array]],
     mean: _Array,
-    root: _Array,
+    deviations: _Array,
     options: str,
     *,
     callback: _Callback = None,

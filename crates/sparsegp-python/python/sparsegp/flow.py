@@ -38,7 +38,7 @@ class Flowed:
     particles : array of shape (n_particles, dim)
     mean : array of shape (dim,)
     covariance : array of shape (dim, dim)
-        Of rank ``n_particles - 1`` at most.
+        Of rank ``n_particles - 1`` at most; made when it is asked for.
     std : array of shape (dim,)
     free_energy : float
     bound : float or None
@@ -57,7 +57,6 @@ class Flowed:
         self.mean: Array = particles.mean(axis=0)
         spread = particles - self.mean
         self._spread = spread
-        self.covariance: Array = spread.T @ spread / len(particles)
         self.std: Array = np.sqrt(np.mean(spread**2, axis=0))
         self.free_energy = float(told["free_energy"])
         self.bound = told["bound"]
@@ -67,6 +66,12 @@ class Flowed:
         columns = np.array(told["trace"], dtype=np.float64).reshape(-1, 4)
         names = ("step", "free_energy", "stationarity", "scale")
         self.trace = {name: columns[:, i] for i, name in enumerate(names)}
+
+    @property
+    def covariance(self) -> Array:
+        # dim by dim numbers, which a fit of many dimensions by few particles has no room for
+        made: Array = self._spread.T @ self._spread / len(self.particles)
+        return made
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Array:
         """Draws from the Gaussian.
@@ -119,7 +124,8 @@ def fit(
         By default ``dim + 1``, with which a Gaussian density is found exactly, but 100 for more than 100 dimensions: then the
         covariance has rank 99.
     mean, std : array-like of shape (dim,), optional
-        Where particles start; no wider than the density.
+        Where particles start; no wider than the density. With more particles than dimensions these have exactly this mean
+        and covariance, else they are drawn from it.
     steps : int
     tolerance : float
         It ends where the stationarity is no larger; 0 for all steps.
@@ -139,6 +145,13 @@ def fit(
     Returns
     -------
     Flowed
+
+    Raises
+    ------
+    ValueError
+        For options that do not fit, and where the density gives arrays of other shapes.
+    NumericalError
+        Where the density or its gradient is not finite at the start, or the start has no spread in some direction.
     """
     dim = _whole("dim", dim, 1)
     count = (dim + 1 if dim <= 100 else 100) if n_particles is None else _whole("n_particles", n_particles, 2)
@@ -178,6 +191,10 @@ def fit(
     }
     told = None if callback is None else (lambda event: bool(callback(json.loads(event))))
     particles, report = _core.flow(
-        density, np.ascontiguousarray(start), np.diag(deviations), json.dumps(options), callback=told
+        density,
+        np.ascontiguousarray(start),
+        np.ascontiguousarray(deviations),
+        json.dumps(options),
+        callback=told,
     )
     return Flowed(particles, json.loads(report))

@@ -10,6 +10,7 @@
 //! taken. F̃ never rises along the flow, but bounds no evidence, and values for different N do not compare.
 
 use super::blocks::Blocks;
+use super::target::check_some;
 use crate::error::{Error, Result};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, gemm, par_for};
 use std::f64::consts::TAU;
@@ -46,8 +47,11 @@ pub(super) fn by_blocks<T>(
 /// Returns the log-determinant of the covariance in every block, of deviations Z (D×N): over the eigenvalues above 0.
 ///
 /// # Errors
-/// [`Error::NotPositiveDefinite`] for particles that are affinely dependent, [`Error::NonFinite`].
+/// [`Error::NotPositiveDefinite`] for particles that are affinely dependent, [`Error::NonFinite`], and
+/// [`Error::Invalid`] for no particles and for blocks that do not fit.
 pub fn log_determinants(z: MatRef<'_, f64>, blocks: &Blocks) -> Result<Vec<f64>> {
+    check_some("particles", z.ncols())?;
+    blocks.check(z.nrows())?;
     if *blocks == Blocks::Diagonal {
         return log_variances(z);
     }
@@ -81,12 +85,7 @@ fn log_variances(z: MatRef<'_, f64>) -> Result<Vec<f64>> {
 /// The factor of R or C of one block, and the log-determinant.
 fn factored(z: MatRef<'_, f64>) -> Result<(Cholesky, f64)> {
     let (d, n) = (z.nrows(), z.ncols());
-    let dependent = |e| match e {
-        Error::NotPositiveDefinite { matrix, size, pivot, jitter, .. } => {
-            Error::NotPositiveDefinite { matrix, size, pivot, jitter, hint: DEPENDENT }
-        }
-        other => other,
-    };
+    let dependent = |e: Error| e.with_hint(DEPENDENT);
     if n > d + 1 {
         let mut c = Mat::zeros(d, d);
         gemm(c.as_mut(), Accum::Replace, z, z.transpose(), 1.0 / n as f64, par_for(d));

@@ -1,10 +1,10 @@
 //! Roots of covariances as parameters.
 
 use super::particles::shifted;
-use super::target::{check_finite, check_finite_matrix};
+use super::target::{check_finite, check_finite_matrix, check_symmetric};
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, gemm, par_for, product,
+    Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, gemm, par_for, product, solve_lower,
     symmetric_eigen,
 };
 
@@ -24,10 +24,12 @@ impl Factor {
     /// particles can have of it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for K out of range or directions without variance; as for [`symmetric_eigen`].
+    /// [`Error::Shape`] for a matrix that is not square or not symmetric to rounding, [`Error::Invalid`] for K out of range
+    /// or directions without variance; as for [`symmetric_eigen`].
     pub fn of_covariance(covariance: MatRef<'_, f64>, rank: usize) -> Result<Self> {
         let dim = covariance.nrows();
         super::target::check_dim("columns of a covariance", covariance.ncols(), dim)?;
+        check_symmetric("a covariance", covariance)?;
         let (values, vectors) = symmetric_eigen(covariance)?;
         let at = |k: usize| dim - 1 - k;
         let widest = (1..=dim).contains(&rank) && values[at(rank - 1)] > 0.0;
@@ -105,25 +107,7 @@ impl Factor {
     /// # Errors
     /// [`Error::NotPositiveDefinite`] for factors that have lost their rank.
     pub fn log_determinant(&self) -> Result<f64> {
-        let of = |factor: &Mat<f64>| {
-            let k = factor.ncols();
-            let mut gram = Mat::zeros(k, k);
-            let gamma = factor.as_ref();
-            gemm(gram.as_mut(), Accum::Replace, gamma.transpose(), gamma, 1.0, par_for(k));
-            let lost = |e| match e {
-                Error::NotPositiveDefinite { size, pivot, jitter, .. } => {
-                    Error::NotPositiveDefinite {
-                        matrix: "ΓᵀΓ",
-                        size,
-                        pivot,
-                        jitter,
-                        hint: "the factor of the covariance has lost its rank: take smaller rates",
-                    }
-                }
-                other => other,
-            };
-            Ok(Cholesky::new(gram.as_ref(), Jitter::Absolute(0.0), "ΓᵀΓ").map_err(lost)?.log_det())
-        };
+        let of = |factor: &Mat<f64>| Ok(gram(factor)?.log_det());
         match self {
             Factor::Whole(factor) => of(factor),
             Factor::Blocks(blocks) => blocks.iter().map(|(_, factor)| of(factor)).sum(),
@@ -131,6 +115,21 @@ impl Factor {
                 Ok(deviations.iter().map(|s| (s * s).ln()).sum::<f64>())
             }
         }
+    }
+
+    /// Returns Σ_b ‖(Ψ_b − Π_b)‖²_F = Σ_b tr F_b(Γ_bᵀΓ_b)⁻¹F_bᵀ of a flow F = (I − Ψ)Γ of the same shape, where Ψ = ΨΠ: no
+    /// difference of large numbers.
+    pub(super) fn residual(&self, flow: &Factor) -> Result<f64> {
+        if let (Factor::Diagonal(deviations), Factor::Diagonal(flow)) = (self, flow) {
+            return Ok(deviations.iter().zip(flow).map(|(s, f)| (f / s) * (f / s)).sum());
+        }
+        let mut sum = 0.0;
+        for (own, flow) in self.parts().iter().zip(&flow.parts()) {
+            let mut right = flow.transpose().to_owned();
+            solve_lower(gram(own)?.l.as_ref(), right.as_mut(), par_for(own.nrows()));
+            sum += right.squared_norm_l2();
+        }
+        Ok(sum)
     }
 
     /// Returns −ΓΓᵀg for g of D numbers.
@@ -214,11 +213,19 @@ impl Factor {
     }
 
     /// Returns C = ΓΓᵀ, D×D: for small D only.
-    pub fn covariance(&self) -> Mat<f64> {
-        match self {
+    ///
+    /// # Errors
+    /// As for [`Factor::check`].
+    pub fn covariance(&self) -> Result<Mat<f64>> {
+        let dim = match self {
+            Factor::Whole(factor) => factor.nrows(),
+            Factor::Blocks(blocks) => blocks.iter().map(|(rows, _)| rows.len()).sum(),
+            Factor::Diagonal(deviations) => deviations.len(),
+        };
+        self.check(dim)?;
+        Ok(match self {
             Factor::Whole(factor) => product(factor.as_ref(), factor.transpose()),
             Factor::Blocks(blocks) => {
-                let dim = blocks.iter().map(|(rows, _)| rows.len()).sum();
                 let mut out = Mat::zeros(dim, dim);
                 for (rows, factor) in blocks {
                     let own = product(factor.as_ref(), factor.transpose());
@@ -231,16 +238,25 @@ impl Factor {
             }
             Factor::Diagonal(deviations) => {
                 let square = |i: usize| deviations[i] * deviations[i];
-                let dim = deviations.len();
                 Mat::from_fn(dim, dim, |i, j| if i == j { square(i) } else { 0.0 })
             }
-        }
+        })
     }
 
     /// Tells whether all numbers are finite.
     pub(super) fn is_finite(&self) -> bool {
         self.parts().iter().all(|part| check_finite_matrix("", part.as_ref()).is_ok())
     }
+}
+
+/// The factor of ΓᵀΓ, K×K.
+fn gram(factor: &Mat<f64>) -> Result<Cholesky> {
+    let k = factor.ncols();
+    let mut gram = Mat::zeros(k, k);
+    let gamma = factor.as_ref();
+    gemm(gram.as_mut(), Accum::Replace, gamma.transpose(), gamma, 1.0, par_for(k));
+    let lost = "the factor of the covariance has lost its rank: take smaller rates";
+    Cholesky::new(gram.as_ref(), Jitter::Absolute(0.0), "ΓᵀΓ").map_err(|e| e.with_hint(lost))
 }
 
 /// Puts the rows of a block in their places.

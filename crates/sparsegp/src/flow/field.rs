@@ -6,8 +6,11 @@
 
 use super::blocks::Blocks;
 use super::energy::rows_of;
-use super::target::{centred, row_means};
-use crate::linalg::{Accum, Mat, MatRef, column, column_mut, dot, gemm, par_for, product};
+use super::target::{centred, check_count, check_dim, check_some, row_means};
+use crate::error::Result;
+use crate::linalg::{
+    Accum, Mat, MatRef, column, column_mut, dot, gemm, not_below_0, par_for, product,
+};
 
 /// Which way the mean moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,12 +39,20 @@ pub struct Field {
 impl Field {
     /// Computes the flow of particles X (D×N) with gradients G (D×N) by blocks that fit. Nothing of D×D is made where
     /// N < D (O(N²D); Algorithm 2 of Galy-Fajou, Perrone & Opper 2021 as printed makes Ψ).
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) if particles and gradients differ in shape,
+    /// [`Error::Invalid`](crate::Error::Invalid) for no particles and for blocks that do not fit.
     pub fn new(
         x: MatRef<'_, f64>,
         gradient: MatRef<'_, f64>,
         blocks: &Blocks,
         flow: MeanFlow,
-    ) -> Self {
+    ) -> Result<Self> {
+        check_dim("gradients", gradient.nrows(), x.nrows())?;
+        check_count("gradients", gradient.ncols(), x.ncols())?;
+        check_some("particles", x.ncols())?;
+        blocks.check(x.nrows())?;
         let z = centred(x, &row_means(x));
         let mean_gradient = row_means(gradient);
         // Z1 = 0, so centred gradients give the same and do not cancel where ḡ is large
@@ -79,7 +90,7 @@ impl Field {
             }
         }
         field.descent = -field.mean.iter().zip(&mean_gradient).map(|(d, g)| d * g).sum::<f64>();
-        field
+        Ok(field)
     }
 
     /// Every coordinate for itself: z_d ← z_d (1 − η(E[g z] − 1)).
@@ -129,7 +140,7 @@ fn of_block(z: MatRef<'_, f64>, g: MatRef<'_, f64>, residual: &mut f64) -> Mat<f
         let slopes = product(g.transpose(), g);
         let rank = (n - 1) as f64;
         let square = dot(slopes.as_ref(), gram.as_ref()) * scale * scale;
-        *residual += (square - 2.0 * scale * dot(g, z) + rank).max(0.0);
+        *residual += not_below_0(square - 2.0 * scale * dot(g, z) + rank);
         return spread;
     }
     let mut psi = Mat::zeros(d, d);
@@ -141,7 +152,7 @@ fn of_block(z: MatRef<'_, f64>, g: MatRef<'_, f64>, residual: &mut f64) -> Mat<f
     } else {
         // N = D: Π has rank D − 1
         let square = dot(psi.as_ref(), psi.as_ref());
-        *residual += (square - 2.0 * scale * dot(g, z) + (n - 1) as f64).max(0.0);
+        *residual += not_below_0(square - 2.0 * scale * dot(g, z) + (n - 1) as f64);
     }
     spread
 }

@@ -75,6 +75,10 @@ pub struct GfFlow {
     pub mean: Vec<f64>,
     /// Γ − (1/S) G Eᵀ ΓᵀΓ.
     pub factor: Factor,
+    /// ḡ, D numbers.
+    pub gradient: Vec<f64>,
+    /// Σ_b ‖Ψ_bb − Π_b‖²_F with Ψ = (1/S) G EᵀΓᵀ and the projector Π_b on the columns of Γ_b.
+    pub residual: f64,
     /// Estimate of `F = E_q[φ] − ½ log|ΓᵀΓ|`.
     pub free_energy: f64,
 }
@@ -136,9 +140,12 @@ impl Gf {
             MeanFlow::Natural => self.factor.natural(&gradient),
         };
         let log = self.factor.log_determinant()?;
+        let factor = self.factor.flow(own.gradient.as_ref(), e);
         Ok(GfFlow {
             mean,
-            factor: self.factor.flow(own.gradient.as_ref(), e),
+            residual: self.factor.residual(&factor)?,
+            factor,
+            gradient,
             free_energy: free_energy(own.mean_phi(), &[log]),
         })
     }
@@ -159,15 +166,14 @@ impl Gf {
             (factor * self.options.mean_rate, factor * self.options.spread_rate);
         let by = self.optimisers[0].step_vector(&flow.mean, mean_rate)?;
         self.mean.iter_mut().zip(by).for_each(|(m, by)| *m += by);
-        let mut square: f64 = flow.mean.iter().map(|v| v * v).sum();
         for (at, part) in flow.factor.parts().iter().enumerate() {
-            square += part.squared_norm_l2();
             let by = self.optimisers[at + 1].step(part.as_ref(), rate)?;
             self.factor.add(at, by.as_ref());
         }
         Ok(Progress {
             free_energy: Some(flow.free_energy),
-            stationarity: square,
+            // of the gradient, also where the mean goes another way
+            stationarity: flow.gradient.iter().map(|g| g * g).sum::<f64>() + flow.residual,
             scale: 1.0,
             stalled: false,
         })

@@ -26,7 +26,8 @@ pub enum Control {
     Free,
     /// η₂ is at most ½/‖Ψ − Π‖_F.
     Cap,
-    /// Moves are halved while they raise the free energy. For targets without noise alone.
+    /// Moves are halved while they raise the free energy. For targets without noise alone, and for rules whose moves go
+    /// down: not for Adam's momentum, of which a half need not go down either.
     Halve,
 }
 
@@ -77,7 +78,7 @@ pub struct Gpf {
     options: GpfOptions,
     /// Of both, or of the mean and of the spread.
     optimisers: Vec<FlowOptimiser>,
-    /// Values at the particles, where they stay what they are.
+    /// Values at the particles of the target that moved them, for [`Solver::advance_on`] alone.
     evaluation: Option<Evaluation>,
     /// What the last move was multiplied by.
     scale: f64,
@@ -112,6 +113,13 @@ impl Gpf {
                  both to the same"
             )));
         }
+        if options.control == Control::Halve && matches!(options.rule, Rule::Adam { .. }) {
+            return Err(Error::Invalid(
+                "Adam's momentum may point up, and no half of such a move goes down: take `Control::Cap`, or `Rule::Plain`, \
+                 AdaGrad or RMSProp with `Control::Halve`"
+                    .into(),
+            ));
+        }
         particles.check_independent(&options.blocks)?;
         let count = if options.apart { 2 } else { 1 };
         let optimiser = || FlowOptimiser::new(options.rule, Scale::Dimension);
@@ -140,7 +148,7 @@ impl Gpf {
     fn state_with(&self, evaluation: Evaluation) -> Result<GpfState> {
         let (x, blocks) = (self.particles.x(), &self.options.blocks);
         let log_determinants = log_determinants(self.particles.deviations().as_ref(), blocks)?;
-        let field = Field::new(x, evaluation.gradient.as_ref(), blocks, self.options.mean_flow);
+        let field = Field::new(x, evaluation.gradient.as_ref(), blocks, self.options.mean_flow)?;
         let free_energy = free_energy(evaluation.mean_phi(), &log_determinants);
         Ok(GpfState { evaluation, log_determinants, free_energy, field })
     }
@@ -220,6 +228,12 @@ impl Gpf {
 
 impl Solver for Gpf {
     fn advance(&mut self, target: &mut dyn Target, step: usize) -> Result<Progress> {
+        // another target, or other data of the same one, have other values at the particles
+        self.evaluation = None;
+        self.advance_on(target, step)
+    }
+
+    fn advance_on(&mut self, target: &mut dyn Target, step: usize) -> Result<Progress> {
         check_dim("the target", target.dim(), self.particles.dim())?;
         let halves = self.options.control == Control::Halve;
         if halves && target.is_noisy() {
@@ -254,6 +268,14 @@ impl Solver for Gpf {
     fn is_finite(&self) -> bool {
         self.particles.is_finite()
     }
+
+    fn check(&self, target: &mut dyn Target, _: usize) -> Result<()> {
+        // halved moves are kept for their finite values
+        if self.evaluation.is_some() && !target.is_noisy() {
+            return Ok(());
+        }
+        self.state(target).map(drop)
+    }
 }
 
 /// Follows the flow in continuous time, ẋ = −d + (I − Ψ)(x − m), by so many Runge–Kutta steps of order 4: for what is
@@ -276,7 +298,7 @@ pub fn follow(
     let mut x = particles.x().to_owned();
     let mut field = |x: &Mat<f64>| {
         let own = Evaluation::of(target, x.as_ref())?;
-        let field = Field::new(x.as_ref(), own.gradient.as_ref(), &Blocks::Whole, MeanFlow::Plain);
+        let field = Field::new(x.as_ref(), own.gradient.as_ref(), &Blocks::Whole, MeanFlow::Plain)?;
         Ok::<_, Error>(super::particles::shifted(field.spread, &field.mean))
     };
     for _ in 0..steps {

@@ -98,6 +98,8 @@ pub struct FlowOptimiser {
     rule: Rule,
     scale: Scale,
     steps: i32,
+    /// Rows and columns of the flows.
+    shape: Option<(usize, usize)>,
     first: Mat<f64>,
     second: Mat<f64>,
 }
@@ -109,7 +111,7 @@ impl FlowOptimiser {
     /// As for [`Rule::check`].
     pub fn new(rule: Rule, scale: Scale) -> Result<Self> {
         rule.check()?;
-        Ok(Self { rule, scale, steps: 0, first: Mat::new(), second: Mat::new() })
+        Ok(Self { rule, scale, steps: 0, shape: None, first: Mat::new(), second: Mat::new() })
     }
 
     /// Returns the momentum M: D×N, or 0×0 of a rule without.
@@ -128,6 +130,14 @@ impl FlowOptimiser {
     /// [`Error::Shape`] if F has another shape than before.
     pub fn step(&mut self, flow: MatRef<'_, f64>, rate: f64) -> Result<Mat<f64>> {
         let (rows, columns) = (flow.nrows(), flow.ncols());
+        let (old_rows, old_columns) = *self.shape.get_or_insert((rows, columns));
+        if (old_rows, old_columns) != (rows, columns) {
+            return Err(Error::Shape {
+                what: "a flow".into(),
+                expected: format!("{old_rows}×{old_columns} as before"),
+                found: format!("{rows}×{columns}"),
+            });
+        }
         if self.rule == Rule::Plain {
             return Ok(flow.to_owned() * faer::Scale(rate));
         }
@@ -137,12 +147,6 @@ impl FlowOptimiser {
             if matches!(self.rule, Rule::Adam { .. }) {
                 self.first = Mat::zeros(rows, columns);
             }
-        } else if (self.second.nrows(), self.second.ncols()) != (rows, width) {
-            return Err(Error::Shape {
-                what: "a flow".into(),
-                expected: format!("{}×{} as before", self.second.nrows(), self.second.ncols()),
-                found: format!("{rows}×{columns}"),
-            });
         }
         self.steps += 1;
         let mut squares = Mat::<f64>::zeros(rows, width);

@@ -2,6 +2,7 @@
 
 use super::target::Target;
 use crate::error::{Error, Result};
+use crate::linalg::{MatMut, MatRef};
 use std::ops::ControlFlow;
 
 /// Whatever approximates a [`Target`] step by step.
@@ -13,8 +14,53 @@ pub trait Solver: Clone {
     /// is of no use. Others as they come.
     fn advance(&mut self, target: &mut dyn Target, step: usize) -> Result<Progress>;
 
+    /// Makes step `step` where the step before was of the same target with the same data, so that values at the state
+    /// may still be known.
+    ///
+    /// # Errors
+    /// As for [`Solver::advance`].
+    fn advance_on(&mut self, target: &mut dyn Target, step: usize) -> Result<Progress> {
+        self.advance(target, step)
+    }
+
     /// Tells whether every number of the state is finite.
     fn is_finite(&self) -> bool;
+
+    /// Checks that the state, from which step `step` would go on, has a finite evaluation: the target sees the rows that
+    /// it has.
+    ///
+    /// # Errors
+    /// As for [`Solver::advance`].
+    fn check(&self, target: &mut dyn Target, step: usize) -> Result<()> {
+        let progress = self.clone().advance(&mut Held(target), step)?;
+        check_energy(&progress)
+    }
+}
+
+/// A target that keeps its rows.
+struct Held<'a>(&'a mut dyn Target);
+
+impl Target for Held<'_> {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn evaluate(
+        &mut self,
+        x: MatRef<'_, f64>,
+        phi: &mut [f64],
+        gradient: MatMut<'_, f64>,
+    ) -> Result<()> {
+        self.0.evaluate(x, phi, gradient)
+    }
+
+    fn hessian_times(&mut self, x: &[f64], v: MatRef<'_, f64>, out: MatMut<'_, f64>) -> Result<()> {
+        self.0.hessian_times(x, v, out)
+    }
+
+    fn is_noisy(&self) -> bool {
+        self.0.is_noisy()
+    }
 }
 
 /// What one step saw, at the state before it moved.
@@ -60,7 +106,7 @@ pub enum Ended {
     Stalled,
     /// A number was not finite, or the covariance lost its rank: the state is the last one at which all was well.
     Restored {
-        /// The step that failed.
+        /// The step that failed; after the last one, the step that would have been next.
         step: usize,
         /// What was wrong, and what to do.
         reason: String,
@@ -81,7 +127,8 @@ pub struct Run {
 }
 
 /// Advances a solver. Where a step meets a number that is not finite, or a covariance without its rank, the solver is
-/// put back to its last state with a finite evaluation, and [`Ended::Restored`] says so. `watch` sees every step.
+/// put back to its last state with a finite evaluation, and [`Ended::Restored`] says so. A step sees the state before it
+/// moves; what the last move led to is evaluated once more at the end. `watch` sees every step.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a trace of every 0 steps or a tolerance that is NaN, [`Error::Shape`] and others of the
@@ -92,14 +139,55 @@ pub fn run(
     options: &RunOptions,
     watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
 ) -> Result<Run> {
-    guarded(solver, &mut |s, step| s.advance(target, step), &Solver::is_finite, options, watch)
+    let mut own = Alone(target);
+    guarded(solver, &mut own, options, watch)
+}
+
+/// How [`guarded`] moves a state and looks at it.
+pub(super) trait Guarded<S> {
+    /// Makes a step; all but the first go on from the one before.
+    fn advance(&mut self, state: &mut S, step: usize) -> Result<Progress>;
+
+    /// Tells whether every number of the state is finite.
+    fn is_finite(&self, state: &S) -> bool;
+
+    /// Checks that a state has a finite evaluation.
+    fn check(&mut self, state: &S, step: usize) -> Result<()>;
+}
+
+/// A target that no one else has while a solver goes on.
+struct Alone<'a>(&'a mut dyn Target);
+
+impl<S: Solver> Guarded<S> for Alone<'_> {
+    fn advance(&mut self, state: &mut S, step: usize) -> Result<Progress> {
+        match step {
+            0 => state.advance(self.0, step),
+            _ => state.advance_on(self.0, step),
+        }
+    }
+
+    fn is_finite(&self, state: &S) -> bool {
+        state.is_finite()
+    }
+
+    fn check(&mut self, state: &S, step: usize) -> Result<()> {
+        state.check(self.0, step)
+    }
+}
+
+fn check_energy(progress: &Progress) -> Result<()> {
+    match progress.free_energy {
+        Some(value) if !value.is_finite() => {
+            Err(Error::NonFinite { what: "the free energy".into(), value })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// [`run`] for whatever advances and can tell whether it is finite.
 pub(super) fn guarded<S: Clone>(
     solver: &mut S,
-    advance: &mut dyn FnMut(&mut S, usize) -> Result<Progress>,
-    is_finite: &dyn Fn(&S) -> bool,
+    own: &mut impl Guarded<S>,
     options: &RunOptions,
     watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
 ) -> Result<Run> {
@@ -113,12 +201,9 @@ pub(super) fn guarded<S: Clone>(
     let (mut good, mut before) = (solver.clone(), solver.clone());
     for step in 0..options.steps {
         before.clone_from(solver);
-        let outcome = advance(solver, step).and_then(|progress| match progress.free_energy {
-            Some(value) if !value.is_finite() => {
-                Err(Error::NonFinite { what: "the free energy".into(), value })
-            }
-            _ => Ok(progress),
-        });
+        let outcome = own
+            .advance(solver, step)
+            .and_then(|progress| check_energy(&progress).map(|()| progress));
         let progress = match outcome {
             Ok(progress) => progress,
             Err(error) if error.is_recoverable() && step > 0 => {
@@ -135,7 +220,7 @@ pub(super) fn guarded<S: Clone>(
         if step % options.every == 0 {
             report.trace.push((step, progress));
         }
-        if !is_finite(solver) {
+        if !own.is_finite(solver) {
             solver.clone_from(&before);
             report.ended = restored(step, "the move is not finite");
             return Ok(report);
@@ -148,14 +233,24 @@ pub(super) fn guarded<S: Clone>(
         std::mem::swap(&mut good, &mut before);
         if watch(step, &progress).is_break() {
             report.ended = Ended::Interrupted;
-            return Ok(report);
+            break;
         }
         if options.tolerance > 0.0 && progress.stationarity <= options.tolerance {
             report.ended = Ended::Converged;
-            return Ok(report);
+            break;
         }
     }
-    Ok(report)
+    // no step has seen what the last move led to
+    let step = report.steps;
+    match if step > 0 { own.check(solver, step) } else { Ok(()) } {
+        Err(error) if error.is_recoverable() => {
+            solver.clone_from(&good);
+            report.steps = step - 1;
+            report.ended = restored(step, &error.to_string());
+            Ok(report)
+        }
+        outcome => outcome.map(|()| report),
+    }
 }
 
 fn restored(step: usize, what: &str) -> Ended {

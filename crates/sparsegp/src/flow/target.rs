@@ -130,6 +130,18 @@ pub(super) fn check_dim(what: &str, found: usize, dim: usize) -> Result<()> {
     })
 }
 
+/// Refuses gradients, or whatever there is one of for every particle, of another number than N.
+pub(super) fn check_count(what: &str, found: usize, count: usize) -> Result<()> {
+    if found == count {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        what: what.into(),
+        expected: format!("one for each of {count} particles"),
+        found: format!("{found}"),
+    })
+}
+
 /// Refuses none where a mean is taken.
 pub(super) fn check_some(what: &str, count: usize) -> Result<()> {
     match count {
@@ -153,6 +165,20 @@ pub(super) fn check_finite<'a>(
 pub(super) fn check_finite_matrix(what: &str, a: MatRef<'_, f64>) -> Result<()> {
     (0..a.ncols())
         .try_for_each(|j| (0..a.nrows()).try_for_each(|i| check_finite(what, [&a[(i, j)]])))
+}
+
+/// Refuses a square matrix that is not finite or not symmetric to rounding.
+pub(super) fn check_symmetric(what: &str, a: MatRef<'_, f64>) -> Result<()> {
+    check_finite_matrix(what, a)?;
+    let skew = (a - a.transpose()).norm_max();
+    if skew > 1e-8 * a.norm_max() {
+        return Err(Error::Shape {
+            what: what.into(),
+            expected: "a symmetric matrix".into(),
+            found: format!("entries that differ by {skew:e} from those across the diagonal"),
+        });
+    }
+    Ok(())
 }
 
 /// A [`LogDensity`] of the samplers as a target: φ = −log π, one position after the other.

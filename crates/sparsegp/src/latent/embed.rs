@@ -5,7 +5,7 @@ use super::psi::Uncertain;
 use super::pull::Bars;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef, dot};
-use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser};
+use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser, Stall, Status};
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 
@@ -35,10 +35,14 @@ pub struct Embedding {
     pub variance: Mat<f64>,
     /// A lower bound of the log density of the cells that a row has, given the trained q(u): N numbers.
     pub bounds: Vec<f64>,
-    /// Whether the best start of a row has converged.
+    /// Whether the best start of a row has met a criterion of convergence, or stalled where rounding hides what is left: no
+    /// slope of its bound is above 10⁻⁴ nats for every cell there.
     pub converged: Vec<bool>,
 }
 
+/// Largest slope for every cell of a search that stalled and has settled all the same: q(x) is as wide as its bound is
+/// curved, and no wider than 1, so that its mean is off by some 10⁻⁴ of its width.
+const FLAT: f64 = 1e-4;
 /// Candidates for starts that are looked at.
 const CANDIDATES: usize = 256;
 
@@ -232,14 +236,23 @@ impl Posterior {
         let mut best: Option<(Vec<f64>, f64, bool)> = None;
         for start in starts {
             let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
+            let mut slope = f64::INFINITY;
             for _ in 0..options.iterations.max(1) {
-                if lbfgs.step(&mut row)?.status.is_final() {
+                let step = lbfgs.step(&mut row)?;
+                slope = step.gradient_norm;
+                if step.status.is_final() {
                     break;
                 }
             }
             let (x, value) = lbfgs.best().map_or((lbfgs.x(), f64::INFINITY), |best| best);
             if best.as_ref().is_none_or(|(_, least, _)| -value > *least) {
-                best = Some((x.to_vec(), -value, lbfgs.status().is_final()));
+                let converged = match lbfgs.status() {
+                    Status::Converged(_) => true,
+                    // rounding hides lower values before the tolerance of the slopes is met
+                    Status::Stalled(Stall::LineSearch { .. }) => slope <= FLAT * row.cells,
+                    Status::Stalled(_) | Status::Running => false,
+                };
+                best = Some((x.to_vec(), -value, converged));
             }
         }
         best.ok_or_else(|| Error::Invalid("new rows need at least one start".into()))

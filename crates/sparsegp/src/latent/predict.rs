@@ -6,7 +6,8 @@ use super::psi::{Psi, Uncertain};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{
-    Cholesky, Jitter, Mat, MatRef, Par, gemm, par_for, product, sandwich_inverse, solve_lower,
+    Cholesky, Jitter, Mat, MatRef, Par, gemm, not_below_0, par_for, product, sandwich_inverse,
+    solve_lower,
 };
 use crate::terms::Term;
 use faer::Scale;
@@ -177,7 +178,7 @@ impl Posterior {
             for (at, p) in columns.enumerate() {
                 for i in 0..n {
                     let own = psi0[i] + traces[(i, at)] - mean[(i, p)].powi(2);
-                    variance[(i, p)] = own.max(0.0);
+                    variance[(i, p)] = not_below_0(own);
                 }
             }
         }
@@ -211,7 +212,7 @@ impl Posterior {
             let mut own = white.clone();
             solve_lower(known.factor.l.as_ref(), own.as_mut(), Par::Seq);
             for i in 0..n {
-                let value = (prior[i] + squares(&own, i)).max(0.0);
+                let value = not_below_0(prior[i] + squares(&own, i));
                 known.columns.iter().for_each(|p| variance[(i, *p)] = value);
             }
         }

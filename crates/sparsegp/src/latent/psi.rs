@@ -34,18 +34,14 @@ impl<'a> Uncertain<'a> {
         }
         for q in 0..mean.ncols() {
             for i in 0..mean.nrows() {
-                let at = format!("row {}, latent dimension {}", i + 1, q + 1);
-                for (what, value) in [("mean", mean[(i, q)]), ("variance", variance[(i, q)])] {
-                    if !value.is_finite() {
-                        let what = format!("the {what} of an uncertain input ({at})");
-                        return Err(Error::NonFinite { what, value });
-                    }
-                }
-                if variance[(i, q)] < 0.0 {
-                    return Err(Error::Invalid(format!(
-                        "the variance {} of an uncertain input ({at}) is below 0; give 0 for an input that is known",
-                        variance[(i, q)]
-                    )));
+                let (m, s) = (mean[(i, q)], variance[(i, q)]);
+                // words are for the cell that is wrong: this runs for every evaluation of a bound
+                if !(m.is_finite() && s.is_finite() && s >= 0.0) {
+                    return Err(unusable(
+                        m,
+                        s,
+                        &format!("row {}, latent dimension {}", i + 1, q + 1),
+                    ));
                 }
             }
         }
@@ -55,6 +51,21 @@ impl<'a> Uncertain<'a> {
     pub(super) fn rows(&self, from: usize, count: usize) -> Self {
         Self { mean: self.mean.subrows(from, count), variance: self.variance.subrows(from, count) }
     }
+}
+
+/// What is wrong with the input N(mean, variance).
+fn unusable(mean: f64, variance: f64, at: &str) -> Error {
+    for (what, value) in [("mean", mean), ("variance", variance)] {
+        if !value.is_finite() {
+            return Error::NonFinite {
+                what: format!("the {what} of an uncertain input ({at})"),
+                value,
+            };
+        }
+    }
+    Error::Invalid(format!(
+        "the variance {variance} of an uncertain input ({at}) is below 0; give 0 for an input that is known"
+    ))
 }
 
 /// Sums of ψ-statistics over rows.
@@ -185,6 +196,19 @@ impl Psi {
         })
     }
 
+    /// Checks that matrices are M×M.
+    pub(super) fn check_matrices(&self, what: &str, all: &[Mat<f64>]) -> Result<()> {
+        let m = self.z.nrows();
+        match all.iter().find(|a| (a.nrows(), a.ncols()) != (m, m)) {
+            None => Ok(()),
+            Some(a) => Err(Error::Shape {
+                what: what.into(),
+                expected: format!("{m}×{m} each, by the inducing points"),
+                found: format!("{}×{}", a.nrows(), a.ncols()),
+            }),
+        }
+    }
+
     /// Pairs of squared exponentials.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let count = self.parts.bumps.len();
@@ -288,6 +312,7 @@ impl Psi {
                 return Err(Error::Shape { what: what.into(), expected, found });
             }
         }
+        self.check_matrices("matrices of traces", against)?;
         let matrices: Vec<f64> = against.iter().flat_map(|a| flat(a.as_ref())).collect();
         let seen: Vec<Seen> = against.iter().map(|a| self.line.see(a.as_ref())).collect();
         let count = weights.ncols();

@@ -259,3 +259,49 @@ fn kernels_without_expectations_are_named() {
     variance[(1, 0)] = f64::NAN;
     assert!(Uncertain::new(mean.as_ref(), variance.as_ref()).is_err());
 }
+
+/// Matrices beyond M×M and columns that are not there are refused, not read past.
+#[test]
+fn matrices_of_another_size() {
+    let (mean, variance) = inputs(5);
+    let x = Uncertain::new(mean.as_ref(), variance.as_ref()).unwrap();
+    let psi = Psi::new(&*kernel(SPECS[2], Q), points(4).as_ref()).unwrap();
+    let (y, weights) = (Mat::zeros(5, 2), Mat::full(5, 1, 1.0));
+    for size in [(3, 4), (4, 3), (5, 5), (2, 8)] {
+        let wrong = [Mat::zeros(size.0, size.1)];
+        let error = psi.fold(x, y.as_ref(), weights.as_ref(), &wrong).unwrap_err().to_string();
+        assert!(error.contains("4×4"), "{error}");
+        let right = Mat::zeros(4, 2);
+        let bars = |psi2, kept| Bars {
+            psi0: &[0.0; 5],
+            psi1: (y.as_ref(), right.as_ref()),
+            weights: weights.as_ref(),
+            psi2,
+            kept,
+        };
+        let error = psi.pull(x, &bars(&wrong, None)).unwrap_err().to_string();
+        assert!(error.contains("4×4"), "{error}");
+        let whole = [Mat::zeros(4, 4)];
+        assert!(psi.pull(x, &bars(&whole, Some(0))).is_ok());
+        let error = psi.pull(x, &bars(&whole, Some(1))).unwrap_err().to_string();
+        assert!(error.contains("one of 1"), "{error}");
+    }
+}
+
+#[test]
+fn inputs_that_are_no_numbers_are_told_by_their_place() {
+    let told = |mean: f64, variance: f64| {
+        let (mut m, mut s) = inputs(3);
+        (m[(2, 1)], s[(2, 1)]) = (mean, variance);
+        Uncertain::new(m.as_ref(), s.as_ref()).unwrap_err().to_string()
+    };
+    for (mean, variance, what) in [
+        (f64::NAN, 1.0, "the mean"),
+        (0.0, f64::INFINITY, "the variance"),
+        (0.0, f64::NAN, "the variance"),
+        (0.0, -0.5, "below 0"),
+    ] {
+        let text = told(mean, variance);
+        assert!(text.contains(what) && text.contains("row 3, latent dimension 2"), "{text}");
+    }
+}

@@ -70,6 +70,14 @@ impl Psi {
             let (expected, found) = (format!("{expected}"), format!("{found}"));
             return Err(Error::Shape { what: what.into(), expected, found });
         }
+        self.check_matrices("matrices of the cotangent of ψ₂", bars.psi2)?;
+        if let Some(column) = bars.kept.filter(|column| *column >= bars.weights.ncols()) {
+            return Err(Error::Shape {
+                what: "the column of weights with which a sum is kept".into(),
+                expected: format!("one of {}, from 0 on", bars.weights.ncols()),
+                found: format!("{column}"),
+            });
+        }
         let matrices: Vec<f64> = bars.psi2.iter().flat_map(|a| flat(a.as_ref())).collect();
         let seen: Vec<Seen> = bars.psi2.iter().map(|a| self.line.see(a.as_ref())).collect();
         let lanes = self.in_lanes(n, 1, |blocks| {

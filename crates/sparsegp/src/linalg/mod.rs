@@ -84,6 +84,12 @@ fn unless_vector(rows: usize, columns: usize, par: Par) -> Par {
     if rows == 1 || columns == 1 { Par::Seq } else { par }
 }
 
+/// Returns a variance or a square that rounding may have taken below 0 as at least 0. NaN stays NaN, where `max` would make
+/// it a 0 that looks certain.
+pub fn not_below_0(value: f64) -> f64 {
+    if value < 0.0 { 0.0 } else { value }
+}
+
 /// `dst = alpha·a·b` (or `dst += …`), in double or single precision.
 pub fn gemm<T: Real>(
     dst: MatMut<'_, T>,

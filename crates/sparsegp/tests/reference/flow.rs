@@ -162,9 +162,47 @@ fn one_block(file: &Value, mean_flow: MeanFlow, report: &mut Report) -> Outcome 
     if let Some(json) = file.get("limit") {
         limit(&mut own(Gpf::new(start, options))?, &mut target, json, report)?;
     }
-    if let (Some(told), Some(kappa)) = (file.get("eta2_stability_limit"), file.get("kappa")) {
-        let kappa = number(kappa)?;
-        report.close("eta2_stability_limit", &[2.0 / (kappa + 1.0 / kappa)], &numbers(told)?);
+    if let Some(told) = file.get("kappa") {
+        let precision = matrix(get(file, "Lambda")?)?;
+        let (values, _) = own(sparsegp::linalg::symmetric_eigen(precision.as_ref()))?;
+        let (Some(least), Some(largest)) = (values.first(), values.last()) else {
+            return Err("a precision without eigenvalues".into());
+        };
+        report.close("kappa", &[largest / least], &numbers(told)?);
+    }
+    if let Some(told) = file.get("eta2_stability_limit") {
+        stability(file, number(told)?, mean_flow, report)?;
+    }
+    Ok(())
+}
+
+/// Next to the optimum a rate below the limit of a file goes back to it, and one above goes away.
+fn stability(file: &Value, limit: f64, mean_flow: MeanFlow, report: &mut Report) -> Outcome {
+    let mut target = gaussian(file, "mu")?;
+    let root = {
+        let precision = matrix(get(file, "Lambda")?)?;
+        let none = sparsegp::linalg::Jitter::Absolute(0.0);
+        let inverse =
+            own(sparsegp::linalg::Cholesky::new(precision.as_ref(), none, "Λ"))?.inverse();
+        own(sparsegp::linalg::Cholesky::new(inverse.as_ref(), none, "Σ"))?.l
+    };
+    // all directions are a little off
+    let d = root.nrows();
+    let off = Mat::from_fn(d, d, |i, j| 1e-6 * (1.0 + (3.7 * i as f64 + 1.3 * j as f64).sin()));
+    let root = &root + sparsegp::linalg::product(off.as_ref(), root.as_ref());
+    let count = number(get(file, "N")?)? as usize;
+    let mean = numbers(get(file, "mu")?)?;
+    let start = own(Particles::matched(&mean, root.as_ref(), count, 1))?;
+    for (share, falls) in [(0.98, true), (1.02, false)] {
+        let options = GpfOptions { mean_flow, spread_rate: share * limit, ..rates(file)? };
+        let mut gpf = own(Gpf::new(start.clone(), options))?;
+        let before = own(gpf.state(&mut target))?.field.residual;
+        advance(&mut gpf, &mut target, 200)?;
+        let after = own(gpf.state(&mut target))?.field.residual;
+        // the slowest modes change by 0.96 or 1.04 in a step
+        let holds = if falls { after < 1e-3 * before } else { after > 1e3 * before };
+        let text = format!("at {share} of it the residual went from {before:e} to {after:e}");
+        report.require("eta2_stability_limit", holds, &text);
     }
     Ok(())
 }
@@ -235,7 +273,9 @@ pub fn blocks_exact(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     report.tolerance = number(get(file, "tol")?)?;
     report.close("limit_mean", &gpf.particles().mean(), &numbers(get(file, "limit_mean")?)?);
     let c = gpf.particles().covariance();
-    for (told, rows) in items(get(file, "limit_block_cov")?)?.iter().zip(&indices) {
+    let all = items(get(file, "limit_block_cov")?)?;
+    report.require("limit_block_cov", all.len() == indices.len(), "a block is missing");
+    for (told, rows) in all.iter().zip(&indices) {
         let found = Mat::from_fn(rows.len(), rows.len(), |i, j| c[(rows[i], rows[j])]);
         report.close("limit_block_cov", &by_rows(found.as_ref()), &numbers(told)?);
     }
@@ -306,6 +346,8 @@ pub fn optimisers(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             _ => return Err(format!("the scale of `{name}` is unknown here")),
         };
         let mut optimiser = own(FlowOptimiser::new(rule, scale))?;
+        let flows = items(get(file, "flows")?)?.len();
+        report.require(name, flows > 0 && flows == items(list)?.len(), "a step is missing");
         for (t, (flow, told)) in items(get(file, "flows")?)?.iter().zip(items(list)?).enumerate() {
             report.case = format!("{name} {t}");
             let moved = own(optimiser.step(columns(flow)?.as_ref(), of("eta")?))?;

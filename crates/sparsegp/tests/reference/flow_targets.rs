@@ -6,7 +6,9 @@ use crate::support::{
 };
 use serde_json::{Value, json};
 use sparsegp::flow::targets::{Logistic, Network, Whitened, WhitenedRows};
-use sparsegp::flow::{Control, Evaluation, Gpf, GpfOptions, Rule, RunOptions, Solver, Target, run};
+use sparsegp::flow::{
+    Control, Ended, Evaluation, Gpf, GpfOptions, Rule, RunOptions, Solver, Target, run,
+};
 use sparsegp::kernels::{Inputs, build};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Jitter, Mat};
@@ -42,8 +44,8 @@ pub fn logistic(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     let batch = get(file, "minibatch")?;
     check_known(batch, &["indices", "weight", "phi", "grad"], report)?;
     let rows = numbers(get(batch, "indices")?)?.iter().map(|i| *i as usize).collect();
-    own(target.subsample.choose(rows))?;
-    report.close("weight", &[target.subsample.weight()], &numbers(get(batch, "weight")?)?);
+    own(target.choose_rows(rows))?;
+    report.close("weight", &[target.subsample().weight()], &numbers(get(batch, "weight")?)?);
     evaluation(&mut target, &x, batch, report)?;
     report.case.clear();
     Ok(())
@@ -174,14 +176,17 @@ pub fn whitened(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         let mut gpf = own(Gpf::new(start.clone(), options.clone()))?;
         steps(&mut gpf, &mut target, get(case, "steps")?, &format!("{name} "), report)?;
     }
-    let Some(exact) = file.get("gaussian_exact") else { return Ok(()) };
+    let exact = get(file, "gaussian_exact")?;
     check_known(exact, &["mean", "cov", "titsias_bound"], report)?;
     report.case = "gaussian_exact".into();
     let mut target = target("gaussian")?;
     let capped = GpfOptions { control: Control::Cap, ..options };
     let mut gpf = own(Gpf::new(start, capped))?;
     let options = RunOptions { steps: LONG, every: LONG, ..RunOptions::default() };
-    own(run(&mut gpf, &mut target, &options, &mut |_, _| ControlFlow::Continue(())))?;
+    let outcome = own(run(&mut gpf, &mut target, &options, &mut |_, _| ControlFlow::Continue(())))?;
+    report.require("ended", outcome.ended == Ended::AllSteps, "the run did not come to its end");
+    let stationarity = own(gpf.state(&mut target))?.field.residual;
+    report.require("residual", stationarity < 1e-18, &format!("{stationarity:e} is no optimum"));
     report.close("mean", &gpf.particles().mean(), &numbers(get(exact, "mean")?)?);
     let c = gpf.particles().covariance();
     report.close("cov", &by_rows(c.as_ref()), &numbers(get(exact, "cov")?)?);

@@ -62,8 +62,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     noise_variance_ : array of shape (n_features,)
     bound_ : float
         Lower bound on the log evidence, in the units of X; ``bounds_`` has those of all trainings.
-    n_iter_ : int
-        Iterations of all trainings.
+    n_iter_ : int or None
+        Iterations of all trainings; none of a file that does not say, such as those of the command line.
     converged_ : bool
         ``stopped_`` says how the training ended.
     inducing_points_ : array of shape (n_inducing, n_components)
@@ -284,7 +284,9 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         params["kernel"] = self.kernel if isinstance(self.kernel, str) else self.kernel.to_json()
         if not isinstance(self.random_state, (int, np.integer, type(None))):
             params["random_state"] = None
-        kept = json.dumps({"params": params, "named": names is not None}, default=lambda value: value.item())
+        kept = json.dumps(
+            {"params": params, "named": names is not None, "n_iter": self.n_iter_}, default=lambda value: value.item()
+        )
         self._core.named(texts, kept).save(os.fspath(path))
 
     @classmethod
@@ -299,6 +301,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not params:
             own.set_params(kernel=as_kernel(json.dumps(about["kernel"])), method=about["method"])
         own._keep(core)
+        own.n_iter_ = kept.get("n_iter")
         if not params:
             own.n_components = own._n_features_out
         own.n_features_in_ = len(about["names"])

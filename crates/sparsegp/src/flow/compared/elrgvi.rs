@@ -13,7 +13,7 @@ use super::kept_positive;
 use crate::error::{Error, Result};
 use crate::flow::optimiser::{FlowOptimiser, Scale};
 use crate::flow::particles::normals;
-use crate::flow::run::{Progress, Run, RunOptions, guarded};
+use crate::flow::run::{Guarded, Progress, Run, RunOptions, guarded};
 use crate::flow::target::{Target, check_dim, check_finite, check_finite_matrix, check_some};
 use crate::flow::targets::Network;
 use crate::flow::targets::network::softmax;
@@ -89,11 +89,14 @@ impl ElrgviLayer {
         Ok((scaled, Cholesky::new(m.as_ref(), Jitter::Absolute(0.0), "I + αVᵀdiag(σ⁻²)V")?))
     }
 
-    /// Returns KL(q ‖ N(0, γI)).
+    /// Returns KL(q ‖ N(0, γI)) for a prior variance γ above 0.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`] and [`Error::NonFinite`] for parameters that ran away.
+    /// [`Error::Invalid`] for another γ; [`Error::NotPositiveDefinite`] and [`Error::NonFinite`] for parameters that ran away.
     pub fn kl(&self, gamma: f64) -> Result<f64> {
+        if !(gamma > 0.0 && gamma.is_finite()) {
+            return Err(Error::Invalid(format!("a prior has a variance above 0, not {gamma}")));
+        }
         let (_, factor) = self.inner()?;
         let square = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>();
         let log: f64 = self.deviation.iter().map(|s| (s * s).ln()).sum();
@@ -286,6 +289,13 @@ impl Elrgvi {
         self.layers.iter().map(own).collect()
     }
 
+    /// The noise of step `step` for the rows that a network sees.
+    fn draws(&self, network: &Network, step: usize) -> Vec<Vec<Noise>> {
+        let mut rng = stream(self.options.seed, &format!("flow/draws/{step}"));
+        let rows = network.subsample.count();
+        (0..self.options.draws).map(|_| self.noise(rows, &mut rng)).collect()
+    }
+
     /// Values of all layers, the inputs first and scores last.
     fn forward(&self, inputs: Mat<f64>, noise: &[Noise]) -> Result<Vec<Mat<f64>>> {
         let mut values = vec![inputs];
@@ -347,9 +357,7 @@ impl Elrgvi {
             });
         }
         network.renew(step);
-        let mut rng = stream(self.options.seed, &format!("flow/draws/{step}"));
-        let rows = network.subsample.count();
-        let draws: Vec<_> = (0..self.options.draws).map(|_| self.noise(rows, &mut rng)).collect();
+        let draws = self.draws(network, step);
         let (value, gradients) = self.gradient(network, &draws)?;
         check_finite("the free energy", [&value])?;
         let rate = self.options.rate * self.options.schedule.factor(step);
@@ -380,8 +388,7 @@ impl Elrgvi {
         options: &RunOptions,
         watch: &mut dyn FnMut(usize, &Progress) -> ControlFlow<()>,
     ) -> Result<Run> {
-        let finite = |own: &Self| own.layers.iter().all(ElrgviLayer::is_finite);
-        guarded(self, &mut |own, step| own.advance(network, step), &finite, options, watch)
+        guarded(self, &mut OfNetwork(network), options, watch)
     }
 
     /// Returns the mean over draws of the probabilities of classes at new rows (R×inputs), R×classes.
@@ -405,6 +412,24 @@ impl Elrgvi {
             sum += &*scores;
         }
         Ok(sum * faer::Scale(1.0 / draws as f64))
+    }
+}
+
+/// A network that layers descend.
+struct OfNetwork<'a>(&'a mut Network);
+
+impl Guarded<Elrgvi> for OfNetwork<'_> {
+    fn advance(&mut self, state: &mut Elrgvi, step: usize) -> Result<Progress> {
+        state.advance(self.0, step)
+    }
+
+    fn is_finite(&self, state: &Elrgvi) -> bool {
+        state.layers.iter().all(ElrgviLayer::is_finite)
+    }
+
+    fn check(&mut self, state: &Elrgvi, step: usize) -> Result<()> {
+        let (value, _) = state.gradient(self.0, &state.draws(self.0, step))?;
+        check_finite("the free energy", [&value])
     }
 }
 

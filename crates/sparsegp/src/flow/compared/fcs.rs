@@ -15,7 +15,9 @@ use crate::error::{Error, Result};
 use crate::flow::optimiser::{FlowOptimiser, Scale};
 use crate::flow::particles::{normals, shifted};
 use crate::flow::run::{Progress, Solver};
-use crate::flow::target::{Evaluation, Target, check_dim, check_finite, check_finite_matrix};
+use crate::flow::target::{
+    Evaluation, Target, check_dim, check_finite, check_finite_matrix, check_symmetric,
+};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, column, column_mut, gemm, product, solve_lower,
     symmetric_eigen,
@@ -89,7 +91,8 @@ impl Fcs {
     /// τ²).
     ///
     /// # Errors
-    /// [`Error::Invalid`] for P above D or a covariance that is not positive definite; as for [`Fcs::new`].
+    /// [`Error::Shape`] for a covariance of another size or that is not symmetric to rounding, [`Error::Invalid`] for P
+    /// above D or a covariance that is not positive definite; as for [`Fcs::new`].
     pub fn of_covariance(
         mean: Vec<f64>,
         covariance: MatRef<'_, f64>,
@@ -100,6 +103,7 @@ impl Fcs {
         let dim = mean.len();
         check_dim("rows of a covariance", covariance.nrows(), dim)?;
         check_dim("columns of a covariance", covariance.ncols(), dim)?;
+        check_symmetric("a covariance", covariance)?;
         let (values, vectors) = symmetric_eigen(covariance)?;
         let least = values.first().copied().unwrap_or(0.0);
         if rank > dim || least.is_nan() || least <= 0.0 {

@@ -10,7 +10,9 @@
 use crate::error::{Error, Result};
 use crate::flow::particles::{normals, shifted};
 use crate::flow::run::{Progress, Solver};
-use crate::flow::target::{Evaluation, Target, check_dim, check_finite, check_finite_matrix};
+use crate::flow::target::{
+    Evaluation, Target, check_dim, check_finite, check_finite_matrix, check_symmetric,
+};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, column, gemm, mirror_lower, par_for, product,
     solve_lower, solve_lower_transpose, symmetrise,
@@ -81,7 +83,7 @@ impl Iblr {
             Precision::Whole(p) => {
                 check_dim("rows of a precision", p.nrows(), mean.len())?;
                 check_dim("columns of a precision", p.ncols(), mean.len())?;
-                check_finite_matrix("a precision", p.as_ref())?;
+                check_symmetric("a precision", p.as_ref())?;
                 factor(p)?;
             }
             Precision::Diagonal(p) => {

@@ -1,6 +1,6 @@
 //! The mode of a density, and the Gaussian with the Hessian there (MacKay 1992).
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::flow::optimiser::{FlowOptimiser, Rule, Scale, check_rates, check_schedule};
 use crate::flow::particles::{normals, shifted};
 use crate::flow::target::{Evaluation, Target, check_dim, check_finite, check_finite_matrix};
@@ -58,7 +58,8 @@ impl Objective for Phi<'_> {
 /// Descends φ from a start (D numbers).
 ///
 /// # Errors
-/// [`Error::Shape`] for a start of another dimension, [`Error::NonFinite`] where φ is none at the start or, for a noisy
+/// [`Error::Shape`](crate::Error::Shape) for a start of another dimension,
+/// [`Error::NonFinite`](crate::Error::NonFinite) where φ is none at the start or, for a noisy
 /// target, on the way.
 pub fn map(target: &mut dyn Target, start: &[f64], options: &MapOptions) -> Result<Map> {
     check_dim("the start", start.len(), target.dim())?;
@@ -117,7 +118,8 @@ impl Laplace {
     /// Takes the Hessian at a mode.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the target knows none, [`Error::NotPositiveDefinite`] where the position is no mode.
+    /// [`Error::Invalid`](crate::Error::Invalid) where the target knows none,
+    /// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) where the position is no mode.
     pub fn at(target: &mut dyn Target, mode: Map) -> Result<Self> {
         check_dim("the mode", mode.position.len(), target.dim())?;
         let d = mode.position.len();
@@ -125,19 +127,9 @@ impl Laplace {
         target.hessian_times(&mode.position, identity.as_ref(), hessian.as_mut())?;
         check_finite_matrix("a second derivative of φ", hessian.as_ref())?;
         symmetrise(hessian.as_mut());
-        let factor =
-            Cholesky::new(hessian.as_ref(), Jitter::Absolute(0.0), "∇²φ").map_err(|e| match e {
-                Error::NotPositiveDefinite { matrix, size, pivot, jitter, .. } => {
-                    Error::NotPositiveDefinite {
-                        matrix,
-                        size,
-                        pivot,
-                        jitter,
-                        hint: "the position is no mode: take more steps, or another start",
-                    }
-                }
-                other => other,
-            })?;
+        let none = "the position is no mode: take more steps, or another start";
+        let factor = Cholesky::new(hessian.as_ref(), Jitter::Absolute(0.0), "∇²φ")
+            .map_err(|e| e.with_hint(none))?;
         Ok(Self { mode, factor })
     }
 

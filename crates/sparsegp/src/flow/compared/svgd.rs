@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::flow::optimiser::{FlowOptimiser, Rule, Scale, check_rates, check_schedule};
 use crate::flow::particles::Particles;
 use crate::flow::run::{Progress, Solver};
-use crate::flow::target::{Evaluation, Target, check_dim};
+use crate::flow::target::{Evaluation, Target, check_count, check_dim, check_finite};
 use crate::linalg::{Accum, Mat, MatRef, column, gemm, par_for};
 use crate::optim::Schedule;
 
@@ -65,14 +65,35 @@ pub struct Svgd {
 }
 
 impl SvgdKernel {
+    fn check(self) -> Result<()> {
+        match self {
+            SvgdKernel::SquaredExponential { length: Some(length) }
+                if !(length > 0.0 && length.is_finite()) =>
+            {
+                Err(Error::Invalid(format!("a kernel has a length above 0, not {length}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns ℓ for particles (D×N), where there is one.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where more than half of all pairs of particles coincide, so that the median is 0.
+    /// [`Error::Invalid`] for a length that is not above 0, and where more than half of all pairs of particles coincide, so
+    /// that the median is 0; for a median, [`Error::Shape`] for fewer than two particles and [`Error::NonFinite`] where it
+    /// is none.
     pub fn length(self, x: MatRef<'_, f64>) -> Result<Option<f64>> {
+        self.check()?;
         match self {
             SvgdKernel::SquaredExponential { length: None } => {
                 let n = x.ncols();
+                if n < 2 {
+                    return Err(Error::Shape {
+                        what: "particles".into(),
+                        expected: "at least two, for the median of their distances".into(),
+                        found: format!("{n}"),
+                    });
+                }
                 let squares = squared_distances(x);
                 let mut all: Vec<f64> = (0..n)
                     .flat_map(|j| (0..j).map(move |i| (i, j)))
@@ -82,6 +103,8 @@ impl SvgdKernel {
                 let middle = all.len() / 2;
                 let odd = all.len() % 2 == 1;
                 let median = if odd { all[middle] } else { 0.5 * (all[middle - 1] + all[middle]) };
+                // NaN comes last in the order, so that the median may be a number all the same
+                check_finite("a distance between particles", &all)?;
                 if median == 0.0 {
                     return Err(Error::Invalid(
                         "half of all pairs of particles coincide: give a length instead of the median".into(),
@@ -97,9 +120,11 @@ impl SvgdKernel {
     /// Returns the flow (D×N) of particles X with gradients G (D×N each).
     ///
     /// # Errors
-    /// As for [`SvgdKernel::length`].
+    /// [`Error::Shape`] if X and G differ in shape; as for [`SvgdKernel::length`].
     pub fn flow(self, x: MatRef<'_, f64>, g: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let (d, n) = (x.nrows(), x.ncols());
+        check_dim("gradients", g.nrows(), d)?;
+        check_count("gradients", g.ncols(), n)?;
         let scale = 1.0 / n as f64;
         let Some(length) = self.length(x)? else {
             let centred = match self {
@@ -144,11 +169,7 @@ impl Svgd {
     pub fn new(particles: Particles, options: SvgdOptions) -> Result<Self> {
         check_rates(&[options.rate])?;
         check_schedule(options.schedule)?;
-        if let SvgdKernel::SquaredExponential { length: Some(length) } = options.kernel
-            && !(length > 0.0 && length.is_finite())
-        {
-            return Err(Error::Invalid(format!("a kernel has a length above 0, not {length}")));
-        }
+        options.kernel.check()?;
         let optimiser = FlowOptimiser::new(options.rule, Scale::Element)?;
         Ok(Self { particles, options, optimiser })
     }

@@ -6,7 +6,7 @@ use crate::flow::optimiser::check_rates;
 use crate::flow::particles::normals;
 use crate::flow::run::{Progress, Solver};
 use crate::flow::target::{Evaluation, Target, check_dim, check_finite};
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Mat, MatRef, not_below_0};
 use rand::Rng;
 
 /// Moments of positions that were collected: the running mean, the mean square, and the last K deviations from the
@@ -66,7 +66,7 @@ impl SwagMoments {
 
     /// Returns the mean square less the square of the mean, at least 0 (D numbers).
     pub fn variances(&self) -> Vec<f64> {
-        self.square.iter().zip(&self.mean).map(|(s, m)| (s - m * m).max(0.0)).collect()
+        self.square.iter().zip(&self.mean).map(|(s, m)| not_below_0(s - m * m)).collect()
     }
 
     /// Returns the deviations D, at most K columns, the oldest first.

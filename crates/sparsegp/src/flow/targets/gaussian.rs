@@ -1,7 +1,7 @@
 //! A Gaussian.
 
-use crate::error::{Error, Result};
-use crate::flow::target::{Target, centred, check_dim, check_finite, check_finite_matrix};
+use crate::error::Result;
+use crate::flow::target::{Target, centred, check_dim, check_finite, check_symmetric};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, column, gemm, par_for, sum_of_products,
 };
@@ -17,21 +17,14 @@ impl Gaussian {
     /// Takes a mean (D numbers) and a symmetric precision (D×D).
     ///
     /// # Errors
-    /// [`Error::Shape`] if they differ in dimension or the precision is not symmetric to rounding,
-    /// [`Error::NonFinite`], and [`Error::NotPositiveDefinite`].
+    /// [`Error::Shape`](crate::Error::Shape) if they differ in dimension or the precision is not symmetric to rounding,
+    /// [`Error::NonFinite`](crate::Error::NonFinite), and
+    /// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite).
     pub fn new(mean: Vec<f64>, precision: Mat<f64>) -> Result<Self> {
         check_dim("rows of a precision", precision.nrows(), mean.len())?;
         check_dim("columns of a precision", precision.ncols(), mean.len())?;
         check_finite("the mean of a Gaussian", &mean)?;
-        check_finite_matrix("the precision of a Gaussian", precision.as_ref())?;
-        let skew = (&precision - precision.transpose()).norm_max();
-        if skew > 1e-8 * precision.norm_max() {
-            return Err(Error::Shape {
-                what: "the precision of a Gaussian".into(),
-                expected: "a symmetric matrix".into(),
-                found: format!("entries that differ by {skew:e} from those across the diagonal"),
-            });
-        }
+        check_symmetric("the precision of a Gaussian", precision.as_ref())?;
         Cholesky::new(precision.as_ref(), Jitter::Absolute(0.0), "Λ")?;
         Ok(Self { mean, precision })
     }

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::flow::subsample::Subsample;
 use crate::flow::target::{Target, check_dim, check_finite_matrix, check_some};
+use crate::likelihoods::functions::{sigmoid, softplus};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm, product};
 
 /// Labels yᵢ of −1 and 1 with p(yᵢ | w) = σ(yᵢ aᵢᵀw) and w ~ N(0, s²I): φ(w) = Σ log(1 + e^{−yᵢaᵢᵀw}) + ‖w‖²/2s²
@@ -10,7 +11,7 @@ use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm, p
 #[derive(Clone, Debug)]
 pub struct Logistic {
     /// The rows in sight.
-    pub subsample: Subsample,
+    pub(in crate::flow) subsample: Subsample,
     /// A, N×D.
     design: Mat<f64>,
     labels: Vec<f64>,
@@ -42,6 +43,19 @@ impl Logistic {
             return Err(Error::Invalid(text));
         }
         Ok(Self { subsample: Subsample::all(labels.len()), design, labels, variance })
+    }
+
+    /// Returns which rows are in sight.
+    pub fn subsample(&self) -> &Subsample {
+        &self.subsample
+    }
+
+    /// Sees these rows from now on.
+    ///
+    /// # Errors
+    /// As for [`Subsample::choose`].
+    pub fn choose_rows(&mut self, rows: Vec<usize>) -> Result<()> {
+        self.subsample.choose(rows)
     }
 
     /// Sees at most B rows in a step.
@@ -77,15 +91,6 @@ impl Logistic {
     }
 }
 
-fn sigmoid(x: f64) -> f64 {
-    if x >= 0.0 { 1.0 / (1.0 + (-x).exp()) } else { x.exp() / (1.0 + x.exp()) }
-}
-
-/// log(1 + e^{−x}).
-fn softplus_of_minus(x: f64) -> f64 {
-    (-x.abs()).exp().ln_1p() + (-x).max(0.0)
-}
-
 impl Target for Logistic {
     fn dim(&self) -> usize {
         self.design.ncols()
@@ -103,7 +108,7 @@ impl Target for Logistic {
         for (n, phi) in phi.iter_mut().enumerate() {
             let mut sum = 0.0;
             for margin in column_mut(margins.as_mut(), n) {
-                sum += softplus_of_minus(*margin);
+                sum += softplus(-*margin);
                 *margin = -sigmoid(-*margin);
             }
             let w = column(x, n);

@@ -15,7 +15,7 @@ use crate::linalg::{
 #[derive(Clone, Debug)]
 pub struct Network {
     /// The rows in sight.
-    pub subsample: Subsample,
+    pub(in crate::flow) subsample: Subsample,
     pub(in crate::flow) sizes: Vec<usize>,
     /// N×inputs.
     x: Mat<f64>,
@@ -74,6 +74,19 @@ impl Network {
         }
         self.scale = scale;
         Ok(self)
+    }
+
+    /// Returns which rows are in sight.
+    pub fn subsample(&self) -> &Subsample {
+        &self.subsample
+    }
+
+    /// Sees these rows from now on.
+    ///
+    /// # Errors
+    /// As for [`Subsample::choose`].
+    pub fn choose_rows(&mut self, rows: Vec<usize>) -> Result<()> {
+        self.subsample.choose(rows)
     }
 
     /// Sees at most B rows in a step.

@@ -9,7 +9,7 @@ use crate::kernels::{Kernel, Tape};
 use crate::likelihoods::{self, Likelihood, Slopes};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, by_columns, column,
-    column_mut, gemm, product, solve_lower, sum_of_products,
+    column_mut, gemm, not_below_0, product, solve_lower, sum_of_products,
 };
 
 /// Rows of data for [`Whitened`].
@@ -47,7 +47,7 @@ pub(super) struct Features {
 #[derive(Debug)]
 pub struct Whitened {
     /// The rows in sight.
-    pub subsample: Subsample,
+    pub(in crate::flow) subsample: Subsample,
     pub(super) likelihood: Box<dyn Likelihood>,
     /// One for each kernel.
     pub(super) features: Vec<Features>,
@@ -130,6 +130,19 @@ impl Whitened {
             }
         }
         Ok(own)
+    }
+
+    /// Returns which rows are in sight.
+    pub fn subsample(&self) -> &Subsample {
+        &self.subsample
+    }
+
+    /// Sees these rows from now on.
+    ///
+    /// # Errors
+    /// As for [`Subsample::choose`].
+    pub fn choose_rows(&mut self, rows: Vec<usize>) -> Result<()> {
+        self.subsample.choose(rows)
     }
 
     /// Sees at most B rows in a step.
@@ -315,7 +328,7 @@ fn cross(
     let (mut r, mut explained) = (vec![0.0; n], vec![0.0; n]);
     kernel.diag(x, &mut r);
     add_row_dots(a.as_ref(), a.as_ref(), &mut explained);
-    r.iter_mut().zip(explained).for_each(|(r, e)| *r = (*r - e).max(0.0));
+    r.iter_mut().zip(explained).for_each(|(r, e)| *r = not_below_0(*r - e));
     (a, r)
 }
 

@@ -182,7 +182,7 @@ fn stein_flows_are_their_sums() {
         let particles = Particles::new(normals(2, count, 4)).unwrap();
         let x = particles.x();
         let g = Evaluation::of(&mut banana(), x).unwrap().gradient;
-        let field = Field::new(x, g.as_ref(), &Blocks::Whole, MeanFlow::Plain);
+        let field = Field::new(x, g.as_ref(), &Blocks::Whole, MeanFlow::Plain).unwrap();
         let whole = particles::shifted(field.spread.clone(), &field.mean);
         let own = SvgdKernel::CentredLinear.flow(x, g.as_ref()).unwrap();
         assert!(largest((own - whole).as_ref()) < 1e-13);

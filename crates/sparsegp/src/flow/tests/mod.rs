@@ -4,6 +4,7 @@ mod compared;
 mod data;
 mod gaussian;
 mod gradients;
+mod guard;
 mod identities;
 mod parameters;
 mod refusals;

@@ -61,6 +61,113 @@ fn options_that_do_not_go_together() {
     assert!(text(optimiser.step(normals(2, 4, 0).as_ref(), 0.1)).contains("as before"));
 }
 
+/// Half of a move of momentum need not go down where the whole does not.
+#[test]
+fn halving_is_for_moves_that_go_down() {
+    let with = |rule: Rule, apart: bool| {
+        let options = GpfOptions { rule, apart, control: Control::Halve, ..GpfOptions::default() };
+        Gpf::new(Particles::new(normals(2, 5, 1)).unwrap(), options)
+    };
+    for apart in [false, true] {
+        assert!(text(with(Rule::adam(), apart)).contains("momentum"));
+        for rule in [Rule::Plain, Rule::ada_grad(), Rule::rms_prop()] {
+            assert!(with(rule, apart).is_ok());
+        }
+    }
+}
+
+#[test]
+fn flows_of_another_shape() {
+    for rule in [Rule::Plain, Rule::adam(), Rule::ada_grad(), Rule::rms_prop()] {
+        for scale in [Scale::Dimension, Scale::Element] {
+            let mut optimiser = FlowOptimiser::new(rule, scale).unwrap();
+            optimiser.step(normals(2, 3, 0).as_ref(), 0.1).unwrap();
+            for (rows, columns) in [(2, 4), (2, 2), (3, 3)] {
+                let message = text(optimiser.step(normals(rows, columns, 0).as_ref(), 0.1));
+                assert!(message.contains("2×3 as before"), "{message}");
+            }
+            assert!(optimiser.step(normals(2, 3, 1).as_ref(), 0.1).is_ok());
+        }
+    }
+}
+
+/// Functions that take matrices as they come.
+#[test]
+fn matrices_that_do_not_fit() {
+    let (x, g) = (normals(3, 5, 1), normals(3, 4, 2));
+    let (plain, whole) = (MeanFlow::Plain, Blocks::Whole);
+    assert!(text(Field::new(x.as_ref(), g.as_ref(), &whole, plain)).contains("5 particles"));
+    let low = normals(2, 5, 2);
+    assert!(text(Field::new(x.as_ref(), low.as_ref(), &whole, plain)).contains("3 dimensions"));
+    let none = Mat::zeros(3, 0);
+    assert!(text(Field::new(none.as_ref(), none.as_ref(), &whole, plain)).contains("no particles"));
+    for (blocks, what) in
+        [(vec![vec![0, 3], vec![1, 2]], "no coordinate 3"), (vec![vec![0, 1]], "in no block")]
+    {
+        let own = Blocks::Of(blocks);
+        assert!(text(Field::new(x.as_ref(), x.as_ref(), &own, plain)).contains(what));
+        assert!(text(log_determinants(x.as_ref(), &own)).contains(what));
+    }
+    assert!(text(log_determinants(none.as_ref(), &whole)).contains("no particles"));
+    // as many indices as coordinates, and one of them beyond
+    let one = || Mat::full(1, 1, 1.0);
+    let rows = Factor::Blocks(vec![(vec![0], one()), (vec![2], one())]);
+    assert!(text(rows.covariance()).contains("no coordinate 2"));
+    let rows = Factor::Blocks(vec![(vec![0, 1], Mat::full(3, 1, 1.0))]);
+    assert!(text(rows.covariance()).contains("2 rows"));
+}
+
+/// Numbers beyond the largest are no optimum.
+#[test]
+fn a_flow_that_overflows_has_no_residual_of_0() {
+    for (dim, count) in [(5, 3), (4, 4)] {
+        let far = normals(dim, count, 1) * faer::Scale(1e160);
+        let own = Field::new(far.as_ref(), far.as_ref(), &Blocks::Whole, MeanFlow::Plain).unwrap();
+        assert!(!own.residual.is_finite(), "{}", own.residual);
+    }
+}
+
+#[test]
+fn matrices_that_are_not_symmetric() {
+    use crate::flow::compared::{DescentOptions, Entropy, Fcs, Iblr, IblrOptions, Precision};
+    let skew = Mat::from_fn(2, 2, |i, j| [[2.0, 0.3], [0.0, 1.0]][i][j]);
+    let precision = Precision::Whole(skew.clone());
+    let own = Iblr::new(vec![0.0; 2], precision, IblrOptions::default());
+    assert!(text(own).contains("symmetric"));
+    assert!(text(Factor::of_covariance(skew.as_ref(), 1)).contains("symmetric"));
+    let options = DescentOptions::default();
+    let own = Fcs::of_covariance(vec![0.0; 2], skew.as_ref(), 1, Entropy::Closed, options);
+    assert!(text(own).contains("symmetric"));
+}
+
+#[test]
+fn kernels_between_particles_that_do_not_fit() {
+    use crate::flow::compared::SvgdKernel;
+    let median = SvgdKernel::SquaredExponential { length: None };
+    assert!(text(median.length(normals(2, 1, 1).as_ref())).contains("at least two"));
+    assert!(text(median.length(Mat::zeros(2, 0).as_ref())).contains("at least two"));
+    // one NaN is beyond the median of the others
+    let mut x = normals(2, 6, 1);
+    x[(0, 5)] = f64::NAN;
+    assert!(text(median.length(x.as_ref())).contains("not finite"));
+    let none = SvgdKernel::SquaredExponential { length: Some(0.0) };
+    let x = normals(2, 6, 1);
+    assert!(text(none.flow(x.as_ref(), x.as_ref())).contains("above 0"));
+    for kernel in [median, SvgdKernel::Linear, SvgdKernel::CentredLinear] {
+        assert!(text(kernel.flow(x.as_ref(), normals(2, 5, 1).as_ref())).contains("6 particles"));
+        assert!(text(kernel.flow(x.as_ref(), normals(3, 6, 1).as_ref())).contains("2 dimensions"));
+    }
+}
+
+#[test]
+fn priors_without_a_variance() {
+    let v = Mat::full(2, 1, 0.1);
+    let layer = crate::flow::compared::ElrgviLayer::new(1, vec![0.1; 2], vec![0.5; 2], v).unwrap();
+    for gamma in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(text(layer.kl(gamma)).contains("above 0"));
+    }
+}
+
 /// Particles that depend on others would do so for ever.
 #[test]
 fn dependent_particles() {
@@ -84,7 +191,7 @@ fn coordinates_without_variance() {
 }
 
 /// Finite near 0, NaN or infinite beyond.
-struct Edge(f64);
+pub(super) struct Edge(pub f64);
 
 impl Target for Edge {
     fn dim(&self) -> usize {
