@@ -217,7 +217,7 @@ impl Inducing for Patches {
         self.z().nrows()
     }
     fn inputs(&self) -> usize {
-        self.kernel.grid().image.iter().product()
+        self.kernel.grid().pixels()
     }
     fn visit<'a>(&'a self, index: &str, visitor: Visitor<'a, '_>) {
         let name = format!("kernel{}{index}", plural(index));
@@ -273,15 +273,13 @@ impl Inducing for Patches {
         white.iter_mut().for_each(|white| *white += weights.iter().sum::<f64>());
     }
     fn check(&self) -> Result<()> {
+        self.kernel.grid().fits(self.inputs())?;
         let (found, expected) = (self.z().ncols(), self.kernel.grid().size());
         if found == expected {
             return Ok(());
         }
-        Err(Error::Shape {
-            what: "inducing patches".into(),
-            expected: format!("{expected} columns, the entries of a patch"),
-            found: format!("{found}"),
-        })
+        let expected = format!("{expected} columns, the entries of a patch");
+        Err(Error::shape("inducing patches", expected, found))
     }
     fn clone_box(&self) -> Box<dyn Inducing> {
         Box::new(self.clone())
@@ -381,11 +379,8 @@ impl Inducing for Stacked {
         if first == second {
             return Ok(());
         }
-        Err(Error::Shape {
-            what: "the second of two functions that are added".into(),
-            expected: format!("{first} input columns, as the first"),
-            found: format!("{second}"),
-        })
+        let expected = format!("{first} input columns, as the first");
+        Err(Error::shape("the second of two functions that are added", expected, second))
     }
     fn clone_box(&self) -> Box<dyn Inducing> {
         Box::new(self.clone())

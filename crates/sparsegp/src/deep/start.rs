@@ -5,6 +5,7 @@ use super::group::Group;
 use super::layer::{Layer, Sampling};
 use super::means::{Identity, Projection, projected};
 use super::model::{Deep, LastBound};
+use super::targets::{check_targets, default_extra};
 use crate::error::{Error, Result};
 use crate::inducing::select::kmeans;
 use crate::inverse_free::Preconditioner;
@@ -167,24 +168,23 @@ impl Kind {
 }
 
 impl Deep {
-    /// Starts a model for rows (inputs N×D, standardised, and targets N×P, NaN where missing): points by k-means of the
-    /// inputs, mean functions and points through the layers, hidden kernels of small variance with lengthscales of √D
+    /// Starts a model for rows (inputs N×D, standardised, and targets N×P, NaN where missing; `extra` has the further number of
+    /// every row, such as trials or exposure, or is empty): points by k-means of the inputs, mean functions and points through the layers, hidden kernels of small variance with lengthscales of √D
     /// deviations, q of hidden layers nearly its mean. R layers have their T solved for.
     ///
     /// # Errors
-    /// [`Error::Shape`] and [`Error::Invalid`] for rows, widths or a kernel that are not possible.
+    /// [`Error::Shape`] and [`Error::Invalid`] for rows, widths or a kernel that are not possible, and for no further numbers
+    /// where the likelihood has no default.
     pub fn start(
         x: MatRef<f64>,
         y: MatRef<f64>,
+        extra: &[f64],
         mut likelihood: Box<dyn Likelihood>,
         start: &Start,
     ) -> Result<Self> {
         if x.nrows() != y.nrows() {
-            return Err(Error::Shape {
-                what: "targets".into(),
-                expected: format!("{} rows, as the inputs", x.nrows()),
-                found: format!("{}", y.nrows()),
-            });
+            let expected = format!("{} rows, as the inputs", x.nrows());
+            return Err(Error::shape("targets", expected, y.nrows()));
         }
         if !(start.hidden_variance > 0.0 && start.hidden_variance.is_finite()) {
             return Err(Error::Invalid(format!(
@@ -192,14 +192,13 @@ impl Deep {
                 start.hidden_variance
             )));
         }
-        let extra = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        let all = (0..y.ncols()).flat_map(|p| column(y, p)).map(|y| Target { y: *y, extra });
+        let default = default_extra(&*likelihood, extra, y.nrows())?;
+        check_targets(&*likelihood, y, extra)?;
+        let extra = |i: usize| extra.get(i).copied().unwrap_or(default);
+        let own =
+            |p| column(y, p).iter().enumerate().map(|(i, y)| Target { y: *y, extra: extra(i) });
+        let all = (0..y.ncols()).flat_map(own);
         let all: Vec<Target> = all.filter(|target| !target.y.is_nan()).collect();
-        if let Some((target, wrong)) =
-            all.iter().find_map(|target| likelihood.check(*target).err().map(|e| (target, e)))
-        {
-            return Err(Error::Invalid(format!("the target {} {wrong}", target.y)));
-        }
         let constants = likelihood.initialise(&all);
         // all that varies may be noise to a shallow model; a deep one starts where there is something to learn
         let mut scale = 1.0;

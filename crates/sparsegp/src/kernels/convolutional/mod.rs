@@ -55,6 +55,16 @@ fn sizes<const N: usize>(args: &Args<'_>, name: &str, otherwise: [usize; N]) -> 
     })
 }
 
+/// Whether a kernel, or one that it is made of, is white noise.
+fn has_white(json: &Value) -> bool {
+    let is = json.get("type").and_then(Value::as_str) == Some(super::white::ENTRY.name);
+    is || match json {
+        Value::Object(entries) => entries.values().any(has_white),
+        Value::Array(all) => all.iter().any(has_white),
+        _ => false,
+    }
+}
+
 fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(read(&args)?))
 }
@@ -109,9 +119,17 @@ fn read(args: &Args<'_>) -> Result<Convolutional> {
         Some("joint") => Colour::Joint,
         Some(_) => return Err(args.wrong("`colour` is `channels` or `joint`".into())),
     };
-    let grid = Grid::new(image, patch, stride, colour, &dims);
+    let grid = Grid::new(image, patch, stride, colour, &dims)?;
     let base = args.get("base").cloned().unwrap_or_else(|| json!("rbf"));
     let base = build_kernel(&base, Inputs::unnamed(grid.size()))?;
+    // the variance of an image sums over pairs of patches, and equal patches are one there; white noise would tell them apart
+    if has_white(&base.to_json()) {
+        return Err(args.wrong(format!(
+            "its base has `{}` noise, which patches of equal pixels cannot have apart: add it to the kernel of images \
+             instead, `convolutional(…) + {0}`",
+            super::white::ENTRY.name
+        )));
+    }
     let count = grid.count();
     let mut weights = Param::with(vec![1.0; count], Shape::Vector(count), Transform::Identity);
     weights.frozen = !weighted && args.get("weights").is_none();
@@ -482,16 +500,7 @@ impl Kernel for Convolutional {
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
-        let most = self.dims.iter().copied().max().unwrap_or(0);
-        if x.ncols() > most {
-            return Ok(());
-        }
-        let [height, width, channels] = self.grid.image;
-        Err(Error::Shape {
-            what: format!("inputs of the kernel `{}`", ENTRY.name),
-            expected: format!("{} columns of pixels, {height}×{width}×{channels}", self.dims.len()),
-            found: format!("{}", x.ncols()),
-        })
+        self.grid.fits(x.ncols())
     }
 
     fn alike(&self) -> Vec<Vec<usize>> {
@@ -499,12 +508,12 @@ impl Kernel for Convolutional {
     }
 
     fn to_json(&self) -> Value {
-        let colour = if self.grid.colour == Colour::Joint { "joint" } else { "channels" };
+        let colour = if self.grid.colour() == Colour::Joint { "joint" } else { "channels" };
         let mut json = json!({
             "type": ENTRY.name,
-            "image": self.grid.image,
-            "patch": self.grid.patch,
-            "stride": self.grid.stride,
+            "image": self.grid.image(),
+            "patch": self.grid.patch(),
+            "stride": self.grid.stride(),
             "colour": colour,
             "normalise": self.normalise,
             "base": self.base.to_json(),
