@@ -5,7 +5,7 @@ use super::group::{Group, Prepared, Sums};
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::kernels::convolutional::Grid;
-use crate::linalg::{Jitter, Mat, MatRef, sized};
+use crate::linalg::{Jitter, Mat, MatRef, sized, zeroed};
 use crate::means::Mean;
 use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
 
@@ -373,10 +373,8 @@ impl LayerSums {
         self.groups.resize_with(layer.groups.len(), Sums::default);
         let pairs = self.groups.iter_mut().zip(&layer.groups);
         pairs.for_each(|(own, group)| own.begin(group, grams && !group.shares()));
-        self.mean.clear();
-        self.mean.resize(layer.mean.num_params(), 0.0);
-        self.v.clear();
-        self.v.resize(layer.functions(), 0.0);
+        zeroed(&mut self.mean, layer.mean.num_params());
+        zeroed(&mut self.v, layer.functions());
     }
 
     pub(super) fn add(&mut self, other: &Self) {

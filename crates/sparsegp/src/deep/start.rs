@@ -7,7 +7,8 @@ use super::means::{Identity, Projection, projected};
 use super::model::{Deep, LastBound};
 use super::targets::{check_targets, default_extra};
 use crate::error::{Error, Result};
-use crate::inducing::select::kmeans;
+use crate::fit::spreads;
+use crate::inducing::select::{distinct_rows, gather, kmeans};
 use crate::inverse_free::Preconditioner;
 use crate::kernels::{Inputs, Kernel, Tape, parse};
 use crate::likelihoods::{Likelihood, Target};
@@ -111,24 +112,9 @@ fn variance(all: &[Target]) -> f64 {
     if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
-/// Standard deviations of columns; 1 where there is none.
-fn spreads(x: MatRef<f64>) -> Vec<f64> {
-    let n = x.nrows().max(1) as f64;
-    (0..x.ncols())
-        .map(|j| {
-            let own = column(x, j);
-            let mean = own.iter().sum::<f64>() / n;
-            let variance = own.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
-            if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 }
-        })
-        .collect()
-}
-
 /// Rows of a matrix that differ from all before them: two inducing points at one place make Kuu singular.
-fn distinct(z: &Mat<f64>) -> Mat<f64> {
-    let same = |i: usize, j: usize| (0..z.ncols()).all(|d| z[(i, d)] == z[(j, d)]);
-    let kept: Vec<usize> = (0..z.nrows()).filter(|i| !(0..*i).any(|j| same(*i, j))).collect();
-    Mat::from_fn(kept.len(), z.ncols(), |i, d| z[(kept[i], d)])
+fn distinct(z: MatRef<f64>) -> Mat<f64> {
+    gather(z, &distinct_rows(z, z.nrows()))
 }
 
 impl Kind {
@@ -214,7 +200,7 @@ impl Deep {
         let mut running = x.to_owned();
         let mut layers = Vec::new();
         for (l, z) in points.iter().enumerate() {
-            let (z, d) = (distinct(z), z.ncols());
+            let (z, d) = (distinct(z.as_ref()), z.ncols());
             let mut kernel = parse(&start.kernel, Inputs::unnamed(d))?;
             let hidden = weights.get(l);
             let variance = if hidden.is_some() { start.hidden_variance } else { scale };
