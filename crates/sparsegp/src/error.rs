@@ -158,6 +158,15 @@ impl Error {
         }
     }
 
+    /// A [`Error::Shape`]: what was expected of an argument, and what was found.
+    pub(crate) fn shape(
+        what: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl ToString,
+    ) -> Self {
+        Error::Shape { what: what.into(), expected: expected.into(), found: found.to_string() }
+    }
+
     /// A [`Error::File`] from an input/output error.
     pub fn io(path: impl Into<PathBuf>, error: &std::io::Error) -> Self {
         Error::File { path: path.into(), reason: error.to_string() }

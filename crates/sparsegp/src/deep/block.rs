@@ -1,4 +1,5 @@
-//! A block of rows in a layer: forward, back, and what a hidden layer gives.
+//! A block of rows in a layer: marginals μ, s, r of its functions, the samples f = μ + √(s + v r) ε of a hidden one
+//! (Salimbeni & Deisenroth 2017, their reparameterised samples; v of Titsias 2025, Eq. 22–23), and the way back.
 
 use super::group::Group;
 use super::images::{to_images, to_patches};

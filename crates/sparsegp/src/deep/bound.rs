@@ -5,9 +5,9 @@ use super::chain::{Job, Lane};
 use super::layer::{LayerSums, LayerWork};
 use super::model::Deep;
 use super::noise::{Noise, Place};
+use super::targets::check_targets;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::likelihoods::Target;
 use crate::linalg::{Mat, column};
 use rayon::prelude::*;
 
@@ -219,11 +219,7 @@ impl Deep {
         let rows = &batch.rows;
         let n = rows.x.nrows();
         let shape = |what: &str, expected: usize, of: &str, found: usize| {
-            Err(Error::Shape {
-                what: what.into(),
-                expected: format!("{expected} {of}"),
-                found: format!("{found}"),
-            })
+            Err(Error::shape(what, format!("{expected} {of}"), found))
         };
         if rows.x.ncols() != self.inputs() {
             return shape("inputs", self.inputs(), "columns, as the first layer", rows.x.ncols());
@@ -234,10 +230,8 @@ impl Deep {
         if rows.y.nrows() != n || n == 0 {
             return shape("targets", n, "rows, as the inputs, and at least one", rows.y.nrows());
         }
-        for (what, found) in [("weights", rows.weights.len()), ("extra", rows.extra.len())] {
-            if found != 0 && found != n {
-                return shape(what, n, "numbers, one per row, or none", found);
-            }
+        if !rows.weights.is_empty() && rows.weights.len() != n {
+            return shape("weights", n, "numbers, one per row, or none", rows.weights.len());
         }
         if !(batch.population > 0.0 && batch.population.is_finite()) {
             return Err(Error::Invalid(format!(
@@ -245,16 +239,7 @@ impl Deep {
                 batch.population
             )));
         }
-        let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        for p in 0..rows.y.ncols() {
-            for (i, y) in column(rows.y, p).iter().enumerate().filter(|(_, y)| !y.is_nan()) {
-                let extra = rows.extra.get(i).copied().unwrap_or(default);
-                if let Err(wrong) = self.likelihood.check(Target { y: *y, extra }) {
-                    return Err(Error::Invalid(format!("row {i}: the target {y} {wrong}")));
-                }
-            }
-        }
-        Ok(())
+        check_targets(&*self.likelihood, rows.y, rows.extra)
     }
 }
 

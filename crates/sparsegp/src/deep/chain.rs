@@ -1,4 +1,5 @@
-//! A block of rows through all layers and back.
+//! A block of rows through all layers and back: the recursion of samples of Salimbeni & Deisenroth 2017 (in the notation of
+//! [`super`]), in which a row meets no other row, and its adjoint layer by layer.
 
 use super::block::Block;
 use super::bound::{Batch, Through, Want};

@@ -1,11 +1,14 @@
-//! Latent functions of a layer that share a kernel and inducing points: what of them comes before and after the rows.
+//! Latent functions of a layer that share a kernel and inducing points: what of them comes before and after the rows. These
+//! are the shallow formulas, of [`crate::methods::uncollapsed`] for W and M and of [`crate::inverse_free`] for L and R.
 
 use super::inducing::{Inducing, Points};
 use crate::engine::CholeskyBasis;
 use crate::error::{Error, Result};
 use crate::inverse_free::{Adjoints, LSpace, Solved, SolverOptions, Tilde};
 use crate::kernels::{Kernel, Tape};
-use crate::linalg::{Accum, Jitter, Mat, MatRef, Par, by_columns, column, gram_lower, sized};
+use crate::linalg::{
+    Accum, Jitter, Mat, MatRef, Par, by_columns, column, gram_lower, sized, zeroed,
+};
 use crate::params::{Visitor, VisitorMut, count, prefixed, prefixed_mut};
 use crate::variational::{self, Form, Parts, Variational};
 
@@ -179,8 +182,7 @@ impl Sums {
         self.grams.resize_with(if grams { outputs } else { 0 }, Mat::new);
         let squares = self.roots.iter_mut().chain(&mut self.grams);
         squares.for_each(|a| sized(a, m, m));
-        self.inducing.clear();
-        self.inducing.resize(group.inducing.num_params(), 0.0);
+        zeroed(&mut self.inducing, group.inducing.num_params());
     }
 
     /// Adds another's.

@@ -1,4 +1,4 @@
-//! Layers from images to images: what is between images in rows, n×(P·maps) with maps last, and rows of patches, (n·P)×maps.
+//! Layers from images to images (deep convolutional processes: Blomqvist, Kaski & Heinonen 2019): what is between images in rows, n×(P·maps) with maps last, and rows of patches, (n·P)×maps.
 
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, sized};
 use faer::reborrow::ReborrowMut;

@@ -6,33 +6,36 @@ use crate::kernels::convolutional::Convolutional;
 use crate::kernels::{Cotangents, Kernel, Tape};
 use crate::linalg::{MatMut, MatRef};
 use crate::model::inducing_param;
-use crate::params::{Param, Shape, Visitor, VisitorMut, count, prefixed, prefixed_mut};
+use crate::params::{Param, Visitor, VisitorMut, count, prefixed, prefixed_mut};
 use faer::reborrow::{Reborrow, ReborrowMut};
 
-/// Inducing variables with their covariances. Rows are B×D; gradients are by the constrained parameters in the order of
-/// [`Inducing::visit`], and added. What a pull-back takes of its evaluation is on the tape.
+/// M inducing variables with their covariances (Kuu, Kuf and the diagonal of Kff of the sparse process: interdomain ones
+/// where they are no values of f). Rows are B×D; gradients are lists of [`Inducing::num_params`] numbers, by the
+/// constrained parameters in the order of [`Inducing::visit`], and added. What a pull-back takes of its evaluation is on
+/// the tape.
 pub trait Inducing: Send + Sync + std::fmt::Debug {
-    /// Number of variables M.
+    /// Returns the number of variables M.
     fn len(&self) -> usize;
-    /// Whether there are none.
+    /// Returns whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Number of columns of rows D.
+    /// Returns the number of columns of rows D.
     fn inputs(&self) -> usize;
     /// Shows the parameters with their paths; `index` (such as `[1]`, or empty) is put where a layer has several kernels.
     fn visit<'a>(&'a self, index: &str, visitor: Visitor<'a, '_>);
     /// The same, to change them.
     fn visit_mut<'a>(&'a mut self, index: &str, visitor: VisitorMut<'a, '_>);
-    /// Kuu, M×M, into `out`.
+    /// Writes Kuu into `out` (M×M), without jitter.
     fn kuu(&self, out: MatMut<f64>, tape: &mut Tape);
-    /// Covariances of the functions at rows with the variables, B×M, into `out`.
+    /// Writes the covariances of the functions at rows (B×D) with the variables into `out` (B×M).
     fn kuf(&self, x: MatRef<f64>, out: MatMut<f64>, tape: &mut Tape);
-    /// Variances of the functions at rows, into `out`.
+    /// Writes the variances of the functions at rows (B×D) into `out` (B numbers).
     fn kff(&self, x: MatRef<f64>, out: &mut [f64]);
-    /// Pulls the cotangent of Kuu back; it is scratch afterwards.
+    /// Pulls the cotangent `bar` of Kuu = `k` (M×M each) back to `gradient`. `bar` is scratch afterwards.
     fn pull_kuu(&self, k: MatRef<f64>, bar: MatMut<f64>, tape: &mut Tape, gradient: &mut [f64]);
-    /// Pulls the cotangent of covariances with rows back, to parameters and, if asked for, rows (B×D).
+    /// Pulls the cotangent of covariances with rows back to `gradient` and, if asked for, to rows (`x_bar`, B×D). `blocks` are
+    /// the covariances and their cotangent, B×M each; the latter is scratch afterwards.
     fn pull_kuf(
         &self,
         x: MatRef<f64>,
@@ -41,7 +44,7 @@ pub trait Inducing: Send + Sync + std::fmt::Debug {
         gradient: &mut [f64],
         x_bar: Option<MatMut<f64>>,
     );
-    /// Pulls the cotangent of variances back, likewise.
+    /// Pulls the cotangent `weights` of variances (B numbers) back, likewise.
     fn pull_kff(
         &self,
         x: MatRef<f64>,
@@ -54,14 +57,14 @@ pub trait Inducing: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Shape`] with both numbers, or what the kernel says.
     fn check(&self) -> Result<()>;
-    /// These, if they are values at points.
+    /// Returns these, if they are values at points.
     fn as_points(&self) -> Option<&Points> {
         None
     }
-    /// A copy.
+    /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Inducing>;
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     fn num_params(&self) -> usize {
         count(|v| self.visit("", v))
     }
@@ -71,15 +74,6 @@ impl Clone for Box<dyn Inducing> {
     fn clone(&self) -> Self {
         self.clone_box()
     }
-}
-
-/// A matrix that is a parameter.
-fn matrix(param: &Param) -> MatRef<'_, f64> {
-    let (m, d) = match param.shape() {
-        Shape::Matrix(m, d) => (m, d),
-        _ => (param.len(), 1),
-    };
-    MatRef::from_column_major_slice(param.value(), m, d)
 }
 
 /// Values of the functions at points Z.
@@ -99,7 +93,7 @@ impl Points {
 
     /// Z, M×D.
     pub fn z(&self) -> MatRef<'_, f64> {
-        matrix(&self.z)
+        self.z.matrix()
     }
 }
 
@@ -173,7 +167,8 @@ impl Inducing for Points {
     }
 }
 
-/// Values of the function g of a convolutional kernel at patches Z.
+/// Values of the function g of a convolutional kernel at patches Z (van der Wilk, Rasmussen & Hensman 2017, their inducing
+/// patches): Kuu is the kernel of g at Z, Kuf a weighted sum over the patches of an image.
 #[derive(Clone, Debug)]
 pub struct Patches {
     /// The kernel of images.
@@ -197,7 +192,7 @@ impl Patches {
 
     /// Z, M×d.
     pub fn z(&self) -> MatRef<'_, f64> {
-        matrix(&self.z)
+        self.z.matrix()
     }
 
     /// The parts of a gradient that are the kernel's, those of Z, and of the white variance.
@@ -217,7 +212,7 @@ impl Inducing for Patches {
         self.z().nrows()
     }
     fn inputs(&self) -> usize {
-        self.kernel.grid().image.iter().product()
+        self.kernel.grid().pixels()
     }
     fn visit<'a>(&'a self, index: &str, visitor: Visitor<'a, '_>) {
         let name = format!("kernel{}{index}", plural(index));
@@ -273,15 +268,13 @@ impl Inducing for Patches {
         white.iter_mut().for_each(|white| *white += weights.iter().sum::<f64>());
     }
     fn check(&self) -> Result<()> {
+        self.kernel.grid().fits(self.inputs())?;
         let (found, expected) = (self.z().ncols(), self.kernel.grid().size());
         if found == expected {
             return Ok(());
         }
-        Err(Error::Shape {
-            what: "inducing patches".into(),
-            expected: format!("{expected} columns, the entries of a patch"),
-            found: format!("{found}"),
-        })
+        let expected = format!("{expected} columns, the entries of a patch");
+        Err(Error::shape("inducing patches", expected, found))
     }
     fn clone_box(&self) -> Box<dyn Inducing> {
         Box::new(self.clone())
@@ -381,11 +374,8 @@ impl Inducing for Stacked {
         if first == second {
             return Ok(());
         }
-        Err(Error::Shape {
-            what: "the second of two functions that are added".into(),
-            expected: format!("{first} input columns, as the first"),
-            found: format!("{second}"),
-        })
+        let expected = format!("{first} input columns, as the first");
+        Err(Error::shape("the second of two functions that are added", expected, second))
     }
     fn clone_box(&self) -> Box<dyn Inducing> {
         Box::new(self.clone())

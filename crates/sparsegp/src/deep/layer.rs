@@ -5,7 +5,7 @@ use super::group::{Group, Prepared, Sums};
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::kernels::convolutional::Grid;
-use crate::linalg::{Jitter, Mat, MatRef, sized};
+use crate::linalg::{Jitter, Mat, MatRef, sized, zeroed};
 use crate::means::Mean;
 use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
 
@@ -103,6 +103,9 @@ impl Slopes {
     }
 }
 
+/// The name of a layer that is in no model.
+const ALONE: &str = "the layer";
+
 impl Layer {
     /// Makes a layer of groups and a mean function, with relative jitter 10⁻⁶, rows sampled by their marginals.
     pub fn new(groups: Vec<Group>, mean: Box<dyn Mean>) -> Self {
@@ -130,10 +133,15 @@ impl Layer {
         self.groups.first().map_or(0, |group| group.inducing.inputs())
     }
 
+    /// The largest number of inducing variables of its groups: rows of a draw u of its functions.
+    pub(super) fn points(&self) -> usize {
+        self.groups.iter().map(|group| group.inducing.len()).max().unwrap_or(0)
+    }
+
     /// Number of columns of its rows.
     pub fn inputs(&self) -> usize {
         match &self.grid {
-            Some(grid) => grid.image.iter().product(),
+            Some(grid) => grid.pixels(),
             None => self.columns(),
         }
     }
@@ -179,6 +187,9 @@ impl Layer {
             return Err(Error::Invalid(format!("{name} has no functions: give it a group")));
         }
         let columns = self.grid.as_ref().map_or(self.columns(), Grid::size);
+        if let Some(grid) = &self.grid {
+            grid.fits(self.inputs())?;
+        }
         match (&self.grid, self.sampling) {
             (Some(_), Sampling::Rows) => {
                 return Err(Error::Invalid(format!(
@@ -200,11 +211,11 @@ impl Layer {
                 )));
             }
             if group.inducing.inputs() != columns {
-                return Err(Error::Shape {
-                    what: format!("inducing points of {name}"),
-                    expected: format!("{columns} columns, as in its first group or patch"),
-                    found: format!("{}", group.inducing.inputs()),
-                });
+                return Err(Error::shape(
+                    format!("inducing points of {name}"),
+                    format!("{columns} columns, as in its first group or patch"),
+                    group.inducing.inputs(),
+                ));
             }
             if self.sampling == Sampling::Functions && group.shares() {
                 return Err(Error::Invalid(format!(
@@ -213,14 +224,22 @@ impl Layer {
                 )));
             }
         }
-        Ok(())
+        // of images a mean function is of patches, as the functions are
+        self.mean.check(columns, self.functions()).map_err(|error| match error {
+            Error::Shape { what, expected, found } => {
+                Error::Shape { what: format!("{what} of {name}"), expected, found }
+            }
+            other => other,
+        })
     }
 
     /// Marginals at rows (B×D); of images a row for every patch, those of an image together.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of columns, [`Error::NotPositiveDefinite`] if Kuu is not.
+    /// As for [`Deep::check`](super::Deep::check), [`Error::Shape`] for another number of columns,
+    /// [`Error::NotPositiveDefinite`] if Kuu is not.
     pub fn forward(&self, x: MatRef<f64>) -> Result<Marginals> {
+        self.check(ALONE)?;
         let mut work = LayerWork::default();
         work.prepare(self, false)?;
         let mut own = Block::default();
@@ -231,8 +250,9 @@ impl Layer {
     /// KL divergence of its q from the prior; of R layers the bound on it (Cortinovis et al., Eq. 4).
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`] if Kuu is not.
+    /// As for [`Deep::check`](super::Deep::check), [`Error::NotPositiveDefinite`] if Kuu is not.
     pub fn kl(&self) -> Result<f64> {
+        self.check(ALONE)?;
         let mut work = LayerWork::default();
         work.prepare(self, false)?;
         Ok(work.kl())
@@ -244,15 +264,16 @@ impl Layer {
     /// # Errors
     /// As for [`Layer::forward`], and [`Error::Shape`] for slopes of other shapes.
     pub fn pull(&self, x: MatRef<f64>, slopes: &Slopes, kappa: f64) -> Result<Pulled> {
+        self.check(ALONE)?;
         let x = self.rows(x)?;
         for (name, a) in [("a", &slopes.a), ("b", &slopes.b), ("c", &slopes.c)] {
             let rows = x.nrows() * self.tiles();
             if (a.nrows(), a.ncols()) != (rows, self.functions()) {
-                return Err(Error::Shape {
-                    what: format!("slopes {name} of a layer"),
-                    expected: format!("{rows}×{}", self.functions()),
-                    found: format!("{}×{}", a.nrows(), a.ncols()),
-                });
+                return Err(Error::shape(
+                    format!("slopes {name} of a layer"),
+                    format!("{rows}×{}", self.functions()),
+                    format!("{}×{}", a.nrows(), a.ncols()),
+                ));
             }
         }
         let mut work = LayerWork::default();
@@ -272,11 +293,8 @@ impl Layer {
         if x.ncols() == self.inputs() {
             return Ok(x);
         }
-        Err(Error::Shape {
-            what: "rows of a layer".into(),
-            expected: format!("{} columns, as its inducing points have", self.inputs()),
-            found: format!("{}", x.ncols()),
-        })
+        let expected = format!("{} columns, as its inducing points have", self.inputs());
+        Err(Error::shape("rows of a layer", expected, x.ncols()))
     }
 }
 
@@ -355,10 +373,8 @@ impl LayerSums {
         self.groups.resize_with(layer.groups.len(), Sums::default);
         let pairs = self.groups.iter_mut().zip(&layer.groups);
         pairs.for_each(|(own, group)| own.begin(group, grams && !group.shares()));
-        self.mean.clear();
-        self.mean.resize(layer.mean.num_params(), 0.0);
-        self.v.clear();
-        self.v.resize(layer.functions(), 0.0);
+        zeroed(&mut self.mean, layer.mean.num_params());
+        zeroed(&mut self.v, layer.functions());
     }
 
     pub(super) fn add(&mut self, other: &Self) {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm, product, symmetric_eigen,
 };
-use crate::means::Mean;
+use crate::means::{Mean, check_shape};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 
@@ -31,6 +31,9 @@ impl Mean for Identity {
             let target = column_mut(out.rb_mut(), p);
             target.iter_mut().zip(column(a, p)).for_each(|(t, a)| *t += a);
         }
+    }
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        check_shape(self, [inputs, outputs], [inputs, inputs])
     }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
@@ -85,6 +88,10 @@ impl Mean for Projection {
     }
     fn pull_inputs(&self, _: MatRef<f64>, a: MatRef<f64>, out: MatMut<f64>) {
         gemm(out, Accum::Add, a, self.weights().transpose(), 1.0, Par::Seq);
+    }
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        let own = self.weights();
+        check_shape(self, [inputs, outputs], [own.nrows(), own.ncols()])
     }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())

@@ -37,6 +37,7 @@ mod noise;
 mod pass;
 mod predict;
 mod start;
+mod targets;
 mod train;
 
 pub use bound::{Batch, Evaluation, Through, Want, Work};

@@ -1,4 +1,4 @@
-//! Natural-gradient steps of q of one layer at fixed samples.
+//! Natural-gradient steps of q of one layer at fixed samples (in deep models: Salimbeni, Eleftheriadis & Hensman 2018).
 //!
 //! Given what the layers below give, a W or M layer is a shallow process with slopes a, b of its rows, so that its step is
 //! the shallow one ([`NaturalStep`]), S′⁻¹ = (1 − ρ)S⁻¹ + ρ(I − 2G), G = Φ diag(b) Φᵀ. At the last layer G is negative

@@ -1,6 +1,6 @@
 //! The noise of hidden layers: given, for tests and deterministic objectives, or from named streams.
 
-use super::layer::Sampling;
+use super::layer::{Layer, Sampling};
 use super::model::Deep;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, sized};
@@ -51,27 +51,7 @@ impl Noise<'_> {
             return Err(Error::Invalid("a bound takes at least one sample, found 0".into()));
         }
         let Noise::Given(draws) = self else { return Ok(()) };
-        check_rows(draws, model, rows * samples)?;
-        for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
-            if layer.sampling != Sampling::Functions {
-                continue;
-            }
-            let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
-            let fits = |u: &Mat<f64>| (u.nrows(), u.ncols()) == (points, layer.functions());
-            if own.functions.len() != samples || !own.functions.iter().all(fits) {
-                return Err(Error::Shape {
-                    what: format!("draws of the functions of layer {l}"),
-                    expected: format!("{samples} of {points}×{}", layer.functions()),
-                    found: match own.functions.first() {
-                        Some(u) => {
-                            format!("{} of {}×{}", own.functions.len(), u.nrows(), u.ncols())
-                        }
-                        None => "0".into(),
-                    },
-                });
-            }
-        }
-        Ok(())
+        check_draws(draws, model, rows, samples, |layer| layer.sampling == Sampling::Functions)
     }
 
     /// The blocks of S samples of n rows: no block has rows of two samples where every sample has functions of its own.
@@ -126,8 +106,7 @@ impl Noise<'_> {
                     }
                 };
                 if functions {
-                    let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
-                    sized(function, points, layer.functions());
+                    sized(function, layer.points(), layer.functions());
                     normal(function);
                 }
                 normal(rows);
@@ -137,23 +116,41 @@ impl Noise<'_> {
     }
 }
 
-/// Refuses normals that do not fit so many rows of every hidden layer.
-pub(super) fn check_rows(draws: &[Draws], model: &Deep, rows: usize) -> Result<()> {
-    let hidden = model.layers.len() - 1;
-    if draws.len() != hidden {
-        return Err(Error::Shape {
-            what: "noise of hidden layers".into(),
-            expected: format!("{hidden} of them, one per hidden layer"),
-            found: format!("{}", draws.len()),
-        });
+/// Refuses draws that do not fit S samples of n rows of every hidden layer. Draws of functions are looked at where these
+/// are read.
+pub(super) fn check_draws(
+    draws: &[Draws],
+    model: &Deep,
+    rows: usize,
+    samples: usize,
+    reads_functions: impl Fn(&Layer) -> bool,
+) -> Result<()> {
+    let hidden = &model.layers[..model.layers.len() - 1];
+    if draws.len() != hidden.len() {
+        let expected = format!("{} of them, one per hidden layer", hidden.len());
+        return Err(Error::shape("noise of hidden layers", expected, draws.len()));
     }
-    for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
-        if (own.rows.nrows(), own.rows.ncols()) != (rows, layer.outputs()) {
-            return Err(Error::Shape {
-                what: format!("noise of layer {l}"),
-                expected: format!("{rows}×{}, a row for every sample and row", layer.outputs()),
-                found: format!("{}×{}", own.rows.nrows(), own.rows.ncols()),
-            });
+    let of = |a: &Mat<f64>| format!("{}×{}", a.nrows(), a.ncols());
+    for (l, (own, layer)) in draws.iter().zip(hidden).enumerate() {
+        if (own.rows.nrows(), own.rows.ncols()) != (rows * samples, layer.outputs()) {
+            return Err(Error::shape(
+                format!("noise of layer {l}"),
+                format!("{}×{}, a row for every sample and row", rows * samples, layer.outputs()),
+                of(&own.rows),
+            ));
+        }
+        if !reads_functions(layer) {
+            continue;
+        }
+        let shape = (layer.points(), layer.functions());
+        let wrong = own.functions.iter().find(|u| (u.nrows(), u.ncols()) != shape);
+        if own.functions.len() != samples || wrong.is_some() {
+            let found = own.functions.len();
+            return Err(Error::shape(
+                format!("draws of the functions of layer {l}"),
+                format!("{samples} of {}×{}, one per sample", shape.0, shape.1),
+                wrong.map_or(found.to_string(), |u| format!("{found}, with one of {}", of(u))),
+            ));
         }
     }
     Ok(())

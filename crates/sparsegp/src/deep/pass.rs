@@ -6,7 +6,7 @@ use crate::engine::Basis;
 use crate::kernels::Tape;
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, add_row_dots, add_scaled_rows, column, gemm, scale_rows,
-    sized, times_triangular,
+    sized, times_triangular, zeroed,
 };
 use faer::reborrow::ReborrowMut;
 
@@ -48,11 +48,6 @@ impl Default for Pass {
             twice: Vec::new(),
         }
     }
-}
-
-fn zeroed(values: &mut Vec<f64>, len: usize) {
-    values.clear();
-    values.resize(len, 0.0);
 }
 
 impl Pass {

@@ -7,7 +7,8 @@
 use super::block::Block;
 use super::layer::{Layer, LayerWork, Marginals, Sampling};
 use super::model::Deep;
-use super::noise::{Draws, check_rows};
+use super::noise::{Draws, check_draws};
+use super::targets::{check_targets, default_extra};
 use crate::error::{Error, Result};
 use crate::likelihoods::{Likelihood, Target, predict};
 use crate::linalg::{Mat, MatRef, sized};
@@ -78,11 +79,8 @@ impl<'a> Predictor<'a> {
     ) -> Result<Mixture<'a>> {
         let model = self.model;
         if x.ncols() != model.inputs() {
-            return Err(Error::Shape {
-                what: "rows to predict".into(),
-                expected: format!("{} columns, as the first layer", model.inputs()),
-                found: format!("{}", x.ncols()),
-            });
+            let expected = format!("{} columns, as the first layer", model.inputs());
+            return Err(Error::shape("rows to predict", expected, x.ncols()));
         }
         // one path is enough where nothing is sampled
         let samples = if model.layers.len() == 1 { samples.min(1) } else { samples };
@@ -90,18 +88,7 @@ impl<'a> Predictor<'a> {
             return Err(Error::Invalid("a prediction takes at least one sample, found 0".into()));
         }
         if let Paths::Given(draws) = paths {
-            check_rows(draws, model, x.nrows() * samples)?;
-            for (l, (own, layer)) in draws.iter().zip(&model.layers).enumerate() {
-                if together(layer) && own.functions.len() != samples {
-                    return Err(Error::Shape {
-                        what: format!(
-                            "draws of the functions of layer {l}, whose pixels go together"
-                        ),
-                        expected: format!("{samples}, one per sample"),
-                        found: format!("{}", own.functions.len()),
-                    });
-                }
-            }
+            check_draws(draws, model, x.nrows(), samples, together)?;
         }
         let each: Vec<(Mat<f64>, Mat<f64>)> =
             (0..samples).into_par_iter().map(|t| self.path(x, t, paths)).collect();
@@ -121,8 +108,7 @@ impl<'a> Predictor<'a> {
                     let mut normal = || StandardNormal.sample(&mut generator);
                     let each: Vec<f64> = (0..layer.outputs()).map(|_| normal()).collect();
                     normals.push(each);
-                    let points = layer.groups.iter().map(|g| g.inducing.len()).max().unwrap_or(0);
-                    let draw = || Mat::from_fn(points, layer.functions(), |_, _| normal());
+                    let draw = || Mat::from_fn(layer.points(), layer.functions(), |_, _| normal());
                     together(layer).then(draw)
                 }
             };
@@ -207,22 +193,6 @@ impl Mixture<'_> {
         self.means.iter().zip(&self.variances).map(|(m, v)| (own(m), own(v))).collect()
     }
 
-    fn check_extra(&self, extra: &[f64]) -> Result<()> {
-        if extra.is_empty() || extra.len() == self.rows() {
-            return Ok(());
-        }
-        Err(Error::Shape {
-            what: "further numbers of rows".into(),
-            expected: format!("{}, one per row, or none", self.rows()),
-            found: format!("{}", extra.len()),
-        })
-    }
-
-    fn extra(&self, extra: &[f64], i: usize) -> f64 {
-        let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        extra.get(i).copied().unwrap_or(default)
-    }
-
     /// Mean and variance of the functions, n×L each.
     pub fn functions(&self) -> (Mat<f64>, Mat<f64>) {
         let (n, latents) = (self.rows(), self.means[0].ncols());
@@ -237,17 +207,19 @@ impl Mixture<'_> {
         (mean, variance)
     }
 
-    /// Mean and variance of observations, n×P each. `extra` has the further number of every row, or is empty.
+    /// Mean and variance of observations, n×P each. `extra` has the further number of every row (trials, exposure), or is
+    /// empty.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of further numbers.
+    /// [`Error::Shape`] for another number of further numbers, [`Error::Invalid`] for none where the likelihood has no
+    /// default.
     pub fn observations(&self, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        self.check_extra(extra)?;
+        let default = default_extra(self.likelihood, extra, self.rows())?;
         let (n, targets) = (self.rows(), self.targets());
         let (mut mean, mut variance) = (Mat::zeros(n, targets), Mat::zeros(n, targets));
         for p in 0..targets {
             for i in 0..n {
-                let extra = self.extra(extra, i);
+                let extra = extra.get(i).copied().unwrap_or(default);
                 let each = self.components(i, p);
                 let each = each.iter().map(|(m, v)| self.likelihood.predict(extra, m, v));
                 (mean[(i, p)], variance[(i, p)]) = moments(each, self.means.len());
@@ -260,26 +232,30 @@ impl Mixture<'_> {
     /// together. Targets that are NaN do not count. It is biased down by about half its variance over the paths.
     ///
     /// # Errors
-    /// [`Error::Shape`] for targets of another shape, or another number of further numbers.
+    /// [`Error::Shape`] for targets of another shape, or another number of further numbers; [`Error::Invalid`] for a target
+    /// that the likelihood does not know, or no further numbers where it has no default.
     pub fn log_density(&self, y: MatRef<f64>, extra: &[f64]) -> Result<Vec<f64>> {
-        self.check_extra(extra)?;
         let (n, targets) = (self.rows(), self.targets());
         if (y.nrows(), y.ncols()) != (n, targets) {
-            return Err(Error::Shape {
-                what: "targets".into(),
-                expected: format!("{n}×{targets}"),
-                found: format!("{}×{}", y.nrows(), y.ncols()),
-            });
+            let found = format!("{}×{}", y.nrows(), y.ncols());
+            return Err(Error::shape("targets", format!("{n}×{targets}"), found));
         }
+        let default = default_extra(self.likelihood, extra, n)?;
+        check_targets(self.likelihood, y, extra)?;
         let mut logs = vec![0.0; self.means.len()];
         Ok((0..n)
             .map(|i| {
                 logs.fill(0.0);
                 for p in (0..targets).filter(|p| !y[(i, *p)].is_nan()) {
-                    let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
+                    let extra = extra.get(i).copied().unwrap_or(default);
+                    let target = Target { y: y[(i, p)], extra };
                     for (log, (m, v)) in logs.iter_mut().zip(self.components(i, p)) {
                         *log += self.likelihood.predict_log_density(target, &m, &v);
                     }
+                }
+                // `max` would leave out what is no number, and a path without a density make the others' one
+                if logs.iter().any(|log| log.is_nan()) {
+                    return f64::NAN;
                 }
                 let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 if !most.is_finite() {
@@ -317,21 +293,23 @@ impl Mixture<'_> {
     /// reaches it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a level that is none, [`Error::Shape`] for another number of further numbers.
+    /// [`Error::Invalid`] for a level that is none, [`Error::Shape`] and [`Error::Invalid`] for further numbers as for
+    /// [`Mixture::observations`].
     pub fn quantiles(&self, extra: &[f64], levels: &[f64]) -> Result<Vec<Mat<f64>>> {
         if let Some(bad) = levels.iter().find(|level| !(0.0 < **level && **level < 1.0)) {
             return Err(Error::Invalid(format!(
                 "quantiles are of levels between 0 and 1, found {bad}"
             )));
         }
-        self.check_extra(extra)?;
+        let default = default_extra(self.likelihood, extra, self.rows())?;
         let (n, targets) = (self.rows(), self.targets());
         let (mean, variance) = self.functions();
         let k = self.likelihood.latents();
         let at = |place: usize, level: f64| {
             let (i, p) = (place % n, place / n);
             let own = |a: &Mat<f64>| (0..k).map(|l| a[(i, p * k + l)]).collect::<Vec<_>>();
-            let (extra, each) = (self.extra(extra, i), self.components(i, p));
+            let extra = extra.get(i).copied().unwrap_or(default);
+            let each = self.components(i, p);
             let cdf = |y: f64| {
                 let all = each.iter().map(|(m, v)| self.likelihood.cdf(Target { y, extra }, m, v));
                 all.sum::<f64>() / each.len() as f64

@@ -5,8 +5,10 @@ use super::group::Group;
 use super::layer::{Layer, Sampling};
 use super::means::{Identity, Projection, projected};
 use super::model::{Deep, LastBound};
+use super::targets::{check_targets, default_extra};
 use crate::error::{Error, Result};
-use crate::inducing::select::kmeans;
+use crate::fit::spreads;
+use crate::inducing::select::{distinct_rows, gather, kmeans};
 use crate::inverse_free::Preconditioner;
 use crate::kernels::{Inputs, Kernel, Tape, parse};
 use crate::likelihoods::{Likelihood, Target};
@@ -110,24 +112,9 @@ fn variance(all: &[Target]) -> f64 {
     if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
-/// Standard deviations of columns; 1 where there is none.
-fn spreads(x: MatRef<f64>) -> Vec<f64> {
-    let n = x.nrows().max(1) as f64;
-    (0..x.ncols())
-        .map(|j| {
-            let own = column(x, j);
-            let mean = own.iter().sum::<f64>() / n;
-            let variance = own.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
-            if variance > 0.0 && variance.is_finite() { variance.sqrt() } else { 1.0 }
-        })
-        .collect()
-}
-
 /// Rows of a matrix that differ from all before them: two inducing points at one place make Kuu singular.
-fn distinct(z: &Mat<f64>) -> Mat<f64> {
-    let same = |i: usize, j: usize| (0..z.ncols()).all(|d| z[(i, d)] == z[(j, d)]);
-    let kept: Vec<usize> = (0..z.nrows()).filter(|i| !(0..*i).any(|j| same(*i, j))).collect();
-    Mat::from_fn(kept.len(), z.ncols(), |i, d| z[(kept[i], d)])
+fn distinct(z: MatRef<f64>) -> Mat<f64> {
+    gather(z, &distinct_rows(z, z.nrows()))
 }
 
 impl Kind {
@@ -167,24 +154,23 @@ impl Kind {
 }
 
 impl Deep {
-    /// Starts a model for rows (inputs N×D, standardised, and targets N×P, NaN where missing): points by k-means of the
-    /// inputs, mean functions and points through the layers, hidden kernels of small variance with lengthscales of √D
+    /// Starts a model for rows (inputs N×D, standardised, and targets N×P, NaN where missing; `extra` has the further number of
+    /// every row, such as trials or exposure, or is empty): points by k-means of the inputs, mean functions and points through the layers, hidden kernels of small variance with lengthscales of √D
     /// deviations, q of hidden layers nearly its mean. R layers have their T solved for.
     ///
     /// # Errors
-    /// [`Error::Shape`] and [`Error::Invalid`] for rows, widths or a kernel that are not possible.
+    /// [`Error::Shape`] and [`Error::Invalid`] for rows, widths or a kernel that are not possible, and for no further numbers
+    /// where the likelihood has no default.
     pub fn start(
         x: MatRef<f64>,
         y: MatRef<f64>,
+        extra: &[f64],
         mut likelihood: Box<dyn Likelihood>,
         start: &Start,
     ) -> Result<Self> {
         if x.nrows() != y.nrows() {
-            return Err(Error::Shape {
-                what: "targets".into(),
-                expected: format!("{} rows, as the inputs", x.nrows()),
-                found: format!("{}", y.nrows()),
-            });
+            let expected = format!("{} rows, as the inputs", x.nrows());
+            return Err(Error::shape("targets", expected, y.nrows()));
         }
         if !(start.hidden_variance > 0.0 && start.hidden_variance.is_finite()) {
             return Err(Error::Invalid(format!(
@@ -192,14 +178,13 @@ impl Deep {
                 start.hidden_variance
             )));
         }
-        let extra = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        let all = (0..y.ncols()).flat_map(|p| column(y, p)).map(|y| Target { y: *y, extra });
+        let default = default_extra(&*likelihood, extra, y.nrows())?;
+        check_targets(&*likelihood, y, extra)?;
+        let extra = |i: usize| extra.get(i).copied().unwrap_or(default);
+        let own =
+            |p| column(y, p).iter().enumerate().map(|(i, y)| Target { y: *y, extra: extra(i) });
+        let all = (0..y.ncols()).flat_map(own);
         let all: Vec<Target> = all.filter(|target| !target.y.is_nan()).collect();
-        if let Some((target, wrong)) =
-            all.iter().find_map(|target| likelihood.check(*target).err().map(|e| (target, e)))
-        {
-            return Err(Error::Invalid(format!("the target {} {wrong}", target.y)));
-        }
         let constants = likelihood.initialise(&all);
         // all that varies may be noise to a shallow model; a deep one starts where there is something to learn
         let mut scale = 1.0;
@@ -215,7 +200,7 @@ impl Deep {
         let mut running = x.to_owned();
         let mut layers = Vec::new();
         for (l, z) in points.iter().enumerate() {
-            let (z, d) = (distinct(z), z.ncols());
+            let (z, d) = (distinct(z.as_ref()), z.ncols());
             let mut kernel = parse(&start.kernel, Inputs::unnamed(d))?;
             let hidden = weights.get(l);
             let variance = if hidden.is_some() { start.hidden_variance } else { scale };

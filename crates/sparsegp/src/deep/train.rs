@@ -19,12 +19,12 @@ pub struct TrainOptions {
     pub steps: usize,
     /// Samples S of hidden layers in a step.
     pub samples: usize,
-    /// Learning rate of the first two thirds of the steps; 0.01 by default.
+    /// Learning rate of the first two thirds of the steps, above 0; 0.01 by default.
     pub learning_rate: f64,
-    /// Factor of it in the last third; 0.3 by default.
+    /// Factor of it in the last third, above 0; 0.3 by default.
     pub last: f64,
-    /// Size of natural-gradient steps of the last layer, which take its q (W or M) from Adam; none by default. 0.01 to 0.1
-    /// is safe with minibatches.
+    /// Size of natural-gradient steps of the last layer, above 0 and at most 1, which take its q (W or M) from Adam; none by
+    /// default. 0.01 to 0.1 is safe with minibatches.
     pub natural: Option<f64>,
     /// How T of R layers follows.
     pub solver: SolverOptions,
@@ -169,6 +169,19 @@ impl Deep {
                 "a trace needs steps between its entries and a bound samples, found {} and {}",
                 options.every, options.samples
             )));
+        }
+        let rates = [
+            ("learning_rate", Some(options.learning_rate), f64::MAX),
+            ("last", Some(options.last), f64::MAX),
+            ("natural", options.natural, 1.0),
+        ];
+        for (name, rate, most) in rates {
+            if let Some(rate) = rate.filter(|rate| !(0.0 < *rate && *rate <= most)) {
+                let most = if most < f64::MAX { "at most 1" } else { "finite" };
+                return Err(Error::Invalid(format!(
+                    "`{name}` of a training is above 0 and {most}, found {rate}"
+                )));
+            }
         }
         let last = self.layers.len() - 1;
         let frozen: Vec<(bool, bool)> = self.layers[last]

@@ -113,7 +113,8 @@ pub(super) fn fit(
         seed: options.seed,
         ..Start::default()
     };
-    let begun = Deep::start(sample.x.as_ref(), sample.y.as_ref(), likelihood, &start)?;
+    let (x, y) = (sample.x.as_ref(), sample.y.as_ref());
+    let begun = Deep::start(x, y, &sample.extra, likelihood, &start)?;
     let bound = begun.bound;
     let mut model = Model::of_deep(begun, entry.method)?;
     entry.method.check(&model)?;

@@ -20,6 +20,7 @@ mod keeping;
 mod learning;
 mod merging;
 mod moments;
+pub(crate) use moments::spreads;
 mod pilot;
 mod predictions;
 mod restarts;

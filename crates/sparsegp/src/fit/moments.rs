@@ -47,7 +47,7 @@ pub(super) fn spread(moments: &[(f64, f64)]) -> f64 {
 }
 
 /// Standard deviation of every column; 1 for a constant one.
-pub(super) fn spreads(x: MatRef<f64>) -> Vec<f64> {
+pub(crate) fn spreads(x: MatRef<f64>) -> Vec<f64> {
     let n = x.nrows() as f64;
     (0..x.ncols())
         .map(|q| {

@@ -292,6 +292,10 @@ impl Kernel for ArcCosine {
         super::spec::initialise(&mut self.variance, &[start]);
     }
 
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(self.name(), &self.inner.dims, x)
+    }
+
     fn to_json(&self) -> Value {
         let Inner { weights, dims, dims_given } = &self.inner;
         let params = [

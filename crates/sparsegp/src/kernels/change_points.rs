@@ -310,6 +310,7 @@ impl Kernel for ChangePoints {
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(ENTRY.name, &[self.dim], x)?;
         self.children.iter().try_for_each(|child| child.check(x))
     }
 

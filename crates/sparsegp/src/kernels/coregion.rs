@@ -219,6 +219,7 @@ impl Kernel for Coregion {
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(ENTRY.name, &[self.dim], x)?;
         let last = (self.outputs() - 1) as f64;
         match column(x, self.dim).iter().find(|v| !(v.fract() == 0.0 && (0.0..=last).contains(*v)))
         {

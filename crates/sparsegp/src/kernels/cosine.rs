@@ -212,6 +212,10 @@ impl Kernel for Cosine {
         Ok(self.variance.scalar())
     }
 
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(self.name(), &self.dims, x)
+    }
+
     fn to_json(&self) -> Value {
         object(
             ENTRY.name,

@@ -80,6 +80,10 @@ impl Kernel for Linear {
         Some(Form::Linear { weights: &self.inner.weights, dims: &self.inner.dims })
     }
 
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(self.name(), &self.inner.dims, x)
+    }
+
     fn to_json(&self) -> Value {
         let Inner { weights, dims, dims_given } = &self.inner;
         object(ENTRY.name, &[("variance", weights)], dims_given.then_some(dims))

@@ -188,10 +188,11 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
-    /// Refuses inputs (N×D) that the kernel knows nothing of, such as a label that is none.
+    /// Refuses inputs (N×D) that the kernel knows nothing of: without some column that it reads, or with a label that is
+    /// none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] that names the value.
+    /// [`Error::Shape`] with both numbers of columns, [`Error::Invalid`] that names the value.
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         let _ = x;
         Ok(())
@@ -224,6 +225,16 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// A copy.
     fn clone_box(&self) -> Box<dyn Kernel>;
+}
+
+/// Refuses inputs (N×D) without some of the columns that a kernel reads.
+fn check_columns(name: &str, columns: &[usize], x: MatRef<f64>) -> Result<()> {
+    let needed = columns.iter().max().map_or(0, |last| last + 1);
+    if x.ncols() >= needed {
+        return Ok(());
+    }
+    let expected = format!("{needed} columns, since it reads column {}", needed - 1);
+    Err(Error::shape(format!("inputs of the kernel `{name}`"), expected, x.ncols()))
 }
 
 /// What [`Kernel::spectral`] says of a kernel that has none.

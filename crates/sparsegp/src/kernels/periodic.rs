@@ -358,6 +358,10 @@ impl Kernel for Periodic {
         }
     }
 
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(self.name(), self.base.dims(), x)
+    }
+
     fn to_json(&self) -> Value {
         let mut json = json!({ "type": ENTRY.name, "base": self.base.to_json() });
         json["period"] = self.period.to_json(Transform::POSITIVE);

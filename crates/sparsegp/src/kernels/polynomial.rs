@@ -154,6 +154,10 @@ impl Kernel for Polynomial {
         super::spec::initialise(&mut self.offset, &[half]);
     }
 
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(self.name(), &self.inner.dims, x)
+    }
+
     fn to_json(&self) -> Value {
         let Inner { weights, dims, dims_given } = &self.inner;
         let params = [("variance", weights), ("offset", &self.offset)];

@@ -1,7 +1,7 @@
 //! Training the Bayesian GP-LVM on a matrix, and what it is good for then.
 
 use super::embed::{EmbedOptions, Embedding};
-use super::model::{Gplvm, Training, matrix_param, owned};
+use super::model::{Gplvm, Training, owned};
 use super::predict::Posterior;
 use super::psi::Uncertain;
 use super::start::{LatentStart, Started, principal, random};
@@ -266,9 +266,9 @@ fn started(
     Ok(Gplvm {
         kernel,
         noise: Param::with(vec![noise], Shape::Scalar, Transform::Softplus { lower: LEAST_NOISE }),
-        points: matrix_param(points.points.as_ref(), Transform::Identity),
-        mean: matrix_param(mean.as_ref(), Transform::Identity),
-        variance: matrix_param(variance.as_ref(), Transform::Exp { lower: 0.0 }),
+        points: Param::of_matrix(points.points.as_ref(), Transform::Identity),
+        mean: Param::of_matrix(mean.as_ref(), Transform::Identity),
+        variance: Param::of_matrix(variance.as_ref(), Transform::Exp { lower: 0.0 }),
         term,
         jitter: options.jitter,
         block: None,

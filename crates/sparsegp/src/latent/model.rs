@@ -8,8 +8,8 @@ use crate::kernels::Kernel;
 use crate::linalg::{Jitter, Mat, MatRef};
 use crate::optim::Objective;
 use crate::params::{
-    Param, Shape, Transform, Visitor, VisitorMut, count, free_count, free_gradient, log_prior,
-    prefixed, prefixed_mut, set_free_values,
+    Param, Visitor, VisitorMut, count, free_count, free_gradient, log_prior, prefixed,
+    prefixed_mut, set_free_values,
 };
 use crate::terms::Term;
 
@@ -41,21 +41,6 @@ impl std::fmt::Debug for Gplvm {
     }
 }
 
-/// The numbers of a matrix as a parameter.
-pub(super) fn matrix_param(a: MatRef<f64>, transform: Transform) -> Param {
-    let values = (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)])).collect();
-    Param::with(values, Shape::Matrix(a.nrows(), a.ncols()), transform)
-}
-
-fn matrix(param: &Param) -> MatRef<'_, f64> {
-    match param.shape() {
-        Shape::Matrix(rows, columns) => {
-            MatRef::from_column_major_slice(param.value(), rows, columns)
-        }
-        _ => MatRef::from_column_major_slice(param.value(), param.len(), 1),
-    }
-}
-
 impl Gplvm {
     /// Shows the parameters with their paths: `kernel.…`, `likelihood.variance`, `inducing.points`, `latent.mean`,
     /// `latent.variance`.
@@ -78,7 +63,7 @@ impl Gplvm {
 
     /// Inducing points, M×Q.
     pub fn points(&self) -> MatRef<'_, f64> {
-        matrix(&self.points)
+        self.points.matrix()
     }
 
     /// q(X).
@@ -86,7 +71,7 @@ impl Gplvm {
     /// # Errors
     /// As for [`Uncertain::new`].
     pub fn latent(&self) -> Result<Uncertain<'_>> {
-        Uncertain::new(matrix(&self.mean), matrix(&self.variance))
+        Uncertain::new(self.mean.matrix(), self.variance.matrix())
     }
 
     /// The bound after its first pass.

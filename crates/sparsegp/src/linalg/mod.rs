@@ -68,6 +68,12 @@ pub fn sized<T: Real>(a: &mut Mat<T>, rows: usize, cols: usize) {
     }
 }
 
+/// Gives a list so many zeros, in the memory that it has.
+pub(crate) fn zeroed(values: &mut Vec<f64>, len: usize) {
+    values.clear();
+    values.resize(len, 0.0);
+}
+
 /// Column `j` of a column-major matrix.
 pub fn column<'a, T>(a: MatRef<'a, T>, j: usize) -> &'a [T] {
     a.try_as_col_major().expect("matrices here are column-major").col(j).as_slice()

@@ -32,6 +32,11 @@ pub trait Mean: Send + Sync + std::fmt::Debug {
             add_scaled_rows(out.rb_mut(), slopes.as_ref(), column(a, p), 1.0);
         }
     }
+    /// Refuses to be the mean function of D inputs and P outputs, if its parameters are of other numbers of them.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] with both numbers.
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()>;
     /// A copy.
     fn clone_box(&self) -> Box<dyn Mean>;
 
@@ -111,6 +116,16 @@ pub fn from_json(json: &Value, inputs: usize, outputs: usize) -> Result<Box<dyn 
     Ok(mean)
 }
 
+/// Compares a shape of parameters of a mean function with the one that its inputs and outputs ask for.
+pub(crate) fn check_shape(mean: &dyn Mean, expected: [usize; 2], found: [usize; 2]) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    let of = |[inputs, outputs]: [usize; 2]| format!("{inputs}×{outputs}");
+    let expected = format!("{}, inputs by outputs", of(expected));
+    Err(Error::shape(format!("the mean function `{}`", mean.name()), expected, of(found)))
+}
+
 /// m(x) = 0.
 #[derive(Clone, Debug)]
 pub struct Zero;
@@ -127,6 +142,9 @@ impl Mean for Zero {
     fn vjp(&self, _: MatRef<f64>, _: MatRef<f64>, _: &mut [f64]) {}
     fn add_slopes(&self, _: MatRef<f64>, _: usize, _: MatMut<f64>) {}
     fn pull_inputs(&self, _: MatRef<f64>, _: MatRef<f64>, _: MatMut<f64>) {}
+    fn check(&self, _: usize, _: usize) -> Result<()> {
+        Ok(())
+    }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
     }
@@ -172,6 +190,9 @@ impl Mean for Constant {
     }
     fn add_slopes(&self, _: MatRef<f64>, _: usize, _: MatMut<f64>) {}
     fn pull_inputs(&self, _: MatRef<f64>, _: MatRef<f64>, _: MatMut<f64>) {}
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        check_shape(self, [inputs, outputs], [inputs, self.constant.len()])
+    }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())
     }
@@ -238,6 +259,10 @@ impl Mean for Linear {
         let (d, p) = (x.ncols(), a.ncols());
         let w = MatRef::from_column_major_slice(&self.weights.value()[..d * p], d, p);
         gemm(out, Accum::Add, a, w.transpose(), 1.0, Par::Seq);
+    }
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        let found = self.constant.len();
+        check_shape(self, [inputs, outputs], [self.weights.len() / found.max(1), found])
     }
     fn clone_box(&self) -> Box<dyn Mean> {
         Box::new(self.clone())

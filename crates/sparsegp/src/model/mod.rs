@@ -19,9 +19,9 @@ use crate::means::Mean;
 use crate::methods::uncollapsed::mixed_shape;
 use crate::methods::{Evaluation, Method};
 use crate::params::{
-    Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, assumed_log_prior, count,
-    free_count, free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed,
-    prefixed_mut, set_free_values, unknown,
+    Named, NamedMut, Param, Transform, Visitor, VisitorMut, assumed_log_prior, count, free_count,
+    free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed, prefixed_mut,
+    set_free_values, unknown,
 };
 use crate::variational::Variational;
 
@@ -76,20 +76,14 @@ impl Gradient<'_> {
 
 /// A parameter that holds inducing points (M×D).
 pub fn inducing_param(z: MatRef<f64>) -> Param {
-    let values = (0..z.ncols()).flat_map(|q| (0..z.nrows()).map(move |i| z[(i, q)])).collect();
-    Param::with(values, Shape::Matrix(z.nrows(), z.ncols()), Transform::Identity)
+    Param::of_matrix(z, Transform::Identity)
 }
 
 /// The points in a parameter (M×D), into `out`.
 fn points(param: &Param, out: &mut Mat<f64>) {
-    let (m, d) = match param.shape() {
-        Shape::Matrix(m, d) => (m, d),
-        _ => (param.len(), 1),
-    };
-    sized(out, m, d);
-    for (q, values) in param.value().chunks_exact(m.max(1)).enumerate() {
-        out.col_as_slice_mut(q).copy_from_slice(values);
-    }
+    let own = param.matrix();
+    sized(out, own.nrows(), own.ncols());
+    out.copy_from(own);
 }
 
 /// The path of a component: its name where there is one, with the index where there are several

@@ -16,6 +16,7 @@ pub use prior::Prior;
 pub use transform::Transform;
 
 use crate::error::{Error, Result, nearest};
+use crate::linalg::MatRef;
 use serde_json::{Value, json};
 use std::fmt::Display;
 
@@ -81,6 +82,21 @@ impl Param {
         let (natural, bounds) = (transform, Bounds::default());
         let (prior, assumed, frozen, given) = (None, false, false, false);
         Self { value, shape, natural, transform, bounds, prior, assumed, frozen, given }
+    }
+
+    /// Makes a parameter of a matrix.
+    pub fn of_matrix(a: MatRef<f64>, transform: Transform) -> Self {
+        let values = (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)])).collect();
+        Self::with(values, Shape::Matrix(a.nrows(), a.ncols()), transform)
+    }
+
+    /// Returns the constrained values as a matrix of their shape; a list is one column.
+    pub fn matrix(&self) -> MatRef<'_, f64> {
+        let (rows, columns) = match self.shape {
+            Shape::Matrix(rows, columns) => (rows, columns),
+            _ => (self.len(), 1),
+        };
+        MatRef::from_column_major_slice(&self.value, rows, columns)
     }
 
     /// Constrained values; a matrix column by column.

@@ -5,8 +5,8 @@ use crate::deep_problem::{self, Problem, renamed};
 use crate::inverse_free::Rule;
 use crate::problem::part;
 use crate::support::{
-    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
-    text,
+    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, named, number,
+    numbers, own, text,
 };
 use serde_json::{Value, json};
 use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Sampling, Stacked};
@@ -97,9 +97,7 @@ pub fn conv_gradients(
             conv_gradients(own, &format!("{path}."), value, rule, report)?;
             continue;
         }
-        let found = own.iter().find(|(own, _)| *own == path);
-        let (_, found) = found.ok_or_else(|| format!("there is no parameter {path}"))?;
-        rule.close(&path, found, value, report)?;
+        rule.close(&path, named(own, &path)?, value, report)?;
     }
     Ok(())
 }
@@ -268,10 +266,7 @@ pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         let found = problem.evaluate()?;
         let marginals = own(problem.model.layers[0].forward(problem.x.as_ref()))?;
         let all = deep::parts(&problem.model.params(), &found.gradient);
-        let of = |path: &str| -> Outcome<&Vec<f64>> {
-            let own = all.iter().find(|(own, _)| own == path);
-            own.map(|(_, v)| v).ok_or_else(|| format!("there is no parameter {path}"))
-        };
+        let of = |path: &str| named(&all, path);
         let first = if stacked { "layers[0].parts[0]." } else { "layers[0]." };
         for (field, reference) in entries(get(get(json, "outputs")?, name)?)? {
             let own_value = match field.as_str() {

@@ -4,7 +4,8 @@ use crate::deep_problem::{POINTS, Problem, draws, layer};
 use crate::inverse_free::Rule;
 use crate::problem::part;
 use crate::support::{
-    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, numbers, own,
+    self, Outcome, Report, by_rows, check_known, entries, get, items, matrix, named, number,
+    numbers, own, paired,
 };
 use serde_json::Value;
 use sparsegp::deep::{Evaluation, LastBound, Mixture, Paths, Slopes};
@@ -23,10 +24,7 @@ fn layer_gradients(
     rule: &Rule,
     report: &mut Report,
 ) -> Outcome {
-    let of = |path: &str| -> Outcome<Vec<f64>> {
-        let found = params.iter().find(|(own, _)| own == path);
-        found.map(|(_, v)| v.clone()).ok_or_else(|| format!("there is no parameter {path}"))
-    };
+    let of = |path: &str| named(params, path).cloned();
     for (key, value) in entries(reference)? {
         let name = format!("{prefix}{key}");
         match key.as_str() {
@@ -190,7 +188,7 @@ pub fn composition(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                 get(outputs, "hidden")?,
                 report,
             )?;
-            let largest = (0..s.nrows()).map(|i| s[(i, 0)] + r[(i, 0)]).fold(0.0, f64::max);
+            let largest = (s + r).norm_max();
             report.require("variance", largest < 1e-10, "it is not 0");
             rows = marginals.mean;
             continue;
@@ -388,7 +386,7 @@ pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                     report.require("order", value <= found.value, "the tighter bound is lower");
                 }
                 "layers" => {
-                    for (own, reference) in found.layers.iter().zip(items(reference)?) {
+                    for (own, reference) in paired(&found.layers, reference)? {
                         for (key, reference) in entries(reference)? {
                             let own = match key.as_str() {
                                 "mean" => &own.mean,
@@ -401,7 +399,7 @@ pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                     }
                 }
                 "slopes" => {
-                    for (own, reference) in found.layers.iter().zip(items(reference)?) {
+                    for (own, reference) in paired(&found.layers, reference)? {
                         for (key, reference) in entries(reference)? {
                             let own = match key.as_str() {
                                 "a" => &own.a,
@@ -450,7 +448,9 @@ pub fn gradients(
                 rule.close("X", &by_rows(x.as_ref()), reference, report)?;
             }
             "layers" => {
-                for (l, reference) in items(reference)?.iter().enumerate() {
+                for (l, (_, reference)) in
+                    paired(&problem.model.layers, reference)?.into_iter().enumerate()
+                {
                     let params = of(&format!("layers[{l}]."));
                     layer_gradients(&params, reference, &format!("layer {l} "), rule, report)?;
                 }
@@ -458,9 +458,7 @@ pub fn gradients(
             "likelihood" => {
                 let own = of("likelihood.");
                 for (key, reference) in entries(reference)? {
-                    let found = own.iter().find(|(path, _)| path == key);
-                    let (_, found) = found.ok_or_else(|| format!("no likelihood.{key}"))?;
-                    rule.close(key, found, reference, report)?;
+                    rule.close(key, named(&own, key)?, reference, report)?;
                 }
             }
             other => report.fail(other, "an output that the check does not know"),

@@ -3,7 +3,7 @@
 use crate::deep_problem::{Problem, layer};
 use crate::inverse_free::Rule;
 use crate::support::{
-    Outcome, Report, by_rows, check_known, entries, get, items, matrix, numbers, own,
+    Outcome, Report, by_rows, check_known, entries, get, items, matrix, numbers, own, paired,
 };
 use serde_json::{Value, json};
 use sparsegp::data::source::Rows;
@@ -174,7 +174,8 @@ pub fn natural(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         let noise = Noise::Given(&problem.draws);
         let batch = problem.batch();
         let last = problem.model.layers.len() - 1;
-        for (l, steps) in items(get(outputs, "layers")?)?.iter().enumerate() {
+        let layers = paired(&problem.model.layers, get(outputs, "layers")?)?;
+        for (l, (_, steps)) in layers.into_iter().enumerate() {
             for (step, reference) in entries(steps)? {
                 let rate = step.strip_prefix("rho_").and_then(|rate| rate.parse().ok());
                 let rate: f64 = rate.ok_or_else(|| format!("the unknown step {step}"))?;

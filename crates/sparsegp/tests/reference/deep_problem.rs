@@ -15,7 +15,7 @@ use sparsegp::likelihoods::multi_points::Integration;
 use sparsegp::likelihoods::quadrature::Slope;
 use sparsegp::likelihoods::softmax::Softmax;
 use sparsegp::likelihoods::{self, Likelihood};
-use sparsegp::linalg::{Jitter, Mat, column};
+use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::means::{self, Mean};
 use sparsegp::variational::Variational;
 
@@ -51,10 +51,6 @@ fn mean(json: &Value, inputs: usize, outputs: usize) -> Outcome<Box<dyn Mean>> {
     own(means::from_json(&ours, inputs, outputs))
 }
 
-fn columns(a: &Mat<f64>) -> Vec<f64> {
-    (0..a.ncols()).flat_map(|j| column(a.as_ref(), j).to_vec()).collect()
-}
-
 /// q of the functions `first..first + m.ncols()` of a layer; `at` is the group among several.
 pub fn q(kind: &str, json: &Value, m: &Mat<f64>, at: Option<usize>) -> Outcome<Variational> {
     let list = |name: &str| -> Outcome<Value> {
@@ -81,7 +77,7 @@ pub fn q(kind: &str, json: &Value, m: &Mat<f64>, at: Option<usize>) -> Outcome<V
     };
     let inverse = Preconditioner::Inverse;
     let mut q = Variational::pseudo_observations(points, m.ncols(), inverse, relaxed);
-    own(q.first.set("q.mu", &columns(m)))?;
+    own(q.first.set("q.mu", &by_rows(m.transpose())))?;
     own(q.second.set("q.lambda", &numbers(&list("lam")?)?))?;
     if relaxed {
         q.set_t_root(matrix(&list("T_sqrt")?)?.as_ref());

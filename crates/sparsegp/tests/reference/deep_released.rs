@@ -5,7 +5,7 @@ use crate::deep::parts;
 use crate::deep_problem::{Problem, layer};
 use crate::inverse_free::Rule;
 use crate::support::{
-    Outcome, Report, by_rows, check_known, entries, get, items, matrix, number, own,
+    Outcome, Report, by_rows, check_known, entries, get, items, matrix, named, number, own, paired,
 };
 use serde_json::{Value, json};
 use sparsegp::deep::Paths;
@@ -77,7 +77,8 @@ pub fn deep(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                 "predictive_y_var" => by_rows(variance.as_ref()),
                 "grads" => {
                     let all = parts(&problem.model.params(), &found.gradient);
-                    for (l, reference) in items(reference)?.iter().enumerate() {
+                    let layers = paired(&problem.model.layers, reference)?;
+                    for (l, (_, reference)) in layers.into_iter().enumerate() {
                         gradients(&all, l, reference, &rule, report)?;
                     }
                     continue;
@@ -116,9 +117,7 @@ fn gradients(
                 other => return Err(format!("a gradient of the unknown `{other}`")),
             };
             let path = format!("layers[{l}].{path}");
-            let found = all.iter().find(|(own, _)| *own == path);
-            let (_, found) = found.ok_or_else(|| format!("there is no parameter {path}"))?;
-            rule.close(&path, found, value, report)?;
+            rule.close(&path, named(all, &path)?, value, report)?;
         }
     }
     Ok(())

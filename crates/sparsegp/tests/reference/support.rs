@@ -109,6 +109,21 @@ pub fn items(json: &Value) -> Outcome<&Vec<Value>> {
     json.as_array().ok_or_else(|| format!("expected a list, found {json}"))
 }
 
+/// Own things, each with its item of a list: there are as many of both.
+pub fn paired<'a, T>(own: &'a [T], json: &'a Value) -> Outcome<Vec<(&'a T, &'a Value)>> {
+    let theirs = items(json)?;
+    if own.len() != theirs.len() {
+        return Err(format!("{} things of ours, the file has {}", own.len(), theirs.len()));
+    }
+    Ok(own.iter().zip(theirs).collect())
+}
+
+/// The values of a path, of several parameters.
+pub fn named<'a>(all: &'a [(String, Vec<f64>)], path: &str) -> Outcome<&'a Vec<f64>> {
+    let found = all.iter().find(|(own, _)| own == path);
+    found.map(|(_, values)| values).ok_or_else(|| format!("there is no parameter {path}"))
+}
+
 /// A text.
 pub fn text(json: &Value) -> Outcome<&str> {
     json.as_str().ok_or_else(|| format!("expected a text, found {json}"))

@@ -5,7 +5,7 @@ use crate::kernels::convolutional::{Colour, Convolutional, Grid};
 use serde_json::json;
 
 /// An image of 3×2 pixels to one of 2×2 pixels in two maps, and functions of patches of that, with an image beside them.
-fn layers(sampling: Sampling) -> Vec<Layer> {
+pub(super) fn layers(sampling: Sampling) -> Vec<Layer> {
     let mut rng = rng::stream(21, "images");
     let mut first = layer(
         &Recipe {
@@ -19,7 +19,7 @@ fn layers(sampling: Sampling) -> Vec<Layer> {
         &mut rng,
     );
     let columns: Vec<usize> = (0..6).collect();
-    first.grid = Some(Grid::new([3, 2, 1], [2, 1], 1, Colour::Channels, &columns));
+    first.grid = Some(Grid::new([3, 2, 1], [2, 1], 1, Colour::Channels, &columns).unwrap());
     first.sampling = sampling;
     let spec = json!({ "type": "convolutional", "image": [2, 2, 2], "patch": [2, 1], "colour": "joint",
                        "weights": [0.7, 1.6], "base": { "type": "rbf", "variance": 1.3 } });
@@ -72,9 +72,22 @@ fn images_are_predicted_in_parts_as_whole() {
     // a draw of the functions for every sample
     let given = predictor.predict(problem.x.as_ref(), 2, &Paths::Given(&problem.draws)).unwrap();
     assert_eq!(given.means.len(), 2);
+    // the last layer's marginals of the bound at the same noise
+    let seen = problem.evaluate(Want { layers: true, ..Want::default() });
+    let last = &seen.layers[1];
+    for t in 0..2 {
+        for i in 0..5 {
+            let own = [given.means[t][(i, 0)], given.variances[t][(i, 0)]];
+            let theirs = [last.mean[(5 * t + i, 0)], last.variance[(5 * t + i, 0)]];
+            let error = (0..2).map(|k| (own[k] - theirs[k]).abs()).fold(0.0, f64::max);
+            assert!(error < 1e-13, "{t} {i}: {own:?} for {theirs:?}");
+        }
+    }
+    let apart = (&given.means[0] - &given.means[1]).norm_max();
+    assert!(apart > 1e-2, "draws make no difference: {apart}");
     let none = vec![Draws { functions: Vec::new(), ..problem.draws[0].clone() }];
     let error = predictor.predict(problem.x.as_ref(), 2, &Paths::Given(&none)).unwrap_err();
-    assert!(error.to_string().contains("2, one per sample"), "{error}");
+    assert!(error.to_string().contains("2 of 5×2, one per sample"), "{error}");
 }
 
 #[test]
@@ -97,6 +110,6 @@ fn images_are_not_sampled_pixel_by_pixel_unless_asked_for() {
     says(factors, &["layer 0", "v"]);
     let columns: Vec<usize> = (0..6).collect();
     let mut wide = layers(Sampling::Functions);
-    wide[0].grid = Some(Grid::new([3, 2, 1], [3, 1], 1, Colour::Channels, &columns));
+    wide[0].grid = Some(Grid::new([3, 2, 1], [3, 1], 1, Colour::Channels, &columns).unwrap());
     says(wide, &["3 columns", "2"]);
 }

@@ -1,10 +1,11 @@
 //! The work on one block of rows, forward and back.
 
-use super::buffers::{Lane, Scratch, multiply, zeroed};
+use super::buffers::{Lane, Scratch, multiply};
 use super::timings::lap;
 use crate::data::Rows;
 use crate::engine::{Block, Local, Plan, Prepared, Slope, Slopes, Whitened};
 use crate::kernels::Cotangents;
+use crate::linalg::zeroed;
 use crate::linalg::{
     Accum, Mat, MatRef, Par, add_row_dots, add_scaled_rows, column_mut, gemm, gram_lower,
     scale_rows, sized,

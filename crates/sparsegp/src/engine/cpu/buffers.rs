@@ -59,11 +59,6 @@ pub(super) struct Lane {
     pub(super) z: Buffer,
 }
 
-pub(super) fn zeroed(v: &mut Vec<f64>, len: usize) {
-    v.clear();
-    v.resize(len, 0.0);
-}
-
 /// The scaled sum of the lower triangles of the lanes' accumulators, lane by lane, on all threads. `of` gives a lane's accumulator, if it has been used.
 pub(super) fn sum_lower<L: Sync>(
     mut sum: MatMut<f64>,

@@ -13,9 +13,10 @@ use super::{
 };
 use crate::data::Source;
 use crate::error::{Error, Result};
+use crate::linalg::zeroed;
 use crate::linalg::{Mat, mirror_lower, sized};
 use blocks::{Back, Pull, fold_block};
-use buffers::{Lane, Scratch, add, multiply, sum_lower, zeroed};
+use buffers::{Lane, Scratch, add, multiply, sum_lower};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -10,7 +10,7 @@
 //! among the threads: to write eight matrices of 1024×1024 and add them up took a twelfth of a step. With many blocks the caches
 //! would not keep what one step leaves for the next.
 
-use super::buffers::{Buffer, add, multiply, sum_lower, zeroed};
+use super::buffers::{Buffer, add, multiply, sum_lower};
 use super::products::ByProducts;
 use super::{Cpu, lanes};
 use crate::data::{Rows, Source};
@@ -19,6 +19,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
+use crate::linalg::zeroed;
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, add_row_dots, add_scaled_rows, column, column_mut, gemm,
     gram_lower, mirror_lower, par_for, scale_rows, sized, times_triangular,

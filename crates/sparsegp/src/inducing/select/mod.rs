@@ -246,13 +246,13 @@ fn key(x: MatRef<'_, f64>, row: usize) -> Vec<u64> {
 }
 
 /// First occurrences of distinct rows, in order; stops after `limit` + 1.
-fn distinct_rows(x: MatRef<'_, f64>, limit: usize) -> Vec<usize> {
+pub(crate) fn distinct_rows(x: MatRef<'_, f64>, limit: usize) -> Vec<usize> {
     let mut seen = HashSet::new();
     (0..x.nrows()).filter(|&row| seen.insert(key(x, row))).take(limit.saturating_add(1)).collect()
 }
 
 /// The rows of `x` with these indices.
-fn gather(x: MatRef<'_, f64>, indices: &[usize]) -> Mat<f64> {
+pub(crate) fn gather(x: MatRef<'_, f64>, indices: &[usize]) -> Mat<f64> {
     Mat::from_fn(indices.len(), x.ncols(), |i, j| x[(indices[i], j)])
 }
 

@@ -11,14 +11,15 @@
 //! that are standardised one by one make equal patches at different places unlike.
 
 mod patches;
+mod spec;
 
 pub use patches::{Colour, Grid};
 
-use super::registry::{Args, Entry, build as build_kernel};
+use super::registry::{Args, Entry};
 use super::{Cotangents, Inputs, Kernel, Tape, Unit};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, sized};
-use crate::params::{Param, Shape, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
+use crate::params::{Param, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     name: "convolutional",
     aliases: &["conv"],
     about: "convolutional, Σ weights[p]·weights[q]·base(patch p, patch q) over the patches of images of pixels in columns",
-    build,
+    build: spec::build,
 };
 
 /// Rows of patches that are worked on at a time.
@@ -42,81 +43,6 @@ pub struct Convolutional {
     dims: Vec<usize>,
     dims_given: bool,
     normalise: bool,
-}
-
-/// A list of whole numbers from 1 on.
-fn sizes<const N: usize>(args: &Args<'_>, name: &str, otherwise: [usize; N]) -> Result<[usize; N]> {
-    let Some(given) = args.get(name) else { return Ok(otherwise) };
-    let numbers: Option<Vec<usize>> = given.as_array().and_then(|all| {
-        all.iter().map(|v| v.as_u64().filter(|v| *v > 0).map(|v| v as usize)).collect()
-    });
-    numbers.and_then(|numbers| numbers.try_into().ok()).ok_or_else(|| {
-        args.wrong(format!("`{name}` is a list of {N} whole numbers from 1 on, not {given}"))
-    })
-}
-
-fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
-    Ok(Box::new(read(&args)?))
-}
-
-fn read(args: &Args<'_>) -> Result<Convolutional> {
-    args.allow(&[
-        "image",
-        "patch",
-        "stride",
-        "colour",
-        "normalise",
-        "weighted",
-        "weights",
-        "base",
-        "active_dims",
-    ])?;
-    let (dims, dims_given) = args.active_dims()?;
-    let side = (dims.len() as f64).sqrt().round() as usize;
-    if args.get("image").is_none() && side * side != dims.len() {
-        return Err(args.wrong(format!(
-            "say what `image=[height, width, channels]` the {} columns are",
-            dims.len()
-        )));
-    }
-    let image = sizes(args, "image", [side, side, 1])?;
-    let pixels: usize = image.iter().product();
-    if pixels != dims.len() {
-        return Err(args.wrong(format!(
-            "an image of {}×{}×{} has {pixels} pixels, and there are {} input columns",
-            image[0],
-            image[1],
-            image[2],
-            dims.len()
-        )));
-    }
-    let patch = sizes(args, "patch", [3.min(image[0]), 3.min(image[1])])?;
-    if patch[0] > image[0] || patch[1] > image[1] {
-        return Err(args.wrong(format!(
-            "a patch of {}×{} does not fit into an image of {}×{}",
-            patch[0], patch[1], image[0], image[1]
-        )));
-    }
-    let stride = args.whole("stride", 1)?.unwrap_or(1) as usize;
-    let flag = |name: &str, default: bool| match args.get(name) {
-        None => Ok(default),
-        Some(Value::Bool(flag)) => Ok(*flag),
-        Some(other) => Err(args.wrong(format!("`{name}` is true or false, not {other}"))),
-    };
-    let (normalise, weighted) = (flag("normalise", true)?, flag("weighted", false)?);
-    let colour = match args.get("colour").map(|v| v.as_str().unwrap_or_default()) {
-        None | Some("channels") => Colour::Channels,
-        Some("joint") => Colour::Joint,
-        Some(_) => return Err(args.wrong("`colour` is `channels` or `joint`".into())),
-    };
-    let grid = Grid::new(image, patch, stride, colour, &dims);
-    let base = args.get("base").cloned().unwrap_or_else(|| json!("rbf"));
-    let base = build_kernel(&base, Inputs::unnamed(grid.size()))?;
-    let count = grid.count();
-    let mut weights = Param::with(vec![1.0; count], Shape::Vector(count), Transform::Identity);
-    weights.frozen = !weighted && args.get("weights").is_none();
-    args.read("weights", &mut weights)?;
-    Ok(Convolutional { base, weights, grid, dims, dims_given, normalise })
 }
 
 /// Buffers of a block of patches.
@@ -153,7 +79,7 @@ impl Convolutional {
     pub fn from_json(json: &Value, inputs: Inputs<'_>) -> Result<Self> {
         match (json.get("type").and_then(Value::as_str), json.as_object()) {
             (Some("convolutional" | "conv"), Some(entries)) => {
-                read(&Args::new(ENTRY.name, entries, inputs))
+                spec::read(&Args::new(ENTRY.name, entries, inputs))
             }
             _ => Err(Error::Spec {
                 spec: json.to_string(),
@@ -163,17 +89,17 @@ impl Convolutional {
         }
     }
 
-    /// The kernel of g.
+    /// Returns the kernel of g, of patches (d columns).
     pub fn base(&self) -> &dyn Kernel {
         &*self.base
     }
 
-    /// Where the patches are.
+    /// Returns where the P patches of an image are, and their d entries.
     pub fn grid(&self) -> &Grid {
         &self.grid
     }
 
-    /// ω, a number for every patch.
+    /// Returns ω, P numbers, one for every patch: w/P, or w with `normalise=false`.
     pub fn omega(&self) -> Vec<f64> {
         let share = if self.normalise { 1.0 / self.grid.count() as f64 } else { 1.0 };
         self.weights.value().iter().map(|w| share * w).collect()
@@ -190,8 +116,8 @@ impl Convolutional {
         (ROWS / self.grid.count()).max(1)
     }
 
-    /// The distinct patches of an image (a row of the inputs) in the order of their first appearance, with the sums of ω
-    /// of equal ones: Σ_p ω_p g(xᵖ) has no more terms than that.
+    /// Returns the distinct patches of an image (1×D) in the order of their first appearance, P′×d with P′ ≤ P, with the P′ sums
+    /// of ω of equal ones: Σ_p ω_p g(xᵖ) has no more terms than that.
     pub fn merged(&self, image: MatRef<f64>) -> (Mat<f64>, Vec<f64>) {
         let mut all = Mat::new();
         self.grid.gather(image, &mut all);
@@ -210,7 +136,8 @@ impl Convolutional {
         (Mat::from_fn(kept.len(), all.ncols(), |j, e| all[(kept[j], e)]), omega)
     }
 
-    /// Covariances of images (n×D) with values of g at inducing patches (M×d) into `out` (n×M).
+    /// Writes the covariances Σ_p ω_p k_g(z, xᵖ) of images `x` (n×D) with values of g at inducing patches `z` (M×d) into `out`
+    /// (n×M).
     pub fn cross(&self, x: MatRef<f64>, z: MatRef<f64>, mut out: MatMut<f64>) {
         let (n, count, omega) = (x.nrows(), self.grid.count(), self.omega());
         let mut block = Block::new(false);
@@ -228,7 +155,8 @@ impl Convolutional {
         }
     }
 
-    /// Pulls the cotangent of [`Convolutional::cross`] back into `sinks`: the kernel's parameters, images, and patches.
+    /// Pulls the cotangent `k_bar` (n×M) of [`Convolutional::cross`] back into `sinks`: the kernel's parameters, images (n×D)
+    /// and inducing patches (M×d).
     pub fn cross_vjp(
         &self,
         x: MatRef<f64>,
@@ -482,16 +410,7 @@ impl Kernel for Convolutional {
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
-        let most = self.dims.iter().copied().max().unwrap_or(0);
-        if x.ncols() > most {
-            return Ok(());
-        }
-        let [height, width, channels] = self.grid.image;
-        Err(Error::Shape {
-            what: format!("inputs of the kernel `{}`", ENTRY.name),
-            expected: format!("{} columns of pixels, {height}×{width}×{channels}", self.dims.len()),
-            found: format!("{}", x.ncols()),
-        })
+        self.grid.fits(x.ncols())
     }
 
     fn alike(&self) -> Vec<Vec<usize>> {
@@ -499,12 +418,12 @@ impl Kernel for Convolutional {
     }
 
     fn to_json(&self) -> Value {
-        let colour = if self.grid.colour == Colour::Joint { "joint" } else { "channels" };
+        let colour = if self.grid.colour() == Colour::Joint { "joint" } else { "channels" };
         let mut json = json!({
             "type": ENTRY.name,
-            "image": self.grid.image,
-            "patch": self.grid.patch,
-            "stride": self.grid.stride,
+            "image": self.grid.image(),
+            "patch": self.grid.patch(),
+            "stride": self.grid.stride(),
             "colour": colour,
             "normalise": self.normalise,
             "base": self.base.to_json(),

@@ -1,5 +1,6 @@
 //! Where the patches of an image are, images to rows of patches, and back.
 
+use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatMut, MatRef, column, sized};
 
 /// Which pixels a patch has.
@@ -14,31 +15,52 @@ pub enum Colour {
 /// Images of H×W×C pixels, row-major with the channel last, and the patches of h×w that fit in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
-    /// H, W, C.
-    pub image: [usize; 3],
-    /// h, w.
-    pub patch: [usize; 2],
-    /// Steps between patches.
-    pub stride: usize,
-    /// Which pixels a patch has.
-    pub colour: Colour,
+    image: [usize; 3],
+    patch: [usize; 2],
+    stride: usize,
+    colour: Colour,
+    /// Number of columns that rows have at least: one more than the last one of a pixel.
+    span: usize,
     /// Column of every entry of every patch, those of a patch together.
     places: Vec<usize>,
     count: usize,
 }
 
 impl Grid {
-    /// Makes the list of patches, without padding: channel by channel (where a patch is of one), then row by row. `columns`
-    /// are the input columns of the pixels. The patch must fit into the image, and no size be 0.
+    /// Makes the list of patches, without padding: channel by channel (where a patch is of one), then row by row. `image` is
+    /// H×W×C, `patch` h×w, both in pixels; patches are `stride` pixels apart. `columns` are the H·W·C input columns of the
+    /// pixels, row by row with the channel last.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for a patch that does not fit into the image or another number of columns, [`Error::Invalid`] for a
+    /// size or stride of 0.
     pub fn new(
         image: [usize; 3],
         patch: [usize; 2],
         stride: usize,
         colour: Colour,
         columns: &[usize],
-    ) -> Self {
+    ) -> Result<Self> {
         let [height, width, channels] = image;
         let [h, w] = patch;
+        if image.contains(&0) || patch.contains(&0) || stride == 0 {
+            return Err(Error::Invalid(format!(
+                "sizes of images and patches and the stride are from 1 on, found images of {height}×{width}×{channels}, \
+                 patches of {h}×{w} and a stride of {stride}"
+            )));
+        }
+        if h > height || w > width {
+            let expected = format!("at most {height}×{width}, as the image");
+            return Err(Error::shape("a patch of an image", expected, format!("{h}×{w}")));
+        }
+        let pixels = height.checked_mul(width).and_then(|all| all.checked_mul(channels));
+        if pixels != Some(columns.len()) {
+            return Err(Error::shape(
+                "columns of the pixels of an image",
+                format!("{height}×{width}×{channels} of them"),
+                columns.len(),
+            ));
+        }
         let ((rows, cols), stride) =
             (((height - h) / stride + 1, (width - w) / stride + 1), stride);
         let pixel = |i: usize, j: usize, c: usize| columns[(i * width + j) * channels + c];
@@ -54,7 +76,51 @@ impl Grid {
                 }
             }
         }
-        Self { image, patch, stride, colour, places, count: outer * rows * cols }
+        let span = columns.iter().max().map_or(0, |last| last + 1);
+        Ok(Self { image, patch, stride, colour, span, places, count: outer * rows * cols })
+    }
+
+    /// Returns H, W, C: the size of an image in pixels, and its channels.
+    pub fn image(&self) -> [usize; 3] {
+        self.image
+    }
+
+    /// Returns h, w: the size of a patch in pixels.
+    pub fn patch(&self) -> [usize; 2] {
+        self.patch
+    }
+
+    /// Returns how many pixels patches are apart.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Returns which pixels a patch has.
+    pub fn colour(&self) -> Colour {
+        self.colour
+    }
+
+    /// Returns the number of pixels of an image H·W·C.
+    pub fn pixels(&self) -> usize {
+        self.image.iter().product()
+    }
+
+    /// Refuses rows of so many columns, if some pixel is in none of them.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] with both numbers.
+    pub fn fits(&self, columns: usize) -> Result<()> {
+        if self.span <= columns {
+            return Ok(());
+        }
+        let [height, width, channels] = self.image;
+        let expected =
+            format!("{} columns, since pixels are as far as column {}", self.span, self.span - 1);
+        Err(Error::shape(
+            format!("rows of images of {height}×{width}×{channels} pixels"),
+            expected,
+            columns,
+        ))
     }
 
     /// Number of patches of an image.

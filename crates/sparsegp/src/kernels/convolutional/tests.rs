@@ -76,6 +76,20 @@ fn one_patch_is_the_base_and_equal_patches_are_one() {
     assert_eq!(kernel.merged(x.as_ref()).1.len(), 5);
 }
 
+/// Equal patches are one in variances, and white noise would tell them apart.
+#[test]
+fn bases_with_white_noise_are_refused() {
+    for base in ["white", "rbf + white", "rbf * (linear + noise)", "convolutional(base=white)"] {
+        let spec = json!({ "type": "convolutional", "patch": [2, 2], "base": base });
+        let error = Convolutional::from_json(&spec, Inputs::unnamed(16)).unwrap_err().to_string();
+        assert!(error.contains("`white`") && error.contains("base"), "{error}");
+    }
+    let error = parse("linear + conv(base=rbf + white)", Inputs::unnamed(16)).unwrap_err();
+    assert!(error.to_string().contains("`white`"), "{error}");
+    // beside the kernel of images it is a part of every image
+    assert!(parse("convolutional(base=rbf) + white", Inputs::unnamed(16)).is_ok());
+}
+
 #[test]
 fn mistakes_are_named_with_both_numbers() {
     let refuse = |spec: &str, pixels: usize, words: &[&str]| {

@@ -398,6 +398,10 @@ impl<C: Correlation> Kernel for Radial<C> {
         super::spec::initialise(&mut self.variance, &[variance]);
     }
 
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        super::check_columns(self.name(), &self.dims, x)
+    }
+
     fn to_json(&self) -> Value {
         let mut json = object(
             self.name(),
