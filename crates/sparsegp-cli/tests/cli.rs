@@ -18,6 +18,8 @@ mod columns;
 mod commands;
 #[path = "cli/compare.rs"]
 mod compare;
+#[path = "cli/deep.rs"]
+mod deep;
 #[path = "cli/embed.rs"]
 mod embed;
 #[path = "cli/follow.rs"]

@@ -58,8 +58,7 @@ fn refuse(dataset: &Dataset, options: &FitOptions) -> Result<()> {
     match wrong.into_iter().find(|(_, given)| *given) {
         None => Ok(()),
         Some((what, _)) => Err(Error::Invalid(format!(
-            "the method `deep` does not take {what} (its last layer has a constant mean, hidden layers the identity or \
-             leading directions of the inputs)"
+            "the method `deep` does not take {what}: leave it out, or choose another method"
         ))),
     }
 }
@@ -176,23 +175,26 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
+    /// Keeps what is new in the history.
+    fn record(&mut self, deep: &Deep, trained: &Trained) {
+        let Some(&(step, objective)) = trained.trace.get(self.trace.len()) else { return };
+        let parameters = Model::of_deep(deep.clone(), self.entry.method)
+            .map(|model| hyperparameters(&model))
+            .unwrap_or_default();
+        self.trace.push(TracePoint {
+            iteration: step,
+            evaluations: step + trained.failures,
+            objective,
+            gradient_norm: trained.slope,
+            seconds: self.begun.elapsed().as_secs_f64(),
+            parameters,
+            held_out: None,
+        });
+    }
+
     fn see(&mut self, deep: &Deep, trained: &Trained) -> ControlFlow<()> {
+        self.record(deep, trained);
         let seconds = self.begun.elapsed().as_secs_f64();
-        if let Some(&(step, objective)) = trained.trace.get(self.trace.len()) {
-            let parameters = Model::of_deep(deep.clone(), self.entry.method)
-                .map(|model| hyperparameters(&model))
-                .unwrap_or_default();
-            let point = TracePoint {
-                iteration: step,
-                evaluations: step + trained.failures,
-                objective,
-                gradient_norm: trained.slope,
-                seconds,
-                parameters,
-                held_out: None,
-            };
-            self.trace.push(point);
-        }
         if trained.steps > 0 {
             let event = Event::Batch {
                 epoch: (trained.steps - 1) / self.per_epoch,

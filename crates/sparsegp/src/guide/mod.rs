@@ -10,6 +10,8 @@ pub mod choosing {}
 pub mod collapsed {}
 #[doc = include_str!("cookbook.md")]
 pub mod cookbook {}
+#[doc = include_str!("deep.md")]
+pub mod deep {}
 #[doc = include_str!("dual.md")]
 pub mod dual {}
 #[doc = include_str!("errata.md")]

@@ -129,7 +129,7 @@ fn draws_and_paths_agree() {
 #[test]
 fn what_a_deep_model_cannot_be_or_do_is_said() {
     for (method, part) in [
-        ("deep(layer=3)", "`layers`"),
+        ("deep(layer=3)", "nearest: layers"),
         ("deep(layers=0)", "from 1 to"),
         ("deep(kind=q)", "kind=q"),
         ("deep(functions=true)", "kind=w"),
@@ -178,5 +178,5 @@ fn a_training_is_watched_and_ends_by_the_clock() {
     let long = FitOptions { time_limit: Some(0.5), ..options("deep", 100_000) };
     let report = fit(&dataset, &long).expect("what there is").report.unwrap();
     assert!(report.iterations > 0 && report.iterations < 100_000, "{}", report.iterations);
-    assert!(report.stopped.contains("clock"), "{}", report.stopped);
+    assert!(report.stopped.contains("time limit"), "{}", report.stopped);
 }

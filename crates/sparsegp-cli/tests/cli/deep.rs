@@ -1,0 +1,88 @@
+//! Deep models from the command line.
+
+use crate::support::{Folder, column, number};
+
+/// A jump in one input, and a slope in another.
+fn table(n: usize, from: usize) -> String {
+    let mut text = String::from("a,b,y,side\n");
+    for i in from..from + n {
+        let a = (i as f64 * 0.618_033_988_749_895).fract() * 20.0;
+        let b = (i as f64 * 0.754_877_666_246_693).fract();
+        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+        let (high, side) = if a > 9.0 { (400.0, "right") } else { (100.0, "left") };
+        text += &format!("{a:.4},{b:.4},{:.3},{side}\n", high + 30.0 * b + 8.0 * noise);
+    }
+    text
+}
+
+#[test]
+fn layers_are_fitted_scored_and_shown() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(300, 0));
+    folder.write("b.csv", table(60, 1000));
+    let line = "fit a.csv --target y --ignore side --method deep --layers 3 --inducing 20 --epochs 150 -o m.safetensors";
+    let told = folder.json(line);
+    assert_eq!(told["method"], "deep(layers=3)", "{told}");
+    assert_eq!(told["layers"], 3);
+    let shown = folder.ok("inspect m.safetensors").out;
+    for part in [
+        "3: 2 inputs → 2 → 2 → 1 latent function",
+        "layers[0].kernel.lengthscales",
+        "likelihood.variance",
+    ] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
+    let scores = folder.json("score m.safetensors b.csv");
+    let rmse = number(&scores, "/scores/overall/rmse");
+    assert!(rmse < 60.0, "{rmse}");
+    let out = folder.ok("predict m.safetensors b.csv").out;
+    let (low, mean, high) = (column(&out, "q0.025"), column(&out, "mean"), column(&out, "q0.975"));
+    assert!(mean.iter().zip(&low).zip(&high).all(|((m, l), h)| l < h && m.is_finite()));
+    // quantiles are of the mixture, not of a normal
+    let sd = column(&out, "sd");
+    let normal = (0..60).all(|i| ((high[i] - mean[i]) / sd[i] - 1.959_964).abs() < 1e-4);
+    assert!(!normal);
+    folder.ok("plot m.safetensors b.csv -o page.svg");
+    folder.ok("report m.safetensors b.csv -o page.html");
+    assert_eq!(folder.ok(&line.replace("m.saf", "n.saf")).code, Some(0));
+    let again = folder.ok("predict n.safetensors b.csv").out;
+    assert_eq!(out, again);
+    // classes, and the same under a protocol
+    let told = folder.json(
+        "fit a.csv --target side --ignore y --method deep(kind=w) --inducing 15 --epochs 60 -o c.safetensors",
+    );
+    assert_eq!(told["method"], "deep(kind=w)");
+    let out = folder.ok("predict c.safetensors b.csv").out;
+    assert!(column(&out, "p_left").iter().all(|p| (0.0..=1.0).contains(p)));
+    let told = folder.json(
+        "compare a.csv --target y --ignore side --method exact --method deep --inducing 15 --epochs 5 --folds 2",
+    );
+    assert!(told.to_string().contains("deep"), "{told}");
+}
+
+#[test]
+fn what_layers_do_not_have_is_refused() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(40, 0));
+    let fit =
+        "fit a.csv --target y --ignore side --method deep --inducing 8 --epochs 1 -o m.safetensors";
+    for (more, parts) in [
+        ("--restarts 2", &["--restarts", "deep"][..]),
+        ("--full-batch", &["--full-batch"]),
+        ("--mean linear", &["--mean"]),
+        ("--checkpoint c", &["--checkpoint"]),
+        ("--natural-rate 0.1", &["--natural-rate"]),
+        ("--max-iterations 5", &["--max-iterations"]),
+        ("--layers 0", &["--layers"]),
+        ("--layers 99", &["from 1 to 20"]),
+        ("--kernel rbf(colum=[1])", &["colum"]),
+    ] {
+        folder.refused(2, &format!("{fit} {more}"), parts);
+    }
+    folder.refused(2, &fit.replace("deep", "svgp --layers 2"), &["--layers", "svgp"]);
+    folder.refused(2, &fit.replace("deep", "deep(kind=x)"), &["kind=x"]);
+    folder.ok(fit);
+    folder.refused(1, "update m.safetensors a.csv --again -o n.safetensors", &["one layer"]);
+    folder.refused(1, "fit a.csv --from m.safetensors -o n.safetensors", &["one layer"]);
+    folder.refused(1, "score m.safetensors a.csv --leave-one-out", &["one layer"]);
+}
