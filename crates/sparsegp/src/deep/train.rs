@@ -57,6 +57,8 @@ pub struct Trained {
     /// Mean bound of every so many steps (with the log densities of priors, where parameters have some), with the number of
     /// the last: of minibatches and fresh noise, not of the data.
     pub trace: Vec<(usize, f64)>,
+    /// Mean bound of the steps since the last entry of the trace, or of that entry.
+    pub bound: f64,
     /// Largest component of the gradient by free numbers, in the last step.
     pub slope: f64,
     /// Points at which the bound had no finite value, or some matrix no factor: moves were halved there.
@@ -248,6 +250,7 @@ impl Deep {
             trained.slope = stepped.gradient_norm;
             sum -= stepped.value;
             count += 1;
+            trained.bound = sum / count as f64;
             if trained.steps.is_multiple_of(options.every) {
                 trained.trace.push((trained.steps, sum / count as f64));
                 (sum, count) = (0.0, 0);

@@ -23,8 +23,6 @@ const ROWS: usize = 10_000;
 pub const POINTS: usize = 100;
 /// Steps, unless a number of epochs is given.
 pub const STEPS: usize = 5000;
-/// Points of the history of a training.
-const HISTORY: usize = 200;
 
 impl BatchOptions {
     /// What a deep model is trained with unless somebody says so.
@@ -133,7 +131,7 @@ pub(super) fn fit(
         learning_rate: batches.training.adam.learning_rate,
         natural,
         seed: options.seed,
-        every: steps.div_ceil(HISTORY).max(1),
+        every: per_epoch,
         ..TrainOptions::default()
     };
     if observer.event(Event::Training).is_break() {
@@ -182,7 +180,7 @@ impl Watcher<'_> {
             .map(|model| hyperparameters(&model))
             .unwrap_or_default();
         self.trace.push(TracePoint {
-            iteration: step,
+            iteration: step.div_ceil(self.per_epoch),
             evaluations: step + trained.failures,
             objective,
             gradient_norm: trained.slope,
@@ -200,7 +198,7 @@ impl Watcher<'_> {
                 epoch: (trained.steps - 1) / self.per_epoch,
                 batch: (trained.steps - 1) % self.per_epoch,
                 per_epoch: self.per_epoch,
-                objective: trained.trace.last().map_or(f64::NAN, |(_, bound)| *bound),
+                objective: trained.bound,
                 seconds,
             };
             if self.observer.event(event).is_break() {

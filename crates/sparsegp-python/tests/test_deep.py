@@ -1,0 +1,83 @@
+"""Deep models through the estimators."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sparsegp import GPClassifier, GPCountRegressor, GPRegressor
+
+
+def rows(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform((0, 0), (20, 1), (n, 2))
+    high = X[:, 0] > 9
+    return X, np.where(high, 400.0, 100.0) + 30 * X[:, 1] + rng.normal(0, 2, n), high
+
+
+def model(cls=GPRegressor, method="deep(kind=w)", **options):
+    settings = dict(n_inducing=15, batch_size=50, epochs=60, random_state=3)
+    return cls(method=method, **{**settings, **options})
+
+
+def test_a_deep_regressor_is_one_like_any_other():
+    (X, y, _), (new, target, _) = rows(200), rows(50, seed=1)
+    fitted = model(epochs=300).fit(X, y)
+    assert fitted.method_ == "deep(kind=w)"
+    mean, std = fitted.predict(new, return_std=True)
+    assert mean.shape == std.shape == (50,) and (std > 0).all()
+    assert fitted.score(new, target) > 0.9
+    assert np.isfinite(fitted.log_predictive_density(new, target)).all()
+    assert (abs(target - mean) < 4 * std).mean() > 0.9
+    assert fitted.sample_y(new[:4], n_samples=3, random_state=0).shape[0] == 4
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(new), mean)
+    same = model(epochs=300).fit(X, y)
+    np.testing.assert_array_equal(same.predict(new), mean)
+
+
+def test_classes_counts_and_several_targets():
+    X, y, high = rows(120)
+    p = model(GPClassifier).fit(X, high).predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    counts = np.random.default_rng(0).poisson(np.where(high, 9.0, 2.0))
+    rate = model(GPCountRegressor, "deep").fit(X, counts).predict(X)
+    assert rate[high].mean() > rate[~high].mean() + 3
+    both = model(method="deep(layers=3)", epochs=2).fit(X, np.c_[y, -y])
+    assert both.predict(X[:5]).shape == (5, 2)
+
+
+def test_the_default_batch_is_the_methods():
+    X, y, _ = rows(600)
+    seen = []
+    model(batch_size=None, epochs=1, callback=seen.append).fit(X, y)
+    batches = [event["batches"] for event in seen if event["event"] == "batch"]
+    assert batches and set(batches) == {3}
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"n_restarts_optimizer": 2}, "restarts"),
+        ({"mean": "linear"}, "mean"),
+        ({"full_batch": True}, "at once"),
+        ({"early_stopping": 0.2}, "aside"),
+        ({"method": "deep(kind=q)"}, "kind=q"),
+        ({"method": "deep(layers=0)"}, "from 1"),
+        ({"checkpoint": "there.safetensors"}, "checkpoint"),
+    ],
+)
+def test_what_layers_do_not_take_is_refused(options, part):
+    X, y, _ = rows(60)
+    with pytest.raises(ValueError, match=part):
+        model(**{"epochs": 1, **options}).fit(X, y)
+
+
+def test_what_layers_do_not_do_is_said():
+    X, y, _ = rows(60)
+    fitted = model(epochs=1).fit(X, y)
+    with pytest.raises(ValueError, match="one layer"):
+        fitted.predict(X, return_cov=True)
+    with pytest.raises(ValueError, match="one layer"):
+        fitted.update(X, y)
+    with pytest.raises(ValueError, match="one layer"):
+        fitted.partial_fit(X, y)
