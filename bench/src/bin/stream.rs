@@ -28,7 +28,7 @@ struct Progress(Instant);
 
 impl Observer for Progress {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        if let Event::Batch { epoch, batch, per_epoch, objective, seconds } = event
+        if let Event::Batch { epoch, batch, per_epoch, objective, seconds, .. } = event
             && self.0.elapsed().as_secs() >= 30
         {
             self.0 = Instant::now();

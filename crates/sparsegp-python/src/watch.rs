@@ -76,7 +76,7 @@ impl<T> Observer for Sending<'_, T> {
                 "seconds": point.seconds,
                 "held_out": point.held_out,
             })),
-            Event::Batch { epoch, batch, per_epoch, objective, seconds } => {
+            Event::Batch { epoch, batch, per_epoch, epochs, objective, seconds } => {
                 // there may be thousands a second
                 let due = self.last.is_none_or(|last| last.elapsed() > PATIENCE);
                 due.then(|| {
@@ -86,6 +86,7 @@ impl<T> Observer for Sending<'_, T> {
                         "epoch": epoch,
                         "batch": batch,
                         "batches": per_epoch,
+                        "epochs": epochs,
                         "objective": objective,
                         "seconds": seconds,
                     })

@@ -22,8 +22,11 @@ fn layers_are_fitted_scored_and_shown() {
     folder.write("b.csv", table(60, 1000));
     let line = "fit a.csv --target y --ignore side --method deep --layers 3 --inducing 20 --epochs 150 -o m.safetensors";
     let told = folder.json(line);
-    assert_eq!(told["method"], "deep(layers=3)", "{told}");
-    assert_eq!(told["layers"], 3);
+    assert_eq!(told["model"]["method"], "deep(layers=3)", "{told}");
+    assert_eq!(
+        (&told["model"]["layers"], &told["model"]["training"]["epochs"]),
+        (&3.into(), &150.into())
+    );
     let shown = folder.ok("inspect m.safetensors").out;
     for part in [
         "3: 2 inputs → 2 → 2 → 1 latent function",
@@ -51,11 +54,11 @@ fn layers_are_fitted_scored_and_shown() {
     let told = folder.json(
         "fit a.csv --target side --ignore y --method deep(kind=w) --inducing 15 --epochs 60 -o c.safetensors",
     );
-    assert_eq!(told["method"], "deep(kind=w)");
+    assert_eq!(told["model"]["method"], "deep(kind=w)");
     let out = folder.ok("predict c.safetensors b.csv").out;
     assert!(column(&out, "p_left").iter().all(|p| (0.0..=1.0).contains(p)));
     let told = folder.json(
-        "compare a.csv --target y --ignore side --method exact --method deep --inducing 15 --epochs 5 --folds 2",
+        "compare a.csv --target y --method svgp --method deep --inducing 15 --folds 2 -- --ignore side --epochs 5",
     );
     assert!(told.to_string().contains("deep"), "{told}");
 }

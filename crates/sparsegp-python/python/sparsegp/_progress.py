@@ -34,8 +34,6 @@ class Progress:
     ----------
     iterations : int
         Most iterations on all rows at once.
-    epochs : int, optional
-        Most epochs of minibatches, if that is given.
     batch_size : int
         Rows of a minibatch.
     """
@@ -43,11 +41,10 @@ class Progress:
     def __init__(
         self,
         iterations: int,
-        epochs: Optional[int] = None,
         batch_size: int = 0,
         stream: Optional[TextIO] = None,
     ) -> None:
-        self.iterations, self.epochs, self.batch_size = iterations, epochs, batch_size
+        self.iterations, self.batch_size = iterations, batch_size
         self.stream = sys.stderr if stream is None else stream
         self.rewritable = _rewritable(self.stream)
         self.width = 0
@@ -81,8 +78,7 @@ class Progress:
                 due,
             )
         elif kind == "batch":
-            # the default of the core
-            epochs = self.epochs or max(100, -(-2000 // event["batches"]))
+            epochs = event["epochs"]
             done = event["epoch"] * event["batches"] + event["batch"] + 1
             if self.first is None:
                 self.first = (time.perf_counter(), done)

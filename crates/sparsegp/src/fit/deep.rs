@@ -21,13 +21,14 @@ use std::time::Instant;
 const ROWS: usize = 10_000;
 /// Inducing points of every layer, unless a number is given.
 pub const POINTS: usize = 100;
-/// Steps, unless a number of epochs is given.
+/// Steps, about, unless a number of epochs is given.
 pub const STEPS: usize = 5000;
 
 impl BatchOptions {
     /// What a deep model is trained with unless somebody says so.
     pub(super) fn of_deep() -> Self {
-        let mut own = Self { size: 256, ..Self::default() };
+        let mut own = Self::default();
+        own.training.least = (1, STEPS);
         own.training.adam.learning_rate = TrainOptions::default().learning_rate;
         own.training.natural = None;
         own
@@ -123,7 +124,8 @@ pub(super) fn fit(
     let mut rows = source.batches(size, options.seed)?;
     warnings.extend(rows.remark());
     let per_epoch = rows.per_epoch().max(1);
-    let steps = batches.training.epochs.map_or(STEPS, |epochs| epochs.saturating_mul(per_epoch));
+    let epochs = batches.training.epochs(per_epoch);
+    let steps = epochs.saturating_mul(per_epoch);
     let natural = batches.training.natural.filter(|_| matches!(deep.kind, Kind::W | Kind::M));
     let training = TrainOptions {
         steps,
@@ -138,9 +140,10 @@ pub(super) fn fit(
         return Err(Error::Interrupted);
     }
     let mut watcher =
-        Watcher { entry, observer, per_epoch, begun: Instant::now(), trace: Vec::new() };
+        Watcher { entry, observer, per_epoch, epochs, begun: Instant::now(), trace: Vec::new() };
     let outcome = layers
         .train_watched(&mut *rows, &training, &mut |deep, trained| watcher.see(deep, trained))?;
+    watcher.record(&layers, &outcome);
     let (trace, seconds) = (watcher.trace, watcher.begun.elapsed().as_secs_f64());
     let model = Model::of_deep(layers, entry.method)?;
     let posterior = Posterior::of_q(&model)?;
@@ -168,6 +171,7 @@ struct Watcher<'a> {
     entry: &'static Entry,
     observer: &'a mut dyn Observer,
     per_epoch: usize,
+    epochs: usize,
     begun: Instant,
     trace: Vec<TracePoint>,
 }
@@ -198,6 +202,7 @@ impl Watcher<'_> {
                 epoch: (trained.steps - 1) / self.per_epoch,
                 batch: (trained.steps - 1) % self.per_epoch,
                 per_epoch: self.per_epoch,
+                epochs: self.epochs,
                 objective: trained.bound,
                 seconds,
             };
@@ -218,7 +223,7 @@ fn report(
     let stopped = match &outcome.ended {
         Some(why) => format!("ended {why}; the objective is an estimate by minibatches"),
         None => format!(
-            "all {} steps were made; the objective is an estimate by minibatches",
+            "all epochs were made, {} steps; the objective is an estimate by minibatches",
             training.steps
         ),
     };

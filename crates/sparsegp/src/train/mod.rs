@@ -197,6 +197,8 @@ pub enum Event<'a> {
         batch: usize,
         /// Batches in an epoch.
         per_epoch: usize,
+        /// Most epochs.
+        epochs: usize,
         /// Mean of this epoch's estimates of the bound, on the model's scale.
         objective: f64,
         /// Seconds since the start.

@@ -261,6 +261,7 @@ impl Run<'_> {
                 epoch: at.epoch as usize,
                 batch: at.batch,
                 per_epoch: batches.per_epoch(),
+                epochs: self.options.epochs(batches.per_epoch()),
                 objective: state.epoch.0 / state.epoch.1,
                 seconds: state.seconds,
             };

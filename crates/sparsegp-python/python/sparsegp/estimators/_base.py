@@ -43,6 +43,12 @@ def _names(what: str) -> frozenset[str]:
 # methods that train q, by minibatches if they are to
 _IN_BATCHES = _names("minibatches")
 
+
+def _is_in_batches(method: str) -> bool:
+    """Whether a method, with its options as in ``"deep(layers=3)"``, is trained by minibatches."""
+    return method.lower().partition("(")[0].strip() in _IN_BATCHES
+
+
 # methods whose likelihood needs local variables
 _AUGMENTED = _names("augmented")
 
@@ -97,9 +103,10 @@ _PARAMETERS = """
     full_batch : bool
         Whether methods that could train by minibatches see all rows at once.
     batch_size : int, optional
-        Rows of a minibatch; by default 1024, for ``"rsvgp"`` 100 and for ``"deep"`` 256.
+        Rows of a minibatch; by default 1024, for ``"rsvgp"`` 100.
     epochs : int, optional
-        Passes over the rows of minibatch training; by default 100, more for few rows.
+        Passes over the rows of minibatch training; by default 100, more for few rows, and for ``"deep"`` as many as make
+        5000 steps.
     learning_rate : float, optional
         Learning rate of Adam; by default 0.03 for minibatches, 0.01 for all rows at once.
     natural_rate : float, optional
@@ -378,7 +385,7 @@ class BaseGP(BaseEstimator):
     def _progress(self) -> Optional[Progress]:
         if not self.verbose:
             return None
-        return Progress(self.max_iter, self.epochs, self.batch_size or 0)
+        return Progress(self.max_iter, self.batch_size or 0)
 
     # -- learning ------------------------------------------------------------------------------
 
@@ -678,7 +685,7 @@ class BaseGP(BaseEstimator):
             begin["count"] = (
                 min(100, len(X)) if self.n_inducing is None and isinstance(self.inducing, str) else None
             )
-        elif not first and self.method_ not in _IN_BATCHES:
+        elif not first and not _is_in_batches(self.method_):
             if any(column["encoding"] != "number" for column in self._about["columns"]):
                 raise ValueError(
                     f"this model of a file with texts was fitted by `{self.method_}`, which sees all rows at once: learn "
@@ -755,7 +762,7 @@ class BaseGP(BaseEstimator):
         if self.method == "auto":
             gaussian = likelihood is None or as_likelihood(likelihood)._type == "gaussian"
             return "svgp2025" if gaussian and plain else "svgp"
-        if self.method.lower() not in _IN_BATCHES or self.full_batch:
+        if not _is_in_batches(self.method) or self.full_batch:
             raise ValueError(
                 f"{what} needs training by minibatches: a method such as 'svgp', and not full_batch; "
                 f"method is {self.method!r}, full_batch is {self.full_batch}"

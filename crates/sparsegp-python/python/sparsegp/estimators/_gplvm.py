@@ -285,7 +285,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if not isinstance(self.random_state, (int, np.integer, type(None))):
             params["random_state"] = None
         kept = json.dumps(
-            {"params": params, "named": names is not None, "n_iter": self.n_iter_}, default=lambda value: value.item()
+            {"params": params, "named": names is not None, "n_iter": self.n_iter_},
+            default=lambda value: value.item(),
         )
         self._core.named(texts, kept).save(os.fspath(path))
 
