@@ -16,6 +16,7 @@ mod model;
 mod pool;
 mod registry;
 mod room;
+mod sampling;
 mod training;
 mod watch;
 
@@ -40,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fitted::load, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(flow::flow, module)?)?;
+    module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::load_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::gplvm_from_bytes, module)?)?;

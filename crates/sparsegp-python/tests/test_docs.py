@@ -27,7 +27,15 @@ import sparsegp
 HERE = Path(__file__).resolve().parent.parent
 README = HERE / "README.md"
 PAGES = [*sorted((HERE / "docs").glob("*.md")), README]
-WANTED = ("quickstart", "regression", "classification", "counts", "big-data", "from-gpflow-gpytorch")
+WANTED = (
+    "quickstart",
+    "regression",
+    "classification",
+    "counts",
+    "big-data",
+    "sampling",
+    "from-gpflow-gpytorch",
+)
 
 # modules whose docstrings must have examples; those of others run too
 WITH_EXAMPLES = (
@@ -38,6 +46,7 @@ WITH_EXAMPLES = (
     "sparsegp.likelihoods",
     "sparsegp.models",
     "sparsegp.priors",
+    "sparsegp.sampling",
 )
 
 FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>[\w-]*)[ \t]*$")

@@ -69,8 +69,8 @@
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.
-//! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: what Markov
-//!   chains tell.
+//! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: Markov
+//!   chains on models and on any density, and how well they mix.
 //! - [`data`]: tables in blocks of rows, standardised.
 //! - [`linalg`], [`rng`], [`error`]: what everything stands on.
 //!

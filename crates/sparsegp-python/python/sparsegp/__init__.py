@@ -3,8 +3,8 @@
 Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegressor`,
 :class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, :class:`BayesianGPLVM`, and :func:`load` for what they (or the
 command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
-:mod:`sparsegp.priors`; Gaussians nearest to any density: :mod:`sparsegp.flow`; models made of them by hand: :mod:`sparsegp.models`. Pictures:
-:mod:`sparsegp.plotting` (needs matplotlib).
+:mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
+:mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib).
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ._core import NumericalError, __version__, num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from . import flow, kernels, likelihoods, models, plotting, priors
+    from . import flow, kernels, likelihoods, models, plotting, priors, sampling
     from ._registry import registry
     from .estimators import (
         BayesianGPLVM,
@@ -46,7 +46,7 @@ _LAZY = {
     "load": "estimators",
     "registry": "_registry",
 }
-_MODULES = ("estimators", "flow", "kernels", "likelihoods", "models", "plotting", "priors")
+_MODULES = ("estimators", "flow", "kernels", "likelihoods", "models", "plotting", "priors", "sampling")
 
 __all__ = [
     "BayesianGPLVM",
@@ -66,6 +66,7 @@ __all__ = [
     "plotting",
     "priors",
     "registry",
+    "sampling",
     "set_num_threads",
 ]
 

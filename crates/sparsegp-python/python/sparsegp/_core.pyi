@@ -1,7 +1,7 @@
 """The Rust core. Its users are the modules beside it; structured values go in and out as JSON."""
 
 from collections.abc import Callable
-from typing import Optional, final
+from typing import Optional, Union, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ __all__ = [
     "parse_kernel",
     "parse_likelihood",
     "registry",
+    "sample",
     "set_num_threads",
 ]
 __version__: str
@@ -252,6 +253,14 @@ def flow(
     *,
     callback: _Callback = None,
 ) -> tuple[_Array, str]: ...
+def sample(
+    function: Callable[[_Array], Union[_Array, tuple[_Array, _Array]]],
+    options: str,
+    *,
+    starts: Optional[_Array] = None,
+    prior: Optional[tuple[_Array, _Array]] = None,
+    callback: _Callback = None,
+) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array, str]: ...
 def fit_gplvm(
     y: _Array,
     options: str,

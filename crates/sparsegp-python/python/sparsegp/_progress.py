@@ -77,6 +77,14 @@ class Progress:
                 f"{_duration(left / max(rate, 1e-9))} at the latest",
                 due,
             )
+        elif kind == "sampling":
+            done, total = event["sweep"], event["sweeps"]
+            rate = done / max(event["seconds"], 1e-9)
+            self._write(
+                f"sweep {done} of {total} of every chain, {rate:.3g}/s, "
+                f"ends in {_duration((total - done) / max(rate, 1e-9))}",
+                done == total,
+            )
         elif kind == "batch":
             epochs = event["epochs"]
             done = event["epoch"] * event["batches"] + event["batch"] + 1

@@ -1,6 +1,7 @@
 //! Gradients, leapfrog steps, and the laws of gradient-based and random-walk chains.
 
 use super::diagnostics::effective_sample_size;
+use super::elliptical::{self, EllipticalOptions};
 use super::hmc::{self, HmcOptions, Path, Point, Sampled};
 use super::joint::{Joint, LogDensity, Variables};
 use super::metropolis::{self, MetropolisOptions};
@@ -231,6 +232,10 @@ fn chains_have_the_moments_of_the_posterior() {
         let sampled = metropolis::sample(&model, &data, &options, &mut watch).unwrap();
         moments(&format!("{spec} random walk"), &sampled, exact);
         assert!((0.15..0.35).contains(&sampled.acceptance), "{}", sampled.acceptance);
+        let options = EllipticalOptions { draws: 6000, ..EllipticalOptions::default() };
+        let sampled = elliptical::sample(&model, &data, &options, &mut watch).unwrap();
+        moments(&format!("{spec} ellipses"), &sampled, exact);
+        assert!(sampled.acceptance > 0.1 && sampled.step.is_nan());
     }
 }
 

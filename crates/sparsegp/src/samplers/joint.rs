@@ -132,6 +132,12 @@ impl<'a> Joint<'a> {
         position
     }
 
+    /// The log likelihood of a position of the original variables alone: what [`LogDensity::value`] adds to the prior.
+    pub(super) fn log_likelihood(&mut self, position: &[f64]) -> f64 {
+        self.latent_values_of(position);
+        self.original()
+    }
+
     /// Latent values of the position that was evaluated last, N×L (with inducing points their means given u).
     pub fn latent_values(&self) -> &Mat<f64> {
         &self.f

@@ -4,14 +4,17 @@
 //! Robbins–Monro steps to the acceptance 0.234 that is best in many dimensions (Roberts, Gelman & Gilks 1997).
 
 use super::chains::{Draws, Length, Runs, run};
-use super::hmc::Sampled;
+use super::density::{self, BatchDensity, DensityDraws};
+use super::hmc::{Point, Sampled};
 use super::joint::{Joint, LogDensity, Variables};
+use super::moves::{Moves, Swept, Tally, finite_or_nothing, sweep};
 use super::setting::{Setting, Target};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::linalg::Mat;
 use crate::model::Model;
 use crate::rng::{stream, uniform};
+use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::ControlFlow;
 
@@ -42,19 +45,90 @@ impl Default for MetropolisOptions {
 const WANTED: f64 = 0.234;
 
 /// One chain.
-struct Chain<'a> {
-    joint: Joint<'a>,
-    rng: rand_chacha::ChaCha8Rng,
+#[derive(Debug)]
+pub(super) struct RandomWalk {
+    rng: ChaCha8Rng,
     position: Vec<f64>,
     proposal: Vec<f64>,
     value: f64,
     step: f64,
     adapts: bool,
     burn_in: usize,
+    sweeps: usize,
+    /// Whether the last proposal was accepted.
+    moved: bool,
+}
+
+impl RandomWalk {
+    /// From a position with its log density.
+    fn new(position: Vec<f64>, value: f64, rng: ChaCha8Rng, options: &MetropolisOptions) -> Self {
+        Self {
+            rng,
+            proposal: position.clone(),
+            value,
+            // the best one for a normal law (ibid.)
+            step: options.step.unwrap_or(2.38 / (position.len() as f64).sqrt()),
+            adapts: options.step.is_none(),
+            burn_in: options.burn_in,
+            sweeps: 0,
+            moved: false,
+            position,
+        }
+    }
+}
+
+impl Moves for RandomWalk {
+    const GRADIENTS: bool = false;
+
+    fn begin(&mut self) {
+        for (to, from) in self.proposal.iter_mut().zip(&self.position) {
+            let normal: f64 = StandardNormal.sample(&mut self.rng);
+            *to = from + self.step * normal;
+        }
+    }
+
+    fn wanted(&mut self) -> (&[f64], &mut [f64]) {
+        (&self.proposal, &mut [])
+    }
+
+    fn take(&mut self, value: f64) -> Option<Swept> {
+        let value = finite_or_nothing(value);
+        let rise = value - self.value;
+        let acceptance = if rise.is_nan() { 0.0 } else { rise.exp().min(1.0) };
+        self.moved = uniform(&mut self.rng) < acceptance;
+        if self.moved {
+            std::mem::swap(&mut self.position, &mut self.proposal);
+            self.value = value;
+        }
+        if self.sweeps < self.burn_in && self.adapts {
+            let rate = 2.0 / ((self.sweeps + 1) as f64).powf(0.6);
+            self.step *= (rate * (acceptance - WANTED)).exp();
+        }
+        self.sweeps += 1;
+        Some(Swept { acceptance, evaluations: 1, diverging: false })
+    }
+
+    fn position(&self) -> &[f64] {
+        &self.position
+    }
+
+    fn value(&self) -> f64 {
+        self.value
+    }
+
+    fn step(&self) -> Option<f64> {
+        Some(self.step)
+    }
+}
+
+/// A chain of a model.
+struct Chain<'a> {
+    joint: Joint<'a>,
+    moves: RandomWalk,
+    burn_in: usize,
     f: Mat<f64>,
     z: Mat<f64>,
-    /// Sum of probabilities of acceptance after burn-in, and proposals.
-    accepted: (f64, f64),
+    tally: Tally,
 }
 
 impl<'a> Chain<'a> {
@@ -64,43 +138,26 @@ impl<'a> Chain<'a> {
         let position = joint.start(&mut rng);
         let value = joint.value(&position);
         Ok(Self {
-            rng,
-            proposal: position.clone(),
-            value,
-            // the best one for a normal law (ibid.)
-            step: options.step.unwrap_or(2.38 / (joint.dim() as f64).sqrt()),
-            adapts: options.step.is_none(),
-            burn_in: options.burn_in,
             f: joint.latent_values().clone(),
             z: joint.whitened(&position),
-            accepted: (0.0, 0.0),
-            position,
+            moves: RandomWalk::new(position, value, rng, options),
+            burn_in: options.burn_in,
+            tally: Tally::default(),
             joint,
         })
     }
 }
 
 impl Runs for Chain<'_> {
-    fn sweep(&mut self, sweep: usize) -> Result<()> {
-        for (to, from) in self.proposal.iter_mut().zip(&self.position) {
-            let normal: f64 = StandardNormal.sample(&mut self.rng);
-            *to = from + self.step * normal;
-        }
-        let value = self.joint.value(&self.proposal);
-        let rise = value - self.value;
-        let probability = if rise.is_nan() { 0.0 } else { rise.exp().min(1.0) };
-        if uniform(&mut self.rng) < probability {
-            std::mem::swap(&mut self.position, &mut self.proposal);
-            self.value = value;
+    fn sweep(&mut self, at: usize) -> Result<()> {
+        let joint = &mut self.joint;
+        let swept = sweep(&mut self.moves, |x, _| joint.value(x));
+        if self.moves.moved {
             self.f.copy_from(self.joint.latent_values());
-            self.z = self.joint.whitened(&self.position);
+            self.z = self.joint.whitened(&self.moves.position);
         }
-        if sweep >= self.burn_in {
-            self.accepted.0 += probability;
-            self.accepted.1 += 1.0;
-        } else if self.adapts {
-            let rate = 2.0 / ((sweep + 1) as f64).powf(0.6);
-            self.step *= (rate * (probability - WANTED)).exp();
+        if at >= self.burn_in {
+            self.tally.add(swept);
         }
         Ok(())
     }
@@ -114,6 +171,16 @@ impl Runs for Chain<'_> {
     }
 }
 
+/// Refuses a step that is not positive.
+fn check(options: &MetropolisOptions) -> Result<()> {
+    if let Some(step) = options.step.filter(|step| !(*step > 0.0 && step.is_finite())) {
+        return Err(Error::Invalid(format!(
+            "the step of a random walk must be positive, not {step}"
+        )));
+    }
+    Ok(())
+}
+
 /// Runs chains at fixed hyperparameters, in parallel; the draws depend on the seed alone. `watch` as for
 /// [`gibbs::sample`](super::gibbs::sample).
 ///
@@ -125,16 +192,34 @@ pub fn sample(
     options: &MetropolisOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
-    if let Some(step) = options.step.filter(|step| !(*step > 0.0 && step.is_finite())) {
-        return Err(Error::Invalid(format!(
-            "the step of a random walk must be positive, not {step}"
-        )));
-    }
+    check(options)?;
     let setting = Setting::new(model, rows, Target::Variational)?;
     let chains = (0..options.chains)
         .map(|chain| Chain::new(&setting, options, chain))
         .collect::<Result<Vec<_>>>()?;
     let &MetropolisOptions { burn_in, draws, thin, .. } = options;
     let (draws, chains): (Draws, _) = run(chains, Length { burn_in, draws, thin }, watch)?;
-    Ok(Sampled::new(draws, chains.iter().map(|c| (c.accepted.0 / c.accepted.1, c.step))))
+    Ok(Sampled::new(draws, chains.iter().map(|c| (c.tally, c.moves.step))))
+}
+
+/// Samples any density, of whose gradient nothing is asked, in the way of [`hmc::sample_density`](super::hmc::sample_density).
+/// Proposals have one scale for all variables.
+///
+/// # Errors
+/// [`Error::NonFinite`] for a log density that is not finite at a start; [`Error::Invalid`] for no draws or a step that is not
+/// positive; those of `starts` and of the density.
+pub fn sample_density(
+    density: &mut dyn BatchDensity,
+    starts: Option<&[f64]>,
+    options: &MetropolisOptions,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<DensityDraws> {
+    check(options)?;
+    let &MetropolisOptions { burn_in, draws, thin, chains, seed, .. } = options;
+    let streams = (0..chains).map(|chain| stream(seed, &format!("metropolis/{chain}"))).collect();
+    let draw = density::normals(density.dim());
+    let started = density::start::<RandomWalk>(density, starts, streams, &draw)?;
+    let walk = |(at, rng): (Point, _)| RandomWalk::new(at.position, at.value, rng, options);
+    let chains = started.into_iter().map(walk).collect();
+    density::run(density, chains, Length { burn_in, draws, thin }, watch)
 }

@@ -5,16 +5,23 @@
 //! | [`gibbs`] | local variables given f, then f given them, as blocks | a likelihood with local variables |
 //! | [`hmc`] | whitened variables, possibly with the local ones, along Hamiltonian paths (also without U-turns) | log p(y ∣ f) with slopes |
 //! | [`mod@slice`] | hyperparameters within sweeps of [`gibbs`], one at a time | priors |
+//! | [`elliptical`] | whitened variables on ellipses through draws of the prior | log p(y ∣ f) |
 //! | [`metropolis`] | whitened variables by a random walk: the baseline | log p(y ∣ f) |
+//!
+//! [`hmc`] and the last two also sample any [`density`] of the caller: [`hmc::sample_density`], [`elliptical::sample_density`],
+//! [`metropolis::sample_density`].
 
 mod adaptation;
 mod chains;
 pub mod conditional;
+pub mod density;
 pub mod diagnostics;
+pub mod elliptical;
 pub mod gibbs;
 pub mod hmc;
 pub mod joint;
 pub mod metropolis;
+mod moves;
 mod nuts;
 mod resume;
 mod setting;
@@ -25,9 +32,13 @@ pub use resume::SamplingState;
 pub use setting::{Setting, Target};
 
 #[cfg(test)]
+mod density_tests;
+#[cfg(test)]
 mod gibbs_tests;
 #[cfg(test)]
 mod hmc_tests;
+#[cfg(test)]
+mod nuts_tests;
 #[cfg(test)]
 mod slice_tests;
 #[cfg(test)]

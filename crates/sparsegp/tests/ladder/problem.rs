@@ -126,6 +126,7 @@ pub fn problem(draw: &Draw) -> Problem {
         method: find("titsias2009").expect("registered").method,
         // relative, from the default to the largest of the ladder
         jitter: Jitter::Relative(10_f64.powf(rng.random_range(-6.0..-2.0))),
+        hidden: Vec::new(),
     };
     for (path, param) in model.params_mut() {
         let values: Vec<f64> = match path.as_str() {
