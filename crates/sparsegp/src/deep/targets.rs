@@ -1,25 +1,8 @@
 //! What a likelihood asks of rows: targets that it knows, and the further number of each.
 
 use crate::error::{Error, Result};
-use crate::likelihoods::{Extra, Likelihood, Target};
+use crate::likelihoods::{Likelihood, Target, default_extra};
 use crate::linalg::{MatRef, column};
-
-/// Returns what stands for the further number of rows that have none. Refuses numbers that are not one per row (n), and none
-/// where the likelihood has no default: one trial each is an answer to another question.
-pub(super) fn default_extra(likelihood: &dyn Likelihood, extra: &[f64], n: usize) -> Result<f64> {
-    if !extra.is_empty() && extra.len() != n {
-        let what = likelihood.extra().map_or("further numbers", |own| own.name);
-        let expected = format!("{n} numbers, one per row, or none");
-        return Err(Error::shape(format!("extra ({what} of rows)"), expected, extra.len()));
-    }
-    match likelihood.extra() {
-        Some(Extra { default: None, name }) if extra.is_empty() => Err(Error::Invalid(format!(
-            "the likelihood `{}` needs the {name} of every row, as `extra`",
-            likelihood.name()
-        ))),
-        other => Ok(other.and_then(|own| own.default).unwrap_or(1.0)),
-    }
-}
 
 /// Refuses targets (n×P, NaN where missing) that the likelihood does not know. `extra` has the further number of every row,
 /// or is empty.

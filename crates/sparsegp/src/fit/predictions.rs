@@ -5,6 +5,7 @@ use crate::data::Block;
 use crate::error::{Error, Result};
 #[cfg(doc)]
 use crate::likelihoods::Likelihood;
+use crate::likelihoods::default_extra;
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::Metrics;
 #[cfg(doc)]
@@ -303,15 +304,9 @@ impl Fitted {
         waves: usize,
         seed: u64,
     ) -> Result<Vec<Mat<f64>>> {
+        default_extra(&*self.model.likelihood, extra, x.nrows())?;
         let functions = self.sample_functions(samples, waves, seed)?;
         let latent = self.scaled_functions(&functions, x)?;
-        if !extra.is_empty() && extra.len() != x.nrows() {
-            return Err(Error::Shape {
-                what: "further numbers of the rows".into(),
-                expected: format!("{}, one per row, or none", x.nrows()),
-                found: format!("{}", extra.len()),
-            });
-        }
         let mut rng = crate::rng::stream(seed, "samples of observations");
         let mut draws = self.posterior.observed(&latent, &self.scaled_extra(extra), &mut rng);
         draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;

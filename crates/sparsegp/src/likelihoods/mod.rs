@@ -18,6 +18,7 @@ pub mod coregionalised;
 pub mod custom;
 mod custom_law;
 pub mod dual;
+mod extras;
 pub(crate) mod functions;
 mod gamma;
 mod gaussian;
@@ -56,6 +57,7 @@ mod svm;
 mod targets;
 mod zero_inflated_poisson;
 
+pub(crate) use extras::default_extra;
 pub use gaussian::Gaussian;
 pub use registry::{Args, Entry, REGISTRY, build, find, parse};
 

@@ -17,7 +17,7 @@ use super::Model;
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
 use crate::likelihoods::functions::log_add_exp;
-use crate::likelihoods::{Likelihood, Target};
+use crate::likelihoods::{Likelihood, Target, default_extra};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, add_row_dots, column_mut, gemm, invert_lower, mirror_lower,
     par_for, product, solve_lower,
@@ -442,8 +442,10 @@ impl Posterior {
     /// (exposure, trials, known noise variance); empty for its default.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the number of columns differs.
+    /// [`Error::Shape`] if the number of columns or of further numbers differs; [`Error::Invalid`] without further numbers
+    /// where there is no default (trials).
     pub fn predict_y(&self, x: MatRef<f64>, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
+        default_extra(&*self.likelihood, extra, x.nrows())?;
         let mut y_mean = Mat::zeros(x.nrows(), self.outputs());
         let mut y_variance = Mat::zeros(x.nrows(), self.outputs());
         let mut count = 0.0;
@@ -493,6 +495,7 @@ impl Posterior {
         extra: &[f64],
     ) -> Result<Vec<f64>> {
         self.check_targets(x, y)?;
+        default_extra(&*self.likelihood, extra, x.nrows())?;
         let mut density = Mat::zeros(x.nrows(), self.outputs());
         let mut first = true;
         self.components(x, |likelihood, mean, variance| {
@@ -561,6 +564,7 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
+        default_extra(&*self.likelihood, extra, x.nrows())?;
         if self.each.is_empty() {
             let latent = self.sample_f(x, samples, rng)?;
             return Ok(self.observed(&latent, extra, rng));

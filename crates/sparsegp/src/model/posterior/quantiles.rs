@@ -3,7 +3,7 @@
 use super::Posterior;
 use crate::error::Result;
 use crate::likelihoods::functions::normal_cdf;
-use crate::likelihoods::{Likelihood, Support, Target, predict};
+use crate::likelihoods::{Likelihood, Support, Target, default_extra, predict};
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::standard_normal_quantile;
 use rayon::prelude::*;
@@ -37,6 +37,7 @@ impl Posterior {
         extra: &[f64],
         levels: &[f64],
     ) -> Result<Vec<Mat<f64>>> {
+        default_extra(&*self.likelihood, extra, x.nrows())?;
         let (mean, variance) = self.predict_f(x)?;
         let mixture = self.mixture(x)?;
         let k = self.likelihood.latents();
@@ -129,6 +130,7 @@ impl Posterior {
         extra: &[f64],
     ) -> Result<(Mat<f64>, Mat<f64>)> {
         self.check_targets(x, y)?;
+        default_extra(&*self.likelihood, extra, x.nrows())?;
         let unknown = |i: usize, p: usize| if y[(i, p)].is_nan() { f64::NAN } else { 0.0 };
         let mut below = Mat::from_fn(x.nrows(), self.outputs(), unknown);
         let mut up_to = below.clone();
