@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -48,6 +49,9 @@ def _is_in_batches(method: str) -> bool:
     """Whether a method, with its options as in ``"deep(layers=3)"``, is trained by minibatches."""
     return method.lower().partition("(")[0].strip() in _IN_BATCHES
 
+
+# parameters that are shown by their shape
+_BULKY = re.compile(r"(layers\[\d+\]\.)?(inducing|q\.)|layers\[\d+\]\.mean\.weights")
 
 # methods whose likelihood needs local variables
 _AUGMENTED = _names("augmented")
@@ -1100,16 +1104,20 @@ there are several
 
     def _table(self) -> list[tuple[str, str, Optional[str]]]:
         rows: list[tuple[str, str, Optional[str]]] = []
-        names = self._about["inputs"]
-        for row in self._about["parameters"]:
+        names, parameters = self._about["inputs"], self._about["parameters"]
+        # of a deep model the first layer alone sees the inputs
+        deep = any(row["path"].startswith("layers[") for row in parameters)
+        of_inputs = "layers[0].kernel" if deep else "kernel"
+        for row in parameters:
             value, units = row["value"], row["data_units"]
-            if row["path"].startswith(("inducing", "q.")):
+            if _BULKY.match(row["path"]):
                 rows.append((row["path"], row["shape"], None))
                 continue
+            named = row["path"].startswith(of_inputs) and len(value) == len(names)
             for i, v in enumerate(value[:10]):
                 path = row["path"]
                 if len(value) > 1:
-                    path += f"[{names[i] if len(value) == len(names) else i}]"
+                    path += f"[{names[i] if named else i}]"
                 if row["frozen"]:
                     path += " (fixed)"
                 rows.append((path, _number(v), None if units is None else _number(units[i])))
