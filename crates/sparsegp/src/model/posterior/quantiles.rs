@@ -392,8 +392,9 @@ mod tests {
                 }
             }
             let missing = Mat::from_fn(1, 1, |_, _| f64::NAN);
-            let (below, up_to) =
-                posterior.predict_cdf(Mat::zeros(1, 1).as_ref(), missing.as_ref(), &[extra]).unwrap();
+            let (below, up_to) = posterior
+                .predict_cdf(Mat::zeros(1, 1).as_ref(), missing.as_ref(), &[extra])
+                .unwrap();
             assert!(below[(0, 0)].is_nan() && up_to[(0, 0)].is_nan());
         }
     }
