@@ -293,7 +293,6 @@ fn of_layers(args: &FitArgs, method: &str) -> Result<()> {
         ("--mean", args.mean.is_some()),
         ("--inducing-from", args.inducing_from.is_some()),
         ("--restarts", args.restarts > 0),
-        ("--checkpoint", args.checkpoint.is_some()),
         ("--jitter", args.jitter.is_some()),
         ("--full-batch", args.full_batch),
         ("--diagonal", args.diagonal),

@@ -58,6 +58,17 @@ def test_the_default_batch_is_the_methods():
     assert batches and set(batches) == {1}  # of 1024 rows
 
 
+def test_a_training_that_ended_goes_on(tmp_path):
+    X, y, _ = rows(200)
+    straight = model(epochs=20).fit(X, y)
+    path = tmp_path / "state.safetensors"
+    left = iter(range(3))
+    ended = model(epochs=20, checkpoint=path, callback=lambda event: next(left, None) is None).fit(X, y)
+    assert path.exists() and not np.array_equal(ended.predict(X), straight.predict(X))
+    resumed = model(epochs=20, checkpoint=path).fit(X, y)
+    np.testing.assert_array_equal(resumed.predict(X), straight.predict(X))
+
+
 @pytest.mark.parametrize(
     ("options", "part"),
     [
@@ -67,7 +78,6 @@ def test_the_default_batch_is_the_methods():
         ({"early_stopping": 0.2}, "aside"),
         ({"method": "deep(kind=q)"}, "kind=q"),
         ({"method": "deep(layers=0)"}, "from 1"),
-        ({"checkpoint": "there.safetensors"}, "checkpoint"),
     ],
 )
 def test_what_layers_do_not_take_is_refused(options, part):

@@ -1,6 +1,7 @@
 //! Deep models from the command line.
 
 use crate::support::{Folder, column, number};
+use std::time::{Duration, Instant};
 
 /// A jump in one input, and a slope in another.
 fn table(n: usize, from: usize) -> String {
@@ -73,7 +74,6 @@ fn what_layers_do_not_have_is_refused() {
         ("--restarts 2", &["--restarts", "deep"][..]),
         ("--full-batch", &["--full-batch"]),
         ("--mean linear", &["--mean"]),
-        ("--checkpoint c", &["--checkpoint"]),
         ("--natural-rate 0.1", &["--natural-rate"]),
         ("--max-iterations 5", &["--max-iterations"]),
         ("--layers 0", &["--layers"]),
@@ -88,4 +88,26 @@ fn what_layers_do_not_have_is_refused() {
     folder.refused(1, "update m.safetensors a.csv --again -o n.safetensors", &["one layer"]);
     folder.refused(1, "fit a.csv --from m.safetensors -o n.safetensors", &["one layer"]);
     folder.refused(1, "score m.safetensors a.csv --leave-one-out", &["one layer"]);
+}
+
+#[test]
+fn a_killed_fit_goes_on_from_its_checkpoint() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(300, 0));
+    let fit =
+        "fit a.csv --target y --ignore side --method deep --inducing 12 --batch 30 --epochs 60";
+    folder.ok(&format!("{fit} -o whole.safetensors"));
+    let kept =
+        format!("{fit} --checkpoint c.safetensors --checkpoint-every 0.01 -o killed.safetensors");
+    let mut child = folder.command(&kept).spawn().unwrap();
+    let begun = Instant::now();
+    while !folder.path("c.safetensors").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap(); // SIGKILL
+    child.wait().unwrap();
+    folder.ok(&kept);
+    let predicted = |model: &str| folder.ok(&format!("predict {model} a.csv")).out;
+    assert_eq!(predicted("whole.safetensors"), predicted("killed.safetensors"));
 }

@@ -50,7 +50,7 @@ pub use natural::Stepped;
 pub use noise::{Draws, Noise};
 pub use predict::{Mixture, Paths, Predictor};
 pub use start::{Chain, Kind, Start, through};
-pub use train::{TrainOptions, Trained, Watch};
+pub use train::{Standing, TrainOptions, Trained, Watch};
 
 #[cfg(test)]
 mod tests;

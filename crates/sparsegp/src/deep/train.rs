@@ -4,7 +4,7 @@
 use super::bound::{Batch, Want, Work};
 use super::model::Deep;
 use super::noise::Noise;
-use crate::data::{Batches, Minibatch};
+use crate::data::{Batches, Minibatch, Position};
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
 use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Status};
@@ -67,8 +67,22 @@ pub struct Trained {
     pub ended: Option<String>,
 }
 
-/// What watches a training: called with the model and how it went so far before every step; a break ends it.
-pub type Watch<'a> = &'a mut dyn FnMut(&Deep, &Trained) -> ControlFlow<()>;
+/// Where a training stands between two steps: with the model and the batches at [`Standing::position`], all that it goes on
+/// from, to the bit.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Adam with its moments.
+    pub adam: Adam,
+    /// How it went so far.
+    pub trained: Trained,
+    /// Sum of the bounds since the last entry of the trace, and how many.
+    pub window: (f64, usize),
+    /// The batch that comes next.
+    pub position: Position,
+}
+
+/// What watches a training: called with the model and where it stands before every step, and at the end; a break ends it.
+pub type Watch<'a> = &'a mut dyn FnMut(&Deep, &Standing) -> ControlFlow<()>;
 
 /// The negative bound of one step.
 struct Negative<'a> {
@@ -151,17 +165,19 @@ impl Deep {
     /// [`Error::Invalid`] for options that are not possible, [`Error::Shape`] for rows that do not fit; a recoverable error
     /// only where the start itself has no finite bound.
     pub fn train(&mut self, batches: &mut dyn Batches, options: &TrainOptions) -> Result<Trained> {
-        self.train_watched(batches, options, &mut |_, _| ControlFlow::Continue(()))
+        self.train_from(batches, options, None, &mut |_, _| ControlFlow::Continue(()))
     }
 
-    /// The same, watched: `watch` sees the model before every step and what was done so far, and may end the training.
+    /// The same, watched: `watch` sees the model before every step and where it stands, and may end the training. It goes on
+    /// from a standing of the same training, for the model of then.
     ///
     /// # Errors
-    /// As for [`Deep::train`].
-    pub fn train_watched(
+    /// As for [`Deep::train`]; [`Error::Invalid`] for a standing of another model.
+    pub fn train_from(
         &mut self,
         batches: &mut dyn Batches,
         options: &TrainOptions,
+        from: Option<Standing>,
         watch: Watch<'_>,
     ) -> Result<Trained> {
         self.check()?;
@@ -196,7 +212,7 @@ impl Deep {
                 (group.q.first.frozen, group.q.second.frozen) = (true, true);
             }
         }
-        let outcome = self.climb(batches, options, watch);
+        let outcome = self.climb(batches, options, from, watch);
         for (group, was) in self.layers[last].groups.iter_mut().zip(frozen) {
             (group.q.first.frozen, group.q.second.frozen) = was;
         }
@@ -207,30 +223,44 @@ impl Deep {
         &mut self,
         batches: &mut dyn Batches,
         options: &TrainOptions,
+        from: Option<Standing>,
         watch: Watch<'_>,
     ) -> Result<Trained> {
         let rate = AdamOptions { learning_rate: options.learning_rate, ..Default::default() };
-        let mut adam = Adam::new(free_values(|v| self.visit(v)), rate);
+        let mut at = match from {
+            Some(standing) => standing,
+            None => Standing {
+                adam: Adam::new(free_values(|v| self.visit(v)), rate),
+                trained: Trained::default(),
+                window: (0.0, 0),
+                position: batches.position(),
+            },
+        };
+        if at.adam.x().len() != free_count(|v| self.visit(v)) {
+            return Err(Error::Invalid("the training to go on with is of another model".into()));
+        }
+        batches.seek(at.position)?;
         let (mut batch, mut work) = (Minibatch::new(), Work::default());
-        let mut trained = Trained::default();
         let mut good = Good::default();
-        good.keep(adam.x(), self, options.natural.is_some());
-        let (mut sum, mut count) = (0.0, 0);
-        for step in 0..options.steps {
-            if watch(self, &trained).is_break() {
-                trained.ended = Some(format!(
+        good.keep(at.adam.x(), self, options.natural.is_some());
+        let mut moved = false;
+        for step in at.trained.steps..options.steps {
+            at.position = batches.position();
+            if watch(self, &at).is_break() {
+                at.trained.ended = Some(format!(
                     "after {step} of {} steps, by hand or by the clock",
                     options.steps
                 ));
                 break;
             }
             batches.next(&mut batch)?;
+            moved = true;
             if step >= options.steps - options.steps / 3 {
-                adam.options.learning_rate = options.learning_rate * options.last;
+                at.adam.options.learning_rate = options.learning_rate * options.last;
             }
             if let Some(rate) = options.natural {
-                set_free_values(|v| self.visit_mut(v), adam.x());
-                self.move_last(rate, &batch, options, step, &mut work, &mut trained)?;
+                set_free_values(|v| self.visit_mut(v), at.adam.x());
+                self.move_last(rate, &batch, options, step, &mut work, &mut at.trained)?;
             }
             let mut objective = Negative {
                 model: self,
@@ -240,34 +270,41 @@ impl Deep {
                 step: step as u64,
                 good: &mut good,
             };
-            let stepped = adam.step(&mut objective)?;
-            trained.failures += stepped.evaluations - 1;
+            let stepped = at.adam.step(&mut objective)?;
+            at.trained.failures += stepped.evaluations - 1;
             if let Status::Stalled(why) = stepped.status {
-                trained.ended = Some(format!("after {step} steps: {why}"));
+                at.trained.ended = Some(format!("after {step} steps: {why}"));
                 break;
             }
-            trained.steps = step + 1;
-            trained.slope = stepped.gradient_norm;
-            sum -= stepped.value;
-            count += 1;
-            trained.bound = sum / count as f64;
-            if trained.steps.is_multiple_of(options.every) {
-                trained.trace.push((trained.steps, sum / count as f64));
-                (sum, count) = (0.0, 0);
+            at.trained.steps = step + 1;
+            at.trained.slope = stepped.gradient_norm;
+            at.window.0 -= stepped.value;
+            at.window.1 += 1;
+            let mean = at.window.0 / at.window.1 as f64;
+            at.trained.bound = mean;
+            if at.trained.steps.is_multiple_of(options.every) {
+                at.trained.trace.push((at.trained.steps, mean));
+                at.window = (0.0, 0);
             }
         }
-        if count > 0 {
-            trained.trace.push((trained.steps, sum / count as f64));
+        at.position = batches.position();
+        // it is over, or was ended before
+        let _ = watch(self, &at);
+        if at.window.1 > 0 {
+            at.trained.trace.push((at.trained.steps, at.window.0 / at.window.1 as f64));
         }
         // Adam is a move ahead of what it has seen
-        set_free_values(|v| self.visit_mut(v), adam.x());
-        if options.steps > 0 && !self.is_finite(&batch, options, &mut work)? {
+        set_free_values(|v| self.visit_mut(v), at.adam.x());
+        if !moved {
+            // T of R layers goes to where Adam is, as in the run that ended
+            self.settle_in(&options.solver, &mut work)?;
+        } else if !self.is_finite(&batch, options, &mut work)? {
             good.restore(self);
             self.settle_in(&options.solver, &mut work)?;
-            trained.failures += 1;
-            trained.ended.get_or_insert_with(|| "the last move had no finite bound".into());
+            at.trained.failures += 1;
+            at.trained.ended.get_or_insert_with(|| "the last move had no finite bound".into());
         }
-        Ok(trained)
+        Ok(at.trained)
     }
 
     /// Whether the bound is finite where the model is.

@@ -1,20 +1,26 @@
 //! Deep models for tables: a start from some rows, Adam by minibatches, and the trained layers as a model like any other
 //! ([`crate::deep`]; Salimbeni & Deisenroth 2017).
 
+use super::checkpoint::{self, Held};
 use super::checks::{check_levels, check_rows, check_targets, many_classes};
 use super::fitted::{Fitted, Origin};
+use super::keeping::{Failures, Telling};
 use super::start::{apply, likelihood, sample_rows};
 use super::{BatchOptions, Dataset, FitOptions, sizes};
 use crate::data::Classes;
-use crate::deep::{Deep, Kind, Start, TrainOptions, Trained};
+use crate::deep::{Deep, Kind, Standing, Start, TrainOptions, Trained};
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::SolverOptions;
+use crate::io;
 use crate::methods::{Diagnostics, Entry, finite};
 use crate::model::{Model, Posterior};
 use crate::params;
-use crate::train::{Event, Observer, TracePoint, TrainReport, hyperparameters};
+use crate::train::{
+    Adapting, Event, Observer, PaceState, TracePoint, TrainReport, TrainingState, hyperparameters,
+};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::time::Instant;
 
 /// Rows that the start is found on.
@@ -40,7 +46,6 @@ fn refuse(dataset: &Dataset, options: &FitOptions) -> Result<()> {
     let wrong = [
         ("a number of restarts", options.restarts > 0),
         ("a mean function", options.mean.is_some()),
-        ("a checkpoint", options.checkpoint.is_some()),
         ("rows kept aside to tell when to stop", dataset.held_out.is_some()),
         ("q with diagonals alone", options.diagonal),
         ("training on all rows at once", options.batches.is_none()),
@@ -117,8 +122,8 @@ pub(super) fn fit(
     let mut model = Model::of_deep(begun, entry.method)?;
     entry.method.check(&model)?;
     apply(&mut model, options, |_| true)?;
-    let mut layers = model.to_deep(bound)?;
-    layers.settle(&SolverOptions::default())?;
+    let mut layered = model.to_deep(bound)?;
+    layered.settle(&SolverOptions::default())?;
     let batches = options.batches.clone().unwrap_or_else(BatchOptions::of_deep);
     let size = batches.size.clamp(1, n.max(1));
     let mut rows = source.batches(size, options.seed)?;
@@ -136,22 +141,66 @@ pub(super) fn fit(
         every: per_epoch,
         ..TrainOptions::default()
     };
+    let layers = model.hidden.len() + 1;
+    let reason =
+        format!("`{}` was asked for: {layers} layers, {points} inducing points each", entry.name);
+    let mut origin = Origin::new(dataset, options.seed, reason, warnings);
+    let mut from = None;
+    let mut trace = Vec::new();
+    let mut earlier = 0.0;
+    if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
+        let (fitted, held) = checkpoint::load(path, dataset, options)?;
+        let Held::Training(state) = held else {
+            return Err(checkpoint::of_another(options, "other ways"));
+        };
+        let (then, old) = fitted.into_parts();
+        layered = then.to_deep(bound)?;
+        origin = old;
+        (trace, earlier) = (state.trace.clone(), state.seconds);
+        from = Some(standing(*state, per_epoch));
+    }
     if observer.event(Event::Training).is_break() {
         return Err(Error::Interrupted);
     }
-    let mut watcher =
-        Watcher { entry, observer, per_epoch, epochs, begun: Instant::now(), trace: Vec::new() };
-    let outcome = layers
-        .train_watched(&mut *rows, &training, &mut |deep, trained| watcher.see(deep, trained))?;
-    watcher.record(&layers, &outcome);
-    let (trace, seconds) = (watcher.trace, watcher.begun.elapsed().as_secs_f64());
-    let model = Model::of_deep(layers, entry.method)?;
+    let failures = Failures::default();
+    let mut watcher = Watcher {
+        entry,
+        observer: &mut Telling { observer, failures: &failures },
+        steps,
+        per_epoch,
+        epochs,
+        begun: Instant::now(),
+        earlier,
+        trace,
+        keeping: options.checkpoint.as_deref().map(|path| Keeping {
+            path,
+            failures: &failures,
+            origin: &origin,
+            settings: checkpoint::settings(options, n),
+            every: batches.training.checkpoint_seconds,
+            last: Instant::now(),
+            frozen: frozen(&layered),
+        }),
+        over: false,
+        failed: None,
+    };
+    let outcome = layered.train_from(&mut *rows, &training, from, &mut |deep, standing| {
+        watcher.see(deep, standing)
+    })?;
+    watcher.record(&layered, &outcome);
+    let failed = watcher.failed.take();
+    let (trace, seconds) = (watcher.trace, earlier + watcher.begun.elapsed().as_secs_f64());
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    origin.warnings.extend(failures.warning());
+    let model = Model::of_deep(layered, entry.method)?;
     let posterior = Posterior::of_q(&model)?;
     let objective = outcome.trace.last().map_or(f64::NAN, |(_, bound)| *bound);
     let report = report(outcome, &training, objective, (trace, seconds));
-    warnings.extend(params::remarks(&model.params()));
+    origin.warnings.extend(params::remarks(&model.params()));
     if report.failures > 0 {
-        warnings.push(format!(
+        origin.warnings.push(format!(
             "at {} of {} steps the bound was not finite, or a matrix not positive definite; these steps were made smaller",
             report.failures, report.iterations
         ));
@@ -159,24 +208,76 @@ pub(super) fn fit(
     if training.steps > 0 {
         finite(objective, "the bound at the end of the training")?;
     }
-    let layers = model.hidden.len() + 1;
-    let reason =
-        format!("`{}` was asked for: {layers} layers, {points} inducing points each", entry.name);
-    let origin = Origin::new(dataset, options.seed, reason, warnings);
     Ok(origin.fitted(model, posterior, Some(report)))
+}
+
+/// Where a training stood, from its checkpoint.
+fn standing(state: TrainingState, per_epoch: usize) -> Standing {
+    let trace = state.trace.iter().map(|point| (point.iteration * per_epoch, point.objective));
+    let window = (state.epoch.0, state.epoch.1 as usize);
+    let trained = Trained {
+        steps: state.iterations,
+        trace: trace.collect(),
+        failures: state.failures,
+        ..Trained::default()
+    };
+    Standing { adam: state.adam, trained, window, position: state.position }
+}
+
+/// Whether somebody froze q of the last layer: natural-gradient steps do while they train.
+fn frozen(deep: &Deep) -> Vec<(bool, bool)> {
+    let last = deep.layers.last().map_or(&[][..], |layer| &layer.groups);
+    last.iter().map(|group| (group.q.first.frozen, group.q.second.frozen)).collect()
+}
+
+/// Where checkpoints go, and what they have beside the state.
+struct Keeping<'a> {
+    path: &'a Path,
+    failures: &'a Failures,
+    origin: &'a Origin,
+    settings: Vec<(String, String)>,
+    every: f64,
+    last: Instant,
+    frozen: Vec<(bool, bool)>,
+}
+
+impl Keeping<'_> {
+    fn write(&mut self, mut deep: Deep, entry: &Entry, state: TrainingState) -> Result<()> {
+        self.last = Instant::now();
+        if let Some(layer) = deep.layers.last_mut() {
+            for (group, was) in layer.groups.iter_mut().zip(&self.frozen) {
+                (group.q.first.frozen, group.q.second.frozen) = *was;
+            }
+        }
+        let model = Model::of_deep(deep, entry.method)?;
+        let posterior = Posterior::of_q(&model)?;
+        let now = self.origin.clone().fitted(model, posterior, None);
+        self.failures.noted(self.path, io::save_checkpoint(&now, &state, self.path))
+    }
 }
 
 /// What is told of a training while it runs, and kept of it.
 struct Watcher<'a> {
     entry: &'static Entry,
     observer: &'a mut dyn Observer,
+    steps: usize,
     per_epoch: usize,
     epochs: usize,
     begun: Instant,
+    /// Seconds of runs before this one.
+    earlier: f64,
     trace: Vec<TracePoint>,
+    keeping: Option<Keeping<'a>>,
+    /// Whether somebody ended it.
+    over: bool,
+    failed: Option<Error>,
 }
 
 impl Watcher<'_> {
+    fn seconds(&self) -> f64 {
+        self.earlier + self.begun.elapsed().as_secs_f64()
+    }
+
     /// Keeps what is new in the history.
     fn record(&mut self, deep: &Deep, trained: &Trained) {
         let Some(&(step, objective)) = trained.trace.get(self.trace.len()) else { return };
@@ -188,29 +289,52 @@ impl Watcher<'_> {
             evaluations: step + trained.failures,
             objective,
             gradient_norm: trained.slope,
-            seconds: self.begun.elapsed().as_secs_f64(),
+            seconds: self.seconds(),
             parameters,
             held_out: None,
         });
     }
 
-    fn see(&mut self, deep: &Deep, trained: &Trained) -> ControlFlow<()> {
-        self.record(deep, trained);
-        let seconds = self.begun.elapsed().as_secs_f64();
-        if trained.steps > 0 {
-            let event = Event::Batch {
-                epoch: (trained.steps - 1) / self.per_epoch,
-                batch: (trained.steps - 1) % self.per_epoch,
-                per_epoch: self.per_epoch,
-                epochs: self.epochs,
-                objective: trained.bound,
+    fn see(&mut self, deep: &Deep, at: &Standing) -> ControlFlow<()> {
+        self.record(deep, &at.trained);
+        let seconds = self.seconds();
+        let ended = self.over || at.trained.ended.is_some() || at.trained.steps == self.steps;
+        if let Some(keeping) = &mut self.keeping
+            && (ended || keeping.last.elapsed().as_secs_f64() > keeping.every)
+        {
+            let state = TrainingState {
+                settings: keeping.settings.clone(),
+                position: at.position,
+                adam: at.adam.clone(),
+                epoch: (at.window.0, at.window.1 as f64),
+                shortened: 0,
+                failures: at.trained.failures,
+                iterations: at.trained.steps,
                 seconds,
+                trace: self.trace.clone(),
+                best: None,
+                diagnostics: Diagnostics::default(),
+                pace: PaceState::default(),
+                adapting: Adapting::default(),
             };
-            if self.observer.event(event).is_break() {
+            if let Err(error) = keeping.write(deep.clone(), self.entry, state) {
+                self.failed = Some(error);
                 return ControlFlow::Break(());
             }
         }
-        if self.observer.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if at.trained.steps > 0 && !self.over {
+            let event = Event::Batch {
+                epoch: (at.trained.steps - 1) / self.per_epoch,
+                batch: (at.trained.steps - 1) % self.per_epoch,
+                per_epoch: self.per_epoch,
+                epochs: self.epochs,
+                objective: at.trained.bound,
+                seconds,
+            };
+            self.over = self.observer.event(event).is_break();
+        }
+        self.over |= self.observer.interrupted();
+        if self.over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

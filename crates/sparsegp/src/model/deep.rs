@@ -1,7 +1,7 @@
 //! Models with hidden layers: from and to [`crate::deep`].
 
 use super::Model;
-use crate::deep::{Deep, Group, LastBound, Layer};
+use crate::deep::{Deep, Group, LastBound, Layer, Points};
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::methods::Method;
@@ -44,13 +44,14 @@ impl Model {
     /// # Errors
     /// [`Error::Invalid`] for a model without q or with several kernels, and as for [`Deep::check`].
     pub fn to_deep(&self, bound: LastBound) -> Result<Deep> {
-        let ([kernel], [_], Some(q)) = (&self.kernels[..], &self.inducing[..], &self.q) else {
+        let ([kernel], [z], Some(q)) = (&self.kernels[..], &self.inducing[..], &self.q) else {
             return Err(Error::Invalid(
                 "the last layer of a deep model has one kernel, one set of inducing points and a q"
                     .into(),
             ));
         };
-        let group = Group::new(kernel.clone(), self.inducing_points()?.as_ref(), q.clone())?;
+        let points = Points { kernel: kernel.clone(), z: z.clone() };
+        let group = Group::with(Box::new(points), q.clone())?;
         let mut last = Layer::new(vec![group], self.mean.clone());
         last.jitter = self.jitter;
         let below = self.hidden.last().map_or(last.inputs(), Layer::outputs);

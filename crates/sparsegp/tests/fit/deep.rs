@@ -3,10 +3,13 @@
 use crate::support::fit;
 use sparsegp::data::InMemory;
 use sparsegp::deep::{LastBound, Paths};
+use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::{Mat, column};
 use sparsegp::rng::{stream, uniform};
+use sparsegp::train::{Event, Observer};
 use sparsegp::{io, methods};
+use std::ops::ControlFlow;
 
 /// Rows of two inputs on scales of their own, and targets that jump: what a deep model is for.
 fn rows(n: usize, seed: u64) -> InMemory {
@@ -179,4 +182,56 @@ fn a_training_is_watched_and_ends_by_the_clock() {
     let report = fit(&dataset, &long).expect("what there is").report.unwrap();
     assert!(report.iterations > 0 && report.iterations < 100_000, "{}", report.iterations);
     assert!(report.stopped.contains("time limit"), "{}", report.stopped);
+}
+
+/// Ends a training after so many minibatches.
+struct After(usize);
+
+impl Observer for After {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        if let Event::Batch { .. } = event {
+            self.0 -= 1;
+        }
+        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_training_that_was_ended_goes_on_to_the_same_bits() {
+    let dataset = Dataset::from_rows(rows(200, 1), true).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for (method, natural) in [
+        ("deep(layers=3)", None),
+        ("deep(kind=r)", None),
+        ("deep(kind=w)", Some(0.05)),
+        ("deep(kind=m, functions=true)", None),
+    ] {
+        let mut whole = options(method, 8);
+        whole.freeze = vec!["inducing.points".into()];
+        whole.batches.as_mut().unwrap().training.natural = natural;
+        let straight = fit(&dataset, &whole).expect("a fit");
+        let path = folder.path().join(format!("{method}.safetensors"));
+        let kept = FitOptions { checkpoint: Some(path.clone()), ..whole.clone() };
+        let ended = sparsegp::fit::fit(&dataset, &kept, &Cpu::default(), &mut After(13)).unwrap();
+        assert_eq!(ended.report.as_ref().unwrap().iterations, 13, "{method}");
+        // the file is a model like any other
+        assert_eq!(io::load(&path).unwrap().model.hidden.len(), straight.model.hidden.len());
+        let resumed = fit(&dataset, &kept).expect("the rest");
+        let (a, b) = (straight.report.as_ref().unwrap(), resumed.report.as_ref().unwrap());
+        assert_eq!(a.objective.to_bits(), b.objective.to_bits(), "{method}");
+        assert_eq!((a.iterations, a.trace.len()), (b.iterations, b.trace.len()), "{method}");
+        let bits = |fitted: &Fitted| -> Vec<(u64, bool)> {
+            let params = fitted.model.params();
+            let own = params.iter();
+            own.flat_map(|(_, p)| p.value().iter().map(|v| (v.to_bits(), p.frozen))).collect()
+        };
+        assert!(bits(&straight) == bits(&resumed), "{method}");
+        // what is complete stays as it is
+        let again = fit(&dataset, &kept).expect("the same");
+        assert!(bits(&again) == bits(&resumed), "{method}: again");
+        // another training is not gone on with
+        let other = FitOptions { kernel: "matern52".into(), ..kept.clone() };
+        let error = fit(&dataset, &other).unwrap_err().to_string();
+        assert!(error.contains("matern52") && error.contains("checkpoint"), "{error}");
+    }
 }
