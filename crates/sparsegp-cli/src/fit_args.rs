@@ -144,7 +144,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "L", value_parser = values::at_least_one, help_heading = "Model")]
     pub layers: Option<usize>,
     /// Number of inducing points of the sparse methods; by default 512, for methods that train q a quarter
-    /// of the rows up to 200 points, then about 7 times the square root of the rows, from 50 to 512
+    /// of the rows up to 200 points, then about 7 times the square root of the rows, from 50 to 512; 100 in every layer of `deep`
     #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "Model")]
     pub inducing: Option<usize>,
     /// Where inducing points start: kmeans, random, greedy-variance, greedy-elbo (Gaussian noise), k-dpp,
@@ -172,7 +172,8 @@ pub struct FitArgs {
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
 
-    /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005
+    /// Learning rate of Adam; by default 0.01, for minibatches 0.03, falling, for `rsvgp` 0.005, for `deep`
+    /// 0.01
     #[arg(long, allow_negative_numbers = true, value_name = "RATE", value_parser = values::positive, help_heading = "Training")]
     pub learning_rate: Option<f64>,
     /// Judge starting values on at most this many random rows: several starts get a few iterations each, and the
@@ -405,6 +406,11 @@ impl FitArgs {
     /// A sentence if the method has none.
     pub fn method(&self) -> Result<String> {
         if let Some(layers) = self.layers {
+            if self.alpha.is_some() {
+                return Err(Fail::usage(
+                    "--alpha is the power of `pep`, and --layers is for `deep`: leave one out",
+                ));
+            }
             return match self.method.strip_prefix("deep") {
                 Some("") => Ok(format!("deep(layers={layers})")),
                 Some(rest) if !rest.contains("layers") => {

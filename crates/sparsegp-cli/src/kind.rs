@@ -21,7 +21,11 @@ pub enum Kind {
 impl Kind {
     /// Of a model.
     pub fn of(fitted: &Fitted) -> Self {
-        Self::of_likelihood(&*fitted.model.likelihood)
+        match Self::of_likelihood(&*fitted.model.likelihood) {
+            // what hidden layers make of it is a mixture
+            Self::Gaussian if !fitted.model.hidden.is_empty() => Self::Other,
+            own => own,
+        }
     }
 
     /// Of a likelihood.

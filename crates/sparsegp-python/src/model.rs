@@ -217,6 +217,11 @@ impl Model {
             let text = format!("method `{}` needs inducing points", entry.name);
             return Err(exception(Error::Invalid(text)));
         }
+        if entry.method.deep().is_some() {
+            let text =
+                "a deep model is fitted by an estimator, such as GPRegressor(method=\"deep\")";
+            return Err(exception(Error::Invalid(text.into())));
+        }
         let m = points.first().map_or(0, Mat::nrows);
         let tying = spec.tying.as_deref().map(tying).transpose()?.unwrap_or(FULL);
         let q = if entry.method.full_sites().is_some() {

@@ -102,6 +102,14 @@ impl Options {
                 if self.full_batch { ", and full_batch is on" } else { "" }
             )));
         }
+        let deep = self.method.as_deref().and_then(|name| methods::find(name).ok());
+        let rootless = deep.and_then(|entry| entry.method.deep()).filter(|deep| deep.is_rootless());
+        if let (Some(deep), Some(_)) = (rootless, self.natural_rate.filter(|rate| *rate > 0.0)) {
+            return Err(invalid(format!(
+                "natural_rate is for layers of kind w and m; the method is `{}`",
+                deep.name
+            )));
+        }
         if let Some(tolerance) = self.tolerance.filter(|t| !(*t >= 0.0 && t.is_finite())) {
             return Err(invalid(format!("tolerance is {tolerance}; it must be a number from 0")));
         }

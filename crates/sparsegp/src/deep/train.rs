@@ -239,6 +239,11 @@ impl Deep {
         if at.adam.x().len() != free_count(|v| self.visit(v)) {
             return Err(Error::Invalid("the training to go on with is of another model".into()));
         }
+        if at.adam.x().is_empty() && options.steps > 0 {
+            return Err(Error::Invalid(
+                "there is nothing to train: all parameters of the layers are frozen".into(),
+            ));
+        }
         batches.seek(at.position)?;
         let (mut batch, mut work) = (Minibatch::new(), Work::default());
         let mut good = Good::default();
@@ -255,9 +260,10 @@ impl Deep {
             }
             batches.next(&mut batch)?;
             moved = true;
-            if step >= options.steps - options.steps / 3 {
-                at.adam.options.learning_rate = options.learning_rate * options.last;
-            }
+            // set anew: a run that goes on may have more steps than the one before
+            let late = step >= options.steps - options.steps / 3;
+            at.adam.options.learning_rate =
+                options.learning_rate * if late { options.last } else { 1.0 };
             if let Some(rate) = options.natural {
                 set_free_values(|v| self.visit_mut(v), at.adam.x());
                 self.move_last(rate, &batch, options, step, &mut work, &mut at.trained)?;
@@ -271,9 +277,10 @@ impl Deep {
                 good: &mut good,
             };
             let stepped = at.adam.step(&mut objective)?;
-            at.trained.failures += stepped.evaluations - 1;
+            at.trained.failures += stepped.evaluations.saturating_sub(1);
             if let Status::Stalled(why) = stepped.status {
                 at.trained.ended = Some(format!("after {step} steps: {why}"));
+                good.restore(self);
                 break;
             }
             at.trained.steps = step + 1;

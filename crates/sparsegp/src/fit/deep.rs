@@ -13,11 +13,13 @@ use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::SolverOptions;
 use crate::io;
+use crate::linalg::Jitter;
 use crate::methods::{Diagnostics, Entry, finite};
 use crate::model::{Model, Posterior};
 use crate::params;
 use crate::train::{
-    Adapting, Event, Observer, PaceState, TracePoint, TrainReport, TrainingState, hyperparameters,
+    Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
+    TrainingState, hyperparameters,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -43,10 +45,17 @@ impl BatchOptions {
 
 /// Refuses options that a deep model has nothing of.
 fn refuse(dataset: &Dataset, options: &FitOptions) -> Result<()> {
+    let training = options.batches.as_ref().map(|batches| &batches.training);
+    let usual = StochasticOptions::default();
     let wrong = [
         ("a number of restarts", options.restarts > 0),
         ("a mean function", options.mean.is_some()),
         ("rows kept aside to tell when to stop", dataset.held_out.is_some()),
+        ("a jitter", options.jitter != Jitter::default()),
+        (
+            "E- and M-steps, or another rate for inducing points",
+            training.is_some_and(|t| t.em.is_some() || t.inducing_rate != usual.inducing_rate),
+        ),
         ("q with diagonals alone", options.diagonal),
         ("training on all rows at once", options.batches.is_none()),
         (
@@ -121,6 +130,15 @@ pub(super) fn fit(
     let bound = begun.bound;
     let mut model = Model::of_deep(begun, entry.method)?;
     entry.method.check(&model)?;
+    let inner = model.hidden.iter().flat_map(|layer| &layer.groups);
+    let inner = inner.filter_map(|group| group.inducing.as_points()).map(|points| &points.kernel);
+    if model.kernels.iter().chain(inner).any(|kernel| !kernel.labels().is_empty()) {
+        return Err(Error::Invalid(format!(
+            "the kernel `{}` reads a column as labels, and what a hidden layer gives has none: choose another kernel for \
+             the method `deep`",
+            options.kernel
+        )));
+    }
     apply(&mut model, options, |_| true)?;
     let mut layered = model.to_deep(bound)?;
     layered.settle(&SolverOptions::default())?;
@@ -215,7 +233,13 @@ pub(super) fn fit(
 fn standing(state: TrainingState, per_epoch: usize) -> Standing {
     let trace = state.trace.iter().map(|point| (point.iteration * per_epoch, point.objective));
     let window = (state.epoch.0, state.epoch.1 as usize);
+    let last = state.trace.last();
     let trained = Trained {
+        bound: match window.1 {
+            0 => last.map_or(f64::NAN, |point| point.objective),
+            count => window.0 / count as f64,
+        },
+        slope: last.map_or(0.0, |point| point.gradient_norm),
         steps: state.iterations,
         trace: trace.collect(),
         failures: state.failures,
@@ -250,7 +274,12 @@ impl Keeping<'_> {
             }
         }
         let model = Model::of_deep(deep, entry.method)?;
-        let posterior = Posterior::of_q(&model)?;
+        let posterior = match Posterior::of_q(&model) {
+            Err(error) if error.is_recoverable() => {
+                return self.failures.noted(self.path, Err(error));
+            }
+            outcome => outcome?,
+        };
         let now = self.origin.clone().fitted(model, posterior, None);
         self.failures.noted(self.path, io::save_checkpoint(&now, &state, self.path))
     }

@@ -105,7 +105,8 @@ pub struct FitOptions {
     pub restarts: usize,
     /// Optimiser and budget where all rows are seen at once.
     pub train: TrainOptions,
-    /// Minibatches, for the methods that can have them; none to see all rows at once. The method `auto`
+    /// Minibatches, for the methods that can have them ([`BatchOptions::of`] has those that suit a method); none to see all
+    /// rows at once. The method `auto`
     /// sees rows all at once anyway while that costs less, unless there are held-out rows.
     pub batches: Option<BatchOptions>,
     /// File to which a training, or chains, write their state now and then, and from which they go on if the

@@ -181,6 +181,7 @@ pub fn quality(
     data: &dyn Source,
     options: &QualityOptions,
 ) -> Result<Quality> {
+    model.check_shallow("judging inducing points")?;
     let sets = model.kernels.len().max(model.inducing.len());
     let d = model.inducing_points()?.ncols();
     if data.inputs() != d {

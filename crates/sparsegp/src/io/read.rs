@@ -146,7 +146,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     if method.has_q() != q.is_some() {
         return Err(foreign("its header and its method do not agree on q"));
     }
-    if header.layers.is_empty() != method.deep().is_none_or(|deep| deep.layers == 1) {
+    if header.layers.len() + 1 != method.deep().map_or(1, |deep| deep.layers) {
         return Err(foreign("its header and its method do not agree on layers"));
     }
     if header.layers.first().is_some_and(|layer| layer.inputs() != d) {
@@ -255,7 +255,13 @@ fn check(header: &Header) -> Result<()> {
 
 /// A q of the shape that the tensors have, whose names begin with `prefix`; its values are read with the other parameters.
 pub(super) fn read_q(header: QHeader, tensors: &Reader<'_>, prefix: &str) -> Result<Variational> {
-    let matrix = |name: &str| tensors.matrix(&format!("{prefix}{name}"));
+    let matrix = |name: &str| {
+        let own = tensors.matrix(&format!("{prefix}{name}"))?;
+        match own.nrows() == 0 || own.ncols() == 0 {
+            true => Err(foreign(format!("tensor `{prefix}{name}` is empty"))),
+            false => Ok(own),
+        }
+    };
     let mut q = match header.form {
         Form::Sites(tying) => {
             let first = matrix("q.lambda1")?;
@@ -330,7 +336,7 @@ fn posterior(
     inputs: usize,
     outputs: usize,
 ) -> Result<Posterior> {
-    if tensors.has("posterior.draws") {
+    if tensors.has("posterior.draws") && model.hidden.is_empty() {
         return sampled(model, tensors, inputs, outputs);
     }
     if let Some(method) = model.method.full_sites() {

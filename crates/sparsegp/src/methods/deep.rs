@@ -48,7 +48,7 @@ impl Deep {
         for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             own.read(option)?;
         }
-        if own.functions && matches!(own.kind, Kind::L | Kind::R) {
+        if own.functions && own.is_rootless() {
             return Err(invalid(
                 "layers of kind l and r have no root to draw functions with: add kind=w or kind=m, or leave \
                  functions out",
@@ -140,6 +140,11 @@ impl Deep {
     pub fn hidden(&self, inputs: usize) -> Vec<usize> {
         let width = if self.width > 0 { self.width } else { inputs.min(WIDEST) };
         vec![width; self.layers - 1]
+    }
+
+    /// Whether q of its layers has no root: no functions are drawn with it, and no natural-gradient steps made.
+    pub fn is_rootless(&self) -> bool {
+        matches!(self.kind, Kind::L | Kind::R)
     }
 
     /// How hidden layers are sampled.

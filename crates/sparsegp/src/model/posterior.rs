@@ -484,7 +484,7 @@ impl Posterior {
     }
 
     /// log p(yᵢ | data) of every row, summed over the target columns that are not missing (which are
-    /// independent). `extra` as for [`Posterior::predict_y`].
+    /// independent but for deep models, whose targets share the paths). `extra` as for [`Posterior::predict_y`].
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes do not fit.
@@ -496,6 +496,9 @@ impl Posterior {
     ) -> Result<Vec<f64>> {
         self.check_targets(x, y)?;
         default_extra(&*self.likelihood, extra, x.nrows())?;
+        if self.hidden.is_some() {
+            return self.log_density_by_paths(x, y, extra);
+        }
         let mut density = Mat::zeros(x.nrows(), self.outputs());
         let mut first = true;
         self.components(x, |likelihood, mean, variance| {

@@ -44,6 +44,7 @@ impl<'a> Setting<'a> {
     /// # Errors
     /// [`Error::Invalid`] for rows with weights; what factorising covariances gives.
     pub fn new(model: &Model, rows: &'a InMemory, target: Target) -> Result<Self> {
+        model.check_shallow("sampling")?;
         if rows.weights.iter().any(|w| *w != 1.0) {
             return Err(Error::Invalid(
                 "sampling knows no weights of rows: repeat rows, or use `cavi`".into(),

@@ -5,7 +5,7 @@ use sparsegp::data::InMemory;
 use sparsegp::deep::{LastBound, Paths};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
-use sparsegp::linalg::{Mat, column};
+use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::rng::{stream, uniform};
 use sparsegp::train::{Event, Observer};
 use sparsegp::{io, methods};
@@ -144,7 +144,14 @@ fn what_a_deep_model_cannot_be_or_do_is_said() {
     }
     assert_eq!(methods::find("DEEP( layers = 3 ,kind=L)").unwrap().name, "deep(layers=3)");
     let dataset = Dataset::from_rows(rows(60, 1), true).unwrap();
+    let freeze = ["layers[0].kernel", "layers[0].inducing.points", "layers[0].q", "kernel", "mean"];
+    let freeze = freeze.into_iter().chain(["likelihood", "inducing.points", "q"]);
+    let freeze = freeze.map(String::from).collect();
+    let labels = "coregion(output_dim=2, rank=1, active_dims=[0]) * rbf(active_dims=[1])";
     for (changed, part) in [
+        (FitOptions { kernel: labels.into(), ..options("deep", 1) }, "labels"),
+        (FitOptions { freeze, ..options("deep", 1) }, "frozen"),
+        (FitOptions { jitter: Jitter::Relative(1e-3), ..options("deep", 1) }, "jitter"),
         (FitOptions { restarts: 2, ..options("deep", 1) }, "restarts"),
         (FitOptions { mean: Some("linear".into()), ..options("deep", 1) }, "mean"),
         (FitOptions { batches: None, ..options("deep", 1) }, "at once"),
@@ -167,6 +174,7 @@ fn what_a_deep_model_cannot_be_or_do_is_said() {
         fitted.predict_covariance(x.as_ref(), &[], Of::Latent).map(|_| ()),
         fitted.predict_gradients(x.as_ref()).map(|_| ()),
         fitted.sample_functions(1, 10, 0).map(|_| ()),
+        fitted.inducing_quality(&same, &Cpu::default(), &Default::default()).map(|_| ()),
         sparsegp::fit::update(&fitted, &same, &Default::default(), &mut |_, _| Ok(())).map(|_| ()),
     ];
     for error in said {
@@ -234,4 +242,38 @@ fn a_training_that_was_ended_goes_on_to_the_same_bits() {
         let error = fit(&dataset, &other).unwrap_err().to_string();
         assert!(error.contains("matern52") && error.contains("checkpoint"), "{error}");
     }
+}
+
+/// Targets of a row share its path: their density is that of the layers themselves.
+#[test]
+fn several_targets_and_more_epochs() {
+    let one = rows(120, 1);
+    let y = Mat::from_fn(120, 2, |i, p| one.y[(i, 0)] * if p == 0 { 1.0 } else { -3.0 });
+    let both = InMemory::new(one.x.clone(), y).unwrap();
+    let dataset = Dataset::from_rows(both.clone(), true).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("c.safetensors");
+    let at = |epochs: usize, checkpoint: bool| {
+        let own = options("deep(kind=w)", epochs);
+        let checkpoint = checkpoint.then(|| path.clone());
+        fit(&dataset, &FitOptions { checkpoint, ..own }).expect("a fit")
+    };
+    let fitted = at(12, true);
+    let own = fitted.log_density(both.x.as_ref(), both.y.as_ref(), &[]).unwrap();
+    let deep = fitted.model.to_deep(LastBound::Expectation).unwrap();
+    let (mut x, mut y) = (both.x.clone(), both.y.clone());
+    fitted.scaler.scale_x(x.as_mut()).unwrap();
+    fitted.scaler.scale_y(y.as_mut()).unwrap();
+    let predictor = deep.predictor().unwrap();
+    let paths = predictor.predict(x.as_ref(), 100, &Paths::Streams { seed: 0 }).unwrap();
+    let scale: f64 = fitted.scaler.y_scale.iter().map(|s| s.ln()).sum();
+    let theirs = paths.log_density(y.as_ref(), &[]).unwrap();
+    for (a, b) in own.iter().zip(theirs) {
+        assert!((a - (b - scale)).abs() < 1e-8, "{a} {}", b - scale);
+    }
+    // more epochs go on with the whole rate: what is left of it in the last third is no end
+    let more = at(36, true);
+    let last = at(36, false);
+    let trace = |fitted: &Fitted| fitted.report.as_ref().unwrap().trace.len();
+    assert_eq!((trace(&more), trace(&last)), (36, 36));
 }

@@ -80,7 +80,8 @@ _PARAMETERS = """
         ``"zero"``, ``"constant"`` or ``"linear"``.
     n_inducing : int, optional
         Number of inducing points; by default 512, for methods that train q a quarter of the rows up to
-        200, then about 7 times their square root, from 50 to 512; never more than there are rows.
+        200, then about 7 times their square root, from 50 to 512; 100 in every layer of ``"deep"``; never more than
+        there are rows.
     inducing : str or array of shape (n_inducing, n_features)
         How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, ``"greedy-elbo"``
         (by the bound, for Gaussian noise), ``"k-dpp"`` (rows that repel each other),
@@ -112,7 +113,7 @@ _PARAMETERS = """
         Passes over the rows of minibatch training; by default 100, more for few rows, and for ``"deep"`` as many as make
         5000 steps.
     learning_rate : float, optional
-        Learning rate of Adam; by default 0.03 for minibatches, 0.01 for all rows at once.
+        Learning rate of Adam; by default 0.03 for minibatches (0.01 for ``"deep"``), 0.01 for all rows at once.
     natural_rate : float, optional
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
     classes_per_step : int, optional
@@ -826,7 +827,7 @@ class BaseGP(BaseEstimator):
         self.parameters_ = {}
         for row in about["parameters"]:
             value = row["value"] if row["data_units"] is None else row["data_units"]
-            if not row["path"].startswith(("inducing", "q.")):
+            if not _BULKY.match(row["path"]):
                 scalar = row["shape"] == "scalar"
                 self.parameters_[row["path"]] = value[0] if scalar else np.array(value)
         if about["kind"] == "gaussian":
@@ -1113,7 +1114,8 @@ there are several
             if _BULKY.match(row["path"]):
                 rows.append((row["path"], row["shape"], None))
                 continue
-            named = row["path"].startswith(of_inputs) and len(value) == len(names)
+            known = (of_inputs,) if deep else (of_inputs, "mean.weights")
+            named = row["path"].startswith(known) and len(value) == len(names)
             for i, v in enumerate(value[:10]):
                 path = row["path"]
                 if len(value) > 1:

@@ -5,6 +5,8 @@
 
 use super::Posterior;
 use crate::error::{Error, Result};
+use crate::likelihoods::Target;
+use crate::likelihoods::functions::log_add_exp;
 use crate::linalg::{Mat, MatRef};
 use crate::model::Model;
 use crate::rng;
@@ -70,6 +72,28 @@ impl Posterior {
                 "{what} is for models of one layer; of a deep one there are means, variances, quantiles, densities and draws"
             ))),
         }
+    }
+
+    /// [`Posterior::predict_log_density`] of a mixture over paths, on each of which the targets of a row are together.
+    pub(super) fn log_density_by_paths(
+        &self,
+        x: MatRef<f64>,
+        y: MatRef<f64>,
+        extra: &[f64],
+    ) -> Result<Vec<f64>> {
+        let mut all = vec![f64::NEG_INFINITY; x.nrows()];
+        self.components(x, |likelihood, mean, variance| {
+            let mut path = vec![0.0; x.nrows()];
+            self.observations(mean, variance, |i, p, mean, variance| {
+                let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
+                if !target.y.is_nan() {
+                    path[i] += likelihood.predict_log_density(target, mean, variance);
+                }
+            });
+            all.iter_mut().zip(path).for_each(|(sum, own)| *sum = log_add_exp(*sum, own));
+        })?;
+        let count = (self.components_count() as f64).ln();
+        Ok(all.into_iter().map(|sum| sum - count).collect())
     }
 
     /// How many laws the predictions are an even mixture of; 1 where they are no mixture.
