@@ -452,18 +452,24 @@ fn write_runs(path: &Path, choices: &[Choice], folds: &[Fold], runs: &[Run]) -> 
         false => text.to_owned(),
     };
     let mut text = "choice,division,rows learnt from,rows tested on".to_owned();
-    runs.iter().take(1).for_each(|r| {
-        r.scores.iter().for_each(|(name, _)| {
-            let _ = write!(text, ",{name}");
-        })
+    // runs may be scored in different ways
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in runs.iter().flat_map(|r| &r.scores) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    names.iter().for_each(|name| {
+        let _ = write!(text, ",{name}");
     });
     text.push_str(",seconds,peak MB\n");
     for r in runs {
         let (choice, fold) = (quoted(&choices[r.choice].label), quoted(&folds[r.fold].name));
         let _ = write!(text, "{choice},{fold},{},{}", r.rows.0, r.rows.1);
-        r.scores.iter().for_each(|(_, value)| {
-            let _ = write!(text, ",{value}");
-        });
+        for name in &names {
+            let own = r.scores.iter().find(|(own, _)| own == name);
+            let _ = write!(text, ",{}", own.map_or(String::new(), |(_, value)| value.to_string()));
+        }
         let memory = r.memory.map_or(String::new(), |m| format!("{m:.0}"));
         let _ = writeln!(text, ",{:.3},{memory}", r.seconds);
     }
@@ -479,7 +485,10 @@ fn reply(
     protocol: &Protocol,
     total: usize,
 ) -> Reply {
-    let names: Vec<&str> = runs[0].scores.iter().map(|(name, _)| *name).collect();
+    // choices that are scored in different ways are compared by what all of them have
+    let has = |run: &Run, name: &str| run.scores.iter().any(|(own, _)| *own == name);
+    let names = runs[0].scores.iter().map(|(name, _)| *name);
+    let names: Vec<&str> = names.filter(|name| runs.iter().all(|run| has(run, name))).collect();
     let of = |c: usize| runs.iter().filter(move |r| r.choice == c).collect::<Vec<_>>();
     let first = |c: usize| {
         let values: Vec<f64> = of(c).iter().map(|r| r.scores[0].1).collect();
@@ -502,12 +511,13 @@ fn reply(
         let column = |f: &dyn Fn(&Run) -> f64| own.iter().map(|r| f(r)).collect::<Vec<f64>>();
         let mut cells = vec![choices[c].label.clone(), format!("{}/{}", own.len(), folds.len())];
         let mut metrics = serde_json::Map::new();
-        for (k, name) in names.iter().enumerate() {
+        for name in &names {
             if own.is_empty() {
                 cells.push("–".into());
                 continue;
             }
-            let values = column(&|r| r.scores[k].1);
+            let score = |r: &Run| r.scores.iter().find(|(own, _)| own == name).map(|(_, v)| *v);
+            let values = column(&|r| score(r).unwrap_or(f64::NAN));
             let (mean, error) = mean_and_error(&values);
             cells.push(with_error((mean, error)));
             let value = json!({ "mean": mean, "standard_error": error, "each": values });

@@ -64,6 +64,24 @@ fn layers_are_fitted_scored_and_shown() {
     assert!(told.to_string().contains("deep"), "{told}");
 }
 
+/// A choice that is scored by four numbers beside one that is scored by five.
+#[test]
+fn choices_that_are_scored_differently_are_compared_by_name() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(60, 0));
+    let line = "compare a.csv --target y --likelihood student-t --likelihood gaussian --folds 2 -o runs.csv";
+    for line in
+        [line, &line.replace("student-t --likelihood gaussian", "gaussian --likelihood student-t")]
+    {
+        let told = folder.json(&format!("{line} -- --ignore side --max-iterations 5"));
+        let runs = folder.read("runs.csv");
+        let each = |name: &str| column(&runs, name);
+        // a share, not a CRPS
+        assert!(each("in 95 %").iter().all(|share| (50.0..=100.0).contains(share)), "{runs}");
+        assert!(!told.to_string().contains("null"), "{told}");
+    }
+}
+
 #[test]
 fn what_layers_do_not_have_is_refused() {
     let folder = Folder::new();
