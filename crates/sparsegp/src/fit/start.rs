@@ -222,6 +222,12 @@ pub(super) fn prepare_start(
     };
     let Choice { entry, inducing: wanted, reason } =
         choose(options, n, plain, gaussian, whole(dataset, options), &why)?;
+    if entry.method.deep().is_some() {
+        return Err(Error::Invalid(
+            "a deep model is started by its layers (`sparsegp::deep::Deep::start`), and fitted by `sparsegp::fit::fit`"
+                .into(),
+        ));
+    }
     let reason = match dataset.rows > n {
         true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
         false => reason,
