@@ -4,12 +4,13 @@
 //! prior. A level log y = log L(x) − E, E ~ Exp(1), makes a slice; θ is uniform on a circle that shrinks towards 0 until
 //! log L exceeds the level. There is no step to choose, and every sweep but one that meets a noisy likelihood moves.
 
-use super::chains::{Length, Runs, run};
+use super::chains::Length;
 use super::density::{self, BatchDensity, DensityDraws};
 use super::hmc::{Point, Sampled};
 use super::joint::{Joint, Variables};
-use super::moves::{Moves, Swept, Tally, finite_or_nothing, sweep};
+use super::moves::{Moves, Swept, finite_or_nothing};
 use super::setting::{Setting, Target};
+use super::whitened::{self, Chain};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::linalg::Mat;
@@ -211,55 +212,6 @@ impl Moves for Elliptical {
     }
 }
 
-/// A chain of a model.
-struct Chain<'a> {
-    joint: Joint<'a>,
-    moves: Elliptical,
-    burn_in: usize,
-    f: Mat<f64>,
-    z: Mat<f64>,
-    tally: Tally,
-}
-
-impl<'a> Chain<'a> {
-    fn new(setting: &'a Setting<'a>, options: &EllipticalOptions, chain: usize) -> Result<Self> {
-        let mut joint = Joint::new(setting, Variables::Original)?;
-        let mut rng = stream(options.seed, &format!("elliptical/{chain}"));
-        let position = joint.start(&mut rng);
-        let value = joint.log_likelihood(&position);
-        let prior = Arc::new(GaussianPrior::standard(position.len()));
-        Ok(Self {
-            f: joint.latent_values().clone(),
-            z: joint.whitened(&position),
-            moves: Elliptical::new(position, value, rng, &prior),
-            burn_in: options.burn_in,
-            tally: Tally::default(),
-            joint,
-        })
-    }
-}
-
-impl Runs for Chain<'_> {
-    fn sweep(&mut self, at: usize) -> Result<()> {
-        let joint = &mut self.joint;
-        let swept = sweep(&mut self.moves, |z, _| joint.log_likelihood(z));
-        self.f.copy_from(self.joint.latent_values_at(&self.moves.position));
-        self.z = self.joint.whitened(&self.moves.position);
-        if at >= self.burn_in {
-            self.tally.add(swept);
-        }
-        Ok(())
-    }
-
-    fn latent_values(&self) -> &Mat<f64> {
-        &self.f
-    }
-
-    fn whitened(&self) -> &Mat<f64> {
-        &self.z
-    }
-}
-
 /// Runs chains of the whitened variables of a model at fixed hyperparameters, in parallel; the draws depend on the seed alone.
 /// The acceptance is the share of the proposals that were accepted; there is no step. `watch` as for
 /// [`gibbs::sample`](super::gibbs::sample).
@@ -273,12 +225,16 @@ pub fn sample(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
     let setting = Setting::new(model, rows, Target::Variational)?;
-    let chains = (0..options.chains)
-        .map(|chain| Chain::new(&setting, options, chain))
-        .collect::<Result<Vec<_>>>()?;
     let &EllipticalOptions { burn_in, draws, thin, .. } = options;
-    let (draws, chains) = run(chains, Length { burn_in, draws, thin }, watch)?;
-    Ok(Sampled::new(draws, chains.iter().map(|c| (c.tally, f64::NAN))))
+    whitened::sample(options.chains, Length { burn_in, draws, thin }, watch, |chain| {
+        let mut joint = Joint::new(&setting, Variables::Original)?;
+        let mut rng = stream(options.seed, &format!("elliptical/{chain}"));
+        let position = joint.start(&mut rng);
+        let value = joint.log_likelihood(&position);
+        let prior = Arc::new(GaussianPrior::standard(position.len()));
+        let density = |joint: &mut Joint<'_>, z: &[f64], _: &mut [f64]| joint.log_likelihood(z);
+        Ok(Chain::new(joint, Elliptical::new(position, value, rng, &prior), density, burn_in))
+    })
 }
 
 /// Samples variables with a Gaussian prior and any log likelihood (which is what `likelihood` gives as its log density; of its

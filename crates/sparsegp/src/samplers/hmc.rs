@@ -10,15 +10,15 @@
 //! min(1, e^{−ΔH}). Paths without U-turns (Hoffman & Gelman 2014) give a draw among all of their points instead.
 
 use super::adaptation::Adaptation;
-use super::chains::{Draws, Length, Runs, run};
+use super::chains::{Draws, Length};
 use super::density::{self, BatchDensity, DensityDraws};
 use super::joint::{Joint, LogDensity, Variables};
-use super::moves::{Moves, Swept, Tally, finite_or_nothing, sweep};
+use super::moves::{Moves, Swept, Tally, finite_or_nothing};
 use super::nuts::Trajectory;
 use super::setting::{Setting, Target};
+use super::whitened::{self, Chain};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::linalg::Mat;
 use crate::model::Model;
 use crate::rng::{stream, uniform};
 use rand_chacha::ChaCha8Rng;
@@ -318,54 +318,6 @@ impl Moves for Hamiltonian {
     }
 }
 
-/// A chain of a model.
-struct Chain<'a> {
-    joint: Joint<'a>,
-    moves: Hamiltonian,
-    burn_in: usize,
-    f: Mat<f64>,
-    z: Mat<f64>,
-    tally: Tally,
-}
-
-impl<'a> Chain<'a> {
-    fn new(setting: &'a Setting<'a>, options: &HmcOptions, chain: usize) -> Result<Self> {
-        let mut joint = Joint::new(setting, options.variables)?;
-        let mut rng = stream(options.seed, &format!("hmc/{chain}"));
-        let position = joint.start(&mut rng);
-        let point = Point::new(&mut joint, position);
-        Ok(Self {
-            f: joint.latent_values().clone(),
-            z: joint.whitened(&point.position),
-            moves: Hamiltonian::new(point, rng, options),
-            burn_in: options.burn_in,
-            tally: Tally::default(),
-            joint,
-        })
-    }
-}
-
-impl Runs for Chain<'_> {
-    fn sweep(&mut self, at: usize) -> Result<()> {
-        let joint = &mut self.joint;
-        let swept = sweep(&mut self.moves, |x, gradient| joint.evaluate(x, gradient));
-        self.f.copy_from(self.joint.latent_values_at(self.moves.position()));
-        self.z = self.joint.whitened(self.moves.position());
-        if at >= self.burn_in {
-            self.tally.add(swept);
-        }
-        Ok(())
-    }
-
-    fn latent_values(&self) -> &Mat<f64> {
-        &self.f
-    }
-
-    fn whitened(&self) -> &Mat<f64> {
-        &self.z
-    }
-}
-
 /// Refuses numbers out of range.
 fn check(options: &HmcOptions) -> Result<()> {
     let positive = options.step.is_none_or(|step| step > 0.0 && step.is_finite());
@@ -399,12 +351,16 @@ pub fn sample(
 ) -> Result<Sampled> {
     check(options)?;
     let setting = Setting::new(model, rows, Target::Variational)?;
-    let chains = (0..options.chains)
-        .map(|chain| Chain::new(&setting, options, chain))
-        .collect::<Result<Vec<_>>>()?;
     let &HmcOptions { burn_in, draws, thin, .. } = options;
-    let (draws, chains) = run(chains, Length { burn_in, draws, thin }, watch)?;
-    Ok(Sampled::new(draws, chains.iter().map(|c| (c.tally, c.moves.step))))
+    whitened::sample(options.chains, Length { burn_in, draws, thin }, watch, |chain| {
+        let mut joint = Joint::new(&setting, options.variables)?;
+        let mut rng = stream(options.seed, &format!("hmc/{chain}"));
+        let position = joint.start(&mut rng);
+        let point = Point::new(&mut joint, position);
+        let density =
+            |joint: &mut Joint<'_>, x: &[f64], gradient: &mut [f64]| joint.evaluate(x, gradient);
+        Ok(Chain::new(joint, Hamiltonian::new(point, rng, options), density, burn_in))
+    })
 }
 
 /// Samples any density with a gradient. Chains start at `starts` (D numbers for all chains, or D for each, one

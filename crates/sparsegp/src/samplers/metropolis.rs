@@ -3,15 +3,15 @@
 //! A proposal z′ = z + sε, ε ~ N(0, I), is accepted with probability min(1, π(z′)/π(z)). During burn-in log s moves by
 //! Robbins–Monro steps to the acceptance 0.234 that is best in many dimensions (Roberts, Gelman & Gilks 1997).
 
-use super::chains::{Draws, Length, Runs, run};
+use super::chains::Length;
 use super::density::{self, BatchDensity, DensityDraws};
 use super::hmc::{Point, Sampled};
 use super::joint::{Joint, LogDensity, Variables};
-use super::moves::{Moves, Swept, Tally, finite_or_nothing, sweep};
+use super::moves::{Moves, Swept, finite_or_nothing};
 use super::setting::{Setting, Target};
+use super::whitened::{self, Chain};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::linalg::Mat;
 use crate::model::Model;
 use crate::rng::{stream, uniform};
 use rand_chacha::ChaCha8Rng;
@@ -55,8 +55,6 @@ pub(super) struct RandomWalk {
     adapts: bool,
     burn_in: usize,
     sweeps: usize,
-    /// Whether the last proposal was accepted.
-    moved: bool,
 }
 
 impl RandomWalk {
@@ -71,7 +69,6 @@ impl RandomWalk {
             adapts: options.step.is_none(),
             burn_in: options.burn_in,
             sweeps: 0,
-            moved: false,
             position,
         }
     }
@@ -95,8 +92,7 @@ impl Moves for RandomWalk {
         let value = finite_or_nothing(value);
         let rise = value - self.value;
         let acceptance = if rise.is_nan() { 0.0 } else { rise.exp().min(1.0) };
-        self.moved = uniform(&mut self.rng) < acceptance;
-        if self.moved {
+        if uniform(&mut self.rng) < acceptance {
             std::mem::swap(&mut self.position, &mut self.proposal);
             self.value = value;
         }
@@ -118,56 +114,6 @@ impl Moves for RandomWalk {
 
     fn step(&self) -> Option<f64> {
         Some(self.step)
-    }
-}
-
-/// A chain of a model.
-struct Chain<'a> {
-    joint: Joint<'a>,
-    moves: RandomWalk,
-    burn_in: usize,
-    f: Mat<f64>,
-    z: Mat<f64>,
-    tally: Tally,
-}
-
-impl<'a> Chain<'a> {
-    fn new(setting: &'a Setting<'a>, options: &MetropolisOptions, chain: usize) -> Result<Self> {
-        let mut joint = Joint::new(setting, Variables::Original)?;
-        let mut rng = stream(options.seed, &format!("metropolis/{chain}"));
-        let position = joint.start(&mut rng);
-        let value = joint.value(&position);
-        Ok(Self {
-            f: joint.latent_values().clone(),
-            z: joint.whitened(&position),
-            moves: RandomWalk::new(position, value, rng, options),
-            burn_in: options.burn_in,
-            tally: Tally::default(),
-            joint,
-        })
-    }
-}
-
-impl Runs for Chain<'_> {
-    fn sweep(&mut self, at: usize) -> Result<()> {
-        let joint = &mut self.joint;
-        let swept = sweep(&mut self.moves, |x, _| joint.value(x));
-        if self.moves.moved {
-            self.f.copy_from(self.joint.latent_values());
-            self.z = self.joint.whitened(&self.moves.position);
-        }
-        if at >= self.burn_in {
-            self.tally.add(swept);
-        }
-        Ok(())
-    }
-
-    fn latent_values(&self) -> &Mat<f64> {
-        &self.f
-    }
-
-    fn whitened(&self) -> &Mat<f64> {
-        &self.z
     }
 }
 
@@ -194,12 +140,15 @@ pub fn sample(
 ) -> Result<Sampled> {
     check(options)?;
     let setting = Setting::new(model, rows, Target::Variational)?;
-    let chains = (0..options.chains)
-        .map(|chain| Chain::new(&setting, options, chain))
-        .collect::<Result<Vec<_>>>()?;
     let &MetropolisOptions { burn_in, draws, thin, .. } = options;
-    let (draws, chains): (Draws, _) = run(chains, Length { burn_in, draws, thin }, watch)?;
-    Ok(Sampled::new(draws, chains.iter().map(|c| (c.tally, c.moves.step))))
+    whitened::sample(options.chains, Length { burn_in, draws, thin }, watch, |chain| {
+        let mut joint = Joint::new(&setting, Variables::Original)?;
+        let mut rng = stream(options.seed, &format!("metropolis/{chain}"));
+        let position = joint.start(&mut rng);
+        let value = joint.value(&position);
+        let density = |joint: &mut Joint<'_>, x: &[f64], _: &mut [f64]| joint.value(x);
+        Ok(Chain::new(joint, RandomWalk::new(position, value, rng, options), density, burn_in))
+    })
 }
 
 /// Samples any density, of whose gradient nothing is asked, in the way of [`hmc::sample_density`](super::hmc::sample_density).

@@ -26,6 +26,7 @@ mod nuts;
 mod resume;
 mod setting;
 pub mod slice;
+mod whitened;
 
 pub use chains::{Draws, Mixing, Sampled};
 pub use resume::SamplingState;
