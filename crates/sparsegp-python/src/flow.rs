@@ -2,6 +2,7 @@
 
 use crate::arrays::matrix;
 use crate::errors::exception;
+use crate::watch::goes_on;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,7 +14,6 @@ use sparsegp::flow::{
     evidence_bound, free_energy, log_determinants, run,
 };
 use sparsegp::linalg::{Mat, MatMut, MatRef};
-use std::ops::ControlFlow;
 
 /// What the interpreter asks for.
 #[derive(Deserialize)]
@@ -155,14 +155,7 @@ pub fn flow<'py>(
             });
             callback.call1((event.to_string(),))?.is_truthy()
         };
-        match told() {
-            Ok(false) => ControlFlow::Continue(()),
-            Ok(true) => ControlFlow::Break(()),
-            Err(error) => {
-                stopped = Some(error);
-                ControlFlow::Break(())
-            }
-        }
+        goes_on(told(), &mut stopped)
     });
     if let Some(error) = target.raised.take().or(stopped) {
         return Err(error);

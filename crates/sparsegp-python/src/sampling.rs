@@ -3,6 +3,7 @@
 use crate::arrays::{array, matrix, vector};
 use crate::errors::{exception, read_json};
 use crate::pool::unlocked;
+use crate::watch::goes_on;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -225,14 +226,7 @@ pub fn sample<'py>(
                 json!({ "event": "sampling", "sweep": done, "sweeps": total, "seconds": seconds });
             callback.call1((event.to_string(),))?.is_truthy()
         };
-        match told() {
-            Ok(false) => ControlFlow::Continue(()),
-            Ok(true) => ControlFlow::Break(()),
-            Err(error) => {
-                stopped = Some(error);
-                ControlFlow::Break(())
-            }
-        }
+        goes_on(told(), &mut stopped)
     };
     let drawn = run(&mut density, starts.as_deref(), prior, &asked, &mut watch);
     if let Some(error) = density.raised.take().or(stopped) {

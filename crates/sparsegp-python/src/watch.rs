@@ -17,6 +17,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
+/// What a callback's answer means for work that runs in the interpreter's thread: whether it goes on. An exception ends it,
+/// and is kept for the caller.
+pub fn goes_on(told: PyResult<bool>, stopped: &mut Option<PyErr>) -> ControlFlow<()> {
+    match told {
+        Ok(false) => ControlFlow::Continue(()),
+        Ok(true) => ControlFlow::Break(()),
+        Err(error) => {
+            *stopped = Some(error);
+            ControlFlow::Break(())
+        }
+    }
+}
+
 /// How long a signal may wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
