@@ -59,6 +59,7 @@
 //! - [`guide`]: the manual, a chapter for every family of methods: formulas and where they are in the code; when to use what,
 //!   recipes, errata of the papers.
 //! - [`mod@fit`]: from data to a model that can be used; [`io`] saves and loads it, [`metrics`] scores it.
+//! - [`shards`]: rows in other processes, whose sums [`engine::Remote`] asks for.
 //! - [`model`]: the model with its slots, and its posterior.
 //! - [`methods`]: objective, gradient and posterior by name; [`terms`]: what tells the bounds apart.
 //! - [`engine`]: the sums over rows, all that the data ever contribute.
@@ -105,6 +106,7 @@ pub mod optim;
 pub mod params;
 pub mod rng;
 pub mod samplers;
+pub mod shards;
 pub mod terms;
 pub mod train;
 pub mod variational;

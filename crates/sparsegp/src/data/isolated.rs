@@ -5,7 +5,7 @@
 //! belongs to it unless the gap before it is more than ten times what the body spans. A geometric grid of steps of ten is whole by this rule.
 
 /// A value that is isolated, or several on one side.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Isolated {
     /// Index of the column among inputs, or among targets.
     pub column: usize,
@@ -34,7 +34,7 @@ const NUMBERS: usize = 1 << 22;
 const FEWEST: usize = 64;
 
 /// What [`Isolated`] values are found by: gathered in one pass, row by row, whatever the chunks.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sketch {
     rows: u64,
     /// Every 2^thinned-th row is in the sample, by a hash of its number.
@@ -43,7 +43,7 @@ pub(super) struct Sketch {
     columns: Vec<Column>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Column {
     sample: Vec<f64>,
     /// Distinct values with their numbers of rows, from the outermost inwards.

@@ -45,6 +45,27 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// A table without rows, of columns of numbers with these names.
+    pub fn head(input_names: Vec<String>, target_names: Vec<String>) -> Self {
+        Self {
+            x: Mat::zeros(0, input_names.len()),
+            y: Mat::zeros(0, target_names.len()),
+            weights: Vec::new(),
+            extra: Vec::new(),
+            ids: Vec::new(),
+            input_names,
+            columns: Vec::new(),
+            target_names,
+            weight_name: None,
+            extra_name: None,
+            classes: None,
+            id_names: Vec::new(),
+            rows: Vec::new(),
+            dropped: 0,
+            remarks: Vec::new(),
+        }
+    }
+
     /// Means and standard deviations of all columns, as the weights of the rows count them.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.x.as_ref(), self.y.as_ref(), &self.weights)

@@ -3,7 +3,7 @@
 /// Running mean and sum of squared deviations (Welford 1962, Technometrics 4:419), mergeable
 /// (Chan, Golub & LeVeque 1983, Am. Stat. 37:242), of the values less the first one: so the running mean
 /// is rounded relative to the spread of the values, not to an offset that they share.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Moments {
     count: u64,
     /// Sum of the weights.
@@ -80,6 +80,11 @@ impl Moments {
         self.weight += other.weight;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+    }
+
+    /// Sum of the weights.
+    pub fn weight(&self) -> f64 {
+        self.weight
     }
 
     pub fn count(&self) -> u64 {

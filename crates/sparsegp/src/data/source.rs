@@ -1,6 +1,7 @@
 //! The seam between models and data: rows arrive in chunks, from memory or from a file.
 
 use super::batches::{Batches, ShuffledInMemory};
+use super::shards::ShardedRows;
 use crate::error::{Error, Result};
 use faer::{Mat, MatRef};
 
@@ -61,6 +62,10 @@ pub trait Source: Send + Sync {
     /// whole number of rows in all.
     fn scale(&self) -> f64 {
         self.population() as f64 / self.rows().max(1) as f64
+    }
+    /// These rows as those of other processes, if that is where they are: then sums over them are asked for there.
+    fn sharded(&self) -> Option<&ShardedRows> {
+        None
     }
     /// Whether all rows are in memory, so that a chunk of any size costs nothing.
     fn is_resident(&self) -> bool {

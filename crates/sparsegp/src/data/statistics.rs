@@ -4,13 +4,14 @@ use super::isolated::{Isolated, Sketch};
 use super::moments::Moments;
 use super::scaler::Scaler;
 use super::stream::scaler_shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use faer::MatRef;
+use serde::{Deserialize, Serialize};
 
 /// Running means and standard deviations of all columns: one pass, in order, so that the result does
 /// not depend on the size of the chunks; states of different parts of the data can be merged.
 /// Where rows have weights, a row of weight w counts as w equal rows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     inputs: usize,
     columns: Vec<Moments>,
@@ -85,8 +86,31 @@ impl Statistics {
         !self.isolated.is_empty()
     }
 
+    /// Those of several parts of the rows together, in their order. Where [`Statistics::isolated`] then has some, a second
+    /// pass has to tell the moments of the others: [`Statistics::without_isolated`], [`Statistics::set_bodies`].
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for no parts, [`Error::Shape`](crate::Error::Shape) for parts of different
+    /// columns.
+    pub fn gathered(parts: impl Iterator<Item = Self>) -> Result<Self> {
+        let mut all = Self::merged(parts)?;
+        all.find_isolated();
+        Ok(all)
+    }
+
+    /// The sums of several parts of the rows, in their order.
+    ///
+    /// # Errors
+    /// As for [`Statistics::gathered`].
+    pub fn merged(mut parts: impl Iterator<Item = Self>) -> Result<Self> {
+        let none = || Error::Invalid("there are no rows".into());
+        let mut all = parts.next().ok_or_else(none)?;
+        parts.try_for_each(|part| all.merge(&part))?;
+        Ok(all)
+    }
+
     /// Statistics for a second pass over the same rows, which looks at no isolated values.
-    pub(super) fn without_isolated(&self) -> Self {
+    pub fn without_isolated(&self) -> Self {
         let mut bodies = Self::new(self.inputs, self.columns.len() - self.inputs);
         for own in &self.isolated {
             let j = if own.target { self.inputs + own.column } else { own.column };
@@ -96,7 +120,7 @@ impl Statistics {
     }
 
     /// Takes what the second pass has found.
-    pub(super) fn set_bodies(&mut self, bodies: Self) {
+    pub fn set_bodies(&mut self, bodies: Self) {
         self.bodies = bodies.columns;
     }
 
@@ -132,6 +156,11 @@ impl Statistics {
     /// Number of rows seen.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |moments| moments.count() as usize)
+    }
+
+    /// Sum of the weights of the rows.
+    pub fn total_weight(&self) -> f64 {
+        self.columns.first().map_or(0.0, Moments::weight)
     }
 
     /// Number of rows in which each target is not missing.

@@ -16,6 +16,10 @@ pub trait Basis: Send + Sync {
     fn pull_through(&self, a: Mat<f64>) -> Mat<f64>;
     /// Weights w with φᵀm = k(x, Z) w, M×P.
     fn weights(&self, m: MatRef<f64>) -> Mat<f64>;
+    /// L, where features are L⁻¹k.
+    fn lower_factor(&self) -> Option<MatRef<'_, f64>> {
+        None
+    }
 }
 
 /// Sizes from which on a factor is kept by rows too.
@@ -47,13 +51,24 @@ impl CholeskyBasis {
     /// As for [`Cholesky::renew`].
     pub fn renew(&mut self, kuu: MatRef<f64>, jitter: Jitter, name: &'static str) -> Result<()> {
         self.factor.renew(kuu, jitter, name)?;
-        let m = kuu.nrows();
+        self.lay_by_rows();
+        Ok(())
+    }
+
+    /// Of a factor that is known.
+    pub fn of_factor(factor: Cholesky) -> Self {
+        let mut basis = Self { factor, by_rows: Mat::new() };
+        basis.lay_by_rows();
+        basis
+    }
+
+    fn lay_by_rows(&mut self) {
+        let m = self.factor.l.nrows();
         let m = if m < BY_ROWS { 0 } else { m };
         sized(&mut self.by_rows, m, m);
         if m > 0 {
             transpose_lower(self.by_rows.as_mut(), self.factor.l.as_ref());
         }
-        Ok(())
     }
 
     /// The factor of Kuu.
@@ -89,6 +104,10 @@ impl Default for CholeskyBasis {
 }
 
 impl Basis for CholeskyBasis {
+    fn lower_factor(&self) -> Option<MatRef<'_, f64>> {
+        Some(self.factor.l.as_ref())
+    }
+
     fn project(&self, k: MatMut<f64>) {
         let is_by_rows = self.by_rows.nrows() > 0;
         let l = if is_by_rows { self.by_rows.transpose() } else { self.factor.l.as_ref() };

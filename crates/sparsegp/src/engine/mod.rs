@@ -15,10 +15,16 @@
 
 mod basis;
 mod cpu;
+pub(crate) mod description;
 mod lanes;
+pub mod remote;
+mod sweep;
 
 pub use basis::{Basis, CholeskyBasis};
 pub use cpu::{Cpu, Timings};
+pub use description::Description;
+pub use remote::Remote;
+pub use sweep::{Sweep, sweep};
 
 use crate::data::{Rows, Source};
 use crate::error::Result;
@@ -90,6 +96,13 @@ pub trait Local: Sync {
     fn plan(&self) -> Plan;
     /// Slopes and sums of a block of rows.
     fn rows(&self, block: Block<'_>, out: Slopes<'_>);
+    /// What another process makes the same one of.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) that says why it cannot: by default always.
+    fn describe(&self) -> Result<Description> {
+        description::stays("what this method sums up is known to this process alone")
+    }
 }
 
 /// The parts of a model that rows meet, at fixed parameters.
@@ -248,10 +261,17 @@ pub trait Pointwise: Sync {
     }
     /// Slopes and sums of a block of rows.
     fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>);
+    /// What another process makes the same one of.
+    ///
+    /// # Errors
+    /// As for [`Local::describe`].
+    fn describe(&self) -> Result<Description> {
+        description::stays("what this method sums up is known to this process alone")
+    }
 }
 
 /// What one pass at a given q tells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Want {
     /// The sums alone.
     Value,
@@ -368,7 +388,7 @@ impl Shelf {
     }
 }
 
-/// Does the sums. The one here is [`Cpu`]; another device or another machine is another engine.
+/// Does the sums: [`Cpu`] those of rows that are here, [`Remote`] those of rows in other processes.
 pub trait Engine: Send + Sync {
     /// One pass over the rows. `q` gives means and variances to the [`Local`]; without it μ is the
     /// mean function. All sums are multiplied by `scale` (N/B for a minibatch).

@@ -73,8 +73,8 @@ struct Whole {
 }
 
 /// The settings of [`settings`] with those of the optimiser.
-fn whole_settings(options: &FitOptions, rows: usize) -> Vec<(String, String)> {
-    let mut all = settings(options, rows);
+fn whole_settings(options: &FitOptions, dataset: &Dataset) -> Vec<(String, String)> {
+    let mut all = settings(options, dataset);
     let train = &options.train;
     all.push(("optimiser".into(), format!("{:?}", train.optimiser)));
     all.push(("steps of sites".into(), format!("{:?}", train.em)));
@@ -100,7 +100,7 @@ pub(super) fn save_whole(
         scaler: dataset.scaler.clone(),
         rows,
         seed: options.seed,
-        settings: whole_settings(options, rows),
+        settings: whole_settings(options, dataset),
         standing: standing.clone(),
     };
     let state = postcard::to_stdvec(&whole);
@@ -138,7 +138,7 @@ pub(super) fn load_whole(
     if !same {
         return Err(other(path, "it is of other rows, columns or another seed"));
     }
-    for ((name, own), (_, asked)) in whole.settings.iter().zip(whole_settings(options, rows)) {
+    for ((name, own), (_, asked)) in whole.settings.iter().zip(whole_settings(options, dataset)) {
         if *own != asked {
             return Err(other(path, &format!("its {name}: {own}, not {asked}")));
         }
@@ -195,7 +195,7 @@ pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Resu
         Held::Sampling(state) => &state.settings,
         Held::Whole(_) => &Vec::new(),
     };
-    for ((name, own), (_, asked)) in own.iter().zip(settings(options, fitted.rows)) {
+    for ((name, own), (_, asked)) in own.iter().zip(settings(options, dataset)) {
         if *own != asked {
             return Err(other(format!("its {name}: {own}, not {asked}")));
         }
@@ -211,8 +211,17 @@ fn chains(options: &GibbsOptions) -> String {
     )
 }
 
+/// How the rows lie in other processes, which decides the last bits of sums.
+fn partition(dataset: &Dataset) -> String {
+    let Some(rows) = dataset.source.sharded() else { return "none".into() };
+    let sizes: Vec<u8> =
+        rows.sizes().into_iter().flat_map(|size| (size as u64).to_le_bytes()).collect();
+    format!("{} shards, checksum {:08x}", rows.count(), crc32fast::hash(&sizes))
+}
+
 /// What decides where a training goes, by names; the number of epochs may change.
-pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String)> {
+pub(super) fn settings(options: &FitOptions, dataset: &Dataset) -> Vec<(String, String)> {
+    let rows = dataset.source.rows();
     let word = |given: Option<String>| given.unwrap_or_else(|| "default".into());
     let training = options.batches.as_ref().map(|batches| &batches.training);
     let size = options.batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
@@ -238,6 +247,7 @@ pub(super) fn settings(options: &FitOptions, rows: usize) -> Vec<(String, String
         ("chains", chains(&options.gibbs)),
         ("prior of lengthscales", options.lengthscale_prior.to_string()),
         ("classes of a step", format!("{:?}", training.and_then(|t| t.classes_per_step))),
+        ("partition of the rows", partition(dataset)),
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .to_vec()

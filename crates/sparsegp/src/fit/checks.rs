@@ -2,20 +2,44 @@
 
 use super::pilot::span;
 use super::{Dataset, FitOptions};
-use crate::data::InMemory;
+use crate::data::{InMemory, Rows, Scaler};
+use crate::engine::{Description, Sweep, sweep};
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
-use crate::likelihoods::{Extra, Likelihood, Target};
+use crate::kernels::{self, Inputs, Kernel};
+use crate::likelihoods::{self, Extra, Likelihood, Target};
 use crate::linalg::{MatRef, column};
 use crate::methods;
 
 /// Refuses a target that the likelihood does not know, and rows without the further number that it
 /// needs. Returns how many targets are missing.
 pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize> {
-    let extra = likelihood.extra();
-    let mut missing = 0;
-    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
-        let default = match extra {
+    let check = TargetCheck {
+        likelihood: likelihood.clone_box(),
+        scaler: dataset.scaler.clone(),
+        names: dataset.target_names.clone(),
+    };
+    let missing = sweep(&*dataset.source, &check)?[0];
+    Ok(missing as usize)
+}
+
+/// The check of all targets. Its sum is how many are missing.
+struct TargetCheck {
+    likelihood: Box<dyn Likelihood>,
+    scaler: Scaler,
+    names: Vec<String>,
+}
+
+/// Kind of the description of [`TargetCheck`].
+const TARGETS: &str = "check of targets";
+
+impl Sweep for TargetCheck {
+    fn sums(&self) -> usize {
+        1
+    }
+
+    fn add(&self, rows: &Rows<'_>, sums: &mut [f64]) -> Result<()> {
+        let likelihood = &*self.likelihood;
+        let default = match likelihood.extra() {
             Some(Extra { default: None, name }) if rows.extra.is_empty() => {
                 let name =
                     format!("the likelihood `{}` needs a column of {name}", likelihood.name());
@@ -23,30 +47,78 @@ pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> R
             }
             other => other.and_then(|e| e.default).unwrap_or(1.0),
         };
-        for p in 0..rows.y.ncols() {
+        for p in (0..rows.y.ncols()).filter(|&p| !self.scaler.is_constant(p)) {
             for (i, y) in column(rows.y, p).iter().enumerate() {
-                if dataset.scaler.is_constant(p) {
-                    break;
-                }
                 if y.is_nan() {
-                    missing += 1;
+                    sums[0] += 1.0;
                     continue;
                 }
                 let target = Target { y: *y, extra: rows.extra.get(i).copied().unwrap_or(default) };
                 likelihood.check(target).map_err(|reason| {
-                    let own = dataset.scaler.y_mean[p] + dataset.scaler.y_scale[p] * y;
+                    let own = self.scaler.y_mean[p] + self.scaler.y_scale[p] * y;
                     Error::Invalid(format!(
                         "row {} of those to learn from: `{}` = {own} {reason} (likelihood `{}`)",
                         rows.start + i + 1,
-                        dataset.target_names[p],
+                        self.names[p],
                         likelihood.name()
                     ))
                 })?;
             }
         }
         Ok(())
-    })?;
-    Ok(missing)
+    }
+
+    fn describe(&self) -> Result<Description> {
+        let likelihood = self.likelihood.to_json().to_string();
+        Description::new(TARGETS, &(likelihood, &self.scaler, &self.names))
+    }
+}
+
+/// The check of one target column of that many inputs, for tests of shards.
+#[cfg(test)]
+pub(crate) fn tests_of_targets(likelihood: &dyn Likelihood, inputs: usize) -> Description {
+    let scaler = Scaler::identity(inputs, 1);
+    let check = TargetCheck { likelihood: likelihood.clone_box(), scaler, names: vec!["y".into()] };
+    check.describe().expect("a description")
+}
+
+/// The check of inputs that kernels read as labels.
+struct LabelCheck(Vec<Box<dyn Kernel>>);
+
+/// Kind of the description of [`LabelCheck`].
+const LABELS: &str = "check of labels";
+
+impl Sweep for LabelCheck {
+    fn sums(&self) -> usize {
+        0
+    }
+
+    fn add(&self, rows: &Rows<'_>, _: &mut [f64]) -> Result<()> {
+        self.0.iter().try_for_each(|kernel| kernel.check(rows.x))
+    }
+
+    fn describe(&self) -> Result<Description> {
+        let kernels: Vec<String> = self.0.iter().map(|k| k.to_json().to_string()).collect();
+        Description::new(LABELS, &kernels)
+    }
+}
+
+/// The check of a description, for rows of D inputs; none for another sweep.
+pub(crate) fn described(
+    description: &Description,
+    inputs: usize,
+) -> Option<Result<Box<dyn Sweep>>> {
+    let made = || -> Result<Box<dyn Sweep>> {
+        if description.kind == TARGETS {
+            let (likelihood, scaler, names): (String, _, _) = description.state()?;
+            let likelihood = likelihoods::parse(&likelihood)?;
+            return Ok(Box::new(TargetCheck { likelihood, scaler, names }));
+        }
+        let own: Vec<String> = description.state()?;
+        let kernels = own.iter().map(|k| kernels::parse(k, Inputs::unnamed(inputs)));
+        Ok(Box::new(LabelCheck(kernels.collect::<Result<_>>()?)))
+    };
+    [TARGETS, LABELS].contains(&description.kind.as_str()).then(made)
 }
 
 /// Refuses levels whose order nobody gave: that of texts is the alphabet.
@@ -132,9 +204,7 @@ pub(super) fn check_labels(dataset: &Dataset, kernels: &[Box<dyn Kernel>]) -> Re
     if labels.is_empty() {
         return Ok(());
     }
-    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
-        kernels.iter().try_for_each(|kernel| kernel.check(rows.x))
-    })
+    sweep(&*dataset.source, &LabelCheck(kernels.to_vec())).map(|_| ())
 }
 
 /// Warns of periods that are longer than what the rows span: they were meant in the units of the data.

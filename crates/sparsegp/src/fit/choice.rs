@@ -93,16 +93,26 @@ fn asked(options: &FitOptions) -> Option<usize> {
     }
 }
 
-/// Picks the method and the number of inducing points, and says why. `gaussian` data have Gaussian noise and
-/// all targets; `plain` ones moreover rows without weights and noise variances, `why` says what others have.
-pub(super) fn choose(
-    options: &FitOptions,
-    n: usize,
-    plain: bool,
-    gaussian: bool,
-    whole: bool,
-    why: &str,
-) -> Result<Choice> {
+/// What `auto` goes by.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    /// Rows.
+    pub(super) rows: usize,
+    /// Whether the noise is Gaussian and no target is missing.
+    pub(super) gaussian: bool,
+    /// Whether rows moreover have neither weights nor noise variances.
+    pub(super) plain: bool,
+    /// What other rows have.
+    pub(super) why: &'a str,
+    /// Whether all rows are seen at once where a q is trained.
+    pub(super) whole: bool,
+    /// Whether rows are in other processes.
+    pub(super) sharded: bool,
+}
+
+/// Picks the method and the number of inducing points, and says why.
+pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
+    let Known { rows: n, gaussian, plain, why, whole, sharded } = known;
     let asked = asked(options);
     let wanted = asked.unwrap_or(DEFAULT_INDUCING);
     // many passes over few rows: q of M = N would cost far more than it gives
@@ -115,7 +125,7 @@ pub(super) fn choose(
         let inducing = if entry.method.uncollapsed().is_some() { trained } else { wanted };
         return of(entry.name, inducing, format!("`{}` was asked for", entry.name));
     }
-    let few = n <= AUTO_EXACT && asked.is_none();
+    let few = n <= AUTO_EXACT && asked.is_none() && !sharded;
     if gaussian && few && (plain || whole) {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
         return of("exact", 0, reason);
@@ -131,8 +141,12 @@ pub(super) fn choose(
         return of(name, trained, format!("{why}; {points} inducing points; {how}"));
     }
     if n <= AUTO_EXACT {
-        let reason =
-            format!("the tightest sparse bound, as {wanted} inducing points were asked for");
+        let reason = match sharded {
+            true => "the tightest sparse bound, as the rows are in other processes".into(),
+            false => {
+                format!("the tightest sparse bound, as {wanted} inducing points were asked for")
+            }
+        };
         return of("titsias2025", wanted, reason);
     }
     let many = format!("{n} rows are too many for exact inference (up to {AUTO_EXACT})");

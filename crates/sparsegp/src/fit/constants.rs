@@ -5,7 +5,7 @@
 //! [`Scaler::y_constant`]: crate::data::Scaler::y_constant
 
 use super::Dataset;
-use crate::data::{Batches, Rows, Source};
+use crate::data::{Batches, Rows, ShardedRows, Source};
 use crate::error::Result;
 use crate::linalg::{Mat, column};
 use crate::means;
@@ -132,6 +132,10 @@ impl Source for Targets<'_> {
     }
     fn is_resident(&self) -> bool {
         self.inner.is_resident()
+    }
+    fn sharded(&self) -> Option<&ShardedRows> {
+        // what other processes have are the rows as they are
+        self.inner.sharded().filter(|_| self.columns.is_none())
     }
     fn batches(&self, size: usize, seed: u64) -> Result<Box<dyn Batches + '_>> {
         // only methods that train q ask, and they have missing targets

@@ -1,8 +1,9 @@
 //! Rows to learn from.
 
+use crate::data::shards::Shape;
 use crate::data::{
-    Classes, EncodeOptions, InMemory, InputColumn, Isolated, Loaded, Scaler, Selection, Source,
-    Statistics, Table, TableSource, duplicate_rows,
+    Classes, EncodeOptions, InMemory, InputColumn, Isolated, Loaded, Scaler, Selection,
+    ShardedRows, Shards, Source, Statistics, Table, TableSource, duplicate_rows,
 };
 use crate::error::{Error, Result};
 use crate::kernels::{alike_columns, label_columns};
@@ -94,7 +95,8 @@ impl From<Scaler> for Scaling {
 }
 
 impl Scaling {
-    fn scaler(
+    /// The scaler for rows of these statistics, with these labels (if the target is one) and names of inputs.
+    pub fn scaler(
         self,
         statistics: &Statistics,
         classes: Option<&Classes>,
@@ -175,6 +177,23 @@ struct Names {
     extra: Option<String>,
 }
 
+impl Names {
+    fn taken(loaded: &mut Loaded) -> Self {
+        Self {
+            columns: match std::mem::take(&mut loaded.columns) {
+                none if none.is_empty() => {
+                    loaded.input_names.iter().map(InputColumn::number).collect()
+                }
+                columns => columns,
+            },
+            inputs: std::mem::take(&mut loaded.input_names),
+            targets: std::mem::take(&mut loaded.target_names),
+            weight: loaded.weight_name.take(),
+            extra: loaded.extra_name.take(),
+        }
+    }
+}
+
 impl Dataset {
     /// From a table in memory.
     ///
@@ -199,18 +218,7 @@ impl Dataset {
             let classes = loaded.classes.as_ref();
             scaling.scaler(&statistics, classes, &loaded.input_names)
         };
-        let names = Names {
-            columns: match std::mem::take(&mut loaded.columns) {
-                none if none.is_empty() => {
-                    loaded.input_names.iter().map(InputColumn::number).collect()
-                }
-                columns => columns,
-            },
-            inputs: std::mem::take(&mut loaded.input_names),
-            targets: std::mem::take(&mut loaded.target_names),
-            weight: loaded.weight_name.take(),
-            extra: loaded.extra_name.take(),
-        };
+        let names = Names::taken(&mut loaded);
         let classes = loaded.classes.take();
         let remarks = std::mem::take(&mut loaded.remarks);
         if !loaded.weights.is_empty() && loaded.weights.iter().all(|&weight| weight == 0.0) {
@@ -260,6 +268,41 @@ impl Dataset {
         let mut dataset =
             Self::new(Box::new(table), scaler, names, classes, &statistics, part, counts)?;
         dataset.warnings.extend(remarks);
+        Ok(dataset)
+    }
+
+    /// From rows in other processes ([`crate::shards`]), which have been scaled by `scaler`. `head` is their table without
+    /// rows, `statistics` are those of the unscaled rows.
+    ///
+    /// # Errors
+    /// As for [`Dataset::from_table`]; [`Error::Invalid`] for a constant target beside others.
+    pub fn from_shards(
+        mut head: Loaded,
+        shards: Box<dyn Shards>,
+        sizes: &[usize],
+        statistics: &Statistics,
+        scaler: Scaler,
+    ) -> Result<Self> {
+        let (classes, names) = (head.classes.take(), Names::taken(&mut head));
+        if let Some(p) = (0..names.targets.len()).find(|&p| scaler.is_constant(p)) {
+            return Err(Error::Invalid(format!(
+                "target column `{}` is {} in all rows: leave it out where rows are in other processes",
+                names.targets[p], scaler.y_mean[p]
+            )));
+        }
+        let shape = Shape {
+            inputs: names.inputs.len(),
+            outputs: names.targets.len(),
+            weights: names.weight.is_some(),
+            extra: names.extra.is_some(),
+        };
+        let source = Box::new(ShardedRows::new(shards, sizes, shape)?);
+        let counts = (source.rows(), source.rows());
+        if names.weight.is_some() && statistics.total_weight() == 0.0 {
+            return Err(Error::Invalid("the weights of all rows are 0: nothing counts".into()));
+        }
+        let mut dataset = Self::new(source, scaler, names, classes, statistics, false, counts)?;
+        dataset.warnings.extend(head.remarks);
         Ok(dataset)
     }
 
@@ -368,17 +411,7 @@ impl Dataset {
                 warnings.push(format!("target column `{name}` is constant"));
             }
         }
-        let total_weight = match weight {
-            None => None,
-            Some(_) => {
-                let mut sum: f64 = 0.0;
-                source.for_each_chunk(1 << 14, &mut |rows| {
-                    sum += rows.weights.iter().sum::<f64>();
-                    Ok(())
-                })?;
-                Some(sum)
-            }
-        };
+        let total_weight = weight.is_some().then(|| statistics.total_weight());
         Ok(Self {
             rows,
             isolated: if part { Vec::new() } else { statistics.isolated().to_vec() },

@@ -194,7 +194,7 @@ pub(super) fn fit(
             path,
             failures: &failures,
             origin: &origin,
-            settings: checkpoint::settings(options, n),
+            settings: checkpoint::settings(options, dataset),
             every: batches.training.checkpoint_seconds,
             last: Instant::now(),
             frozen: frozen(&layered),

@@ -211,7 +211,7 @@ impl Learning<'_> {
     ) -> Result<(Posterior, TrainReport)> {
         let rows = collect(&*self.dataset.source)?;
         let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
-        let settings = checkpoint::settings(self.options, self.dataset.source.rows());
+        let settings = checkpoint::settings(self.options, self.dataset);
         let failures = Failures::default();
         let mut write = |mut state: SamplingState| {
             state.settings.clone_from(&settings);
@@ -283,7 +283,7 @@ impl Learning<'_> {
         };
         let observer = &mut Telling { observer, failures: &failures };
         let surroundings = Surroundings {
-            settings: checkpoint::settings(self.options, source.rows()),
+            settings: checkpoint::settings(self.options, self.dataset),
             held_out: self.dataset.held_out.as_deref(),
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),

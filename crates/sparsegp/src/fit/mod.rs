@@ -3,7 +3,7 @@
 mod assumed;
 mod certain;
 mod checkpoint;
-mod checks;
+pub(crate) mod checks;
 mod choice;
 mod coarse;
 mod collapse;

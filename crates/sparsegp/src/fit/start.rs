@@ -3,7 +3,7 @@
 use super::checks::{
     check_labels, check_levels, check_rows, check_targets, long_periods, many_classes,
 };
-use super::choice::{Choice, choose, whole};
+use super::choice::{Choice, Known, choose, whole};
 use super::judge::{self, Flown};
 use super::moments::{moments, spread, spreads};
 use super::pilot::{free_noise, widen_noise};
@@ -40,6 +40,9 @@ pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemor
         false => (0..n).collect(),
     };
     picked.sort_unstable();
+    if let Some(rows) = data.sharded() {
+        return rows.rows_at(&picked);
+    }
     let mut x = Mat::zeros(count, data.inputs());
     let mut y = Mat::zeros(count, data.outputs());
     let (mut weights, mut extra) = (Vec::new(), Vec::new());
@@ -220,8 +223,15 @@ pub(super) fn prepare_start(
         Some(_) if missing > 0 => "some targets are missing".into(),
         Some(_) => "rows have weights or known noise variances".into(),
     };
-    let Choice { entry, inducing: wanted, reason } =
-        choose(options, n, plain, gaussian, whole(dataset, options), &why)?;
+    let known = Known {
+        rows: n,
+        gaussian,
+        plain,
+        why: &why,
+        whole: whole(dataset, options),
+        sharded: data.sharded().is_some(),
+    };
+    let Choice { entry, inducing: wanted, reason } = choose(options, known)?;
     if entry.method.deep().is_some() {
         return Err(Error::Invalid(
             "a deep model is started by its layers (`sparsegp::deep::Deep::start`), and fitted by `sparsegp::fit::fit`"

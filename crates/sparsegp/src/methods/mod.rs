@@ -3,7 +3,9 @@
 //! To add one: one file and one line in [`REGISTRY`].
 
 mod collapsed;
+mod collected;
 mod deep;
+pub mod described;
 mod exact;
 pub mod precision;
 mod tvgp;
@@ -12,18 +14,19 @@ pub mod uncollapsed;
 pub use collapsed::{
     Collapsed, DEFAULT_ALPHA, HighCost, MOST_ROWS_HIGH_COST, PowerEp, upper_bound,
 };
+pub(crate) use collected::collect;
 pub use deep::{Deep, WIDEST};
 pub use exact::Exact;
 pub(crate) use tvgp::least_raised;
 pub use tvgp::{Look, Tvgp};
 pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
-use crate::data::{InMemory, Source};
+use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
 use crate::kernels;
 use crate::likelihoods::Likelihood;
-use crate::linalg::{Jitter, Mat};
+use crate::linalg::Jitter;
 use crate::means;
 use crate::model::{Model, Posterior};
 use crate::terms;
@@ -476,20 +479,4 @@ pub(crate) fn plain_rows(model: &Model, data: &dyn Source) -> Result<()> {
         "method `{}` supports neither row weights nor known noise variances; use `svgp`, or `exact` for small tables",
         model.method.name()
     )))
-}
-
-/// All rows of a data set in memory.
-pub(crate) fn collect(data: &dyn Source) -> Result<InMemory> {
-    let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
-    let (x, y) = (Mat::zeros(n, d), Mat::zeros(n, p));
-    let mut all = InMemory { x, y, weights: Vec::new(), extra: Vec::new() };
-    data.for_each_chunk(usize::MAX, &mut |rows| {
-        let n = rows.x.nrows();
-        all.x.as_mut().subrows_mut(rows.start, n).copy_from(rows.x);
-        all.y.as_mut().subrows_mut(rows.start, n).copy_from(rows.y);
-        all.weights.extend_from_slice(rows.weights);
-        all.extra.extend_from_slice(rows.extra);
-        Ok(())
-    })?;
-    Ok(all)
 }

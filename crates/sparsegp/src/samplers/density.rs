@@ -287,7 +287,10 @@ pub(super) fn run<M: Moves>(
     while !live.is_empty() {
         positions.clear();
         live.iter().for_each(|c| positions.extend_from_slice(chains[*c].moves.wanted().0));
+        // what a density leaves unwritten is no value of another position
+        values.clear();
         values.resize(live.len(), f64::NAN);
+        gradients.clear();
         gradients.resize(if M::GRADIENTS { positions.len() } else { 0 }, f64::NAN);
         density.evaluate(&positions, &mut values, M::GRADIENTS.then_some(&mut gradients[..]))?;
         for (at, c) in live.iter().enumerate() {

@@ -12,6 +12,8 @@ pub use spherical::Spherical;
 pub use titsias2009::Titsias2009;
 pub use titsias2025::Titsias2025;
 
+use crate::error::{Error, Result};
+
 /// Over what a penalty is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pooling {
@@ -45,6 +47,15 @@ pub trait Term: Send + Sync {
 
 /// Every term.
 pub const REGISTRY: &[&dyn Term] = &[&Titsias2009, &Spherical, &Titsias2025];
+
+/// The term of a name.
+///
+/// # Errors
+/// [`Error::Invalid`] for a name that none has.
+pub fn find(name: &str) -> Result<&'static dyn Term> {
+    let own = REGISTRY.iter().find(|term| term.name() == name);
+    own.copied().ok_or_else(|| Error::Invalid(format!("there is no term `{name}`")))
+}
 
 #[cfg(test)]
 mod tests {

@@ -11,11 +11,14 @@
 //! interrupted and goes on from a position sees what it would have seen.
 
 mod memory;
+mod shards;
 mod table;
 
 pub use memory::ShuffledInMemory;
+pub use shards::ShuffledShards;
 pub use table::ShuffledTable;
 
+use super::shards::Shape;
 use super::source::{InMemory, Rows, Source};
 use crate::error::{Error, Result};
 use faer::Mat;
@@ -119,15 +122,6 @@ impl Source for Minibatch {
     ) -> Result<()> {
         self.rows.for_each_chunk(chunk_rows, f)
     }
-}
-
-/// What a row consists of.
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    inputs: usize,
-    outputs: usize,
-    weights: bool,
-    extra: bool,
 }
 
 /// How the N places of an epoch are divided into batches, and which comes next.

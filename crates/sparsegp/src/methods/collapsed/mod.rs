@@ -7,8 +7,8 @@
 //! a = (y − m − φᵀe)/σ², b = −P/2σ², c = −P ∂ρ/∂r, and Φa = e there.
 
 mod high_cost;
-mod parts;
-mod power_ep;
+pub(super) mod parts;
+pub(super) mod power_ep;
 mod upper;
 
 pub use high_cost::{HighCost, MOST_ROWS as MOST_ROWS_HIGH_COST};

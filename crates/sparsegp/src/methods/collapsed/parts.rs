@@ -3,14 +3,16 @@
 
 use crate::data::Source;
 use crate::engine::{
-    Block, CholeskyBasis, Engine, Folded, Local, Plan, Prepared, Slope, Slopes, Whitened,
+    Block, CholeskyBasis, Description, Engine, Folded, Local, Plan, Prepared, Slope, Slopes,
+    Whitened,
 };
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, par_for};
 use crate::model::Model;
-use crate::terms::{Pooling, Term};
+use crate::terms::{self, Pooling, Term};
 use faer::reborrow::ReborrowMut;
+use serde::{Deserialize, Serialize};
 
 /// Gaussian rows: a = (y − μ)/`variance`, constant b, and c from the term or constant.
 pub(super) struct GaussianRows<'a> {
@@ -72,6 +74,36 @@ impl Local for GaussianRows<'_> {
             }
         }
     }
+
+    fn describe(&self) -> Result<Description> {
+        let c = match self.c {
+            RowSlopes::Constant(c) => SentSlopes::Constant(c),
+            RowSlopes::Term(term, noise) => SentSlopes::Term(term.name().into(), noise),
+        };
+        let numbers = [self.variance, self.b, self.outputs, self.rounding];
+        Description::new(GAUSSIAN_ROWS, &(numbers, c))
+    }
+}
+
+/// Kind of the description of [`GaussianRows`].
+pub(in crate::methods) const GAUSSIAN_ROWS: &str = "gaussian rows";
+
+/// [`RowSlopes`] as they are sent.
+#[derive(Serialize, Deserialize)]
+enum SentSlopes {
+    Constant(f64),
+    /// By the name of the term.
+    Term(String, f64),
+}
+
+/// The rows of a description.
+pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Local>> {
+    let ([variance, b, outputs, rounding], c): ([f64; 4], SentSlopes) = description.state()?;
+    let c = match c {
+        SentSlopes::Constant(c) => RowSlopes::Constant(c),
+        SentSlopes::Term(name, noise) => RowSlopes::Term(terms::find(&name)?, noise),
+    };
+    Ok(Box::new(GaussianRows { variance, b, c, outputs, rounding }))
 }
 
 /// Kuu and its factor at the model's inducing points.

@@ -17,8 +17,8 @@
 use super::parts::{FromRows, Inducing, core, trace};
 use crate::data::Source;
 use crate::engine::{
-    Block, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process, Slope,
-    Slopes, Spread, Want,
+    Block, Description, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise,
+    Process, Slope, Slopes, Spread, Want,
 };
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
@@ -91,6 +91,15 @@ struct Rows {
 }
 
 impl Rows {
+    fn description(&self) -> Result<Description> {
+        Description::new(POWER_ROWS, &[self.noise, self.alpha, self.rounding])
+    }
+
+    fn described(description: &Description) -> Result<Self> {
+        let [noise, alpha, rounding] = description.state()?;
+        Ok(Self { noise, alpha, rounding })
+    }
+
     /// ρ of one row with its slopes in r and σ².
     fn penalty(&self, r: f64) -> (f64, f64, f64) {
         let Self { noise, alpha, .. } = *self;
@@ -130,6 +139,10 @@ impl Local for Rows {
             }
         }
     }
+
+    fn describe(&self) -> Result<Description> {
+        self.description()
+    }
 }
 
 /// The second pass, at q = N(e, B⁻¹). Its sum is Σδ.
@@ -156,6 +169,23 @@ impl Pointwise for Rows {
             }
         }
     }
+
+    fn describe(&self) -> Result<Description> {
+        self.description()
+    }
+}
+
+/// Kind of the description of rows, in either pass.
+pub(in crate::methods) const POWER_ROWS: &str = "power rows";
+
+/// The rows of the first pass of a description.
+pub(in crate::methods) fn first(description: &Description) -> Result<Box<dyn Local>> {
+    Ok(Box::new(Rows::described(description)?))
+}
+
+/// The rows of the second pass of a description.
+pub(in crate::methods) fn second(description: &Description) -> Result<Box<dyn Pointwise>> {
+    Ok(Box::new(Rows::described(description)?))
 }
 
 impl PowerEp {

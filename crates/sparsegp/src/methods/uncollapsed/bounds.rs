@@ -49,6 +49,9 @@ pub struct RowSlopes<'a> {
 
 /// An uncollapsed bound.
 pub trait Bound: Send + Sync {
+    /// Its name in requests.
+    fn name(&self) -> &'static str;
+
     /// Whether ∂ℓ/∂r = ∂ℓ/∂s.
     fn equal_slopes(&self) -> bool;
 
@@ -110,6 +113,18 @@ pub trait Bound: Send + Sync {
     ) -> f64;
 }
 
+/// Every bound.
+const REGISTRY: &[&dyn Bound] = &[&Hensman, &Titsias2025, &Spherical, &Augmented];
+
+/// The bound of a name.
+///
+/// # Errors
+/// [`Error::Invalid`] for a name that none has.
+pub fn find(name: &str) -> Result<&'static dyn Bound> {
+    let own = REGISTRY.iter().find(|bound| bound.name() == name);
+    own.copied().ok_or_else(|| Error::Invalid(format!("there is no bound `{name}`")))
+}
+
 impl Row<'_> {
     /// E[log p(y | f)] at these variances, times the row's weight; so are the slopes a, b and those of
     /// the likelihood's parameters.
@@ -138,6 +153,10 @@ impl Row<'_> {
 pub struct Hensman;
 
 impl Bound for Hensman {
+    fn name(&self) -> &'static str {
+        "hensman"
+    }
+
     fn equal_slopes(&self) -> bool {
         true
     }
@@ -164,6 +183,10 @@ impl Bound for Hensman {
 pub struct Titsias2025;
 
 impl Bound for Titsias2025 {
+    fn name(&self) -> &'static str {
+        "titsias2025"
+    }
+
     fn equal_slopes(&self) -> bool {
         false
     }
@@ -203,6 +226,10 @@ impl Bound for Titsias2025 {
 pub struct Spherical;
 
 impl Bound for Spherical {
+    fn name(&self) -> &'static str {
+        "spherical"
+    }
+
     fn equal_slopes(&self) -> bool {
         false
     }
@@ -235,6 +262,10 @@ impl Bound for Spherical {
 pub struct Augmented;
 
 impl Bound for Augmented {
+    fn name(&self) -> &'static str {
+        "augmented"
+    }
+
     fn equal_slopes(&self) -> bool {
         true
     }

@@ -5,24 +5,28 @@
 //! of iterated weighted least squares (McCullagh & Nelder 1989, §2.5), which begins with what a target itself says of f.
 
 use super::bounds::Bound;
-use super::rows::LikelihoodRows;
+use super::rows::{LikelihoodRows, OwnRows, SentRows};
 use super::{prepare, variational};
-use crate::data::Source;
-use crate::engine::{Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Want};
+use crate::data::{Rows, Source};
+use crate::engine::{
+    Description, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Sweep, Want,
+    sweep,
+};
 use crate::error::{Error, Result};
-use crate::likelihoods::{Likelihood, Target};
+use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
-use crate::means::Mean;
+use crate::means::{self, Mean};
 use crate::model::Model;
 use crate::variational::sites::{At, Tying};
 use crate::variational::{Statistics, Variational};
 
-/// Guesses of the latent values at all rows, N×L.
+/// Guesses of the latent values at all rows.
 #[derive(Debug)]
 pub(crate) struct Guesses {
     /// Σ log p(y | f) at them: about as high as any bound can come, whatever the prior.
     pub(crate) value: f64,
-    at: Mat<f64>,
+    /// What all targets say together, where a target alone does not say it.
+    pooled: Vec<f64>,
 }
 
 /// Constants under which targets are not surprising, of every latent function ([`crate::likelihoods::Likelihood::initialise`]).
@@ -69,34 +73,10 @@ impl Guesses {
         if likelihood.mixing().is_some() || model.q.as_ref().is_none_or(cannot) {
             return Ok(None);
         }
-        let (k, outputs) = (likelihood.latents(), data.outputs());
-        let pooled = if k == 1 { Vec::new() } else { constants(model, data)? };
-        let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        let mut at = Mat::zeros(data.rows(), k * outputs);
-        let (mut value, mut own) = (0.0, as_it_is(model));
-        data.for_each_chunk(1 << 14, &mut |rows| {
-            for p in 0..outputs {
-                for (i, y) in column(rows.y, p).iter().enumerate() {
-                    let weight = rows.weights.get(i).copied().unwrap_or(1.0);
-                    if y.is_nan() || weight == 0.0 {
-                        continue;
-                    }
-                    let extra = rows.extra.get(i).copied().unwrap_or(default);
-                    let target = Target { y: *y, extra };
-                    let f = match k {
-                        1 => own.initialise(&[target]),
-                        _ => pooled[p * k..(p + 1) * k].to_vec(),
-                    };
-                    let log = likelihood.log_prob(target, &f);
-                    value += if log.is_finite() { weight * log } else { 0.0 };
-                    for (l, f) in f.into_iter().enumerate() {
-                        at[(rows.start + i, p * k + l)] = f;
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        Ok(Some(Self { value, at }))
+        let pooled = if likelihood.latents() == 1 { Vec::new() } else { constants(model, data)? };
+        let guessing = Guessing { own: as_it_is(model), pooled };
+        let value = sweep(data, &guessing)?[0];
+        Ok(Some(Self { value, pooled: guessing.pooled }))
     }
 
     /// The q that they make.
@@ -115,13 +95,6 @@ impl Guesses {
             (_, Some(method)) => method.bound,
             _ => return Ok(None),
         };
-        if self.at.nrows() != data.rows() || self.at.ncols() != q.latents() {
-            return Err(Error::Shape {
-                what: "q".into(),
-                expected: format!("{} latent functions", self.at.ncols()),
-                found: q.latents().to_string(),
-            });
-        }
         let ones = vec![1.0; q.latents()];
         let inner = LikelihoodRows {
             likelihood: &*model.likelihood,
@@ -133,7 +106,9 @@ impl Guesses {
             chosen: None,
             ratios: None,
         };
-        let rows = AtGuesses { inner: &inner, at: &self.at, mean: &*model.mean };
+        let guessing = Guessing { own: as_it_is(model), pooled: self.pooled.clone() };
+        let (mean, inputs) = (&*model.mean, data.inputs());
+        let rows = AtGuesses { inner: &inner, guessing: &guessing, mean, inputs };
         if q.tying() == Some(Tying::Untied) {
             return of_rows(q, &rows, data);
         }
@@ -144,7 +119,7 @@ impl Guesses {
         prepare(&trial, false, None, &mut processes)?;
         let all: Vec<Process<'_>> = processes.iter().map(|p| p.process(&trial)).collect();
         let scale = data.population() as f64 / data.rows().max(1) as f64;
-        let (mean, want) = (&*model.mean, Want::Statistics);
+        let want = Want::Statistics;
         engine.pass(
             &Job { processes: &all, mean, pointwise: &rows, scale, want },
             data,
@@ -210,11 +185,121 @@ fn of_rows(
     Ok(Some(found))
 }
 
+/// How a row's latent values are guessed.
+struct Guessing {
+    /// The likelihood, whose parameters stay.
+    own: Box<dyn Likelihood>,
+    pooled: Vec<f64>,
+}
+
+impl Guessing {
+    /// Calls `f` with the place of every target that counts (row, column), itself and its guesses.
+    fn each(&self, rows: &Rows<'_>, mut f: impl FnMut(usize, usize, Target, &[f64])) {
+        let mut own = self.own.clone();
+        let k = own.latents();
+        let default = own.extra().and_then(|e| e.default).unwrap_or(1.0);
+        for p in 0..rows.y.ncols() {
+            for (i, y) in column(rows.y, p).iter().enumerate() {
+                let weight = rows.weights.get(i).copied().unwrap_or(1.0);
+                if y.is_nan() || weight == 0.0 {
+                    continue;
+                }
+                let extra = rows.extra.get(i).copied().unwrap_or(default);
+                let target = Target { y: *y, extra };
+                match k {
+                    1 => f(i, p, target, &own.initialise(&[target])),
+                    _ => f(i, p, target, &self.pooled[p * k..(p + 1) * k]),
+                }
+            }
+        }
+    }
+}
+
+/// Kind of the description of [`Guessing`] as a sweep.
+pub(in crate::methods) const GUESSES: &str = "guesses";
+
+impl Sweep for Guessing {
+    fn sums(&self) -> usize {
+        1
+    }
+
+    fn add(&self, rows: &Rows<'_>, sums: &mut [f64]) -> Result<()> {
+        self.each(rows, |i, _, target, f| {
+            let log = self.own.log_prob(target, f);
+            let weight = rows.weights.get(i).copied().unwrap_or(1.0);
+            sums[0] += if log.is_finite() { weight * log } else { 0.0 };
+        });
+        Ok(())
+    }
+
+    fn describe(&self) -> Result<Description> {
+        Description::new(GUESSES, &(self.own.to_json().to_string(), &self.pooled))
+    }
+}
+
+impl Guessing {
+    fn described(likelihood: &str, pooled: Vec<f64>) -> Result<Self> {
+        let mut own = likelihoods::parse(likelihood)?;
+        own.params_mut().into_iter().for_each(|(_, param)| param.given = true);
+        Ok(Self { own, pooled })
+    }
+}
+
+/// The sweep of a description.
+pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Sweep>> {
+    let (likelihood, pooled): (String, Vec<f64>) = description.state()?;
+    Ok(Box::new(Guessing::described(&likelihood, pooled)?))
+}
+
 /// Rows whose latent values are guesses, as sites: a is λ₁, b is −½λ₂.
 struct AtGuesses<'a> {
     inner: &'a LikelihoodRows<'a>,
-    at: &'a Mat<f64>,
+    guessing: &'a Guessing,
     mean: &'a dyn Mean,
+    inputs: usize,
+}
+
+/// Kind of the description of [`AtGuesses`].
+pub(in crate::methods) const AT_GUESSES: &str = "rows at guesses";
+
+/// [`AtGuesses`] that own what they refer to.
+struct OwnAtGuesses {
+    inner: OwnRows,
+    guessing: Guessing,
+    mean: Box<dyn Mean>,
+    inputs: usize,
+}
+
+impl OwnAtGuesses {
+    fn of<T>(&self, work: impl FnOnce(&AtGuesses<'_>) -> T) -> T {
+        let inner = self.inner.rows();
+        let Self { guessing, mean, inputs, .. } = self;
+        work(&AtGuesses { inner: &inner, guessing, mean: &**mean, inputs: *inputs })
+    }
+}
+
+impl Pointwise for OwnAtGuesses {
+    fn sums(&self) -> usize {
+        self.of(|own| own.sums())
+    }
+    fn equal_slopes(&self) -> bool {
+        true
+    }
+    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>) {
+        self.of(|own| own.rows(block, out));
+    }
+}
+
+/// The rows of a description.
+pub(in crate::methods) fn rows_described(description: &Description) -> Result<Box<dyn Pointwise>> {
+    let (sent, pooled, mean, inputs): (SentRows, Vec<f64>, String, usize) = description.state()?;
+    let outputs = sent.latents();
+    let inner = OwnRows::of(sent)?;
+    let guessing = Guessing::described(&inner.likelihood().to_json().to_string(), pooled)?;
+    let json =
+        serde_json::from_str(&mean).map_err(|_| Error::Invalid("the request is damaged".into()))?;
+    let mean = means::from_json(&json, inputs, outputs)?;
+    Ok(Box::new(OwnAtGuesses { inner, guessing, mean, inputs }))
 }
 
 impl Pointwise for AtGuesses<'_> {
@@ -226,9 +311,19 @@ impl Pointwise for AtGuesses<'_> {
         true
     }
 
+    fn describe(&self) -> Result<Description> {
+        let mean = means::to_json(self.mean).to_string();
+        let state = (self.inner.sent(), &self.guessing.pooled, mean, self.inputs);
+        Description::new(AT_GUESSES, &state)
+    }
+
     fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
-        let (n, latents, start) = (block.rows.x.nrows(), self.at.ncols(), block.rows.start);
-        let mut guess = self.at.as_ref().subrows(start, n).to_owned();
+        let (n, latents) = (block.rows.x.nrows(), block.mu.ncols());
+        let k = self.inner.likelihood.latents();
+        let mut guess = Mat::zeros(n, latents);
+        self.guessing.each(&block.rows, |i, p, _, f| {
+            f.iter().enumerate().for_each(|(l, f)| guess[(i, p * k + l)] = *f);
+        });
         let known = Mat::<f64>::zeros(n, latents);
         let mut offset = Mat::zeros(n, latents);
         self.mean.evaluate(block.rows.x, offset.as_mut());

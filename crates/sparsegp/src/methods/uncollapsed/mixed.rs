@@ -4,10 +4,11 @@
 //! slopes a, b, c of every f_p follow those of g_q, Σ_p W_pq a_p, Σ_p W_pq² b_p, Σ_p W_pq² c_p, and ∂ℓ/∂W_pq = a_p μ_q +
 //! 2W_pq (b_p s_q + c_p r_q).
 
-use super::rows::LikelihoodRows;
-use crate::engine::{LatentBlock, LatentSlopes, Pointwise};
+use super::rows::{LikelihoodRows, OwnRows, SentRows};
+use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
+use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, column_mut};
-use crate::means::Mean;
+use crate::means::{self, Mean};
 use crate::params::{Param, Shape};
 use faer::reborrow::ReborrowMut;
 
@@ -17,6 +18,8 @@ pub(super) struct MixedRows<'a> {
     pub(super) inner: &'a LikelihoodRows<'a>,
     pub(super) mixing: &'a Param,
     pub(super) mean: &'a dyn Mean,
+    /// Inputs D.
+    pub(super) inputs: usize,
 }
 
 /// P and Q of a mixing matrix ([`crate::likelihoods::Likelihood::mixing`]).
@@ -98,4 +101,53 @@ impl Pointwise for MixedRows<'_> {
             }
         }
     }
+
+    fn describe(&self) -> Result<Description> {
+        let mean = means::to_json(self.mean).to_string();
+        Description::new(MIXED_ROWS, &(self.inner.sent(), mean, self.inputs))
+    }
+}
+
+/// Kind of the description of [`MixedRows`].
+pub(in crate::methods) const MIXED_ROWS: &str = "mixed rows";
+
+/// [`MixedRows`] that own what they refer to.
+struct OwnMixed {
+    inner: OwnRows,
+    mean: Box<dyn Mean>,
+    inputs: usize,
+}
+
+impl OwnMixed {
+    fn of<T>(&self, work: impl FnOnce(&MixedRows<'_>) -> T) -> T {
+        let inner = self.inner.rows();
+        let mixing = self.inner.likelihood().mixing().expect("looked at when it was made");
+        work(&MixedRows { inner: &inner, mixing, mean: &*self.mean, inputs: self.inputs })
+    }
+}
+
+impl Pointwise for OwnMixed {
+    fn sums(&self) -> usize {
+        self.of(|own| own.sums())
+    }
+    fn equal_slopes(&self) -> bool {
+        self.of(|own| own.equal_slopes())
+    }
+    fn counts(&self, latent: usize) -> bool {
+        self.of(|own| own.counts(latent))
+    }
+    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>) {
+        self.of(|own| own.rows(block, out));
+    }
+}
+
+/// The rows of a description.
+pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Pointwise>> {
+    let (sent, mean, inputs): (SentRows, String, usize) = description.state()?;
+    let inner = OwnRows::of(sent)?;
+    let damaged = || Error::Invalid("the request is damaged".into());
+    let outputs = inner.likelihood().mixing().map(shape).ok_or_else(damaged)?.0;
+    let json = serde_json::from_str(&mean).map_err(|_| damaged())?;
+    let mean = means::from_json(&json, inputs, outputs)?;
+    Ok(Box::new(OwnMixed { inner, mean, inputs }))
 }

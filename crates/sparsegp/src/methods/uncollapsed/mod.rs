@@ -16,7 +16,7 @@
 
 pub mod bounds;
 pub(crate) mod guesses;
-mod mixed;
+pub(super) mod mixed;
 pub(super) mod promise;
 pub(crate) mod pseudo;
 pub(super) mod rows;
@@ -584,7 +584,8 @@ impl Uncollapsed {
         let scale = data.scale();
         let mean = &*model.mean;
         let recording = Recording { inner: &rows, mean, rows: data.rows(), seen };
-        let mixed = mixing.map(|mixing| MixedRows { inner: &rows, mixing, mean });
+        let inputs = data.inputs();
+        let mixed = mixing.map(|mixing| MixedRows { inner: &rows, mixing, mean, inputs });
         let (pointwise, mean): (&dyn Pointwise, &dyn Mean) = match &mixed {
             // the mean is that of the targets
             Some(mixed) => (mixed, &Zero),

@@ -1,10 +1,12 @@
 //! The rows of an uncollapsed bound: targets, weights and latent functions brought together.
 
-use super::bounds::{Bound, Row, RowSlopes};
-use crate::engine::{LatentBlock, LatentSlopes, Pointwise};
+use super::bounds::{self, Bound, Row, RowSlopes};
+use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
+use crate::error::Result;
 use crate::likelihoods::augmented::{self, Augmented, Ratios};
-use crate::likelihoods::{Likelihood, Target};
+use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::column;
+use serde::{Deserialize, Serialize};
 
 /// A likelihood with a bound, for any number of target columns.
 pub(in crate::methods) struct LikelihoodRows<'a> {
@@ -144,4 +146,102 @@ impl Pointwise for LikelihoodRows<'_> {
             }
         }
     }
+
+    fn describe(&self) -> Result<Description> {
+        Description::new(LIKELIHOOD_ROWS, &self.sent())
+    }
+}
+
+/// Kind of the description of [`LikelihoodRows`].
+pub(in crate::methods) const LIKELIHOOD_ROWS: &str = "likelihood rows";
+
+/// [`LikelihoodRows`] as they are sent.
+#[derive(Serialize, Deserialize)]
+pub(in crate::methods) struct SentRows {
+    likelihood: String,
+    bound: String,
+    v: Vec<f64>,
+    rounding: f64,
+    most: f64,
+    chosen: Option<Vec<bool>>,
+    ratios: bool,
+}
+
+impl LikelihoodRows<'_> {
+    /// What another process needs to know.
+    pub(in crate::methods) fn sent(&self) -> SentRows {
+        SentRows {
+            likelihood: self.likelihood.to_json().to_string(),
+            bound: self.bound.name().into(),
+            v: self.v.to_vec(),
+            rounding: self.rounding,
+            most: self.most,
+            chosen: self.chosen.map(<[bool]>::to_vec),
+            ratios: self.ratios.is_some(),
+        }
+    }
+}
+
+impl SentRows {
+    /// Number of latent functions, of all targets.
+    pub(in crate::methods) fn latents(&self) -> usize {
+        self.v.len()
+    }
+}
+
+/// [`LikelihoodRows`] that own what they refer to.
+pub(in crate::methods) struct OwnRows {
+    likelihood: Box<dyn Likelihood>,
+    bound: &'static dyn Bound,
+    sent: SentRows,
+}
+
+impl OwnRows {
+    /// From what was sent.
+    pub(in crate::methods) fn of(sent: SentRows) -> Result<Self> {
+        let likelihood = likelihoods::parse(&sent.likelihood)?;
+        Ok(Self { likelihood, bound: bounds::find(&sent.bound)?, sent })
+    }
+
+    /// As they were.
+    pub(in crate::methods) fn rows(&self) -> LikelihoodRows<'_> {
+        LikelihoodRows {
+            likelihood: &*self.likelihood,
+            bound: self.bound,
+            v: &self.sent.v,
+            params: self.likelihood.num_params(),
+            rounding: self.sent.rounding,
+            most: self.sent.most,
+            chosen: self.sent.chosen.as_deref(),
+            ratios: match self.sent.ratios {
+                true => self.bound.closed_form(&*self.likelihood),
+                false => None,
+            },
+        }
+    }
+
+    /// The likelihood.
+    pub(in crate::methods) fn likelihood(&self) -> &dyn Likelihood {
+        &*self.likelihood
+    }
+}
+
+impl Pointwise for OwnRows {
+    fn sums(&self) -> usize {
+        self.rows().sums()
+    }
+    fn equal_slopes(&self) -> bool {
+        self.rows().equal_slopes()
+    }
+    fn counts(&self, latent: usize) -> bool {
+        self.rows().counts(latent)
+    }
+    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>) {
+        Pointwise::rows(&OwnRows::rows(self), block, out);
+    }
+}
+
+/// The rows of a description.
+pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Pointwise>> {
+    Ok(Box::new(OwnRows::of(description.state()?)?))
 }

@@ -1,0 +1,30 @@
+//! Rows for methods that need all of them at once.
+
+use crate::data::{InMemory, Source};
+use crate::engine::remote::refuse;
+use crate::error::Result;
+use crate::linalg::Mat;
+
+/// All rows of a data set in memory.
+///
+/// # Errors
+/// What reading them gives; [`Error::Invalid`] for rows in other processes, which there may be too many of.
+pub(crate) fn collect(data: &dyn Source) -> Result<InMemory> {
+    refuse(
+        data,
+        "this method needs all of them at once: take a sparse one, such as `titsias2025`, `svgp` or `tsvgp`, or fit \
+         on one machine",
+    )?;
+    let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
+    let (x, y) = (Mat::zeros(n, d), Mat::zeros(n, p));
+    let mut all = InMemory { x, y, weights: Vec::new(), extra: Vec::new() };
+    data.for_each_chunk(usize::MAX, &mut |rows| {
+        let n = rows.x.nrows();
+        all.x.as_mut().subrows_mut(rows.start, n).copy_from(rows.x);
+        all.y.as_mut().subrows_mut(rows.start, n).copy_from(rows.y);
+        all.weights.extend_from_slice(rows.weights);
+        all.extra.extend_from_slice(rows.extra);
+        Ok(())
+    })?;
+    Ok(all)
+}

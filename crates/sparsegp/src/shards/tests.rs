@@ -1,0 +1,303 @@
+use super::*;
+use crate::data::shards::{Shards, total};
+use crate::data::{Classes, Loaded};
+use crate::engine::Remote;
+use crate::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of, Scaling, Standardise, fit};
+use crate::train::{Event, Observer, TrainOptions};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Shards in this process, which counts what is asked of them.
+struct Here {
+    shards: Vec<Shard>,
+    cpu: Cpu,
+    taken: &'static AtomicUsize,
+}
+
+impl Shards for Here {
+    fn round(&self, request: Vec<u8>) -> Result<Vec<f64>> {
+        // by eights, as a driver with many shards does
+        let answers: Vec<Vec<f64>> =
+            self.shards.iter().map(|s| s.answer(&request, &self.cpu)).collect::<Result<_>>()?;
+        let eights = answers.chunks(8).map(|part| total(part.to_vec()));
+        total(eights.collect::<Result<_>>()?)
+    }
+
+    fn take(&self, wanted: &[(usize, Vec<usize>)]) -> Result<Vec<f64>> {
+        self.taken.fetch_add(wanted.iter().map(|(_, p)| p.len()).sum(), Ordering::Relaxed);
+        let rows = wanted.iter().map(|(shard, places)| self.shards[*shard].take(places));
+        Ok(rows.collect::<Result<Vec<_>>>()?.concat())
+    }
+}
+
+const SIZES: [usize; 11] = [130, 1, 257, 64, 300, 512, 9, 40, 100, 87, 150];
+
+fn table(kind: &str) -> InMemory {
+    let n = SIZES.iter().sum();
+    let wave = |i: usize, j: usize| ((i * 37 + j * 101) as f64 * 0.377).sin();
+    let x = Mat::from_fn(n, 2, |i, j| [3.0, 40.0][j] * wave(i, j) + [10.0, -7.0][j]);
+    let f = |i: usize| 1.3 * (0.8 * x[(i, 0)]).sin() + 0.02 * x[(i, 1)];
+    let noise = |i: usize| 3.0 * ((i * i + 7 * i) as f64 * 0.618_033_988_749_895).fract() - 1.5;
+    let y = match kind {
+        "counts" => Mat::from_fn(n, 1, |i, _| (f(i) + 0.3 * noise(i)).exp().round()),
+        "classes" => Mat::from_fn(n, 1, |i, _| f64::from(f(i) + 0.5 * noise(i) > 0.0)),
+        "three" => Mat::from_fn(n, 1, |i, _| ((f(i) + 1.5) * 1.1).clamp(0.0, 2.9).floor()),
+        "two" => Mat::from_fn(n, 2, |i, p| 5.0 + f(i) * (1.0 + p as f64) + 0.3 * noise(i + p)),
+        _ => Mat::from_fn(n, 1, |i, _| 5.0 + f(i) + 0.3 * noise(i)),
+    };
+    let mut rows = InMemory { x, y, weights: Vec::new(), extra: Vec::new() };
+    if kind == "weighted" {
+        rows.weights = (0..n).map(|i| [1.0, 0.5, 2.0, 0.0][i % 4]).collect();
+        rows.extra = (0..n).map(|i| 0.01 + 0.1 * wave(i, 5).abs()).collect();
+        rows.y[(3, 0)] = f64::NAN;
+    }
+    rows
+}
+
+/// The rows in this process, and in shards, on the scales of the latter.
+fn both(kind: &str) -> (Dataset, Dataset, &'static AtomicUsize) {
+    let rows = table(kind);
+    let (d, p) = (rows.x.ncols(), rows.y.ncols());
+    let name = |prefix: &str, n| (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>();
+    let classes = match kind {
+        "classes" => Some(Classes::new(["a", "b"]).unwrap()),
+        "three" => Some(Classes::new(["a", "b", "c"]).unwrap()),
+        _ => None,
+    };
+    let mut first = 0;
+    let raw: Vec<(usize, Shard)> = SIZES
+        .iter()
+        .map(|size| {
+            let places: Vec<usize> = (first..first + size).collect();
+            first += size;
+            (first - size, Shard::new(rows.picked(&places)))
+        })
+        .collect();
+    let mut statistics = Statistics::gathered(raw.iter().map(|(_, s)| s.statistics())).unwrap();
+    if !statistics.isolated().is_empty() {
+        let bodies = Statistics::merged(raw.iter().map(|(_, s)| s.bodies(&statistics))).unwrap();
+        statistics.set_bodies(bodies);
+    }
+    let scale = kind != "counts" && classes.is_none();
+    let chosen = Standardise { inputs: true, targets: scale, robust: false, constants: true };
+    let scaler = Scaling::from(chosen).scaler(&statistics, classes.as_ref(), &name("x", d));
+    let scaled = raw.iter().enumerate().map(|(i, (first, s))| s.scaled(&scaler, i, *first));
+    let taken: &'static AtomicUsize = Box::leak(Box::default());
+    let here = Here { shards: scaled.collect::<Result<_>>().unwrap(), cpu: Cpu::default(), taken };
+    let mut head = Loaded::head(name("x", d), name("y", p));
+    head.classes.clone_from(&classes);
+    head.weight_name = (!rows.weights.is_empty()).then(|| "weight".into());
+    head.extra_name = (!rows.extra.is_empty()).then(|| "extra".into());
+    let mut all = head.clone();
+    let sharded =
+        Dataset::from_shards(head, Box::new(here), &SIZES, &statistics, scaler.clone()).unwrap();
+    (all.x, all.y, all.rows) = (rows.x, rows.y, (0..first).collect());
+    (all.weights, all.extra) = (rows.weights, rows.extra);
+    let local = Dataset::from_loaded(all, Scaling::Given(scaler)).unwrap();
+    (local, sharded, taken)
+}
+
+fn options(method: &str, likelihood: &str) -> FitOptions {
+    FitOptions {
+        kernel: "matern52".into(),
+        method: method.into(),
+        likelihood: (!likelihood.is_empty()).then(|| likelihood.into()),
+        inducing: Some(24),
+        pilot: 300,
+        batches: None,
+        train: TrainOptions { max_iterations: 4, ..FitOptions::default().train },
+        ..FitOptions::default()
+    }
+}
+
+fn close(a: f64, b: f64, tolerance: f64, what: &str) {
+    assert!((a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs())), "{what}: {a} and {b}");
+}
+
+fn same_fits(local: &Fitted, sharded: &Fitted, tolerance: f64, what: &str) {
+    let objective = |f: &Fitted| f.report.as_ref().unwrap().objective;
+    close(objective(local), objective(sharded), tolerance, what);
+    let new = Mat::from_fn(7, 2, |i, j| [6.0 + i as f64, 10.0 * i as f64 - 40.0][j]);
+    let predicted = |f: &Fitted| f.predict(new.as_ref(), Of::Latent).unwrap();
+    let (a, b) = (predicted(local), predicted(sharded));
+    for (a, b) in [(a.0, b.0), (a.1, b.1)] {
+        for j in 0..a.ncols() {
+            for i in 0..a.nrows() {
+                close(a[(i, j)], b[(i, j)], tolerance, what);
+            }
+        }
+    }
+}
+
+/// Every method that sums over rows: a request at the start gives what one machine gives, to rounding, and so does a short
+/// training.
+#[test]
+fn sums_of_shards_are_those_of_one_machine() {
+    for (kind, method, likelihood) in [
+        ("plain", "titsias2009", ""),
+        ("two", "spherical", ""),
+        ("plain", "titsias2025", ""),
+        ("plain", "fitc", ""),
+        ("two", "pep(alpha=0.3)", ""),
+        ("plain", "svgp2025", ""),
+        ("weighted", "svgp", ""),
+        ("counts", "tsvgp", "poisson"),
+        ("counts", "svgp-spherical", "negative-binomial"),
+        ("classes", "svgp", "bernoulli"),
+        ("classes", "cavi", "bernoulli(link=logit)"),
+        ("three", "tsvgp", "softmax"),
+        ("plain", "tsvgp", "heteroscedastic"),
+        ("plain", "svgp", "student-t"),
+        ("two", "svgp", "coregionalised(outputs=2,latents=1)"),
+    ] {
+        let what = format!("{kind}, {method}, {likelihood}");
+        let (local, sharded, _) = both(kind);
+        let options = options(method, likelihood);
+        let cpu = Cpu::default();
+        let a = fit(&local, &options, &cpu, &mut ()).expect(&what);
+        let b = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).expect(&what);
+        // rounding grows on the way, with the condition of Kuu
+        same_fits(&a, &b, 1e-5, &what);
+        // at the same parameters, away from where gradients are what is left of large sums
+        let mut model = a.model.clone();
+        for (path, param) in model.params_mut() {
+            if path.starts_with("kernel") {
+                let values: Vec<f64> = param.value().iter().map(|v| 0.6 * v).collect();
+                param.set(&path, &values).unwrap();
+            }
+        }
+        let here = model.method.evaluate(&model, &cpu, &*local.source).expect(&what);
+        let remote = Remote { cpu: &cpu };
+        let there = model.method.evaluate(&model, &remote, &*sharded.source).expect(&what);
+        close(here.value, there.value, 1e-12, &what);
+        let size = here.gradient.iter().fold(1.0, |m: f64, g| m.max(g.abs()));
+        for (g, own) in here.gradient.iter().zip(&there.gradient) {
+            assert!((g - own).abs() < 1e-8 * size, "{what}: {g} and {own} of {size}");
+        }
+        let posterior = a.model.posterior(&Remote { cpu: &cpu }, &*sharded.source).expect(&what);
+        let x = Mat::from_fn(3, 2, |i, j| 0.3 * (i + j) as f64);
+        let at = |p: &crate::model::Posterior| p.predict_f(x.as_ref()).unwrap().0[(1, 0)];
+        close(at(&a.posterior), at(&posterior), 1e-9, &what);
+    }
+}
+
+/// Bits depend on the partition alone, and the shards alone see the rows.
+#[test]
+fn a_fit_on_shards_has_the_same_bits_again_and_reads_few_rows_here() {
+    let bits = || {
+        let (_, sharded, taken) = both("plain");
+        let cpu = Cpu::default();
+        let options = FitOptions { pilot: 50, ..options("auto", "") };
+        let fitted = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).unwrap();
+        assert_eq!(fitted.model.method.name(), "titsias2025");
+        // the samples of the start, each at most once per look
+        let n: usize = SIZES.iter().sum();
+        assert!(taken.load(Ordering::Relaxed) <= 3 * n, "{taken:?}");
+        let values: Vec<u64> = fitted
+            .model
+            .params()
+            .iter()
+            .flat_map(|(_, p)| p.value().iter().map(|v| v.to_bits()))
+            .collect();
+        values
+    };
+    assert_eq!(bits(), bits());
+}
+
+#[test]
+fn minibatches_are_those_of_one_machine() {
+    let (local, sharded, _) = both("counts");
+    let mut options = options("svgp", "poisson");
+    let mut batches = BatchOptions { size: 200, ..BatchOptions::default() };
+    batches.training.epochs = Some(3);
+    options.batches = Some(batches);
+    options.pilot = 0;
+    let cpu = Cpu::default();
+    let a = fit(&local, &options, &cpu, &mut ()).unwrap();
+    let b = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).unwrap();
+    // the training sees the same rows on one scale: the same bits
+    let values = |f: &Fitted| -> Vec<f64> {
+        f.model.params().iter().flat_map(|(_, p)| p.value().to_vec()).collect()
+    };
+    assert!(values(&a) == values(&b));
+    same_fits(&a, &b, 1e-10, "minibatches");
+}
+
+#[test]
+fn what_needs_all_rows_refuses_by_name() {
+    let (_, sharded, _) = both("plain");
+    let cpu = Cpu::default();
+    let refused = |method: &str, likelihood: &str, words: &str| {
+        let options = FitOptions { inducing: None, ..options(method, likelihood) };
+        let error = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).unwrap_err();
+        assert!(error.to_string().contains(words), "{method}: {error}");
+    };
+    refused("exact", "", "needs all of them at once");
+    refused("tvgp", "student-t", "needs all of them at once");
+    refused("rsvgp", "", "train by minibatches");
+    let untied =
+        FitOptions { tying: crate::variational::Tying::Untied, ..options("tsvgp", "student-t") };
+    let error = fit(&sharded, &untied, &Remote { cpu: &cpu }, &mut ()).unwrap_err();
+    assert!(error.to_string().contains("other processes"), "{error}");
+}
+
+#[test]
+fn errors_name_the_partition_and_the_row() {
+    let (_, sharded, _) = both("plain");
+    let cpu = Cpu::default();
+    let options = options("svgp", "poisson");
+    let error = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).unwrap_err().to_string();
+    assert!(error.contains("needs its targets as they stand"), "{error}");
+    let mut rows = table("counts");
+    rows.y[(3, 0)] = -1.0;
+    let shard = Shard::placed(rows, 5, 1000);
+    let check = checks::tests_of_targets(&*crate::likelihoods::parse("poisson").unwrap(), 2);
+    let request = Work::Sweep(check).to_bytes().unwrap();
+    let error = shard.answer(&request, &cpu).unwrap_err().to_string();
+    assert!(error.starts_with("partition 5: row 1004 "), "{error}");
+    // another release, and damage
+    let other = [b"sparsegp request\n".as_slice(), &[5], b"0.0.0", b"x"].concat();
+    let error = shard.answer(&other, &cpu).unwrap_err().to_string();
+    assert!(error.contains("0.0.0") && error.contains("partition 5"), "{error}");
+    assert!(shard.answer(&request[..request.len() - 3], &cpu).is_err());
+    assert!(shard.answer(b"", &cpu).is_err() && shard.take(&[1 << 40]).is_err());
+}
+
+/// An answer that fails, as one does when a machine is lost for good, ends the fit with that error.
+#[test]
+fn a_lost_round_ends_the_fit() {
+    struct Lost(Here, AtomicUsize);
+    impl Shards for Lost {
+        fn round(&self, request: Vec<u8>) -> Result<Vec<f64>> {
+            match self.1.fetch_add(1, Ordering::Relaxed) {
+                6 => Err(Error::Invalid("the workers are gone".into())),
+                _ => self.0.round(request),
+            }
+        }
+        fn take(&self, wanted: &[(usize, Vec<usize>)]) -> Result<Vec<f64>> {
+            self.0.take(wanted)
+        }
+    }
+    struct Seen(usize);
+    impl Observer for Seen {
+        fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+            self.0 += usize::from(matches!(event, Event::Iteration(_)));
+            ControlFlow::Continue(())
+        }
+    }
+    let rows = table("plain");
+    let raw = Shard::new(rows);
+    let statistics = Statistics::gathered(std::iter::once(raw.statistics())).unwrap();
+    let names = || vec!["a".to_owned(), "b".into()];
+    let scaler = Scaling::from(true).scaler(&statistics, None, &names());
+    let n = raw.rows();
+    let taken: &'static AtomicUsize = Box::leak(Box::default());
+    let shards = vec![raw.scaled(&scaler, 0, 0).unwrap()];
+    let here = Lost(Here { shards, cpu: Cpu::default(), taken }, AtomicUsize::new(0));
+    let head = Loaded::head(names(), vec!["y".into()]);
+    let data = Dataset::from_shards(head, Box::new(here), &[n], &statistics, scaler).unwrap();
+    let cpu = Cpu::default();
+    let mut seen = Seen(0);
+    let error = fit(&data, &options("titsias2025", ""), &Remote { cpu: &cpu }, &mut seen);
+    assert!(error.unwrap_err().to_string().contains("the workers are gone"));
+}
