@@ -12,7 +12,7 @@ use serde::Deserialize;
 use sparsegp::Error;
 use sparsegp::data::{
     Classes, EncodeOptions, InMemory, InputColumn, Loaded, Mask, Missing, ReadOptions, Sample,
-    Selection, Table,
+    Scaler, Selection, Table,
 };
 use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, UpdateOptions, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
@@ -44,6 +44,13 @@ pub struct Columns {
     part: bool,
 }
 
+impl Columns {
+    /// Whether columns are standardised.
+    pub fn standardise(&self) -> bool {
+        self.standardise
+    }
+}
+
 fn yes() -> bool {
     true
 }
@@ -65,8 +72,19 @@ fn classes(labels: Vec<String>) -> sparsegp::Result<Classes> {
     Classes::try_from(canonical).or_else(|_| Classes::try_from(labels))
 }
 
+/// A table of these columns without rows.
+pub fn head(columns: Columns) -> sparsegp::Result<Loaded> {
+    Ok(Loaded {
+        columns: columns.columns,
+        weight_name: columns.weight,
+        extra_name: columns.extra,
+        classes: columns.classes.map(classes).transpose()?,
+        ..Loaded::head(columns.inputs, columns.targets)
+    })
+}
+
 /// The likelihood that is asked for.
-fn likelihood(
+pub fn likelihood(
     options: &Options,
     classes: Option<&Classes>,
 ) -> sparsegp::Result<Box<dyn Likelihood>> {
@@ -74,7 +92,7 @@ fn likelihood(
 }
 
 /// Which columns are standardised under a likelihood.
-fn scaling(
+pub fn scaling(
     options: &Options,
     likelihood: &dyn Likelihood,
     standardise: bool,
@@ -140,26 +158,21 @@ fn loaded(
             found: format!("{} rows", y.nrows()),
         }));
     }
+    let head = head(columns).map_err(exception)?;
     Ok(Loaded {
         weights: vector(weights),
         extra: vector(extra),
-        ids: Vec::new(),
-        input_names: columns.inputs,
-        columns: columns.columns,
-        target_names: columns.targets,
-        weight_name: weights.map(|_| columns.weight.unwrap_or_else(|| "weight".into())),
-        extra_name: extra.map(|_| columns.extra.unwrap_or_else(|| "extra".into())),
-        classes: columns.classes.map(classes).transpose().map_err(exception)?,
-        id_names: Vec::new(),
+        weight_name: weights.map(|_| head.weight_name.unwrap_or_else(|| "weight".into())),
+        extra_name: extra.map(|_| head.extra_name.unwrap_or_else(|| "extra".into())),
         rows: (0..rows).collect(),
-        dropped: 0,
-        remarks: Vec::new(),
         x,
         y,
+        ..head
     })
 }
 
-fn reply(
+/// What the interpreter gets of an outcome.
+pub fn reply(
     py: Python<'_>,
     outcome: Outcome<sparsegp::fit::Fitted>,
 ) -> (Option<Fitted>, Option<Py<PyAny>>) {
@@ -201,7 +214,7 @@ pub fn fit(
         dataset.scaler.scale_extra(&mut aside.extra);
         dataset.held_out = Some(Box::new(aside));
     }
-    let points = points.as_ref().map(|z| scaled(owned(z), &dataset)).transpose()?;
+    let points = points.as_ref().map(|z| scaled(owned(z), &dataset.scaler)).transpose()?;
     let options = options.fit_options(points)?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         sparsegp::fit::fit(&dataset, &options, engine, observer)
@@ -210,8 +223,8 @@ pub fn fit(
 }
 
 /// Inducing points on the model's scale.
-fn scaled(mut points: Mat<f64>, dataset: &Dataset) -> PyResult<Mat<f64>> {
-    dataset.scaler.scale_x(points.as_mut()).map_err(exception)?;
+pub fn scaled(mut points: Mat<f64>, scaler: &Scaler) -> PyResult<Mat<f64>> {
+    scaler.scale_x(points.as_mut()).map_err(exception)?;
     Ok(points)
 }
 

@@ -17,6 +17,7 @@ mod pool;
 mod registry;
 mod room;
 mod sampling;
+mod shards;
 mod training;
 mod watch;
 
@@ -33,6 +34,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<likelihood::Likelihood>()?;
     module.add_class::<model::Model>()?;
+    module.add_class::<shards::Shard>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
@@ -45,6 +47,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::load_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::gplvm_from_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::_shard, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::total, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::gathered, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::with_bodies, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::preparation, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::encoded, module)?)?;
+    module.add_function(wrap_pyfunction!(shards::fit_elsewhere, module)?)?;
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
     module.add_function(wrap_pyfunction!(registry::parse_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(registry::parse_likelihood, module)?)?;

@@ -6,8 +6,11 @@
 
 use crate::errors::{bug, exception, panicked};
 use crate::pool::pool;
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use sparsegp::Error;
+use sparsegp::data::Shards;
 use sparsegp::engine::Cpu;
 use sparsegp::train::{Event, Observer};
 use std::ops::ControlFlow;
@@ -33,11 +36,61 @@ pub fn goes_on(told: PyResult<bool>, stopped: &mut Option<PyErr>) -> ControlFlow
 /// How long a signal may wait.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// What rows in other processes are asked for.
+pub enum Question {
+    /// The sum of all shards' answers to a request.
+    Round(Vec<u8>),
+    /// Rows at places in shards.
+    Take(Vec<(usize, Vec<usize>)>),
+}
+
+/// Answers questions in the interpreter's thread.
+pub type Answering<'a> = &'a dyn Fn(Question) -> PyResult<Vec<f64>>;
+
 enum Message<T> {
+    /// A question, and where to answer it.
+    Question(Question, Sender<sparsegp::Result<Vec<f64>>>),
     /// What happened, whether there is an iteration to end with already, and where to say when the callback
     /// is through with it.
     Event(Value, bool, Sender<()>),
     Done(std::thread::Result<sparsegp::Result<T>>),
+}
+
+/// Asks the calling thread.
+pub struct Asking<T>(Sender<Message<T>>);
+
+impl<T> Asking<T> {
+    fn ask(&self, question: Question) -> sparsegp::Result<Vec<f64>> {
+        let gone = || Error::Invalid("nobody answers".into());
+        let (answer, answered) = channel();
+        self.0.send(Message::Question(question, answer)).map_err(|_| gone())?;
+        waited(&answered).map_err(|_| gone())?
+    }
+}
+
+impl<T: Send> Shards for Asking<T> {
+    fn round(&self, request: Vec<u8>) -> sparsegp::Result<Vec<f64>> {
+        self.ask(Question::Round(request))
+    }
+
+    fn take(&self, wanted: &[(usize, Vec<usize>)]) -> sparsegp::Result<Vec<f64>> {
+        self.ask(Question::Take(wanted.to_vec()))
+    }
+}
+
+/// What the calling thread sends. It may itself ask for work on this pool, which may have this thread alone: it is done
+/// meanwhile.
+fn waited<A>(answered: &Receiver<A>) -> Result<A, TryRecvError> {
+    loop {
+        match answered.try_recv() {
+            Err(TryRecvError::Empty) => {
+                if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                    std::thread::sleep(Duration::from_micros(20));
+                }
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// Sends what happens to the calling thread.
@@ -50,18 +103,14 @@ struct Sending<'a, T> {
 }
 
 impl<T> Sending<'_, T> {
-    /// Waits until the callback has seen it, so that what the callback wants is done at once. The callback
-    /// may itself ask for work on this pool, which may have this thread alone: it is done meanwhile.
+    /// Waits until the callback has seen it, so that what the callback wants is done at once.
     fn tell(&self, value: Value, under_way: bool) {
         let (answer, answered) = channel();
         if self.sender.send(Message::Event(value, under_way, answer)).is_err() {
             return;
         }
-        while let Err(TryRecvError::Empty) = answered.try_recv() {
-            if rayon::yield_now() != Some(rayon::Yield::Executed) {
-                std::thread::sleep(Duration::from_micros(20));
-            }
-        }
+        // the callback lets go of it without an answer
+        let _ = waited(&answered);
     }
 }
 
@@ -132,6 +181,18 @@ pub fn watched<T: Send>(
     callback: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Cpu, &mut dyn Observer) -> sparsegp::Result<T> + Send,
 ) -> PyResult<Outcome<T>> {
+    let nobody = |_| Err(bug("a question without anybody to answer it"));
+    answered(py, callback, &nobody, |engine, observer, _| work(engine, observer))
+}
+
+/// The same for work with questions, which `answering` answers in the calling thread. An exception that it raises ends the work
+/// (Ctrl-C as any other interruption does).
+pub fn answered<T: Send>(
+    py: Python<'_>,
+    callback: Option<&Bound<'_, PyAny>>,
+    answering: Answering<'_>,
+    work: impl FnOnce(&Cpu, &mut dyn Observer, Asking<T>) -> sparsegp::Result<T> + Send,
+) -> PyResult<Outcome<T>> {
     let pool = pool()?;
     let stop = AtomicBool::new(false);
     let now = Arc::new(AtomicBool::new(false));
@@ -143,8 +204,10 @@ pub fn watched<T: Send>(
             Sending { sender: sender.clone(), stop: &stop, last: None, wanted: callback.is_some() };
         let worker = move || {
             let mut observer = observer;
-            let result =
-                catch_unwind(AssertUnwindSafe(|| pool.install(|| work(&engine, &mut observer))));
+            let asking = Asking(sender.clone());
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                pool.install(|| work(&engine, &mut observer, asking))
+            }));
             // the receiver is there as long as this thread
             let _ = sender.send(Message::Done(result));
         };
@@ -165,6 +228,21 @@ pub fn watched<T: Send>(
                 Ok(Message::Event(event, under_way, sender)) => {
                     answer = Some(sender);
                     call(callback, &event).map(|asked| asked && under_way)
+                }
+                Ok(Message::Question(question, sender)) => {
+                    let reply = match answering(question) {
+                        Ok(answer) => Ok(answer),
+                        Err(error) => {
+                            let interrupted = error.is_instance_of::<PyKeyboardInterrupt>(py);
+                            let told = error.to_string();
+                            raised.get_or_insert(error);
+                            stop.store(true, Ordering::SeqCst);
+                            Err(if interrupted { Error::Interrupted } else { Error::Invalid(told) })
+                        }
+                    };
+                    // who asked is there, unless the work has ended
+                    let _ = sender.send(reply);
+                    Ok(false)
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
                 Err(RecvTimeoutError::Disconnected) => {

@@ -1,6 +1,6 @@
 """The Rust core. Its users are the modules beside it; structured values go in and out as JSON."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Optional, Union, final
 
 import numpy as np
@@ -14,6 +14,7 @@ __all__ = [
     "Likelihood",
     "Model",
     "NumericalError",
+    "Shard",
     "__version__",
     "encode",
     "fail_inside",
@@ -214,6 +215,43 @@ def fit_table(
     options: str,
     columns: str,
     *,
+    points: Optional[_Array] = None,
+    callback: _Callback = None,
+) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
+
+@final
+class Shard:
+    def __init__(
+        self,
+        x: _Array,
+        y: _Array,
+        weights: Optional[_Array] = None,
+        extra: Optional[_Array] = None,
+        index: int = 0,
+        first: int = 0,
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    def statistics(self) -> bytes: ...
+    def bodies(self, statistics: bytes) -> bytes: ...
+    def scaled(self, preparation: bytes, index: int, first: int) -> Shard: ...
+    def answer(self, request: bytes) -> _Array: ...
+    def take(self, places: NDArray[np.int64]) -> _Array: ...
+
+def _shard(x: _Array, y: _Array, weights: list[float], extra: list[float], index: int, first: int) -> Shard: ...
+def total(answers: Sequence[_Array]) -> _Array: ...
+def gathered(statistics: Sequence[bytes]) -> tuple[bytes, bool]: ...
+def with_bodies(statistics: bytes, bodies: Sequence[bytes]) -> bytes: ...
+def preparation(statistics: bytes, options: str, columns: str) -> bytes: ...
+def encoded(column: str, cells: Sequence[str]) -> list[list[float]]: ...
+def fit_elsewhere(
+    sizes: Sequence[int],
+    statistics: bytes,
+    preparation: bytes,
+    options: str,
+    columns: str,
+    *,
+    round: Callable[[bytes], _Array],
+    take: Callable[[list[tuple[int, NDArray[np.int64]]]], _Array],
     points: Optional[_Array] = None,
     callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...

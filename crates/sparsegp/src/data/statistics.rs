@@ -98,6 +98,24 @@ impl Statistics {
         Ok(all)
     }
 
+    /// As bytes, to be sent.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid), which is a bug.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        postcard::to_stdvec(self)
+            .map_err(|e| Error::Invalid(format!("statistics cannot be written: {e}")))
+    }
+
+    /// From the bytes of [`Statistics::to_bytes`] of the same release.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for other bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        postcard::from_bytes(bytes)
+            .map_err(|e| Error::Invalid(format!("statistics cannot be read: {e}")))
+    }
+
     /// The sums of several parts of the rows, in their order.
     ///
     /// # Errors

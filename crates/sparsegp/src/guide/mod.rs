@@ -26,6 +26,8 @@ pub mod kernels {}
 pub mod latent {}
 #[doc = include_str!("likelihoods.md")]
 pub mod likelihoods {}
+#[doc = include_str!("machines.md")]
+pub mod machines {}
 #[doc = include_str!("peers.md")]
 pub mod peers {}
 #[doc = include_str!("predictions.md")]

@@ -301,3 +301,55 @@ fn a_lost_round_ends_the_fit() {
     let error = fit(&data, &options("titsias2025", ""), &Remote { cpu: &cpu }, &mut seen);
     assert!(error.unwrap_err().to_string().contains("the workers are gone"));
 }
+
+/// Kernels, likelihoods and mean functions arrive with all their digits, whatever their parameters are.
+#[test]
+fn what_a_request_names_arrives_to_the_bit() {
+    use crate::kernels::{Inputs, parse};
+    let odd =
+        |i: usize, v: f64| v * (1.0 + ((i * 7919 + 13) as f64 * 0.618_033_988_749_895).fract());
+    let x = Mat::from_fn(9, 2, |i, j| if j == 1 { (i % 3) as f64 } else { 0.3 * i as f64 });
+    for spec in [
+        "rbf * coregion(output_dim=3, rank=2, active_dims=[1]) + white + constant",
+        "matern12(active_dims=[0]) + exponential(active_dims=[0]) * linear + sum(kernels=[rbf, linear])",
+        "product(kernels=[matern32, gamma_exponential(active_dims=[0])]) + polynomial(degree=2, active_dims=[0])",
+        "periodic(base=matern52(active_dims=[0])) * rational_quadratic(active_dims=[0]) + arccosine",
+        "changepoints(kernels=[cosine(active_dims=[0]), arccosine(order=1) + rbf], active_dims=[0])",
+        "convolutional(image=[1, 2, 1], patch=[1, 1], weighted=true)",
+    ] {
+        let mut kernel = parse(spec, Inputs::unnamed(2)).unwrap();
+        for (path, param) in kernel.params_mut() {
+            let values: Vec<f64> =
+                param.value().iter().enumerate().map(|(i, v)| odd(i, *v)).collect();
+            // one that has a smaller range stays
+            let _ = param.set(&path, &values);
+        }
+        let again = parse(&kernel.to_json().to_string(), Inputs::unnamed(2)).unwrap();
+        let bits = |k: &dyn crate::kernels::Kernel| -> Vec<u64> {
+            let mut out = Mat::zeros(9, 9);
+            k.evaluate(x.as_ref(), None, out.as_mut(), &mut crate::kernels::Tape::off());
+            (0..81).map(|i| out[(i % 9, i / 9)].to_bits()).collect()
+        };
+        assert_eq!(bits(&*kernel), bits(&*again), "{spec}");
+    }
+    for entry in crate::likelihoods::REGISTRY {
+        let spec = match crate::likelihoods::parse(entry.name) {
+            Ok(own) => own,
+            Err(_) => crate::likelihoods::parse(&format!("{}(classes=3)", entry.name))
+                .or_else(|_| crate::likelihoods::parse("coregionalised(outputs=2,latents=2)"))
+                .unwrap(),
+        };
+        let mut own = spec;
+        for (path, param) in own.params_mut() {
+            let values: Vec<f64> =
+                param.value().iter().enumerate().map(|(i, v)| odd(i, *v)).collect();
+            let _ = param.set(&path, &values);
+        }
+        let again = crate::likelihoods::parse(&own.to_json().to_string()).unwrap();
+        let values = |l: &dyn crate::likelihoods::Likelihood| -> Vec<u64> {
+            l.params().iter().flat_map(|(_, p)| p.value().iter().map(|v| v.to_bits())).collect()
+        };
+        assert_eq!(values(&*own), values(&*again), "{}", entry.name);
+        assert_eq!(own.to_json(), again.to_json());
+    }
+}
