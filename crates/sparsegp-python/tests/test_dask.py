@@ -22,6 +22,7 @@ pd = pytest.importorskip("pandas")
 import dask  # noqa: E402
 import dask.array as da  # noqa: E402
 import dask.dataframe as dd  # noqa: E402
+
 from sparsegp import dask as on_dask  # noqa: E402
 
 LOOPBACK = dict(dashboard_address=None, host="127.0.0.1", processes=True, threads_per_worker=1)
@@ -178,6 +179,19 @@ def test_a_killed_driver_goes_on_elsewhere(tmp_path, client):
         shards.fit(other, sparsegp.GPRegressor, Here(parts_of(frame, INPUTS, "y", count=3)))
 
 
+def test_sums_in_any_order_have_the_bits_of_the_tree():
+    rng = np.random.default_rng(1)
+    for count in (1, 2, 3, 7, 12, 33):
+        answers = [rng.standard_normal(5) * 10.0 ** rng.integers(-9, 9) for _ in range(count)]
+        sums = [shards.Sum(i, answer, count) for i, answer in enumerate(answers)]
+        while len(sums) > 1:
+            one, other = (sums.pop(rng.integers(len(sums))) for _ in range(2))
+            sums.append(one + other)
+        assert sums[0].value().tobytes() == shards.total(answers).tobytes()
+    with pytest.raises(ValueError, match="some of 3 answers"):
+        shards.Sum(0, answers[0], 3).value()
+
+
 # -- the same as on one machine --------------------------------------------------------------------
 
 
@@ -232,12 +246,16 @@ def test_texts_and_labels_that_one_partition_alone_has(client):
     settings = dict(method="tsvgp", full_batch=True, n_inducing=15, max_iter=5, pilot=100)
     model = on_dask.GPClassifier(**settings).fit(rows[inputs], rows["label"])
     local = sparsegp.GPClassifier(**settings).fit(frame[inputs], frame["label"])
-    assert list(model.feature_names_in_) == list(local.feature_names_in_) == [
-        "a",
-        "colour=blue",
-        "colour=green",
-        "colour=red",
-    ]
+    assert (
+        list(model.feature_names_in_)
+        == list(local.feature_names_in_)
+        == [
+            "a",
+            "colour=blue",
+            "colour=green",
+            "colour=red",
+        ]
+    )
     assert list(model.classes_) == list(local.classes_) == ["high", "low", "none"]
     found = model.predict_proba(rows[inputs]).compute()
     np.testing.assert_allclose(found, local.predict_proba(frame[inputs]), atol=1e-4)

@@ -280,7 +280,10 @@ def shards_of(files: Sequence[str], rows: int = _ROWS) -> list[tuple[str, list[i
 
     found = []
     for path in files:
-        about = pq.read_metadata(path)
+        try:
+            about = pq.read_metadata(path)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} cannot be read: {error}") from None
         groups: list[int] = []
         count = 0
         for group in range(about.num_row_groups):
@@ -391,14 +394,32 @@ def _estimator(options: argparse.Namespace) -> BaseGP:
     )
 
 
-def _run(comm: Any, options: argparse.Namespace) -> None:
-    files = _listed(options.files)
+def _planned(options: argparse.Namespace) -> list[tuple[str, list[int]]]:
+    """The shards of the files, once it is known that the model can be written."""
     if options.rows_per_shard < 1:
         raise ValueError("--rows-per-shard is at least 1")
     folder = os.path.dirname(os.path.abspath(options.output))
-    if comm.rank == 0 and not os.access(folder, os.W_OK):
+    if not os.access(folder, os.W_OK):
         raise ValueError(f"{folder} cannot be written to")
-    all_shards = comm.bcast(shards_of(files, options.rows_per_shard) if comm.rank == 0 else None, root=0)
+    return shards_of(_listed(options.files), options.rows_per_shard)
+
+
+def _of_rank_0(comm: Any, function: Callable[[], Any]) -> Any:
+    """What rank 0 finds, on all ranks; an error there is one of all."""
+    found: Any = None
+    if comm.rank == 0:
+        try:
+            found = function()
+        except (ValueError, OSError) as error:
+            found = _Failed(None, type(error), str(error))
+    found = comm.bcast(found, root=0)
+    if isinstance(found, _Failed):
+        raise RankError(found.text)
+    return found
+
+
+def _run(comm: Any, options: argparse.Namespace) -> None:
+    all_shards = _of_rank_0(comm, lambda: _planned(options))
     listed = [name for name in (options.features or "").split(",") if name]
     columns = {
         "target": options.target,
@@ -413,7 +434,8 @@ def _run(comm: Any, options: argparse.Namespace) -> None:
     estimator = _estimator(options)
     progress = None
     if comm.rank == 0 and not options.quiet:
-        print(f"{len(all_shards)} shards of {len(files)} file(s) on {comm.size} ranks", file=sys.stderr)
+        files = len({path for path, _ in all_shards})
+        print(f"{len(all_shards)} shards of {files} file(s) on {comm.size} ranks", file=sys.stderr)
         progress = Progress(options.max_iterations, options.batch_size or 0)
     fitted = fit(estimator, parts, comm, watch(progress, None))
     if progress is not None:

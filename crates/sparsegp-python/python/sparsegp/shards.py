@@ -50,7 +50,7 @@ from .estimators._base import BaseGP, _aligned, _kernel_text, names, target_name
 from .estimators._classifier import GPClassifier, _refuse_missing, levels, texts
 from .estimators._regressors import Regressor
 
-__all__ = ["Part", "Partitions", "Plan", "Shard", "agree", "fit", "make", "survey", "total"]
+__all__ = ["Part", "Partitions", "Plan", "Shard", "Sum", "agree", "fit", "make", "survey", "total"]
 
 Array = NDArray[np.float64]
 
@@ -108,6 +108,56 @@ class Plan(NamedTuple):
     inputs: list[str]
     classes: Optional[NDArray[Any]]
     y_ndim: int
+
+
+class Sum:
+    """Answers of some shards, which may be added in any order: with all of them the bits are those of :func:`total`.
+
+    Parameters
+    ----------
+    index : int
+        Index of the shard, from 0.
+    answer : array
+    count : int
+        Number of shards.
+    """
+
+    def __init__(self, index: int, answer: Array, count: int) -> None:
+        self.count = count
+        # sums of aligned runs of 2^level shards that cannot be added up further yet
+        self.nodes = {(0, index): answer}
+        self._climb()
+
+    def _climb(self) -> None:
+        for level in range(self.count.bit_length() + 1):
+            width = -(-self.count // 2**level)
+            if width == 1:
+                return
+            for i in sorted(i for own, i in self.nodes if own == level):
+                alone = i % 2 == 0 and i == width - 1
+                if alone:
+                    self.nodes[level + 1, i // 2] = self.nodes.pop((level, i))
+                elif i % 2 == 0 and (level, i + 1) in self.nodes:
+                    pair = [self.nodes.pop((level, i)), self.nodes.pop((level, i + 1))]
+                    self.nodes[level + 1, i // 2] = total(pair)
+
+    def __add__(self, other: Sum) -> Sum:
+        both = Sum.__new__(Sum)
+        both.count, both.nodes = self.count, {**self.nodes, **other.nodes}
+        both._climb()
+        return both
+
+    def value(self) -> Array:
+        """The sum of all answers.
+
+        Raises
+        ------
+        ValueError
+            If some are missing.
+        """
+        if len(self.nodes) != 1 or -(-self.count // 2 ** next(iter(self.nodes))[0]) != 1:
+            raise ValueError(f"some of {self.count} answers are missing")
+        return next(iter(self.nodes.values()))
 
 
 # -- where the partitions are ----------------------------------------------------------------------
