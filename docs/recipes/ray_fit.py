@@ -1,6 +1,6 @@
 """A fit on Ray: an actor for every partition; `Sum` adds answers in the order in which they come, to the same bits.
 
-    pip install ray; python docs/recipes/ray_fit.py
+pip install ray; python docs/recipes/ray_fit.py
 """
 
 import numpy as np

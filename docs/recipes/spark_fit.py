@@ -1,9 +1,11 @@
 """A fit on Spark: `mapPartitions` makes the shards, `treeReduce` adds their answers; `Sum` gives the same bits in any order.
 
-    pip install pyspark; python docs/recipes/spark_fit.py     # Spark needs Java
+pip install pyspark; python docs/recipes/spark_fit.py     # Spark needs Java
 """
 
 import operator
+import os
+import sys
 
 import numpy as np
 
@@ -41,8 +43,8 @@ class OnSpark:
 
     def take(self, wanted):
         of = dict(wanted)
-        found = dict(self.rows.filter(lambda own: own[0] in of).mapValues(lambda s: s).map(
-            lambda own: (own[0], own[1].take(of[own[0]]))).collect())
+        holders = self.rows.filter(lambda own: own[0] in of)
+        found = dict(holders.map(lambda own: (own[0], own[1].take(of[own[0]]))).collect())
         return np.concatenate([found[i] for i, _ in wanted])
 
 
@@ -54,6 +56,8 @@ def part_of(index, rows):
 
 if __name__ == "__main__":
     from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     X = np.random.default_rng(0).uniform(0, 10, (20_000, 2))

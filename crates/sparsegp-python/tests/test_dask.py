@@ -11,6 +11,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from test_shards import INPUTS, Here, parts_of, table
 
 import sparsegp
 from sparsegp import shards
@@ -28,52 +29,6 @@ from sparsegp import dask as on_dask  # noqa: E402
 LOOPBACK = dict(dashboard_address=None, host="127.0.0.1", processes=True, threads_per_worker=1)
 # no sockets at all
 WITHIN = dict(dashboard_address=None, processes=False, n_workers=1, threads_per_worker=2)
-INPUTS = ["a", "b"]
-
-
-def table(rows=1500, seed=0):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame({"a": rng.uniform(0, 10, rows), "b": 30 * rng.standard_normal(rows) + 7})
-    signal_ = np.sin(frame.a) + 0.02 * frame.b
-    frame["y"] = 50 + 3 * signal_ + 0.5 * rng.standard_normal(rows)
-    frame["count"] = rng.poisson(np.exp(0.7 * signal_))
-    frame["label"] = np.where(signal_ + 0.4 * rng.standard_normal(rows) > 0.3, "high", "low")
-    return frame
-
-
-class Here:
-    """Partitions in this process."""
-
-    def __init__(self, parts):
-        self.parts = parts
-        self.asked = []
-
-    def count(self):
-        return len(self.parts)
-
-    def ask(self, function, arguments):
-        return [function(part, *own) for part, own in zip(self.parts, arguments)]
-
-    def keep(self, function, arguments):
-        self.shards = [function(self.parts[i], *arguments[i]) for i in sorted(arguments)]
-
-    def ask_shards(self, function, *arguments):
-        return [function(shard, *arguments) for shard in self.shards]
-
-    def change(self, function, arguments):
-        self.shards = [function(shard, *own) for shard, own in zip(self.shards, arguments)]
-
-    def round(self, request):
-        self.asked.append(request)
-        return shards.total([shard.answer(request) for shard in self.shards])
-
-    def take(self, wanted):
-        return np.concatenate([self.shards[i].take(places) for i, places in wanted])
-
-
-def parts_of(frame, inputs, target, count=5):
-    pieces = np.array_split(np.arange(len(frame)), count)
-    return [shards.Part(frame[inputs].iloc[p], frame[target].iloc[p]) for p in pieces]
 
 
 def collection(frame, count=5):
@@ -177,19 +132,6 @@ def test_a_killed_driver_goes_on_elsewhere(tmp_path, client):
     other = sparsegp.GPRegressor(**SMALL, max_iter=9, checkpoint=file)
     with pytest.raises(ValueError, match="no checkpoint of this training"):
         shards.fit(other, sparsegp.GPRegressor, Here(parts_of(frame, INPUTS, "y", count=3)))
-
-
-def test_sums_in_any_order_have_the_bits_of_the_tree():
-    rng = np.random.default_rng(1)
-    for count in (1, 2, 3, 7, 12, 33):
-        answers = [rng.standard_normal(5) * 10.0 ** rng.integers(-9, 9) for _ in range(count)]
-        sums = [shards.Sum(i, answer, count) for i, answer in enumerate(answers)]
-        while len(sums) > 1:
-            one, other = (sums.pop(rng.integers(len(sums))) for _ in range(2))
-            sums.append(one + other)
-        assert sums[0].value().tobytes() == shards.total(answers).tobytes()
-    with pytest.raises(ValueError, match="some of 3 answers"):
-        shards.Sum(0, answers[0], 3).value()
 
 
 # -- the same as on one machine --------------------------------------------------------------------

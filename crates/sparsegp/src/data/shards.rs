@@ -54,6 +54,9 @@ pub fn total(mut answers: Vec<Vec<f64>>) -> Result<Vec<f64>> {
     Ok(answers.pop().unwrap_or_default())
 }
 
+/// Rows of [`ShardedRows::spread`], at most.
+const SPREAD: usize = 20_000;
+
 /// All rows of some shards, scaled as the model sees them.
 pub struct ShardedRows {
     shards: Box<dyn Shards>,
@@ -115,6 +118,18 @@ impl ShardedRows {
     /// What a row consists of.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// Some of the rows, evenly spread over all; all of them where they are few.
+    ///
+    /// # Errors
+    /// As for [`Shards::take`].
+    pub fn spread(&self) -> Result<InMemory> {
+        let n = self.rows();
+        let count = n.min(SPREAD);
+        // without overflow: of each stretch of n/count rows the first
+        let at = |i: usize| (i as u128 * n as u128 / count.max(1) as u128) as usize;
+        self.rows_at(&(0..count).map(at).collect::<Vec<_>>())
     }
 
     /// The rows at these places among all, which are in ascending order.

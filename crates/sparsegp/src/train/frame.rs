@@ -39,6 +39,10 @@ pub(super) struct Spreads {
 impl Spreads {
     /// Of all rows but those of weight 0, and targets that are missing.
     pub(super) fn of(data: &dyn Source) -> Result<Self> {
+        if let Some(rows) = data.sharded() {
+            // units need no more digits than some of the rows tell
+            return Self::of(&rows.spread()?);
+        }
         let mut inputs = vec![Moments::default(); data.inputs()];
         let mut targets = vec![Moments::default(); data.outputs()];
         data.for_each_chunk(1 << 14, &mut |rows| {

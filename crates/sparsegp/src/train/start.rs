@@ -110,6 +110,9 @@ fn set(mean: &mut dyn Mean, name: &str, values: &[f64]) -> Result<()> {
 /// Weighted least squares of what the mean function leaves of the targets, with the noise variances that are known: slopes
 /// (D numbers of every target in turn, if they are wanted) and constants.
 fn least_squares(model: &Model, data: &dyn Source, lines: bool) -> Result<(Vec<f64>, Vec<f64>)> {
+    if let Some(rows) = data.sharded() {
+        return least_squares(model, &rows.spread()?, lines);
+    }
     let (d, p) = (if lines { data.inputs() } else { 0 }, data.outputs());
     let spreads = Spreads::of(data)?;
     let units: Vec<(f64, f64)> = spreads.inputs[..d]

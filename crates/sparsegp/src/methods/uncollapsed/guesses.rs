@@ -31,6 +31,9 @@ pub(crate) struct Guesses {
 
 /// Constants under which targets are not surprising, of every latent function ([`crate::likelihoods::Likelihood::initialise`]).
 pub(crate) fn constants(model: &Model, data: &dyn Source) -> Result<Vec<f64>> {
+    if let Some(rows) = data.sharded() {
+        return constants(model, &rows.spread()?);
+    }
     let mut all = vec![Vec::new(); data.outputs()];
     let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     data.for_each_chunk(1 << 14, &mut |rows| {
