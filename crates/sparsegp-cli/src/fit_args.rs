@@ -324,8 +324,8 @@ pub struct FitArgs {
 }
 
 const BATCHES: &str = "Training by minibatches";
-/// Heading of the options of `gibbs`.
-const CHAINS: &str = "Chains of gibbs and gibbs-sparse";
+/// Heading of the options of chains.
+const CHAINS: &str = "Chains of nuts, hmc, ess, gibbs and gibbs-sparse";
 
 /// The law of chains with inducing points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

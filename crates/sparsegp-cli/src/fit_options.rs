@@ -319,10 +319,10 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
         let all = methods::REGISTRY.iter().filter(|e| e.method.uncollapsed().is_some());
         all.map(|e| e.name).collect::<Vec<_>>().join(", ")
     };
-    let samples = methods::find(method).is_ok_and(|e| e.method.samples());
+    let samples = methods::find(method).is_ok_and(|e| e.method.sampler().is_some());
     if let (Some(option), false) = (args.chain_option(), samples) {
         return usage(format!(
-            "{option} is for chains, and the method is `{method}`: add --method gibbs or gibbs-sparse"
+            "{option} is for chains, and the method is `{method}`: add --method nuts, hmc, ess, gibbs or gibbs-sparse"
         ));
     }
     let svi = methods::find(method).is_ok_and(|entry| entry.name == "svi");
@@ -331,7 +331,7 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
             "--classes-per-step is for `svi`, and the method is `{method}`: add --method svi, or leave it out"
         ));
     }
-    if method == "gibbs" && args.law.is_some() {
+    if samples && method != "gibbs-sparse" && args.law.is_some() {
         return usage(
             "--law is for `gibbs-sparse`: without inducing points the law is exact".into(),
         );

@@ -9,11 +9,11 @@ use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::io;
 use crate::linalg::Jitter;
-use crate::methods::{Method, collect, precision};
+use crate::methods::{Method, Sampler, collect, precision};
 use crate::model::{Model, Posterior};
 use crate::params;
-use crate::samplers::gibbs::{self, Checkpointer, GibbsOptions};
-use crate::samplers::{SamplingState, slice};
+use crate::samplers::gibbs::{Checkpointer, GibbsOptions};
+use crate::samplers::{self, SamplingState, slice};
 use crate::train::{
     Event, GoingOn, Observer, Place, Standing, StochasticOptions, Surroundings, TrainOptions,
     TrainReport, TrainingState, set_hyperparameters, train, train_batches, train_from,
@@ -48,7 +48,7 @@ impl Learning<'_> {
         held: Option<Held>,
         observer: &mut dyn Observer,
     ) -> Result<Trained> {
-        if model.method.samples() && self.options.gibbs.hyperparameters {
+        if model.method.sampler().is_some() && self.options.gibbs.hyperparameters {
             origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
         }
         if observer.event(Event::Training).is_break() {
@@ -190,11 +190,12 @@ impl Learning<'_> {
     /// What comes after training: chains, and what a person should know.
     pub(super) fn end(&self, trained: Trained, observer: &mut dyn Observer) -> Result<Fitted> {
         let Trained { model, mut origin, posterior, report, chains } = trained;
-        let (posterior, report) = match model.method.samples() && !observer.interrupted() {
-            true => {
-                self.sampled(&model, &mut origin, (posterior, report), chains.as_ref(), observer)?
+        let (posterior, report) = match model.method.sampler() {
+            Some(sampler) if !observer.interrupted() => {
+                let trained = (posterior, report);
+                self.sampled(sampler, &model, &mut origin, trained, chains.as_ref(), observer)?
             }
-            false => (posterior, report),
+            _ => (posterior, report),
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         Ok(origin.fitted(model, posterior, Some(report)))
@@ -203,6 +204,7 @@ impl Learning<'_> {
     /// The posterior by chains from the hyperparameters found.
     fn sampled(
         &self,
+        sampler: Sampler,
         model: &Model,
         origin: &mut Origin,
         (posterior, mut report): (Posterior, TrainReport),
@@ -224,8 +226,9 @@ impl Learning<'_> {
         let from = state.map_or(0, |state| state.sweeps);
         let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
         let (clock, mut sweeps) = (Instant::now(), from);
-        let draws =
-            gibbs::sample_from(model, &rows, &options, state, write, &mut |done, total| {
+        let going = (state, write);
+        let (draws, told) =
+            samplers::sample(sampler, model, &rows, &options, going, &mut |done, total| {
                 sweeps = done;
                 let seconds = clock.elapsed().as_secs_f64();
                 let flow = observer.event(Event::Sampling { done, total, seconds });
@@ -234,6 +237,7 @@ impl Learning<'_> {
                 if stop { ControlFlow::Break(()) } else { flow }
             })?;
         origin.warnings.extend(failures.warning());
+        origin.warnings.extend(told);
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
         let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;

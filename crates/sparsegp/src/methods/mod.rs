@@ -8,6 +8,7 @@ mod deep;
 pub mod described;
 mod exact;
 pub mod precision;
+mod registry;
 mod tvgp;
 pub mod uncollapsed;
 
@@ -17,19 +18,15 @@ pub use collapsed::{
 pub(crate) use collected::collect;
 pub use deep::{Deep, WIDEST};
 pub use exact::Exact;
+pub use registry::{Entry, REGISTRY, Sampler, find};
 pub(crate) use tvgp::least_raised;
 pub use tvgp::{Look, Tvgp};
 pub use uncollapsed::{Following, Keeps, Step, Uncollapsed};
 
 use crate::data::Source;
 use crate::engine::Engine;
-use crate::error::{Error, Result, nearest};
-use crate::kernels;
-use crate::likelihoods::Likelihood;
-use crate::linalg::Jitter;
-use crate::means;
+use crate::error::{Error, Result};
 use crate::model::{Model, Posterior};
-use crate::terms;
 
 /// Value of an objective (log evidence or a bound on it) with its gradient.
 #[derive(Clone, Debug)]
@@ -121,9 +118,9 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Whether the posterior is sampled once hyperparameters are trained ([`crate::samplers::gibbs`]).
-    fn samples(&self) -> bool {
-        false
+    /// What samples the posterior once hyperparameters are trained ([`mod@crate::samplers`]).
+    fn sampler(&self) -> Option<Sampler> {
+        None
     }
 
     /// Whether a model of this method has a q.
@@ -171,283 +168,6 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// As for [`Method::evaluate`].
     fn posterior(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
     -> Result<Posterior>;
-}
-
-/// A method that can be named.
-#[derive(Clone, Copy)]
-pub struct Entry {
-    /// Its name.
-    pub name: &'static str,
-    /// Other names that are understood.
-    pub aliases: &'static [&'static str],
-    /// The objective in one line.
-    pub about: &'static str,
-    /// Cost of one evaluation.
-    pub cost: &'static str,
-    /// Where it comes from.
-    pub source: &'static str,
-    /// The method.
-    pub method: &'static dyn Method,
-}
-
-impl Entry {
-    /// Whether the method infers under a likelihood.
-    pub fn takes(&self, likelihood: &dyn Likelihood) -> bool {
-        let (Ok(kernel), Ok(mean)) =
-            (kernels::parse("constant", kernels::Inputs::unnamed(1)), means::by_name("zero", 1, 1))
-        else {
-            return false;
-        };
-        let model = Model {
-            kernels: vec![kernel],
-            mean,
-            likelihood: likelihood.clone_box(),
-            inducing: Vec::new(),
-            q: None,
-            method: self.method,
-            jitter: Jitter::default(),
-            hidden: Vec::new(),
-        };
-        self.method.check(&model).is_ok()
-    }
-}
-
-/// Every method: one line (of the table) each.
-pub const REGISTRY: &[Entry] = &[
-    Entry {
-        name: "exact",
-        aliases: &["gpr"],
-        about: "exact Gaussian-process regression: the log evidence itself",
-        cost: "O(N³), memory O(N²)",
-        source: "Rasmussen & Williams 2006, §2.2",
-        method: &Exact,
-    },
-    Entry {
-        name: "titsias2009",
-        aliases: &["sgpr", "vfe"],
-        about: "collapsed bound, the classical one",
-        cost: "O(NM²), memory O(M²)",
-        source: "Titsias 2009",
-        method: &Collapsed { term: &terms::Titsias2009 },
-    },
-    Entry {
-        name: "spherical",
-        aliases: &["artemev"],
-        about: "collapsed bound with one factor for the unexplained variance: tighter",
-        cost: "O(NM²), memory O(M²)",
-        source: "Artemev, Burt & van der Wilk 2021",
-        method: &Collapsed { term: &terms::Spherical },
-    },
-    Entry {
-        name: "titsias2025",
-        aliases: &["new", "sgpr-new"],
-        about: "collapsed bound with one factor per row: the tightest of the three",
-        cost: "O(NM²), memory O(M²)",
-        source: "Titsias 2025, Eq. 16",
-        method: &Collapsed { term: &terms::Titsias2025 },
-    },
-    Entry {
-        name: "fitc",
-        aliases: &[],
-        about: "approximate log evidence, not a bound: rows independent given the inducing points",
-        cost: "O(NM²), memory O(M²)",
-        source: "Snelson & Ghahramani 2006",
-        method: &PowerEp { name: "fitc", alpha: 1.0 },
-    },
-    Entry {
-        name: "pep",
-        aliases: &["power-ep"],
-        about: "approximate log evidence, not a bound, between titsias2009 (alpha to 0) and fitc (1): pep(alpha=0.5)",
-        cost: "O(NM²), memory O(M²)",
-        source: "Bui, Yan & Turner 2017",
-        method: &PowerEp { name: "pep", alpha: DEFAULT_ALPHA },
-    },
-    Entry {
-        name: "svgp",
-        aliases: &["hensman"],
-        about: "uncollapsed bound: any likelihood, minibatches",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Hensman et al. 2013, 2015",
-        method: &Uncollapsed {
-            name: "svgp",
-            bound: &uncollapsed::Hensman,
-            keeps: Keeps::Moments,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "svgp2025",
-        aliases: &["svgp-new"],
-        about: "uncollapsed bound for Gaussian noise with one factor per row: tighter",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Titsias 2025, Eq. 18-19",
-        method: &Uncollapsed {
-            name: "svgp2025",
-            bound: &uncollapsed::Titsias2025,
-            keeps: Keeps::Moments,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "svgp-spherical",
-        aliases: &["svgp-v"],
-        about: "uncollapsed bound with one factor per latent function: tighter, any likelihood",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Titsias 2025, Eq. 22-23",
-        method: &Uncollapsed {
-            name: "svgp-spherical",
-            bound: &uncollapsed::Spherical,
-            keeps: Keeps::Moments,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "tsvgp",
-        aliases: &["t-svgp", "dual"],
-        about: "as svgp, but q is the prior times sites: it moves with the hyperparameters",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Adam, Chang, Khan & Solin 2021",
-        method: &Uncollapsed {
-            name: "tsvgp",
-            bound: &uncollapsed::Hensman,
-            keeps: Keeps::Sites,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "lsvgp",
-        aliases: &["l-svgp"],
-        about: "as svgp, but q is what pseudo-observations with M noise variances make of the prior",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Panos, Dellaportas & Titsias 2018",
-        method: &Uncollapsed {
-            name: "lsvgp",
-            bound: &uncollapsed::Hensman,
-            keeps: Keeps::Pseudo,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "rsvgp",
-        aliases: &["r-svgp", "relaxed", "inverse-free"],
-        about: "as lsvgp by matrix products alone: no factorisation, no solve",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Cortinovis, Aitchison, Eleftheriadis & van der Wilk",
-        method: &Uncollapsed {
-            name: "rsvgp",
-            bound: &uncollapsed::Hensman,
-            keeps: Keeps::Relaxed,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "tvgp",
-        aliases: &["t-vgp"],
-        about: "sites of all rows, without inducing points: any likelihood, few rows",
-        cost: "O(N³), memory O(N²)",
-        source: "Adam, Chang, Khan & Solin 2021; Opper & Archambeau 2009",
-        method: &Tvgp { name: "tvgp", bound: &uncollapsed::Hensman, samples: false },
-    },
-    Entry {
-        name: "cavi",
-        aliases: &["augmented", "aaci"],
-        about: "as tsvgp on all rows, with local variables that make the likelihood Gaussian: steps in closed form",
-        cost: "O(NM² + M³), memory O(M²)",
-        source: "Wenzel et al. 2019; Galy-Fajou, Wenzel & Opper 2020",
-        method: &Uncollapsed {
-            name: "cavi",
-            bound: &uncollapsed::Augmented,
-            keeps: Keeps::Sites,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "cavi-full",
-        aliases: &["augmented-full"],
-        about: "as cavi with sites of all rows, without inducing points: few rows",
-        cost: "O(N³), memory O(N²)",
-        source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 1",
-        method: &Tvgp { name: "cavi-full", bound: &uncollapsed::Augmented, samples: false },
-    },
-    Entry {
-        name: "gibbs",
-        aliases: &["gibbs-full"],
-        about: "hyperparameters as by cavi-full, then draws from the exact posterior",
-        cost: "O(N³) a sweep, memory O(N²)",
-        source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 2; Polson, Scott & Windle 2013",
-        method: &Tvgp { name: "gibbs", bound: &uncollapsed::Augmented, samples: true },
-    },
-    Entry {
-        name: "gibbs-sparse",
-        aliases: &["variational-gibbs"],
-        about: "hyperparameters as by cavi, then draws given the inducing points",
-        cost: "O(NM²) a sweep, memory O(NM)",
-        source: "Galy-Fajou 2022, §7.5, with a law that is stated",
-        method: &Uncollapsed {
-            name: "gibbs-sparse",
-            bound: &uncollapsed::Augmented,
-            keeps: Keeps::Sites,
-            samples: true,
-        },
-    },
-    Entry {
-        name: "svi",
-        aliases: &["augmented-svi", "x-gpc"],
-        about: "as cavi by minibatches: natural gradients with a rate that adapts",
-        cost: "O(BM² + M³) for B rows, memory O(M²)",
-        source: "Wenzel et al. 2019; Ranganath et al. 2013",
-        method: &Uncollapsed {
-            name: "svi",
-            bound: &uncollapsed::Augmented,
-            keeps: Keeps::Moments,
-            samples: false,
-        },
-    },
-    Entry {
-        name: "deep",
-        aliases: &["dgp", "deep-gp"],
-        about: "layers of functions of functions: deep(layers=3), any likelihood, minibatches",
-        cost: "O(LPBM² + LM³) for L layers of P outputs, memory O(LPM²)",
-        source: "Salimbeni & Deisenroth 2017; Cortinovis et al., §4.3",
-        method: &Deep::DEFAULT,
-    },
-];
-
-/// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`, and `deep` its layers:
-/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`.
-///
-/// # Errors
-/// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.
-pub fn find(name: &str) -> Result<&'static Entry> {
-    let lower = name.to_ascii_lowercase();
-    if let Some((plain, options)) = lower.split_once('(') {
-        let entry = find(plain.trim())?;
-        let options = options.trim_end().strip_suffix(')');
-        if let (Some(_), Some(options)) = (entry.method.deep(), options) {
-            return Deep::entry(options);
-        }
-        let alpha = options.and_then(|text| text.split_once('='));
-        return match alpha.filter(|(key, _)| key.trim() == "alpha") {
-            Some((_, number)) if entry.name == "pep" => {
-                let alpha = number.trim().parse().map_err(|_| {
-                    Error::Invalid(format!("method `{name}`: `{}` is not a number", number.trim()))
-                })?;
-                PowerEp::entry(alpha)
-            }
-            _ => Err(Error::Invalid(format!(
-                "method `{name}`: options are for `pep` and `deep` alone, as in `pep(alpha=0.3)` and `deep(layers=3)`"
-            ))),
-        };
-    }
-    REGISTRY.iter().find(|e| e.name == lower || e.aliases.contains(&lower.as_str())).ok_or_else(
-        || {
-            Error::Invalid(format!(
-                "unknown method `{name}`; nearest: {}; known: {}",
-                nearest(&lower, REGISTRY.iter().map(|e| e.name)).join(", "),
-                REGISTRY.iter().map(|e| e.name).collect::<Vec<_>>().join(", ")
-            ))
-        },
-    )
 }
 
 /// The value if it is finite.

@@ -19,7 +19,7 @@ mod promise;
 use super::exact::MOST_ROWS;
 use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
-use super::{Diagnostics, Evaluation, Method, RowSite, finite};
+use super::{Diagnostics, Evaluation, Method, RowSite, Sampler, finite};
 use crate::data::{InMemory, Rows, Source};
 use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
@@ -37,8 +37,8 @@ pub struct Tvgp {
     pub name: &'static str,
     /// What a row contributes.
     pub bound: &'static dyn Bound,
-    /// Whether the posterior is sampled in the end ([`crate::samplers::gibbs`]).
-    pub samples: bool,
+    /// What samples the posterior in the end.
+    pub sampler: Option<Sampler>,
 }
 
 impl std::fmt::Debug for Tvgp {
@@ -448,8 +448,8 @@ impl Method for Tvgp {
         Some(self)
     }
 
-    fn samples(&self) -> bool {
-        self.samples
+    fn sampler(&self) -> Option<Sampler> {
+        self.sampler
     }
 
     fn row_site(&self) -> RowSite {

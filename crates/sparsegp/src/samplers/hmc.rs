@@ -207,7 +207,7 @@ pub(super) struct Hamiltonian {
 
 impl Hamiltonian {
     /// From a point.
-    fn new(point: Point, rng: ChaCha8Rng, options: &HmcOptions) -> Self {
+    pub(super) fn new(point: Point, rng: ChaCha8Rng, options: &HmcOptions) -> Self {
         let (n, burn_in) = (point.position.len(), options.burn_in);
         // leapfrog errors add up over the dimensions
         let step = options.step.unwrap_or(0.5 * (n as f64).powf(-0.25));
@@ -319,7 +319,7 @@ impl Moves for Hamiltonian {
 }
 
 /// Refuses numbers out of range.
-fn check(options: &HmcOptions) -> Result<()> {
+pub(super) fn check(options: &HmcOptions) -> Result<()> {
     let positive = options.step.is_none_or(|step| step > 0.0 && step.is_finite());
     let inside = options.acceptance > 0.0 && options.acceptance < 1.0;
     if !positive || !inside || options.path.length() == 0 {

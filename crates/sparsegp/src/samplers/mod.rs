@@ -5,6 +5,8 @@
 //! | [`gibbs`] | local variables given f, then f given them, as blocks | a likelihood with local variables |
 //! | [`hmc`] | whitened variables, possibly with the local ones, along Hamiltonian paths (also without U-turns) | log p(y ∣ f) with slopes |
 //! | [`mod@slice`] | hyperparameters within sweeps of [`gibbs`], one at a time | priors |
+//! | [`everything`] | whitened variables and hyperparameters together, along Hamiltonian paths | the same with slopes by them, priors |
+//! | [`evidence`] | hyperparameters under their log evidence, for Gaussian noise, with exact draws of f | slopes of the evidence, priors |
 //! | [`elliptical`] | whitened variables on ellipses through draws of the prior | log p(y ∣ f) |
 //! | [`metropolis`] | whitened variables by a random walk: the baseline | log p(y ∣ f) |
 //!
@@ -17,23 +19,29 @@ pub mod conditional;
 pub mod density;
 pub mod diagnostics;
 pub mod elliptical;
+pub mod everything;
+pub mod evidence;
 pub mod gibbs;
 pub mod hmc;
 pub mod joint;
 pub mod metropolis;
 mod moves;
 mod nuts;
+mod of_model;
 mod resume;
 mod setting;
 pub mod slice;
 mod whitened;
 
 pub use chains::{Draws, Mixing, Sampled};
+pub use of_model::sample;
 pub use resume::SamplingState;
 pub use setting::{Setting, Target};
 
 #[cfg(test)]
 mod density_tests;
+#[cfg(test)]
+mod everything_tests;
 #[cfg(test)]
 mod gibbs_tests;
 #[cfg(test)]

@@ -45,17 +45,20 @@ pub(super) struct Coordinate {
     /// Place of its parameter in the order of [`Model::visit`], and its own in that.
     param: usize,
     entry: usize,
+    /// Its place among the numbers of all parameters.
+    pub place: usize,
     transform: Transform,
     prior: Option<Prior>,
 }
 
 impl Coordinate {
     /// What moves, for a value.
-    fn to_free(self, value: f64) -> f64 {
+    pub fn to_free(self, value: f64) -> f64 {
         as_logarithm(self.transform).to_free(value)
     }
 
-    fn to_value(self, free: f64) -> f64 {
+    /// The value of what moves.
+    pub fn to_value(self, free: f64) -> f64 {
         as_logarithm(self.transform).to_constrained(free)
     }
 
@@ -63,6 +66,21 @@ impl Coordinate {
     pub fn log_prior(self, value: f64) -> f64 {
         let jacobian = as_logarithm(self.transform).slope_at(value).ln();
         jacobian + self.prior.map_or(0.0, |prior| prior.log_density(value))
+    }
+
+    /// The slope of [`Coordinate::log_prior`] plus what a function of the value with this slope adds, by what moves.
+    pub fn slope(self, value: f64, by_value: f64) -> f64 {
+        let transform = as_logarithm(self.transform);
+        let slope = transform.slope_at(value);
+        // of log |∂ value / ∂ free|
+        let jacobian = match transform {
+            Transform::Identity => 0.0,
+            Transform::Softplus { .. } => 1.0 - slope,
+            Transform::Exp { .. } => 1.0,
+            Transform::Interval { lower, upper } => (lower + upper - 2.0 * value) / (upper - lower),
+            Transform::Below { .. } => slope - 1.0,
+        };
+        jacobian + slope * (by_value + self.prior.map_or(0.0, |prior| prior.slope(value)))
     }
 
     /// The value in a model.
@@ -151,10 +169,11 @@ impl Hyperparameters {
     /// shared by latent functions that do not move together.
     pub fn new(model: &Model, latents: usize) -> Result<Self> {
         let (mut coordinates, mut named, mut at, mut offset) = (Vec::new(), Vec::new(), 0, 0);
-        let mut refused = None;
+        let (mut refused, mut all) = (None, 0);
         model.visit(&mut |path, param| {
-            let (path, index, start) = (path.to_string(), at, offset);
+            let (path, index, start, first) = (path.to_string(), at, offset, all);
             at += 1;
+            all += param.len();
             offset += if is_bulky(&path) { 0 } else { param.len() };
             if !is_sampled(&path, param) || refused.is_some() {
                 return;
@@ -174,7 +193,15 @@ impl Hyperparameters {
                     Block::Kernel(number.and_then(|n| n.parse().ok()).unwrap_or(0))
                 };
                 let (transform, prior) = (param.transform(), param.prior);
-                coordinates.push(Coordinate { block, param: index, entry, transform, prior });
+                let place = first + entry;
+                coordinates.push(Coordinate {
+                    block,
+                    param: index,
+                    entry,
+                    place,
+                    transform,
+                    prior,
+                });
                 let one = param.len() == 1;
                 let name = if one { path.clone() } else { format!("{path}[{entry}]") };
                 named.push((name, start + entry));

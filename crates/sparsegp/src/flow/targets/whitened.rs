@@ -270,6 +270,12 @@ impl Whitened {
         sum
     }
 
+    /// Returns latent values of the rows in sight at positions (D×P): B numbers of every latent function, one after the other,
+    /// for each.
+    pub(crate) fn latent_values_of(&self, x: MatRef<'_, f64>) -> Mat<f64> {
+        self.latent_values(x).0
+    }
+
     /// Latent values of the rows in sight, BL×P for P positions, with the features that were used.
     pub(super) fn latent_values(&self, x: MatRef<'_, f64>) -> (Mat<f64>, Vec<Mat<f64>>) {
         let (count, latents) = (self.subsample.count(), self.latents());

@@ -26,7 +26,7 @@ pub use bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
 pub use mixed::shape as mixed_shape;
 pub use pseudo::Following;
 
-use super::{Diagnostics, Evaluation, Method, RowSite};
+use super::{Diagnostics, Evaluation, Method, RowSite, Sampler};
 use crate::data::Source;
 use crate::engine::{
     CholeskyBasis, Engine, Job, Passed, Pointwise, Process, ProcessSums, Spread, Through, Want,
@@ -55,8 +55,8 @@ pub struct Uncollapsed {
     pub name: &'static str,
     /// What a row contributes.
     pub bound: &'static dyn Bound,
-    /// Whether the posterior is sampled in the end ([`crate::samplers::gibbs`]).
-    pub samples: bool,
+    /// What samples the posterior in the end.
+    pub sampler: Option<Sampler>,
     /// How q is kept.
     pub keeps: Keeps,
 }
@@ -933,8 +933,8 @@ impl Method for Uncollapsed {
         Some(self)
     }
 
-    fn samples(&self) -> bool {
-        self.samples
+    fn sampler(&self) -> Option<Sampler> {
+        self.sampler
     }
 
     fn row_site(&self) -> RowSite {

@@ -1,0 +1,178 @@
+//! Hyperparameters under their log evidence, for Gaussian noise: f is integrated out, and drawn exactly given each of them.
+//!
+//! Where noise is small, whitened f and hyperparameters depend on each other closely, and chains of both
+//! ([`super::everything`]) hardly move. Given θ, with z₀ ~ N(0, I) and e ~ N(0, Σ), z = z₀ + Lᵀ(LLᵀ + Σ)⁻¹(y − m − Lz₀ − e) is a
+//! draw of the whitened f = m + Lz (Matheron's rule).
+
+use super::hmc::{Hamiltonian, HmcOptions, Point, Sampled};
+use super::joint::LogDensity;
+use super::slice::Hyperparameters;
+use super::whitened::{self, Chain, Unknowns};
+use super::{Draws, Setting, Target};
+use crate::data::InMemory;
+use crate::engine::Cpu;
+use crate::error::{Error, Result};
+use crate::kernels::Tape;
+use crate::linalg::{Cholesky, Jitter, Mat, product};
+use crate::methods;
+use crate::model::Model;
+use crate::rng::stream;
+use crate::samplers::chains::Length;
+use crate::train::hyperparameters;
+use rand_chacha::ChaCha8Rng;
+use rand_distr::{Distribution, StandardNormal};
+use std::ops::ControlFlow;
+
+/// Spread of the starts of chains about the model's hyperparameters, in what moves.
+const SPREAD: f64 = 0.3;
+
+/// What moves of the hyperparameters.
+struct Evidence<'a> {
+    /// Of the method `exact`.
+    model: Model,
+    rows: &'a InMemory,
+    sampled: &'a Hyperparameters,
+    cpu: Cpu,
+    rng: ChaCha8Rng,
+    f: Mat<f64>,
+    z: Mat<f64>,
+}
+
+impl Evidence<'_> {
+    fn at(&mut self, position: &[f64], gradient: Option<&mut [f64]>) -> Result<f64> {
+        for (own, free) in self.sampled.coordinates.iter().zip(position) {
+            own.write(&mut self.model, own.to_value(*free));
+        }
+        let found = self.model.method.evaluate(&self.model, &self.cpu, self.rows)?;
+        let mut value = found.value;
+        for own in &self.sampled.coordinates {
+            value += own.log_prior(own.read(&self.model));
+        }
+        if let Some(gradient) = gradient {
+            for (own, to) in self.sampled.coordinates.iter().zip(gradient) {
+                *to = own.slope(own.read(&self.model), found.gradient[own.place]);
+            }
+        }
+        Ok(value)
+    }
+
+    /// Draws whitened f and f given the hyperparameters of the model.
+    fn draw(&mut self) -> Result<()> {
+        let InMemory { x, y, extra, .. } = self.rows;
+        let (n, p) = (y.nrows(), y.ncols());
+        let mut k = Mat::zeros(n, n);
+        self.model.kernel().evaluate(x.as_ref(), None, k.as_mut(), &mut Tape::off());
+        let factor = Cholesky::new(k.as_ref(), self.model.jitter, "K")?;
+        let noise = self.model.gaussian()?.variance.scalar();
+        let of = |i: usize| noise + extra.get(i).copied().unwrap_or(0.0);
+        (0..n).for_each(|i| k[(i, i)] += factor.jitter + of(i));
+        let whole = Cholesky::new(k.as_ref(), Jitter::Absolute(0.0), "K + Σ")?;
+        let rng = &mut self.rng;
+        let start: Mat<f64> = Mat::from_fn(n, p, |_, _| StandardNormal.sample(rng));
+        let mut mean = Mat::zeros(n, p);
+        self.model.mean.evaluate(x.as_ref(), mean.as_mut());
+        let prior = product(factor.l.as_ref(), start.as_ref());
+        let rest = Mat::from_fn(n, p, |i, j| {
+            let normal: f64 = StandardNormal.sample(rng);
+            y[(i, j)] - mean[(i, j)] - prior[(i, j)] - of(i).sqrt() * normal
+        });
+        let moved = product(factor.l.transpose(), whole.solve(rest.as_ref()).as_ref());
+        self.z = &start + &moved;
+        self.f = &mean + product(factor.l.as_ref(), self.z.as_ref());
+        Ok(())
+    }
+}
+
+impl LogDensity for Evidence<'_> {
+    fn dim(&self) -> usize {
+        self.sampled.coordinates.len()
+    }
+
+    fn value(&mut self, position: &[f64]) -> f64 {
+        self.at(position, None).unwrap_or(f64::NEG_INFINITY)
+    }
+
+    fn evaluate(&mut self, position: &[f64], gradient: &mut [f64]) -> f64 {
+        gradient.fill(0.0);
+        self.at(position, Some(gradient)).unwrap_or(f64::NEG_INFINITY)
+    }
+}
+
+impl Unknowns for Evidence<'_> {
+    fn latent_values_at(&mut self, position: &[f64]) -> &Mat<f64> {
+        for (own, free) in self.sampled.coordinates.iter().zip(position) {
+            own.write(&mut self.model, own.to_value(*free));
+        }
+        // a chain is where the evidence had a value: its matrices have factors
+        let _ = self.draw();
+        &self.f
+    }
+
+    fn whitened(&self, _: &[f64]) -> Mat<f64> {
+        self.z.clone()
+    }
+
+    fn hyperparameters(&self) -> Option<Vec<f64>> {
+        Some(hyperparameters(&self.model))
+    }
+}
+
+/// Whether the evidence of these rows is known in closed form: Gaussian noise, no target missing.
+pub fn is_known(model: &Model, rows: &InMemory) -> bool {
+    let missing = (0..rows.y.ncols()).any(|p| rows.y.col_as_slice(p).iter().any(|y| y.is_nan()));
+    model.likelihood.as_gaussian().is_some() && model.kernels.len() == 1 && !missing
+}
+
+/// Runs Hamiltonian chains of all hyperparameters that are not frozen, in parallel, with a draw of f for each draw of them.
+/// Chains start about the model's hyperparameters; the draws depend on the seed alone. `watch` as for
+/// [`gibbs::sample`](super::gibbs::sample).
+///
+/// # Errors
+/// [`Error::Invalid`] for other noise, missing targets, inducing points, rows with weights, hyperparameters without a prior
+/// ([`assume_priors`](super::slice::assume_priors)), no draws or numbers out of range; what factorising covariances gives.
+pub fn sample(
+    model: &Model,
+    rows: &InMemory,
+    options: &HmcOptions,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Sampled> {
+    super::hmc::check(options)?;
+    if model.method.is_sparse() || !is_known(model, rows) {
+        return Err(Error::Invalid(
+            "the evidence is known for Gaussian noise, one kernel, all targets, and without inducing points".into(),
+        ));
+    }
+    // refuses what no sampler takes
+    Setting::new(model, rows, Target::Variational)?;
+    let sampled = Hyperparameters::new(model, model.latents(rows.y.ncols()))?;
+    let &HmcOptions { burn_in, draws, thin, .. } = options;
+    let length = Length { burn_in, draws, thin };
+    let exact = Model { method: methods::find("exact")?.method, q: None, ..model.clone() };
+    let found = whitened::sample(options.chains, length, watch, |chain| {
+        let mut rng = stream(options.seed, &format!("evidence/{chain}"));
+        let start = |rng: &mut ChaCha8Rng| -> Vec<f64> {
+            let noise = |own: &super::slice::Coordinate, rng: &mut ChaCha8Rng| {
+                let noise: f64 = StandardNormal.sample(rng);
+                own.to_free(own.read(model)) + SPREAD * noise
+            };
+            sampled.coordinates.iter().map(|own| noise(own, rng)).collect()
+        };
+        let position = start(&mut rng);
+        let mut own = Evidence {
+            model: exact.clone(),
+            rows,
+            sampled: &sampled,
+            cpu: Cpu::default(),
+            rng: stream(options.seed, &format!("evidence/{chain}/f")),
+            f: Mat::new(),
+            z: Mat::new(),
+        };
+        let point = Point::new(&mut own, position);
+        own.draw()?;
+        let density =
+            |own: &mut Evidence<'_>, x: &[f64], gradient: &mut [f64]| own.evaluate(x, gradient);
+        Ok(Chain::new(own, Hamiltonian::new(point, rng, options), density, burn_in))
+    })?;
+    let draws = Draws { sampled: sampled.named, ..found.draws };
+    Ok(Sampled { draws, ..found })
+}

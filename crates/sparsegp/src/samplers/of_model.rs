@@ -1,0 +1,75 @@
+//! The sampler of a method, on a trained model.
+
+use super::Draws;
+use super::elliptical::{self, EllipticalOptions};
+use super::gibbs::{self, Checkpointer, GibbsOptions};
+use super::hmc::{self, HmcOptions, Path, Sampled};
+use super::resume::SamplingState;
+use super::{everything, evidence};
+use crate::data::InMemory;
+use crate::error::{Error, Result};
+use crate::methods::Sampler;
+use crate::model::Model;
+use std::ops::ControlFlow;
+
+/// Doublings of a path without U-turns, at most.
+const DEPTH: usize = 8;
+/// Steps of a path of fixed length.
+const STEPS: usize = 10;
+
+/// Samples the posterior of a model by a sampler, with the chains of `options`. Only Gibbs chains go on from a state, and give
+/// states to the checkpointer. Returns the draws, and what a person should know of the paths.
+///
+/// # Errors
+/// As for [`gibbs::sample_from`], [`hmc::sample`], [`everything::sample`], [`evidence::sample`] and [`elliptical::sample`]; [`Error::Invalid`] for
+/// hyperparameters that elliptical slices should sample.
+pub fn sample(
+    sampler: Sampler,
+    model: &Model,
+    rows: &InMemory,
+    options: &GibbsOptions,
+    (state, checkpoint): (Option<&SamplingState>, Option<Checkpointer<'_>>),
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<(Draws, Option<String>)> {
+    let &GibbsOptions { chains, burn_in, draws, thin, seed, hyperparameters, .. } = options;
+    let path = match sampler {
+        Sampler::Gibbs => {
+            let found = gibbs::sample_from(model, rows, options, state, checkpoint, watch)?;
+            return Ok((found, None));
+        }
+        Sampler::Elliptical if hyperparameters => {
+            return Err(Error::Invalid(
+                "elliptical slices sample no hyperparameters: use the method `nuts` or `hmc`"
+                    .into(),
+            ));
+        }
+        Sampler::Elliptical => {
+            let own = EllipticalOptions { chains, burn_in, draws, thin, seed };
+            return Ok((elliptical::sample(model, rows, &own, watch)?.draws, None));
+        }
+        Sampler::Nuts => Path::NoUTurn { depth: DEPTH },
+        Sampler::Hmc => Path::Steps(STEPS),
+    };
+    // paths of one length in a density near a normal one come back to where they were
+    let jitter = if sampler == Sampler::Hmc { 0.3 } else { 0.0 };
+    let own =
+        HmcOptions { chains, burn_in, draws, thin, seed, path, jitter, ..HmcOptions::default() };
+    let found = match hyperparameters {
+        true if evidence::is_known(model, rows) => evidence::sample(model, rows, &own, watch)?,
+        true => everything::sample(model, rows, &own, watch)?,
+        false => hmc::sample(model, rows, &own, watch)?,
+    };
+    let told = told(&found);
+    Ok((found.draws, told))
+}
+
+/// That paths lost their energy.
+fn told(found: &Sampled) -> Option<String> {
+    (found.divergences > 0).then(|| {
+        format!(
+            "{} paths of the chains lost their energy (divergences): draws may miss narrow regions of the posterior; a longer \
+             burn-in finds smaller steps, and priors keep hyperparameters from where the posterior is narrow",
+            found.divergences
+        )
+    })
+}
