@@ -11,6 +11,7 @@ use crate::pages::{CompletionsArgs, ManArgs};
 use crate::plot::command::PlotArgs;
 use crate::predict::PredictArgs;
 use crate::reference::ReferenceArgs;
+use crate::sample::SampleArgs;
 use crate::score::ScoreArgs;
 use crate::update::UpdateArgs;
 use clap::{Args, Parser, Subcommand};
@@ -75,6 +76,8 @@ pub enum Command {
     /// Predict numbers with their uncertainty, or classes with their probabilities, for the rows of a
     /// table
     Predict(PredictArgs),
+    /// Draw what a model predicts for the rows of a table, jointly
+    Sample(SampleArgs),
     /// Take up new rows without the old ones: a streaming update of a saved model
     Update(UpdateArgs),
     /// Predict and then learn the rows of a stream, batch by batch

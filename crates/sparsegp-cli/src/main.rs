@@ -30,9 +30,11 @@ mod reference;
 mod relaxed_args;
 mod remembered;
 mod report;
+mod sample;
 mod saving;
 mod score;
 mod scores;
+mod sink;
 mod table_args;
 mod trace;
 mod update;
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
             Command::Fit(args) => fit::run(args, &context),
             Command::Compare(args) => compare::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
+            Command::Sample(args) => sample::run(args, &context),
             Command::Update(args) => update::run(args, &context),
             Command::Follow(args) => follow::run(args, &context),
             Command::Embed(args) => embed::run(args, &context),

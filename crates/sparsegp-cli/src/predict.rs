@@ -5,20 +5,17 @@ use crate::data::{BLOCK, MissingInPredict};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind;
-use crate::outputs::{has_extension, refuse_overwriting};
+use crate::outputs::refuse_overwriting;
 use crate::predictions::{Form, field};
+use crate::sink::Sink;
 use crate::table_args::TableArgs;
 use crate::values::fraction;
 use clap::Args;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde_json::json;
-use sparsegp::atomic::AtomicFile;
 use sparsegp::data::{Missing, Table};
 use sparsegp::fit::Of;
 use sparsegp::io;
-use std::io::{BufWriter, Stdout, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const AFTER: &str = "\
 Examples:
@@ -63,42 +60,6 @@ pub struct PredictArgs {
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
-}
-
-/// Where predictions go.
-enum Sink {
-    Plain(BufWriter<AtomicFile>),
-    Gzip(GzEncoder<BufWriter<AtomicFile>>),
-    Stdout(BufWriter<Stdout>),
-}
-
-impl Sink {
-    fn open(path: Option<&Path>) -> Result<Self> {
-        let Some(path) = path else { return Ok(Sink::Stdout(BufWriter::new(std::io::stdout()))) };
-        let file = BufWriter::new(AtomicFile::create(path)?);
-        Ok(match has_extension(path, "gz") {
-            true => Sink::Gzip(GzEncoder::new(file, Compression::default())),
-            false => Sink::Plain(file),
-        })
-    }
-
-    fn write(&mut self, text: &str) -> std::io::Result<()> {
-        match self {
-            Sink::Plain(sink) => sink.write_all(text.as_bytes()),
-            Sink::Gzip(sink) => sink.write_all(text.as_bytes()),
-            Sink::Stdout(sink) => sink.write_all(text.as_bytes()),
-        }
-    }
-
-    fn finish(self, path: &str) -> Result<()> {
-        let failed = |e: std::io::Error| Fail::output(path, &e);
-        let file = match self {
-            Sink::Stdout(mut sink) => return sink.flush().map_err(failed),
-            Sink::Plain(sink) => sink,
-            Sink::Gzip(sink) => sink.finish().map_err(failed)?,
-        };
-        Ok(file.into_inner().map_err(|e| failed(e.into_error()))?.commit()?)
-    }
 }
 
 /// Rows that are kept although a number is missing: they have nothing but what is passed through.

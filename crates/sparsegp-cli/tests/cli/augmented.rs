@@ -51,6 +51,70 @@ fn chains_are_kept_with_the_model() {
 }
 
 #[test]
+fn paths_and_slices_sample_any_likelihood() {
+    let folder = folder();
+    folder.write("yacht.csv", bundled("yacht.csv.gz"));
+    let chains = "--chains 2 --draws 20 --burn-in 20";
+    for (table, method, more) in [
+        (
+            "heart.csv --classes",
+            "nuts",
+            "--likelihood 'bernoulli(link=probit)' --kernel 'rbf(ard=false)'",
+        ),
+        ("heart.csv --classes", "ess", "--kernel 'rbf(ard=false)'"),
+        ("heart.csv --classes", "hmc", "--kernel 'rbf(ard=false)' --max-iterations 3"),
+        ("yacht.csv", "nuts", "--sample-hyperparameters --max-iterations 3"),
+        ("yacht.csv", "hmc", "--likelihood student-t --kernel 'rbf(ard=false)'"),
+    ] {
+        let fit = format!("fit {table} --target y --split 0.5 --method {method} {more} {chains}");
+        let fitted = folder.ok(&format!("{fit} -o m.gp"));
+        assert!(fitted.out.contains("2 of 20 draws"), "{}", fitted.out);
+        assert_eq!(more.contains("hyper"), fitted.out.contains("likelihood.variance "), "{fit}");
+        let data = table.split(' ').next().unwrap_or(table);
+        folder.ok(&format!("predict m.gp {data} -o one.csv"));
+        folder.ok(&format!("{fit} -o n.gp --threads 1"));
+        folder.ok(&format!("predict n.gp {data} -o two.csv"));
+        assert_eq!(folder.read("one.csv"), folder.read("two.csv"), "{fit}");
+    }
+    let ess = "fit yacht.csv --target y --method ess --sample-hyperparameters --max-iterations 2";
+    folder.refused(1, ess, &["use the method `nuts` or `hmc`"]);
+    let law = "fit yacht.csv --target y --method nuts --law fitc";
+    folder.refused(2, law, &["--law is for `gibbs-sparse`"]);
+}
+
+#[test]
+fn draws_are_joint_and_in_the_datas_units() {
+    let folder = folder();
+    folder.write("yacht.csv", bundled("yacht.csv.gz"));
+    folder.ok("fit yacht.csv --target y --split 0.3 -o m.gp");
+    folder.ok("predict m.gp yacht.csv -o p.csv");
+    let run = folder.ok("sample m.gp yacht.csv --draws 200 --id y -o d.csv.gz");
+    assert!(run.out.contains("200 draws for 308 rows"), "{}", run.out);
+    folder.ok("sample m.gp yacht.csv --draws 200 --id y -o d.csv");
+    let (text, predicted) = (folder.read("d.csv"), folder.read("p.csv"));
+    let columns: Vec<Vec<f64>> = (1..=200).map(|i| column(&text, &i.to_string())).collect();
+    let (mean, sd) = (column(&predicted, "mean"), column(&predicted, "sd"));
+    for i in [0, 100, 307] {
+        let own: f64 = columns.iter().map(|draw| draw[i]).sum::<f64>() / 200.0;
+        assert!((own - mean[i]).abs() < 4.5 * sd[i] / 200f64.sqrt(), "{i}: {own} {}", mean[i]);
+    }
+    // the same seed, the same draws; another one, others
+    folder.ok("sample m.gp yacht.csv --draws 3 -o a.csv");
+    folder.ok("sample m.gp yacht.csv --draws 3 -o b.csv");
+    folder.ok("sample m.gp yacht.csv --draws 3 --seed 1 -o c.csv");
+    assert_eq!(folder.read("a.csv"), folder.read("b.csv"));
+    assert_ne!(folder.read("a.csv"), folder.read("c.csv"));
+    let latent = folder.ok("sample m.gp yacht.csv --draws 2 --latent");
+    assert_eq!(latent.out.lines().count(), 309);
+    // of classes the labels
+    folder.ok(&format!("{HEART} --inducing 20 --max-iterations 5 -o h.gp"));
+    let labels = folder.ok("sample h.gp heart.csv --draws 4");
+    assert!(labels.out.lines().skip(1).all(|l| l.split(',').all(|c| c == "0" || c == "1")));
+    let keep = "sample m.gp yacht.csv --missing keep";
+    folder.refused(2, keep, &["--missing keep is for `predict`"]);
+}
+
+#[test]
 fn hyperparameters_are_sampled_on_request() {
     let folder = folder();
     let chains = "--chains 2 --draws 40 --burn-in 20 --sample-hyperparameters";
