@@ -95,6 +95,14 @@ impl From<Scaler> for Scaling {
 }
 
 impl Scaling {
+    /// Inputs that a kernel takes together, such as the pixels of an image: some of them may well be constant.
+    fn together(&self, inputs: &[String]) -> Vec<usize> {
+        match self {
+            Self::For(_, kernel) => alike_columns(kernel, inputs).concat(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The scaler for rows of these statistics, with these labels (if the target is one) and names of inputs.
     pub fn scaler(
         self,
@@ -175,11 +183,14 @@ struct Names {
     targets: Vec<String>,
     weight: Option<String>,
     extra: Option<String>,
+    /// Inputs of which a constant is nothing to tell of.
+    together: Vec<usize>,
 }
 
 impl Names {
-    fn taken(loaded: &mut Loaded) -> Self {
+    fn taken(loaded: &mut Loaded, together: Vec<usize>) -> Self {
         Self {
+            together,
             columns: match std::mem::take(&mut loaded.columns) {
                 none if none.is_empty() => {
                     loaded.input_names.iter().map(InputColumn::number).collect()
@@ -214,11 +225,12 @@ impl Dataset {
     ) -> Result<Self> {
         let statistics = loaded.statistics();
         let part = matches!(scaling, Scaling::Given(_));
+        let together = scaling.together(&loaded.input_names);
         let scaler = {
             let classes = loaded.classes.as_ref();
             scaling.scaler(&statistics, classes, &loaded.input_names)
         };
-        let names = Names::taken(&mut loaded);
+        let names = Names::taken(&mut loaded, together);
         let classes = loaded.classes.take();
         let remarks = std::mem::take(&mut loaded.remarks);
         if !loaded.weights.is_empty() && loaded.weights.iter().all(|&weight| weight == 0.0) {
@@ -243,6 +255,7 @@ impl Dataset {
     pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
         let scaling = scaling.into();
         let part = matches!(scaling, Scaling::Given(_));
+        let together = scaling.together(&table.selected().input_names());
         let scaler = match scaling {
             Scaling::Own(Standardise { inputs: false, targets: false, .. }) => {
                 table.scaler().clone()
@@ -261,6 +274,7 @@ impl Dataset {
             targets: selected.target_names(),
             weight: selected.weight_name(),
             extra: selected.extra_name(),
+            together,
         };
         let classes = table.classes().cloned();
         let (rows, remarks) = (table.rows(), table.remarks().to_vec());
@@ -283,7 +297,7 @@ impl Dataset {
         statistics: &Statistics,
         scaler: Scaler,
     ) -> Result<Self> {
-        let (classes, names) = (head.classes.take(), Names::taken(&mut head));
+        let (classes, names) = (head.classes.take(), Names::taken(&mut head, Vec::new()));
         if let Some(p) = (0..names.targets.len()).find(|&p| scaler.is_constant(p)) {
             return Err(Error::Invalid(format!(
                 "target column `{}` is {} in all rows: leave it out where rows are in other processes",
@@ -351,7 +365,8 @@ impl Dataset {
         part: bool,
         (rows, counted): (usize, usize),
     ) -> Result<Self> {
-        let Names { inputs: input_names, columns, targets: target_names, weight, extra } = names;
+        let Names { inputs: input_names, columns, targets: target_names, weight, extra, together } =
+            names;
         if target_names.is_empty() {
             return Err(Error::Invalid("there is no target column to learn".into()));
         }
@@ -372,7 +387,8 @@ impl Dataset {
         }
         let mut warnings = Vec::new();
         let alike = |columns: Vec<usize>| if part { Vec::new() } else { columns };
-        let constant = alike(statistics.constant_inputs());
+        let mut constant = alike(statistics.constant_inputs());
+        constant.retain(|index| !together.contains(index));
         if constant.len() > 3 {
             warnings.push(format!(
                 "{} input columns are constant (`{}`, `{}`, …): they cannot help and are kept without \

@@ -294,3 +294,15 @@ fn more_labels_than_points_take_rows_that_are_there() {
         assert!(labels.iter().all(|v| [0.0, 1.0, 2.0].contains(v)), "{labels:?}");
     }
 }
+
+#[test]
+fn a_pixel_that_is_always_dark_is_nothing_to_warn_of() {
+    let x = Mat::from_fn(40, 4, |i, d| if d == 2 { 0.0 } else { ((i * 7 + d * 3) % 11) as f64 });
+    let y = Mat::from_fn(40, 1, |i, _| x[(i, 0)] - x[(i, 3)]);
+    let constants = |kernel: &str| {
+        let dataset = scaled(&x, &y, kernel);
+        dataset.warnings.iter().filter(|text| text.contains("`x2` is constant")).count()
+    };
+    assert_eq!(constants("rbf"), 1);
+    assert_eq!(constants("convolutional(image=[2, 2, 1], patch=[1, 2])"), 0);
+}
