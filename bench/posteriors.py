@@ -62,7 +62,9 @@ def main():
             cells = [f"{mean[0]:.3f} ± {error[0]:.3f}", f"{mean[1]:.3g} ± {error[1]:.2g}"]
             cells += [f"{100 * share:.1f} %" for share in mean[2:]]
             rhat = f"{worst:.3f}" if worst else "–"
-            print(f"| {name} | {label} | {' | '.join(cells)} | {seconds / len(folds):.1f} | {rhat} |", flush=True)
+            print(
+                f"| {name} | {label} | {' | '.join(cells)} | {seconds / len(folds):.1f} | {rhat} |", flush=True
+            )
 
 
 if __name__ == "__main__":

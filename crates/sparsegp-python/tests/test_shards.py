@@ -165,3 +165,54 @@ def test_rows_with_known_noise_and_isolated_values():
     np.testing.assert_allclose(
         model.parameters_["kernel.lengthscales"], local.parameters_["kernel.lengthscales"]
     )
+
+
+def test_ugly_partitions_are_read_as_one_frame_is_or_refused():
+    frame = table(120)
+    settings = dict(method="svgp", full_batch=True, n_inducing=8, max_iter=1, pilot=0)
+
+    def own(X, **more):
+        pieces = np.array_split(np.arange(120), 3)
+        parts = [shards.Part(X.iloc[p], frame["y"].iloc[p]) for p in pieces]
+        model = sparsegp.GPRegressor(**settings, **more)
+        shards.fit(model, sparsegp.GPRegressor, Here(parts))
+        local = sparsegp.GPRegressor(**settings, **more).fit(X, frame["y"])
+        assert list(model.feature_names_in_) == list(local.feature_names_in_)
+        np.testing.assert_allclose(model.predict(X), local.predict(X), rtol=1e-5)
+
+    def fails(X, words, **more):
+        with pytest.raises(ValueError, match=words):
+            own(X, **more)
+
+    X = frame[INPUTS]
+    digits = pd.Series(np.arange(120) % 7)
+    own(X.assign(c=digits.astype(bool)))
+    own(X.assign(c=digits.astype("Int64")))
+    own(X.assign(c=digits.astype(str)))
+    own(X.assign(c=digits.astype(object)))
+    own(X.assign(c=digits.astype("category")))
+    own(X.assign(c=pd.date_range("2020-01-01", periods=120)))
+    own(X.assign(c=np.array(list("xyz"))[np.arange(120) % 3]).convert_dtypes())
+    own(X.assign(c=1.0, d=digits.astype(np.float32)))
+    # labels of a kernel, one of which a partition lacks
+    labels = np.array(list("xyz"))[np.where(np.arange(120) < 80, np.arange(120) % 2, 2)]
+    kernel = 'rbf(active_dims=["a"]) * coregion(output_dim=3, active_dims=["c"])'
+    own(X.assign(c=labels), kernel=kernel)
+    own(X, kernel='periodic(period=6.28, base=rbf(active_dims=["a"]))', kernel_units="data")
+    fails(X.assign(c=["?" if i == 5 else str(i) for i in range(120)]), "row 5, column `c`: is missing")
+    fails(
+        X.assign(c=pd.array([pd.NA if i == 50 else i for i in range(120)], dtype="Int64")), "input 'c' is nan"
+    )
+    fails(X.assign(c=[f"id{i}" for i in range(120)]), "different text in nearly every row")
+    fails(pd.concat([X, X["a"]], axis=1), "several columns are called 'a'")
+    fails(X.assign(c=pd.to_timedelta(np.arange(120), unit="D")), "how they are stored")
+
+
+def test_targets_that_are_no_classes_are_refused():
+    frame = table(60)
+    model = sparsegp.GPClassifier(method="svgp", full_batch=True)
+    with pytest.raises(ValueError, match="continuous"):
+        shards.fit(model, sparsegp.GPClassifier, Here(parts_of(frame, INPUTS, "y", 2)))
+    frame["label"] = "high"
+    with pytest.raises(ValueError, match="one class only"):
+        shards.fit(model, sparsegp.GPClassifier, Here(parts_of(frame, INPUTS, "label", 2)))

@@ -41,6 +41,7 @@ from typing import Any, Callable, NamedTuple, Optional, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from . import _core
@@ -198,7 +199,10 @@ def survey(part: Part, cls: type[BaseGP], release: str) -> dict[str, Any]:
         return about
     if frame:
         date = _frames.date_column(X)
-        for name in frame if len(set(frame)) == len(frame) else []:
+        repeated = next((name for i, name in enumerate(frame) if name in frame[:i]), None)
+        if repeated is not None:
+            raise ValueError(f"several columns are called {repeated!r}: give each a name of its own")
+        for name in frame:
             column = X[_frames._named(_frames.columns_of(X), name)]
             values = np.asarray(column)
             category = _frames._is_categorical(column)
@@ -206,12 +210,12 @@ def survey(part: Part, cls: type[BaseGP], release: str) -> dict[str, Any]:
                 if values.dtype.kind == "m":
                     raise ValueError(_frames.durations(date))
                 continue
-            if category or _frames.numbers(values) is None:
-                cells = _frames.cells(values)
-                distinct = sorted(set(cells))[:_MOST_TEXTS]
-                about["texts"][name] = (cells[:_PEEK], distinct)
-                if category:
-                    about["categorical"].append(name)
+            cells = _frames.cells(values)
+            # texts that could all be numbers are such, unless another partition shows otherwise
+            convertible = not category and _frames.numbers(values) is not None
+            about["texts"][name] = (cells[:_PEEK], sorted(set(cells))[:_MOST_TEXTS], convertible)
+            if category:
+                about["categorical"].append(name)
     if issubclass(cls, GPClassifier):
         _refuse_missing(y)
         labels = np.asarray(y).ravel()
@@ -234,13 +238,17 @@ def _finite(x: Array, inputs: Sequence[str], what: str) -> Array:
 def numbers_of(X: Any, plan: Plan) -> Array:
     """The inputs of a partition."""
     X = _frames.without_index(X)
-    if plan.columns is None:
+    if plan.frame is None:
         x = np.asarray(X, dtype=np.float64)
     else:
         parts = []
-        for column in plan.columns:
+        plain: list[_frames.Column] = [{"name": name, "encoding": "number"} for name in plan.frame]
+        for column in plan.columns or plain:
             values = np.asarray(X[_frames._named(_frames.columns_of(X), column["name"])])
-            if column["encoding"] == "number":
+            if column["encoding"] == "number" and _frames.numbers(values) is None and not plan.columns:
+                # what is missing has no number in columns of objects
+                values = np.array([np.nan if cell == "" else cell for cell in _frames.cells(values)])
+            if column["encoding"] == "number" and _frames.numbers(values) is not None:
                 parts.append(np.asarray(values, dtype=np.float64)[:, None])
             else:
                 found = _core.encoded(json.dumps(column), _frames.cells(values))
@@ -272,7 +280,8 @@ def make(part: Part, plan: Plan) -> Shard:
     if part.sample_weight is not None:
         weights = np.asarray(part.sample_weight, dtype=np.float64).ravel()
         if not np.isfinite(weights).all() or (weights < 0).any():
-            raise ValueError(f"sample_weight holds {weights[~(weights >= 0)][:1]}; weights are at least 0")
+            wrong = weights[~((weights >= 0) & np.isfinite(weights))][0]
+            raise ValueError(f"sample_weight holds {wrong}; weights are at least 0")
     extra = None
     if part.extra is not None:
         name = getattr(estimator, "_extra_name", None)
@@ -311,7 +320,8 @@ def _encodings(
     surveys: list[dict[str, Any]], frame: list[str], kernel: str
 ) -> tuple[Optional[list[_frames.Column]], list[str]]:
     """The columns of all partitions and the inputs that they become."""
-    texts_of = sorted({name for s in surveys for name in s["texts"]}, key=frame.index)
+    found_in = {name for s in surveys for name, own in s["texts"].items() if not own[2]}
+    texts_of = sorted(found_in, key=frame.index)
     if not texts_of:
         return None, frame
     with_rows = [(i, s) for i, s in enumerate(surveys) if s["rows"]]
@@ -319,16 +329,17 @@ def _encodings(
     for name in texts_of:
         lacking = next((i for i, s in with_rows if name not in s["texts"]), None)
         if lacking is not None:
-            having = next(i for i, s in with_rows if name in s["texts"])
+            having = next(i for i, s in with_rows if name in s["texts"] and not s["texts"][name][2])
             raise ValueError(
                 f"column {name!r} holds numbers in partition {lacking}, and texts or dates in partition {having}: give it "
                 "one type in all partitions"
             )
         peeked = [cell for _, s in with_rows for cell in s["texts"][name][0]][:_PEEK]
-        distinct = [cell for _, s in with_rows for cell in s["texts"][name][1]]
+        # what the first rows have not shown
+        distinct = {cell for _, s in with_rows for cell in s["texts"][name][1]}.difference(peeked)
         categorical = [name] if any(name in s["categorical"] for _, s in with_rows) else []
         try:
-            found, _ = _core.encode(frame, [(name, peeked + distinct)], categorical, kernel)
+            found, _ = _core.encode(frame, [(name, peeked + sorted(distinct))], categorical, kernel)
         except ValueError as error:
             raise ValueError(_frames.in_words_of_frames(str(error), name)) from None
         columns[name] = json.loads(found)[0]
@@ -345,7 +356,9 @@ def _classes(surveys: list[dict[str, Any]]) -> tuple[NDArray[Any], bool]:
     kinds = {s["labels"].dtype.kind in "OUS" for s in given}
     if len(kinds) > 1:
         raise ValueError("y holds texts in some partitions and numbers in others")
-    return np.unique(np.concatenate([s["labels"] for s in given])), False
+    labels = np.unique(np.concatenate([s["labels"] for s in given]))
+    check_classification_targets(labels)
+    return labels, False
 
 
 def agree(estimator: BaseGP, cls: type[BaseGP], surveys: list[dict[str, Any]]) -> Plan:
