@@ -34,19 +34,19 @@ static BOUNDS: [Uncollapsed; 3] = [
         name: "hensman",
         bound: &uncollapsed::Hensman,
         keeps: Keeps::Sites,
-        samples: false,
+        sampler: None,
     },
     Uncollapsed {
         name: "titsias2025",
         bound: &uncollapsed::Titsias2025,
         keeps: Keeps::Sites,
-        samples: false,
+        sampler: None,
     },
     Uncollapsed {
         name: "spherical",
         bound: &uncollapsed::Spherical,
         keeps: Keeps::Sites,
-        samples: false,
+        sampler: None,
     },
 ];
 
