@@ -16,13 +16,17 @@ __all__ = [
     "NumericalError",
     "Shard",
     "__version__",
+    "_shard",
     "encode",
+    "encoded",
     "fail_inside",
     "fit",
+    "fit_elsewhere",
     "fit_gplvm",
     "fit_table",
     "flow",
     "from_bytes",
+    "gathered",
     "go_on",
     "gplvm_from_bytes",
     "update",
@@ -31,9 +35,12 @@ __all__ = [
     "num_threads",
     "parse_kernel",
     "parse_likelihood",
+    "preparation",
     "registry",
     "sample",
     "set_num_threads",
+    "total",
+    "with_bodies",
 ]
 __version__: str
 _Array = NDArray[np.float64]
@@ -221,15 +228,15 @@ def fit_table(
 
 @final
 class Shard:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         x: _Array,
         y: _Array,
         weights: Optional[_Array] = None,
         extra: Optional[_Array] = None,
         index: int = 0,
         first: int = 0,
-    ) -> None: ...
+    ) -> Shard: ...
     def __len__(self) -> int: ...
     def statistics(self) -> bytes: ...
     def bodies(self, statistics: bytes) -> bytes: ...

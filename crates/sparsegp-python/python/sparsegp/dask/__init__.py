@@ -1,13 +1,16 @@
 """The estimators for rows on many machines, by Dask: frames, arrays and delayed parts are learnt from where they are.
 
->>> from dask.distributed import Client                                  # doctest: +SKIP
->>> import dask.dataframe as dd                                          # doctest: +SKIP
->>> from sparsegp.dask import GPRegressor                                # doctest: +SKIP
->>> client = Client("tcp://scheduler:8786")                              # doctest: +SKIP
->>> rows = dd.read_parquet("s3://bucket/rows/")                          # doctest: +SKIP
->>> model = GPRegressor("matern52").fit(rows[["a", "b"]], rows["y"])     # doctest: +SKIP
->>> model.predict(rows[["a", "b"]])                                      # lazy, doctest: +SKIP
->>> model.to_local().save("model.safetensors")                           # doctest: +SKIP
+::
+
+    from dask.distributed import Client
+    import dask.dataframe as dd
+    from sparsegp.dask import GPRegressor
+
+    client = Client("tcp://scheduler:8786")
+    rows = dd.read_parquet("s3://bucket/rows/")
+    model = GPRegressor("matern52").fit(rows[["a", "b"]], rows["y"])
+    mean = model.predict(rows[["a", "b"]])  # lazy
+    model.to_local().save("model.safetensors")
 
 The arguments of the constructors are those of the estimators in :mod:`sparsegp`, and so is what they learn. The same partition of
 the rows gives the same bits on any number of workers, also when one of them dies. ``checkpoint`` is a file of the process that
