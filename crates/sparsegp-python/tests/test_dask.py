@@ -168,6 +168,25 @@ def test_a_fit_is_that_of_one_machine(client):
     np.testing.assert_array_equal(again.predict(frame[INPUTS]), expected[0])
 
 
+def test_parquet_is_read_where_it_is(client, tmp_path):
+    """Row groups are the partition, whatever columns are read of them."""
+    pytest.importorskip("pyarrow")
+    frame = table(1000)
+    frame["weight"] = 1.0
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=200)
+    rows = dd.read_parquet(tmp_path / "rows.parquet", split_row_groups=True)
+    settings = dict(method="svgp", full_batch=True, n_inducing=10, max_iter=3, pilot=0)
+    model = on_dask.GPRegressor(**settings).fit(rows[INPUTS], rows["y"], sample_weight=rows["weight"])
+    here = sparsegp.GPRegressor(**settings)
+    parts = parts_of(frame, INPUTS, "y", 5, sample_weight=frame["weight"])
+    shards.fit(here, sparsegp.GPRegressor, Here(parts))
+    assert bits(model) == bits(here)
+    found = model.predict(rows[INPUTS]).compute()
+    np.testing.assert_allclose(found, here.predict(frame[INPUTS]), rtol=1e-12)
+    score = model.score(rows[INPUTS], rows["y"], sample_weight=rows["weight"])
+    assert score == pytest.approx(here.score(frame[INPUTS], frame["y"]), rel=1e-12)
+
+
 def test_minibatches_are_those_of_one_machine(client):
     frame = table(900)
     settings = dict(method="svgp", n_inducing=15, epochs=3, batch_size=200, pilot=0)

@@ -35,6 +35,10 @@ def _delayed(collection: Any, name: str) -> list[Any]:
         if collection.ndim > 1:
             collection = collection.rechunk({axis: -1 for axis in range(1, collection.ndim)})
         return list(np.ravel(collection.to_delayed()))
+    if hasattr(collection, "simplify"):
+        # columns are chosen where they are read, and no more: a frame of few columns would be read in fewer, larger parts than
+        # another frame of the same files
+        return list(collection.simplify().to_delayed(optimize_graph=False))
     if hasattr(collection, "to_delayed"):
         return list(collection.to_delayed())
     if isinstance(collection, (list, tuple)) and all(dask.is_dask_collection(part) for part in collection):
