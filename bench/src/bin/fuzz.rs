@@ -7,9 +7,13 @@
 use parquet::data_type::DoubleType;
 use parquet::file::writer::SerializedFileWriter;
 use rand::{Rng, RngExt};
-use sparsegp::data::{Missing, Selection, Table};
-use sparsegp::engine::Cpu;
-use sparsegp::fit::{BatchOptions, Dataset, FitOptions, fit};
+use sparsegp::data::shards::total;
+use sparsegp::data::{InMemory, Loaded, Missing, Selection, Shards, Statistics, Table};
+use sparsegp::engine::{Cpu, Remote};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Scaling, Standardise, fit};
+use sparsegp::latent::{GplvmOptions, fit_gplvm};
+use sparsegp::linalg::Mat;
+use sparsegp::shards::Shard;
 use sparsegp::train::StochasticOptions;
 use sparsegp::{io, rng};
 use std::io::Write;
@@ -46,6 +50,25 @@ fn read_table(path: &Path) {
 
 fn read_model(path: &Path) {
     let _ = io::load_checkpoint(path);
+}
+
+fn read_gplvm(path: &Path) {
+    let _ = io::load_gplvm(path);
+}
+
+/// Two rows of two columns that answer requests and take statistics.
+fn read_request(path: &Path) {
+    let Ok(bytes) = std::fs::read(path) else { return };
+    let x = Mat::from_fn(2, 2, |i, j| (i + 2 * j) as f64);
+    let rows = InMemory::new(x, Mat::from_fn(2, 1, |i, _| i as f64)).expect("two rows");
+    let _ = Shard::new(rows).answer(&bytes, &Cpu::default());
+}
+
+fn read_statistics(path: &Path) {
+    let Ok(bytes) = std::fs::read(path) else { return };
+    let Ok(statistics) = Statistics::from_bytes(&bytes) else { return };
+    let _ =
+        (statistics.scaler(), statistics.constant_inputs(), statistics.target_mean_and_variance());
 }
 
 const CSV: &str =
@@ -85,6 +108,7 @@ fn model_bytes(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
         StochasticOptions { epochs: Some(2), checkpoint_seconds: 0.0, ..Default::default() };
     let mut files = Vec::new();
     for (name, method, likelihood, targets) in [
+        ("deep", "deep", "gaussian", true),
         ("exact", "exact", "gaussian", true),
         ("collapsed", "titsias2025", "gaussian", true),
         ("poisson", "svgp-spherical", "poisson", false),
@@ -120,6 +144,74 @@ fn samples(folder: &Path) -> Vec<Sample> {
     for (_, bytes) in model_bytes(folder) {
         all.push(Sample { name: "model.safetensors", bytes, read: read_model });
     }
+    let y = Mat::from_fn(12, 3, |i, p| ((i * (p + 2)) as f64 * 0.37).sin());
+    let options = GplvmOptions { inducing: 4, iterations: 2, restarts: 1, ..Default::default() };
+    let gplvm = fit_gplvm(y.as_ref(), &options).expect("a fit");
+    let bytes = io::gplvm_to_bytes(&gplvm).expect("bytes");
+    all.push(Sample { name: "gplvm.safetensors", bytes, read: read_gplvm });
+    let statistics = Statistics::of(y.as_ref(), y.as_ref(), &[]).to_bytes().expect("bytes");
+    all.push(Sample { name: "statistics", bytes: statistics, read: read_statistics });
+    for bytes in requests() {
+        all.push(Sample { name: "request", bytes, read: read_request });
+    }
+    all
+}
+
+/// Requests of a few fits, one of each length.
+fn requests() -> Vec<Vec<u8>> {
+    struct Here(Vec<Shard>, Arc<Mutex<Vec<Vec<u8>>>>);
+    impl Shards for Here {
+        fn round(&self, request: Vec<u8>) -> sparsegp::Result<Vec<f64>> {
+            let cpu = Cpu::default();
+            let answers = self.0.iter().map(|shard| shard.answer(&request, &cpu));
+            let answers = answers.collect::<Result<_, _>>();
+            self.1.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+            total(answers?)
+        }
+        fn take(&self, wanted: &[(usize, Vec<usize>)]) -> sparsegp::Result<Vec<f64>> {
+            let rows = wanted.iter().map(|(shard, places)| self.0[*shard].take(places));
+            Ok(rows.collect::<Result<Vec<_>, _>>()?.concat())
+        }
+    }
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    for (method, likelihood) in [
+        ("titsias2025", "gaussian"),
+        ("pep", "gaussian"),
+        ("tsvgp", "poisson"),
+        ("svgp", "softmax(classes=3)"),
+    ] {
+        let x = Mat::from_fn(20, 2, |i, q| ((i * (q + 2)) as f64 * 0.37).sin());
+        let y = Mat::from_fn(20, 1, |i, _| (i % 3) as f64);
+        let raw = Shard::new(InMemory::new(x, y).expect("rows"));
+        let statistics = raw.statistics();
+        let names = || vec!["a".to_owned(), "b".into()];
+        let chosen = Standardise {
+            inputs: true,
+            targets: likelihood == "gaussian",
+            robust: false,
+            constants: true,
+        };
+        let scaler = Scaling::from(chosen).scaler(&statistics, None, &names());
+        let shards = vec![raw.scaled(&scaler, 0, 0).expect("a shard")];
+        let head = Loaded::head(names(), vec!["y".into()]);
+        let here = Box::new(Here(shards, kept.clone()));
+        let data = Dataset::from_shards(head, here, &[20], &statistics, scaler).expect("rows");
+        let options = FitOptions {
+            method: method.into(),
+            likelihood: Some(likelihood.into()),
+            inducing: Some(4),
+            batches: None,
+            ..FitOptions::default()
+        };
+        let options = FitOptions {
+            train: sparsegp::train::TrainOptions { max_iterations: 1, ..options.train },
+            ..options
+        };
+        fit(&data, &options, &Remote { cpu: &Cpu::default() }, &mut ()).expect("a fit");
+    }
+    let mut all = std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner));
+    all.sort_by_key(Vec::len);
+    all.dedup_by_key(|own| own.len() / 100);
     all
 }
 

@@ -62,6 +62,8 @@ impl Fitted {
     fn describe(&self) -> String {
         let f = &*self.inner;
         let kernels: Vec<_> = f.model.kernels.iter().map(|k| k.to_json()).collect();
+        let mut relevance = vec![0.0; f.input_names.len()];
+        f.model.input_kernels().into_iter().for_each(|kernel| kernel.relevance(&mut relevance));
         json!({
             "method": f.model.method.name(),
             "reason": f.reason,
@@ -86,6 +88,7 @@ impl Fitted {
             "warnings": f.warnings,
             "annotations": f.annotations,
             "parameters": f.parameters(),
+            "relevance": relevance,
         })
         .to_string()
     }

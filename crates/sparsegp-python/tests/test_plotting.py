@@ -1,11 +1,14 @@
 """Pictures: what is drawn, not how it looks."""
 
+import os
+
 import numpy as np
 import pytest
 
 from sparsegp import GPClassifier, GPRegressor
 
 matplotlib = pytest.importorskip("matplotlib")
+from sparsegp import plotting  # noqa: E402
 from sparsegp.plotting import (  # noqa: E402
     plot_1d,
     plot_calibration,
@@ -94,3 +97,47 @@ def test_predictions_against_observations():
     assert axes.get_xlabel() == "observed"
     with pytest.raises(ValueError, match="plot_calibration"):
         plot_predictions(GPClassifier(max_iter=5).fit(X, y > 0), X, y > 0)
+
+
+def test_report_is_one_page_that_needs_nothing_else(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 6, (120, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(120)
+    model = GPRegressor("matern52").fit(X[:80], y[:80])
+    path = tmp_path / "page.html"
+    plotting.report(model, X[80:], y[80:], path, title="A < B & C")
+    page = path.read_text(encoding="utf-8")
+    assert "<title>A &lt; B &amp; C</title>" in page and "On the 40 rows" in page
+    for words in (
+        "RMSE",
+        "within 95 % intervals",
+        "likelihood.variance",
+        "relevance of the inputs",
+        "calibration",
+    ):
+        assert words in page, words
+    # pictures are within: predictions, calibration, relevance, training
+    assert page.count("data:image/png;base64,") == 4
+    assert "http" not in page.replace("data:image", "")
+    assert os.listdir(tmp_path) == ["page.html"]
+    labels = np.where(y > 0, "up", "down")
+    classifier = GPClassifier().fit(X[:80, :1], labels[:80])
+    plotting.report(classifier, X[80:, :1], labels[80:], path)
+    page = path.read_text(encoding="utf-8")
+    assert "Brier score" in page and "accuracy" in page
+    with pytest.raises(ValueError, match="features"):
+        plotting.report(model, X[80:, :2], y[80:], tmp_path / "none.html")
+    assert not (tmp_path / "none.html").exists()
+
+
+def test_relevance_has_the_inputs_by_name():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": np.linspace(0, 6, 60), "b": np.linspace(1, 0, 60) ** 2})
+    model = GPRegressor("rbf").fit(frame, np.sin(frame.a))
+    ax = plotting.plot_relevance(model)
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert sorted(names) == ["a", "b"]
+    widths = [bar.get_width() for bar in ax.patches]
+    np.testing.assert_allclose(sorted(widths), np.sort(1 / np.array(model.kernel_.lengthscales)), rtol=1e-6)
+    with pytest.raises(ValueError, match="no lengthscales"):
+        plotting.plot_relevance(GPRegressor("linear").fit(frame, frame.a))

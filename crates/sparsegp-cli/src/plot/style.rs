@@ -4,9 +4,11 @@ use super::marker::Marker;
 use super::{Drawn, Panel};
 use crate::format::{count, number};
 use crate::report::kernel_names;
+use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use sparsegp::data::{Encoding, InputColumn, date_text};
+use sparsegp::data::{Encoding, InputColumn, date_text, days};
 use sparsegp::fit::Fitted;
 
 pub const BLUE: RGBColor = RGBColor(31, 98, 173);
@@ -174,12 +176,38 @@ pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<P
     Ok(panel.part(rest))
 }
 
+/// An axis of numbers with lines and labels at given places.
+pub struct Axis {
+    range: RangedCoordf64,
+    places: Vec<f64>,
+}
+
+impl Axis {
+    fn new(range: (f64, f64), places: Vec<f64>) -> Self {
+        Self { range: (range.0..range.1).into(), places }
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        self.range.map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        // between them there are no others
+        if hint.weight().allow_light_points() { Vec::new() } else { self.places.clone() }
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.range.range()
+    }
+}
+
 /// A chart of two axes of numbers.
-pub type Chart<'a, 'b> = ChartContext<
-    'a,
-    SVGBackend<'b>,
-    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
->;
+pub type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 /// Axes with their names.
 pub fn axes<'a, 'b>(
@@ -208,14 +236,59 @@ impl Ticks {
         if fitted.columns.iter().any(is_date) { Self::Dates } else { Self::Numbers }
     }
 
-    fn label(self, value: f64, (low, high): (f64, f64)) -> String {
-        match self {
-            Self::Numbers => label(value, high - low),
+    /// A number or a date as it is written.
+    pub fn label(self, value: f64, (low, high): (f64, f64)) -> String {
+        let text = match self {
+            Self::Numbers => return label(value, high - low),
             // whole days, unless there are too few of them for that
             Self::Dates => date_text(if high - low > 3.0 { value.round() } else { value }),
+        };
+        // beginnings of years and months are called by these
+        match high - low {
+            span if span > YEARS * YEAR => text.strip_suffix("-01-01").unwrap_or(&text).to_owned(),
+            span if span > WEEKS => text.strip_suffix("-01").unwrap_or(&text).to_owned(),
+            _ => text,
         }
     }
+
+    /// Where lines and labels are, at most so many of them: of dates where days, months or years begin.
+    pub fn places(self, (low, high): (f64, f64), most: usize) -> Vec<f64> {
+        let numbers = || RangedCoordf64::from(low..high).key_points(BoldPoints(most));
+        let span = high - low;
+        if self == Self::Numbers || span <= 3.0 || !span.is_finite() {
+            return numbers();
+        }
+        if span <= WEEKS {
+            let step = [1.0, 2.0, 7.0, 14.0].into_iter().find(|step| span / step <= most as f64);
+            let step = step.unwrap_or(14.0);
+            let first = (low / step).ceil() as i64;
+            return (first..).map(|i| i as f64 * step).take_while(|day| *day <= high).collect();
+        }
+        let steps = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 6000, 12_000];
+        let months = span / YEAR * 12.0;
+        let Some(step) = steps.into_iter().find(|step| months / f64::from(*step) <= most as f64)
+        else {
+            return numbers();
+        };
+        // months since the year 0
+        let of = |day: f64| (1970.0 + day / YEAR) * 12.0;
+        let first = (of(low).floor() as i64 - 1).div_euclid(i64::from(step)) * i64::from(step);
+        let begin = |month: i64| {
+            let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
+            days(&format!("{year:04}-{month:02}-01"))
+        };
+        let all = (0..).map(|i| begin(first + i * i64::from(step)));
+        let all = all.map_while(|day| day.filter(|day| *day <= high));
+        all.filter(|day| *day >= low).collect()
+    }
 }
+
+/// Days of a year, on average.
+const YEAR: f64 = 365.2425;
+/// Years from which on their beginnings are called by the year alone.
+const YEARS: f64 = 4.0;
+/// Days up to which dates are of days.
+const WEEKS: f64 = 62.0;
 
 /// The same where the axes may be of dates.
 pub fn axes_with<'a, 'b>(
@@ -236,7 +309,10 @@ pub fn axes_with<'a, 'b>(
         .margin_top(4)
         .x_label_area_size(44)
         .y_label_area_size(70)
-        .build_cartesian_2d(x.0..x.1, y.0..y.1)?;
+        .build_cartesian_2d(
+            Axis::new(x, ticks.0.places(x, most)),
+            Axis::new(y, ticks.1.places(y, 10)),
+        )?;
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
@@ -246,7 +322,6 @@ pub fn axes_with<'a, 'b>(
         .axis_desc_style(("sans-serif", 16).into_font().color(&INK))
         .x_desc(look.x_label.as_deref().unwrap_or(names.0))
         .y_desc(look.y_label.as_deref().unwrap_or(names.1))
-        .x_labels(most)
         .x_label_formatter(&|value| ticks.0.label(*value, x))
         .y_label_formatter(&|value| ticks.1.label(*value, y))
         .draw()?;

@@ -362,3 +362,28 @@ fn axes_have_readable_numbers() {
         assert!(values.iter().all(|v| *v >= low - slack && *v <= low + span + slack));
     }
 }
+
+#[test]
+fn dates_have_lines_where_months_and_years_begin() {
+    use sparsegp::data::days;
+    let day = |text: &str| days(text).unwrap();
+    let labels = |low: &str, high: &str, most: usize| -> Vec<String> {
+        let range = (day(low), day(high));
+        let places = style::Ticks::Dates.places(range, most);
+        assert!(places.len() <= most + 1, "{places:?}");
+        places.into_iter().map(|place| style::Ticks::Dates.label(place, range)).collect()
+    };
+    assert_eq!(labels("2024-01-20", "2024-05-03", 6), ["2024-02", "2024-03", "2024-04", "2024-05"]);
+    assert_eq!(labels("1957-03-02", "1960-11-01", 5), ["1958-01", "1959-01", "1960-01"]);
+    assert_eq!(
+        labels("1851-03-15", "1962-03-22", 6),
+        ["1860", "1880", "1900", "1920", "1940", "1960"]
+    );
+    assert_eq!(
+        labels("2024-02-20", "2024-03-02", 6),
+        ["2024-02-21", "2024-02-23", "2024-02-25", "2024-02-27", "2024-02-29", "2024-03-02"]
+    );
+    // hours have no beginnings of days
+    assert!(!style::Ticks::Dates.places((19782.0, 19783.5), 6).is_empty());
+    assert_eq!(style::Ticks::Numbers.places((0.0, 10.0), 6), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+}

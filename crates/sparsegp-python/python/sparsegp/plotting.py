@@ -10,7 +10,17 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["plot_1d", "plot_calibration", "plot_map", "plot_predictions", "plot_trace"]
+from ._report import report
+
+__all__ = [
+    "plot_1d",
+    "plot_calibration",
+    "plot_map",
+    "plot_predictions",
+    "plot_relevance",
+    "plot_trace",
+    "report",
+]
 
 
 def _axes(ax: Any) -> Any:
@@ -257,6 +267,32 @@ def plot_calibration(estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = No
     return ax
 
 
+def plot_relevance(estimator: Any, *, most: int = 16, ax: Any = None) -> Any:
+    """How finely the function varies along every input: bars of 1/lengthscale on the model's scale, the largest first.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With a kernel that has lengthscales.
+    most : int
+        Most bars; the least relevant inputs are left out.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    about = estimator._about
+    pairs = [(r, name) for r, name in zip(about["relevance"], about["inputs"]) if r > 0]
+    if not pairs:
+        raise ValueError("the kernel has no lengthscales, by which inputs are compared")
+    shown = sorted(pairs, key=lambda pair: -pair[0])[:most][::-1]
+    ax = _axes(ax)
+    ax.barh([name for _, name in shown], [r for r, _ in shown])
+    ax.set_xlabel("1/lengthscale, model's scale")
+    return ax
+
+
 def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
     """The objective over the training.
 
@@ -273,5 +309,5 @@ def plot_trace(estimator: Any, *, ax: Any = None) -> Any:
     trace = estimator.trace_
     ax.plot(trace["iteration"], trace["objective"], ".-")
     ax.set_xlabel("iteration")
-    ax.set_ylabel("objective (model's scale)")
+    ax.set_ylabel("objective, nats")
     return ax

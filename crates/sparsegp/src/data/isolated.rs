@@ -86,6 +86,15 @@ impl Sketch {
         Self { rows: 0, thinned: 0, places: Vec::new(), columns }
     }
 
+    /// Whether it is of so many columns, with a sample of every one.
+    pub fn fits(&self, columns: usize) -> bool {
+        let sampled = |column: &Column| column.sample.len() == self.places.len();
+        let ends = |column: &Column| column.low.len() <= ENDS && column.high.len() <= ENDS;
+        self.columns.len() == columns
+            && self.thinned < u64::BITS
+            && self.columns.iter().all(|own| sampled(own) && ends(own))
+    }
+
     /// Adds rows; `value` gives the number of a column in one of them. What is missing is NaN.
     pub fn add_rows(&mut self, rows: usize, value: impl Fn(usize, usize) -> f64) {
         for (j, column) in self.columns.iter_mut().enumerate() {

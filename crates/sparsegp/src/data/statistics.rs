@@ -112,8 +112,21 @@ impl Statistics {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        postcard::from_bytes(bytes)
-            .map_err(|e| Error::Invalid(format!("statistics cannot be read: {e}")))
+        let own: Self = postcard::from_bytes(bytes)
+            .map_err(|e| Error::Invalid(format!("statistics cannot be read: {e}")))?;
+        let count = own.columns.len();
+        let known = |isolated: &Isolated| {
+            let columns = if isolated.target { count - own.inputs } else { own.inputs };
+            isolated.column < columns
+        };
+        let fits = own.inputs <= count
+            && (own.bodies.is_empty() || own.bodies.len() == count)
+            && own.sketch.fits(count)
+            && own.isolated.iter().all(known);
+        match fits {
+            true => Ok(own),
+            false => Err(Error::Invalid("statistics cannot be read: they are damaged".into())),
+        }
     }
 
     /// The sums of several parts of the rows, in their order.

@@ -103,15 +103,20 @@ impl Sweep for LabelCheck {
     }
 }
 
-/// The check of a description, for rows of D inputs; none for another sweep.
+/// The check of a description, for rows of D inputs and P targets; none for another sweep.
 pub(crate) fn described(
     description: &Description,
     inputs: usize,
+    outputs: usize,
 ) -> Option<Result<Box<dyn Sweep>>> {
     let made = || -> Result<Box<dyn Sweep>> {
         if description.kind == TARGETS {
-            let (likelihood, scaler, names): (String, _, _) = description.state()?;
+            let (likelihood, scaler, names): (String, Scaler, Vec<String>) = description.state()?;
             let likelihood = likelihoods::parse(&likelihood)?;
+            scaler.check(inputs, outputs)?;
+            if names.len() != outputs {
+                return Err(Error::Invalid("the request is of other rows".into()));
+            }
             return Ok(Box::new(TargetCheck { likelihood, scaler, names }));
         }
         let own: Vec<String> = description.state()?;

@@ -7,8 +7,26 @@ use super::uncollapsed::{guesses, mixed, rows};
 use crate::engine::{Description, Local, Pointwise, Sweep};
 use crate::error::{Error, Result};
 
+/// The rows that a description is to fit.
+#[derive(Clone, Copy, Debug)]
+pub struct Fitting {
+    /// Inputs D.
+    pub inputs: usize,
+    /// Targets P.
+    pub outputs: usize,
+    /// Latent functions of all targets, L; P for [`local`].
+    pub latents: usize,
+}
+
+impl Fitting {
+    /// Refuses what does not fit.
+    pub(super) fn check(holds: bool) -> Result<()> {
+        if holds { Ok(()) } else { Err(Error::Invalid("the request is of other rows".into())) }
+    }
+}
+
 /// Makes a thing of its description.
-type Make<T> = fn(&Description) -> Result<Box<T>>;
+type Make<T> = fn(&Description, Fitting) -> Result<Box<T>>;
 
 const LOCALS: &[(&str, Make<dyn Local>)] =
     &[(parts::GAUSSIAN_ROWS, parts::described), (power_ep::POWER_ROWS, power_ep::first)];
@@ -22,9 +40,13 @@ const POINTWISE: &[(&str, Make<dyn Pointwise>)] = &[
 
 const SWEEPS: &[(&str, Make<dyn Sweep>)] = &[(guesses::GUESSES, guesses::described)];
 
-fn made<T: ?Sized>(table: &[(&str, Make<T>)], description: &Description) -> Option<Result<Box<T>>> {
+fn made<T: ?Sized>(
+    table: &[(&str, Make<T>)],
+    description: &Description,
+    rows: Fitting,
+) -> Option<Result<Box<T>>> {
     let own = table.iter().find(|(kind, _)| *kind == description.kind);
-    own.map(|(_, make)| make(description))
+    own.map(|(_, make)| make(description, rows))
 }
 
 fn unknown<T>(description: &Description) -> Result<T> {
@@ -34,20 +56,20 @@ fn unknown<T>(description: &Description) -> Result<T> {
 /// What rows contribute, for [`crate::engine::Engine::fold`] and `unfold`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a description of something else.
-pub fn local(description: &Description) -> Result<Box<dyn Local>> {
-    made(LOCALS, description).unwrap_or_else(|| unknown(description))
+/// [`Error::Invalid`] for a description of something else, and of other rows.
+pub fn local(description: &Description, rows: Fitting) -> Result<Box<dyn Local>> {
+    made(LOCALS, description, rows).unwrap_or_else(|| unknown(description))
 }
 
 /// The same for [`crate::engine::Engine::pass`].
 ///
 /// # Errors
 /// As for [`local`].
-pub fn pointwise(description: &Description) -> Result<Box<dyn Pointwise>> {
-    made(POINTWISE, description).unwrap_or_else(|| unknown(description))
+pub fn pointwise(description: &Description, rows: Fitting) -> Result<Box<dyn Pointwise>> {
+    made(POINTWISE, description, rows).unwrap_or_else(|| unknown(description))
 }
 
 /// A sweep of a method's own; none for others.
-pub fn sweep(description: &Description) -> Option<Result<Box<dyn Sweep>>> {
-    made(SWEEPS, description)
+pub fn sweep(description: &Description, rows: Fitting) -> Option<Result<Box<dyn Sweep>>> {
+    made(SWEEPS, description, rows)
 }

@@ -52,7 +52,7 @@ use crate::engine::{Cpu, Engine, Job, Passed, Prepared, Process, Whitened};
 use crate::error::{Error, Result};
 use crate::fit::checks;
 use crate::linalg::Mat;
-use crate::methods::described;
+use crate::methods::described::{self, Fitting};
 
 /// Some of the rows.
 #[derive(Clone, Debug)]
@@ -146,30 +146,32 @@ impl Shard {
     }
 
     fn answered(&self, request: &[u8], cpu: &Cpu) -> Result<Vec<f64>> {
+        let (inputs, outputs) = (self.rows.inputs(), self.rows.outputs());
+        let fitting = |latents: usize| Fitting { inputs, outputs, latents };
         match Work::from_bytes(request)? {
             Work::Fold(sent) => {
-                let Features { kernel, z, basis } = sent.features.read()?;
-                let mean = sent.mean.read()?;
+                let Features { kernel, z, basis } = sent.features.read(inputs)?;
+                let mean = sent.mean.read(inputs, outputs)?;
                 let prepared =
                     Prepared { kernel: &*kernel, mean: &*mean, z: z.as_ref(), basis: &basis };
-                let q = sent.q.as_ref().map(|q| q.read()).transpose()?;
-                let local = described::local(&sent.local)?;
+                let q = sent.q.as_ref().map(|q| q.read(z.nrows(), outputs)).transpose()?;
+                let local = described::local(&sent.local, fitting(outputs))?;
                 let q = q.as_ref().map(whitened);
                 Ok(cpu.fold(prepared, q, &*local, self, sent.scale)?.pack())
             }
             Work::Unfold(sent) => {
-                let Features { kernel, z, basis } = sent.features.read()?;
-                let mean = sent.mean.read()?;
+                let Features { kernel, z, basis } = sent.features.read(inputs)?;
+                let mean = sent.mean.read(inputs, outputs)?;
                 let prepared =
                     Prepared { kernel: &*kernel, mean: &*mean, z: z.as_ref(), basis: &basis };
-                let q = sent.q.as_ref().map(|q| q.read()).transpose()?;
+                let q = sent.q.as_ref().map(|q| q.read(z.nrows(), outputs)).transpose()?;
                 let q = q.ok_or_else(|| Error::Invalid("the request has no q".into()))?;
-                let local = described::local(&sent.local)?;
+                let local = described::local(&sent.local, fitting(outputs))?;
                 Ok(cpu.unfold(prepared, whitened(&q), &*local, self, sent.scale)?.pack())
             }
             Work::Pass(sent) => {
                 let parts: Vec<(Features, Mat<f64>, OwnSpread)> =
-                    sent.processes.iter().map(|p| p.read()).collect::<Result<_>>()?;
+                    sent.processes.iter().map(|p| p.read(inputs)).collect::<Result<_>>()?;
                 let processes: Vec<Process<'_>> = parts
                     .iter()
                     .map(|(features, mean, spread)| Process {
@@ -180,7 +182,9 @@ impl Shard {
                         spread: spread.spread(),
                     })
                     .collect();
-                let (mean, pointwise) = (sent.mean.read()?, described::pointwise(&sent.pointwise)?);
+                let latents = sent.processes.iter().map(|p| p.latents()).sum();
+                let mean = sent.mean.read(inputs, latents)?;
+                let pointwise = described::pointwise(&sent.pointwise, fitting(latents))?;
                 let job = Job {
                     processes: &processes,
                     mean: &*mean,
@@ -193,8 +197,8 @@ impl Shard {
                 Ok(passed.pack())
             }
             Work::Sweep(description) => {
-                let sweep = described::sweep(&description)
-                    .or_else(|| checks::described(&description, self.rows.inputs()))
+                let sweep = described::sweep(&description, fitting(outputs))
+                    .or_else(|| checks::described(&description, inputs, outputs))
                     .unwrap_or_else(|| {
                         Err(Error::Invalid(format!("nothing is known of `{}`", description.kind)))
                     })?;

@@ -263,6 +263,65 @@ fn errors_name_the_partition_and_the_row() {
     assert!(shard.answer(b"", &cpu).is_err() && shard.take(&[1 << 40]).is_err());
 }
 
+/// A request that reaches rows of other columns, and statistics that are damaged, are refused.
+#[test]
+fn requests_and_statistics_of_other_columns_are_refused() {
+    struct Kept(Here, std::sync::Arc<std::sync::Mutex<Vec<Vec<u8>>>>);
+    impl Shards for Kept {
+        fn round(&self, request: Vec<u8>) -> Result<Vec<f64>> {
+            self.1.lock().unwrap().push(request.clone());
+            self.0.round(request)
+        }
+        fn take(&self, wanted: &[(usize, Vec<usize>)]) -> Result<Vec<f64>> {
+            self.0.take(wanted)
+        }
+    }
+    for (kind, method, likelihood) in
+        [("plain", "titsias2025", ""), ("plain", "pep", ""), ("counts", "tsvgp", "poisson")]
+    {
+        let rows = table(kind);
+        let (n, names) = (rows.rows(), vec!["a".to_owned(), "b".into()]);
+        let raw = Shard::new(rows);
+        let statistics = raw.statistics();
+        let chosen =
+            Standardise { inputs: true, targets: kind == "plain", robust: false, constants: true };
+        let scaler = Scaling::from(chosen).scaler(&statistics, None, &names);
+        let shards = vec![raw.scaled(&scaler, 0, 0).unwrap()];
+        let kept = std::sync::Arc::default();
+        let here = Here { shards, cpu: Cpu::default(), taken: Box::leak(Box::default()) };
+        let here = Box::new(Kept(here, std::sync::Arc::clone(&kept)));
+        let head = Loaded::head(names, vec!["y".into()]);
+        let data = Dataset::from_shards(head, here, &[n], &statistics, scaler).unwrap();
+        let cpu = Cpu::default();
+        fit(&data, &options(method, likelihood), &Remote { cpu: &cpu }, &mut ()).unwrap();
+        let wide = Shard::new(InMemory::new(Mat::zeros(4, 3), Mat::zeros(4, 1)).unwrap());
+        let more = Shard::new(InMemory::new(Mat::zeros(4, 2), Mat::zeros(4, 2)).unwrap());
+        let mut refused = 0;
+        // what targets say of latent values is a matter of each of them alone
+        let guesses = |request: &&Vec<u8>| match Work::from_bytes(request).unwrap() {
+            Work::Sweep(own) => own.kind == "guesses",
+            _ => false,
+        };
+        let all = kept.lock().unwrap();
+        let others: Vec<_> = all.iter().filter(|request| !guesses(request)).collect();
+        for request in &others {
+            for other in [&wide, &more] {
+                refused += usize::from(other.answer(request, &cpu).is_err());
+            }
+        }
+        assert_eq!(refused, 2 * others.len(), "{method}");
+    }
+    let bytes = Statistics::of(Mat::zeros(9, 2).as_ref(), Mat::zeros(9, 1).as_ref(), &[])
+        .to_bytes()
+        .unwrap();
+    assert!(Statistics::from_bytes(&bytes).is_ok());
+    // the number of inputs
+    let more = [&[9], &bytes[1..]].concat();
+    assert!(
+        Statistics::from_bytes(&more).is_err() && Statistics::from_bytes(&bytes[..20]).is_err()
+    );
+}
+
 /// An answer that fails, as one does when a machine is lost for good, ends the fit with that error.
 #[test]
 fn a_lost_round_ends_the_fit() {

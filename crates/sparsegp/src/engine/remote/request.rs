@@ -96,10 +96,14 @@ impl SentFeatures {
         Ok(Self { kernel: json, z: Full::of(z), factor: Lower::of(factor) })
     }
 
-    /// The kernel with the inducing inputs and the basis.
-    pub fn read(&self) -> Result<Features> {
+    /// The kernel with the inducing inputs and the basis, for rows of D inputs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other rows.
+    pub fn read(&self, inputs: usize) -> Result<Features> {
         let z = self.z.read()?;
-        let kernel = kernels::parse(&self.kernel, Inputs::unnamed(z.ncols()))?;
+        fits(z.ncols() == inputs && z.nrows() > 0 && self.factor.size == z.nrows())?;
+        let kernel = kernels::parse(&self.kernel, Inputs::unnamed(inputs))?;
         let basis = CholeskyBasis::of_factor(Cholesky::of_factor(self.factor.read()?));
         Ok(Features { kernel, z, basis })
     }
@@ -124,8 +128,12 @@ impl SentMean {
         Self(means::to_json(mean).to_string(), inputs, outputs)
     }
 
-    /// The mean function.
-    pub fn read(&self) -> Result<Box<dyn Mean>> {
+    /// The mean function of D inputs and so many outputs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other rows.
+    pub fn read(&self, inputs: usize, outputs: usize) -> Result<Box<dyn Mean>> {
+        fits((self.1, self.2) == (inputs, outputs))?;
         let json = serde_json::from_str(&self.0).map_err(|_| damaged())?;
         means::from_json(&json, self.1, self.2)
     }
@@ -193,8 +201,29 @@ impl SentProcess {
         Ok(Self { features, mean: Full::of(process.mean), spread })
     }
 
-    /// Features, means and spread.
-    pub fn read(&self) -> Result<(Features, Mat<f64>, OwnSpread)> {
+    /// Number of latent functions.
+    pub fn latents(&self) -> usize {
+        self.mean.columns
+    }
+
+    /// Features, means and spread, for rows of D inputs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other rows, and matrices of other sizes.
+    pub fn read(&self, inputs: usize) -> Result<(Features, Mat<f64>, OwnSpread)> {
+        let (m, l) = (self.mean.rows, self.mean.columns);
+        let square = |own: &Full| (own.rows, own.columns) == (m, m);
+        fits(match &self.spread {
+            SentSpread::Roots(roots) => {
+                (roots.is_empty() || roots.len() == l) && roots.iter().all(|own| own.size == m)
+            }
+            SentSpread::Through(weights, forms) => {
+                (weights.rows, weights.columns) == (m, l)
+                    && forms.len() == l
+                    && forms.iter().all(square)
+            }
+            SentSpread::Shared(own) => own.as_ref().is_none_or(|own| own.size == m),
+        })?;
         let spread = match &self.spread {
             SentSpread::Roots(roots) => {
                 OwnSpread::Roots(roots.iter().map(Lower::read).collect::<Result<_>>()?)
@@ -207,7 +236,9 @@ impl SentProcess {
                 OwnSpread::Shared(covariance.as_ref().map(Lower::symmetric).transpose()?)
             }
         };
-        Ok((self.features.read()?, self.mean.read()?, spread))
+        let features = self.features.read(inputs)?;
+        fits(features.z.nrows() == m)?;
+        Ok((features, self.mean.read()?, spread))
     }
 }
 
@@ -216,8 +247,12 @@ impl SentProcess {
 pub struct SentWhitened(Full, Lower);
 
 impl SentWhitened {
-    /// Mean and covariance, both triangles.
-    pub fn read(&self) -> Result<(Mat<f64>, Mat<f64>)> {
+    /// Mean, M×P, and covariance, M×M with both triangles.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for other sizes.
+    pub fn read(&self, points: usize, outputs: usize) -> Result<(Mat<f64>, Mat<f64>)> {
+        fits((self.0.rows, self.0.columns, self.1.size) == (points, outputs, points))?;
         Ok((self.0.read()?, self.1.symmetric()?))
     }
 }
@@ -291,6 +326,11 @@ pub enum Work {
     Pass(SentJob),
     /// [`super::super::sweep`].
     Sweep(Description),
+}
+
+/// Refuses what is not of these rows.
+fn fits(holds: bool) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::Invalid("the request is of other rows".into())) }
 }
 
 fn damaged() -> Error {

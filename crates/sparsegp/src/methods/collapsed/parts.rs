@@ -9,6 +9,7 @@ use crate::engine::{
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, par_for};
+use crate::methods::described::Fitting;
 use crate::model::Model;
 use crate::terms::{self, Pooling, Term};
 use faer::reborrow::ReborrowMut;
@@ -97,7 +98,10 @@ enum SentSlopes {
 }
 
 /// The rows of a description.
-pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Local>> {
+pub(in crate::methods) fn described(
+    description: &Description,
+    _: Fitting,
+) -> Result<Box<dyn Local>> {
     let ([variance, b, outputs, rounding], c): ([f64; 4], SentSlopes) = description.state()?;
     let c = match c {
         SentSlopes::Constant(c) => RowSlopes::Constant(c),

@@ -23,6 +23,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
 use crate::linalg::{Cholesky, Jitter, Mat, column, column_mut};
+use crate::methods::described::Fitting;
 use crate::methods::{Diagnostics, Entry, Evaluation, Method, RowSite, finite, plain_rows};
 use crate::model::{Model, Posterior};
 use faer::reborrow::ReborrowMut;
@@ -179,12 +180,16 @@ impl Pointwise for Rows {
 pub(in crate::methods) const POWER_ROWS: &str = "power rows";
 
 /// The rows of the first pass of a description.
-pub(in crate::methods) fn first(description: &Description) -> Result<Box<dyn Local>> {
+pub(in crate::methods) fn first(description: &Description, _: Fitting) -> Result<Box<dyn Local>> {
     Ok(Box::new(Rows::described(description)?))
 }
 
 /// The rows of the second pass of a description.
-pub(in crate::methods) fn second(description: &Description) -> Result<Box<dyn Pointwise>> {
+pub(in crate::methods) fn second(
+    description: &Description,
+    rows: Fitting,
+) -> Result<Box<dyn Pointwise>> {
+    Fitting::check(rows.latents == rows.outputs)?;
     Ok(Box::new(Rows::described(description)?))
 }
 

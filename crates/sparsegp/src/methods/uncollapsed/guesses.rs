@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
+use crate::methods::described::Fitting;
 use crate::model::Model;
 use crate::variational::sites::{At, Tying};
 use crate::variational::{Statistics, Variational};
@@ -241,17 +242,22 @@ impl Sweep for Guessing {
 }
 
 impl Guessing {
-    fn described(likelihood: &str, pooled: Vec<f64>) -> Result<Self> {
+    fn described(likelihood: &str, pooled: Vec<f64>, rows: Fitting) -> Result<Self> {
         let mut own = likelihoods::parse(likelihood)?;
+        let wanted = if own.latents() == 1 { 0 } else { own.latents() * rows.outputs };
+        Fitting::check(pooled.len() == wanted)?;
         own.params_mut().into_iter().for_each(|(_, param)| param.given = true);
         Ok(Self { own, pooled })
     }
 }
 
 /// The sweep of a description.
-pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Sweep>> {
+pub(in crate::methods) fn described(
+    description: &Description,
+    rows: Fitting,
+) -> Result<Box<dyn Sweep>> {
     let (likelihood, pooled): (String, Vec<f64>) = description.state()?;
-    Ok(Box::new(Guessing::described(&likelihood, pooled)?))
+    Ok(Box::new(Guessing::described(&likelihood, pooled, rows)?))
 }
 
 /// Rows whose latent values are guesses, as sites: a is λ₁, b is −½λ₂.
@@ -294,11 +300,16 @@ impl Pointwise for OwnAtGuesses {
 }
 
 /// The rows of a description.
-pub(in crate::methods) fn rows_described(description: &Description) -> Result<Box<dyn Pointwise>> {
+pub(in crate::methods) fn rows_described(
+    description: &Description,
+    rows: Fitting,
+) -> Result<Box<dyn Pointwise>> {
     let (sent, pooled, mean, inputs): (SentRows, Vec<f64>, String, usize) = description.state()?;
     let outputs = sent.latents();
-    let inner = OwnRows::of(sent)?;
-    let guessing = Guessing::described(&inner.likelihood().to_json().to_string(), pooled)?;
+    Fitting::check(inputs == rows.inputs && outputs == rows.latents)?;
+    let inner = OwnRows::of(sent, rows)?;
+    let likelihood = inner.likelihood().to_json().to_string();
+    let guessing = Guessing::described(&likelihood, pooled, rows)?;
     let json =
         serde_json::from_str(&mean).map_err(|_| Error::Invalid("the request is damaged".into()))?;
     let mean = means::from_json(&json, inputs, outputs)?;

@@ -9,6 +9,7 @@ use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, column_mut};
 use crate::means::{self, Mean};
+use crate::methods::described::Fitting;
 use crate::params::{Param, Shape};
 use faer::reborrow::ReborrowMut;
 
@@ -142,11 +143,15 @@ impl Pointwise for OwnMixed {
 }
 
 /// The rows of a description.
-pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Pointwise>> {
+pub(in crate::methods) fn described(
+    description: &Description,
+    rows: Fitting,
+) -> Result<Box<dyn Pointwise>> {
     let (sent, mean, inputs): (SentRows, String, usize) = description.state()?;
-    let inner = OwnRows::of(sent)?;
+    let inner = OwnRows::of(sent, rows)?;
     let damaged = || Error::Invalid("the request is damaged".into());
-    let outputs = inner.likelihood().mixing().map(shape).ok_or_else(damaged)?.0;
+    let (outputs, latents) = inner.likelihood().mixing().map(shape).ok_or_else(damaged)?;
+    Fitting::check([inputs, outputs, latents] == [rows.inputs, rows.outputs, rows.latents])?;
     let json = serde_json::from_str(&mean).map_err(|_| damaged())?;
     let mean = means::from_json(&json, inputs, outputs)?;
     Ok(Box::new(OwnMixed { inner, mean, inputs }))

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::likelihoods::augmented::{self, Augmented, Ratios};
 use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::column;
+use crate::methods::described::Fitting;
 use serde::{Deserialize, Serialize};
 
 /// A likelihood with a bound, for any number of target columns.
@@ -198,8 +199,14 @@ pub(in crate::methods) struct OwnRows {
 
 impl OwnRows {
     /// From what was sent.
-    pub(in crate::methods) fn of(sent: SentRows) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for other rows, and for a likelihood that cannot be read.
+    pub(in crate::methods) fn of(sent: SentRows, rows: Fitting) -> Result<Self> {
         let likelihood = likelihoods::parse(&sent.likelihood)?;
+        let each = likelihood.latents();
+        let of_chosen = sent.chosen.as_ref().is_none_or(|chosen| chosen.len() == each);
+        Fitting::check(of_chosen && sent.v.len() == each * rows.outputs)?;
         Ok(Self { likelihood, bound: bounds::find(&sent.bound)?, sent })
     }
 
@@ -242,6 +249,11 @@ impl Pointwise for OwnRows {
 }
 
 /// The rows of a description.
-pub(in crate::methods) fn described(description: &Description) -> Result<Box<dyn Pointwise>> {
-    Ok(Box::new(OwnRows::of(description.state()?)?))
+pub(in crate::methods) fn described(
+    description: &Description,
+    rows: Fitting,
+) -> Result<Box<dyn Pointwise>> {
+    let own = OwnRows::of(description.state()?, rows)?;
+    Fitting::check(own.sent.v.len() == rows.latents && own.likelihood.mixing().is_none())?;
+    Ok(Box::new(own))
 }
