@@ -1,5 +1,6 @@
 //! What the programs share.
 
+pub mod page;
 pub mod problems;
 
 use parquet::data_type::DoubleType;

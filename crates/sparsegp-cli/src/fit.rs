@@ -231,6 +231,9 @@ fn open(
     if !args.features.is_empty() {
         selection = selection.inputs(&args.features);
     }
+    if !args.input_sd.is_empty() {
+        selection = selection.deviations(args.input_sd.iter().cloned());
+    }
     if let Some(column) = &args.weight {
         selection = selection.weight(column);
     }

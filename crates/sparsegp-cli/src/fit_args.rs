@@ -78,6 +78,11 @@ pub struct FitArgs {
     /// dates become days since 1970-01-01
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
     pub categorical: Vec<String>,
+    /// Column with the standard deviation of the error of an input, such as --input-sd depth=depth_sd; repeatable. The fit
+    /// looks through the errors (errors in variables), and predictions are averages over the inputs. For Gaussian noise, and
+    /// kernels of rbf, linear and constant
+    #[arg(long, value_name = "INPUT=COLUMN", value_parser = values::pair, help_heading = "Data")]
+    pub input_sd: Vec<(String, String)>,
     /// Column of weights ≥ 0: a row of weight 2 counts as two
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     pub weight: Option<String>,
@@ -325,7 +330,7 @@ pub struct FitArgs {
 
 const BATCHES: &str = "Training by minibatches";
 /// Heading of the options of chains.
-const CHAINS: &str = "Chains of nuts, hmc, ess, gibbs and gibbs-sparse";
+const CHAINS: &str = "Chains of nuts, nuts-sparse, hmc, ess, gibbs and gibbs-sparse, draws of gpf";
 
 /// The law of chains with inducing points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

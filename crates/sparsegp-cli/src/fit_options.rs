@@ -321,8 +321,10 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
     };
     let samples = methods::find(method).is_ok_and(|e| e.method.sampler().is_some());
     if let (Some(option), false) = (args.chain_option(), samples) {
+        let all = methods::REGISTRY.iter().filter(|e| e.method.sampler().is_some());
+        let names = all.map(|e| e.name).collect::<Vec<_>>().join(", ");
         return usage(format!(
-            "{option} is for chains, and the method is `{method}`: add --method nuts, hmc, ess, gibbs or gibbs-sparse"
+            "{option} is for chains, and the method is `{method}`: add --method and one of {names}"
         ));
     }
     let svi = methods::find(method).is_ok_and(|entry| entry.name == "svi");
@@ -333,7 +335,8 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
     }
     if samples && method != "gibbs-sparse" && args.law.is_some() {
         return usage(
-            "--law is for `gibbs-sparse`: without inducing points the law is exact".into(),
+            "--law is for `gibbs-sparse`: that of `nuts-sparse` is `variational`, and without inducing points it is exact"
+                .into(),
         );
     }
     if !trains_q {

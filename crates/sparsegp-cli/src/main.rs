@@ -19,6 +19,7 @@ mod kernels;
 mod kind;
 mod likelihoods;
 mod methods;
+mod noisy_args;
 mod outputs;
 mod page;
 mod pages;

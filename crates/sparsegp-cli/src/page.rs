@@ -201,12 +201,11 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     let mut pictures = Vec::new();
     for what in [What::Fit, What::Predictions, What::Calibration, What::Relevance, What::Training] {
         // what the first picture shows already is not shown again
-        let function = fitted.input_names.len() <= 2;
+        let inputs = fitted.measured_names().len();
+        let function = inputs <= 2;
         let again = match what {
             What::Predictions => !function,
-            What::Calibration => {
-                kind::Kind::of(&fitted) == kind::Kind::Classes && fitted.input_names.len() != 2
-            }
+            What::Calibration => kind::Kind::of(&fitted) == kind::Kind::Classes && inputs != 2,
             _ => false,
         };
         if again || what.cannot(&fitted).is_some() {

@@ -5,6 +5,7 @@ use crate::data::{BLOCK, MissingInPredict};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind;
+use crate::noisy_args::NoisyArgs;
 use crate::outputs::refuse_overwriting;
 use crate::predictions::{Form, field};
 use crate::sink::Sink;
@@ -57,6 +58,9 @@ pub struct PredictArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingInPredict,
+    /// Errors of inputs.
+    #[command(flatten)]
+    pub noisy: NoisyArgs,
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
@@ -102,7 +106,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         ));
     }
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
-    let fitted = io::load(&args.model)?;
+    let fitted = args.noisy.of(io::load(&args.model)?)?;
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection().ids(&args.id);
     let (selection, note) = match args.latent {

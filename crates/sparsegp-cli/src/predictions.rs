@@ -105,8 +105,8 @@ impl Form {
             }
         } else {
             let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
-            // draws are a mixture, and so are the paths through hidden layers
-            let one = fitted.posterior.draws().is_empty() && fitted.model.hidden.is_empty();
+            // draws are a mixture, and so are paths through hidden layers and errors of inputs
+            let one = fitted.posterior.components_count() == 1;
             let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
             let quantiles = match gaussian {
                 true => Vec::new(),

@@ -142,7 +142,7 @@ fn prior_text(prior: Prior) -> String {
 pub fn inducing_table(fitted: &Fitted) -> Option<String> {
     let points = fitted.inducing_points().ok().flatten()?;
     let mut header = vec![("#", Align::Right)];
-    header.extend(fitted.input_names.iter().map(|name| (name.as_str(), Align::Right)));
+    header.extend(fitted.measured_names().iter().map(|name| (name.as_str(), Align::Right)));
     let mut table = Table::new(&header);
     for i in 0..points.nrows() {
         let mut cells = vec![i.to_string()];
@@ -227,7 +227,13 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
     if !gaussian {
         lines.push(("likelihood", likelihood_name(&model.likelihood.to_json())));
     }
-    lines.push(("inputs", columns_text(&fitted.columns)));
+    let measured = &fitted.columns[..fitted.columns.len() - fitted.input_deviations.len()];
+    lines.push(("inputs", columns_text(measured)));
+    if !fitted.input_deviations.is_empty() {
+        let pairs = fitted.deviation_columns().into_iter();
+        let all: Vec<String> = pairs.map(|(input, name)| format!("{name} of {input}")).collect();
+        lines.push(("standard deviations", all.join(", ")));
+    }
     lines.push(("targets", fitted.target_names.join(", ")));
     if fitted.classes.is_some() {
         let labels = labels(fitted);
@@ -450,7 +456,8 @@ pub fn model_json(fitted: &Fitted) -> Value {
         "classes": fitted.classes.as_ref().map(|classes| classes.labels()),
         "weight": fitted.weight_name,
         "extra": fitted.extra_name,
-        "inputs": fitted.input_names,
+        "inputs": fitted.measured_names(),
+        "input_sd": fitted.deviation_columns().into_iter().collect::<std::collections::BTreeMap<_, _>>(),
         "columns": fitted.columns,
         "targets": fitted.target_names,
         "rows": fitted.rows,

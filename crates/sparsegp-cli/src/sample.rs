@@ -5,6 +5,7 @@ use crate::data::MissingInPredict;
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind, labels};
+use crate::noisy_args::NoisyArgs;
 use crate::outputs::refuse_overwriting;
 use crate::predictions::field;
 use crate::report::latent_names;
@@ -56,6 +57,9 @@ pub struct SampleArgs {
     /// What to do with rows that lack a number (`keep` is for `predict`)
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingInPredict,
+    /// Errors of inputs.
+    #[command(flatten)]
+    pub noisy: NoisyArgs,
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
@@ -82,7 +86,7 @@ pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
         ));
     }
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
-    let fitted = io::load(&args.model)?;
+    let fitted = args.noisy.of(io::load(&args.model)?)?;
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection().ids(&args.id);
     let (selection, note) = match args.latent {

@@ -5,6 +5,7 @@ use crate::data::{BLOCK, MissingChoice};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind};
+use crate::noisy_args::NoisyArgs;
 use crate::outputs::refuse_overwriting;
 use crate::remembered::{self, Rows};
 use crate::table_args::TableArgs;
@@ -60,6 +61,9 @@ pub struct ScoreArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// Errors of inputs.
+    #[command(flatten)]
+    pub noisy: NoisyArgs,
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
@@ -331,7 +335,7 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         plot::check_name("--plot", path)?;
         atomic::check_writable(path)?;
     }
-    let fitted = io::load(&args.model)?;
+    let fitted = args.noisy.of(io::load(&args.model)?)?;
     if args.plot.is_some() && Kind::of(&fitted) != Kind::Classes {
         return Err(Fail::usage(format!(
             "--plot draws how reliable probabilities of classes are, and the likelihood of {} is \

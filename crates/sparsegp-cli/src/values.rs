@@ -11,6 +11,19 @@ pub fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `NAME=COLUMN`.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, column)) if !name.is_empty() && !column.is_empty() => {
+            Ok((name.into(), column.into()))
+        }
+        _ => Err(
+            "must be an input and the column of its standard deviations, such as depth=depth_sd"
+                .into(),
+        ),
+    }
+}
+
 /// A positive number.
 pub fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

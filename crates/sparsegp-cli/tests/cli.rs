@@ -38,6 +38,8 @@ mod limits;
 #[cfg(unix)]
 #[path = "cli/lost.rs"]
 mod lost;
+#[path = "cli/noisy_inputs.rs"]
+mod noisy_inputs;
 #[path = "cli/numbers.rs"]
 mod numbers;
 #[path = "cli/options.rs"]

@@ -141,6 +141,18 @@ pub fn encode(
     Ok((columns, numbers))
 }
 
+/// Places of inputs with the names of the columns of their standard deviations, and these, N×U.
+type Deviations<'py> = (Vec<(usize, String)>, Array2<'py>);
+
+/// Inputs by name, with the columns of their standard deviations.
+pub fn named(pairs: &[(usize, String)], inputs: &[String]) -> PyResult<Vec<(String, String)>> {
+    let one = |(place, name): &(usize, String)| match inputs.get(*place) {
+        Some(input) => Ok((input.clone(), name.clone())),
+        None => Err(PyValueError::new_err(format!("there is no input {place}"))),
+    };
+    pairs.iter().map(one).collect()
+}
+
 /// Rows in memory as the library loads them from files.
 fn loaded(
     x: &Array2<'_>,
@@ -148,8 +160,9 @@ fn loaded(
     weights: Option<&Array1<'_>>,
     extra: Option<&Array1<'_>>,
     columns: Columns,
+    deviations: Option<&Deviations<'_>>,
 ) -> PyResult<Loaded> {
-    let (x, y) = (owned(x), owned(y));
+    let (mut x, y) = (owned(x), owned(y));
     let rows = x.nrows();
     if y.nrows() != rows {
         return Err(exception(Error::Shape {
@@ -158,7 +171,19 @@ fn loaded(
             found: format!("{} rows", y.nrows()),
         }));
     }
-    let head = head(columns).map_err(exception)?;
+    let mut head = head(columns).map_err(exception)?;
+    if let Some((pairs, values)) = deviations {
+        let (d, values) = (x.ncols(), owned(values));
+        x = Mat::from_fn(rows, d + values.ncols(), |i, j| {
+            if j < d { x[(i, j)] } else { values[(i, j - d)] }
+        });
+        head.deviations = named(pairs, &head.input_names)?;
+        let names: Vec<_> = pairs.iter().map(|(_, name)| name.clone()).collect();
+        if !head.columns.is_empty() {
+            head.columns.extend(names.iter().map(InputColumn::number));
+        }
+        head.input_names.extend(names);
+    }
     Ok(Loaded {
         weights: vector(weights),
         extra: vector(extra),
@@ -183,7 +208,7 @@ pub fn reply(
 /// Fits a model to arrays. `options` and `columns` are JSON. Returns the model, if there is one, and the
 /// exception that ended the training, if any: after an interruption there are both.
 #[pyfunction]
-#[pyo3(signature = (x, y, options, columns, *, weights=None, extra=None, points=None, held_out=None, callback=None))]
+#[pyo3(signature = (x, y, options, columns, *, weights=None, extra=None, points=None, held_out=None, deviations=None, callback=None))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity)] // the interpreter's calling convention
 pub fn fit(
     py: Python<'_>,
@@ -195,12 +220,14 @@ pub fn fit(
     extra: Option<Array1<'_>>,
     points: Option<Array2<'_>>,
     held_out: Option<(Array2<'_>, Array2<'_>, Option<Array1<'_>>, Option<Array1<'_>>)>,
+    deviations: Option<Deviations<'_>>,
     callback: Option<Bound<'_, PyAny>>,
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
     let columns: Columns = read_json(columns)?;
     let (standardise, part) = (columns.standardise, columns.part);
-    let data = loaded(&x, &y, weights.as_ref(), extra.as_ref(), columns)?;
+    let (weights, extra) = (weights.as_ref(), extra.as_ref());
+    let data = loaded(&x, &y, weights, extra, columns, deviations.as_ref())?;
     let likelihood = likelihood(&options, data.classes.as_ref()).map_err(exception)?;
     let scaling = scaling(&options, &*likelihood, standardise, part);
     let purpose = purpose(&options, &*likelihood, points.is_some());
@@ -224,7 +251,9 @@ pub fn fit(
 
 /// Inducing points on the model's scale.
 pub fn scaled(mut points: Mat<f64>, scaler: &Scaler) -> PyResult<Mat<f64>> {
-    scaler.scale_x(points.as_mut()).map_err(exception)?;
+    // patches are of pixels, which have one scale
+    let own = scaler.clone().first_inputs(points.ncols());
+    own.scale_x(points.as_mut()).map_err(exception)?;
     Ok(points)
 }
 
@@ -241,6 +270,9 @@ struct FileColumns {
     weight: Option<String>,
     #[serde(default)]
     extra: Option<String>,
+    /// Inputs with the columns of their standard deviations.
+    #[serde(default)]
+    input_sd: Vec<(String, String)>,
     #[serde(default)]
     labels: bool,
     /// Whether the file is read again and again; by default where it is large.
@@ -294,6 +326,9 @@ pub fn fit_table(
     }
     if let Some(extra) = &columns.extra {
         selection = selection.extra(extra);
+    }
+    if !columns.input_sd.is_empty() {
+        selection = selection.deviations(columns.input_sd.iter().cloned());
     }
     if columns.labels {
         selection = selection.categorical();
@@ -361,7 +396,8 @@ pub fn fit_table(
             dataset.held_out = Some(read()?.source);
         }
         if let Chosen::Given(points) = &mut fit_options.selection {
-            dataset.scaler.scale_x(points.as_mut())?;
+            let own = dataset.scaler.clone().first_inputs(points.ncols());
+            own.scale_x(points.as_mut())?;
         }
         let mut fitted = sparsegp::fit::fit(&dataset, &fit_options, engine, observer)?;
         fitted.remember_reading(&written);
@@ -388,7 +424,7 @@ pub fn known(
         standardise: true,
         part: false,
     };
-    let mut data = loaded(x, y, weights, extra, columns)?;
+    let mut data = loaded(x, y, weights, extra, columns, None)?;
     data.classes.clone_from(&fitted.classes);
     Dataset::from_loaded(data, Scaling::Given(fitted.scaler.clone())).map_err(exception)
 }

@@ -62,7 +62,7 @@ impl Fitted {
     fn describe(&self) -> String {
         let f = &*self.inner;
         let kernels: Vec<_> = f.model.kernels.iter().map(|k| k.to_json()).collect();
-        let mut relevance = vec![0.0; f.input_names.len()];
+        let mut relevance = vec![0.0; f.measured_names().len()];
         f.model.input_kernels().into_iter().for_each(|kernel| kernel.relevance(&mut relevance));
         json!({
             "method": f.model.method.name(),
@@ -74,7 +74,8 @@ impl Fitted {
             "latents": f.model.likelihood.latents(),
             "standardises": f.model.likelihood.standardises(),
             "inducing": f.model.inducing.first().map_or(0, |_| f.posterior.points().nrows()),
-            "inputs": f.input_names,
+            "inputs": f.measured_names(),
+            "input_sd": f.deviation_columns(),
             "columns": f.columns,
             "targets": f.target_names,
             "extra": f.model.likelihood.extra().map(|e| e.name),
@@ -102,6 +103,21 @@ impl Fitted {
             own.numbers(cell).map_err(|reason| PyValueError::new_err(refuse(reason)))
         };
         cells.iter().enumerate().map(numbers).collect()
+    }
+
+    /// The model for rows that have, after their inputs, the standard deviations of these inputs, given by place with a name.
+    fn with_input_sd(&self, pairs: Vec<(usize, String)>) -> PyResult<Self> {
+        let pairs = crate::fit::named(&pairs, self.inner.measured_names())?;
+        let fitted = (*self.inner).clone().with_input_deviations_of(&pairs);
+        fitted.map(Self::new).map_err(exception)
+    }
+
+    /// The model for inputs that are known exactly.
+    fn without_input_sd(&self) -> Self {
+        match self.inner.input_deviations.is_empty() {
+            true => Self { inner: self.inner.clone() },
+            false => Self::new((*self.inner).clone().without_input_deviations()),
+        }
     }
 
     /// The same model with other annotations.

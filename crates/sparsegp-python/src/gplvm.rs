@@ -10,9 +10,8 @@ use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::json;
 use sparsegp::io;
-use sparsegp::latent::{
-    EmbedOptions, FittedGplvm, GplvmOptions, LatentStart, Uncertain, fit_gplvm_watched,
-};
+use sparsegp::latent::{EmbedOptions, FittedGplvm, GplvmOptions, LatentStart, fit_gplvm_watched};
+use sparsegp::psi::Uncertain;
 use sparsegp::train::{Event, TracePoint};
 use std::path::Path;
 use std::sync::Arc;

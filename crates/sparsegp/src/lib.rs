@@ -104,6 +104,7 @@ pub mod model;
 pub mod online;
 pub mod optim;
 pub mod params;
+pub mod psi;
 pub mod rng;
 pub mod samplers;
 pub mod shards;

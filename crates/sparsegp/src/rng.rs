@@ -44,7 +44,7 @@ pub fn uniform(generator: &mut (impl Rng + ?Sized)) -> f64 {
 }
 
 /// Uniform on 0, 1, …, `bound` − 1, without bias (Lemire 2019, Alg. 5); 0 if `bound` is 0 or 1.
-pub fn below(generator: &mut impl Rng, bound: usize) -> usize {
+pub fn below(generator: &mut (impl Rng + ?Sized), bound: usize) -> usize {
     if bound < 2 {
         return 0;
     }

@@ -24,8 +24,12 @@ mod kernels;
 mod limits;
 #[path = "fit/noiseless.rs"]
 mod noiseless;
+#[path = "fit/noisy_inputs.rs"]
+mod noisy_inputs;
 #[path = "fit/odd.rs"]
 mod odd;
+#[path = "fit/patches.rs"]
+mod patches;
 #[path = "fit/precise.rs"]
 mod precise;
 #[path = "fit/recorder.rs"]
@@ -40,6 +44,8 @@ mod rows;
 mod saved;
 #[path = "fit/seeds.rs"]
 mod seeds;
+#[path = "fit/sparse_draws.rs"]
+mod sparse_draws;
 #[path = "fit/starts.rs"]
 mod starts;
 #[path = "fit/stochastic.rs"]

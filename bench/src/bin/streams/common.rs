@@ -1,42 +1,12 @@
 //! A stream with one kernel, rows, scores, tables and lines.
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
-use rand_chacha::ChaCha8Rng;
 use sparsegp::error::Result;
 use sparsegp::kernels::{self, Inputs, Kernel, Tape};
 use sparsegp::likelihoods::{self, Likelihood};
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::online::{Batch, Site, SolveOptions, Update};
 use sparsegp::optim::{Adam, AdamOptions, Lbfgs, LbfgsOptions, Objective, Optimiser};
-use sparsegp::rng;
-
-/// The value after an option.
-pub fn option(arguments: &[String], name: &str) -> Option<String> {
-    let at = arguments.iter().position(|a| a == name)?;
-    arguments.get(at + 1).cloned()
-}
-
-/// A number after an option.
-pub fn number(arguments: &[String], name: &str, default: f64) -> f64 {
-    option(arguments, name).map_or(default, |text| text.parse().expect("a number"))
-}
-
-/// Prints the head of a table of Markdown.
-pub fn head(names: &[&str]) {
-    println!("\n| {} |\n|{}", names.join(" | "), " --- |".repeat(names.len()));
-}
-
-/// Prints a row.
-pub fn row(cells: &[String]) {
-    println!("| {} |", cells.join(" | "));
-}
-
-/// A standard normal number (Box & Muller 1958).
-pub fn normal(generator: &mut ChaCha8Rng) -> f64 {
-    let (u, v) = (1.0 - rng::uniform(generator), rng::uniform(generator));
-    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
-}
 
 /// Covariances.
 pub fn covariances(kernel: &dyn Kernel, a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
@@ -252,10 +222,7 @@ pub const COLOURS: [RGBColor; 6] = [
     RGBColor(90, 90, 90),
 ];
 
-/// An area of a picture.
-pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What drawing may fail with.
-pub type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+pub use sparsegp_bench::page::{Area, Drawn, head, normal, number, option, row};
 
 /// A line with a name.
 pub struct Line<'a> {

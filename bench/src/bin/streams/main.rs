@@ -16,20 +16,8 @@ mod points;
 mod scaling;
 mod toy;
 
-use common::{Area, Drawn};
-use plotters::prelude::*;
-use std::path::Path;
-
-/// Areas of a picture in `docs`, side by side.
-fn picture(name: &str, count: usize, draw: impl FnOnce(&[Area<'_>]) -> Drawn) -> Drawn {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(name);
-    let root = SVGBackend::new(&path, (340 * count as u32, 300)).into_drawing_area();
-    root.fill(&WHITE)?;
-    draw(&root.split_evenly((1, count)))?;
-    root.present()?;
-    println!("\nwrote docs/{name}");
-    Ok(())
-}
+use common::Drawn;
+use sparsegp_bench::page::picture;
 
 fn run(what: &str, rest: &[String]) -> Drawn {
     match what {

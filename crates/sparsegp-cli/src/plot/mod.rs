@@ -220,6 +220,14 @@ pub fn of_rows(
     judged: &AllScores,
     look: &Look,
 ) -> Result<String> {
+    if what == What::Fit
+        && fitted.measured_names().len() <= 2
+        && !fitted.input_deviations.is_empty()
+    {
+        // the function itself, at inputs that are known exactly
+        let exact = fitted.clone().without_input_deviations();
+        return of_rows(what, &exact, opened, judged, look);
+    }
     if what == What::Inducing {
         return explained(fitted, &crate::inducing::judge(fitted, opened, None)?, look);
     }

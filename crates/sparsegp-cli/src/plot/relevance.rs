@@ -14,9 +14,10 @@ const MOST: usize = 16;
 /// Inputs with 1/lengthscale on the model's scale (per standard deviation of the column where inputs are
 /// standardised), the largest first; none where no kernel has lengthscales.
 pub fn inputs(fitted: &Fitted) -> Vec<(String, f64)> {
-    let mut relevance = vec![0.0; fitted.input_names.len()];
+    let names = fitted.measured_names();
+    let mut relevance = vec![0.0; names.len()];
     fitted.model.input_kernels().into_iter().for_each(|kernel| kernel.relevance(&mut relevance));
-    let mut all: Vec<(String, f64)> = fitted.input_names.iter().cloned().zip(relevance).collect();
+    let mut all: Vec<(String, f64)> = names.iter().cloned().zip(relevance).collect();
     all.retain(|(_, r)| *r > 0.0);
     all.sort_by(|a, b| b.1.total_cmp(&a.1));
     all

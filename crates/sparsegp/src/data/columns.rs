@@ -39,6 +39,8 @@ pub struct Selection {
     pub encodings: BTreeMap<String, Encoding>,
     /// Whether there are targets and no inputs: see [`Selection::targets_alone`].
     pub alone: bool,
+    /// Inputs with the columns that hold the standard deviations of their errors: see [`Selection::deviations`].
+    pub deviations: Vec<(String, String)>,
 }
 
 fn owned(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
@@ -93,6 +95,14 @@ impl Selection {
     #[must_use]
     pub fn extra(mut self, name: impl Into<String>) -> Self {
         self.extra = Some(name.into());
+        self
+    }
+
+    /// Reads the standard deviations of the errors of these inputs from these columns (`(input, column)`), which follow all other
+    /// inputs in this order.
+    #[must_use]
+    pub fn deviations(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.deviations = pairs.into_iter().collect();
         self
     }
 
@@ -154,6 +164,7 @@ impl Selection {
                 .filter(|&i| weight != Some(i) && extra != Some(i))
                 .collect(),
         };
+        let inputs = self.with_deviations(path, header, inputs)?;
         if self.inputs.is_none() {
             let mut names = std::collections::HashSet::new();
             if let Some(&twice) = inputs.iter().find(|&&i| !names.insert(&header[i])) {
@@ -186,6 +197,32 @@ impl Selection {
             }
         }
         Ok(Roles { inputs, targets, weight, extra, ids })
+    }
+
+    /// Inputs with those last that are standard deviations of others.
+    fn with_deviations(
+        &self,
+        path: &Path,
+        header: &[String],
+        mut inputs: Vec<usize>,
+    ) -> Result<Vec<usize>> {
+        let mut last = Vec::with_capacity(self.deviations.len());
+        for (input, name) in &self.deviations {
+            let (of, own) = (position(path, header, input)?, position(path, header, name)?);
+            let reason = match (inputs.contains(&of), last.contains(&own)) {
+                _ if of == own => "cannot be its own standard deviation".into(),
+                (false, _) => format!("is no input, and `{name}` cannot be its standard deviation"),
+                (_, true) => format!("cannot share the standard deviations `{name}` with another"),
+                _ => {
+                    last.push(own);
+                    continue;
+                }
+            };
+            return Err(column(path, input, reason));
+        }
+        inputs.retain(|index| !last.contains(index));
+        inputs.extend(last);
+        Ok(inputs)
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub weight: bool,
     /// Whether a column of further numbers is the last.
     pub extra: bool,
+    /// Inputs with the columns of their standard deviations, which are the last of the inputs.
+    pub deviations: Vec<(String, String)>,
     /// The text columns.
     pub texts: Vec<Field>,
     pub missing: Missing,

@@ -38,6 +38,8 @@ pub struct Loaded {
     pub id_names: Vec<String>,
     /// Index in the file of each row, from 0: increasing, with gaps where rows were left out.
     pub rows: Vec<usize>,
+    /// Inputs with the names of the last inputs, which are the standard deviations of their errors.
+    pub deviations: Vec<(String, String)>,
     /// How many rows were left out because of missing cells.
     pub dropped: usize,
     /// What to say about words that were taken for missing values in them.
@@ -61,6 +63,7 @@ impl Loaded {
             classes: None,
             id_names: Vec::new(),
             rows: Vec::new(),
+            deviations: Vec::new(),
             dropped: 0,
             remarks: Vec::new(),
         }
@@ -108,6 +111,7 @@ impl Loaded {
             extra_name: self.extra_name.clone(),
             classes: self.classes.clone(),
             id_names: self.id_names.clone(),
+            deviations: self.deviations.clone(),
             dropped: self.dropped,
             remarks: self.remarks.clone(),
         }
@@ -195,6 +199,7 @@ mod tests {
             classes: None,
             id_names: Vec::new(),
             rows: (0..cells.len()).collect(),
+            deviations: Vec::new(),
             dropped: 0,
             remarks: Vec::new(),
         }

@@ -91,6 +91,24 @@ impl Scaler {
         self
     }
 
+    /// This scaler, with further inputs that are standard deviations of these ones: they have no mean, and the scale of theirs.
+    #[must_use]
+    pub fn with_deviations(mut self, of: &[usize]) -> Self {
+        for &column in of {
+            self.x_mean.push(0.0);
+            self.x_scale.push(self.x_scale[column]);
+        }
+        self
+    }
+
+    /// This scaler, of the first so many inputs.
+    #[must_use]
+    pub fn first_inputs(mut self, count: usize) -> Self {
+        self.x_mean.truncate(count);
+        self.x_scale.truncate(count);
+        self
+    }
+
     /// This scaler, with one mean and one scale for these inputs: those of all their values. `constants` are the inputs
     /// that have one value in all rows.
     #[must_use]

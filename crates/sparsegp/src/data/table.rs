@@ -246,6 +246,7 @@ impl Table {
                 labels: selection.labels,
                 weight: roles.weight.is_some(),
                 extra: roles.extra.is_some(),
+                deviations: selection.deviations.clone(),
                 missing: Missing::default(),
                 ..self.plan_of_texts(texts)
             },
@@ -268,6 +269,7 @@ impl Table {
             classes: None,
             weight: false,
             extra: false,
+            deviations: Vec::new(),
             texts,
             missing: Missing::Drop,
             first_row: 0,
@@ -318,6 +320,11 @@ impl Selected {
     /// ([`InputColumn::input_names`]).
     pub fn input_names(&self) -> Vec<String> {
         self.names(0, self.plan.inputs)
+    }
+
+    /// Inputs with the columns of their standard deviations.
+    pub fn deviations(&self) -> &[(String, String)] {
+        &self.plan.deviations
     }
 
     /// Names of the targets; empty if there are none, also where optional ones are not in the file.
@@ -391,6 +398,7 @@ impl Selected {
             classes: cursor.plan().classes.clone(),
             id_names: self.id_names(),
             rows,
+            deviations: self.plan.deviations.clone(),
             dropped: cursor.progress().dropped,
             remarks: cursor.progress().tally.words(),
         })

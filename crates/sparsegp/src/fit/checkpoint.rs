@@ -1,5 +1,6 @@
 //! Resuming a training or chains from a checkpoint, and continuing to train a saved model.
 
+use super::identity::{Settings, difference, settings, whole_settings};
 use super::{Dataset, FitOptions, Fitted};
 use crate::atomic::{check_writable, write_atomically};
 use crate::data::Scaler;
@@ -7,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::io;
 use crate::model::Model;
 use crate::samplers::SamplingState;
-use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{Place, Standing, TrainingState, set_all_values};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -15,8 +15,8 @@ use std::path::Path;
 /// Refuses a model whose columns or scales are not those of the data.
 pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
     let lists = [
-        ("inputs", &fitted.input_names, &dataset.input_names),
-        ("targets", &fitted.target_names, &dataset.target_names),
+        ("inputs", fitted.measured_names(), &dataset.input_names[..]),
+        ("targets", &fitted.target_names[..], &dataset.target_names[..]),
     ];
     for (what, own, given) in lists {
         if own != given {
@@ -30,7 +30,8 @@ pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
     if fitted.classes != dataset.classes {
         return Err(Error::Invalid("the model knows other classes than the data have".into()));
     }
-    if fitted.scaler != dataset.scaler {
+    let known = fitted.measured_names().len();
+    if fitted.scaler.clone().first_inputs(known) != dataset.scaler {
         return Err(Error::Invalid(
             "the data are not scaled as the model's were: other rows, or give the model's scaler"
                 .into(),
@@ -68,19 +69,8 @@ struct Whole {
     scaler: Scaler,
     rows: usize,
     seed: u64,
-    settings: Vec<(String, String)>,
+    settings: Settings,
     standing: Standing,
-}
-
-/// The settings of [`settings`] with those of the optimiser.
-fn whole_settings(options: &FitOptions, dataset: &Dataset) -> Vec<(String, String)> {
-    let mut all = settings(options, dataset);
-    let train = &options.train;
-    all.push(("optimiser".into(), format!("{:?}", train.optimiser)));
-    all.push(("steps of sites".into(), format!("{:?}", train.em)));
-    all.push(("values given".into(), format!("{:?}, {:?}", options.set, options.freeze)));
-    all.push(("start".into(), format!("{} rows of a pilot, {:?}", options.pilot, options.jitter)));
-    all
 }
 
 /// Writes a checkpoint of a training on all rows.
@@ -138,12 +128,11 @@ pub(super) fn load_whole(
     if !same {
         return Err(other(path, "it is of other rows, columns or another seed"));
     }
-    for ((name, own), (_, asked)) in whole.settings.iter().zip(whole_settings(options, dataset)) {
-        if *own != asked {
-            return Err(other(path, &format!("its {name}: {own}, not {asked}")));
-        }
+    let of = |options: &FitOptions| whole_settings(options, dataset);
+    match difference(&whole.settings, &of(options), &of(&FitOptions::default())) {
+        Some(told) => Err(other(path, &told)),
+        None => Ok(Some(whole.standing)),
     }
-    Ok(Some(whole.standing))
 }
 
 /// Gives a model that was prepared the values that it had.
@@ -195,60 +184,9 @@ pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Resu
         Held::Sampling(state) => &state.settings,
         Held::Whole(_) => &Vec::new(),
     };
-    for ((name, own), (_, asked)) in own.iter().zip(settings(options, dataset)) {
-        if *own != asked {
-            return Err(other(format!("its {name}: {own}, not {asked}")));
-        }
+    let of = |options: &FitOptions| settings(options, dataset);
+    match difference(own, &of(options), &of(&FitOptions::default())) {
+        Some(told) => Err(other(told)),
+        None => Ok((fitted, held)),
     }
-    Ok((fitted, held))
-}
-
-/// What decides where chains go; the number of draws may change.
-fn chains(options: &GibbsOptions) -> String {
-    format!(
-        "{} of law {:?}, {} sweeps of burn-in, {} for a draw, hyperparameters sampled: {}",
-        options.chains, options.target, options.burn_in, options.thin, options.hyperparameters
-    )
-}
-
-/// How the rows lie in other processes, which decides the last bits of sums.
-fn partition(dataset: &Dataset) -> String {
-    let Some(rows) = dataset.source.sharded() else { return "none".into() };
-    let sizes: Vec<u8> =
-        rows.sizes().into_iter().flat_map(|size| (size as u64).to_le_bytes()).collect();
-    format!("{} shards, checksum {:08x}", rows.count(), crc32fast::hash(&sizes))
-}
-
-/// What decides where a training goes, by names; the number of epochs may change.
-pub(super) fn settings(options: &FitOptions, dataset: &Dataset) -> Vec<(String, String)> {
-    let rows = dataset.source.rows();
-    let word = |given: Option<String>| given.unwrap_or_else(|| "default".into());
-    let training = options.batches.as_ref().map(|batches| &batches.training);
-    let size = options.batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
-    [
-        (
-            "kernel",
-            match options.kernel_in_data_units {
-                true => format!("{} in the data's units", options.kernel),
-                false => options.kernel.clone(),
-            },
-        ),
-        ("likelihood", word(options.likelihood.clone())),
-        ("mean", word(options.mean.clone())),
-        ("method", options.method.clone()),
-        ("number of inducing points", word(options.inducing.map(|m| m.to_string()))),
-        ("rows of a minibatch", size.to_string()),
-        ("diagonal covariances", options.diagonal.to_string()),
-        ("tying of sites", format!("{:?}", options.tying)),
-        ("E- and M-steps on a minibatch", format!("{:?}", training.and_then(|t| t.em))),
-        ("rates of the inducing points", format!("{:?}", training.map(|t| t.pace))),
-        ("inverse by products", format!("{:?}", training.map(|t| t.following))),
-        ("natural-gradient rate", format!("{:?}", training.and_then(|t| t.natural))),
-        ("chains", chains(&options.gibbs)),
-        ("prior of lengthscales", options.lengthscale_prior.to_string()),
-        ("classes of a step", format!("{:?}", training.and_then(|t| t.classes_per_step))),
-        ("partition of the rows", partition(dataset)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec()
 }

@@ -1,5 +1,6 @@
 //! Rows to learn from.
 
+use super::noisy_inputs::{InputDeviations, take_deviations};
 use crate::data::shards::Shape;
 use crate::data::{
     Classes, EncodeOptions, InMemory, InputColumn, Isolated, Loaded, Scaler, Selection,
@@ -170,6 +171,8 @@ pub struct Dataset {
     pub rounded: Vec<usize>,
     /// Rows with the same inputs as an earlier row, which count as repeated observations; 0 where nobody looked.
     pub repeated: usize,
+    /// Standard deviations of the errors of inputs, where some have them ([`Loaded::deviations`]).
+    pub deviations: Option<InputDeviations>,
     /// What was odd about the data and handled.
     pub warnings: Vec<String>,
     /// Whether more rows are to come, on the same scales.
@@ -223,6 +226,14 @@ impl Dataset {
         counted: usize,
         repeated: usize,
     ) -> Result<Self> {
+        let own = take_deviations(&mut loaded)?;
+        let scaling = match (scaling, &own) {
+            // that of a model whose rows have deviations too
+            (Scaling::Given(scaler), Some(_)) => {
+                Scaling::Given(scaler.first_inputs(loaded.x.ncols()))
+            }
+            (scaling, _) => scaling,
+        };
         let statistics = loaded.statistics();
         let part = matches!(scaling, Scaling::Given(_));
         let together = scaling.together(&loaded.input_names);
@@ -245,6 +256,13 @@ impl Dataset {
             Self::new(Box::new(data), scaler, names, classes, &statistics, part, counts)?;
         dataset.repeated = repeated;
         dataset.warnings.extend(remarks);
+        if let Some(mut own) = own {
+            for (at, q) in own.of.iter().enumerate() {
+                let scale = dataset.scaler.x_scale[*q];
+                own.values.col_as_slice_mut(at).iter_mut().for_each(|sd| *sd /= scale);
+            }
+            dataset.deviations = Some(own);
+        }
         Ok(dataset)
     }
 
@@ -254,6 +272,11 @@ impl Dataset {
     /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
     pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
         let scaling = scaling.into();
+        if let Some((input, name)) = table.selected().deviations().first() {
+            return Err(Error::Invalid(format!(
+                "the standard deviations `{name}` of `{input}` need all rows in memory: do not stream the table"
+            )));
+        }
         let part = matches!(scaling, Scaling::Given(_));
         let together = scaling.together(&table.selected().input_names());
         let scaler = match scaling {
@@ -347,6 +370,7 @@ impl Dataset {
             id_names: Vec::new(),
             ids: Vec::new(),
             rows: (0..data.x.nrows()).collect(),
+            deviations: Vec::new(),
             dropped: 0,
             remarks: Vec::new(),
             x: data.x,
@@ -445,6 +469,7 @@ impl Dataset {
             target_variance: variances,
             held_out: None,
             repeated: 0,
+            deviations: None,
             warnings,
             part,
         })

@@ -6,7 +6,7 @@ use super::checks::{check_levels, check_rows, check_targets, many_classes};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::start::{apply, likelihood, sample_rows};
-use super::{BatchOptions, Dataset, FitOptions, sizes};
+use super::{BatchOptions, Dataset, FitOptions, identity, sizes};
 use crate::data::Classes;
 use crate::deep::{Deep, Kind, Standing, Start, TrainOptions, Trained};
 use crate::error::{Error, Result};
@@ -194,7 +194,7 @@ pub(super) fn fit(
             path,
             failures: &failures,
             origin: &origin,
-            settings: checkpoint::settings(options, dataset),
+            settings: identity::settings(options, dataset),
             every: batches.training.checkpoint_seconds,
             last: Instant::now(),
             frozen: frozen(&layered),

@@ -61,6 +61,9 @@ pub struct Fitted {
     pub made: Made,
     /// Which rows of its table it learnt from, if whoever read the table has noted it.
     pub division: Option<Division>,
+    /// The inputs whose standard deviations the last columns of a row are, in their order; none for a model whose inputs are known
+    /// exactly ([`Fitted::with_input_deviations_of`]).
+    pub input_deviations: Vec<usize>,
     /// What all rows said of every latent function, where some were added by [`update`](super::update): further ones add to
     /// it without a detour by the posterior. Empty after a fit.
     pub carried: Vec<Site>,
@@ -132,6 +135,7 @@ impl Origin {
             annotations: BTreeMap::new(),
             made: Made::now(),
             division: None,
+            input_deviations: Vec::new(),
             carried: Vec::new(),
         }
     }
@@ -159,7 +163,8 @@ impl Fitted {
 
     /// The model's input columns in a table, with their encodings; targets may be added.
     pub fn selection(&self) -> Selection {
-        Selection::all_inputs().columns(self.columns.clone())
+        let deviations = self.deviation_columns();
+        Selection::all_inputs().columns(self.columns.clone()).deviations(deviations)
     }
 
     /// The model, and where it comes from.

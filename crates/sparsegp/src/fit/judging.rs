@@ -18,6 +18,7 @@ impl Fitted {
     /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be told; as for
     /// [`Posterior::leave_one_out`].
     pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
+        self.check_certain("leaving one row out")?;
         super::checkpoint::same_columns(self, dataset)?;
         let rows = |rows: usize, weight: Option<f64>| weight.unwrap_or(rows as f64);
         let count = rows(dataset.rows, dataset.total_weight);

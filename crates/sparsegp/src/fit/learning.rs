@@ -3,7 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice, identity};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -213,7 +213,7 @@ impl Learning<'_> {
     ) -> Result<(Posterior, TrainReport)> {
         let rows = collect(&*self.dataset.source)?;
         let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
-        let settings = checkpoint::settings(self.options, self.dataset);
+        let settings = identity::settings(self.options, self.dataset);
         let failures = Failures::default();
         let mut write = |mut state: SamplingState| {
             state.settings.clone_from(&settings);
@@ -287,7 +287,7 @@ impl Learning<'_> {
         };
         let observer = &mut Telling { observer, failures: &failures };
         let surroundings = Surroundings {
-            settings: checkpoint::settings(self.options, self.dataset),
+            settings: identity::settings(self.options, self.dataset),
             held_out: self.dataset.held_out.as_deref(),
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),

@@ -50,6 +50,10 @@ impl Purpose<'_> {
         // all weights 0 is an error, which another names
         let none = loaded.weights.iter().all(|weight| *weight == 0.0);
         let plain = loaded.weights.is_empty();
+        if !loaded.deviations.is_empty() {
+            // every row has a q of its own inputs
+            return Ok(loaded);
+        }
         if (plain && repeated == 0) || (!plain && none) {
             return Ok(loaded);
         }

@@ -13,6 +13,7 @@ mod dataset;
 mod deep;
 mod division;
 mod fitted;
+mod identity;
 mod isolated;
 mod judge;
 mod judging;
@@ -20,6 +21,7 @@ mod keeping;
 mod learning;
 mod merging;
 mod moments;
+mod noisy_inputs;
 pub(crate) use moments::spreads;
 mod pilot;
 mod predictions;
@@ -40,6 +42,7 @@ use fitted::Origin;
 pub use fitted::{Fitted, Of};
 use learning::{Learning, Trained};
 pub use merging::Purpose;
+pub use noisy_inputs::InputDeviations;
 pub use predictions::ParameterRow;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 pub use update::{UpdateOptions, UpdateReport, update};
@@ -210,9 +213,15 @@ pub fn fit(
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
     let deep = methods::find(&options.method).ok().filter(|entry| entry.method.deep().is_some());
-    limited(options, observer, |observer| match deep {
-        Some(entry) => deep::fit(dataset, options, entry, observer),
-        None => best_start(dataset, options, engine, observer),
+    limited(options, observer, |observer| {
+        match (deep, &dataset.deviations) {
+        (None, Some(own)) => noisy_inputs::fit(dataset, own, options, engine, observer),
+        (Some(_), Some(_)) => Err(Error::Invalid(
+            "a deep model does not learn from inputs with standard deviations: leave them out, or choose another method".into(),
+        )),
+        (Some(entry), None) => deep::fit(dataset, options, entry, observer),
+        (None, None) => best_start(dataset, options, engine, observer),
+    }
     })
 }
 
@@ -396,6 +405,12 @@ pub fn go_on(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
+    fitted.check_certain("going on with the training")?;
+    if dataset.deviations.is_some() {
+        return Err(Error::Invalid(
+            "going on with a training does not take standard deviations of inputs: fit a model anew".into(),
+        ));
+    }
     checkpoint::same_columns(&fitted, dataset)?;
     fitted.model.check_shallow("going on with the training")?;
     let (mut model, mut origin) = fitted.into_parts();

@@ -408,7 +408,7 @@ impl Fitted {
             None if self.model.inducing.is_empty() => return Ok(None),
             None => self.model.inducing_points()?,
         };
-        self.scaler.unscale_x(z.as_mut())?;
+        self.scaler.clone().first_inputs(z.ncols()).unscale_x(z.as_mut())?;
         Ok(Some(z))
     }
 

@@ -5,8 +5,10 @@ use crate::data::{InMemory, Source};
 use crate::error::Result;
 use crate::inducing::columns;
 use crate::inducing::select::{self, Selected, Selection};
+use crate::kernels::{Kernel, points_fit};
 use crate::linalg::{Mat, MatRef, column};
 use crate::model::Model;
+use crate::rng;
 use std::collections::BTreeMap;
 
 /// Inducing points as the options say, chosen from these rows.
@@ -17,6 +19,16 @@ pub(super) fn select_inducing(
     options: &FitOptions,
 ) -> Result<Selected> {
     let x = rows.x.as_ref();
+    if let Selection::Given(points) = &options.selection
+        && points.ncols() != x.ncols()
+        && points_fit(model.kernel(), points.ncols(), x.ncols())
+    {
+        let (points, requested) = (points.clone(), points.nrows());
+        return Ok(Selected { points, requested, note: None, trace_left: None });
+    }
+    if takes_interdomain(model, options) {
+        return interdomain(model.kernel(), x, count, options);
+    }
     if matches!(options.selection, Selection::KMeans | Selection::Grid) {
         let mut labels: Vec<usize> = model.kernels.iter().flat_map(|k| k.labels()).collect();
         labels.sort_unstable();
@@ -35,6 +47,34 @@ pub(super) fn select_inducing(
         .map(|residuals| select::Targets { residuals: residuals.as_ref(), noise: model.noise() });
     let prior = select::Prior { diag: &diag, columns: &mut columns, targets };
     options.selection.choose(x, count, options.seed, Some(prior))
+}
+
+/// Whether inducing variables are of another domain than the inputs, such as patches of images: where clusters or random ones
+/// are asked for, and the kernel knows some.
+pub(super) fn takes_interdomain(model: &Model, options: &FitOptions) -> bool {
+    matches!(options.selection, Selection::KMeans | Selection::Random)
+        && model.kernels.iter().all(|k| k.interdomain() == model.kernel().interdomain())
+        && model.kernel().interdomain().is_some()
+}
+
+/// Places for every one that is a centre of clusters.
+const CANDIDATES: usize = 30;
+/// Most of them.
+const MOST_CANDIDATES: usize = 10_000;
+
+/// Such variables, distinct and random or centres of clusters of these.
+fn interdomain(
+    kernel: &dyn Kernel,
+    x: MatRef<f64>,
+    count: usize,
+    options: &FitOptions,
+) -> Result<Selected> {
+    let most = match options.selection {
+        Selection::KMeans => (CANDIDATES * count).min(MOST_CANDIDATES).max(count),
+        _ => count,
+    };
+    let all = kernel.choose_interdomain(x, most, &mut rng::stream(options.seed, "patches"));
+    options.selection.choose(all.as_ref(), count.min(all.nrows()), options.seed, None)
 }
 
 /// y − m(x), N×P, where the noise is Gaussian and the same in all rows.

@@ -7,7 +7,7 @@ use super::choice::{Choice, Known, choose, whole};
 use super::judge::{self, Flown};
 use super::moments::{moments, spread, spreads};
 use super::pilot::{free_noise, widen_noise};
-use super::select::select_inducing;
+use super::select::{select_inducing, takes_interdomain};
 use super::{Dataset, FitOptions, assumed, certain, restarts, sizes, units};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
@@ -340,7 +340,10 @@ pub(super) fn prepare_start(
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }
-    let judges = options.pilot > 0 && restart == 0;
+    // covariances of whole inputs are far dearer than those with such variables: nothing is judged by them
+    let other_domain = entry.method.is_sparse() && takes_interdomain(&model, options);
+    let pilots = options.pilot > 0 && !other_domain;
+    let judges = pilots && restart == 0;
     let screened = match judges {
         true => judge::screen(&mut model, &sample, options, engine, observer)?,
         false => None,
@@ -354,7 +357,8 @@ pub(super) fn prepare_start(
             return Err(Error::Invalid("at least one inducing point is needed".into()));
         }
         let by_number = !matches!(options.selection, Selection::Given(_));
-        if by_number && options.inducing.is_some_and(|asked| n < asked) {
+        let most = if other_domain { usize::MAX } else { n };
+        if by_number && options.inducing.is_some_and(|asked| most < asked) {
             warnings.push(format!(
                 "{n} training rows are fewer than the {wanted} inducing points asked for: every \
                  distinct row becomes one"
@@ -366,7 +370,7 @@ pub(super) fn prepare_start(
         let mut candidates = Vec::new();
         // how many points there are depends on lengthscales: they should be as good as a pilot can make them
         let by_kernel = matches!(options.selection, Selection::Oips(_));
-        if options.pilot > 0 && (n > options.pilot || trains_q || by_kernel) {
+        if pilots && (n > options.pilot || trains_q || by_kernel) {
             tell(observer, Event::Pilot { rows: options.pilot.min(n) })?;
             let (start, rows) = (first.as_ref(), &sample);
             match judge::pilot(&model, start, rows, options, engine, observer)? {
@@ -383,9 +387,9 @@ pub(super) fn prepare_start(
             candidates.extend(judge::shorter(&model));
         }
         candidates.push((plain, model, false));
-        tell(observer, Event::Inducing { count: wanted.min(n) })?;
+        tell(observer, Event::Inducing { count: wanted.min(most) })?;
         let with_points = |mut own: Model, flown: bool| -> Result<(Model, Option<String>)> {
-            let selected = select_inducing(&own, &sample, wanted.min(n), options)?;
+            let selected = select_inducing(&own, &sample, wanted.min(most), options)?;
             let points = selected.points.nrows();
             own.inducing = vec![inducing_param(selected.points.as_ref())];
             if flown && free_noise(&own) {

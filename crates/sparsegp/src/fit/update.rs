@@ -104,6 +104,13 @@ pub fn update(
     watch: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<(Fitted, UpdateReport)> {
     checkpoint::same_columns(fitted, dataset)?;
+    fitted.check_certain("taking up new rows")?;
+    if fitted.posterior.points().ncols() != fitted.posterior.inputs() {
+        return Err(Error::Invalid(format!(
+            "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: fit it anew to all",
+            fitted.model.kernel().name()
+        )));
+    }
     fitted.model.check_shallow("taking up new rows")?;
     options.check()?;
     let mut state = State::new(fitted, options)?;

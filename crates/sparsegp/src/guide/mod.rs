@@ -28,6 +28,8 @@ pub mod latent {}
 pub mod likelihoods {}
 #[doc = include_str!("machines.md")]
 pub mod machines {}
+#[doc = include_str!("noisy_inputs.md")]
+pub mod noisy_inputs {}
 #[doc = include_str!("peers.md")]
 pub mod peers {}
 #[doc = include_str!("predictions.md")]

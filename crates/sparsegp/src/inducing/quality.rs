@@ -184,7 +184,7 @@ pub fn quality(
     model.check_shallow("judging inducing points")?;
     let sets = model.kernels.len().max(model.inducing.len());
     let d = model.inducing_points()?.ncols();
-    if data.inputs() != d {
+    if !crate::kernels::points_fit(kernel(model, 0), d, data.inputs()) {
         return Err(Error::Shape {
             what: "inputs of the rows".into(),
             expected: format!("{d} columns, as many as the inducing points have"),

@@ -13,7 +13,7 @@ use super::{KEY, VERSION, foreign, read::Reader, sums};
 use crate::atomic::write_atomically;
 use crate::error::{Error, Result};
 use crate::kernels::{self, Inputs};
-use crate::latent::{FittedGplvm, Gplvm, Posterior};
+use crate::latent::{FittedGplvm, Gplvm, Posterior, Trainable};
 use crate::linalg::{Jitter, Mat};
 use crate::optim::Status;
 use crate::params::{Param, Shape, Transform, listed, listed_mut};

@@ -34,6 +34,9 @@ pub(super) struct Header {
     /// The columns of a table that the inputs come from, where some hold no numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) columns: Vec<InputColumn>,
+    /// Inputs whose standard deviations the last inputs are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) deviations: Vec<usize>,
     pub(super) targets: Vec<String>,
     #[serde(default)]
     pub(super) weight: Option<String>,

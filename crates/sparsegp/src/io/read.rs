@@ -7,7 +7,7 @@ use crate::data::{InputColumn, Mask};
 use crate::deep::LastBound;
 use crate::error::{Error, Result};
 use crate::fit::{Division, Fitted, Made};
-use crate::kernels::{self, Inputs, Tape};
+use crate::kernels::{self, Inputs, Tape, points_fit};
 use crate::likelihoods;
 use crate::linalg::{Cholesky, Jitter, Mat, column};
 use crate::means;
@@ -125,8 +125,10 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     }
     let header: Header =
         serde_json::from_value(header).map_err(|e| foreign(format!("its header: {e}")))?;
-    let (d, p) = (header.inputs.len(), header.targets.len());
     check(&header)?;
+    // standard deviations of inputs are none to the model
+    let known = &header.inputs[..header.inputs.len() - header.deviations.len()];
+    let (d, p) = (known.len(), header.targets.len());
     let likelihood = likelihoods::build(&header.likelihood)?;
     let method = methods::find(&header.method)?.method;
     let sets = header.inducing.len();
@@ -157,7 +159,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     // the last of several layers sees what the one before gives
     let (inputs, columns) = match (hidden.is_empty(), inducing.first().map(Param::shape)) {
         (false, Some(Shape::Matrix(_, columns))) => (Inputs::unnamed(columns), columns),
-        _ => (Inputs::named(&header.inputs), d),
+        _ => (Inputs::named(known), d),
     };
     let kernels = match &header.kernel {
         serde_json::Value::Array(several) => {
@@ -190,6 +192,10 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         tensors.fill(&path, param)?;
     }
     let posterior = posterior(&model, &tensors, header.jitter_used, d, p)?;
+    let posterior = match header.deviations.is_empty() {
+        true => posterior,
+        false => posterior.with_input_deviations(header.deviations.clone())?,
+    };
     let carried = carried::read(&tensors, &model, model.latents(p))?;
     let mut report = header.report;
     let at = match tensors.has(CLOCK) {
@@ -211,6 +217,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         made: Made { by: header.written_by, at },
         division: division.transpose()?,
         carried,
+        input_deviations: header.deviations,
         scaler: header.scaler,
         columns: match header.columns {
             none if none.is_empty() => header.inputs.iter().map(InputColumn::number).collect(),
@@ -237,6 +244,10 @@ fn check(header: &Header) -> Result<()> {
     let (d, p) = (header.inputs.len(), header.targets.len());
     if d == 0 || p == 0 {
         return Err(foreign("its header names no inputs or no targets"));
+    }
+    let known = d.saturating_sub(header.deviations.len());
+    if header.deviations.iter().any(|q| *q >= known) {
+        return Err(foreign("its header gives standard deviations to inputs that are not there"));
     }
     let names = || header.columns.iter().flat_map(InputColumn::input_names);
     if !header.columns.is_empty() && !names().eq(header.inputs.iter().cloned()) {
@@ -310,7 +321,7 @@ fn sampled(
         Some(points) => points.ncols(),
         None => model.inducing_points()?.ncols(),
     };
-    if columns != inputs {
+    if !points_fit(model.kernel(), columns, inputs) {
         return Err(foreign("tensors of the posterior do not fit together"));
     }
     let draws = (0..all.nrows() / latents)
@@ -356,7 +367,7 @@ fn posterior(
     }
     if let Some(q) = &model.q {
         let set = model.inducing_points()?;
-        let fits = set.ncols() == inputs && q.points() == set.nrows();
+        let fits = points_fit(model.kernel(), set.ncols(), inputs) && q.points() == set.nrows();
         if !fits || q.latents() != model.latents(outputs) {
             return Err(foreign("tensors of the posterior do not fit together"));
         }
@@ -368,7 +379,8 @@ fn posterior(
     let points =
         if sparse { model.inducing_points()? } else { tensors.matrix("posterior.inputs")? };
     let m = points.nrows();
-    if points.ncols() != inputs || q_mu.nrows() != m || q_mu.ncols() != outputs {
+    let fits = points_fit(model.kernel(), points.ncols(), inputs);
+    if !fits || q_mu.nrows() != m || q_mu.ncols() != outputs {
         return Err(foreign("tensors of the posterior do not fit together"));
     }
     let mut k = Mat::zeros(m, m);

@@ -82,6 +82,7 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
             true => Vec::new(),
             false => fitted.columns.clone(),
         },
+        deviations: fitted.input_deviations.clone(),
         targets: fitted.target_names.clone(),
         weight: fitted.weight_name.clone(),
         extra: fitted.extra_name.clone(),
@@ -207,7 +208,8 @@ fn readable(mut header: Header, columns: Option<usize>) -> std::result::Result<S
              model file: keep the program that makes it, and fit again where the model is used"
         )
     };
-    let inputs = columns.map_or(Inputs::named(&header.inputs), Inputs::unnamed);
+    let known = &header.inputs[..header.inputs.len() - header.deviations.len()];
+    let inputs = columns.map_or(Inputs::named(known), Inputs::unnamed);
     let kernels = match &header.kernel {
         serde_json::Value::Array(several) => several.iter().collect(),
         one => vec![one],

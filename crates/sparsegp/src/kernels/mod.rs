@@ -39,7 +39,7 @@ pub use spec::Inputs;
 pub use tape::Tape;
 
 use crate::error::{Error, Result};
-use crate::linalg::{MatMut, MatRef};
+use crate::linalg::{Mat, MatMut, MatRef};
 use crate::params::{Named, NamedMut, Visitor, VisitorMut, count, listed, listed_mut};
 use serde_json::Value;
 
@@ -198,6 +198,18 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
+    /// Inducing variables of another domain than the inputs, which the kernel takes in their place wherever rows have as many
+    /// columns as they, such as patches for images; `None` for a kernel that knows inputs alone.
+    fn interdomain(&self) -> Option<Interdomain> {
+        None
+    }
+
+    /// Chooses at most so many distinct places of such variables at random, from inputs (N×D).
+    fn choose_interdomain(&self, x: MatRef<f64>, most: usize, rng: &mut dyn rand::Rng) -> Mat<f64> {
+        let _ = (most, rng);
+        Mat::zeros(0, x.ncols())
+    }
+
     /// Adds to every row of `out` (F×D) a draw ω from the spectral density of the kernel, independent of the
     /// other rows: k(x, x′) = σ² E cos ωᵀ(x − x′) (Bochner's theorem). Returns σ². Random functions of such
     /// waves have this covariance ([`crate::model::Posterior::sample_functions`]).
@@ -225,6 +237,21 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// A copy.
     fn clone_box(&self) -> Box<dyn Kernel>;
+}
+
+/// Variables of another domain ([`Kernel::interdomain`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interdomain {
+    /// Columns of their places.
+    pub columns: usize,
+    /// Columns of the inputs.
+    pub inputs: usize,
+}
+
+/// Whether inducing points of so many columns belong to a kernel of so many inputs.
+pub fn points_fit(kernel: &dyn Kernel, columns: usize, inputs: usize) -> bool {
+    let of_another = Interdomain { columns, inputs };
+    columns == inputs || kernel.interdomain() == Some(of_another)
 }
 
 /// Refuses inputs (N×D) without some of the columns that a kernel reads.

@@ -10,8 +10,6 @@
 //! expectation, since vᵢ may not depend on xᵢ. The bound of the GP-LVM is F − KL(q(X) ‖ N(0, I)). A column with missing rows has Ψ₂ of the rows it has, and ρ counts cells:
 //! columns that are missing in the same rows share a B ([`Targets`]).
 
-use super::psi::{Psi, Uncertain};
-use super::pull::Bars;
 use super::targets::Targets;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Kernel, Tape};
@@ -19,6 +17,8 @@ use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, dot, gemm, par_for, product, sandwich_inverse,
     solve_lower, solve_lower_transpose, symmetrise,
 };
+use crate::psi::Bars;
+use crate::psi::{Psi, Uncertain};
 use crate::terms::{Pooling, Term};
 use faer::Scale;
 use std::f64::consts::TAU;
@@ -59,6 +59,17 @@ pub(super) struct Shared {
     psi2: Mat<f64>,
     /// E = ½(P (K⁻¹ − R⁻¹) − bbᵀ).
     e: Mat<f64>,
+}
+
+/// q(v) = N(mean, root·rootᵀ) of the whitened variable v = L⁻¹u.
+#[derive(Clone, Debug)]
+pub struct Whitened {
+    /// L of Kuu.
+    pub factor: Cholesky,
+    /// M×P.
+    pub mean: Mat<f64>,
+    /// M×M, lower triangular.
+    pub root: Mat<f64>,
 }
 
 /// A bound at one setting, after the first pass over the rows.
@@ -294,6 +305,24 @@ impl<'a> Bound<'a> {
             own
         };
         (product(l.as_ref(), half.as_ref()), self.shared.iter().map(covariance).collect())
+    }
+
+    /// The best q of the whitened variable L⁻¹u, of columns that are missing in the same rows.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`], which only rounding can cause; [`Error::Invalid`] for several groups of columns.
+    pub fn whitened(&self) -> Result<Whitened> {
+        let [shared] = &self.shared[..] else {
+            return Err(Error::Invalid(
+                "columns that are missing in other rows have a q each".into(),
+            ));
+        };
+        let b = product(shared.factor.l.as_ref(), shared.factor.l.transpose());
+        Ok(Whitened {
+            factor: self.factor.clone(),
+            mean: product(self.factor.l.transpose(), self.b.as_ref()),
+            root: Cholesky::inverse_root(b.as_ref(), Jitter::Relative(0.0), "B = I + L⁻¹Ψ₂L⁻ᵀ/σ²")?,
+        })
     }
 
     /// That of row i's ψ₂ is −½σ⁻²Σ_p(R⁻¹ + bbᵀ) − wᵢK⁻¹ over the cells of the row. What R⁻¹ and K⁻¹ have in common is taken out, which

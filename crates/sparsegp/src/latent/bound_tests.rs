@@ -1,5 +1,4 @@
-use super::psi_tests::{kernel, spot};
-use super::{Bound, Psi, Setting, Targets, Uncertain};
+use super::{Bound, Setting, Targets};
 use crate::data::InMemory;
 use crate::engine::Cpu;
 use crate::kernels::{Kernel, Tape};
@@ -8,6 +7,8 @@ use crate::linalg::{Cholesky, Jitter, Mat, dot};
 use crate::means;
 use crate::methods::find;
 use crate::model::{Model, inducing_param};
+use crate::psi::tests::{kernel, spot};
+use crate::psi::{Psi, Uncertain};
 use crate::terms::{REGISTRY, Spherical, Term, Titsias2009, Titsias2025};
 
 const Q: usize = 2;

@@ -1,11 +1,11 @@
 //! New rows of a trained model: where they lie, from the cells they have.
 
 use super::predict::Posterior;
-use super::psi::Uncertain;
-use super::pull::Bars;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef, dot};
 use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser, Stall, Status};
+use crate::psi::Bars;
+use crate::psi::Uncertain;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
 

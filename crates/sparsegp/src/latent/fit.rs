@@ -1,17 +1,17 @@
 //! Training the Bayesian GP-LVM on a matrix, and what it is good for then.
 
 use super::embed::{EmbedOptions, Embedding};
-use super::model::{Gplvm, Training, owned};
+use super::model::{Gplvm, Trainable, Training, owned};
 use super::predict::Posterior;
-use super::psi::Uncertain;
 use super::start::{LatentStart, Started, principal, random};
 use super::targets::Targets;
 use crate::error::{Error, Result, nearest};
 use crate::inducing::Selection;
 use crate::kernels::{Inputs, parse};
 use crate::linalg::{Jitter, Mat, MatRef};
-use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status};
+use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status, Step};
 use crate::params::{Param, Shape, Transform, free_values, set_free_values};
+use crate::psi::Uncertain;
 use crate::terms;
 use std::collections::BTreeMap;
 
@@ -198,12 +198,15 @@ pub fn fit_gplvm_watched(
             break;
         }
         let model = started(&targets, options, term, restart)?;
-        let mut watched = |iteration, bound, gradient| {
-            goes_on = watch(GplvmProgress { restart, iteration, bound: bound - unit, gradient });
+        let mut watched = |_: &Gplvm, iteration, step: &Step| {
+            let (bound, gradient) = (-step.value - unit, step.gradient_norm);
+            goes_on = watch(GplvmProgress { restart, iteration, bound, gradient });
             goes_on
         };
-        match train(model, &targets, options, &mut watched) {
-            Ok((model, value, status)) => {
+        let how = (&options.lbfgs, options.iterations);
+        match train(model, &targets, how, &mut watched) {
+            Ok((model, value, lbfgs)) => {
+                let status = lbfgs.status().clone();
                 restarts.push(value - unit);
                 if best.as_ref().is_none_or(|(_, least, _)| value > *least) {
                     best = Some((model, value, status));
@@ -278,26 +281,28 @@ fn started(
 /// The least noise variance, as a part of the targets' variance: below, the bounds divide by rounding errors.
 const LEAST_NOISE: f64 = 1e-8;
 
-fn train(
-    model: Gplvm,
+/// Trains by L-BFGS, at most so many iterations: the best that was found, its bound, and the optimiser. `watch` sees the
+/// model after every iteration, and ends the training by false.
+pub(crate) fn train<T: Trainable>(
+    model: T,
     targets: &Targets,
-    options: &GplvmOptions,
-    watch: &mut dyn FnMut(usize, f64, f64) -> bool,
-) -> Result<(Gplvm, f64, Status)> {
+    (options, iterations): (&LbfgsOptions, usize),
+    watch: &mut dyn FnMut(&T, usize, &Step) -> bool,
+) -> Result<(T, f64, Lbfgs)> {
     let start = free_values(|v| model.visit(v));
     let mut training = Training { model, targets };
-    let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
-    for iteration in 1..=options.iterations.max(1) {
+    let mut lbfgs = Lbfgs::new(start, options.clone());
+    for iteration in 1..=iterations.max(1) {
         let step = lbfgs.step(&mut training)?;
-        if !watch(iteration, -step.value, step.gradient_norm) || step.status.is_final() {
+        if !watch(&training.model, iteration, &step) || step.status.is_final() {
             break;
         }
     }
     let best = lbfgs.best().map_or_else(|| lbfgs.x().to_vec(), |(x, _)| x.to_vec());
     let mut model = training.model;
     set_free_values(|v| model.visit_mut(v), &best);
-    let value = model.bound(targets)?.value();
-    Ok((model, value, lbfgs.status().clone()))
+    let value = model.value(targets)?;
+    Ok((model, value, lbfgs))
 }
 
 impl FittedGplvm {

@@ -1,10 +1,11 @@
-use super::psi_tests::{kernel, spot};
 use super::{
-    Bound, EmbedOptions, FittedGplvm, GplvmOptions, LatentStart, Setting, Targets, Uncertain,
-    fit_gplvm, fit_gplvm_watched,
+    Bound, EmbedOptions, FittedGplvm, GplvmOptions, LatentStart, Setting, Targets, fit_gplvm,
+    fit_gplvm_watched,
 };
 use crate::linalg::{Jitter, Mat};
 use crate::optim::LbfgsOptions;
+use crate::psi::Uncertain;
+use crate::psi::tests::{kernel, spot};
 use crate::rng::{stream, uniform};
 use crate::terms::{Titsias2009, Titsias2025};
 use rand_distr::{Distribution, StandardNormal};

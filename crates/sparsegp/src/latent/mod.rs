@@ -1,16 +1,9 @@
-//! Uncertain inputs: ψ-statistics of kernels under Gaussian inputs, and the Bayesian GP-LVM.
+//! Uncertain inputs: bounds under Gaussian inputs, regression on inputs with errors, and the Bayesian GP-LVM.
 //!
-//! Inputs xᵢ have a distribution q(xᵢ) = N(μᵢ, diag Sᵢ). All that a bound needs of a kernel then are its expectations
-//! ([`Psi`], Titsias & Lawrence 2010):
-//!
-//! ```text
-//! ψ₀ᵢ = ⟨k(xᵢ, xᵢ)⟩     ψ₁ᵢ = ⟨k(xᵢ, Z)⟩     ψ₂ᵢ = ⟨k(Z, xᵢ)k(xᵢ, Z)⟩
-//! ```
-//!
-//! They are known for `rbf`, `linear` and `constant`, for sums of these and `white`, and for products with constants.
-//! [`Bound`] is what a sparse Gaussian process makes of them, by the bound of 2009 or the tighter one of 2025. Where the
+//! Inputs xᵢ have a distribution q(xᵢ) = N(μᵢ, diag Sᵢ). All that a bound needs of a kernel then are its
+//! [ψ-statistics](crate::psi). [`Bound`] is what a sparse Gaussian process makes of them, by the bound of 2009 or the tighter one of 2025. Where the
 //! inputs are not known at all, [`fit_gplvm`] finds them: every row of a matrix gets a place in few dimensions, and
-//! functions of the place explain the columns.
+//! functions of the place explain the columns. Where they were measured with errors, [`NoisyInputs`] corrects them.
 //!
 //! ```
 //! use sparsegp::latent::{EmbedOptions, GplvmOptions, fit_gplvm};
@@ -39,29 +32,22 @@
 mod bound;
 #[cfg(test)]
 mod bound_tests;
-mod bumps;
-mod cloud;
 mod embed;
 mod fit;
 #[cfg(test)]
 mod fit_tests;
-mod line;
 mod model;
-mod parts;
+mod noisy;
 mod predict;
-mod psi;
-#[cfg(test)]
-mod psi_tests;
-mod pull;
 mod start;
 mod targets;
 
-pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, divergence};
+pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, Whitened, divergence};
 pub use embed::{EmbedOptions, Embedding};
+pub(crate) use fit::train;
 pub use fit::{FittedGplvm, GplvmOptions, GplvmProgress, fit_gplvm, fit_gplvm_watched};
-pub use model::Gplvm;
+pub use model::{Gplvm, Trainable};
+pub use noisy::NoisyInputs;
 pub use predict::Posterior;
-pub use psi::{Folded, Psi, Uncertain};
-pub use pull::{Bars, Slopes};
 pub use start::LatentStart;
 pub use targets::{Group, Targets};

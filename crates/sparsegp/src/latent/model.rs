@@ -1,7 +1,6 @@
 //! The Bayesian GP-LVM as a model: its parameters, and its bound as a function of them.
 
 use super::bound::{Bound, LatentGradient, Setting};
-use super::psi::Uncertain;
 use super::targets::Targets;
 use crate::error::Result;
 use crate::kernels::Kernel;
@@ -11,6 +10,7 @@ use crate::params::{
     Param, Visitor, VisitorMut, count, free_count, free_gradient, log_prior, prefixed,
     prefixed_mut, set_free_values,
 };
+use crate::psi::Uncertain;
 use crate::terms::Term;
 
 /// N rows with Q latent dimensions: kernel, noise, inducing points and q(X), all of them parameters (Titsias & Lawrence 2010).
@@ -42,25 +42,6 @@ impl std::fmt::Debug for Gplvm {
 }
 
 impl Gplvm {
-    /// Shows the parameters with their paths: `kernel.…`, `likelihood.variance`, `inducing.points`, `latent.mean`,
-    /// `latent.variance`.
-    pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
-        prefixed(&"kernel", visitor, |v| self.kernel.visit(v));
-        visitor(&"likelihood.variance", &self.noise);
-        visitor(&"inducing.points", &self.points);
-        visitor(&"latent.mean", &self.mean);
-        visitor(&"latent.variance", &self.variance);
-    }
-
-    /// The same, to change them.
-    pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
-        prefixed_mut(&"kernel", visitor, |v| self.kernel.visit_mut(v));
-        visitor(&"likelihood.variance", &mut self.noise);
-        visitor(&"inducing.points", &mut self.points);
-        visitor(&"latent.mean", &mut self.mean);
-        visitor(&"latent.variance", &mut self.variance);
-    }
-
     /// Inducing points, M×Q.
     pub fn points(&self) -> MatRef<'_, f64> {
         self.points.matrix()
@@ -89,12 +70,47 @@ impl Gplvm {
         };
         Bound::new(setting, self.latent()?, targets)
     }
+}
 
-    /// The bound F − KL and its gradient by all constrained parameters, in the order of [`Gplvm::visit`].
+/// What is trained by a bound of its targets.
+pub trait Trainable {
+    /// Shows the parameters with their paths.
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
+
+    /// The same, to change them.
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
+
+    /// The bound and its gradient by all constrained parameters, in the order of [`Trainable::visit`].
     ///
     /// # Errors
     /// As for [`Bound::new`].
-    pub fn evaluate(&self, targets: &Targets) -> Result<(f64, Vec<f64>)> {
+    fn evaluate(&self, targets: &Targets) -> Result<(f64, Vec<f64>)>;
+
+    /// The bound alone.
+    ///
+    /// # Errors
+    /// As for [`Bound::new`].
+    fn value(&self, targets: &Targets) -> Result<f64>;
+}
+
+impl Trainable for Gplvm {
+    fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
+        prefixed(&"kernel", visitor, |v| self.kernel.visit(v));
+        visitor(&"likelihood.variance", &self.noise);
+        visitor(&"inducing.points", &self.points);
+        visitor(&"latent.mean", &self.mean);
+        visitor(&"latent.variance", &self.variance);
+    }
+
+    fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
+        prefixed_mut(&"kernel", visitor, |v| self.kernel.visit_mut(v));
+        visitor(&"likelihood.variance", &mut self.noise);
+        visitor(&"inducing.points", &mut self.points);
+        visitor(&"latent.mean", &mut self.mean);
+        visitor(&"latent.variance", &mut self.variance);
+    }
+
+    fn evaluate(&self, targets: &Targets) -> Result<(f64, Vec<f64>)> {
         let bound = self.bound(targets)?;
         let LatentGradient { mut kernel, noise, points, mean, variance } = bound.gradient()?;
         kernel.push(noise);
@@ -103,15 +119,19 @@ impl Gplvm {
         }
         Ok((bound.value(), kernel))
     }
+
+    fn value(&self, targets: &Targets) -> Result<f64> {
+        Ok(self.bound(targets)?.value())
+    }
 }
 
 /// A model with its targets, to be minimised: minus the bound and the log densities of priors.
-pub(super) struct Training<'a> {
-    pub model: Gplvm,
+pub(super) struct Training<'a, T> {
+    pub model: T,
     pub targets: &'a Targets,
 }
 
-impl Objective for Training<'_> {
+impl<T: Trainable> Objective for Training<'_, T> {
     fn dim(&self) -> usize {
         free_count(|v| self.model.visit(v))
     }

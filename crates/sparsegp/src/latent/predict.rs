@@ -2,13 +2,13 @@
 
 use super::bound::Bound;
 use super::model::Gplvm;
-use super::psi::{Psi, Uncertain};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{
     Cholesky, Jitter, Mat, MatRef, Par, gemm, not_below_0, par_for, product, sandwich_inverse,
     solve_lower,
 };
+use crate::psi::{Psi, Uncertain};
 use crate::terms::Term;
 use faer::Scale;
 

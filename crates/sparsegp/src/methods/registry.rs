@@ -22,6 +22,8 @@ pub enum Sampler {
     Hmc,
     /// [`crate::samplers::elliptical`].
     Elliptical,
+    /// [`crate::flow`]: a Gaussian, and draws from it.
+    Flow,
 }
 
 /// A method that can be named.
@@ -252,6 +254,32 @@ pub const REGISTRY: &[Entry] = &[
         cost: "O(N²) a step of a path, O(N³) with hyperparameters, memory O(N²)",
         source: "Hoffman & Gelman 2014",
         method: &Tvgp { name: "nuts", bound: &uncollapsed::Hensman, sampler: Some(Sampler::Nuts) },
+    },
+    Entry {
+        name: "nuts-sparse",
+        aliases: &[],
+        about: "hyperparameters as by svgp, then draws given the inducing points by paths without U-turns; any likelihood",
+        cost: "O(NM) a step of a path, O(NM²) with hyperparameters, memory O(NM)",
+        source: "Hensman, Matthews, Filippone & Ghahramani 2015; Hoffman & Gelman 2014",
+        method: &Uncollapsed {
+            name: "nuts-sparse",
+            bound: &uncollapsed::Hensman,
+            keeps: Keeps::Moments,
+            sampler: Some(Sampler::Nuts),
+        },
+    },
+    Entry {
+        name: "gpf",
+        aliases: &["particle-flow"],
+        about: "hyperparameters and a start as by svgp, then a Gaussian by particle flow: gradients alone, any likelihood",
+        cost: "O(NM²) a step, memory O(NM)",
+        source: "Galy-Fajou, Perrone & Opper 2021",
+        method: &Uncollapsed {
+            name: "gpf",
+            bound: &uncollapsed::Hensman,
+            keeps: Keeps::Moments,
+            sampler: Some(Sampler::Flow),
+        },
     },
     Entry {
         name: "hmc",

@@ -1,8 +1,11 @@
 //! What a model believes after seeing data.
 
+mod before;
 mod gradients;
 mod hidden;
 mod mixing;
+mod noisy;
+mod observations;
 mod pathwise;
 mod process;
 mod quantiles;
@@ -16,19 +19,17 @@ pub use pathwise::{DEFAULT_WAVES, Functions};
 use super::Model;
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
-use crate::likelihoods::functions::log_add_exp;
-use crate::likelihoods::{Likelihood, Target, default_extra};
+use crate::likelihoods::Likelihood;
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, add_row_dots, column_mut, gemm, invert_lower, mirror_lower,
     par_for, product, solve_lower,
 };
 use crate::means::Mean;
 use crate::methods::uncollapsed::{mixed_shape, pseudo};
-use hidden::Hidden;
+use before::Before;
 use process::Process;
 use rayon::prelude::*;
 use rounding::{around, part, raise, roots_of};
-use sampled::pool;
 use std::sync::Arc;
 
 /// Rows that are predicted for at once.
@@ -90,8 +91,8 @@ pub struct Posterior {
     each: Vec<Self>,
     /// Those hyperparameters, in the order of [`crate::train::hyperparameters`].
     hyperparameters: Vec<Vec<f64>>,
-    /// Layers that rows go through first; all else here is of the last one.
-    hidden: Option<Arc<Hidden>>,
+    /// Layers that rows go through first, of which all else here is the last one, or errors of their inputs.
+    before: Option<Arc<Before>>,
 }
 
 impl Posterior {
@@ -173,7 +174,7 @@ impl Posterior {
             draws: Vec::new(),
             each: Vec::new(),
             hyperparameters: Vec::new(),
-            hidden: None,
+            before: None,
         }
     }
 
@@ -201,7 +202,7 @@ impl Posterior {
 
     /// Number of input columns D.
     pub fn inputs(&self) -> usize {
-        self.hidden.as_ref().map_or(self.processes[0].points.ncols(), |hidden| hidden.inputs())
+        self.before.as_ref().map_or_else(|| self.processes[0].inputs(), |before| before.inputs())
     }
 
     /// The observation model.
@@ -257,9 +258,9 @@ impl Posterior {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         if x.ncols() == self.inputs() {
-            // hidden layers look at their rows themselves
+            // what rows go through first looks at them itself
             let own =
-                &self.processes[..if self.hidden.is_some() { 0 } else { self.processes.len() }];
+                &self.processes[..if self.before.is_some() { 0 } else { self.processes.len() }];
             return own.iter().try_for_each(|p| p.kernel.check(x));
         }
         Err(Error::Shape {
@@ -275,8 +276,8 @@ impl Posterior {
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_mean(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         self.check(x)?;
-        if self.hidden.is_some() {
-            return Ok(self.pooled_f(x)?.0);
+        if self.before.is_some() {
+            return Ok(self.predict_f(x)?.0);
         }
         if !self.each.is_empty() {
             let mut mean = Mat::zeros(x.nrows(), self.latents());
@@ -301,7 +302,10 @@ impl Posterior {
     /// [`Error::Shape`] if the number of columns differs.
     pub fn predict_f(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         self.check(x)?;
-        if !self.each.is_empty() || self.hidden.is_some() {
+        if let Some(own) = self.exact_moments(x)? {
+            return Ok(own);
+        }
+        if !self.each.is_empty() || self.before.is_some() {
             return self.pooled_f(x);
         }
         let mut mean = self.start(x);
@@ -314,6 +318,11 @@ impl Posterior {
             p.variances(x, &k, own);
         }
         Ok((self.mixed(x, mean), self.mixed_variances(variance)))
+    }
+
+    /// Means and variances where rows go through something first, and neither needs a mixture.
+    fn exact_moments(&self, x: MatRef<f64>) -> Result<Option<(Mat<f64>, Mat<f64>)>> {
+        self.before.as_ref().map_or(Ok(None), |before| before.moments(x))
     }
 
     /// Means (B×L) and both parts of the variances, s and r (B×L each): what comes from q, and what the
@@ -438,99 +447,6 @@ impl Posterior {
         }
     }
 
-    /// Means and variances of observations, B×P each. `extra` holds the further number of every row
-    /// (exposure, trials, known noise variance); empty for its default.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if the number of columns or of further numbers differs; [`Error::Invalid`] without further numbers
-    /// where there is no default (trials).
-    pub fn predict_y(&self, x: MatRef<f64>, extra: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        default_extra(&*self.likelihood, extra, x.nrows())?;
-        let mut y_mean = Mat::zeros(x.nrows(), self.outputs());
-        let mut y_variance = Mat::zeros(x.nrows(), self.outputs());
-        let mut count = 0.0;
-        self.components(x, |likelihood, mean, variance| {
-            count += 1.0;
-            self.observations(mean, variance, |i, p, mean, variance| {
-                let own = likelihood.predict(self.extra(extra, i), mean, variance);
-                pool(1.0 / count, (&mut y_mean[(i, p)], &mut y_variance[(i, p)]), own);
-            });
-        })?;
-        Ok((y_mean, y_variance))
-    }
-
-    /// Probabilities of the classes, B×C, for one target column of classes.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if targets are no classes, [`Error::Shape`] if the number of columns
-    /// differs.
-    pub fn predict_proba(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
-        let (Some(classes), 1) = (self.likelihood.classes(), self.outputs()) else {
-            return Err(Error::Invalid(format!(
-                "the likelihood `{}` has no class probabilities",
-                self.likelihood.name()
-            )));
-        };
-        let share = 1.0 / self.components_count() as f64;
-        let mut all = Mat::zeros(x.nrows(), classes);
-        let mut own = vec![0.0; classes];
-        self.components(x, |likelihood, mean, variance| {
-            self.observations(mean, variance, |i, _, mean, variance| {
-                likelihood.probabilities(mean, variance, &mut own);
-                own.iter().enumerate().for_each(|(c, p)| all[(i, c)] += share * p);
-            });
-        })?;
-        Ok(all)
-    }
-
-    /// log p(yᵢ | data) of every row, summed over the target columns that are not missing (which are
-    /// independent but for deep models, whose targets share the paths). `extra` as for [`Posterior::predict_y`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if the shapes do not fit.
-    pub fn predict_log_density(
-        &self,
-        x: MatRef<f64>,
-        y: MatRef<f64>,
-        extra: &[f64],
-    ) -> Result<Vec<f64>> {
-        self.check_targets(x, y)?;
-        default_extra(&*self.likelihood, extra, x.nrows())?;
-        if self.hidden.is_some() {
-            return self.log_density_by_paths(x, y, extra);
-        }
-        let mut density = Mat::zeros(x.nrows(), self.outputs());
-        let mut first = true;
-        self.components(x, |likelihood, mean, variance| {
-            self.observations(mean, variance, |i, p, mean, variance| {
-                let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
-                if !target.y.is_nan() {
-                    let own = likelihood.predict_log_density(target, mean, variance);
-                    let sum = &mut density[(i, p)];
-                    *sum = if first { own } else { log_add_exp(*sum, own) };
-                }
-            });
-            first = false;
-        })?;
-        let count = (self.components_count() as f64).ln();
-        let observed = |i: usize, p: usize| !y[(i, p)].is_nan();
-        let each = |i: usize| -> f64 {
-            (0..self.outputs()).filter(|p| observed(i, *p)).map(|p| density[(i, p)] - count).sum()
-        };
-        Ok((0..x.nrows()).map(each).collect())
-    }
-
-    fn check_targets(&self, x: MatRef<f64>, y: MatRef<f64>) -> Result<()> {
-        if y.nrows() == x.nrows() && y.ncols() == self.outputs() {
-            return Ok(());
-        }
-        Err(Error::Shape {
-            what: "targets to score".into(),
-            expected: format!("{}×{}", x.nrows(), self.outputs()),
-            found: format!("{}×{}", y.nrows(), y.ncols()),
-        })
-    }
-
     /// Joint samples of the latent functions: one B×L matrix per sample. Where the posterior was sampled each is of one of
     /// its draws; of a deep model all layers are drawn.
     ///
@@ -543,9 +459,9 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        if let Some(hidden) = &self.hidden {
+        if let Some(before) = &self.before {
             self.check(x)?;
-            return (0..samples).map(|_| hidden.sample(x, rng)).collect();
+            return (0..samples).map(|_| before.sample(x, rng)).collect();
         }
         if !self.draws.is_empty() {
             return Ok(self.sample_of_draws(x, samples, rng)?.1);
@@ -553,45 +469,5 @@ impl Posterior {
         let (mean, covariances) = self.unmixed_full(x)?;
         let roots = roots_of(&covariances, &self.prior_sizes(x))?;
         Ok((0..samples).map(|_| self.mixed(x, around(mean.clone(), &roots, rng))).collect())
-    }
-
-    /// Draws of observations, B×P each: the latent functions jointly over the rows
-    /// ([`Posterior::sample_f`]), then y given them. `extra` as for [`Posterior::predict_y`].
-    ///
-    /// # Errors
-    /// As for [`Posterior::sample_f`].
-    pub fn sample_y(
-        &self,
-        x: MatRef<f64>,
-        extra: &[f64],
-        samples: usize,
-        rng: &mut impl rand::Rng,
-    ) -> Result<Vec<Mat<f64>>> {
-        default_extra(&*self.likelihood, extra, x.nrows())?;
-        if self.each.is_empty() {
-            let latent = self.sample_f(x, samples, rng)?;
-            return Ok(self.observed(&latent, extra, rng));
-        }
-        let (of, latent) = self.sample_of_draws(x, samples, rng)?;
-        let one = |(of, f): (usize, Mat<f64>)| self.each[of].observed(&[f], extra, rng);
-        Ok(of.into_iter().zip(latent).flat_map(one).collect())
-    }
-
-    /// Draws of observations given draws of latent functions, B×P each. `extra` as for
-    /// [`Posterior::predict_y`].
-    pub fn observed(
-        &self,
-        latent: &[Mat<f64>],
-        extra: &[f64],
-        rng: &mut impl rand::Rng,
-    ) -> Vec<Mat<f64>> {
-        let k = self.likelihood.latents();
-        let one = |f: &Mat<f64>| {
-            Mat::from_fn(f.nrows(), self.outputs(), |i, p| {
-                let own: Vec<f64> = (0..k).map(|l| f[(i, p * k + l)]).collect();
-                self.likelihood.sample(self.extra(extra, i), &own, rng)
-            })
-        };
-        latent.iter().map(one).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! The log density of everything that is unknown of a model without inducing points: whitened variables v of f = m(x) + Lv and
-//! hyperparameters θ, for samplers with slopes.
+//! The log density of everything that is unknown of a model: whitened variables v of f = m(x) + Lv, or of u = Lv at inducing points,
+//! and hyperparameters θ, for samplers with slopes.
 //!
 //! log π(v, η) = log N(v; 0, I) + Σ log p(yᵢ | fᵢ, θ) + log p(θ) + log |∂θ/∂η|, where η are logarithms of positive numbers,
 //! logits between bounds ([`mod@super::slice`]). Whitened, v and θ are nearly independent where the data say little (Murray &
@@ -32,7 +32,9 @@ pub(super) struct Everything<'a> {
     model: Model,
     rows: &'a InMemory,
     sampled: &'a Hyperparameters,
-    /// N·L.
+    /// M, the inducing points that all latent functions share, or the rows where there are none.
+    points: usize,
+    /// M·L.
     whitened: usize,
     latents: usize,
     f: Mat<f64>,
@@ -41,8 +43,9 @@ pub(super) struct Everything<'a> {
 impl<'a> Everything<'a> {
     pub(super) fn new(model: &Model, rows: &'a InMemory, sampled: &'a Hyperparameters) -> Self {
         let latents = model.latents(rows.y.ncols());
-        let whitened = rows.x.nrows() * latents;
-        Self { model: model.clone(), rows, sampled, whitened, latents, f: Mat::new() }
+        let points = model.inducing.first().map_or(rows.x.nrows(), |z| z.matrix().nrows());
+        let whitened = points * latents;
+        Self { model: model.clone(), rows, sampled, points, whitened, latents, f: Mat::new() }
     }
 
     /// Gives the model the hyperparameters of a position.
@@ -65,7 +68,8 @@ impl<'a> Everything<'a> {
             mean: Some(mean.as_ref()),
         };
         let likelihood = &*self.model.likelihood;
-        Whitened::new(&self.model.kernels, likelihood, None, self.model.jitter, own)
+        let points = self.model.inducing.first().map(|z| z.matrix());
+        Whitened::new(&self.model.kernels, likelihood, points, self.model.jitter, own)
     }
 
     fn log_prior(&self) -> f64 {
@@ -131,8 +135,8 @@ impl Unknowns for Everything<'_> {
     }
 
     fn whitened(&self, position: &[f64]) -> Mat<f64> {
-        let n = self.rows.x.nrows();
-        Mat::from_fn(n, self.latents, |i, l| position[l * n + i])
+        let m = self.points;
+        Mat::from_fn(m, self.latents, |i, l| position[l * m + i])
     }
 
     fn hyperparameters(&self) -> Option<Vec<f64>> {
@@ -144,7 +148,7 @@ impl Unknowns for Everything<'_> {
 /// model's hyperparameters; the draws depend on the seed alone. `watch` as for [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
-/// [`Error::Invalid`] for inducing points, rows with weights, latent functions that targets share, hyperparameters without a
+/// [`Error::Invalid`] for several sets of inducing points, rows with weights, latent functions that targets share, hyperparameters without a
 /// prior ([`assume_priors`](super::slice::assume_priors)), no draws or numbers out of range; what factorising covariances gives.
 pub fn sample(
     model: &Model,
@@ -153,9 +157,10 @@ pub fn sample(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
     super::hmc::check(options)?;
-    if model.method.is_sparse() {
+    if model.inducing.len() > 1 {
         return Err(Error::Invalid(
-            "hyperparameters are sampled with all rows, without inducing points".into(),
+            "hyperparameters are sampled with one set of inducing points for all latent functions"
+                .into(),
         ));
     }
     // refuses what no sampler takes

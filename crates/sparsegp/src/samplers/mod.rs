@@ -21,6 +21,7 @@ pub mod diagnostics;
 pub mod elliptical;
 pub mod everything;
 pub mod evidence;
+mod flow;
 pub mod gibbs;
 pub mod hmc;
 pub mod joint;

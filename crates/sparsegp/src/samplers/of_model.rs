@@ -2,9 +2,11 @@
 
 use super::Draws;
 use super::elliptical::{self, EllipticalOptions};
+use super::flow::{self, FlowDraws};
 use super::gibbs::{self, Checkpointer, GibbsOptions};
 use super::hmc::{self, HmcOptions, Path, Sampled};
 use super::resume::SamplingState;
+use super::setting::Target;
 use super::{everything, evidence};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
@@ -32,6 +34,12 @@ pub fn sample(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(Draws, Option<String>)> {
     let &GibbsOptions { chains, burn_in, draws, thin, seed, hyperparameters, .. } = options;
+    if options.target != Target::default() && sampler != Sampler::Gibbs {
+        return Err(Error::Invalid(
+            "the law `fitc` is for Gibbs chains with inducing points, `gibbs-sparse`: leave it out"
+                .into(),
+        ));
+    }
     let path = match sampler {
         Sampler::Gibbs => {
             let found = gibbs::sample_from(model, rows, options, state, checkpoint, watch)?;
@@ -46,6 +54,21 @@ pub fn sample(
         Sampler::Elliptical => {
             let own = EllipticalOptions { chains, burn_in, draws, thin, seed };
             return Ok((elliptical::sample(model, rows, &own, watch)?.draws, None));
+        }
+        Sampler::Flow if hyperparameters || thin != 1 => {
+            return Err(Error::Invalid(
+                "particle flow gives independent draws of the function alone: it takes neither sampled hyperparameters nor \
+                 sweeps for every draw"
+                    .into(),
+            ));
+        }
+        Sampler::Flow => {
+            return flow::sample(
+                model,
+                rows,
+                FlowDraws { steps: burn_in, chains, draws, seed },
+                watch,
+            );
         }
         Sampler::Nuts => Path::NoUTurn { depth: DEPTH },
         Sampler::Hmc => Path::Steps(STEPS),

@@ -25,6 +25,7 @@ fn loaded(x: Mat<f64>, y: Mat<f64>, weights: Vec<f64>) -> Loaded {
         id_names: Vec::new(),
         ids: Vec::new(),
         rows: (0..x.nrows()).collect(),
+        deviations: Vec::new(),
         dropped: 0,
         remarks: Vec::new(),
         x,

@@ -6,8 +6,9 @@ use crate::support::{
 };
 use serde_json::Value;
 use sparsegp::kernels::Kernel;
-use sparsegp::latent::{Bars, Bound, Psi, Setting, Targets, Uncertain, divergence};
+use sparsegp::latent::{Bound, Setting, Targets, divergence};
 use sparsegp::linalg::{Jitter, Mat, MatRef, product};
+use sparsegp::psi::{Bars, Psi, Uncertain};
 use sparsegp::terms::{Spherical, Term, Titsias2009, Titsias2025};
 use std::path::Path;
 

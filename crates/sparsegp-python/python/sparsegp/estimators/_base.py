@@ -26,6 +26,7 @@ from ..kernels import Kernel, _whole, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
 from ..models import Functions
 from . import _frames
+from ._noisy import WithNoisyInputs, deviations
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 Array = NDArray[np.float64]
@@ -71,7 +72,8 @@ _PARAMETERS = """
         ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``, ``"deep(layers=3)"`` (options:
         ``layers``, ``width``, ``kind``, ``samples``, ``functions``); for likelihoods with local
         variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``; draws from the posterior under any
-        likelihood by ``"nuts"``, ``"hmc"``, ``"ess"``. ``"auto"`` is
+        likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``; ``"gpf"`` draws from the Gaussian of
+        a particle flow. ``"auto"`` is
         ``"exact"`` for Gaussian noise and at most 2000 rows, ``"titsias2025"`` for more (for many rows after
         minibatches of ``"svgp2025"``), and for other likelihoods ``"tsvgp"`` on all rows, or ``"svgp"`` by
         minibatches where that costs less.
@@ -121,7 +123,7 @@ _PARAMETERS = """
         For the method ``"svi"`` with many classes: how many of them, drawn anew for every minibatch, move in a
         step, which is the cheaper for it; by default all.
     sampling : dict, optional
-        For the methods ``"nuts"``, ``"hmc"``, ``"ess"``, ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
+        For the methods ``"nuts"``, ``"nuts-sparse"``, ``"hmc"``, ``"ess"``, ``"gpf"``, ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
         ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
         (``"variational"`` or ``"fitc"``), and ``hyperparameters`` (False): whether those that are not fixed are
         sampled too, under their priors or, where there are none, weak ones about their starting values. Predictions
@@ -239,7 +241,7 @@ def _number(value: float) -> str:
     return f"{value:.4g}"
 
 
-class BaseGP(BaseEstimator):
+class BaseGP(WithNoisyInputs, BaseEstimator):
     """What all estimators have in common."""
 
     _default_likelihood: LikelihoodLike = None
@@ -409,6 +411,8 @@ class BaseGP(BaseEstimator):
         names_of: Optional[dict[str, str]] = None,
         part: bool = False,
         count: Optional[int] = None,
+        x_sd: Any = None,
+        frame: Any = None,
     ) -> None:
         X, Y, weights = _aligned(X), _aligned(Y), _aligned(weights)
         seed = self._seed()
@@ -431,10 +435,13 @@ class BaseGP(BaseEstimator):
             columns["classes"] = classes
         if self._columns is not None:
             columns["columns"] = self._columns
+        noisy = deviations(x_sd, columns["inputs"], len(X), frame)
+        if noisy is not None and self.early_stopping:
+            raise ValueError("x_sd is not for training by minibatches: leave early_stopping out")
         points = None
         if not isinstance(self.inducing, str):
             points = _aligned(check_array(self.inducing, dtype=np.float64))
-            if points.shape[1] != X.shape[1]:
+            if points.shape[1] != X.shape[1] and "conv" not in _kernel_text(self.kernel):
                 raise ValueError(f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features")
         held_out = None
         if self.early_stopping:
@@ -463,6 +470,7 @@ class BaseGP(BaseEstimator):
                 extra=extra,
                 points=points,
                 held_out=held_out,
+                deviations=noisy,
                 callback=watch(progress, self.callback),
             )
         finally:
@@ -490,6 +498,7 @@ class BaseGP(BaseEstimator):
         date_format: Union[str, Sequence[str]] = (),
         levels: Sequence[str] = (),
         encoding: Optional[str] = None,
+        input_sd: Optional[dict[str, str]] = None,
     ) -> E:
         """Learns from a CSV (plain or gzip) or Parquet file, which need not fit into memory.
 
@@ -528,6 +537,9 @@ class BaseGP(BaseEstimator):
             Classes of the target in their order, lowest first, for the likelihood ``"ordinal"``; they need not all occur.
         encoding : str, optional
             Encoding of a text file that is not UTF-8 and has no byte order mark, such as ``"latin1"``.
+        input_sd : dict, optional
+            Columns with the standard deviations of the errors of inputs, ``{"depth": "depth_sd"}``: see ``x_sd`` of
+            :meth:`GPRegressor.fit`. Frames that have these columns are predicted with them.
 
         Notes
         -----
@@ -568,6 +580,7 @@ class BaseGP(BaseEstimator):
             "thousands": None if thousands is None else _one("thousands", thousands),
             "missing_words": _texts("missing_words", missing_words),
             "encoding": encoding,
+            "input_sd": [] if input_sd is None else [[str(k), str(v)] for k, v in input_sd.items()],
             "date_formats": [date_format] if isinstance(date_format, str) else list(date_format),
         }
         options = self._options(likelihood, self._seed())
@@ -668,6 +681,10 @@ class BaseGP(BaseEstimator):
     ) -> None:
         """Learns from one more part of the rows."""
         first = not hasattr(self, "fitted_")
+        if not first and self._about["input_sd"]:
+            raise ValueError(
+                "a model of inputs with standard deviations takes up no further rows: fit it anew to all"
+            )
         taking_up = self._taking_up
         if self.online and not first and taking_up is None:
             taking_up = self._online()
@@ -799,7 +816,9 @@ class BaseGP(BaseEstimator):
             warnings.warn(text, UserWarning, stacklevel=level)
 
     def _set_fitted(self, fitted: _core.Fitted) -> None:
-        self.fitted_ = fitted
+        # what is saved, and what predicts at inputs that are known exactly
+        self._whole = fitted
+        self.fitted_ = fitted.without_input_sd()
         about = json.loads(fitted.describe())
         self._about = about
         kernels = [as_kernel(json.dumps(kernel)) for kernel in by_index(about)]
@@ -876,6 +895,8 @@ class BaseGP(BaseEstimator):
         if not self._of_file:
             return None
         columns = self._about["columns"]
+        # standard deviations of inputs are no inputs
+        columns = columns[: len(columns) - len(self._about["input_sd"])]
         of_frame = {str(name) for name in _frames.columns_of(X)}
         if not of_frame.issuperset(column["name"] for column in columns):
             return None
@@ -1067,7 +1088,7 @@ there are several
             By custom it ends in ``.safetensors``.
         """
         check_is_fitted(self, "fitted_")
-        self.fitted_.annotated(self._annotations()).save(os.fspath(path))
+        self._whole.annotated(self._annotations()).save(os.fspath(path))
 
     @classmethod
     def load(cls: type[E], path: Path) -> E:

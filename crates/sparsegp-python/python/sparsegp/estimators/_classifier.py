@@ -216,27 +216,32 @@ class GPClassifier(ClassifierMixin, BaseGP):
                 raise ValueError(f"classes are {classes}; in the first call they were {known}")
         return self._fit_labels(x, labels, weights, known, name, partial=True)
 
-    def predict_proba(self, X: ArrayLike) -> Array:
+    def predict_proba(self, X: ArrayLike, x_sd: Any = None) -> Array:
         """Probabilities of the classes.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        x_sd : array-like of shape (n_samples, n_features), or dict, optional
+            Standard deviations of the inputs, 0 where they are known exactly; a dict has those of some features, by name or
+            place. Probabilities are averages over the inputs.
 
         Returns
         -------
         array of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        x = self._inputs(X)
-        return self.fitted_.predict_proba(x)
+        core, x = self._placed(X, x_sd)
+        return core.predict_proba(x)
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, x_sd: Any = None) -> NDArray[Any]:
         """The most probable class of every row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        x_sd : array-like of shape (n_samples, n_features), or dict, optional
+            See :meth:`predict_proba`.
 
         Returns
         -------
@@ -247,7 +252,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         sparsegp.NumericalError
             If the probabilities of a row are not numbers.
         """
-        probabilities = self.predict_proba(X)
+        probabilities = self.predict_proba(X, x_sd)
         lost = np.flatnonzero(np.isnan(probabilities).any(axis=1))
         if lost.size:
             raise NumericalError(f"the probabilities of row {lost[0]} are not numbers: no class is the largest")

@@ -75,6 +75,7 @@ class Regressor(RegressorMixin, BaseGP):
         extra: Optional[ArrayLike],
         *,
         partial: bool = False,
+        **noisy: Any,
     ) -> R:
         given = target_names(y)
         first = not (partial and hasattr(self, "fitted_"))
@@ -88,6 +89,7 @@ class Regressor(RegressorMixin, BaseGP):
             targets=given if len(given) == Y.shape[1] else names(None, "y", Y.shape[1]),
             likelihood=self._likelihood(Y),
             names_of=names_of(weight=sample_weight, extra=extra),
+            **noisy,
         )
         return self
 
@@ -98,19 +100,20 @@ class Regressor(RegressorMixin, BaseGP):
         return_cov: bool,
         return_quantiles: Optional[Sequence[float]],
         extra: Optional[ArrayLike],
+        x_sd: Any = None,
     ) -> Any:
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        x = self._inputs(X)
+        core, x = self._placed(X, x_sd)
         further = self._extra(extra, len(x), self._extra_name)
         found: list[Array] = []
         if return_cov:
-            mean, cov = self.fitted_.predict_covariance(x, extra=further)
+            mean, cov = core.predict_covariance(x, extra=further)
             found += [self._flat(mean), cov[0] if self._y_ndim == 1 else np.moveaxis(cov, 0, -1)]
         elif not return_std and self._about["standardises"]:
-            found.append(self._flat(self.fitted_.predict_mean(x)))
+            found.append(self._flat(core.predict_mean(x)))
         else:
-            mean, variance = self.fitted_.predict(x, extra=further)
+            mean, variance = core.predict(x, extra=further)
             found.append(self._flat(mean))
             if return_std:
                 found.append(self._flat(np.sqrt(variance)))
@@ -118,7 +121,7 @@ class Regressor(RegressorMixin, BaseGP):
             levels = [float(level) for level in np.atleast_1d(return_quantiles)]
             if not levels or not all(0 < level < 1 for level in levels):
                 raise ValueError(f"return_quantiles is {levels}; give levels between 0 and 1")
-            all_levels = self.fitted_.quantiles(x, levels, extra=further)
+            all_levels = core.quantiles(x, levels, extra=further)
             found.append(all_levels[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(all_levels, 0, 1))
         return found[0] if len(found) == 1 else tuple(found)
 
@@ -137,33 +140,42 @@ class Regressor(RegressorMixin, BaseGP):
     def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
         return self._judged(X, y)
 
-    def _log_density(self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike]) -> Array:
-        x, Y = self._judged(X, y)
-        return self.fitted_.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
+    def _log_density(self, X: ArrayLike, y: ArrayLike, extra: Optional[ArrayLike], x_sd: Any = None) -> Array:
+        _, Y = self._judged(X, y)
+        core, x = self._placed(X, x_sd)
+        return core.log_density(x, Y, extra=self._extra(extra, len(x), self._extra_name))
 
     def _sample(
-        self, X: ArrayLike, n_samples: int, random_state: Any, method: str, extra: Optional[ArrayLike]
+        self,
+        X: ArrayLike,
+        n_samples: int,
+        random_state: Any,
+        method: str,
+        extra: Optional[ArrayLike],
+        x_sd: Any = None,
     ) -> Array:
-        x = self._inputs(X)
+        core, x = self._placed(X, x_sd)
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         n_samples = _whole("n_samples", n_samples, 1)
         further = self._extra(extra, len(x), self._extra_name)
         if method == "joint":
-            draws = self.fitted_.sample_y(x, n_samples, seed, extra=further)
+            draws = core.sample_y(x, n_samples, seed, extra=further)
         elif method == "pathwise":
-            draws = self.fitted_.sample_y_by_functions(x, n_samples, 1024, seed, extra=further)
+            draws = core.sample_y_by_functions(x, n_samples, 1024, seed, extra=further)
         else:
             raise ValueError(f"method is {method!r}; it must be 'joint' or 'pathwise'")
         return draws[:, :, 0].T if self._y_ndim == 1 else np.moveaxis(draws, 0, -1)
 
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **further: Optional[ArrayLike]) -> Array:
+    def log_predictive_density(
+        self, X: ArrayLike, y: ArrayLike, *, x_sd: Any = None, **further: Optional[ArrayLike]
+    ) -> Array:
         """log p(y | X, training data) of every row, in the units of y.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        **further
+        x_sd, **further
             What :meth:`predict` takes of every row.
 
         Returns
@@ -174,7 +186,7 @@ class Regressor(RegressorMixin, BaseGP):
         unknown = set(further) - {self._extra_name}
         if unknown:
             raise TypeError(f"log_predictive_density got unknown arguments {sorted(unknown)}")
-        return self._log_density(X, y, further.get(self._extra_name or ""))
+        return self._log_density(X, y, further.get(self._extra_name or ""), x_sd)
 
     def loo(
         self,
@@ -222,6 +234,7 @@ class Regressor(RegressorMixin, BaseGP):
         n_samples: int = 1,
         random_state: Any = 0,
         method: str = "joint",
+        x_sd: Any = None,
         **further: Optional[ArrayLike],
     ) -> Array:
         """Joint draws of new observations.
@@ -235,7 +248,7 @@ class Regressor(RegressorMixin, BaseGP):
         method : {"joint", "pathwise"}
             By a factor of the covariance of the rows, which takes O(n_samples_X³), or by functions of random
             Fourier features (:meth:`sample_f`), for many rows.
-        **further
+        x_sd, **further
             What :meth:`predict` takes of every row.
 
         Returns
@@ -245,7 +258,7 @@ class Regressor(RegressorMixin, BaseGP):
         unknown = set(further) - {self._extra_name}
         if unknown:
             raise TypeError(f"sample_y got unknown arguments {sorted(unknown)}")
-        return self._sample(X, n_samples, random_state, method, further.get(self._extra_name or ""))
+        return self._sample(X, n_samples, random_state, method, further.get(self._extra_name or ""), x_sd)
 
 
 _PREDICT = """Predictions for new rows.
@@ -257,6 +270,10 @@ _PREDICT = """Predictions for new rows.
             Whether to return the standard deviation of observations too, or their covariance.
         return_quantiles : sequence of float, optional
             Levels between 0 and 1 of the quantiles of observations to return too.{further}
+        x_sd : array-like of shape (n_samples, n_features), or dict, optional
+            Standard deviations of the inputs, 0 where they are known exactly; a dict has those of some features, by name or
+            place: an array, one number, or the name of a column of X. Predictions are averages over the inputs. Without it
+            inputs are taken for exact (but for frames with the columns that ``fit_file`` was told of).
 
         Returns
         -------
@@ -292,9 +309,9 @@ _PART = """Learns from one more part of the rows: the first call fits, later one
         before said, and train nothing."""
 
 
-def _tell(cls: type[R], outputs: bool, further: str) -> type[R]:
+def _tell(cls: type[R], outputs: bool, further: str, of_fit: str = "") -> type[R]:
     both = " or (n_samples, n_outputs)" if outputs else ""
-    cls.fit.__doc__ = _FIT.format(what=_WHAT, outputs=both, further=further)
+    cls.fit.__doc__ = _FIT.format(what=_WHAT, outputs=both, further=further + of_fit)
     cls.partial_fit.__doc__ = _FIT.format(what=_PART, outputs=both, further=further)
     cls.predict.__doc__ = _PREDICT.format(further=further)
     return document(cls)
@@ -315,8 +332,9 @@ class _WithNoise(Regressor):
         y: ArrayLike,
         sample_weight: Optional[ArrayLike] = None,
         noise_variance: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> R:
-        return self._fit(X, y, sample_weight, noise_variance)
+        return self._fit(X, y, sample_weight, noise_variance, x_sd=x_sd, frame=X)
 
     def partial_fit(
         self: R,
@@ -335,6 +353,7 @@ class _WithNoise(Regressor):
         return_cov: Literal[False] = False,
         return_quantiles: None = None,
         noise_variance: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> Array: ...
 
     @overload
@@ -345,6 +364,7 @@ class _WithNoise(Regressor):
         return_cov: Literal[False] = False,
         return_quantiles: None = None,
         noise_variance: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -355,6 +375,7 @@ class _WithNoise(Regressor):
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
         noise_variance: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> Union[Array, tuple[Array, ...]]: ...
 
     def predict(
@@ -364,8 +385,9 @@ class _WithNoise(Regressor):
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
         noise_variance: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> Any:
-        return self._predict(X, return_std, return_cov, return_quantiles, noise_variance)
+        return self._predict(X, return_std, return_cov, return_quantiles, noise_variance, x_sd)
 
 
 class _Plain(Regressor):
@@ -384,6 +406,7 @@ class _Plain(Regressor):
         return_std: Literal[False] = False,
         return_cov: Literal[False] = False,
         return_quantiles: None = None,
+        x_sd: Any = None,
     ) -> Array: ...
 
     @overload
@@ -393,6 +416,7 @@ class _Plain(Regressor):
         return_std: Literal[True],
         return_cov: Literal[False] = False,
         return_quantiles: None = None,
+        x_sd: Any = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -402,6 +426,7 @@ class _Plain(Regressor):
         return_std: bool = False,
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
+        x_sd: Any = None,
     ) -> Union[Array, tuple[Array, ...]]: ...
 
     def predict(
@@ -410,8 +435,9 @@ class _Plain(Regressor):
         return_std: bool = False,
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
+        x_sd: Any = None,
     ) -> Any:
-        return self._predict(X, return_std, return_cov, return_quantiles, None)
+        return self._predict(X, return_std, return_cov, return_quantiles, None, x_sd)
 
 
 class GPRegressor(_WithNoise):
@@ -570,6 +596,7 @@ class GPCountRegressor(Regressor):
         return_quantiles: None = None,
         exposure: Optional[ArrayLike] = None,
         trials: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> Array: ...
 
     @overload
@@ -581,6 +608,7 @@ class GPCountRegressor(Regressor):
         return_quantiles: None = None,
         exposure: Optional[ArrayLike] = None,
         trials: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -592,6 +620,7 @@ class GPCountRegressor(Regressor):
         return_quantiles: Optional[Sequence[float]] = None,
         exposure: Optional[ArrayLike] = None,
         trials: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> Union[Array, tuple[Array, ...]]: ...
 
     def predict(
@@ -602,9 +631,10 @@ class GPCountRegressor(Regressor):
         return_quantiles: Optional[Sequence[float]] = None,
         exposure: Optional[ArrayLike] = None,
         trials: Optional[ArrayLike] = None,
+        x_sd: Any = None,
     ) -> Any:
         further = self._further(exposure, trials)
-        return self._predict(X, return_std, return_cov, return_quantiles, further)
+        return self._predict(X, return_std, return_cov, return_quantiles, further, x_sd)
 
     def score(
         self,
@@ -625,11 +655,17 @@ class GPCountRegressor(Regressor):
 _NOISE = """
         noise_variance : array-like of shape (n_samples,), optional
             Known variance of the noise of every row, beside the common one."""
+_ERRORS = """
+        x_sd : array-like of shape (n_samples, n_features), or dict, optional
+            Standard deviations of the errors of the inputs, 0 where they are known exactly; a dict has those of some features,
+            by name or place: an array, one number, or the name of a column of X. The fit looks through the errors (errors in
+            variables). For Gaussian noise, and kernels of rbf, linear and constant; the methods are ``"titsias2025"`` (by
+            default), ``"titsias2009"`` and ``"spherical"``."""
 _COUNTS = """
         exposure, trials : array-like of shape (n_samples,), optional
             The time, area or population that a count is of, or (binomial) the number of trials."""
 
-_tell(GPRegressor, True, _NOISE)
+_tell(GPRegressor, True, _NOISE, _ERRORS)
 _tell(RobustGPRegressor, True, "")
 _tell(HeteroscedasticGPRegressor, True, "")
 _tell(GPCountRegressor, False, _COUNTS)

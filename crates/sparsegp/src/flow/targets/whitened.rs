@@ -5,7 +5,7 @@ use crate::flow::blocks::Blocks;
 use crate::flow::particles::Particles;
 use crate::flow::subsample::Subsample;
 use crate::flow::target::{Target, check_dim};
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::{Kernel, Tape, points_fit};
 use crate::likelihoods::{self, Likelihood, Slopes};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, by_columns, column,
@@ -106,7 +106,9 @@ impl Whitened {
         let mean = rows.mean.map_or_else(|| Mat::zeros(n, latents), |mean| mean.to_owned());
         count("rows of prior means", mean.nrows(), n)?;
         count("columns of prior means", mean.ncols(), latents)?;
-        if let Some(points) = points {
+        if let Some(points) = points
+            && !kernels.iter().all(|k| points_fit(&**k, points.ncols(), rows.x.ncols()))
+        {
             check_dim("columns of inducing points", points.ncols(), rows.x.ncols())?;
         }
         let own = kernels.iter().map(|kernel| features(&**kernel, points, rows.x, jitter));

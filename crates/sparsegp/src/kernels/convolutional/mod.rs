@@ -10,16 +10,19 @@
 //! covariances with images, and those among them are the base's. Pixels should be scaled by one factor for all: columns
 //! that are standardised one by one make equal patches at different places unlike.
 
+mod distinct;
 mod patches;
 mod spec;
+mod sums;
 
 pub use patches::{Colour, Grid};
 
 use super::registry::{Args, Entry};
-use super::{Cotangents, Inputs, Kernel, Tape, Unit};
+use super::{Cotangents, Inputs, Interdomain, Kernel, Tape, Unit};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, sized};
 use crate::params::{Param, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
+use distinct::Distinct;
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
 
@@ -43,6 +46,8 @@ pub struct Convolutional {
     dims: Vec<usize>,
     dims_given: bool,
     normalise: bool,
+    /// Columns of the inputs that it was made for, D.
+    inputs: usize,
 }
 
 /// Buffers of a block of patches.
@@ -119,40 +124,14 @@ impl Convolutional {
     /// Returns the distinct patches of an image (1×D) in the order of their first appearance, P′×d with P′ ≤ P, with the P′ sums
     /// of ω of equal ones: Σ_p ω_p g(xᵖ) has no more terms than that.
     pub fn merged(&self, image: MatRef<f64>) -> (Mat<f64>, Vec<f64>) {
-        let mut all = Mat::new();
-        self.grid.gather(image, &mut all);
-        let mut found = std::collections::HashMap::new();
-        let (mut kept, mut omega): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
-        for (p, w) in self.omega().into_iter().enumerate() {
-            // zeros of either sign are one number
-            let key: Vec<u64> = (0..all.ncols()).map(|e| (all[(p, e)] + 0.0).to_bits()).collect();
-            let at = *found.entry(key).or_insert_with(|| {
-                kept.push(p);
-                omega.push(0.0);
-                kept.len() - 1
-            });
-            omega[at] += w;
-        }
-        (Mat::from_fn(kept.len(), all.ncols(), |j, e| all[(kept[j], e)]), omega)
+        let mut own = Distinct::new();
+        own.find(&self.grid, image, &self.omega());
+        (own.patches, own.omega)
     }
 
-    /// Writes the covariances Σ_p ω_p k_g(z, xᵖ) of images `x` (n×D) with values of g at inducing patches `z` (M×d) into `out`
-    /// (n×M).
-    pub fn cross(&self, x: MatRef<f64>, z: MatRef<f64>, mut out: MatMut<f64>) {
-        let (n, count, omega) = (x.nrows(), self.grid.count(), self.omega());
-        let mut block = Block::new(false);
-        for start in (0..n).step_by(self.images()) {
-            let len = self.images().min(n - start);
-            self.grid.gather(x.subrows(start, len), &mut block.patches);
-            sized(&mut block.k, len * count, z.nrows());
-            let (patches, k) = (block.patches.as_ref(), block.k.as_mut());
-            self.base.evaluate(patches, Some(z), k, &mut block.tape);
-            for m in 0..z.nrows() {
-                let target = &mut column_mut(out.rb_mut(), m)[start..start + len];
-                target.fill(0.0);
-                add_sums(column(block.k.as_ref(), m), &omega, 1.0, target);
-            }
-        }
+    /// Whether these rows are patches, not images.
+    fn are_patches(&self, a: MatRef<f64>) -> bool {
+        self.interdomain().is_some_and(|own| own.columns == a.ncols())
     }
 
     /// Pulls the cotangent `k_bar` (n×M) of [`Convolutional::cross`] back into `sinks`: the kernel's parameters, images (n×D)
@@ -164,6 +143,9 @@ impl Convolutional {
         k_bar: MatRef<f64>,
         sinks: &mut Cotangents<'_>,
     ) {
+        if sinks.x.is_none() {
+            return self.cross_vjp_of_distinct(x, z, k_bar, sinks);
+        }
         let (n, count, omega) = (x.nrows(), self.grid.count(), self.omega());
         let mut omega_bar = vec![0.0; count];
         let mut block = Block::new(true);
@@ -249,7 +231,23 @@ impl Kernel for Convolutional {
         visitor(&"weights", &mut self.weights);
     }
 
-    fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, mut out: MatMut<f64>, _: &mut Tape) {
+    fn evaluate(
+        &self,
+        x: MatRef<f64>,
+        z: Option<MatRef<f64>>,
+        mut out: MatMut<f64>,
+        tape: &mut Tape,
+    ) {
+        match (self.are_patches(x), z.map(|z| (self.are_patches(z), z))) {
+            (true, None | Some((true, _))) => return self.base.evaluate(x, z, out, tape),
+            (false, Some((true, z))) => return self.cross(x, z, out),
+            (true, Some((false, z))) => {
+                let mut turned = Mat::zeros(z.nrows(), x.nrows());
+                self.cross(z, x, turned.as_mut());
+                return out.copy_from(turned.transpose());
+            }
+            (false, None | Some((false, _))) => {}
+        }
         let (count, omega) = (self.grid.count(), self.omega());
         let (mut block, mut second) = (Block::new(false), Mat::new());
         self.pairs(x.nrows(), z.map(|z| z.nrows()), |start, len, j| {
@@ -277,11 +275,34 @@ impl Kernel for Convolutional {
         &self,
         x: MatRef<f64>,
         z: Option<MatRef<f64>>,
-        _: MatRef<f64>,
+        k: MatRef<f64>,
         k_bar: MatMut<f64>,
-        _: &mut Tape,
+        tape: &mut Tape,
         sinks: &mut Cotangents<'_>,
     ) {
+        match (self.are_patches(x), z.map(|z| (self.are_patches(z), z))) {
+            (true, None | Some((true, _))) => {
+                let base = self.base.num_params();
+                let mut own = Cotangents {
+                    params: &mut sinks.params[..base],
+                    x: sinks.x.as_mut().map(|x| x.rb_mut()),
+                    z: sinks.z.as_mut().map(|z| z.rb_mut()),
+                };
+                return self.base.vjp(x, z, k, k_bar, tape, &mut own);
+            }
+            (false, Some((true, z))) => return self.cross_vjp(x, z, k_bar.as_ref(), sinks),
+            (true, Some((false, z))) => {
+                let Cotangents { params, x: of_patches, z: of_images } = sinks;
+                let mut own = Cotangents {
+                    params,
+                    x: of_images.as_mut().map(|x| x.rb_mut()),
+                    z: of_patches.as_mut().map(|z| z.rb_mut()),
+                };
+                // rows of patches are worked on side by side
+                return self.cross_vjp(z, x, k_bar.transpose().to_owned().as_ref(), &mut own);
+            }
+            (false, None | Some((false, _))) => {}
+        }
         let (count, omega, base) = (self.grid.count(), self.omega(), self.base.num_params());
         let k_bar = k_bar.as_ref();
         let mut omega_bar = vec![0.0; count];
@@ -345,19 +366,21 @@ impl Kernel for Convolutional {
     }
 
     fn diag(&self, x: MatRef<f64>, out: &mut [f64]) {
-        let mut block = Block::new(false);
-        for (i, out) in out.iter_mut().enumerate() {
-            let (patches, omega) = self.merged(x.subrows(i, 1));
-            sized(&mut block.k, omega.len(), omega.len());
-            self.base.evaluate(patches.as_ref(), None, block.k.as_mut(), &mut block.tape);
-            *out = 0.0;
-            for (q, w) in omega.iter().enumerate() {
-                add_sums(column(block.k.as_ref(), q), &omega, *w, std::slice::from_mut(out));
-            }
+        if self.are_patches(x) {
+            return self.base.diag(x, out);
         }
+        self.variances(x, out);
     }
 
     fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>) {
+        if self.are_patches(x) {
+            let params = &mut sinks.params[..self.base.num_params()];
+            let x_bar = sinks.x.as_mut().map(|x| x.rb_mut());
+            return self.base.diag_vjp(x, weights, &mut Cotangents { params, x: x_bar, z: None });
+        }
+        if sinks.x.is_none() {
+            return self.diag_vjp_of_distinct(x, weights, sinks);
+        }
         let (count, omega) = (self.grid.count(), self.omega());
         let mut omega_bar = vec![0.0; count];
         let mut block = Block::new(true);
@@ -387,6 +410,9 @@ impl Kernel for Convolutional {
     }
 
     fn relevance(&self, relevance: &mut [f64]) {
+        if self.interdomain().is_some_and(|own| own.columns == relevance.len()) {
+            return self.base.relevance(relevance);
+        }
         let mut own = vec![0.0; self.grid.size()];
         self.base.relevance(&mut own);
         for p in 0..self.grid.count() {
@@ -411,6 +437,31 @@ impl Kernel for Convolutional {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         self.grid.fits(x.ncols())
+    }
+
+    fn interdomain(&self) -> Option<Interdomain> {
+        let (columns, inputs) = (self.grid.size(), self.inputs);
+        (columns != inputs).then_some(Interdomain { columns, inputs })
+    }
+
+    fn choose_interdomain(&self, x: MatRef<f64>, most: usize, rng: &mut dyn rand::Rng) -> Mat<f64> {
+        let (n, count) = (x.nrows(), self.grid.count());
+        let mut all = Mat::new();
+        let mut found = std::collections::HashSet::new();
+        let mut kept: Vec<Vec<f64>> = Vec::new();
+        // most of an image may be background: as many looks as there may be patches, ten times over
+        for _ in 0..10 * most {
+            if kept.len() == most || n == 0 {
+                break;
+            }
+            let (image, p) = (crate::rng::below(rng, n), crate::rng::below(rng, count));
+            self.grid.gather(x.subrows(image, 1), &mut all);
+            let patch: Vec<f64> = (0..self.grid.size()).map(|e| all[(p, e)] + 0.0).collect();
+            if found.insert(patch.iter().map(|v| v.to_bits()).collect::<Vec<u64>>()) {
+                kept.push(patch);
+            }
+        }
+        Mat::from_fn(kept.len(), self.grid.size(), |i, e| kept[i][e])
     }
 
     fn alike(&self) -> Vec<Vec<usize>> {

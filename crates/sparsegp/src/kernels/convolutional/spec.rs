@@ -97,5 +97,6 @@ pub(super) fn read(args: &Args<'_>) -> Result<Convolutional> {
     let mut weights = Param::with(vec![1.0; count], Shape::Vector(count), Transform::Identity);
     weights.frozen = !weighted && args.get("weights").is_none();
     args.read("weights", &mut weights)?;
-    Ok(Convolutional { base, weights, grid, dims, dims_given, normalise })
+    let inputs = args.inputs.dim;
+    Ok(Convolutional { base, weights, grid, dims, dims_given, normalise, inputs })
 }

@@ -109,3 +109,127 @@ fn mistakes_are_named_with_both_numbers() {
     let error = kernel.check(Mat::zeros(2, 9).as_ref()).unwrap_err().to_string();
     assert!(error.contains("16") && error.contains('9'), "{error}");
 }
+
+/// Images of few grey values, so that patches repeat, and patches.
+fn images_and_patches() -> (Mat<f64>, Mat<f64>) {
+    let images = Mat::from_fn(4, 16, |i, q| f64::from(u8::from((i * 5 + q * q) % 7 > 3)) * 0.7);
+    let patches = Mat::from_fn(5, 4, |i, e| ((3 * i + 2 * e) % 5) as f64 * 0.3 - 0.2);
+    (images, patches)
+}
+
+fn with_weights() -> Box<dyn Kernel> {
+    let spec = "convolutional(patch=[2, 2], weighted=true, base=rbf(variance=1.3, lengthscales=0.8, ard=false))";
+    let mut kernel = crate::kernels::parse(spec, Inputs::unnamed(16)).unwrap();
+    let weights: Vec<f64> = (0..9).map(|p| 0.4 + 0.2 * p as f64 - 0.01 * (p * p) as f64).collect();
+    kernel.params_mut().into_iter().last().unwrap().1.set("weights", &weights).unwrap();
+    kernel
+}
+
+/// Slopes of Σ bar · k by the kernel's numbers, x and z; without those by images where that is said.
+fn pulled(
+    kernel: &dyn Kernel,
+    x: &Mat<f64>,
+    z: Option<&Mat<f64>>,
+    bar: &Mat<f64>,
+    images: bool,
+) -> (Vec<f64>, Mat<f64>, Mat<f64>) {
+    let z = z.map(|z| z.as_ref());
+    let columns = z.map_or(x.nrows(), |z| z.nrows());
+    let mut k = Mat::zeros(x.nrows(), columns);
+    let mut tape = Tape::recording();
+    kernel.evaluate(x.as_ref(), z, k.as_mut(), &mut tape);
+    let mut params = vec![0.0; kernel.num_params()];
+    let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
+    let mut z_bar = Mat::zeros(columns, z.map_or(0, |z| z.ncols()));
+    let wanted = |columns: usize| images || columns < 16;
+    let mut sinks = Cotangents {
+        params: &mut params,
+        x: wanted(x.ncols()).then(|| x_bar.as_mut()),
+        z: z.filter(|z| wanted(z.ncols())).map(|_| z_bar.as_mut()),
+    };
+    let mut bar = bar.clone();
+    kernel.vjp(x.as_ref(), z, k.as_ref(), bar.as_mut(), &mut tape, &mut sinks);
+    (params, x_bar, z_bar)
+}
+
+#[test]
+fn patches_take_the_place_of_images() {
+    let (kernel, (images, patches)) = (with_weights(), images_and_patches());
+    assert_eq!(kernel.interdomain().map(|own| (own.columns, own.inputs)), Some((4, 16)));
+    let more = Mat::from_fn(3, 4, |i, e| 0.2 * (i + e) as f64);
+    let bar =
+        |n: usize, m: usize| Mat::from_fn(n, m, |i, j| 0.3 + ((2 * i + 3 * j) % 5) as f64 * 0.4);
+    let value = |kernel: &dyn Kernel, x: &Mat<f64>, z: &Mat<f64>, bar: &Mat<f64>| {
+        let mut k = Mat::zeros(x.nrows(), z.nrows());
+        kernel.evaluate(x.as_ref(), Some(z.as_ref()), k.as_mut(), &mut Tape::off());
+        crate::linalg::dot(k.as_ref(), bar.as_ref())
+    };
+    for (x, z) in [(&images, &patches), (&patches, &images), (&patches, &more)] {
+        let bar = bar(x.nrows(), z.nrows());
+        let (params, x_bar, z_bar) = pulled(&*kernel, x, Some(z), &bar, true);
+        // without slopes of images equal patches count once
+        let (fewer, x_less, z_less) = pulled(&*kernel, x, Some(z), &bar, false);
+        for (a, b) in params.iter().zip(&fewer) {
+            assert!((a - b).abs() < 1e-12 * (1.0 + a.abs()), "{a} {b}");
+        }
+        for (of, all, less) in [(x, &x_bar, &x_less), (z, &z_bar, &z_less)] {
+            let apart = (all - less).norm_max();
+            assert!(of.ncols() == 16 || apart < 1e-12, "{apart}");
+        }
+        let h = 1e-6;
+        let close = |found: f64, slope: f64| {
+            assert!((found - slope).abs() < 1e-7 * (1.0 + slope.abs()), "{found} {slope}");
+        };
+        let moved = |a: &Mat<f64>, at: (usize, usize), by: f64| {
+            let mut a = a.clone();
+            a[at] += by;
+            a
+        };
+        for i in 0..x.nrows() {
+            for q in 0..x.ncols() {
+                let at = |by: f64| value(&*kernel, &moved(x, (i, q), by), z, &bar);
+                close((at(h) - at(-h)) / (2.0 * h), x_bar[(i, q)]);
+            }
+        }
+        for i in 0..z.nrows() {
+            for q in 0..z.ncols() {
+                let at = |by: f64| value(&*kernel, x, &moved(z, (i, q), by), &bar);
+                close((at(h) - at(-h)) / (2.0 * h), z_bar[(i, q)]);
+            }
+        }
+        let mut from = 0;
+        for at in 0..kernel.params().len() {
+            let own = kernel.params()[at].1.value().to_vec();
+            for e in 0..own.len() {
+                let with = |by: f64| {
+                    let mut other = kernel.clone();
+                    let mut own = own.clone();
+                    own[e] += by;
+                    other.params_mut().swap_remove(at).1.set("a number", &own).unwrap();
+                    value(&*other, x, z, &bar)
+                };
+                close((with(h) - with(-h)) / (2.0 * h), params[from + e]);
+            }
+            from += own.len();
+        }
+    }
+    // those of a matrix between images are transposed from the other side
+    let side = |x: &Mat<f64>, z: &Mat<f64>| {
+        let mut k = Mat::zeros(x.nrows(), z.nrows());
+        kernel.evaluate(x.as_ref(), Some(z.as_ref()), k.as_mut(), &mut Tape::off());
+        k
+    };
+    assert_eq!(side(&images, &patches), side(&patches, &images).transpose().to_owned());
+    // variances with and without slopes of images
+    let weights = [0.3, -1.1, 0.7, 2.0];
+    let mut slopes = [(); 2].map(|()| vec![0.0; kernel.num_params()]);
+    let mut x_bar = Mat::zeros(4, 16);
+    let [with, without] = &mut slopes;
+    let sink = Some(x_bar.as_mut());
+    kernel.diag_vjp(images.as_ref(), &weights, &mut Cotangents { params: with, x: sink, z: None });
+    let mut sinks = Cotangents { params: without, x: None, z: None };
+    kernel.diag_vjp(images.as_ref(), &weights, &mut sinks);
+    for (a, b) in slopes[0].iter().zip(&slopes[1]) {
+        assert!((a - b).abs() < 1e-12 * (1.0 + a.abs()), "{a} {b}");
+    }
+}

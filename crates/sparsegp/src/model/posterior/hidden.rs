@@ -4,9 +4,8 @@
 //! smooth in x, and a table that is predicted in parts has the same predictions.
 
 use super::Posterior;
+use super::before::Before;
 use crate::error::{Error, Result};
-use crate::likelihoods::Target;
-use crate::likelihoods::functions::log_add_exp;
 use crate::linalg::{Mat, MatRef};
 use crate::model::Model;
 use crate::rng;
@@ -61,47 +60,7 @@ impl Posterior {
             hidden.noise.push(noise);
         }
         hidden.layers.push(self.clone());
-        Ok(Self { hidden: Some(Arc::new(hidden)), ..self })
-    }
-
-    /// Refuses what is known of a single layer alone.
-    pub(super) fn check_shallow(&self, what: &str) -> Result<()> {
-        match self.hidden {
-            None => Ok(()),
-            Some(_) => Err(Error::Invalid(format!(
-                "{what} is for models of one layer; of a deep one there are means, variances, quantiles, densities and draws"
-            ))),
-        }
-    }
-
-    /// [`Posterior::predict_log_density`] of a mixture over paths, on each of which the targets of a row are together.
-    pub(super) fn log_density_by_paths(
-        &self,
-        x: MatRef<f64>,
-        y: MatRef<f64>,
-        extra: &[f64],
-    ) -> Result<Vec<f64>> {
-        let mut all = vec![f64::NEG_INFINITY; x.nrows()];
-        self.components(x, |likelihood, mean, variance| {
-            let mut path = vec![0.0; x.nrows()];
-            self.observations(mean, variance, |i, p, mean, variance| {
-                let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
-                if !target.y.is_nan() {
-                    path[i] += likelihood.predict_log_density(target, mean, variance);
-                }
-            });
-            all.iter_mut().zip(path).for_each(|(sum, own)| *sum = log_add_exp(*sum, own));
-        })?;
-        let count = (self.components_count() as f64).ln();
-        Ok(all.into_iter().map(|sum| sum - count).collect())
-    }
-
-    /// How many laws the predictions are an even mixture of; 1 where they are no mixture.
-    pub fn components_count(&self) -> usize {
-        match self.hidden {
-            Some(_) => PATHS,
-            None => self.draws.len().max(1),
-        }
+        Ok(Self { before: Some(Arc::new(Before::Layers(hidden))), ..self })
     }
 }
 

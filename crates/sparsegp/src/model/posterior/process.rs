@@ -125,6 +125,13 @@ impl Process {
         Self { latents, kernel, points, factor, roots, weights, explained, pseudo }
     }
 
+    /// Number of input columns.
+    pub(super) fn inputs(&self) -> usize {
+        let columns = self.points.ncols();
+        let other = self.kernel.interdomain().filter(|own| own.columns == columns);
+        other.map_or(columns, |own| own.inputs)
+    }
+
     /// L and E of R-SVGP.
     pub(super) fn products(&self) -> Option<(MatRef<'_, f64>, MatRef<'_, f64>)> {
         let products = self.pseudo.as_ref().and_then(|pseudo| pseudo.products.as_ref());

@@ -102,7 +102,7 @@ impl Posterior {
     /// What draws say of these rows, at most [`MOST`] of them; nothing where the posterior was not sampled.
     fn mixture(&self, x: MatRef<f64>) -> Result<Vec<Component<'_>>> {
         let mut all = Vec::new();
-        if self.draws.is_empty() && self.hidden.is_none() {
+        if self.draws.is_empty() && self.before.is_none() {
             return Ok(all);
         }
         let (every, mut at) = (self.components_count().div_ceil(MOST), 0);

@@ -155,9 +155,9 @@ impl Posterior {
         x: MatRef<f64>,
         mut work: impl FnMut(&dyn Likelihood, MatRef<f64>, MatRef<f64>),
     ) -> Result<()> {
-        if let Some(hidden) = &self.hidden {
+        if let Some(before) = &self.before {
             self.check(x)?;
-            return hidden.paths(x, |mean, variance| work(&*self.likelihood, mean, variance));
+            return before.paths(x, |mean, variance| work(&*self.likelihood, mean, variance));
         }
         for own in &self.each {
             let (mean, variance) = own.predict_f(x)?;

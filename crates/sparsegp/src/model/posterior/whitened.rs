@@ -19,7 +19,7 @@ pub struct Whitened<'a> {
 impl Posterior {
     /// Shows the whitened q of latent function `l`; none for exact inference, pseudo-observations and draws.
     pub fn whitened(&self, l: usize) -> Option<Whitened<'_>> {
-        if self.hidden.is_some() {
+        if self.before.is_some() {
             return None;
         }
         let process = self.processes.iter().find(|p| p.latents.contains(&l))?;

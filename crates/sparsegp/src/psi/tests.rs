@@ -13,12 +13,12 @@ const SPECS: [&str; 7] = [
     "constant(variance=0.6) * constant(variance=1.7) + white",
 ];
 
-pub(super) fn kernel(spec: &str, inputs: usize) -> Box<dyn Kernel> {
+pub(crate) fn kernel(spec: &str, inputs: usize) -> Box<dyn Kernel> {
     kernels::parse(spec, Inputs::unnamed(inputs)).unwrap()
 }
 
 /// Deterministic numbers in (0, 1).
-pub(super) fn spot(i: usize, j: usize) -> f64 {
+pub(crate) fn spot(i: usize, j: usize) -> f64 {
     ((i as f64 + 1.3) * 0.618_033_988_749_895 + (j as f64 + 0.7) * 0.414_213_562_373_095).fract()
 }
 

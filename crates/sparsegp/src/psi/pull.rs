@@ -4,7 +4,7 @@ use super::bumps::{self, Cotangent, PointSlopes};
 use super::cloud::{Rows, WIDTH};
 use super::line::{Moments, RowSlopes, Seen};
 use super::parts::PartSlopes;
-use super::psi::{Block, Psi, Uncertain, flat, mirrored};
+use super::statistics::{Block, Psi, Uncertain, flat, mirrored};
 use crate::error::{Error, Result};
 use crate::linalg::{Accum, Mat, MatRef, Par, gemm};
 
