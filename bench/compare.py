@@ -21,6 +21,12 @@ classify       time until the mean negative log probability of banana's 4 900 te
                while their first step compiles: Adam at rate 0.05, for GPflow also with natural gradients of q; for
                sparsegp TSVGP (the first of 1, 2, 4, ... iterations of a training that suffice), or the whole of fit();
                for scikit-learn the whole of fit()
+gplvm-M        value and gradient of the bound of the Bayesian GP-LVM (Titsias & Lawrence 2010) with M inducing points: 1 000
+               rows of 12 columns and 5 latent dimensions, or 2 000 of 20 and 10; GPyTorch's is another bound, with q(u) and
+               a draw of q(X), whose value is not compared
+deep-L         one training step of a doubly stochastic deep GP of L layers, M = 100 in each, 8 functions in the hidden ones,
+               Gaussian noise, a minibatch of 1 000 rows, one sample, Adam on everything; for sparsegp with q as the others have it
+               (W) and without inverses (L)
 predict-100k   mean and variance of f at 100 000 rows, from an SGPR posterior (10 000 rows, M = 512) with
                cached factors
 table-NAME     exact inference with trained hyperparameters on a small real table, on its first standard splits (ten at
@@ -59,6 +65,7 @@ REPO = HERE.parent
 WORKER = HERE / "compare" / "worker.py"
 OURS = "sparsegp"
 GP = "sgpr gpr svgp classify predict"
+HIDDEN = " gplvm deep"  # latent inputs and layers
 TABLES = " table"  # of those that bring an optimiser that stops by itself
 
 
@@ -72,9 +79,9 @@ class Peer(NamedTuple):
 
 
 PEERS = {
-    OURS: Peer("", GP + TABLES, {"import": "import sparsegp", "import-gp": "from sparsegp import GPRegressor"}, "numpy"),
-    "gpflow": Peer("gpflow tf_keras", GP + TABLES, {}, "tensorflow tensorflow-probability tf_keras numpy"),
-    "gpytorch": Peer("gpytorch", GP, {}, "torch linear_operator numpy"),
+    OURS: Peer("", GP + TABLES + HIDDEN, {"import": "import sparsegp", "import-gp": "from sparsegp import GPRegressor"}, "numpy"),
+    "gpflow": Peer("gpflow tf_keras", GP + TABLES + " gplvm", {}, "tensorflow tensorflow-probability tf_keras numpy"),
+    "gpytorch": Peer("gpytorch", GP + HIDDEN, {}, "torch linear_operator numpy"),
     "gpjax": Peer("gpjax", GP, {}, "jax jaxlib equinox optax numpy"),
     "scikit-learn": Peer(
         "scikit-learn", "gpr classify" + TABLES,
@@ -84,8 +91,9 @@ PEERS = {
 }  # fmt: skip
 
 INEXACT = "default, not exact"  # a way that is timed for the notes, and not for the table
-WAYS = {("gpflow", kind): ["tf.function", "jit_compile"] for kind in ("sgpr", "gpr", "svgp", "predict")}
+WAYS = {("gpflow", kind): ["tf.function", "jit_compile"] for kind in ("sgpr", "gpr", "svgp", "predict", "gplvm")}
 WAYS |= {("gpflow", "classify"): ["Adam", "Adam and natural gradients"]}
+WAYS |= {(OURS, "deep"): ["W", "L"]}
 WAYS |= {("gpytorch", "gpr"): ["Cholesky", INEXACT], (OURS, "classify"): ["TSVGP", "whole fit"]}
 
 # small real tables, and of how many of their ten standard splits: some minutes of the slowest have to do
@@ -101,6 +109,10 @@ JOBS = {
     "svgp-1024": ("svgp", {"n": 100_000, "m": 1024, "b": 1024}, {"n": 10_000, "m": 128, "b": 200}),
     "svgp-2048": ("svgp", {"n": 100_000, "m": 2048, "b": 1024}, {"n": 10_000, "m": 256, "b": 200}),
     "classify": ("classify", {}, {}),
+    "gplvm-50": ("gplvm", {"n": 1000, "m": 50, "q": 5, "p": 12}, {"n": 200, "m": 10, "q": 2, "p": 4}),
+    "gplvm-100": ("gplvm", {"n": 2000, "m": 100, "q": 10, "p": 20}, {"n": 200, "m": 20, "q": 3, "p": 4}),
+    "deep-2": ("deep", {"n": 20_000, "m": 100, "b": 1000, "layers": 2}, {"n": 2000, "m": 20, "b": 200, "layers": 2}),
+    "deep-3": ("deep", {"n": 20_000, "m": 100, "b": 1000, "layers": 3}, {"n": 2000, "m": 20, "b": 200, "layers": 3}),
     "predict-100k": ("predict", {"n": 10_000, "m": 512, "new": 100_000}, {"n": 2000, "m": 64, "new": 10_000}),
     **{
         f"table-{name}": ("table", {"table": name, "splits": splits}, {"table": name, "splits": 1})

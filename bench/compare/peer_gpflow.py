@@ -35,6 +35,22 @@ def regression(d, job):
     return lambda: -both()[0].numpy()
 
 
+def gplvm_step(d, job):
+    kernel = setup(d, job)  # before any tensor
+    model = gpflow.models.BayesianGPLVM(
+        tf.constant(d.Y), tf.constant(d.mean), tf.constant(d.sd2), kernel, inducing_variable=d.Z.copy()
+    )
+    model.likelihood.variance.assign(d.noise)
+
+    def both():
+        with tf.GradientTape() as tape:
+            loss = model.training_loss()
+        return loss, tape.gradient(loss, model.trainable_variables)
+
+    both = compiled(both, job)
+    return lambda: -both()[0].numpy()
+
+
 def regressor(d, job):
     model = gpflow.models.GPR((d.X, d.y), setup(d, job), noise_variance=d.noise)
     loss = compiled(model.training_loss, job)

@@ -87,6 +87,88 @@ def classifier(d, job, rate):
     return step, latent
 
 
+class Latent(gpytorch.models.gplvm.bayesian_gplvm.BayesianGPLVM):
+    """Its documented pieces: a point of q(X) is drawn, and q(u) is trained beside it."""
+
+    def __init__(self, d, job):
+        (n, q), p = d.mean.shape, d.Y.shape[1]
+        batch = torch.Size([p])
+        Z = torch.tensor(d.Z).repeat(p, 1, 1)
+        of_u = gpytorch.variational.CholeskyVariationalDistribution(len(d.Z), batch_shape=batch)
+        strategy = gpytorch.variational.VariationalStrategy(self, Z, of_u, learn_inducing_locations=True)
+        prior = gpytorch.priors.NormalPrior(torch.zeros(n, q), torch.ones(n, q))
+        X = gpytorch.models.gplvm.VariationalLatentVariable(n, p, q, torch.tensor(d.mean), prior)
+        super().__init__(X, strategy)
+        self.mean_module = gpytorch.means.ZeroMean(batch_shape=batch)
+        self.covar_module = setup(d, job)
+
+    forward = forward
+
+
+def gplvm_step(d, job):
+    model, likelihood = (
+        Latent(d, job),
+        gpytorch.likelihoods.GaussianLikelihood(batch_shape=torch.Size([d.Y.shape[1]])),
+    )
+    mll, Y = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(d.Y)), torch.tensor(d.Y).T
+    model.train()
+
+    def run():
+        model.zero_grad()
+        loss = -mll(model(model.sample_latent_variable()), Y).sum()
+        loss.backward()
+        return loss.item()
+
+    return run
+
+
+class Layer(gpytorch.models.deep_gps.DeepGPLayer):
+    """With one kernel and one set of inducing points for all functions, which is faster than one for each."""
+
+    forward = forward
+
+    def __init__(self, d, outputs):
+        inputs = d.X.shape[1]
+        batch = torch.Size([] if outputs is None else [outputs])
+        q = gpytorch.variational.CholeskyVariationalDistribution(len(d.Z), batch_shape=batch)
+        strategy = gpytorch.variational.VariationalStrategy(self, torch.tensor(d.Z), q, learn_inducing_locations=True)
+        super().__init__(strategy, inputs, outputs)
+        self.mean_module = gpytorch.means.ZeroMean() if outputs is None else gpytorch.means.LinearMean(inputs)
+        self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=inputs))
+
+
+class Deep(gpytorch.models.deep_gps.DeepGP):
+    def __init__(self, d, layers):
+        super().__init__()
+        self.hidden = torch.nn.ModuleList(Layer(d, d.X.shape[1]) for _ in range(layers - 1))
+        self.last = Layer(d, None)
+
+    def forward(self, x):
+        for layer in self.hidden:
+            x = layer(x)
+        return self.last(x)
+
+
+def deep_step(d, job):
+    setup(d, job)
+    model, likelihood = Deep(d, job["layers"]), gpytorch.likelihoods.GaussianLikelihood()
+    mll = gpytorch.mlls.DeepApproximateMLL(gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(d.X)))
+    adam = torch.optim.Adam([*model.parameters(), *likelihood.parameters()], lr=0.01)
+    X, y = torch.tensor(d.X), torch.tensor(d.y[:, 0])
+    model.train()
+
+    def run():
+        rows = torch.randperm(len(X))[: job["b"]]
+        with gpytorch.settings.num_likelihood_samples(1):
+            adam.zero_grad()
+            loss = -mll(model(X[rows]), y[rows])
+            loss.backward()
+            adam.step()
+        return loss.item()
+
+    return run
+
+
 def predictor(d, job):
     """All rows at once, faster than blocks here. `fast_pred_var` changes nothing for this kernel."""
     model, Xnew = Regression(d, job), torch.tensor(d.Xnew)

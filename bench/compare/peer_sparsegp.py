@@ -63,6 +63,29 @@ def classify(d, job):
     return {"trace": trace, **meter.report()}
 
 
+def gplvm_step(d, job):
+    arguments = d.Y, d.mean, d.sd2, kernel(d), d.Z
+    return lambda: gp.models.gplvm_bound(*arguments, noise_variance=d.noise, bound="titsias2009")[0]
+
+
+def deep(d, job):
+    """The steps run inside `fit`, whose report has their time."""
+
+    def per_step(epochs):
+        meter = Meter()
+        method = f"deep(layers={job['layers']}, kind={job['way'].lower()}, samples=1)"
+        model = gp.GPRegressor(
+            method=method, n_inducing=job["m"], batch_size=job["b"], epochs=epochs, natural_rate=0
+        )
+        model.fit(d.X, d.y[:, 0])
+        seconds = model.trace_["seconds"][-1]  # since the training began
+        return {"seconds": seconds / model.n_iter_, "calls": model.n_iter_, **meter.report()}
+
+    steps = len(d.X) // job["b"]
+    epochs = max(1, math.ceil(job["seconds"] / steps / per_step(1)["seconds"]))
+    return sorted((per_step(epochs) for _ in range(3)), key=lambda result: result["seconds"])[1]
+
+
 def predictor(d, job):
     model = sgpr_model(d)
     return lambda: model.predict_f(d.Xnew)

@@ -4,7 +4,7 @@
 `peer_NAME.py` has the models of a peer: `regression(d, job)` for sgpr and gpr, a function that computes
 value and gradient and returns the value; `classifier(d, job, rate)`, a training step and a function that
 gives the moments of f at the test rows; `predictor(d, job)`, a function that gives those at the new rows;
-`regressor(d, job)`, a trained model: a function that gives mean and variance of y at new rows.
+`gplvm_step(d, job)` and `deep_step(d, job)`, an evaluation and a step; `regressor(d, job)`, a trained model: a function that gives mean and variance of y at new rows.
 A function with the name of a job there (`gpr`, `svgp`, `classify`, ...) does the whole job instead.
 """
 
@@ -62,6 +62,16 @@ def load(job):
         )  # fmt: skip
     if job["kind"] == "table":
         return SimpleNamespace(table=file[job["table"]], masks=file[f"{job['table']}.test-masks"])
+    if job["kind"] == "gplvm":
+        n, q, p = job["n"], job["q"], job["p"]
+        hidden = file["X"][:n, :3]
+        rng = np.random.default_rng(3)
+        waves = np.sin(hidden @ rng.standard_normal((3, 2 * p)))
+        Y = waves @ rng.standard_normal((2 * p, p)) + 0.3 * rng.standard_normal((n, p))
+        Y = (Y - Y.mean(0)) / Y.std(0)
+        mean = np.linalg.svd(Y, full_matrices=False)[0][:, :q] * np.sqrt(n)
+        return SimpleNamespace(Y=Y, mean=mean, sd2=np.full((n, q), 0.1), Z=mean[: job["m"]].copy(), noise=NOISE,
+                               variance=VARIANCE, lengthscales=np.linspace(1.25, 2.5, q))  # fmt: skip
     X = file["X"][: job["n"]]
     y = file["labels" if job["kind"] == "svgp" else "y"][: job["n"], None]
     Z, Xnew = X[: job.get("m", 0)].copy(), file["Xnew"][: job.get("new", 0)]
@@ -221,6 +231,10 @@ def do(job):
     if kind == "svgp":
         rows, (step, _) = batches(d, job), peer.classifier(d, job, rate=0.01)
         return measure(lambda: step(*next(rows)), job)
+    if kind in ("gplvm", "deep"):
+        run = getattr(peer, kind + "_step")(d, job)
+        timed = measure(run, job)
+        return {**timed, "value": float(run())} if kind == "gplvm" and job["peer"] != "gpytorch" else timed
     if kind == "table":
         return splits(d, job, peer.regressor)
     if kind == "predict":

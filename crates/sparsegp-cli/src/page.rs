@@ -199,7 +199,14 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     let judged = test.as_ref().unwrap_or(&train);
     let look = plot::Look::default();
     let mut pictures = Vec::new();
-    for what in [What::Fit, What::Predictions, What::Calibration, What::Relevance, What::Training] {
+    for what in [
+        What::Fit,
+        What::Predictions,
+        What::Calibration,
+        What::Relevance,
+        What::Training,
+        What::Patches,
+    ] {
         // what the first picture shows already is not shown again
         let inputs = fitted.measured_names().len();
         let function = inputs <= 2;

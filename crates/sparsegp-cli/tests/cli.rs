@@ -46,6 +46,8 @@ mod numbers;
 mod options;
 #[path = "cli/pages.rs"]
 mod pages;
+#[path = "cli/patches.rs"]
+mod patches;
 #[path = "cli/picture.rs"]
 mod picture;
 #[path = "cli/refusals.rs"]

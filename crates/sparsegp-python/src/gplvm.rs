@@ -10,9 +10,17 @@ use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::json;
 use sparsegp::io;
-use sparsegp::latent::{EmbedOptions, FittedGplvm, GplvmOptions, LatentStart, fit_gplvm_watched};
+use sparsegp::kernels::{self, Inputs};
+use sparsegp::latent::{
+    EmbedOptions, FittedGplvm, Gplvm as Model, GplvmOptions, LatentStart, Targets, Trainable,
+    fit_gplvm_watched,
+};
+use sparsegp::linalg::{Jitter, Mat};
+use sparsegp::params::{Param, Transform, listed};
 use sparsegp::psi::Uncertain;
+use sparsegp::terms;
 use sparsegp::train::{Event, TracePoint};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -88,6 +96,45 @@ pub fn fit_gplvm(
     })?;
     let exception = outcome.exception.map(|e| e.into_value(py).into_any());
     Ok((outcome.result.map(made), exception))
+}
+
+/// The bound of a GP-LVM at these parameters (kernel as JSON), and its gradients by the constrained ones, by path.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // the interpreter's calling convention
+pub fn gplvm_bound(
+    py: Python<'_>,
+    y: Array2<'_>,
+    mean: Array2<'_>,
+    variance: Array2<'_>,
+    points: Array2<'_>,
+    kernel: &str,
+    noise: f64,
+    bound: &str,
+) -> PyResult<(f64, BTreeMap<String, Vec<f64>>)> {
+    let (y, mean, variance, points) = (owned(&y), owned(&mean), owned(&variance), owned(&points));
+    unlocked(py, || {
+        let kernel = kernels::parse(kernel, Inputs::unnamed(mean.ncols()))?;
+        let of = |a: &Mat<f64>, transform| Param::of_matrix(a.as_ref(), transform);
+        let model = Model {
+            kernel,
+            noise: Param::positive(noise),
+            points: of(&points, Transform::Identity),
+            mean: of(&mean, Transform::Identity),
+            variance: of(&variance, Transform::Exp { lower: 0.0 }),
+            term: terms::find(bound)?,
+            jitter: Jitter::default(),
+            block: None,
+        };
+        let (value, slopes) = model.evaluate(&Targets::new(y.as_ref())?)?;
+        let mut rest = &slopes[..];
+        let mut all = BTreeMap::new();
+        for (path, param) in listed(|v| model.visit(v)) {
+            let (own, later) = rest.split_at(param.len());
+            all.insert(path, own.to_vec());
+            rest = later;
+        }
+        Ok((value, all))
+    })
 }
 
 /// Reads the file of a GP-LVM.

@@ -45,6 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(flow::flow, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
+    module.add_function(wrap_pyfunction!(gplvm::gplvm_bound, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::load_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::gplvm_from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(shards::_shard, module)?)?;

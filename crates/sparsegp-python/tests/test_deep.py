@@ -74,7 +74,6 @@ def test_a_training_that_ended_goes_on(tmp_path):
         ({"n_restarts_optimizer": 2}, "restarts"),
         ({"mean": "linear"}, "mean"),
         ({"full_batch": True}, "at once"),
-        ({"early_stopping": 0.2}, "aside"),
         ({"method": "deep(kind=q)"}, "kind=q"),
         ({"method": "deep(layers=0)"}, "from 1"),
     ],
@@ -94,3 +93,13 @@ def test_what_layers_do_not_do_is_said():
         fitted.update(X, y)
     with pytest.raises(ValueError, match="one layer"):
         fitted.partial_fit(X, y)
+
+
+def test_rows_put_aside_end_the_training():
+    X, y, _ = rows(200)
+    options = {"epochs": 600, "early_stopping": 0.25, "patience": 2, "learning_rate": 0.3}
+    fitted = model(**options).fit(X, y)
+    held = fitted.trace_["held_out"]
+    assert np.isfinite(held).all() and len(held) < 600
+    assert f"no better for 2 epochs; the state after epoch {np.argmax(held) + 1} is kept" in fitted.stopped_
+    assert np.argmax(held) == len(held) - 3

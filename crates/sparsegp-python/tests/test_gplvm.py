@@ -101,3 +101,37 @@ def test_what_cannot_be_is_refused(tmp_path):
         BayesianGPLVM(n_inducing=8, max_iter=30, n_restarts=1).fit(Y).inverse_transform(np.zeros((2, 5)))
     GPRegressor().fit(Y[:, :2], t).save(tmp_path / "r.safetensors")
     assert isinstance(sparsegp.load(tmp_path / "r.safetensors"), GPRegressor)
+
+
+def test_the_bound_has_the_slopes_that_it_says():
+    from sparsegp import models
+
+    rng = np.random.default_rng(2)
+    n, q, m = 12, 2, 4
+    Y = rng.normal(size=(n, 3))
+    Y[2, 1] = np.nan
+    X, S, Z = rng.normal(size=(n, q)), rng.uniform(0.1, 0.6, (n, q)), rng.normal(size=(m, q))
+    kernel = "rbf(variance=1.3, lengthscales=[0.8, 1.7]) + linear(ard=true, variance=[0.4, 0.2])"
+
+    def value(X=X, S=S, Z=Z, noise=0.3, bound="titsias2025"):
+        return models.gplvm_bound(Y, X, S, kernel, Z, noise_variance=noise, bound=bound)[0]
+
+    found, slopes = models.gplvm_bound(Y, X, S, kernel, Z, noise_variance=0.3)
+    assert value(bound="titsias2009") < found
+    step = 1e-6
+    for path, name, array in (
+        ("latent.mean", "X", X),
+        ("latent.variance", "S", S),
+        ("inducing.points", "Z", Z),
+    ):
+        assert slopes[path].shape == array.shape
+        for place in ((0, 0), (2, 1), (3, 1)):
+            up, down = array.copy(), array.copy()
+            up[place] += step
+            down[place] -= step
+            slope = (value(**{name: up}) - value(**{name: down})) / (2 * step)
+            assert slopes[path][place] == pytest.approx(slope, rel=1e-4, abs=1e-5)
+    slope = (value(noise=0.3 + step) - value(noise=0.3 - step)) / (2 * step)
+    assert slopes["likelihood.variance"][0] == pytest.approx(slope, rel=1e-5)
+    with pytest.raises(ValueError, match="bound"):
+        value(bound="fitc")

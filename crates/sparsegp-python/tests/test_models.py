@@ -1505,3 +1505,24 @@ def test_kernel_names_all_kernels():
     model.optimise((X, Y), max_iterations=3)
     for path in kernels:
         assert not np.array_equal(model.parameters[path], before[path]), path
+
+
+def test_deep_models_learn_what_one_layer_cannot():
+    from sparsegp.models import DeepGP
+
+    rng = np.random.default_rng(0)
+    X = np.linspace(-1, 1, 200)[:, None]
+    Y = np.where(X > 0.1, 1.0, -1.0) + 0.05 * rng.normal(size=X.shape)
+    model = DeepGP(layers=2, width=1, n_inducing=20, likelihood="gaussian(variance=0.05)")
+    with pytest.raises(ValueError, match="call optimise first"):
+        model.predict_y(X)
+    report = model.optimise((X, Y), batch_size=200, epochs=400)
+    assert report["iterations"] == 400 and report["trace"][-1]["objective"] > report["trace"][0]["objective"]
+    mean, variance = model.predict_y([[-0.5], [0.5]])
+    assert mean[0, 0] < -0.8 and mean[1, 0] > 0.8 and (variance < 0.3).all()
+    assert any(path.startswith("layers[0].kernel") for path in model.parameters)
+    again = DeepGP(layers=2, width=1, n_inducing=20, likelihood="gaussian(variance=0.05)")
+    again.optimise((X, Y), batch_size=200, epochs=400)
+    np.testing.assert_array_equal(again.predict_y(X)[0], model.predict_y(X)[0])
+    with pytest.raises(ValueError, match="kind"):
+        DeepGP(kind="z")

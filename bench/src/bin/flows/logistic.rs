@@ -69,7 +69,7 @@ pub fn tables(rest: &[String], areas: &[Area<'_>]) -> Drawn {
         println!(
             "\n### `{name}`, {n} rows, {d} weights, prior variance 10: {steps} steps of 100 rows, {folds} folds"
         );
-        head(&["method", "rule", "NLL at first", "half way", "at the end", "error", "µs a step"]);
+        head(&["method", "rule", "NLL half way", "at the end", "error", "µs a step"]);
         let mut curves = Vec::new();
         for (rule, eta) in [(Rule::Plain, rate), (Rule::rms_prop(), 100.0 * rate)] {
             let kind = if rule == Rule::Plain { "plain" } else { "RMSProp" };

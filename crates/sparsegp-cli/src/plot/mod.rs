@@ -10,6 +10,7 @@ mod inducing;
 pub mod latent;
 mod look;
 mod marker;
+mod patches;
 mod png;
 mod relevance;
 mod reliability;
@@ -151,12 +152,14 @@ pub enum What {
     Training,
     /// How much of the rows' prior variance the inducing points leave unexplained
     Inducing,
+    /// The inducing patches of a convolutional kernel, and the weights of places
+    Patches,
 }
 
 impl What {
     /// Whether rows are drawn.
     pub fn needs_rows(self) -> bool {
-        !matches!(self, Self::Relevance | Self::Training)
+        !matches!(self, Self::Relevance | Self::Training | Self::Patches)
     }
 
     /// In words.
@@ -168,6 +171,7 @@ impl What {
             Self::Relevance => "Relevance of the inputs",
             Self::Training => "Training",
             Self::Inducing => "Inducing points",
+            Self::Patches => "Inducing patches",
         }
     }
 
@@ -183,6 +187,9 @@ impl What {
                 Some("it keeps no history of a training")
             }
             Self::Inducing => crate::inducing::cannot(fitted),
+            Self::Patches if !patches::are_there(fitted) => Some(
+                "it has no inducing patches: a sparse method with the kernel `convolutional` has",
+            ),
             _ => None,
         }
     }
@@ -192,6 +199,7 @@ impl What {
 pub fn of_model(what: What, fitted: &Fitted, look: &Look) -> Result<String> {
     svg(1, look, |_, panel| match what {
         What::Training => training::panel(panel, fitted),
+        What::Patches => patches::panel(panel, fitted),
         _ => relevance::panel(panel, fitted),
     })
 }

@@ -23,6 +23,7 @@ __all__ = [
     "fit",
     "fit_elsewhere",
     "fit_gplvm",
+    "gplvm_bound",
     "fit_table",
     "flow",
     "from_bytes",
@@ -309,6 +310,15 @@ def sample(
     prior: Optional[tuple[_Array, _Array]] = None,
     callback: _Callback = None,
 ) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array, str]: ...
+def gplvm_bound(
+    y: _Array,
+    mean: _Array,
+    variance: _Array,
+    points: _Array,
+    kernel: str,
+    noise: float,
+    bound: str,
+) -> tuple[float, dict[str, list[float]]]: ...
 def fit_gplvm(
     y: _Array,
     options: str,

@@ -36,7 +36,7 @@ from .kernels import Kernel, _matrix, _vector, _whole, as_kernel
 from .likelihoods import Gaussian, Likelihood, as_likelihood
 from .priors import Parameter, Prior
 
-__all__ = ["GPR", "SGPR", "SVGP", "TSVGP", "TVGP", "Functions", "Model"]
+__all__ = ["GPR", "SGPR", "SVGP", "TSVGP", "TVGP", "DeepGP", "Functions", "Model", "gplvm_bound"]
 
 Array = NDArray[np.float64]
 Data = tuple[ArrayLike, ArrayLike]
@@ -123,7 +123,7 @@ class Model:
     _made: Optional[tuple[str, Optional[list[Array]]]] = None
 
     def __init__(self) -> None:
-        raise TypeError("make a GPR, SGPR, SVGP, TSVGP or TVGP")
+        raise TypeError("make a GPR, SGPR, SVGP, TSVGP, TVGP or DeepGP")
 
     @classmethod
     def _of(cls: type[M], model: _core.Model) -> M:
@@ -838,3 +838,52 @@ def _sets(points: Union[ArrayLike, list[Array]]) -> list[Array]:
     if isinstance(points, list) and points and isinstance(points[0], np.ndarray) and points[0].ndim == 2:
         return [_matrix(z, "inducing_points") for z in points]
     return [_matrix(points, "inducing_points")]  # type: ignore[arg-type]
+
+
+def gplvm_bound(
+    Y: ArrayLike,
+    X_mean: ArrayLike,
+    X_variance: ArrayLike,
+    kernel: Union[str, Kernel],
+    inducing_points: ArrayLike,
+    *,
+    noise_variance: float = 1.0,
+    bound: str = "titsias2025",
+) -> tuple[float, dict[str, Array]]:
+    """The bound of a Bayesian GP-LVM at given parameters, and its gradients.
+
+    Parameters
+    ----------
+    Y : array of shape (N, P)
+        Targets; NaN where a cell is missing.
+    X_mean, X_variance : arrays of shape (N, Q)
+        Of q(X), whose prior is N(0, I).
+    kernel : Kernel or str
+        Of squared exponentials, linear and constant ones, their sums and products with constants.
+    inducing_points : array of shape (M, Q)
+    noise_variance : float
+    bound : {"titsias2025", "spherical", "titsias2009"}
+
+    Returns
+    -------
+    value : float
+    gradients : dict of arrays
+        With respect to the constrained values, by path: ``kernel.…``, ``likelihood.variance``, ``inducing.points`` (M×Q),
+        ``latent.mean``, ``latent.variance`` (N×Q).
+    """
+    _one_of("bound", bound, ("titsias2025", "spherical", "titsias2009"))
+    mean, variance, points = _matrix(X_mean), _matrix(X_variance), _matrix(inducing_points)
+    targets = np.require(Y, np.float64, "A")
+    value, found = _core.gplvm_bound(
+        targets, mean, variance, points, as_kernel(kernel).to_json(), float(noise_variance), bound
+    )
+    shapes = {"inducing.points": points.shape, "latent.mean": mean.shape, "latent.variance": mean.shape}
+    gradients = {}
+    for path, numbers in found.items():
+        own = np.array(numbers)
+        gradients[path] = own.reshape(shapes[path], order="F") if path in shapes else own
+    return value, gradients
+
+
+# at the end: it is a model of this module
+from ._deep import DeepGP  # noqa: E402

@@ -7,7 +7,7 @@ use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::start::{apply, likelihood, sample_rows};
 use super::{BatchOptions, Dataset, FitOptions, identity, sizes};
-use crate::data::Classes;
+use crate::data::{Classes, InMemory};
 use crate::deep::{Deep, Kind, Standing, Start, TrainOptions, Trained};
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
@@ -19,7 +19,7 @@ use crate::model::{Model, Posterior};
 use crate::params;
 use crate::train::{
     Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
-    TrainingState, hyperparameters,
+    TrainingState, all_values, density, hyperparameters, set_all_values,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -44,13 +44,12 @@ impl BatchOptions {
 }
 
 /// Refuses options that a deep model has nothing of.
-fn refuse(dataset: &Dataset, options: &FitOptions) -> Result<()> {
+fn refuse(options: &FitOptions) -> Result<()> {
     let training = options.batches.as_ref().map(|batches| &batches.training);
     let usual = StochasticOptions::default();
     let wrong = [
         ("a number of restarts", options.restarts > 0),
         ("a mean function", options.mean.is_some()),
-        ("rows kept aside to tell when to stop", dataset.held_out.is_some()),
         ("a jitter", options.jitter != Jitter::default()),
         (
             "E- and M-steps, or another rate for inducing points",
@@ -89,7 +88,7 @@ pub(super) fn fit(
     let Some(deep) = entry.method.deep() else {
         return Err(Error::Invalid(format!("the method `{}` has no hidden layers", entry.name)));
     };
-    refuse(dataset, options)?;
+    refuse(options)?;
     let source = &*dataset.source;
     let (n, d) = (source.rows(), source.inputs());
     if d == 0 {
@@ -166,6 +165,7 @@ pub(super) fn fit(
     let mut from = None;
     let mut trace = Vec::new();
     let mut earlier = 0.0;
+    let mut aside = Aside::of(dataset, &batches.training, options.seed)?;
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         let (fitted, held) = checkpoint::load(path, dataset, options)?;
         let Held::Training(state) = held else {
@@ -175,6 +175,9 @@ pub(super) fn fit(
         layered = then.to_deep(bound)?;
         origin = old;
         (trace, earlier) = (state.trace.clone(), state.seconds);
+        if let Some(aside) = &mut aside {
+            aside.best.clone_from(&state.best);
+        }
         from = Some(standing(*state, per_epoch));
     }
     if observer.event(Event::Training).is_break() {
@@ -201,21 +204,28 @@ pub(super) fn fit(
         }),
         over: false,
         failed: None,
+        aside,
     };
     let outcome = layered.train_from(&mut *rows, &training, from, &mut |deep, standing| {
         watcher.see(deep, standing)
     })?;
     watcher.record(&layered, &outcome);
-    let failed = watcher.failed.take();
+    let (failed, aside) = (watcher.failed.take(), watcher.aside.take());
     let (trace, seconds) = (watcher.trace, earlier + watcher.begun.elapsed().as_secs_f64());
     if let Some(error) = failed {
         return Err(error);
     }
     origin.warnings.extend(failures.warning());
-    let model = Model::of_deep(layered, entry.method)?;
+    let mut model = Model::of_deep(layered, entry.method)?;
+    if let Some((_, _, values)) = aside.as_ref().and_then(|aside| aside.best.as_ref()) {
+        set_all_values(&mut model, values)?;
+    }
     let posterior = Posterior::of_q(&model)?;
     let objective = outcome.trace.last().map_or(f64::NAN, |(_, bound)| *bound);
-    let report = report(outcome, &training, objective, (trace, seconds));
+    let mut report = report(outcome, &training, objective, (trace, seconds));
+    if let Some(stop) = aside.and_then(|aside| aside.stop) {
+        report.stopped = stop;
+    }
     origin.warnings.extend(params::remarks(&model.params()));
     if report.failures > 0 {
         origin.warnings.push(format!(
@@ -227,6 +237,45 @@ pub(super) fn fit(
         finite(objective, "the bound at the end of the training")?;
     }
     Ok(origin.fitted(model, posterior, Some(report)))
+}
+
+/// Rows whose density decides when the training stops: a mixture over paths costs much, so that some have to do.
+const LOOKED_AT: usize = 500;
+
+/// Rows that were kept aside, and what was best for them.
+struct Aside {
+    rows: InMemory,
+    patience: usize,
+    /// Mean log density, the epoch after which it was reached, and all parameters there.
+    best: Option<(f64, usize, Vec<f64>)>,
+    stop: Option<String>,
+}
+
+impl Aside {
+    fn of(dataset: &Dataset, training: &StochasticOptions, seed: u64) -> Result<Option<Self>> {
+        let Some(source) = &dataset.held_out else { return Ok(None) };
+        let rows = sample_rows(&**source, LOOKED_AT, seed)?;
+        Ok(Some(Self { rows, patience: training.patience, best: None, stop: None }))
+    }
+
+    /// The density of the rows after an epoch.
+    fn look(&mut self, model: &Model, epoch: usize) -> Option<f64> {
+        // where the layers have no posterior there is none
+        let now = density(model, &self.rows).unwrap_or(f64::NAN);
+        match &self.best {
+            Some((best, at, _)) if now <= *best || now.is_nan() => {
+                if epoch >= at + self.patience {
+                    self.stop = Some(format!(
+                        "held-out rows have been predicted no better for {} epochs; the state after epoch {at} is kept",
+                        self.patience
+                    ));
+                }
+            }
+            _ if now.is_nan() => {}
+            _ => self.best = Some((now, epoch, all_values(model))),
+        }
+        Some(now).filter(|now| now.is_finite())
+    }
 }
 
 /// Where a training stood, from its checkpoint.
@@ -297,6 +346,8 @@ struct Watcher<'a> {
     earlier: f64,
     trace: Vec<TracePoint>,
     keeping: Option<Keeping<'a>>,
+    /// Rows that tell when to stop.
+    aside: Option<Aside>,
     /// Whether somebody ended it.
     over: bool,
     failed: Option<Error>,
@@ -310,22 +361,27 @@ impl Watcher<'_> {
     /// Keeps what is new in the history.
     fn record(&mut self, deep: &Deep, trained: &Trained) {
         let Some(&(step, objective)) = trained.trace.get(self.trace.len()) else { return };
-        let parameters = Model::of_deep(deep.clone(), self.entry.method)
-            .map(|model| hyperparameters(&model))
-            .unwrap_or_default();
+        let model = Model::of_deep(deep.clone(), self.entry.method).ok();
+        let parameters = model.as_ref().map(hyperparameters).unwrap_or_default();
+        let iteration = step.div_ceil(self.per_epoch);
+        let held_out = match (&mut self.aside, &model) {
+            (Some(aside), Some(model)) => aside.look(model, iteration),
+            _ => None,
+        };
         self.trace.push(TracePoint {
-            iteration: step.div_ceil(self.per_epoch),
+            iteration,
             evaluations: step + trained.failures,
             objective,
             gradient_norm: trained.slope,
             seconds: self.seconds(),
             parameters,
-            held_out: None,
+            held_out,
         });
     }
 
     fn see(&mut self, deep: &Deep, at: &Standing) -> ControlFlow<()> {
         self.record(deep, &at.trained);
+        self.over |= self.aside.as_ref().is_some_and(|aside| aside.stop.is_some());
         let seconds = self.seconds();
         let ended = self.over || at.trained.ended.is_some() || at.trained.steps == self.steps;
         if let Some(keeping) = &mut self.keeping
@@ -341,7 +397,7 @@ impl Watcher<'_> {
                 iterations: at.trained.steps,
                 seconds,
                 trace: self.trace.clone(),
-                best: None,
+                best: self.aside.as_ref().and_then(|aside| aside.best.clone()),
                 diagnostics: Diagnostics::default(),
                 pace: PaceState::default(),
                 adapting: Adapting::default(),

@@ -26,8 +26,8 @@ pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
 pub use natural::natural_step;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
 pub use pace::{Pace, PaceState};
-pub(crate) use stochastic::set_all_values;
 pub use stochastic::{Checkpointer, Surroundings, TrainingState, train_batches};
+pub(crate) use stochastic::{all_values, density, set_all_values};
 
 use crate::data::Source;
 use crate::engine::Engine;

@@ -72,7 +72,7 @@ pub struct Surroundings<'a> {
 }
 
 /// Mean log density of rows, by their weights.
-fn density(model: &Model, data: &dyn Source) -> Result<f64> {
+pub(crate) fn density(model: &Model, data: &dyn Source) -> Result<f64> {
     const PART: usize = 256;
     let posterior = Posterior::of_q(model)?;
     let (mut sum, mut rows) = (0.0, 0.0);
@@ -97,7 +97,7 @@ fn density(model: &Model, data: &dyn Source) -> Result<f64> {
 }
 
 /// All constrained values, in the order of the parameters.
-fn all_values(model: &Model) -> Vec<f64> {
+pub(crate) fn all_values(model: &Model) -> Vec<f64> {
     model.params().iter().flat_map(|(_, p)| p.value().iter().copied()).collect()
 }
 

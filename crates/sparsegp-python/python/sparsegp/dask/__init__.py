@@ -201,12 +201,20 @@ def _told(cls: type[E], further: str = "", predicts: bool = True) -> type[E]:
     return cls
 
 
+def _in_memory(x_sd: Any) -> None:
+    if x_sd is not None:
+        raise ValueError("x_sd is for rows in memory: `to_local()` gives an estimator that takes it")
+
+
 class GPRegressor(_Regression, estimators.GPRegressor):
     """Gaussian-process regression of rows on many machines."""
 
     _local = estimators.GPRegressor
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, noise_variance: Any = None) -> GPRegressor:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, noise_variance: Any = None, x_sd: Any = None
+    ) -> GPRegressor:
+        _in_memory(x_sd)
         return self._fit_on(X, y, sample_weight, noise_variance)
 
     def predict(  # type: ignore[override]
@@ -216,9 +224,11 @@ class GPRegressor(_Regression, estimators.GPRegressor):
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
         noise_variance: Any = None,
+        x_sd: Any = None,
     ) -> Any:
         if not _lazy.is_lazy(X):
-            return self.to_local().predict(X, return_std, return_cov, return_quantiles, noise_variance)
+            return self.to_local().predict(X, return_std, return_cov, return_quantiles, noise_variance, x_sd)
+        _in_memory(x_sd)
         if return_cov:
             raise ValueError("return_cov is for rows in memory: `to_local().predict`")
         return self._predict_on(X, return_std, return_quantiles, noise_variance)
@@ -239,9 +249,11 @@ class _PlainOnDask(_Regression):
         return_std: bool = False,
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
+        x_sd: Any = None,
     ) -> Any:
         if not _lazy.is_lazy(X):
-            return self.to_local().predict(X, return_std, return_cov, return_quantiles)
+            return self.to_local().predict(X, return_std, return_cov, return_quantiles, x_sd)
+        _in_memory(x_sd)
         if return_cov:
             raise ValueError("return_cov is for rows in memory: `to_local().predict`")
         return self._predict_on(X, return_std, return_quantiles, None)
@@ -306,16 +318,18 @@ class GPClassifier(_OnDask, estimators.GPClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GPClassifier:
         return self._fit_on(X, y, sample_weight, None)
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X: Any, x_sd: Any = None) -> Any:
         """Gives probabilities of the classes, lazily for a Dask collection: columns in the order of ``classes_``."""
         if not _lazy.is_lazy(X):
-            return super().predict_proba(X)
+            return super().predict_proba(X, x_sd)
+        _in_memory(x_sd)
         return _lazy.by_partition(_lazy.probabilities, self._lent(), (X,), [str(c) for c in self.classes_])
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, x_sd: Any = None) -> Any:
         """Gives the most probable class of every row, lazily for a Dask collection."""
         if not _lazy.is_lazy(X):
-            return self.to_local().predict(X)
+            return self.to_local().predict(X, x_sd)
+        _in_memory(x_sd)
         found = _lazy.by_partition(_lazy.labels, self._lent(), (X,), ["class"], self.classes_.dtype)
         return _lazy.first(found)
 

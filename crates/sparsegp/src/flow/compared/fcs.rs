@@ -10,7 +10,7 @@
 //! The sampled entropy has no noise at a Gaussian optimum inside the family. Σ⁻¹V = V/d² − B̃(I + BᵀB̃)⁻¹B̃ᵀV with B̃
 //! = B/d²: O(DP²).
 
-use super::{DescentOptions, kept_positive};
+use super::DescentOptions;
 use crate::error::{Error, Result};
 use crate::flow::optimiser::{FlowOptimiser, Scale};
 use crate::flow::particles::{normals, shifted};
@@ -237,15 +237,15 @@ impl Solver for Fcs {
             to.zip(column(by.as_ref(), k)).for_each(|(b, by)| *b += by);
         }
         let by = of_d.step_vector(&gradient.d, -rate)?;
-        let scale = kept_positive(self.d.iter().zip(&by));
-        self.d.iter_mut().zip(by).for_each(|(d, by)| *d += scale * by);
+        // the sign of d is of no matter, and steps that were cut to stay above 0 would end there
+        self.d.iter_mut().zip(by).for_each(|(d, by)| *d = (*d + by).abs());
         let square = |v: &[f64]| v.iter().map(|g| g * g).sum::<f64>();
         Ok(Progress {
             free_energy: Some(gradient.free_energy),
             stationarity: square(&gradient.mean)
                 + square(&gradient.d)
                 + gradient.b.squared_norm_l2(),
-            scale,
+            scale: 1.0,
             stalled: false,
         })
     }

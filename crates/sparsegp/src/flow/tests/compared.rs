@@ -385,3 +385,23 @@ fn what_does_not_fit_is_refused() {
     let mut own = Iblr::new(vec![0.0; 4], Precision::Diagonal(vec![1.0; 4]), options).unwrap();
     assert!(text(own.advance(&mut network, 0).unwrap_err()).contains("second derivatives"));
 }
+
+/// Steps that were cut where d would have left the numbers above 0 made it ever smaller, until Σ⁻¹ was lost.
+#[test]
+fn factors_do_not_get_lost_where_d_vanishes() {
+    let dim = 5;
+    let (mean, sigma, mut target) = gaussian(dim, 10.0, 3);
+    let options = DescentOptions { rate: 0.01, draws: dim, ..DescentOptions::default() };
+    let start = Mat::<f64>::identity(dim, dim);
+    let zeros = vec![0.0; dim];
+    let mut fcs =
+        Fcs::of_covariance(zeros, start.as_ref(), dim, Entropy::Sampled, options).unwrap();
+    for step in 0..6000 {
+        fcs.advance(&mut target, step).unwrap();
+        assert!(fcs.is_finite() && fcs.factors().1.iter().all(|d| *d >= 0.0));
+    }
+    let apart = (fcs.covariance() - &sigma).norm_l2() / sigma.norm_l2();
+    assert!(apart < 0.15, "{apart}");
+    let off: f64 = fcs.mean().iter().zip(&mean).map(|(a, b)| (a - b).powi(2)).sum();
+    assert!(off.sqrt() < 0.15, "{off}");
+}
