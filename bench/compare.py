@@ -91,7 +91,9 @@ PEERS = {
 }  # fmt: skip
 
 INEXACT = "default, not exact"  # a way that is timed for the notes, and not for the table
-WAYS = {("gpflow", kind): ["tf.function", "jit_compile"] for kind in ("sgpr", "gpr", "svgp", "predict", "gplvm")}
+WAYS = {
+    ("gpflow", kind): ["tf.function", "jit_compile"] for kind in ("sgpr", "gpr", "svgp", "predict", "gplvm")
+}
 WAYS |= {("gpflow", "classify"): ["Adam", "Adam and natural gradients"]}
 WAYS |= {(OURS, "deep"): ["W", "L"]}
 WAYS |= {("gpytorch", "gpr"): ["Cholesky", INEXACT], (OURS, "classify"): ["TSVGP", "whole fit"]}
@@ -111,8 +113,16 @@ JOBS = {
     "classify": ("classify", {}, {}),
     "gplvm-50": ("gplvm", {"n": 1000, "m": 50, "q": 5, "p": 12}, {"n": 200, "m": 10, "q": 2, "p": 4}),
     "gplvm-100": ("gplvm", {"n": 2000, "m": 100, "q": 10, "p": 20}, {"n": 200, "m": 20, "q": 3, "p": 4}),
-    "deep-2": ("deep", {"n": 20_000, "m": 100, "b": 1000, "layers": 2}, {"n": 2000, "m": 20, "b": 200, "layers": 2}),
-    "deep-3": ("deep", {"n": 20_000, "m": 100, "b": 1000, "layers": 3}, {"n": 2000, "m": 20, "b": 200, "layers": 3}),
+    "deep-2": (
+        "deep",
+        {"n": 20_000, "m": 100, "b": 1000, "layers": 2},
+        {"n": 2000, "m": 20, "b": 200, "layers": 2},
+    ),
+    "deep-3": (
+        "deep",
+        {"n": 20_000, "m": 100, "b": 1000, "layers": 3},
+        {"n": 2000, "m": 20, "b": 200, "layers": 3},
+    ),
     "predict-100k": ("predict", {"n": 10_000, "m": 512, "new": 100_000}, {"n": 2000, "m": 64, "new": 10_000}),
     **{
         f"table-{name}": ("table", {"table": name, "splits": splits}, {"table": name, "splits": 1})

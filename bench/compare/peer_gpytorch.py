@@ -131,7 +131,9 @@ class Layer(gpytorch.models.deep_gps.DeepGPLayer):
         inputs = d.X.shape[1]
         batch = torch.Size([] if outputs is None else [outputs])
         q = gpytorch.variational.CholeskyVariationalDistribution(len(d.Z), batch_shape=batch)
-        strategy = gpytorch.variational.VariationalStrategy(self, torch.tensor(d.Z), q, learn_inducing_locations=True)
+        strategy = gpytorch.variational.VariationalStrategy(
+            self, torch.tensor(d.Z), q, learn_inducing_locations=True
+        )
         super().__init__(strategy, inputs, outputs)
         self.mean_module = gpytorch.means.ZeroMean() if outputs is None else gpytorch.means.LinearMean(inputs)
         self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel(ard_num_dims=inputs))

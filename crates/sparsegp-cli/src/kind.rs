@@ -22,8 +22,12 @@ impl Kind {
     /// Of a model.
     pub fn of(fitted: &Fitted) -> Self {
         match Self::of_likelihood(&*fitted.model.likelihood) {
-            // what hidden layers make of it is a mixture
-            Self::Gaussian if !fitted.model.hidden.is_empty() => Self::Other,
+            // what hidden layers and errors of inputs make of it is a mixture
+            Self::Gaussian
+                if !fitted.model.hidden.is_empty() || !fitted.input_deviations.is_empty() =>
+            {
+                Self::Other
+            }
             own => own,
         }
     }

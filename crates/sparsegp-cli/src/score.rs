@@ -228,18 +228,13 @@ fn each(
     mut add: impl FnMut(usize, &Predictions<'_>) -> Result<()>,
 ) -> Result<()> {
     let (x, extra) = (block.x.as_ref(), &block.extra[..]);
-    let (mean, _) = fitted.predict_with(x, extra, Of::Observations)?;
-    let (below, up_to) = fitted.cdf(x, block.y.as_ref(), extra)?;
-    let targets = fitted.target_names.len();
-    for p in 0..targets {
-        let own = |i: usize, q: usize| if q == p { block.y[(i, q)] } else { f64::NAN };
-        let y = Mat::from_fn(block.rows.len(), targets, own);
-        let density = fitted.log_density(x, y.as_ref(), extra)?;
+    let all = fitted.judge(x, block.y.as_ref(), extra)?;
+    for p in 0..fitted.target_names.len() {
         let of = Predictions {
             y: column(block.y.as_ref(), p),
-            mean: Some(column(mean.as_ref(), p)),
-            log_density: Some(&density),
-            cdf: Some((column(below.as_ref(), p), column(up_to.as_ref(), p))),
+            mean: Some(column(all.mean.as_ref(), p)),
+            log_density: Some(column(all.log_density.as_ref(), p)),
+            cdf: Some((column(all.below.as_ref(), p), column(all.up_to.as_ref(), p))),
             weights: None,
         };
         add(p, &of)?;

@@ -36,7 +36,7 @@ fn patches_are_learnt_drawn_and_predicted_with() {
     folder.ok("predict m.st a.csv -o p.csv");
     folder.ok("report m.st a.csv -o r.html");
     assert!(folder.read("r.html").contains("Inducing patches"));
-    folder.ok("fit a.csv --target edge --classes --method tsvgp --kernel rbf --inducing 8 --max-iterations 5 -o plain.st");
+    folder.ok("fit a.csv --target edge --classes --method tsvgp --kernel rbf --inducing 8 --full-batch --max-iterations 5 -o plain.st");
     let run = folder.run("plot plain.st a.csv --what patches -o no.svg");
     assert!(run.code != Some(0) && run.err.contains("no inducing patches"), "{}", run.err);
 }

@@ -4,11 +4,54 @@ use super::{Dataset, Fitted};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::quality::{Quality, QualityOptions, quality};
-use crate::model::LeaveOneOut;
+use crate::linalg::{Mat, MatRef};
 #[cfg(doc)]
 use crate::model::Posterior;
+use crate::model::{Judgement, LeaveOneOut, stacked};
 
 impl Fitted {
+    /// Everything that scores of targets B×P are made of, in the data's own units, by one pass ([`Posterior::judge`]). `extra` as
+    /// for [`Fitted::predict_with`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if numbers of rows or columns differ.
+    pub fn judge(
+        &self,
+        x: MatRef<'_, f64>,
+        y: MatRef<'_, f64>,
+        extra: &[f64],
+    ) -> Result<Judgement> {
+        let scaled = self.scaled_targets(x, y)?;
+        let parts = self.in_parts(x, extra, |start, x, extra| {
+            let y = scaled.as_ref().subrows(start, x.nrows());
+            self.posterior.judge(x, y, extra)
+        })?;
+        let (n, columns) = (x.nrows(), y.ncols());
+        let all = |of: &dyn Fn(&Judgement) -> &Mat<f64>| {
+            let parts: Vec<Mat<f64>> = parts.iter().map(|part| of(part).clone()).collect();
+            stacked(&parts, n, columns)
+        };
+        let mut own = Judgement {
+            mean: all(&|part| &part.mean),
+            variance: all(&|part| &part.variance),
+            log_density: all(&|part| &part.log_density),
+            below: all(&|part| &part.below),
+            up_to: all(&|part| &part.up_to),
+        };
+        self.scaler.unscale_mean(own.mean.as_mut())?;
+        self.scaler.unscale_variance(own.variance.as_mut())?;
+        for p in 0..columns {
+            let (unit, own) = (self.scaler.y_scale[p].ln(), own.log_density.col_as_slice_mut(p));
+            match self.scaler.is_constant(p) {
+                // a constant has no density
+                true => own.fill(0.0),
+                false => own.iter_mut().for_each(|v| *v -= unit),
+            }
+        }
+        self.shares_of_constants(y, &mut own.below, &mut own.up_to);
+        Ok(own)
+    }
+
     /// Every training row as the others predict it, in the data's own units, at the hyperparameters and inducing
     /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
     /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale

@@ -35,7 +35,7 @@ pub struct ParameterRow {
 
 impl Fitted {
     /// Calls `predict` with standardised inputs and further numbers, part by part on all threads.
-    fn in_parts<T: Send>(
+    pub(super) fn in_parts<T: Send>(
         &self,
         x: MatRef<'_, f64>,
         extra: &[f64],
@@ -356,18 +356,32 @@ impl Fitted {
         let (below, up_to): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
         let (n, columns) = (x.nrows(), y.ncols());
         let (mut below, mut up_to) = (stacked(&below, n, columns), stacked(&up_to, n, columns));
-        for p in (0..columns).filter(|&p| self.scaler.is_constant(p)) {
+        self.shares_of_constants(y, &mut below, &mut up_to);
+        Ok((below, up_to))
+    }
+
+    /// The shares below constants that nothing was learnt of.
+    pub(super) fn shares_of_constants(
+        &self,
+        y: MatRef<'_, f64>,
+        below: &mut Mat<f64>,
+        up_to: &mut Mat<f64>,
+    ) {
+        for p in (0..y.ncols()).filter(|&p| self.scaler.is_constant(p)) {
             let constant = self.scaler.y_mean[p];
-            for i in 0..n {
+            for i in 0..y.nrows() {
                 below[(i, p)] = f64::from(u8::from(y[(i, p)] > constant));
                 up_to[(i, p)] = f64::from(u8::from(y[(i, p)] >= constant));
             }
         }
-        Ok((below, up_to))
     }
 
     /// Targets of as many rows on the model's scale.
-    fn scaled_targets(&self, x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Result<Mat<f64>> {
+    pub(super) fn scaled_targets(
+        &self,
+        x: MatRef<'_, f64>,
+        y: MatRef<'_, f64>,
+    ) -> Result<Mat<f64>> {
         if y.nrows() != x.nrows() || y.ncols() != self.target_names.len() {
             return Err(Error::Shape {
                 what: "targets to score".into(),

@@ -6,7 +6,9 @@ mod leave_one_out;
 mod posterior;
 
 pub use leave_one_out::LeaveOneOut;
-pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Posterior, in_parts, stacked};
+pub use posterior::{
+    DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior, in_parts, stacked,
+};
 
 use crate::data::Source;
 use crate::deep::Layer;

@@ -14,6 +14,7 @@ mod sampled;
 mod whitened;
 
 pub use gradients::InputGradients;
+pub use observations::Judgement;
 pub use pathwise::{DEFAULT_WAVES, Functions};
 
 use super::Model;

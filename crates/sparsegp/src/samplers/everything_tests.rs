@@ -33,7 +33,12 @@ fn data(y: &[f64], extra: f64) -> InMemory {
 
 /// With every kind of prior and range.
 fn with_priors(spec: &str) -> Model {
-    let mut model = model(likelihoods::parse(spec).unwrap(), None);
+    with_priors_at(spec, None)
+}
+
+/// With inducing points, if they are given.
+fn with_priors_at(spec: &str, points: Option<&Mat<f64>>) -> Model {
+    let mut model = model(likelihoods::parse(spec).unwrap(), points);
     model.method = find("nuts").unwrap().method;
     model.visit_mut(&mut |path, param| match path.to_string() {
         path if path.starts_with("kernel") && path.ends_with(".variance") => {
@@ -50,7 +55,7 @@ fn with_priors(spec: &str) -> Model {
 
 #[test]
 fn slopes_are_those_of_the_density() {
-    for (spec, y) in [
+    for spec in [
         ("gaussian(variance=0.3)", [0.3, -0.8, 1.2, 0.1, f64::NAN, -1.0]),
         ("student-t(df=4.6, scale=0.4)", [0.3, -0.8, 1.2, 0.1, 2.0, -1.0]),
         ("poisson", [0.0, 2.0, 1.0, 4.0, 0.0, 3.0]),
@@ -58,14 +63,20 @@ fn slopes_are_those_of_the_density() {
         ("beta(scale=3.1)", [0.2, 0.7, 0.4, 0.9, 0.5, 0.1]),
         ("softmax(classes=3)", [0.0, 2.0, 1.0, 0.0, 2.0, 1.0]),
         ("heteroscedastic", [0.3, -0.8, 1.2, 0.1, 0.4, -1.0]),
-    ] {
-        let model = with_priors(spec);
+    ]
+    .into_iter()
+    .flat_map(|case| [(case, false), (case, true)])
+    {
+        let ((spec, y), sparse) = spec;
+        let points = Mat::from_fn(3, 1, |i, _| [-1.1, 0.4, 1.7][i]);
+        let model = with_priors_at(spec, sparse.then_some(&points));
         let rows = data(&y, 1.3);
         let latents = model.likelihood.latents();
         let sampled = Hyperparameters::new(&model, latents).unwrap();
         let mut all = Everything::new(&model, &rows, &sampled);
         let mut rng = stream(1, spec);
-        let mut at: Vec<f64> = StandardNormal.sample_iter(&mut rng).take(6 * latents).collect();
+        let whitened = if sparse { 3 } else { 6 } * latents;
+        let mut at: Vec<f64> = StandardNormal.sample_iter(&mut rng).take(whitened).collect();
         for own in &sampled.coordinates {
             let noise: f64 = StandardNormal.sample(&mut rng);
             at.push(own.to_free(own.read(&model)) + 0.4 * noise);
@@ -252,8 +263,11 @@ fn what_cannot_be_sampled_is_refused() {
     bare.for_group("kernel.lengthscales", |p| p.prior = None).unwrap();
     fails(&bare, &rows, "has no prior");
     let points = Mat::from_fn(3, 1, |i, _| i as f64);
-    let sparse = super::test_models::model(likelihoods::parse("poisson").unwrap(), Some(&points));
-    fails(&sparse, &rows, "without inducing points");
+    let mut sparse =
+        super::test_models::model(likelihoods::parse("poisson").unwrap(), Some(&points));
+    let set = sparse.inducing[0].clone();
+    sparse.inducing.push(set);
+    fails(&sparse, &rows, "one set of inducing points");
     let mut weighted = rows.clone();
     weighted.weights = vec![2.0; 6];
     fails(&model, &weighted, "no weights");

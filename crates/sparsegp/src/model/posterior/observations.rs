@@ -4,8 +4,23 @@ use super::Posterior;
 use super::sampled::pool;
 use crate::error::{Error, Result};
 use crate::likelihoods::functions::log_add_exp;
-use crate::likelihoods::{Target, default_extra};
+use crate::likelihoods::{Likelihood, Target, default_extra};
 use crate::linalg::{Mat, MatRef};
+
+/// What a posterior says of targets that are there, B×P each; NaN where a target is missing, but for means and variances.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// Means of observations.
+    pub mean: Mat<f64>,
+    /// Variances of observations.
+    pub variance: Mat<f64>,
+    /// Log densities, target by target.
+    pub log_density: Mat<f64>,
+    /// P(Y < y).
+    pub below: Mat<f64>,
+    /// P(Y ≤ y).
+    pub up_to: Mat<f64>,
+}
 
 impl Posterior {
     /// Means and variances of observations, B×P each. `extra` holds the further number of every row
@@ -18,9 +33,7 @@ impl Posterior {
         default_extra(&*self.likelihood, extra, x.nrows())?;
         let mut y_mean = Mat::zeros(x.nrows(), self.outputs());
         let mut y_variance = Mat::zeros(x.nrows(), self.outputs());
-        // noise that is added to a function leaves its moments what they are
-        let added = self.likelihood.as_gaussian().is_some();
-        if let Some((mean, variance)) = if added { self.exact_moments(x)? } else { None } {
+        if let Some((mean, variance)) = self.added_moments(x)? {
             self.observations(mean.as_ref(), variance.as_ref(), |i, p, mean, variance| {
                 let own = self.likelihood.predict(self.extra(extra, i), mean, variance);
                 (y_mean[(i, p)], y_variance[(i, p)]) = own;
@@ -99,6 +112,57 @@ impl Posterior {
         Ok((0..x.nrows()).map(each).collect())
     }
 
+    /// Everything that scores of targets B×P are made of, by one pass over the laws that the predictions are a mixture of: what
+    /// [`Posterior::predict_y`], [`Posterior::predict_cdf`] and, target by target, [`Posterior::predict_log_density`] give.
+    ///
+    /// # Errors
+    /// As for these.
+    pub fn judge(&self, x: MatRef<f64>, y: MatRef<f64>, extra: &[f64]) -> Result<Judgement> {
+        self.check_targets(x, y)?;
+        default_extra(&*self.likelihood, extra, x.nrows())?;
+        let (n, outputs) = (x.nrows(), self.outputs());
+        let (mut mean, mut variance) = (Mat::zeros(n, outputs), Mat::zeros(n, outputs));
+        let unknown = |i: usize, p: usize| if y[(i, p)].is_nan() { f64::NAN } else { 0.0 };
+        let mut below = Mat::from_fn(n, outputs, unknown);
+        let mut up_to = below.clone();
+        let mut log_density = below.clone();
+        let mut count = 0.0;
+        self.components(x, |likelihood, mu, s| {
+            count += 1.0;
+            self.observations(mu, s, |i, p, mu, s| {
+                let extra = self.extra(extra, i);
+                let own = likelihood.predict(extra, mu, s);
+                pool(1.0 / count, (&mut mean[(i, p)], &mut variance[(i, p)]), own);
+                let target = Target { y: y[(i, p)], extra };
+                if target.y.is_nan() {
+                    return;
+                }
+                let own = likelihood.predict_log_density(target, mu, s);
+                let sum = &mut log_density[(i, p)];
+                *sum = if count == 1.0 { own } else { log_add_exp(*sum, own) };
+                let (less, more) = shares(likelihood, target, mu, s);
+                below[(i, p)] += less;
+                up_to[(i, p)] += more;
+            });
+        })?;
+        for p in 0..outputs {
+            log_density.col_as_slice_mut(p).iter_mut().for_each(|v| *v -= count.ln());
+        }
+        averaged(&mut below, &mut up_to, count);
+        if let Some((mu, s)) = self.added_moments(x)? {
+            self.observations(mu.as_ref(), s.as_ref(), |i, p, mu, s| {
+                let own = self.likelihood.predict(self.extra(extra, i), mu, s);
+                (mean[(i, p)], variance[(i, p)]) = own;
+            });
+        }
+        Ok(Judgement { mean, variance, log_density, below, up_to })
+    }
+
+    /// Exact moments of the latent functions, where noise that is added to them leaves moments what they are.
+    fn added_moments(&self, x: MatRef<f64>) -> Result<Option<(Mat<f64>, Mat<f64>)>> {
+        if self.likelihood.as_gaussian().is_some() { self.exact_moments(x) } else { Ok(None) }
+    }
+
     pub(super) fn check_targets(&self, x: MatRef<f64>, y: MatRef<f64>) -> Result<()> {
         if y.nrows() == x.nrows() && y.ncols() == self.outputs() {
             return Ok(());
@@ -148,5 +212,33 @@ impl Posterior {
             })
         };
         latent.iter().map(one).collect()
+    }
+}
+
+/// P(Y < y) and P(Y ≤ y) given moments of the latent functions: the same but for whole numbers.
+pub(super) fn shares(
+    likelihood: &dyn Likelihood,
+    target: Target,
+    mean: &[f64],
+    variance: &[f64],
+) -> (f64, f64) {
+    let at = likelihood.cdf(target, mean, variance);
+    let whole = likelihood.support(target.extra).largest().is_some();
+    let below = match whole {
+        true => likelihood.cdf(Target { y: target.y - 1.0, ..target }, mean, variance),
+        false => at,
+    };
+    (below, at)
+}
+
+/// Sums of so many become averages. Integrals and means may be beyond 0 and 1 by their rounding, and out of order; NaN stays.
+pub(super) fn averaged(below: &mut Mat<f64>, up_to: &mut Mat<f64>, count: f64) {
+    let share = 1.0 / count;
+    for p in 0..below.ncols() {
+        let all = below.col_as_slice_mut(p).iter_mut().zip(up_to.col_as_slice_mut(p));
+        for (below, up_to) in all {
+            *up_to = (*up_to * share).clamp(0.0, 1.0);
+            *below = (*below * share).clamp(0.0, if up_to.is_nan() { 1.0 } else { *up_to });
+        }
     }
 }

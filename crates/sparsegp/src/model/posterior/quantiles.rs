@@ -1,6 +1,7 @@
 //! Quantiles of observations and of latent functions.
 
 use super::Posterior;
+use super::observations::{averaged, shares};
 use crate::error::Result;
 use crate::likelihoods::functions::normal_cdf;
 use crate::likelihoods::{Likelihood, Support, Target, default_extra, predict};
@@ -140,24 +141,12 @@ impl Posterior {
                 if target.y.is_nan() {
                     return;
                 }
-                let at = likelihood.cdf(target, mean, variance);
-                let whole = likelihood.support(target.extra).largest().is_some();
-                up_to[(i, p)] += at;
-                below[(i, p)] += match whole {
-                    true => likelihood.cdf(Target { y: target.y - 1.0, ..target }, mean, variance),
-                    false => at,
-                };
+                let (less, more) = shares(likelihood, target, mean, variance);
+                below[(i, p)] += less;
+                up_to[(i, p)] += more;
             });
         })?;
-        // integrals and means may be beyond 0 and 1 by their rounding, and out of order; NaN stays
-        let share = 1.0 / self.components_count() as f64;
-        for p in 0..self.outputs() {
-            let all = below.col_as_slice_mut(p).iter_mut().zip(up_to.col_as_slice_mut(p));
-            for (below, up_to) in all {
-                *up_to = (*up_to * share).clamp(0.0, 1.0);
-                *below = (*below * share).clamp(0.0, if up_to.is_nan() { 1.0 } else { *up_to });
-            }
-        }
+        averaged(&mut below, &mut up_to, self.components_count() as f64);
         Ok((below, up_to))
     }
 }
