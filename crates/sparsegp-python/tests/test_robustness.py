@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from sparsegp import (
     HeteroscedasticGPRegressor,
     RobustGPRegressor,
     likelihoods,
+    sampling,
 )
 from sparsegp.kernels import RBF
 from sparsegp.models import GPR, SGPR, SVGP
@@ -906,3 +908,17 @@ def test_counts_that_are_all_zero_are_not_certain() -> None:
     mean, std = model.predict(X, return_std=True)
     # one event in all rows, about
     assert (mean > 0.2 / 50).all() and (mean < 4 / 50).all() and (std > np.sqrt(0.2 / 50)).all()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+def test_ctrl_c_ends_chains_of_a_density():
+    # whatever other tests have made of the handler
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            sampling.sample(lambda x: (-0.5 * (x**2).sum(axis=1), -x), 2, draws=10_000_000)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)

@@ -1,9 +1,6 @@
 """Markov chains on densities of Python."""
 
-import os
-import signal
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -234,17 +231,6 @@ def test_exceptions_of_the_function_come_out_in_the_middle_too():
     with pytest.raises(KeyError, match="thirtieth"):
         sampling.sample(fails, 2)
     assert len(calls) == 30
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
-def test_ctrl_c_ends_it():
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            sampling.sample(standard, 2, draws=10_000_000)
-    finally:
-        timer.cancel()
 
 
 def test_what_is_not_a_number_is_counted():

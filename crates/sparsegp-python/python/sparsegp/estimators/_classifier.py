@@ -252,7 +252,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
         sparsegp.NumericalError
             If the probabilities of a row are not numbers.
         """
-        probabilities = self.predict_proba(X, x_sd)
+        # whoever overrides it need not know of deviations
+        probabilities = self.predict_proba(X) if x_sd is None else self.predict_proba(X, x_sd)
         lost = np.flatnonzero(np.isnan(probabilities).any(axis=1))
         if lost.size:
             raise NumericalError(f"the probabilities of row {lost[0]} are not numbers: no class is the largest")
