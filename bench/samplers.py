@@ -1,10 +1,10 @@
 """NUTS against NUTS: smallest effective sample size per second on three densities, of sparsegp and of peers on JAX.
 
-    scripts/python-env .venv && .venv/bin/pip install numpyro blackjax arviz
+    scripts/python-env .venv && .venv/bin/pip install numpyro blackjax nutpie pymc numba arviz
     .venv/bin/python bench/samplers.py
 
-Four chains of 1000 draws after 1000 of warm-up, in float64. Densities are functions of NumPy here and of JAX there; what JAX compiles is
-not counted (a run before is). ESS is ArviZ's bulk ESS, the smallest of all variables; of the funnel that of its neck, v.
+Four chains of 1000 draws after 1000 of warm-up, in float64. Densities are functions of NumPy for sparsegp, of JAX for NumPyro and BlackJAX, models of
+PyMC compiled by Numba for nutpie; compilation is not counted. ESS is ArviZ's bulk ESS, the smallest of all variables; of the funnel that of its neck, v.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def logistic():
     def of_jax(w):
         return -jnp.logaddexp(0, -signed @ w).sum() - 0.5 * (w**2).sum()
 
+    of_jax.signed = signed
     return "logistic regression, 25 variables", 25, numpy, of_jax, slice(None)
 
 
@@ -77,6 +78,7 @@ def process():
     def of_jax(z):
         return -jnp.logaddexp(0, -signed @ z).sum() - 0.5 * (z**2).sum()
 
+    of_jax.signed = signed
     return "Gaussian process, 200 variables", 200, numpy, of_jax, slice(None)
 
 
@@ -135,13 +137,47 @@ def by_blackjax(dim, numpy, of_jax, seed):
 by_blackjax.kept = {}
 
 
+def by_nutpie(dim, numpy, of_jax, seed):
+    import nutpie
+    import pymc as pm
+    from pytensor.tensor import exp, softplus
+
+    if dim not in by_nutpie.kept:
+        with pm.Model() as model:
+            if hasattr(of_jax, "signed"):
+                x = pm.Normal("x", 0, 1, shape=dim)
+                pm.Potential("likelihood", -softplus(-of_jax.signed @ x).sum())
+            else:
+                v = pm.Normal("v", 0, 3)
+                pm.Normal("x", 0, exp(v / 2), shape=dim - 1)
+        by_nutpie.kept[dim] = nutpie.compile_pymc_model(model)
+    drawn = nutpie.sample(
+        by_nutpie.kept[dim], draws=DRAWS, tune=WARM, chains=CHAINS, cores=2, seed=seed, progress_bar=False
+    )
+    # of the funnel the neck is looked at alone
+    return (
+        np.asarray(drawn.posterior["v"])[:, :, None]
+        if "v" in drawn.posterior
+        else np.asarray(drawn.posterior["x"])
+    )
+
+
+by_nutpie.kept = {}
+
+
 def main():
     warnings.simplefilter("ignore")
     print("| density | sampler | ESS | worst R̂ | seconds | ESS/s |")
     print("| --- | --- | --- | --- | --- | --- |")
     for of in (funnel, logistic, process):
         name, dim, numpy, of_jax, looked_at = of()
-        for label, sampler in (("sparsegp", by_sparsegp), ("NumPyro", by_numpyro), ("BlackJAX", by_blackjax)):
+        samplers = (
+            ("sparsegp", by_sparsegp),
+            ("NumPyro", by_numpyro),
+            ("BlackJAX", by_blackjax),
+            ("nutpie", by_nutpie),
+        )
+        for label, sampler in samplers:
             found = []
             for seed in range(4):
                 start = time.perf_counter()

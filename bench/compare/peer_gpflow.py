@@ -19,12 +19,8 @@ def setup(d, job):
     return gpflow.kernels.SquaredExponential(variance=d.variance, lengthscales=d.lengthscales)
 
 
-def regression(d, job):
-    kernel = setup(d, job)
-    if job["kind"] == "gpr":
-        model = gpflow.models.GPR((d.X, d.y), kernel, noise_variance=d.noise)
-    else:
-        model = gpflow.models.SGPR((d.X, d.y), kernel, d.Z, noise_variance=d.noise)
+def value_of(model, job):
+    """Evaluates the objective with its gradient, and returns the objective."""
 
     def both():
         with tf.GradientTape() as tape:
@@ -33,6 +29,15 @@ def regression(d, job):
 
     both = compiled(both, job)
     return lambda: -both()[0].numpy()
+
+
+def regression(d, job):
+    kernel = setup(d, job)
+    if job["kind"] == "gpr":
+        model = gpflow.models.GPR((d.X, d.y), kernel, noise_variance=d.noise)
+    else:
+        model = gpflow.models.SGPR((d.X, d.y), kernel, d.Z, noise_variance=d.noise)
+    return value_of(model, job)
 
 
 def gplvm_step(d, job):
@@ -41,14 +46,7 @@ def gplvm_step(d, job):
         tf.constant(d.Y), tf.constant(d.mean), tf.constant(d.sd2), kernel, inducing_variable=d.Z.copy()
     )
     model.likelihood.variance.assign(d.noise)
-
-    def both():
-        with tf.GradientTape() as tape:
-            loss = model.training_loss()
-        return loss, tape.gradient(loss, model.trainable_variables)
-
-    both = compiled(both, job)
-    return lambda: -both()[0].numpy()
+    return value_of(model, job)
 
 
 def regressor(d, job):

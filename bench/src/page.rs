@@ -25,6 +25,18 @@ pub fn number(arguments: &[String], name: &str, default: f64) -> f64 {
     option(arguments, name).map_or(default, |text| text.parse().expect("a number"))
 }
 
+/// Runs the part that the first argument names, with the arguments after it; without one, all of `names`.
+///
+/// # Errors
+/// What `run` gives.
+pub fn dispatch(names: &[&str], run: fn(&str, &[String]) -> Drawn) -> Drawn {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((what, rest)) => run(what, rest),
+        None => names.iter().try_for_each(|what| run(what, &[])),
+    }
+}
+
 /// Prints the head of a table of Markdown.
 pub fn head(names: &[&str]) {
     println!("\n| {} |\n|{}", names.join(" | "), " --- |".repeat(names.len()));

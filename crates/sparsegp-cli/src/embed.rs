@@ -14,7 +14,7 @@ use clap::Args;
 use sparsegp::atomic::{self, write_atomically};
 use sparsegp::data::{Loaded, Missing, ReadOptions, Selection, Table};
 use sparsegp::latent::{
-    EmbedOptions, Embedding, FittedGplvm, GplvmOptions, GplvmProgress, LatentStart,
+    EmbedOptions, Embedding, FittedGplvm, GplvmBatches, GplvmOptions, GplvmProgress, LatentStart,
     fit_gplvm_watched,
 };
 use sparsegp::linalg::Mat;
@@ -43,7 +43,7 @@ pub struct EmbedArgs {
     pub data: PathBuf,
     /// Place the rows by this saved map, without training
     #[arg(long, value_name = "MAP.safetensors", conflicts_with_all = ["output", "dimensions", "inducing", "kernel", "method",
-          "columns", "ignore", "restarts", "random_start", "one_scale", "max_iterations", "seed"])]
+          "columns", "ignore", "restarts", "random_start", "one_scale", "max_iterations", "batch", "epochs", "seed"])]
     pub with: Option<PathBuf>,
     /// Write the map here
     #[arg(long, short, value_name = "MAP.safetensors")]
@@ -81,6 +81,13 @@ pub struct EmbedArgs {
     /// Most iterations of a training
     #[arg(long, value_name = "N", default_value = "5000", value_parser = values::at_least_one)]
     pub max_iterations: usize,
+    /// Train by minibatches of so many rows, for tables of tens of thousands: 1000 rows are trained at once, all others start near
+    /// those that they are like
+    #[arg(long, value_name = "B", value_parser = values::at_least_one)]
+    pub batch: Option<usize>,
+    /// How often minibatches see every row [default: 20]
+    #[arg(long, value_name = "N", requires = "batch", value_parser = values::at_least_one)]
+    pub epochs: Option<usize>,
     /// Seed of whatever is random
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub seed: u64,
@@ -161,6 +168,7 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
         start: if args.random_start { LatentStart::Random } else { LatentStart::Pca },
         restarts: args.restarts,
         iterations: args.max_iterations,
+        batches: args.batches(),
         standardise: !args.one_scale,
         seed: args.seed,
         ..GplvmOptions::default()
@@ -168,7 +176,21 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
     let mut ticker = Ticker::new(context);
     let begun = Instant::now();
     let (mut training, mut since) = (0, Instant::now());
+    let steps = args.batches().map_or(0, |own| own.epochs * y.nrows().div_ceil(own.rows));
+    let mut by_batches = None;
     let mut watch = |at: GplvmProgress| {
+        if let Some(epoch) = at.epoch {
+            let since = *by_batches.get_or_insert_with(Instant::now);
+            let rate = at.iteration as f64 / since.elapsed().as_secs_f64().max(1e-9);
+            ticker.say(format!(
+                "epoch {epoch}, batch {} of {steps}, bound {}, {} batches/s, ends in {}",
+                at.iteration,
+                number(at.bound, 7),
+                number(rate, 3),
+                seconds((steps - at.iteration.min(steps)) as f64 / rate)
+            ));
+            return !context.interrupted();
+        }
         if at.restart != training {
             (training, since) = (at.restart, Instant::now());
         }
@@ -357,12 +379,21 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
 }
 
 /// How the best training ended, in words.
-fn ended(map: &FittedGplvm, most: usize) -> String {
-    match map.status.is_final() {
-        true => map.status.to_string(),
-        false => format!(
-            "stopped after {most} iterations, the most allowed, or by hand; it may improve with more"
-        ),
+fn ended(map: &FittedGplvm, args: &EmbedArgs) -> String {
+    let most = match args.batches().filter(|own| own.rows < map.model.mean.matrix().nrows()) {
+        _ if map.status.is_final() => return map.status.to_string(),
+        Some(own) => format!("{} epochs", own.epochs),
+        None => format!("{} iterations", args.max_iterations),
+    };
+    format!("stopped after {most}, the most allowed, or by hand; it may improve with more")
+}
+
+impl EmbedArgs {
+    /// Minibatches, if they are asked for.
+    fn batches(&self) -> Option<GplvmBatches> {
+        let default = GplvmBatches::default();
+        let epochs = self.epochs.unwrap_or(default.epochs);
+        self.batch.map(|rows| GplvmBatches { rows, epochs, ..default })
     }
 }
 
@@ -380,7 +411,7 @@ fn reply(
     };
     let mut text = format!("rows        {n} × {}{gaps}\n", map.names.len());
     if let Some(spent) = spent {
-        let ended = ended(map, args.max_iterations);
+        let ended = ended(map, args);
         text += &format!(
             "bound       {} nats (lower bound on the log evidence)\ntraining    {}; {ended}\n",
             number(map.bound, 7),
@@ -421,7 +452,7 @@ fn reply(
         "missing_cells": missing,
         "bound": spent.map(|_| map.bound),
         "mean_log_density": (!bounds.is_empty()).then(|| mean(bounds)),
-        "status": ended(map, args.max_iterations),
+        "status": ended(map, args),
         "restarts": map.restarts.iter().map(|r| r.is_finite().then_some(*r)).collect::<Vec<_>>(),
         "seconds": spent,
         "relevance": relevance,

@@ -206,6 +206,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         What::Relevance,
         What::Training,
         What::Patches,
+        What::Layers,
     ] {
         // what the first picture shows already is not shown again
         let inputs = fitted.measured_names().len();

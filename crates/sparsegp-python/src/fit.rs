@@ -251,9 +251,7 @@ pub fn fit(
 
 /// Inducing points on the model's scale.
 pub fn scaled(mut points: Mat<f64>, scaler: &Scaler) -> PyResult<Mat<f64>> {
-    // patches are of pixels, which have one scale
-    let own = scaler.clone().first_inputs(points.ncols());
-    own.scale_x(points.as_mut()).map_err(exception)?;
+    scaler.scale_points(points.as_mut()).map_err(exception)?;
     Ok(points)
 }
 
@@ -396,8 +394,7 @@ pub fn fit_table(
             dataset.held_out = Some(read()?.source);
         }
         if let Chosen::Given(points) = &mut fit_options.selection {
-            let own = dataset.scaler.clone().first_inputs(points.ncols());
-            own.scale_x(points.as_mut())?;
+            dataset.scaler.scale_points(points.as_mut())?;
         }
         let mut fitted = sparsegp::fit::fit(&dataset, &fit_options, engine, observer)?;
         fitted.remember_reading(&written);

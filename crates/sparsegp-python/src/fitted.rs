@@ -284,6 +284,13 @@ impl Fitted {
         Ok((part(&found.mean)?, part(&found.variance)?, part(&found.log_density)?))
     }
 
+    /// Means and variances of what every hidden layer gives.
+    fn hidden_layers<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Vec<Pair<'py>>> {
+        let x = owned(&x);
+        let found = unlocked(py, || self.inner.hidden_layers(x.as_ref()))?;
+        found.iter().map(|(m, v)| Ok((matrix(py, m.as_ref())?, matrix(py, v.as_ref())?))).collect()
+    }
+
     /// How well the inducing points stand for rows, as JSON.
     fn inducing_quality(
         &self,

@@ -12,8 +12,8 @@ use serde_json::json;
 use sparsegp::io;
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::latent::{
-    EmbedOptions, FittedGplvm, Gplvm as Model, GplvmOptions, LatentStart, Targets, Trainable,
-    fit_gplvm_watched,
+    EmbedOptions, FittedGplvm, Gplvm as Model, GplvmBatches, GplvmOptions, LatentStart, Targets,
+    Trainable, fit_gplvm_watched,
 };
 use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::params::{Param, Transform, listed};
@@ -39,6 +39,8 @@ struct Asked {
     random_start: bool,
     restarts: usize,
     iterations: usize,
+    batch_size: Option<usize>,
+    epochs: usize,
     standardise: bool,
     seed: u64,
 }
@@ -74,6 +76,11 @@ pub fn fit_gplvm(
         start: if asked.random_start { LatentStart::Random } else { LatentStart::Pca },
         restarts: asked.restarts,
         iterations: asked.iterations,
+        batches: asked.batch_size.map(|rows| GplvmBatches {
+            rows,
+            epochs: asked.epochs,
+            ..GplvmBatches::default()
+        }),
         standardise: asked.standardise,
         seed: asked.seed,
         ..GplvmOptions::default()

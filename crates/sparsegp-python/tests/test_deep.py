@@ -95,6 +95,27 @@ def test_what_layers_do_not_do_is_said():
         fitted.partial_fit(X, y)
 
 
+def test_hidden_layers_can_be_looked_at():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    from sparsegp import plotting
+
+    X, y, _ = rows(120)
+    fitted = model(method="deep(layers=3, kind=w, skip=true, kernels=own)", epochs=5).fit(X, y)
+    layers = fitted.hidden_layers(X[:10])
+    assert [mean.shape for mean, _ in layers] == [(10, 2), (10, 2)]
+    assert all(np.all(np.isfinite(mean)) and np.all(std > 0) for mean, std in layers)
+    for layer in (0, 1):
+        ax = plotting.plot_layers(fitted, X, layer=layer, feature=0, ax=plt.figure().gca())
+        assert len(ax.lines) == 2 and ax.get_ylabel().startswith(f"hidden layer {layer + 1}")
+    with pytest.raises(ValueError, match="the model has 2"):
+        plotting.plot_layers(fitted, X, layer=2)
+    shallow = GPRegressor(method="svgp", n_inducing=5, epochs=1).fit(X, y)
+    assert shallow.hidden_layers(X) == []
+    with pytest.raises(ValueError, match="the model has 0"):
+        plotting.plot_layers(shallow, X)
+    plt.close("all")
+
+
 def test_rows_put_aside_end_the_training():
     X, y, _ = rows(200)
     options = {"epochs": 600, "early_stopping": 0.25, "patience": 2, "learning_rate": 0.3}

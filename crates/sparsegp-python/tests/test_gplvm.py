@@ -103,6 +103,34 @@ def test_what_cannot_be_is_refused(tmp_path):
     assert isinstance(sparsegp.load(tmp_path / "r.safetensors"), GPRegressor)
 
 
+def test_minibatches_come_near_all_rows_at_once():
+    t = rng.uniform(-2, 2, 300)
+    y = np.stack([np.sin((0.5 + 0.3 * j) * t + 0.6 * j) for j in range(5)], axis=1)
+    y += 0.1 * rng.standard_normal(y.shape)
+    y[::7, 2] = np.nan
+    how = {"n_inducing": 10, "n_restarts": 1, "max_iter": 150, "random_state": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        whole = BayesianGPLVM(**how).fit(y)
+    seen = []
+    with warnings.catch_warnings():
+        # epochs are no failure to converge
+        warnings.simplefilter("error", ConvergenceWarning)
+        own = BayesianGPLVM(
+            **how, batch_size=60, epochs=5, callback=lambda at: seen.append(at["objective"])
+        ).fit(y)
+    # a hundredth of a nat for every cell
+    assert own.bound_ > whole.bound_ - 0.01 * y.size
+    assert own.stopped_ == "ended after 5 epochs" and len(seen) == own.n_iter_ > 25
+    assert own.embedding_.shape == (300, 2) and np.all(own.embedding_std_ > 0)
+    again = BayesianGPLVM(**how, batch_size=60, epochs=5).fit(y)
+    np.testing.assert_array_equal(own.embedding_, again.embedding_)
+    with pytest.raises(ValueError, match="epochs"):
+        BayesianGPLVM(batch_size=50, epochs=0).fit(y)
+    with pytest.raises(ValueError, match="no sum over rows"):
+        BayesianGPLVM(method="spherical", batch_size=50).fit(y)
+
+
 def test_the_bound_has_the_slopes_that_it_says():
     from sparsegp import models
 

@@ -19,22 +19,10 @@ struct Problem {
     target: Gaussian,
 }
 
-/// A random orthogonal matrix (Gram & Schmidt on normal numbers).
+/// A random orthogonal matrix.
 fn basis(dim: usize, seed: u64) -> Mat<f64> {
     let mut rng = rng::stream(seed, "flows/basis");
-    let mut q = Mat::from_fn(dim, dim, |_, _| normal(&mut rng));
-    // twice, for the last digits
-    for _ in 0..2 {
-        for j in 0..dim {
-            for k in 0..j {
-                let along: f64 = (0..dim).map(|i| q[(i, j)] * q[(i, k)]).sum();
-                (0..dim).for_each(|i| q[(i, j)] -= along * q[(i, k)]);
-            }
-            let size = (0..dim).map(|i| q[(i, j)] * q[(i, j)]).sum::<f64>().sqrt();
-            (0..dim).for_each(|i| q[(i, j)] /= size);
-        }
-    }
-    q
+    Mat::from_fn(dim, dim, |_, _| normal(&mut rng)).qr().compute_thin_Q()
 }
 
 fn problem(eigenvalues: &[f64], seed: u64) -> sparsegp::Result<Problem> {

@@ -20,7 +20,7 @@ mod network;
 mod shapes;
 
 use common::Drawn;
-use sparsegp_bench::page::picture;
+use sparsegp_bench::page::{dispatch, picture};
 
 fn run(what: &str, rest: &[String]) -> Drawn {
     match what {
@@ -35,14 +35,5 @@ fn run(what: &str, rest: &[String]) -> Drawn {
 }
 
 fn main() -> Drawn {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.split_first() {
-        Some((what, rest)) => run(what, rest),
-        None => {
-            for what in ["gaussian", "rank", "low-rank", "banana", "logistic", "network"] {
-                run(what, &[])?;
-            }
-            Ok(())
-        }
-    }
+    dispatch(&["gaussian", "rank", "low-rank", "banana", "logistic", "network"], run)
 }

@@ -154,10 +154,8 @@ pub fn classes(rest: &[String]) -> Drawn {
             let gpf = Gpf::new(cloud(rank as u64)?, options(blocks))?;
             setting.row(("GPF", &of), gpf, &|own| Ok(own.particles().x().to_owned()))?;
         }
-        let factor = Mat::from_fn(dim, rank, |_, _| 0.0);
         let start = cloud(7)?.deviations();
-        let factor =
-            Mat::from_fn(dim, rank, |i, k| factor[(i, k)] + start[(i, k)] / (rank as f64).sqrt());
+        let factor = Mat::from_fn(dim, rank, |i, k| start[(i, k)] / (rank as f64).sqrt());
         let of_parameters = GfOptions {
             mean_rate: rate * 0.1,
             spread_rate: rate * 0.1,

@@ -17,7 +17,7 @@ mod scaling;
 mod toy;
 
 use common::Drawn;
-use sparsegp_bench::page::picture;
+use sparsegp_bench::page::{dispatch, picture};
 
 fn run(what: &str, rest: &[String]) -> Drawn {
     match what {
@@ -38,23 +38,8 @@ fn run(what: &str, rest: &[String]) -> Drawn {
 }
 
 fn main() -> Drawn {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.split_first() {
-        Some((what, rest)) => run(what, rest),
-        None => {
-            for what in [
-                "points",
-                "toy",
-                "long",
-                "regression",
-                "classes",
-                "scaling",
-                "drift",
-                "electricity",
-            ] {
-                run(what, &[])?;
-            }
-            Ok(())
-        }
-    }
+    dispatch(
+        &["points", "toy", "long", "regression", "classes", "scaling", "drift", "electricity"],
+        run,
+    )
 }

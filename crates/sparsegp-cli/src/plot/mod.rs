@@ -8,6 +8,7 @@ mod counts;
 mod curve;
 mod inducing;
 pub mod latent;
+mod layers;
 mod look;
 mod marker;
 mod patches;
@@ -154,6 +155,8 @@ pub enum What {
     Inducing,
     /// The inducing patches of a convolutional kernel, and the weights of places
     Patches,
+    /// What the hidden layers of a deep model do to the input that matters most
+    Layers,
 }
 
 impl What {
@@ -172,6 +175,7 @@ impl What {
             Self::Training => "Training",
             Self::Inducing => "Inducing points",
             Self::Patches => "Inducing patches",
+            Self::Layers => "Hidden layers",
         }
     }
 
@@ -190,6 +194,9 @@ impl What {
             Self::Patches if !patches::are_there(fitted) => Some(
                 "it has no inducing patches: a sparse method with the kernel `convolutional` has",
             ),
+            Self::Layers if fitted.model.hidden.is_empty() => {
+                Some("it has no hidden layers: the method `deep` has")
+            }
             _ => None,
         }
     }
@@ -238,6 +245,11 @@ pub fn of_rows(
     }
     if what == What::Inducing {
         return explained(fitted, &crate::inducing::judge(fitted, opened, None)?, look);
+    }
+    if what == What::Layers {
+        let train = sample(fitted, &opened.train)?;
+        let count = fitted.model.hidden.len();
+        return svg(count, look, |l, panel| layers::panel(panel, fitted, l, &train));
     }
     // between labels there is nothing to draw
     let labels = has_categories(fitted);

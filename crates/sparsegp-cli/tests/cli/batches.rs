@@ -62,6 +62,13 @@ fn killed_and_resumed(method: &str) {
         &["c: is no checkpoint of this"],
     );
     folder.refused(1, &fit(epochs, "n", "x"), &["n: is no checkpoint of this", "without a state"]);
+    // its state has a rate, which another would not change
+    let faster = fit(epochs, "c", "x") + " --learning-rate 0.37";
+    folder.refused(
+        1,
+        &faster,
+        &["c: is no checkpoint of this", "optimiser of minibatches", "0.37"],
+    );
 }
 
 #[test]

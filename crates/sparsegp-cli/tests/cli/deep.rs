@@ -47,7 +47,18 @@ fn layers_are_fitted_scored_and_shown() {
     let normal = (0..60).all(|i| ((high[i] - mean[i]) / sd[i] - 1.959_964).abs() < 1e-4);
     assert!(!normal);
     folder.ok("plot m.safetensors b.csv -o page.svg");
+    folder.ok("plot m.safetensors a.csv --what layers -o layers.svg");
+    let picture = folder.read("layers.svg");
+    assert!(picture.contains("hidden layer 2 of 2") && picture.contains("along a"), "{picture}");
     folder.ok("report m.safetensors b.csv -o page.html");
+    assert!(folder.read("page.html").contains("Hidden layers"));
+    let skip =
+        line.replace("--method deep --layers 3", "--method deep(layers=3,skip=true,kernels=own)");
+    let told = folder.json(&skip.replace("--epochs 150 -o m.", "--epochs 10 -o s."));
+    assert_eq!(told["model"]["method"], "deep(layers=3, skip=true, kernels=own)", "{told}");
+    let shown = folder.ok("inspect s.safetensors").out;
+    assert!(shown.contains("layers[1].kernels[1].lengthscales"), "{shown}");
+    folder.ok("predict s.safetensors b.csv");
     assert_eq!(folder.ok(&line.replace("m.saf", "n.saf")).code, Some(0));
     let again = folder.ok("predict n.safetensors b.csv").out;
     assert_eq!(out, again);

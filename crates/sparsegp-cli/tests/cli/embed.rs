@@ -144,3 +144,29 @@ fn what_cannot_be_embedded_is_refused() {
     folder.write("one.csv", "a,b\n1,2\n1,2\n1,2\n");
     folder.refused(2, "embed one.csv -o m.safetensors", &["do not vary"]);
 }
+
+/// Minibatches give a map like any other, near that of all rows at once, and say how they ended.
+#[test]
+fn many_rows_are_placed_by_minibatches() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(0..150, |i, j| i % 11 == 4 && j == i % 5));
+    let embed = "embed a.csv -d 2 --inducing 12 --restarts 1 --max-iterations 60 --ignore key,side";
+    let whole = folder.json(&format!("{embed} -o whole.safetensors"));
+    let own = folder.json(&format!(
+        "{embed} --batch 40 --epochs 6 -o map.safetensors --coordinates places.csv --threads 2"
+    ));
+    let bound = |told: &serde_json::Value| told["bound"].as_f64().unwrap();
+    assert!(bound(&own) > bound(&whole) - 0.05 * bound(&whole).abs(), "{own} {whole}");
+    let status = own["status"].as_str().unwrap();
+    assert!(status.contains("after 6 epochs"), "{status}");
+    let t: Vec<f64> = (0..150).map(hidden).collect();
+    let places = folder.read("places.csv");
+    let r = ["z1", "z2"].map(|name| correlation(&column(&places, name), &t).abs());
+    assert!(r[0].max(r[1]) > 0.9, "{r:?}");
+    // the map places rows without training
+    let told = folder.json("embed a.csv --with map.safetensors --coordinates again.csv");
+    assert!(told["mean_log_density"].as_f64().unwrap().is_finite());
+    folder.refused(2, &format!("{embed} --epochs 3"), &["--batch"]);
+    let spherical = format!("{embed} --method spherical --batch 40");
+    folder.refused(2, &spherical, &["`spherical` is no sum over rows", "titsias2025"]);
+}

@@ -131,6 +131,7 @@ def report(
         (lambda ax: plotting.plot_predictions(estimator, X, y, ax=ax), "predictions and observations"),
         (lambda ax: plotting.plot_calibration(estimator, X, y, ax=ax), "calibration"),
         (lambda ax: plotting.plot_relevance(estimator, ax=ax), "relevance of the inputs"),
+        (lambda ax: plotting.plot_layers(estimator, X, ax=ax), "the first hidden layer"),
         (lambda ax: plotting.plot_trace(estimator, ax=ax), "training"),
     ]
     drawn = [(_picture(draw, what), what) for draw, what in pictures]

@@ -17,6 +17,7 @@ __all__ = [
     "plot_calibration",
     "plot_map",
     "plot_predictions",
+    "plot_layers",
     "plot_relevance",
     "plot_trace",
     "report",
@@ -290,6 +291,48 @@ def plot_relevance(estimator: Any, *, most: int = 16, ax: Any = None) -> Any:
     ax = _axes(ax)
     ax.barh([name for _, name in shown], [r for r, _ in shown])
     ax.set_xlabel("1/lengthscale, model's scale")
+    return ax
+
+
+def plot_layers(
+    estimator: Any, X: ArrayLike, *, layer: int = 0, feature: Optional[int] = None, ax: Any = None
+) -> Any:
+    """What a hidden layer of a deep model does to one input: its functions with two standard deviations, the other inputs at
+    their medians.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Of the method ``"deep"``.
+    X : array-like of shape (n_samples, n_features)
+        Rows, which say from where to where and where the medians are.
+    layer : int
+        The hidden layer, from 0.
+    feature : int, optional
+        The input; by default the one that the first layer varies most along.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    rows = np.asarray(X, dtype=float)
+    about = estimator._about
+    if feature is None:
+        feature = int(np.argmax(about["relevance"]))
+    grid = np.tile(np.median(rows, axis=0), (200, 1))
+    grid[:, feature] = np.linspace(rows[:, feature].min(), rows[:, feature].max(), 200)
+    layers = estimator.hidden_layers(grid)
+    if not 0 <= layer < len(layers):
+        raise ValueError(f"there is no hidden layer {layer}: the model has {len(layers)}")
+    mean, std = layers[layer]
+    ax = _axes(ax)
+    for p in range(mean.shape[1]):
+        (line,) = ax.plot(grid[:, feature], mean[:, p])
+        low, high = mean[:, p] - 2 * std[:, p], mean[:, p] + 2 * std[:, p]
+        ax.fill_between(grid[:, feature], low, high, color=line.get_color(), alpha=0.15)
+    ax.set_xlabel(about["inputs"][feature])
+    ax.set_ylabel(f"hidden layer {layer + 1}, model's scale")
     return ax
 
 

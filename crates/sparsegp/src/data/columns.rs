@@ -199,6 +199,22 @@ impl Selection {
         Ok(Roles { inputs, targets, weight, extra, ids })
     }
 
+    /// Refuses standard deviations that are no numbers.
+    pub(super) fn check_deviations(&self, path: &Path) -> Result<()> {
+        for (input, name) in &self.deviations {
+            let holds = match self.encodings.get(name) {
+                None | Some(Encoding::Number) => continue,
+                Some(Encoding::Date) => "dates",
+                Some(_) => "text",
+            };
+            let reason = format!(
+                "holds {holds}, and the standard deviations of `{input}` are numbers of at least 0, in the unit of `{input}`"
+            );
+            return Err(column(path, name, reason));
+        }
+        Ok(())
+    }
+
     /// Inputs with those last that are standard deviations of others.
     fn with_deviations(
         &self,

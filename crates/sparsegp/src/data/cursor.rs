@@ -179,20 +179,27 @@ impl Plan {
         self.weight.then_some(self.inputs + self.outputs)
     }
 
-    /// Refuses weights that are none; `from`: the first row of `raw` to look at.
-    fn check_weights(&self, raw: &Raw, from: usize) -> Result<()> {
-        let Some(j) = self.weight_index() else { return Ok(()) };
-        match (from..raw.rows.len()).find(|&i| raw.numbers[j][i] < 0.0) {
-            None => Ok(()),
-            Some(i) => Err(self.cell_error(
-                raw.rows[i],
-                &self.numbers[j].name,
-                format!(
-                    "the weight `{}` is negative; a weight must be 0 or more",
-                    raw.numbers[j][i]
-                ),
-            )),
+    /// Which of the numeric columns hold standard deviations of inputs.
+    fn deviation_indices(&self) -> std::ops::Range<usize> {
+        self.inputs - self.deviations.len()..self.inputs
+    }
+
+    /// Refuses weights and standard deviations that are none; `from`: the first row of `raw` to look at.
+    fn check_signs(&self, raw: &Raw, from: usize) -> Result<()> {
+        let deviations = self.deviation_indices().map(|j| (j, "standard deviation"));
+        for (j, what) in self.weight_index().map(|j| (j, "weight")).into_iter().chain(deviations) {
+            if let Some(i) = (from..raw.rows.len()).find(|&i| raw.numbers[j][i] < 0.0) {
+                return Err(self.cell_error(
+                    raw.rows[i],
+                    &self.numbers[j].name,
+                    format!(
+                        "the {what} `{}` is negative; a {what} must be 0 or more",
+                        raw.numbers[j][i]
+                    ),
+                ));
+            }
         }
+        Ok(())
     }
 
     /// Whether the mask (if any) keeps this row.
@@ -280,7 +287,7 @@ impl Cursor {
             let from = out.rows.len();
             let room = before + rows - from;
             self.more = self.reader.fill(&self.plan, &mut self.progress, room, out)?;
-            self.plan.check_weights(out, from)?;
+            self.plan.check_signs(out, from)?;
         }
         self.progress.kept += out.rows.len() - before;
         if !self.more {

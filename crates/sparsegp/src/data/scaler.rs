@@ -191,6 +191,22 @@ impl Scaler {
         extra.iter_mut().for_each(|value| *value /= unit);
     }
 
+    /// Inducing points (M×D) as a model sees them, in place; or patches (M×d, d < D), whose pixels have one scale.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for more columns.
+    pub fn scale_points(&self, points: MatMut<'_, f64>) -> Result<()> {
+        self.clone().first_inputs(points.ncols()).scale_x(points)
+    }
+
+    /// The same in their own units again.
+    ///
+    /// # Errors
+    /// As for [`Scaler::scale_points`].
+    pub fn unscale_points(&self, points: MatMut<'_, f64>) -> Result<()> {
+        self.clone().first_inputs(points.ncols()).unscale_x(points)
+    }
+
     /// Targets (N×P) as a model sees them, in place.
     ///
     /// # Errors

@@ -208,6 +208,7 @@ impl Table {
     /// input and a target, or not of numbers; [`Error::File`] if no input column is left.
     pub fn select(&self, selection: &Selection) -> Result<Selected> {
         let roles = selection.resolve(&self.path, &self.columns)?;
+        selection.check_deviations(&self.path)?;
         let field = |&index: &usize| Field::number(index, &self.columns[index]);
         let fields = |indices: &[usize]| -> Vec<Field> { indices.iter().map(field).collect() };
         let mut numbers: Vec<Field> =
@@ -455,6 +456,7 @@ impl Selected {
             outputs: 0,
             weight: false,
             extra: false,
+            deviations: Vec::new(),
             texts: Vec::new(),
             keep: None,
             ..self.plan.clone()

@@ -48,6 +48,10 @@ pub struct Start {
     pub hidden_variance: f64,
     /// How hidden layers are sampled.
     pub sampling: Sampling,
+    /// Whether layers after the first see the inputs beside what the layer before gives (Duvenaud et al. 2014, §6).
+    pub skip: bool,
+    /// Whether every function of a hidden layer has a kernel and inducing points of its own; else they share them.
+    pub own_kernels: bool,
     /// Whether with Gaussian noise the last layer has the tighter bound, where its kind allows.
     pub tighter: bool,
     /// Seed of the choice of points.
@@ -63,6 +67,8 @@ impl Default for Start {
             points: 100,
             hidden_variance: 1e-2,
             sampling: Sampling::Rows,
+            skip: false,
+            own_kernels: false,
             tighter: true,
             seed: 0,
         }
@@ -87,21 +93,36 @@ pub struct Chain {
 }
 
 /// Sends inputs (N×D) and inducing points (M×D) through the fixed mean functions of layers of these widths, and returns both
-/// of every layer.
+/// of every layer. With `skip` layers after the first see the inputs, too, behind what the layer before gives: their mean functions do not.
 ///
 /// # Errors
 /// As for [`projected`].
-pub fn through(x: MatRef<f64>, z: MatRef<f64>, hidden: &[usize]) -> Result<Chain> {
+pub fn through(x: MatRef<f64>, z: MatRef<f64>, hidden: &[usize], skip: bool) -> Result<Chain> {
     let (mut running, mut points) = (x.to_owned(), vec![z.to_owned()]);
     let mut weights = Vec::new();
-    for width in hidden {
-        let w = projected(running.as_ref(), *width)?;
-        running = product(running.as_ref(), w.as_ref());
-        let next = product(points[points.len() - 1].as_ref(), w.as_ref());
-        points.push(next);
+    for (l, width) in hidden.iter().enumerate() {
+        let beside = if skip && l > 0 { x.ncols() } else { 0 };
+        let own = running.ncols() - beside;
+        let seen = projected(running.as_ref().subcols(0, own), *width)?;
+        let w = Mat::from_fn(own + beside, *width, |i, j| if i < own { seen[(i, j)] } else { 0.0 });
+        let next = |rows: MatRef<f64>, first: MatRef<f64>| {
+            let given = product(rows, w.as_ref());
+            if skip { side_by_side(given.as_ref(), first) } else { given }
+        };
+        let z = next(points[l].as_ref(), z);
+        running = next(running.as_ref(), x);
+        points.push(z);
         weights.push(w);
     }
     Ok(Chain { weights, points })
+}
+
+/// [a, b].
+fn side_by_side(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
+    let first = a.ncols();
+    Mat::from_fn(a.nrows(), first + b.ncols(), |i, j| {
+        if j < first { a[(i, j)] } else { b[(i, j - first)] }
+    })
 }
 
 /// Variance of targets; 1 where there is none.
@@ -195,7 +216,8 @@ impl Deep {
             }
         }
         let chosen = kmeans(x, start.points, &mut rng::stream(start.seed, "deep/inducing"))?;
-        let Chain { weights, points } = through(x, chosen.points.as_ref(), &start.hidden)?;
+        let Chain { weights, points } =
+            through(x, chosen.points.as_ref(), &start.hidden, start.skip)?;
         let outputs = likelihood.latents() * y.ncols();
         let mut running = x.to_owned();
         let mut layers = Vec::new();
@@ -206,19 +228,30 @@ impl Deep {
             let variance = if hidden.is_some() { start.hidden_variance } else { scale };
             kernel.initialise(&spreads(running.as_ref()), variance);
             let (width, share) = hidden.map_or((outputs, 1.0), |w| (w.ncols(), HIDDEN_ROOT));
-            let q = start.kind.q(&*kernel, z.as_ref(), width, share)?;
+            let own = start.own_kernels && hidden.is_some();
+            let (count, each) = if own { (width, 1) } else { (1, width) };
+            let group = |_| {
+                let q = start.kind.q(&*kernel, z.as_ref(), each, share)?;
+                Group::new(kernel.clone(), z.as_ref(), q)
+            };
+            let groups = (0..count).map(group).collect::<Result<Vec<_>>>()?;
+            let skips = start.skip && l > 0;
             let mean: Box<dyn Mean> = match hidden {
-                Some(w) if w.nrows() == w.ncols() => Box::new(Identity),
+                Some(w) if w.nrows() == w.ncols() && !skips => Box::new(Identity),
                 Some(w) => Box::new(Projection::new(w.as_ref())),
                 None => last_mean(d, outputs, &constants)?,
             };
-            let mut layer = Layer::new(vec![Group::new(kernel, z.as_ref(), q)?], mean);
+            let mut layer = Layer::new(groups, mean);
+            layer.skip = skips;
             if hidden.is_some() {
                 layer.sampling = start.sampling;
             }
             layers.push(layer);
             if let Some(w) = hidden {
                 running = product(running.as_ref(), w.as_ref());
+                if start.skip {
+                    running = side_by_side(running.as_ref(), x);
+                }
             }
         }
         let gaussian = likelihood.as_gaussian().is_some();

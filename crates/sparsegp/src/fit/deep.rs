@@ -18,8 +18,8 @@ use crate::methods::{Diagnostics, Entry, finite};
 use crate::model::{Model, Posterior};
 use crate::params;
 use crate::train::{
-    Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
-    TrainingState, all_values, density, hyperparameters, set_all_values,
+    Adapting, Best, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
+    TrainingState, density, hyperparameters, judge, set_all_values,
 };
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -121,6 +121,8 @@ pub(super) fn fit(
         kernel: options.kernel.clone(),
         points,
         sampling: deep.sampling(),
+        skip: deep.skip,
+        own_kernels: deep.own_kernels,
         seed: options.seed,
         ..Start::default()
     };
@@ -246,8 +248,7 @@ const LOOKED_AT: usize = 500;
 struct Aside {
     rows: InMemory,
     patience: usize,
-    /// Mean log density, the epoch after which it was reached, and all parameters there.
-    best: Option<(f64, usize, Vec<f64>)>,
+    best: Option<Best>,
     stop: Option<String>,
 }
 
@@ -262,18 +263,7 @@ impl Aside {
     fn look(&mut self, model: &Model, epoch: usize) -> Option<f64> {
         // where the layers have no posterior there is none
         let now = density(model, &self.rows).unwrap_or(f64::NAN);
-        match &self.best {
-            Some((best, at, _)) if now <= *best || now.is_nan() => {
-                if epoch >= at + self.patience {
-                    self.stop = Some(format!(
-                        "held-out rows have been predicted no better for {} epochs; the state after epoch {at} is kept",
-                        self.patience
-                    ));
-                }
-            }
-            _ if now.is_nan() => {}
-            _ => self.best = Some((now, epoch, all_values(model))),
-        }
+        self.stop = judge(model, now, epoch, self.patience, &mut self.best);
         Some(now).filter(|now| now.is_finite())
     }
 }

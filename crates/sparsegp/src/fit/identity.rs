@@ -10,7 +10,7 @@ use crate::methods::Following;
 use crate::optim::{AdamOptions, LbfgsOptions, Plateau, PlateauRate, Schedule};
 use crate::samplers::Target;
 use crate::samplers::gibbs::GibbsOptions;
-use crate::train::{EmOptions, OptimiserKind, Pace};
+use crate::train::{EmOptions, OptimiserKind, Pace, StochasticOptions, TrainOptions};
 use crate::variational::Tying;
 
 /// Names with their values.
@@ -41,55 +41,106 @@ pub(super) fn difference(own: &Settings, asked: &Settings, usual: &Settings) -> 
 
 /// The settings of a training by minibatches, or of chains; the number of epochs may change.
 pub(super) fn settings(options: &FitOptions, dataset: &Dataset) -> Settings {
+    let FitOptions {
+        kernel,
+        kernel_in_data_units,
+        likelihood,
+        mean,
+        method,
+        inducing,
+        batches,
+        diagonal,
+        tying: of_sites,
+        gibbs,
+        lengthscale_prior,
+        // compared by itself
+        seed: _,
+        // a start, which parameters in the checkpoint have left behind, but for all rows at once: `whole_settings`
+        selection: _,
+        jitter: _,
+        set: _,
+        freeze: _,
+        pilot: _,
+        restarts: _,
+        train: _,
+        // when it ends, and where it is kept
+        time_limit: _,
+        checkpoint: _,
+    } = options;
     let rows = dataset.source.rows();
-    let word = |given: Option<String>| given.unwrap_or_else(|| "default".into());
-    let training = options.batches.as_ref().map(|batches| &batches.training);
-    let size = options.batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
-    [
+    let word = |given: &Option<String>| given.clone().unwrap_or_else(|| "default".into());
+    let size = batches.as_ref().map_or(rows, |batches| batches.size.min(rows));
+    let mut all = vec![
         (FORM.0, FORM.1.to_owned()),
         (
             "kernel",
-            match options.kernel_in_data_units {
-                true => format!("{} in the data's units", options.kernel),
-                false => options.kernel.clone(),
+            match kernel_in_data_units {
+                true => format!("{kernel} in the data's units"),
+                false => kernel.clone(),
             },
         ),
-        ("likelihood", word(options.likelihood.clone())),
-        ("mean", word(options.mean.clone())),
-        ("method", options.method.clone()),
-        ("number of inducing points", word(options.inducing.map(|m| m.to_string()))),
+        ("likelihood", word(likelihood)),
+        ("mean", word(mean)),
+        ("method", method.clone()),
+        ("number of inducing points", word(&inducing.map(|m| m.to_string()))),
         ("rows of a minibatch", size.to_string()),
-        ("diagonal covariances", yes(options.diagonal)),
-        ("tying of sites", tying(options.tying)),
-        (
-            "E- and M-steps on a minibatch",
-            given(training.and_then(|t| t.em), |(e, m)| format!("{e} and {m}")),
-        ),
-        ("rates of the inducing points", given(training.map(|t| &t.pace), pace)),
-        ("inverse by products", given(training.map(|t| &t.following), following)),
-        ("natural-gradient rate", given(training.and_then(|t| t.natural), |rate| rate.to_string())),
-        ("chains", chains(&options.gibbs)),
-        ("prior of lengthscales", yes(options.lengthscale_prior)),
-        (
-            "classes of a step",
-            given(training.and_then(|t| t.classes_per_step), |count| count.to_string()),
-        ),
+        ("diagonal covariances", yes(*diagonal)),
+        ("tying of sites", tying(*of_sites)),
+        ("chains", chains(gibbs)),
+        ("prior of lengthscales", yes(*lengthscale_prior)),
         ("partition of the rows", partition(dataset)),
+    ];
+    let training = batches.as_ref().map(|batches| &batches.training);
+    let words = of_minibatches(training.unwrap_or(&StochasticOptions::default()));
+    all.extend(words.map(|(name, value)| (name, given(training, |_| value.clone()))));
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Those of minibatches: what their state holds, such as rates, goes on as it was.
+fn of_minibatches(training: &StochasticOptions) -> [(&'static str, String); 9] {
+    let StochasticOptions {
+        adam: of_hyperparameters,
+        last_rate,
+        inducing_rate,
+        natural,
+        adaptive,
+        em,
+        classes_per_step,
+        pace: of_points,
+        following: of_inverse,
+        // that of the options of the fit
+        seed: _,
+        // when it ends
+        epochs: _,
+        least: _,
+        patience: _,
+        checkpoint_seconds: _,
+    } = training;
+    [
+        ("optimiser of minibatches", adam(of_hyperparameters)),
+        ("share of the rate at the end", last_rate.to_string()),
+        ("factor of the rate of inducing points", inducing_rate.to_string()),
+        ("natural-gradient rate", given(*natural, |rate| rate.to_string())),
+        ("steps that adapt", given(*adaptive, yes)),
+        ("E- and M-steps on a minibatch", given(*em, |(e, m)| format!("{e} and {m}"))),
+        ("classes of a step", given(*classes_per_step, |count| count.to_string())),
+        ("rates of the inducing points", pace(of_points)),
+        ("inverse by products", following(of_inverse)),
     ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec()
 }
 
 /// The settings of a training on all rows: those of [`settings`] with those of the optimiser.
 pub(super) fn whole_settings(options: &FitOptions, dataset: &Dataset) -> Settings {
     let mut all = settings(options, dataset);
-    let train = &options.train;
+    // when it ends, and how often it is kept, may change
+    let TrainOptions { optimiser: of_all, em: of_sites, max_iterations: _, checkpoint_seconds: _ } =
+        &options.train;
     let set: Vec<String> =
         options.set.iter().map(|(path, values)| format!("{path}={}", numbers(values))).collect();
     all.extend(
         [
-            ("optimiser", optimiser(&train.optimiser)),
-            ("steps of sites", em(&train.em)),
+            ("optimiser", optimiser(of_all)),
+            ("steps of sites", em(of_sites)),
             ("values given", list(&set)),
             ("parameters kept", list(&options.freeze)),
             ("rows of a pilot", options.pilot.to_string()),
@@ -196,35 +247,37 @@ fn optimiser(optimiser: &OptimiserKind) -> String {
                 given(*largest_move, |most| most.to_string())
             )
         }
-        OptimiserKind::Adam(options) => {
-            let AdamOptions {
-                learning_rate,
-                multipliers,
-                beta1,
-                beta2,
-                momenta,
-                epsilon,
-                schedule,
-                gradient_tolerance,
-                plateau: flat,
-                halvings,
-            } = options;
-            let schedule = match schedule {
-                Schedule::Constant => "constant".into(),
-                Schedule::Exponential { factor } => format!("times {factor} a step"),
-                Schedule::Cosine { steps, last } => format!("cosine to {last} in {steps}"),
-                Schedule::Power { after, exponent } => format!("power {exponent} after {after}"),
-                Schedule::Ramp { speed } => format!("ramp {speed}"),
-            };
-            format!(
-                "Adam, rate {learning_rate} ({schedule}), multipliers {}, β₁ {beta1}, its own {}, β₂ {beta2}, ε {epsilon}, \
-                 gradient {gradient_tolerance}, plateau {}, halvings {halvings}",
-                numbers(multipliers),
-                numbers(momenta),
-                plateau(*flat)
-            )
-        }
+        OptimiserKind::Adam(options) => adam(options),
     }
+}
+
+fn adam(options: &AdamOptions) -> String {
+    let AdamOptions {
+        learning_rate,
+        multipliers,
+        beta1,
+        beta2,
+        momenta,
+        epsilon,
+        schedule,
+        gradient_tolerance,
+        plateau: flat,
+        halvings,
+    } = options;
+    let schedule = match schedule {
+        Schedule::Constant => "constant".into(),
+        Schedule::Exponential { factor } => format!("times {factor} a step"),
+        Schedule::Cosine { steps, last } => format!("cosine to {last} in {steps}"),
+        Schedule::Power { after, exponent } => format!("power {exponent} after {after}"),
+        Schedule::Ramp { speed } => format!("ramp {speed}"),
+    };
+    format!(
+        "Adam, rate {learning_rate} ({schedule}), multipliers {}, β₁ {beta1}, its own {}, β₂ {beta2}, ε {epsilon}, \
+         gradient {gradient_tolerance}, plateau {}, halvings {halvings}",
+        numbers(multipliers),
+        numbers(momenta),
+        plateau(*flat)
+    )
 }
 
 fn em(em: &EmOptions) -> String {
@@ -327,6 +380,11 @@ mod tests {
             let code = ["{", "Some(", "None", "::", "Options"];
             assert!(code.iter().all(|code| !value.contains(code)), "{name}: {value}");
         }
+        // nor of minibatches where there are none
+        let whole = of(&FitOptions { batches: None, ..FitOptions::default() });
+        let names = |all: &Settings| all.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&whole), names(&all));
+        assert!(whole.iter().any(|own| *own == ("steps that adapt".into(), "none".into())));
         // a word for everything that differs
         let flat = LbfgsOptions { plateau: None, ..LbfgsOptions::ending_at(1e-3) };
         let other = FitOptions::default();
@@ -340,5 +398,13 @@ mod tests {
             &settings(&other, &data()),
         );
         assert!(told.expect("a difference").starts_with("its optimiser: L-BFGS, memory 10"));
+        // the state of a training has its rates: others would be ignored
+        let mut other = FitOptions::default();
+        if let Some(batches) = &mut other.batches {
+            batches.training.adam.learning_rate = 0.37;
+        }
+        let usual = of(&FitOptions::default());
+        let told = difference(&usual, &of(&other), &usual).expect("a difference");
+        assert!(told.starts_with("its optimiser of minibatches: Adam") && told.contains("0.37"));
     }
 }

@@ -12,8 +12,8 @@ use crate::linalg::Jitter;
 use crate::methods::{Method, Sampler, collect, precision};
 use crate::model::{Model, Posterior};
 use crate::params;
-use crate::samplers::gibbs::{Checkpointer, GibbsOptions};
-use crate::samplers::{self, SamplingState, slice};
+use crate::samplers::gibbs::GibbsOptions;
+use crate::samplers::{self, Checkpointer, Going, SamplingState, slice};
 use crate::train::{
     Event, GoingOn, Observer, Place, Standing, StochasticOptions, Surroundings, TrainOptions,
     TrainReport, TrainingState, set_hyperparameters, train, train_batches, train_from,
@@ -226,7 +226,8 @@ impl Learning<'_> {
         let from = state.map_or(0, |state| state.sweeps);
         let options = GibbsOptions { seed: self.options.seed, ..self.options.gibbs.clone() };
         let (clock, mut sweeps) = (Instant::now(), from);
-        let going = (state, write);
+        let seconds = options.checkpoint_seconds;
+        let going = Going { state, checkpoint: write.map(|write| (write, seconds)) };
         let (draws, told) =
             samplers::sample(sampler, model, &rows, &options, going, &mut |done, total| {
                 sweeps = done;

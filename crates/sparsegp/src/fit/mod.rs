@@ -13,6 +13,7 @@ mod dataset;
 mod deep;
 mod division;
 mod fitted;
+mod hidden;
 mod identity;
 mod isolated;
 mod judge;
@@ -213,15 +214,15 @@ pub fn fit(
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
     let deep = methods::find(&options.method).ok().filter(|entry| entry.method.deep().is_some());
-    limited(options, observer, |observer| {
-        match (deep, &dataset.deviations) {
+    limited(options, observer, |observer| match (deep, &dataset.deviations) {
         (None, Some(own)) => noisy_inputs::fit(dataset, own, options, engine, observer),
         (Some(_), Some(_)) => Err(Error::Invalid(
-            "a deep model does not learn from inputs with standard deviations: leave them out, or choose another method".into(),
+            "a deep model does not learn from inputs with standard deviations: leave them out, or \
+             choose another method"
+                .into(),
         )),
         (Some(entry), None) => deep::fit(dataset, options, entry, observer),
         (None, None) => best_start(dataset, options, engine, observer),
-    }
     })
 }
 

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, nearest};
 use crate::kernels::{self, Inputs};
 use crate::latent::{NoisyInputs, Targets, Trainable, train};
 use crate::likelihoods;
-use crate::linalg::{Mat, MatRef, column};
+use crate::linalg::{Mat, MatRef};
 use crate::methods::{self, collect};
 use crate::model::{Model, Posterior};
 use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status, Step};
@@ -63,16 +63,17 @@ pub(super) fn take_deviations(loaded: &mut Loaded) -> Result<Option<InputDeviati
     Ok(Some(InputDeviations { of, names, values }))
 }
 
-/// Refuses a deviation that is none. Rows are counted from 1, as a person would.
+/// Refuses a deviation that is none, in the data's own units. Rows are counted from 1, as a person would.
 fn check_deviations(values: MatRef<f64>, names: &[String]) -> Result<()> {
     for (at, name) in names.iter().enumerate() {
-        let own = column(values, at);
-        if let Some(i) = own.iter().position(|sd| !(*sd >= 0.0 && sd.is_finite())) {
+        // rows of callers may lie in any way
+        let wrong = |i: &usize| !(values[(*i, at)] >= 0.0 && values[(*i, at)].is_finite());
+        if let Some(i) = (0..values.nrows()).find(wrong) {
             return Err(Error::Invalid(format!(
-                "column `{name}` holds standard deviations of an input, and row {} has {}: they are numbers of at least 0, 0 \
-                 for a value that is known exactly",
+                "column `{name}` holds standard deviations of an input, and row {} has {}: they \
+                 are numbers of at least 0, 0 for a value that is known exactly",
                 i + 1,
-                own[i]
+                values[(i, at)]
             )));
         }
     }
@@ -291,13 +292,34 @@ impl Fitted {
         self.input_names.len() - self.input_deviations.len()
     }
 
+    /// Rows as the model sees them.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another number of columns, [`Error::Invalid`] for a standard deviation that is none.
+    pub(super) fn scaled_rows(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
+        self.check_rows(x)?;
+        let mut rows = x.to_owned();
+        self.scaler.scale_x(rows.as_mut())?;
+        Ok(rows)
+    }
+
+    /// Refuses rows with a standard deviation that is none; those of another shape are refused elsewhere.
+    pub(super) fn check_rows(&self, x: MatRef<'_, f64>) -> Result<()> {
+        match (self.measured(), self.input_deviations.len()) {
+            (known, some) if x.ncols() == known + some => {
+                check_deviations(x.subcols(known, some), &self.input_names[known..])
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the model for tables that have, in these columns, the standard deviations of these inputs: all its predictions are
     /// then averages over inputs N(value, deviation²) ([`Posterior::with_input_deviations`]). Rows have the deviations after
     /// the inputs. What the model had before is forgotten.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an input that the model does not have, or that does not come from a column of numbers, for a name
-    /// that is given twice, and as for [`Posterior::with_input_deviations`].
+    /// [`Error::Invalid`] for an input that the model does not have, or that does not come from a column of numbers or dates, for a
+    /// name that is given twice, and as for [`Posterior::with_input_deviations`].
     pub fn with_input_deviations_of(self, pairs: &[(String, String)]) -> Result<Self> {
         let plain = self.without_input_deviations();
         let of = positions(&plain.input_names, &plain.columns, pairs)?;
@@ -350,7 +372,7 @@ impl Fitted {
     }
 }
 
-/// The places of inputs, by the names of columns of numbers.
+/// The places of inputs, by the names of columns of numbers or dates.
 fn positions(
     inputs: &[String],
     columns: &[InputColumn],
@@ -359,13 +381,14 @@ fn positions(
     let mut of = Vec::with_capacity(pairs.len());
     for (at, (input, name)) in pairs.iter().enumerate() {
         let found = inputs.iter().position(|own| own == input);
-        let number = columns.iter().any(|c| c.name == *input && c.encoding == Encoding::Number);
+        let one = |encoding: &Encoding| matches!(encoding, Encoding::Number | Encoding::Date);
+        let number = columns.iter().any(|c| c.name == *input && one(&c.encoding));
         let wrong = match found {
             None => {
                 let near = nearest(input, inputs.iter().map(String::as_str)).join("`, `");
                 format!("is no input of the model; nearest: `{near}`")
             }
-            Some(_) if !number => "is no column of numbers".into(),
+            Some(_) if !number => "is no column of numbers or dates".into(),
             Some(_) if pairs[..at].iter().any(|(other, _)| other == input) => {
                 "is given two columns of standard deviations".into()
             }

@@ -48,6 +48,7 @@ impl Fitted {
                 found: format!("{}", extra.len()),
             });
         }
+        self.check_rows(x)?;
         let extra = self.scaled_extra(extra);
         in_parts(x, |start, rows| {
             let mut rows = rows.to_owned();
@@ -165,8 +166,7 @@ impl Fitted {
         of: Of,
     ) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
         let latents = self.of_location("its observations have no covariance of this form")?;
-        let mut rows = x.to_owned();
-        self.scaler.scale_x(rows.as_mut())?;
+        let rows = self.scaled_rows(x)?;
         let (f, mut all) = self.posterior.predict_f_full(rows.as_ref())?;
         let outputs = self.target_names.len();
         let mut mean = Mat::from_fn(x.nrows(), outputs, |i, p| f[(i, p * latents)]);
@@ -246,8 +246,7 @@ impl Fitted {
         samples: usize,
         seed: u64,
     ) -> Result<Vec<Mat<f64>>> {
-        let mut rows = x.to_owned();
-        self.scaler.scale_x(rows.as_mut())?;
+        let rows = self.scaled_rows(x)?;
         let mut rng = crate::rng::stream(seed, "samples of observations");
         let extra = self.scaled_extra(extra);
         let mut draws = self.posterior.sample_y(rows.as_ref(), &extra, samples, &mut rng)?;
@@ -422,7 +421,7 @@ impl Fitted {
             None if self.model.inducing.is_empty() => return Ok(None),
             None => self.model.inducing_points()?,
         };
-        self.scaler.clone().first_inputs(z.ncols()).unscale_x(z.as_mut())?;
+        self.scaler.unscale_points(z.as_mut())?;
         Ok(Some(z))
     }
 

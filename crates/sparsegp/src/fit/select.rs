@@ -23,8 +23,7 @@ pub(super) fn select_inducing(
         && points.ncols() != x.ncols()
         && points_fit(model.kernel(), points.ncols(), x.ncols())
     {
-        let (points, requested) = (points.clone(), points.nrows());
-        return Ok(Selected { points, requested, note: None, trace_left: None });
+        return options.selection.choose(points.as_ref(), count, options.seed, None);
     }
     if takes_interdomain(model, options) {
         return interdomain(model.kernel(), x, count, options);

@@ -91,7 +91,8 @@ pub struct UpdateReport {
 }
 
 /// Takes up new rows: q becomes what old and new rows say together (Bui, Nguyen & Turner 2017). Hyperparameters stay. The
-/// model is an `svgp` afterwards, whatever it was trained by. `watch` is told how many rows are done, and may end it; then nothing has
+/// model is an `svgp` afterwards, whatever it was trained by, or an `svi` where its method has local variables: then the new rows'
+/// are in closed form. `watch` is told how many rows are done, and may end it; then nothing has
 /// changed.
 ///
 /// # Errors
@@ -301,6 +302,9 @@ impl<'a> State<'a> {
             let (old, likelihood) = (&self.sites[own.clone()], &*model.likelihood);
             let mut update =
                 Update::new(kernels, likelihood, self.z.as_ref(), model.jitter, old, batch)?;
+            if model.method.augments() {
+                update = update.with_local_variables()?;
+            }
             let solved = update.solve(options)?;
             each(own, &update, &solved)?;
         }
@@ -340,7 +344,9 @@ impl<'a> State<'a> {
         points.frozen = model.inducing[0].frozen;
         model.inducing = vec![points];
         model.q = Some(Variational::new(mean.as_ref(), &roots, false, true)?);
-        model.method = methods::find("svgp")?.method;
+        // a q by moments, under the bound that found it
+        let name = if model.method.augments() { "svi" } else { "svgp" };
+        model.method = methods::find(name)?.method;
         fitted.carried = self.sites;
         fitted.posterior = Posterior::of_q(model)?;
         let before = fitted.total_weight.unwrap_or(fitted.rows as f64);

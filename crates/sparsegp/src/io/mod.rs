@@ -54,8 +54,8 @@ pub const VERSION: u32 = 2;
 const KEY: &str = "sparsegp";
 /// Tensor of bytes that holds a state of training.
 const STATE: &str = "training.state";
-/// Tensor of bytes that holds a state of sampling.
-const SAMPLING: &str = "sampling.state";
+/// Tensor of bytes that holds a state of sampling. (`sampling.state` was another layout.)
+const SAMPLING: &str = "sampling.chains";
 /// Tensor of bytes that holds a long header.
 const HEADER: &str = "model.header";
 /// Tensor of what differs between runs of the same fit.

@@ -144,7 +144,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     };
     let inducing: Vec<Param> =
         header.inducing.into_iter().enumerate().map(read_set).collect::<Result<_>>()?;
-    let q = header.q.map(|q| read_q(q, &tensors, "")).transpose()?;
+    let q = header.q.map(|q| read_q(q, &tensors, "q")).transpose()?;
     if method.has_q() != q.is_some() {
         return Err(foreign("its header and its method do not agree on q"));
     }
@@ -267,24 +267,24 @@ fn check(header: &Header) -> Result<()> {
 /// A q of the shape that the tensors have, whose names begin with `prefix`; its values are read with the other parameters.
 pub(super) fn read_q(header: QHeader, tensors: &Reader<'_>, prefix: &str) -> Result<Variational> {
     let matrix = |name: &str| {
-        let own = tensors.matrix(&format!("{prefix}{name}"))?;
+        let own = tensors.matrix(&format!("{prefix}.{name}"))?;
         match own.nrows() == 0 || own.ncols() == 0 {
-            true => Err(foreign(format!("tensor `{prefix}{name}` is empty"))),
+            true => Err(foreign(format!("tensor `{prefix}.{name}` is empty"))),
             false => Ok(own),
         }
     };
     let mut q = match header.form {
         Form::Sites(tying) => {
-            let first = matrix("q.lambda1")?;
+            let first = matrix("lambda1")?;
             Variational::sites(first.nrows(), first.ncols(), tying)
         }
         Form::Likelihood(preconditioner) | Form::Relaxed(preconditioner) => {
-            let mu = matrix("q.mu")?;
+            let mu = matrix("mu")?;
             let relaxed = matches!(header.form, Form::Relaxed(_));
             Variational::pseudo_observations(mu.nrows(), mu.ncols(), preconditioner, relaxed)
         }
         form => {
-            let mu = matrix("q.mu")?;
+            let mu = matrix("mu")?;
             let q = Variational::prior(mu.nrows(), mu.ncols(), header.diagonal);
             Variational { form, ..q }
         }

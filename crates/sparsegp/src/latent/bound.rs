@@ -136,7 +136,7 @@ pub fn divergence(x: Uncertain<'_>) -> f64 {
 }
 
 /// Solves from both sides: L⁻¹AL⁻ᵀ, symmetric.
-fn whitened(l: MatRef<f64>, a: MatRef<f64>) -> Mat<f64> {
+pub(super) fn whitened(l: MatRef<f64>, a: MatRef<f64>) -> Mat<f64> {
     let mut out = a.to_owned();
     let par = par_for(a.nrows());
     solve_lower(l, out.as_mut(), par);

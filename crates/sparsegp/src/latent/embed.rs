@@ -1,6 +1,7 @@
 //! New rows of a trained model: where they lie, from the cells they have.
 
 use super::predict::Posterior;
+use super::targets::Targets;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef, dot};
 use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser, Stall, Status};
@@ -46,27 +47,32 @@ const FLAT: f64 = 1e-4;
 /// Candidates for starts that are looked at.
 const CANDIDATES: usize = 256;
 
-/// One row: its bound as a function of μ and log S.
+/// Rows: their bound as a function of all μ and all log S, given q(u).
 ///
 /// ```text
 /// Σ_p {−½ log 2πσ² − (y² − 2y ψ₁b + tr (bbᵀ + R⁻¹)ψ₂)/2σ² − ρ(d)} − KL(q(x) ‖ N(0, I))
 /// ```
 ///
-/// over the columns p that the row has: the collapsed bound before q(u) is maximised out (Titsias & Lawrence 2010).
-pub(super) struct Row<'a> {
+/// summed over the rows and the columns p that a row has: the collapsed bound before q(u) is maximised out (Titsias & Lawrence
+/// 2010).
+pub(super) struct Places<'a> {
     posterior: &'a Posterior,
-    /// Number of cells.
-    cells: f64,
-    /// Σ y².
+    /// Cells of every row.
+    cells: Vec<f64>,
+    /// Σ y² of all.
     squares: f64,
-    /// Σ y b, M×1.
+    /// Weights of ψ₁ (N×C) and what they are of: Σ_c wᵢ_c rᵀ_c ψ₁ᵢ is Σ_p y ψ₁b.
+    left: Mat<f64>,
     right: Mat<f64>,
-    /// K⁻¹, and Σ (bbᵀ + R⁻¹ − K⁻¹).
-    against: [Mat<f64>; 2],
+    /// Which rows have the columns of a group, N×G.
+    has: Mat<f64>,
+    /// K⁻¹, and Σ (bbᵀ + R⁻¹ − K⁻¹) over the columns of every group.
+    against: Vec<Mat<f64>>,
 }
 
-impl<'a> Row<'a> {
-    pub(super) fn new(posterior: &'a Posterior, y: &[(usize, f64)]) -> Self {
+impl<'a> Places<'a> {
+    /// One row with these cells.
+    pub(super) fn of_row(posterior: &'a Posterior, y: &[(usize, f64)]) -> Self {
         let m = posterior.b.nrows();
         let mut gram = Mat::zeros(m, m);
         for known in &posterior.known {
@@ -83,45 +89,71 @@ impl<'a> Row<'a> {
         }
         Self {
             posterior,
-            cells: y.len() as f64,
+            cells: vec![y.len() as f64],
             squares: y.iter().map(|(_, y)| y * y).sum(),
+            left: Mat::from_fn(1, 1, |_, _| 1.0),
             right,
-            against: [posterior.inverse.clone(), gram],
+            has: Mat::from_fn(1, 1, |_, _| 1.0),
+            against: vec![posterior.inverse.clone(), gram],
+        }
+    }
+
+    /// The rows of targets in the groups of the posterior, with what [`Posterior::grams`] says of these.
+    pub(super) fn of_targets(
+        posterior: &'a Posterior,
+        targets: &Targets,
+        grams: &[Mat<f64>],
+    ) -> Self {
+        Self {
+            posterior,
+            cells: targets.cells.clone(),
+            squares: dot(targets.y.as_ref(), targets.y.as_ref()),
+            left: targets.y.clone(),
+            right: posterior.b.clone(),
+            has: targets.has.clone(),
+            against: [std::slice::from_ref(&posterior.inverse), grams].concat(),
         }
     }
 }
 
-impl Objective for Row<'_> {
+impl Objective for Places<'_> {
     fn dim(&self) -> usize {
-        2 * self.posterior.dimensions()
+        2 * self.cells.len() * self.posterior.dimensions()
     }
 
     fn evaluate(&mut self, at: &[f64], gradient: &mut [f64]) -> Result<f64> {
         let (psi, noise) = (&self.posterior.psi, self.posterior.noise);
-        let q = at.len() / 2;
-        let mean = Mat::from_fn(1, q, |_, j| at[j]);
-        let variance = Mat::from_fn(1, q, |_, j| at[q + j].exp());
-        let x = Uncertain::new(mean.as_ref(), variance.as_ref())?;
-        let (one, none) = (Mat::from_fn(1, 1, |_, _| 1.0), Mat::zeros(1, 0));
-        let folded = psi.fold(x, one.as_ref(), none.as_ref(), &self.against)?;
-        let unexplained = psi.psi0(x)?[0] - folded.traces[(0, 0)];
-        let penalty = self.posterior.term.penalty(unexplained, 1.0, noise);
-        let fit = self.squares - 2.0 * dot(folded.psi1_y.as_ref(), self.right.as_ref())
-            + folded.traces[(0, 1)]
-            + self.cells * folded.traces[(0, 0)];
-        let value = -0.5 * (self.cells * (TAU * noise).ln() + fit / noise)
-            - self.cells * penalty.value
-            - super::divergence(x);
-        if !value.is_finite() {
-            return Err(Error::NonFinite { what: "the bound of a new row".into(), value });
+        let (n, groups) = (self.cells.len(), self.has.ncols());
+        let half = at.len() / 2;
+        let q = half / n;
+        let mean = MatRef::from_column_major_slice(&at[..half], n, q);
+        let variance = Mat::from_fn(n, q, |i, j| at[half + j * n + i].exp());
+        let x = Uncertain::new(mean, variance.as_ref())?;
+        let none = Mat::zeros(n, 0);
+        let folded = psi.fold(x, self.left.as_ref(), none.as_ref(), &self.against)?;
+        let psi0 = psi.psi0(x)?;
+        let mut value = -super::divergence(x)
+            - 0.5 * (self.squares - 2.0 * dot(folded.psi1_y.as_ref(), self.right.as_ref())) / noise;
+        let mut slopes = vec![0.0; n];
+        let mut weights = Mat::zeros(n, 1 + groups);
+        for (i, cells) in self.cells.iter().enumerate() {
+            let projected = folded.traces[(i, 0)];
+            let penalty = self.posterior.term.penalty(psi0[i] - projected, 1.0, noise);
+            let mut second = cells * projected;
+            for c in 0..groups {
+                second += self.has[(i, c)] * folded.traces[(i, 1 + c)];
+                weights[(i, 1 + c)] = -0.5 * self.has[(i, c)] / noise;
+            }
+            value -= cells * (0.5 * (TAU * noise).ln() + penalty.value) + 0.5 * second / noise;
+            slopes[i] = -cells * penalty.by_r;
+            weights[(i, 0)] = -slopes[i] - 0.5 * cells / noise;
         }
-        let slope = -self.cells * penalty.by_r;
-        let left = Mat::from_fn(1, 1, |_, _| 1.0 / noise);
-        let weights = Mat::from_fn(1, 2, |_, c| {
-            if c == 0 { -slope - 0.5 * self.cells / noise } else { -0.5 / noise }
-        });
+        if !value.is_finite() {
+            return Err(Error::NonFinite { what: "the bound of a row".into(), value });
+        }
+        let left = &self.left * faer::Scale(1.0 / noise);
         let bars = Bars {
-            psi0: &[slope],
+            psi0: &slopes,
             psi1: (left.as_ref(), self.right.as_ref()),
             weights: weights.as_ref(),
             psi2: &self.against,
@@ -129,15 +161,17 @@ impl Objective for Row<'_> {
         };
         let slopes = psi.pull(x, &bars)?;
         for j in 0..q {
-            let s = variance[(0, j)];
-            gradient[j] = mean[(0, j)] - slopes.mean[(0, j)];
-            gradient[q + j] = 0.5 * (s - 1.0) - s * slopes.variance[(0, j)];
+            for i in 0..n {
+                let s = variance[(i, j)];
+                gradient[j * n + i] = mean[(i, j)] - slopes.mean[(i, j)];
+                gradient[half + j * n + i] = 0.5 * (s - 1.0) - s * slopes.variance[(i, j)];
+            }
         }
         Ok(-value)
     }
 
     fn terms(&self) -> Option<f64> {
-        Some(self.cells)
+        Some(self.cells.iter().sum())
     }
 }
 
@@ -232,7 +266,7 @@ impl Posterior {
         starts: Vec<Vec<f64>>,
         options: &EmbedOptions,
     ) -> Result<(Vec<f64>, f64, bool)> {
-        let mut row = Row::new(self, y);
+        let mut row = Places::of_row(self, y);
         let mut best: Option<(Vec<f64>, f64, bool)> = None;
         for start in starts {
             let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
@@ -249,7 +283,7 @@ impl Posterior {
                 let converged = match lbfgs.status() {
                     Status::Converged(_) => true,
                     // rounding hides lower values before the tolerance of the slopes is met
-                    Status::Stalled(Stall::LineSearch { .. }) => slope <= FLAT * row.cells,
+                    Status::Stalled(Stall::LineSearch { .. }) => slope <= FLAT * y.len() as f64,
                     Status::Stalled(_) | Status::Running => false,
                 };
                 best = Some((x.to_vec(), -value, converged));

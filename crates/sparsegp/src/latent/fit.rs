@@ -1,5 +1,6 @@
 //! Training the Bayesian GP-LVM on a matrix, and what it is good for then.
 
+use super::batches::{self, GplvmBatches, rows_of};
 use super::embed::{EmbedOptions, Embedding};
 use super::model::{Gplvm, Trainable, Training, owned};
 use super::predict::Posterior;
@@ -39,6 +40,8 @@ pub struct GplvmOptions {
     pub iterations: usize,
     /// The optimiser's.
     pub lbfgs: LbfgsOptions,
+    /// Minibatches, for many rows; none to train all at once, as where there are no more rows than in a batch.
+    pub batches: Option<GplvmBatches>,
     /// Whether every column is divided by its own standard deviation; else all by one number, so that columns that vary more
     /// count more.
     pub standardise: bool,
@@ -61,6 +64,7 @@ impl Default for GplvmOptions {
             restarts: 1,
             iterations: 1000,
             lbfgs: LbfgsOptions::fitting(),
+            batches: None,
             standardise: true,
             jitter: Jitter::default(),
             seed: 0,
@@ -79,6 +83,9 @@ pub struct GplvmProgress {
     pub bound: f64,
     /// Largest component of its gradient by free numbers.
     pub gradient: f64,
+    /// Of a training by minibatches the epoch, from 1; `bound` is the mean of what its batches said so far, and `iteration` counts batches.
+    /// None while rows are trained at once.
+    pub epoch: Option<usize>,
 }
 
 /// A trained GP-LVM. The model is of the targets less their columns' means and divided by their scales; what is returned is in the targets'
@@ -93,7 +100,8 @@ pub struct FittedGplvm {
     pub bound: f64,
     /// How the training ended.
     pub status: Status,
-    /// The bounds of the trainings that were made, in order; minus infinity for one that failed.
+    /// The bounds of the trainings that were made, in order; minus infinity for one that failed. Before minibatches these are of the first
+    /// rows.
     pub restarts: Vec<f64>,
     /// Rows whose unexplained variance is below 0 by more than rounding: a larger jitter helps.
     pub negative: usize,
@@ -187,44 +195,43 @@ pub fn fit_gplvm_watched(
     let (centre, scale) = units(y, options.standardise)?;
     let scaled = Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - centre[j]) / scale[j]);
     let targets = Targets::new(scaled.as_ref())?;
-    let known = targets.groups().iter().flat_map(|g| g.columns.iter().map(|j| (g.rows, *j)));
-    let unit: f64 = known.map(|(rows, j)| rows as f64 * scale[j].ln()).sum();
-
-    let mut best: Option<(Gplvm, f64, Status)> = None;
-    let (mut restarts, mut failure) = (Vec::new(), None);
-    let mut goes_on = true;
-    for restart in 0..options.restarts {
-        if !goes_on {
-            break;
-        }
-        let model = started(&targets, options, term, restart)?;
-        let mut watched = |_: &Gplvm, iteration, step: &Step| {
-            let (bound, gradient) = (-step.value - unit, step.gradient_norm);
-            goes_on = watch(GplvmProgress { restart, iteration, bound, gradient });
-            goes_on
-        };
-        let how = (&options.lbfgs, options.iterations);
-        match train(model, &targets, how, &mut watched) {
-            Ok((model, value, lbfgs)) => {
-                let status = lbfgs.status().clone();
-                restarts.push(value - unit);
-                if best.as_ref().is_none_or(|(_, least, _)| value > *least) {
-                    best = Some((model, value, status));
-                }
-            }
-            Err(error) if error.is_recoverable() => {
-                restarts.push(f64::NEG_INFINITY);
-                failure = Some(error);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    let Some((model, value, status)) = best else {
-        return Err(failure.unwrap_or_else(|| Error::Invalid("no training was made".into())));
+    // what the units of the cells add to minus a bound
+    let unit = |targets: &Targets| -> f64 {
+        let known = targets.groups().iter().flat_map(|g| g.columns.iter().map(|j| (g.rows, *j)));
+        known.map(|(rows, j)| rows as f64 * scale[j].ln()).sum()
     };
+    let all = unit(&targets);
+    let in_batches = options.batches.as_ref().filter(|batches| batches.rows < y.nrows());
+    let (model, value, status, restarts, of_restarts) = match in_batches {
+        None => {
+            let mut watched =
+                |at: GplvmProgress| watch(GplvmProgress { bound: at.bound - all, ..at });
+            let (model, value, status, restarts) =
+                trainings(&targets, options, term, &mut watched)?;
+            (model, value, status, restarts, all)
+        }
+        Some(batches) => {
+            batches.check(options, term.pooling())?;
+            let rows = batches.first_rows(scaled.as_ref(), options.seed);
+            let some = Targets::new(rows_of(scaled.as_ref(), &rows).as_ref())?;
+            let (of_some, mut goes_on) = (unit(&some), true);
+            let (first, _, _, restarts) = trainings(&some, options, term, &mut |at| {
+                goes_on = watch(GplvmProgress { bound: at.bound - of_some, ..at });
+                goes_on
+            })?;
+            let epochs = if goes_on { batches.epochs } else { 0 };
+            let how = GplvmBatches { epochs, ..batches.clone() };
+            let rows = (scaled.as_ref(), &targets);
+            let mut watched =
+                |at: GplvmProgress| watch(GplvmProgress { bound: at.bound - all, ..at });
+            let (model, value) = batches::train(&first, &some, rows, options, &how, &mut watched)?;
+            (model, value, Status::Running, restarts, of_some)
+        }
+    };
+    let restarts = restarts.into_iter().map(|bound| bound - of_restarts).collect();
     let bound = model.bound(&targets)?;
     let (posterior, negative) = (bound.posterior(), bound.negative());
-    let bound = value - unit;
+    let bound = value - all;
     let names = (0..y.ncols()).map(|j| format!("y{j}")).collect();
     let annotations = BTreeMap::new();
     Ok(FittedGplvm {
@@ -239,6 +246,49 @@ pub fn fit_gplvm_watched(
         names,
         annotations,
     })
+}
+
+/// Trainings of these rows, of which the best is kept: the model, its bound, how it ended, and the bounds of all.
+fn trainings(
+    targets: &Targets,
+    options: &GplvmOptions,
+    term: &'static dyn terms::Term,
+    watch: &mut dyn FnMut(GplvmProgress) -> bool,
+) -> Result<(Gplvm, f64, Status, Vec<f64>)> {
+    let mut best: Option<(Gplvm, f64, Status)> = None;
+    let (mut restarts, mut failure) = (Vec::new(), None);
+    let mut goes_on = true;
+    for restart in 0..options.restarts {
+        if !goes_on {
+            break;
+        }
+        let model = started(targets, options, term, restart)?;
+        let mut watched = |_: &Gplvm, iteration, step: &Step| {
+            let (bound, gradient) = (-step.value, step.gradient_norm);
+            let at = GplvmProgress { restart, iteration, bound, gradient, epoch: None };
+            goes_on = watch(at);
+            goes_on
+        };
+        let how = (&options.lbfgs, options.iterations);
+        match train(model, targets, how, &mut watched) {
+            Ok((model, value, lbfgs)) => {
+                let status = lbfgs.status().clone();
+                restarts.push(value);
+                if best.as_ref().is_none_or(|(_, least, _)| value > *least) {
+                    best = Some((model, value, status));
+                }
+            }
+            Err(error) if error.is_recoverable() => {
+                restarts.push(f64::NEG_INFINITY);
+                failure = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    match best {
+        Some((model, value, status)) => Ok((model, value, status, restarts)),
+        None => Err(failure.unwrap_or_else(|| Error::Invalid("no training was made".into()))),
+    }
 }
 
 /// The model that a training starts from.

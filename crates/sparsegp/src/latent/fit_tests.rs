@@ -271,14 +271,14 @@ fn predictions_under_uncertain_inputs_are_those_of_a_grid() {
 
 #[test]
 fn the_bound_of_a_row_has_the_slopes_of_differences() {
-    use super::embed::Row;
+    use super::embed::Places;
     use crate::optim::Objective;
     let (fitted, _) = trained();
     let mut posterior = fitted.posterior;
     for term in [&Titsias2025 as &'static dyn crate::terms::Term, &Titsias2009] {
         posterior.term = term;
         let cells = [(0, 0.3), (2, -0.8), (5, 0.1)];
-        let mut row = Row::new(&posterior, &cells);
+        let mut row = Places::of_row(&posterior, &cells);
         let at = [0.3, -0.7, -1.0, 0.4];
         let mut gradient = [0.0; 4];
         row.evaluate(&at, &mut gradient).unwrap();

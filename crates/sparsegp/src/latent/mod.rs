@@ -29,6 +29,9 @@
 //! # }
 //! ```
 
+mod batches;
+#[cfg(test)]
+mod batches_tests;
 mod bound;
 #[cfg(test)]
 mod bound_tests;
@@ -36,12 +39,14 @@ mod embed;
 mod fit;
 #[cfg(test)]
 mod fit_tests;
+mod global;
 mod model;
 mod noisy;
 mod predict;
 mod start;
 mod targets;
 
+pub use batches::GplvmBatches;
 pub use bound::{Bound, LatentAdjoints, LatentGradient, Setting, Whitened, divergence};
 pub use embed::{EmbedOptions, Embedding};
 pub(crate) use fit::train;

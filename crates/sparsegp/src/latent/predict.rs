@@ -5,8 +5,8 @@ use super::model::Gplvm;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{
-    Cholesky, Jitter, Mat, MatRef, Par, gemm, not_below_0, par_for, product, sandwich_inverse,
-    solve_lower,
+    Accum, Cholesky, Jitter, Mat, MatRef, Par, gemm, not_below_0, par_for, product,
+    sandwich_inverse, solve_lower,
 };
 use crate::psi::{Psi, Uncertain};
 use crate::terms::Term;
@@ -17,7 +17,7 @@ use faer::Scale;
 pub(super) struct Known {
     pub columns: Vec<usize>,
     /// L_B.
-    factor: Cholesky,
+    pub factor: Cholesky,
     /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ².
     pub told: Mat<f64>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Known {
 pub struct Posterior {
     kernel: Box<dyn Kernel>,
     pub(super) psi: Psi,
-    factor: Cholesky,
+    pub(super) factor: Cholesky,
     /// K⁻¹.
     pub(super) inverse: Mat<f64>,
     pub(super) known: Vec<Known>,
@@ -93,12 +93,24 @@ impl Posterior {
         b: Mat<f64>,
         known: Vec<(Vec<usize>, Mat<f64>)>,
     ) -> Result<Self> {
-        let (z, m) = (model.points(), model.points().nrows());
+        let z = model.points();
+        let m = z.nrows();
         let mut kuu = Mat::zeros(m, m);
         model.kernel.evaluate(z, None, kuu.as_mut(), &mut Tape::off());
         let factor = Cholesky::new(kuu.as_ref(), Jitter::Absolute(jitter), "Kuu")?;
-        let group = |(columns, l): (Vec<usize>, Mat<f64>)| {
-            let own = Cholesky::of_factor(l);
+        let known = known.into_iter().map(|(columns, l)| (columns, Cholesky::of_factor(l)));
+        Self::of_factors(model, factor, b, known)
+    }
+
+    /// The same with the factor of Kuu, and for every group of columns that of the precision of L⁻¹u.
+    pub(super) fn of_factors(
+        model: &Gplvm,
+        factor: Cholesky,
+        b: Mat<f64>,
+        known: impl Iterator<Item = (Vec<usize>, Cholesky)>,
+    ) -> Result<Self> {
+        let m = factor.size();
+        let group = |(columns, own): (Vec<usize>, Cholesky)| {
             let mut shrinkage = own.inverse() * Scale(-1.0);
             (0..m).for_each(|i| shrinkage[(i, i)] += 1.0);
             let told = sandwich_inverse(factor.l.as_ref(), shrinkage, par_for(m));
@@ -106,14 +118,26 @@ impl Posterior {
         };
         Ok(Self {
             kernel: model.kernel.clone_box(),
-            psi: Psi::new(&*model.kernel, z)?,
+            psi: Psi::new(&*model.kernel, model.points())?,
             inverse: factor.inverse(),
-            known: known.into_iter().map(group).collect(),
+            known: known.map(group).collect(),
             b,
             noise: model.noise.scalar(),
             term: model.term,
             factor,
         })
+    }
+
+    /// Σ (bbᵀ + R⁻¹ − K⁻¹) over the columns of every group, M×M each.
+    pub(super) fn grams(&self) -> Vec<Mat<f64>> {
+        let of = |known: &Known| {
+            let mut gram = &known.told * Scale(-(known.columns.len() as f64));
+            let columns = &known.columns;
+            let b = Mat::from_fn(self.b.nrows(), columns.len(), |i, j| self.b[(i, columns[j])]);
+            gemm(gram.as_mut(), Accum::Add, b.as_ref(), b.transpose(), 1.0, par_for(b.nrows()));
+            gram
+        };
+        self.known.iter().map(of).collect()
     }
 
     /// Noise variance σ²: what observations have beyond the latent functions.

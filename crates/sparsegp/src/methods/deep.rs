@@ -14,7 +14,7 @@ const MOST_LAYERS: usize = 20;
 /// Widest hidden layer unless a width is given (Salimbeni & Deisenroth 2017, in their experiments).
 pub const WIDEST: usize = 30;
 /// Options of the method, as they are written.
-const OPTIONS: [&str; 5] = ["layers", "width", "kind", "samples", "functions"];
+const OPTIONS: [&str; 7] = ["layers", "width", "kind", "samples", "functions", "skip", "kernels"];
 
 /// A deep model: how many layers, and of which kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +31,24 @@ pub struct Deep {
     pub samples: usize,
     /// Whether hidden layers are sampled as functions, not row by row; for the kinds W and M.
     pub functions: bool,
+    /// Whether layers after the first see the inputs, too.
+    pub skip: bool,
+    /// Whether every function of a hidden layer has a kernel and inducing points of its own.
+    pub own_kernels: bool,
 }
 
 impl Deep {
     /// The registered one.
-    pub const DEFAULT: Self =
-        Self { name: "deep", layers: 2, width: 0, kind: Kind::L, samples: 1, functions: false };
+    pub const DEFAULT: Self = Self {
+        name: "deep",
+        layers: 2,
+        width: 0,
+        kind: Kind::L,
+        samples: 1,
+        functions: false,
+        skip: false,
+        own_kernels: false,
+    };
 
     /// The method `deep` with these options, as [`super::find`] gives it for `deep(layers=3, kind=w)`.
     ///
@@ -98,10 +110,22 @@ impl Deep {
                     }
                 }
             }
-            "functions" => {
-                self.functions = value
+            "functions" | "skip" => {
+                let given = value
                     .parse()
-                    .map_err(|_| invalid(&format!("functions={value}: must be true or false")))?;
+                    .map_err(|_| invalid(&format!("{key}={value}: must be true or false")))?;
+                *(if key == "skip" { &mut self.skip } else { &mut self.functions }) = given;
+            }
+            "kernels" => {
+                self.own_kernels = match value {
+                    "shared" => false,
+                    "own" => true,
+                    _ => {
+                        return Err(invalid(&format!(
+                            "kernels={value}: must be shared (by the functions of a hidden layer) or own (one for each)"
+                        )));
+                    }
+                }
             }
             _ => {
                 return Err(invalid(&format!(
@@ -132,6 +156,12 @@ impl Deep {
         }
         if self.functions {
             options.push("functions=true".into());
+        }
+        if self.skip {
+            options.push("skip=true".into());
+        }
+        if self.own_kernels {
+            options.push("kernels=own".into());
         }
         format!("deep({})", options.join(", "))
     }

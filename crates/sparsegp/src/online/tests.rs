@@ -298,3 +298,58 @@ fn steps_climb_and_wrong_sizes_are_refused() {
     let sites = [site];
     assert!(Update::new(&of, &*classes, z.as_ref(), JITTER, &sites, batch(&x, &y)).is_err());
 }
+
+/// Local variables: sites that have settled are those of the closed forms (Pólya-Gamma; gamma of Student's t), steps of length 1
+/// never lower the bound, also where some latent functions move before others, and the bound is below that without them.
+#[test]
+fn local_variables_have_sites_in_closed_form() {
+    let (x, y) = rows(40, 3);
+    let classes: Vec<f64> = (0..40).map(|i| f64::from(u8::from(spot(i, 1) > 0.4))).collect();
+    let z = points(7, 1);
+    let mean = Mat::from_fn(40, 1, |i, _| 0.3 * spot(i, 2));
+    let (scale, nu) = (0.4, 5.0);
+    let student = format!("student-t(scale={scale}, df={nu})");
+    for (spec, y) in [("bernoulli(link=logit)", &classes), (student.as_str(), &y)] {
+        let (of, own) = (kernels_of(&[RBF]), likelihoods::parse(spec).unwrap());
+        let rows = Batch { mean: Some(mean.as_ref()), ..batch(&x, y) };
+        let begin = || Update::new(&of, &*own, z.as_ref(), JITTER, &[], rows).unwrap();
+        let options = SolveOptions { tolerance: 0.0, ..SolveOptions::default() };
+        let mut local = begin().with_local_variables().unwrap();
+        let found = local.solve(&options).unwrap();
+        assert_eq!(found.clipped, 0, "{spec}");
+        assert!(found.bound.total() < begin().solve(&options).unwrap().bound.total(), "{spec}");
+        let (mu, v) = local.predict(x.as_ref());
+        for i in 0..40 {
+            let m = mu[(i, 0)] + mean[(i, 0)];
+            let (precision, site) = match spec.starts_with("bernoulli") {
+                true => {
+                    let tilt = (m * m + v[(i, 0)]).sqrt();
+                    (0.5 / tilt * (0.5 * tilt).tanh(), y[i] - 0.5)
+                }
+                false => {
+                    let square = (y[i] - m).powi(2) + v[(i, 0)];
+                    let precision = (nu + 1.0) / (nu * scale * scale + square);
+                    (precision, precision * y[i])
+                }
+            };
+            close(local.second[0][i], precision, 1e-6);
+            // counted from the prior mean
+            close(local.first[0][i], site - precision * mean[(i, 0)], 1e-6);
+        }
+    }
+    let (of, own) =
+        (kernels_of(&[RBF, RBF]), likelihoods::parse("heteroscedastic(scale=logistic)").unwrap());
+    let begin = Update::new(&of, &*own, z.as_ref(), JITTER, &[], batch(&x, &y)).unwrap();
+    let mut local = begin.with_local_variables().unwrap();
+    let mut bound = local.bound().total();
+    for _ in 0..30 {
+        assert_eq!(local.step(1.0).unwrap(), 0);
+        let next = local.bound().total();
+        assert!(next >= bound - 1e-10 * bound.abs(), "{next} {bound}");
+        bound = next;
+    }
+    let probit = likelihoods::parse("bernoulli(link=probit)").unwrap();
+    let of = kernels_of(&[RBF]);
+    let begin = Update::new(&of, &*probit, z.as_ref(), JITTER, &[], batch(&x, &classes)).unwrap();
+    assert!(begin.with_local_variables().unwrap_err().to_string().contains("no local variables"));
+}

@@ -4,13 +4,15 @@
 //! double, as in Stan (Carpenter et al. 2017; reference manual, "HMC algorithm parameters"): 75 sweeps for the step,
 //! windows of 25, 50, 100, … for the mass, 50 sweeps for the last step; less of each for short burn-ins.
 
+use serde::{Deserialize, Serialize};
+
 /// Hoffman & Gelman 2014, §3.2.1.
 const GAMMA: f64 = 0.05;
 const T0: f64 = 10.0;
 const KAPPA: f64 = 0.75;
 
 /// Dual averaging of the logarithm of a step towards a mean acceptance.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct DualAveraging {
     centre: f64,
     count: f64,
@@ -36,7 +38,7 @@ impl DualAveraging {
 }
 
 /// What is adapted, and how far it has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Adaptation {
     wanted: f64,
     averaging: DualAveraging,
@@ -66,6 +68,11 @@ impl Adaptation {
             burn_in,
             moments: (0.0, vec![0.0; dim], vec![0.0; dim]),
         }
+    }
+
+    /// Whether it is of so many variables.
+    pub fn is_of(&self, dim: usize) -> bool {
+        self.moments.1.len() == dim && self.moments.2.len() == dim
     }
 
     /// Takes what a sweep of the burn-in did, and changes step and inverse mass (variances).

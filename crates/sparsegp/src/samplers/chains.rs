@@ -1,9 +1,12 @@
 //! Running chains side by side, and how well they mixed.
 
 use super::diagnostics;
+use super::resume::{Going, SamplingState};
 use crate::error::{Error, Result};
 use crate::linalg::Mat;
 use rayon::prelude::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
@@ -17,6 +20,12 @@ pub(super) struct Length {
 
 /// A chain that can be run.
 pub(super) trait Runs: Send {
+    /// What it needs, beside what it was made from, to go on.
+    type State: Serialize + DeserializeOwned;
+    /// Where it stands, between sweeps.
+    fn state(&self) -> Self::State;
+    /// Puts one that has just been made where it stood.
+    fn restore(&mut self, state: Self::State) -> Result<()>;
     /// One more sweep, which may adapt itself while it is below the burn-in.
     fn sweep(&mut self, sweep: usize) -> Result<()>;
     /// Latent values, N×L.
@@ -55,13 +64,13 @@ pub(super) struct Kept<R> {
 }
 
 /// Chains without draws.
-pub(super) fn fresh<R>(chains: Vec<R>) -> Vec<Kept<R>> {
+fn fresh<R>(chains: Vec<R>) -> Vec<Kept<R>> {
     let kept = |chain| Kept { chain, f: vec![], z: vec![], hyperparameters: vec![] };
     chains.into_iter().map(kept).collect()
 }
 
 /// What chains gave, and the chains.
-pub(super) fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
+fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
     let mut draws = Draws::default();
     let ended = chains.into_iter().map(|kept| {
         draws.f.push(kept.f);
@@ -75,18 +84,35 @@ pub(super) fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
     (draws, ended)
 }
 
-/// Runs chains in parallel. `watch` is told now and then how many sweeps of every chain are done and of how many,
-/// and may end the sampling, with the draws made so far.
+/// Runs chains that have just been made in parallel, from there or from a state. `watch` is told now and then how many sweeps of
+/// every chain are done and of how many, and may end the sampling, with the draws made so far.
 ///
 /// # Errors
-/// As for [`go_on`].
+/// As for [`go_on`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
 pub(super) fn run<R: Runs>(
     chains: Vec<R>,
     length: Length,
+    going: Going<'_>,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(Draws, Vec<R>)> {
+    let Going { state, mut checkpoint } = going;
     let mut chains = fresh(chains);
-    go_on(&mut chains, 0, length, &mut |_, done, total| Ok(watch(done, total)))?;
+    if let Some(state) = state {
+        state.restore(&mut chains)?;
+    }
+    let mut saved = Instant::now();
+    let from = state.map_or(0, |state| state.sweeps);
+    go_on(&mut chains, from, length, &mut |chains, done, total| {
+        let flow = watch(done, total);
+        let ends = flow.is_break() || done == total;
+        if let Some((checkpointer, seconds)) = &mut checkpoint
+            && (ends || saved.elapsed().as_secs_f64() >= *seconds)
+        {
+            checkpointer(SamplingState::of(chains, done)?)?;
+            saved = Instant::now();
+        }
+        Ok(flow)
+    })?;
     Ok(gathered(chains))
 }
 
@@ -94,7 +120,7 @@ pub(super) fn run<R: Runs>(
 ///
 /// # Errors
 /// [`Error::Invalid`] for no chains or draws; those of the sweeps and of `watch`.
-pub(super) fn go_on<R: Runs>(
+fn go_on<R: Runs>(
     chains: &mut [Kept<R>],
     from: usize,
     length: Length,
@@ -123,8 +149,7 @@ pub(super) fn go_on<R: Runs>(
 }
 
 /// Sees chains, sweeps of every chain that are done, and of how many.
-pub(super) type Watch<'a, R> =
-    &'a mut dyn FnMut(&[Kept<R>], usize, usize) -> Result<ControlFlow<()>>;
+type Watch<'a, R> = &'a mut dyn FnMut(&[Kept<R>], usize, usize) -> Result<ControlFlow<()>>;
 
 impl<R: Runs> Kept<R> {
     fn go(&mut self, length: Length, done: usize, count: usize) -> Result<()> {

@@ -9,6 +9,7 @@ use super::density::{self, BatchDensity, DensityDraws};
 use super::hmc::{Point, Sampled};
 use super::joint::{Joint, Variables};
 use super::moves::{Moves, Swept, finite_or_nothing};
+use super::resume::{Going, of_others};
 use super::setting::{Setting, Target};
 use super::whitened::{self, Chain};
 use crate::data::InMemory;
@@ -19,6 +20,7 @@ use crate::rng::{stream, uniform};
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp1, StandardNormal};
+use serde::{Deserialize, Serialize};
 use std::f64::consts::TAU;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -164,7 +166,18 @@ impl Elliptical {
     }
 }
 
+/// What a chain needs to go on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Position of the generator in its stream.
+    word: u128,
+    position: Vec<f64>,
+    value: f64,
+}
+
 impl Moves for Elliptical {
+    type State = State;
+
     const GRADIENTS: bool = false;
 
     fn begin(&mut self) {
@@ -210,6 +223,19 @@ impl Moves for Elliptical {
     fn step(&self) -> Option<f64> {
         None
     }
+
+    fn state(&self) -> State {
+        State { word: self.rng.get_word_pos(), position: self.position.clone(), value: self.value }
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        if state.position.len() != self.position.len() {
+            return Err(of_others());
+        }
+        self.rng.set_word_pos(state.word);
+        (self.position, self.value) = (state.position, state.value);
+        Ok(())
+    }
 }
 
 /// Runs chains of the whitened variables of a model at fixed hyperparameters, in parallel; the draws depend on the seed alone.
@@ -224,9 +250,23 @@ pub fn sample(
     options: &EllipticalOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
+    sample_from(model, rows, options, Going::default(), watch)
+}
+
+/// The same from a state, or with somebody who takes states.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &EllipticalOptions,
+    going: Going<'_>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Sampled> {
     let setting = Setting::new(model, rows, Target::Variational)?;
     let &EllipticalOptions { burn_in, draws, thin, .. } = options;
-    whitened::sample(options.chains, Length { burn_in, draws, thin }, watch, |chain| {
+    whitened::sample(options.chains, Length { burn_in, draws, thin }, going, watch, |chain| {
         let mut joint = Joint::new(&setting, Variables::Original)?;
         let mut rng = stream(options.seed, &format!("elliptical/{chain}"));
         let position = joint.start(&mut rng);

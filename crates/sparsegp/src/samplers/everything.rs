@@ -7,6 +7,7 @@
 
 use super::hmc::{Hamiltonian, HmcOptions, Point, Sampled};
 use super::joint::LogDensity;
+use super::resume::Going;
 use super::slice::Hyperparameters;
 use super::whitened::{self, Chain, Unknowns};
 use super::{Setting, Target};
@@ -156,6 +157,20 @@ pub fn sample(
     options: &HmcOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
+    sample_from(model, rows, options, Going::default(), watch)
+}
+
+/// The same from a state, or with somebody who takes states.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &HmcOptions,
+    going: Going<'_>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Sampled> {
     super::hmc::check(options)?;
     if model.inducing.len() > 1 {
         return Err(Error::Invalid(
@@ -169,7 +184,7 @@ pub fn sample(
     Everything::new(model, rows, &sampled).target()?;
     let &HmcOptions { burn_in, draws, thin, .. } = options;
     let length = Length { burn_in, draws, thin };
-    let found = whitened::sample(options.chains, length, watch, |chain| {
+    let found = whitened::sample(options.chains, length, going, watch, |chain| {
         let mut all = Everything::new(model, rows, &sampled);
         let mut rng = stream(options.seed, &format!("everything/{chain}"));
         let mut position: Vec<f64> =

@@ -6,6 +6,7 @@
 
 use super::hmc::{Hamiltonian, HmcOptions, Point, Sampled};
 use super::joint::LogDensity;
+use super::resume::Going;
 use super::slice::Hyperparameters;
 use super::whitened::{self, Chain, Unknowns};
 use super::{Draws, Setting, Target};
@@ -115,6 +116,14 @@ impl Unknowns for Evidence<'_> {
     fn hyperparameters(&self) -> Option<Vec<f64>> {
         Some(hyperparameters(&self.model))
     }
+
+    fn generator(&self) -> Option<&ChaCha8Rng> {
+        Some(&self.rng)
+    }
+
+    fn generator_mut(&mut self) -> Option<&mut ChaCha8Rng> {
+        Some(&mut self.rng)
+    }
 }
 
 /// Whether the evidence of these rows is known in closed form: Gaussian noise, no target missing.
@@ -136,6 +145,20 @@ pub fn sample(
     options: &HmcOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
+    sample_from(model, rows, options, Going::default(), watch)
+}
+
+/// The same from a state, or with somebody who takes states.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &HmcOptions,
+    going: Going<'_>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Sampled> {
     super::hmc::check(options)?;
     if model.method.is_sparse() || !is_known(model, rows) {
         return Err(Error::Invalid(
@@ -148,7 +171,7 @@ pub fn sample(
     let &HmcOptions { burn_in, draws, thin, .. } = options;
     let length = Length { burn_in, draws, thin };
     let exact = Model { method: methods::find("exact")?.method, q: None, ..model.clone() };
-    let found = whitened::sample(options.chains, length, watch, |chain| {
+    let found = whitened::sample(options.chains, length, going, watch, |chain| {
         let mut rng = stream(options.seed, &format!("evidence/{chain}"));
         let start = |rng: &mut ChaCha8Rng| -> Vec<f64> {
             let noise = |own: &super::slice::Coordinate, rng: &mut ChaCha8Rng| {

@@ -31,8 +31,7 @@ pub(super) struct FlowDraws {
 /// should know.
 ///
 /// # Errors
-/// [`Error::Invalid`] for rows with weights that are none, latent functions that targets share, several sets of inducing points and
-/// too many whitened variables; what factorising covariances gives.
+/// [`Error::Invalid`] for several sets of inducing points and more than [`MOST`] whitened variables, and as for [`Whitened::new`].
 pub(super) fn sample(
     model: &Model,
     rows: &InMemory,

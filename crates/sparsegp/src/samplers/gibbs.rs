@@ -6,9 +6,9 @@
 //! ([`Target`]); the scheme that the thesis prints draws the local variables at an f that ignores y, and has
 //! no stated law.
 
-use super::chains::{Draws, Length, Runs, fresh, gathered, go_on};
+use super::chains::{Draws, Length, Runs, run};
 use super::conditional::Conditional;
-use super::resume::SamplingState;
+use super::resume::{Going, Numbers};
 use super::setting::{Setting, Target};
 use super::slice::{self, Block, Coordinate, Hyperparameters};
 use crate::data::InMemory;
@@ -19,9 +19,9 @@ use crate::model::Model;
 use crate::rng;
 use crate::train::{hyperparameters, set_hyperparameters};
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -274,7 +274,36 @@ impl Running<'_, '_> {
     }
 }
 
+/// What a chain needs to go on: sites are drawn anew in every sweep.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Position of the generator in its stream.
+    word: u128,
+    f: Numbers,
+    z: Numbers,
+    /// Where they are sampled.
+    hyperparameters: Option<Vec<f64>>,
+}
+
 impl Runs for Running<'_, '_> {
+    type State = State;
+
+    fn state(&self) -> State {
+        State {
+            word: self.chain.rng.get_word_pos(),
+            f: Numbers::of(&self.chain.f),
+            z: Numbers::of(&self.chain.z),
+            hyperparameters: self.own_hyperparameters(),
+        }
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        self.chain.f = state.f.like(&self.chain.f)?;
+        self.chain.z = state.z.like(&self.chain.z)?;
+        self.chain.rng.set_word_pos(state.word);
+        state.hyperparameters.map_or(Ok(()), |own| self.set_hyperparameters(&own))
+    }
+
     fn sweep(&mut self, _: usize) -> Result<()> {
         if self.sampled.is_empty() {
             self.chain.sweep(&self.setting)
@@ -296,9 +325,6 @@ impl Runs for Running<'_, '_> {
     }
 }
 
-/// Takes a state of sampling.
-pub type Checkpointer<'a> = &'a mut dyn FnMut(SamplingState) -> Result<()>;
-
 /// Runs chains from the model's hyperparameters, in parallel; the draws depend on the seed alone, not on the number of
 /// threads. `watch` is told now and then how many sweeps of every chain are done and of how many, and may end the
 /// sampling, with the draws made so far.
@@ -312,11 +338,10 @@ pub fn sample(
     options: &GibbsOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Draws> {
-    sample_from(model, rows, options, None, None, watch)
+    sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, as if there had been no interruption, or from the start; with somebody who takes states, every
-/// [`GibbsOptions::checkpoint_seconds`] and at the end. There may be more draws than when the sampling began.
+/// The same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
@@ -324,8 +349,7 @@ pub fn sample_from(
     model: &Model,
     rows: &InMemory,
     options: &GibbsOptions,
-    state: Option<&SamplingState>,
-    mut checkpoint: Option<Checkpointer<'_>>,
+    going: Going<'_>,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Draws> {
     let setting = Setting::new(model, rows, options.target)?;
@@ -342,24 +366,7 @@ pub fn sample_from(
             })
         })
         .collect::<Result<Vec<_>>>()?;
-    let mut chains = fresh(chains);
-    if let Some(state) = state {
-        state.restore(&mut chains)?;
-    }
     let &GibbsOptions { burn_in, draws, thin, .. } = options;
-    let mut saved = Instant::now();
-    let from = state.map_or(0, |state| state.sweeps);
-    go_on(&mut chains, from, Length { burn_in, draws, thin }, &mut |chains, done, total| {
-        let flow = watch(done, total);
-        let ends = flow.is_break() || done == total;
-        if let Some(checkpoint) = &mut checkpoint
-            && (ends || saved.elapsed().as_secs_f64() >= options.checkpoint_seconds)
-        {
-            checkpoint(SamplingState::of(chains, done))?;
-            saved = Instant::now();
-        }
-        Ok(flow)
-    })?;
-    let (draws, _) = gathered(chains);
+    let (draws, _) = run(chains, Length { burn_in, draws, thin }, going, watch)?;
     Ok(Draws { sampled: sampled.named, ..draws })
 }

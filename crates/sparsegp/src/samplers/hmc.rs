@@ -15,6 +15,7 @@ use super::density::{self, BatchDensity, DensityDraws};
 use super::joint::{Joint, LogDensity, Variables};
 use super::moves::{Moves, Swept, Tally, finite_or_nothing};
 use super::nuts::Trajectory;
+use super::resume::{Going, of_others};
 use super::setting::{Setting, Target};
 use super::whitened::{self, Chain};
 use crate::data::InMemory;
@@ -23,6 +24,7 @@ use crate::model::Model;
 use crate::rng::{stream, uniform};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// A rise of H that the integrator cannot have made honestly.
@@ -123,7 +125,7 @@ impl Sampled {
 }
 
 /// A position with the log density and its gradient there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// x.
     pub position: Vec<f64>,
@@ -243,7 +245,21 @@ impl Hamiltonian {
     }
 }
 
+/// What a chain needs to go on: a path is made anew by every sweep.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Position of the generator in its stream.
+    word: u128,
+    point: Point,
+    inverse_mass: Vec<f64>,
+    step: f64,
+    adaptation: Option<Adaptation>,
+    sweeps: usize,
+}
+
 impl Moves for Hamiltonian {
+    type State = State;
+
     const GRADIENTS: bool = true;
 
     fn begin(&mut self) {
@@ -316,6 +332,34 @@ impl Moves for Hamiltonian {
     fn step(&self) -> Option<f64> {
         Some(self.step)
     }
+
+    fn state(&self) -> State {
+        State {
+            word: self.rng.get_word_pos(),
+            point: self.point.clone(),
+            inverse_mass: self.inverse_mass.clone(),
+            step: self.step,
+            adaptation: self.adaptation.clone(),
+            sweeps: self.sweeps,
+        }
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        let n = self.point.position.len();
+        let own = [&state.point.position, &state.point.gradient, &state.inverse_mass];
+        let adapts = state.adaptation.as_ref();
+        if own.iter().any(|numbers| numbers.len() != n)
+            || adapts.is_some() != self.adaptation.is_some()
+            || adapts.is_some_and(|adaptation| !adaptation.is_of(n))
+        {
+            return Err(of_others());
+        }
+        self.rng.set_word_pos(state.word);
+        self.end.clone_from(&state.point);
+        (self.point, self.inverse_mass) = (state.point, state.inverse_mass);
+        (self.step, self.adaptation, self.sweeps) = (state.step, state.adaptation, state.sweeps);
+        Ok(())
+    }
 }
 
 /// Refuses numbers out of range.
@@ -349,10 +393,24 @@ pub fn sample(
     options: &HmcOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
+    sample_from(model, rows, options, Going::default(), watch)
+}
+
+/// The same from a state, or with somebody who takes states.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &HmcOptions,
+    going: Going<'_>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Sampled> {
     check(options)?;
     let setting = Setting::new(model, rows, Target::Variational)?;
     let &HmcOptions { burn_in, draws, thin, .. } = options;
-    whitened::sample(options.chains, Length { burn_in, draws, thin }, watch, |chain| {
+    whitened::sample(options.chains, Length { burn_in, draws, thin }, going, watch, |chain| {
         let mut joint = Joint::new(&setting, options.variables)?;
         let mut rng = stream(options.seed, &format!("hmc/{chain}"));
         let position = joint.start(&mut rng);

@@ -8,6 +8,7 @@ use super::density::{self, BatchDensity, DensityDraws};
 use super::hmc::{Point, Sampled};
 use super::joint::{Joint, LogDensity, Variables};
 use super::moves::{Moves, Swept, finite_or_nothing};
+use super::resume::{Going, of_others};
 use super::setting::{Setting, Target};
 use super::whitened::{self, Chain};
 use crate::data::InMemory;
@@ -16,6 +17,7 @@ use crate::model::Model;
 use crate::rng::{stream, uniform};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// How to sample.
@@ -74,7 +76,20 @@ impl RandomWalk {
     }
 }
 
+/// What a chain needs to go on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Position of the generator in its stream.
+    word: u128,
+    position: Vec<f64>,
+    value: f64,
+    step: f64,
+    sweeps: usize,
+}
+
 impl Moves for RandomWalk {
+    type State = State;
+
     const GRADIENTS: bool = false;
 
     fn begin(&mut self) {
@@ -115,6 +130,26 @@ impl Moves for RandomWalk {
     fn step(&self) -> Option<f64> {
         Some(self.step)
     }
+
+    fn state(&self) -> State {
+        State {
+            word: self.rng.get_word_pos(),
+            position: self.position.clone(),
+            value: self.value,
+            step: self.step,
+            sweeps: self.sweeps,
+        }
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        if state.position.len() != self.position.len() {
+            return Err(of_others());
+        }
+        self.rng.set_word_pos(state.word);
+        (self.position, self.value) = (state.position, state.value);
+        (self.step, self.sweeps) = (state.step, state.sweeps);
+        Ok(())
+    }
 }
 
 /// Refuses a step that is not positive.
@@ -141,7 +176,8 @@ pub fn sample(
     check(options)?;
     let setting = Setting::new(model, rows, Target::Variational)?;
     let &MetropolisOptions { burn_in, draws, thin, .. } = options;
-    whitened::sample(options.chains, Length { burn_in, draws, thin }, watch, |chain| {
+    let length = Length { burn_in, draws, thin };
+    whitened::sample(options.chains, length, Going::default(), watch, |chain| {
         let mut joint = Joint::new(&setting, Variables::Original)?;
         let mut rng = stream(options.seed, &format!("metropolis/{chain}"));
         let position = joint.start(&mut rng);

@@ -36,7 +36,7 @@ mod whitened;
 
 pub use chains::{Draws, Mixing, Sampled};
 pub use of_model::sample;
-pub use resume::SamplingState;
+pub use resume::{Checkpointer, Going, SamplingState};
 pub use setting::{Setting, Target};
 
 #[cfg(test)]

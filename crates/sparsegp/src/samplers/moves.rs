@@ -1,6 +1,10 @@
 //! Samplers as machines that ask for a density at one position after another: so that one implementation serves a density
 //! of this library, evaluated on the chain's thread, and one of the caller, evaluated for all chains together.
 
+use crate::error::Result;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
 /// What a sweep came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Swept {
@@ -15,6 +19,8 @@ pub(super) struct Swept {
 
 /// A chain. A sweep begins, asks for densities, and ends with the answer that [`Moves::take`] turns into a [`Swept`].
 pub(super) trait Moves: Send {
+    /// What it needs, beside what it was made from, to go on.
+    type State: Serialize + DeserializeOwned;
     /// Whether gradients are asked for, too.
     const GRADIENTS: bool;
     /// Begins a sweep.
@@ -29,6 +35,10 @@ pub(super) trait Moves: Send {
     fn value(&self) -> f64;
     /// The length of a step, if steps have one.
     fn step(&self) -> Option<f64>;
+    /// Where it stands, between sweeps.
+    fn state(&self) -> Self::State;
+    /// Puts one that has just been made where it stood.
+    fn restore(&mut self, state: Self::State) -> Result<()>;
 }
 
 /// Makes a whole sweep. `density` takes a position and writes its gradient, if there is room for one.
@@ -52,7 +62,7 @@ pub(super) fn finite_or_nothing(value: f64) -> f64 {
 }
 
 /// Sums over the sweeps after burn-in.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
     acceptance: f64,
     sweeps: usize,

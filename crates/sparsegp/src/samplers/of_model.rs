@@ -3,9 +3,9 @@
 use super::Draws;
 use super::elliptical::{self, EllipticalOptions};
 use super::flow::{self, FlowDraws};
-use super::gibbs::{self, Checkpointer, GibbsOptions};
+use super::gibbs::{self, GibbsOptions};
 use super::hmc::{self, HmcOptions, Path, Sampled};
-use super::resume::SamplingState;
+use super::resume::Going;
 use super::setting::Target;
 use super::{everything, evidence};
 use crate::data::InMemory;
@@ -19,18 +19,19 @@ const DEPTH: usize = 8;
 /// Steps of a path of fixed length.
 const STEPS: usize = 10;
 
-/// Samples the posterior of a model by a sampler, with the chains of `options`. Only Gibbs chains go on from a state, and give
-/// states to the checkpointer. Returns the draws, and what a person should know of the paths.
+/// Samples the posterior of a model by a sampler, with the chains of `options`. Chains go on from a state, and give states to a
+/// checkpointer; independent draws (of a particle flow) begin anew. Returns the draws, and what a person should know of the paths.
 ///
 /// # Errors
-/// As for [`gibbs::sample_from`], [`hmc::sample`], [`everything::sample`], [`evidence::sample`] and [`elliptical::sample`]; [`Error::Invalid`] for
+/// As for [`gibbs::sample_from`], [`hmc::sample_from`], [`everything::sample_from`], [`evidence::sample_from`] and
+/// [`elliptical::sample_from`]; [`Error::Invalid`] for
 /// hyperparameters that elliptical slices should sample.
 pub fn sample(
     sampler: Sampler,
     model: &Model,
     rows: &InMemory,
     options: &GibbsOptions,
-    (state, checkpoint): (Option<&SamplingState>, Option<Checkpointer<'_>>),
+    going: Going<'_>,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(Draws, Option<String>)> {
     let &GibbsOptions { chains, burn_in, draws, thin, seed, hyperparameters, .. } = options;
@@ -42,7 +43,7 @@ pub fn sample(
     }
     let path = match sampler {
         Sampler::Gibbs => {
-            let found = gibbs::sample_from(model, rows, options, state, checkpoint, watch)?;
+            let found = gibbs::sample_from(model, rows, options, going, watch)?;
             return Ok((found, None));
         }
         Sampler::Elliptical if hyperparameters => {
@@ -53,7 +54,7 @@ pub fn sample(
         }
         Sampler::Elliptical => {
             let own = EllipticalOptions { chains, burn_in, draws, thin, seed };
-            return Ok((elliptical::sample(model, rows, &own, watch)?.draws, None));
+            return Ok((elliptical::sample_from(model, rows, &own, going, watch)?.draws, None));
         }
         Sampler::Flow if hyperparameters || thin != 1 => {
             return Err(Error::Invalid(
@@ -78,9 +79,11 @@ pub fn sample(
     let own =
         HmcOptions { chains, burn_in, draws, thin, seed, path, jitter, ..HmcOptions::default() };
     let found = match hyperparameters {
-        true if evidence::is_known(model, rows) => evidence::sample(model, rows, &own, watch)?,
-        true => everything::sample(model, rows, &own, watch)?,
-        false => hmc::sample(model, rows, &own, watch)?,
+        true if evidence::is_known(model, rows) => {
+            evidence::sample_from(model, rows, &own, going, watch)?
+        }
+        true => everything::sample_from(model, rows, &own, going, watch)?,
+        false => hmc::sample_from(model, rows, &own, going, watch)?,
     };
     let told = told(&found);
     Ok((found.draws, told))

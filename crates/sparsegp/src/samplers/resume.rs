@@ -1,9 +1,9 @@
-//! What a chain needs to go on, to the same bits.
+//! What chains need to go on, to the same bits.
 
-use super::chains::Kept;
-use super::gibbs::Running;
+use super::chains::{Kept, Runs};
 use crate::error::{Error, Result};
 use crate::linalg::Mat;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Where the sampling of a model stands, with the draws made: what a checkpoint holds beside the model.
@@ -16,75 +16,99 @@ pub struct SamplingState {
     chains: Vec<Standing>,
 }
 
+/// Takes a state of sampling.
+pub type Checkpointer<'a> = &'a mut dyn FnMut(SamplingState) -> Result<()>;
+
+/// Where chains begin, and who takes their states.
+#[derive(Default)]
+pub struct Going<'a> {
+    /// They go on from here, as if there had been no interruption; none for the start. There may be more draws to make than when
+    /// the sampling began.
+    pub state: Option<&'a SamplingState>,
+    /// Who takes states, and the seconds between them; there is one at the end, too.
+    pub checkpoint: Option<(Checkpointer<'a>, f64)>,
+}
+
+impl std::fmt::Debug for Going<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let seconds = self.checkpoint.as_ref().map(|(_, seconds)| seconds);
+        f.debug_struct("Going").field("state", &self.state).field("seconds", &seconds).finish()
+    }
+}
+
 /// Of one chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Standing {
-    /// Position of the generator in its stream.
-    word: u128,
-    f: Numbers,
-    z: Numbers,
-    /// Where they are sampled.
-    hyperparameters: Option<Vec<f64>>,
+    /// Of what it moves by ([`Runs::State`]).
+    state: Vec<u8>,
     draws: Vec<(Numbers, Numbers)>,
     drawn_hyperparameters: Vec<Vec<f64>>,
 }
 
 /// A matrix, column by column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Numbers {
+pub(super) struct Numbers {
     rows: usize,
     values: Vec<f64>,
 }
 
 impl Numbers {
-    fn of(a: &Mat<f64>) -> Self {
+    pub(super) fn of(a: &Mat<f64>) -> Self {
         let values = (0..a.ncols()).flat_map(|j| a.col_as_slice(j)).copied().collect();
         Self { rows: a.nrows(), values }
     }
 
-    fn matrix(&self) -> Mat<f64> {
-        let rows = self.rows;
-        Mat::from_fn(rows, self.values.len() / rows.max(1), |i, j| self.values[j * rows + i])
+    /// The matrix, of the shape of another one.
+    pub(super) fn like(&self, other: &Mat<f64>) -> Result<Mat<f64>> {
+        let (rows, columns) = (other.nrows(), other.ncols());
+        if self.rows != rows || self.values.len() != rows * columns {
+            return Err(of_others());
+        }
+        Ok(Mat::from_fn(rows, columns, |i, j| self.values[j * rows + i]))
     }
 }
 
+/// The error for a state of something else.
+pub(super) fn of_others() -> Error {
+    Error::Invalid("a state of sampling that is of other chains or rows".into())
+}
+
+fn damaged(error: postcard::Error) -> Error {
+    Error::Invalid(format!("a state of sampling that cannot be read ({error})"))
+}
+
+/// Reads what [`written`] has made.
+fn read<S: DeserializeOwned>(bytes: &[u8]) -> Result<S> {
+    postcard::from_bytes(bytes).map_err(damaged)
+}
+
+fn written(state: &impl Serialize) -> Result<Vec<u8>> {
+    postcard::to_stdvec(state).map_err(damaged)
+}
+
 impl SamplingState {
-    pub(super) fn of(chains: &[Kept<Running<'_, '_>>], sweeps: usize) -> Self {
+    pub(super) fn of<R: Runs>(chains: &[Kept<R>], sweeps: usize) -> Result<Self> {
         let each = chains.iter().map(|kept| {
-            let chain = &kept.chain.chain;
-            Standing {
-                word: chain.rng.get_word_pos(),
-                f: Numbers::of(&chain.f),
-                z: Numbers::of(&chain.z),
-                hyperparameters: kept.chain.own_hyperparameters(),
+            Ok(Standing {
+                state: written(&kept.chain.state())?,
                 draws: kept.f.iter().map(Numbers::of).zip(kept.z.iter().map(Numbers::of)).collect(),
                 drawn_hyperparameters: kept.hyperparameters.clone(),
-            }
+            })
         });
-        Self { settings: Vec::new(), sweeps, chains: each.collect() }
+        Ok(Self { settings: Vec::new(), sweeps, chains: each.collect::<Result<_>>()? })
     }
 
     /// Puts chains that have just been made where these stood.
-    pub(super) fn restore(&self, chains: &mut [Kept<Running<'_, '_>>]) -> Result<()> {
-        let other = || Error::Invalid("a state of sampling that is of other chains or rows".into());
+    pub(super) fn restore<R: Runs>(&self, chains: &mut [Kept<R>]) -> Result<()> {
         if self.chains.len() != chains.len() {
-            return Err(other());
+            return Err(of_others());
         }
         for (standing, kept) in self.chains.iter().zip(chains) {
-            let (f, z) = (standing.f.matrix(), standing.z.matrix());
-            let chain = &mut kept.chain.chain;
-            let same =
-                |a: &Mat<f64>, b: &Mat<f64>| (a.nrows(), a.ncols()) == (b.nrows(), b.ncols());
-            if !same(&f, &chain.f) || !same(&z, &chain.z) {
-                return Err(other());
-            }
-            (chain.f, chain.z) = (f, z);
-            chain.rng.set_word_pos(standing.word);
-            if let Some(own) = &standing.hyperparameters {
-                kept.chain.set_hyperparameters(own)?;
-            }
-            kept.f = standing.draws.iter().map(|(f, _)| f.matrix()).collect();
-            kept.z = standing.draws.iter().map(|(_, z)| z.matrix()).collect();
+            kept.chain.restore(read(&standing.state)?)?;
+            let (f, z) = (kept.chain.latent_values(), kept.chain.whitened());
+            let drawn = || standing.draws.iter();
+            kept.f = drawn().map(|(own, _)| own.like(f)).collect::<Result<_>>()?;
+            kept.z = drawn().map(|(_, own)| own.like(z)).collect::<Result<_>>()?;
             kept.hyperparameters.clone_from(&standing.drawn_hyperparameters);
         }
         Ok(())

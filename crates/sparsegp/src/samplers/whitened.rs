@@ -5,8 +5,11 @@ use super::chains::{Length, Runs, run};
 use super::hmc::Sampled;
 use super::joint::{Joint, LogDensity};
 use super::moves::{Moves, Tally, sweep};
+use super::resume::{Going, Numbers, of_others};
 use crate::error::Result;
 use crate::linalg::Mat;
+use rand_chacha::ChaCha8Rng;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// A density of what is unknown of a model.
@@ -17,6 +20,14 @@ pub(super) trait Unknowns: LogDensity + Send {
     fn whitened(&self, position: &[f64]) -> Mat<f64>;
     /// All hyperparameters at the position that was asked for last, where they are among the unknowns.
     fn hyperparameters(&self) -> Option<Vec<f64>> {
+        None
+    }
+    /// The generator behind what is drawn given a position, where something is.
+    fn generator(&self) -> Option<&ChaCha8Rng> {
+        None
+    }
+    /// The same, to be set.
+    fn generator_mut(&mut self) -> Option<&mut ChaCha8Rng> {
         None
     }
 }
@@ -48,6 +59,18 @@ pub(super) struct Chain<U, M> {
     tally: Tally,
 }
 
+/// What a chain needs to go on.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State<S> {
+    moves: S,
+    /// Position of [`Unknowns::generator`] in its stream.
+    word: Option<u128>,
+    f: Numbers,
+    z: Numbers,
+    hyperparameters: Option<Vec<f64>>,
+    tally: Tally,
+}
+
 impl<U: Unknowns, M: Moves> Chain<U, M> {
     /// Begins where the moves are.
     pub(super) fn new(mut joint: U, moves: M, density: Density<U>, burn_in: usize) -> Self {
@@ -67,6 +90,36 @@ impl<U: Unknowns, M: Moves> Chain<U, M> {
 }
 
 impl<U: Unknowns, M: Moves> Runs for Chain<U, M> {
+    type State = State<M::State>;
+
+    fn state(&self) -> Self::State {
+        State {
+            moves: self.moves.state(),
+            word: self.joint.generator().map(|rng| rng.get_word_pos()),
+            f: Numbers::of(&self.f),
+            z: Numbers::of(&self.z),
+            hyperparameters: self.hyperparameters.clone(),
+            tally: self.tally,
+        }
+    }
+
+    fn restore(&mut self, state: Self::State) -> Result<()> {
+        let same = |a: &Option<Vec<f64>>, b: &Option<Vec<f64>>| {
+            a.as_ref().map(Vec::len) == b.as_ref().map(Vec::len)
+        };
+        if !same(&state.hyperparameters, &self.hyperparameters) {
+            return Err(of_others());
+        }
+        self.moves.restore(state.moves)?;
+        self.position = self.moves.position().to_vec();
+        if let (Some(rng), Some(word)) = (self.joint.generator_mut(), state.word) {
+            rng.set_word_pos(word);
+        }
+        (self.f, self.z) = (state.f.like(&self.f)?, state.z.like(&self.z)?);
+        (self.hyperparameters, self.tally) = (state.hyperparameters, state.tally);
+        Ok(())
+    }
+
     fn sweep(&mut self, at: usize) -> Result<()> {
         let (joint, density) = (&mut self.joint, self.density);
         let swept = sweep(&mut self.moves, |x, gradient| density(joint, x, gradient));
@@ -99,10 +152,12 @@ impl<U: Unknowns, M: Moves> Runs for Chain<U, M> {
 pub(super) fn sample<U: Unknowns, M: Moves>(
     chains: usize,
     length: Length,
+    going: Going<'_>,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     begin: impl Fn(usize) -> Result<Chain<U, M>>,
 ) -> Result<Sampled> {
-    let (draws, chains) = run((0..chains).map(begin).collect::<Result<_>>()?, length, watch)?;
+    let chains = (0..chains).map(begin).collect::<Result<_>>()?;
+    let (draws, chains) = run(chains, length, going, watch)?;
     let step = |chain: &Chain<U, M>| chain.moves.step().unwrap_or(f64::NAN);
     Ok(Sampled::new(draws, chains.iter().map(|chain| (chain.tally, step(chain)))))
 }

@@ -6,6 +6,7 @@
 //! bound of this minibatch did not fall: else the rate is halved, up to twenty times.
 
 use super::classes;
+use super::held_out::{Best, density, judge, set_all_values};
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{
     Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
@@ -15,10 +16,9 @@ use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::methods::{Diagnostics, Following, Keeps, Uncollapsed};
-use crate::model::{Model, Posterior};
+use crate::model::Model;
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
 use crate::variational::{Tying, Variational};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
@@ -43,9 +43,8 @@ pub struct TrainingState {
     pub seconds: f64,
     /// One point per epoch.
     pub trace: Vec<TracePoint>,
-    /// Best mean log density of held-out rows, the epoch after which it was reached, and all
-    /// parameters there.
-    pub best: Option<(f64, usize, Vec<f64>)>,
+    /// What was best for held-out rows.
+    pub best: Option<Best>,
     /// What the numerics had to do.
     pub diagnostics: Diagnostics,
     /// Rates of inducing points, and on plateaus.
@@ -69,47 +68,6 @@ pub struct Surroundings<'a> {
     pub resume: Option<TrainingState>,
     /// Called now and then, and at the end of the training.
     pub checkpoint: Option<Checkpointer<'a>>,
-}
-
-/// Mean log density of rows, by their weights.
-pub(crate) fn density(model: &Model, data: &dyn Source) -> Result<f64> {
-    const PART: usize = 256;
-    let posterior = Posterior::of_q(model)?;
-    let (mut sum, mut rows) = (0.0, 0.0);
-    data.for_each_chunk(1 << 14, &mut |chunk| {
-        let n = chunk.x.nrows();
-        let parts: Vec<Vec<f64>> = (0..n.div_ceil(PART))
-            .into_par_iter()
-            .map(|part| {
-                let own = chunk.part(part * PART, PART.min(n - part * PART));
-                posterior.predict_log_density(own.x, own.y, own.extra)
-            })
-            .collect::<Result<_>>()?;
-        for (i, density) in parts.iter().flatten().enumerate() {
-            let weight = chunk.weights.get(i).copied().unwrap_or(1.0);
-            // a row that does not count may be as unlikely as it likes
-            sum += if weight == 0.0 { 0.0 } else { weight * density };
-            rows += weight;
-        }
-        Ok(())
-    })?;
-    Ok(sum / rows)
-}
-
-/// All constrained values, in the order of the parameters.
-pub(crate) fn all_values(model: &Model) -> Vec<f64> {
-    model.params().iter().flat_map(|(_, p)| p.value().iter().copied()).collect()
-}
-
-/// Gives a model these values of all its parameters.
-pub(crate) fn set_all_values(model: &mut Model, values: &[f64]) -> Result<()> {
-    let mut rest = values;
-    for (path, param) in model.params_mut() {
-        let (own, tail) = rest.split_at(param.len());
-        rest = tail;
-        param.set(&path, own)?;
-    }
-    Ok(())
 }
 
 /// Trains a model whose method is uncollapsed ([`crate::methods::Method::uncollapsed`]) by minibatches.
@@ -473,18 +431,7 @@ impl Run<'_> {
             }
             let now = density(model, data)?;
             point.held_out = Some(now);
-            match &state.best {
-                Some((best, at, _)) if now <= *best || now.is_nan() => {
-                    if epoch >= at + self.options.patience {
-                        stop = Some(format!(
-                            "held-out rows have been predicted no better for {} epochs; the state \
-                             after epoch {at} is kept",
-                            self.options.patience
-                        ));
-                    }
-                }
-                _ => state.best = Some((now, epoch, all_values(model))),
-            }
+            stop = judge(model, now, epoch, self.options.patience, &mut state.best);
         }
         state.trace.push(point);
         Ok(stop)

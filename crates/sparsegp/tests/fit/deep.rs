@@ -1,6 +1,6 @@
 //! Deep models like any others: fitted, predicted with, saved.
 
-use crate::support::fit;
+use crate::support::{fit, value};
 use sparsegp::data::InMemory;
 use sparsegp::deep::{Deep, LastBound, Paths, Standing, TrainOptions};
 use sparsegp::engine::Cpu;
@@ -67,6 +67,9 @@ fn every_kind_predicts_as_its_layers_do_and_is_read_back_to_the_bit() {
         "deep(kind=m, functions=true, samples=2)",
         "deep(layers=3, width=1, kind=r)",
         "deep(layers=1)",
+        "deep(layers=3, kind=w, skip=true)",
+        "deep(layers=3, kernels=own)",
+        "deep(layers=3, kind=m, skip=true, kernels=own)",
     ] {
         let fitted = fitted(method, 10);
         assert_eq!(fitted.model.method.name(), methods::find(method).unwrap().name);
@@ -96,6 +99,52 @@ fn every_kind_predicts_as_its_layers_do_and_is_read_back_to_the_bit() {
             |fitted: &Fitted| answers(fitted).into_iter().map(f64::to_bits).collect::<Vec<_>>();
         assert_eq!(bits(&fitted), bits(&again), "{method}");
     }
+}
+
+/// Layers after the first see the inputs where that is asked for, functions have kernels of their own, and hidden layers can be looked at:
+/// the first is its posterior, the second a mixture over paths.
+#[test]
+fn layers_that_see_the_inputs_and_kernels_for_every_function() {
+    let fitted = fitted("deep(layers=3, width=3, kind=w, skip=true, kernels=own)", 20);
+    let hidden = &fitted.model.hidden;
+    assert_eq!(hidden.iter().map(|l| l.groups.len()).collect::<Vec<_>>(), [3, 3]);
+    assert_eq!(hidden.iter().map(sparsegp::deep::Layer::inputs).collect::<Vec<_>>(), [2, 5]);
+    assert_eq!(fitted.model.inducing_points().unwrap().ncols(), 5);
+    let lengthscales = |path: &str| value(&fitted.model, path);
+    let (a, b) = (
+        lengthscales("layers[1].kernels[0].lengthscales"),
+        lengthscales("layers[1].kernels[2].lengthscales"),
+    );
+    assert!(a.len() == 5 && a != b, "{a:?} {b:?}");
+    // parameters of the first layer's kernels in the data's units
+    let rows = fitted.parameters();
+    let first = rows.iter().find(|row| row.path == "layers[0].kernels[1].lengthscales").unwrap();
+    let units = first.data_units.as_ref().unwrap();
+    assert!((units[0] / first.value[0] - fitted.scaler.x_scale[0]).abs() < 1e-9);
+
+    let new = rows_of(7);
+    let layers = fitted.hidden_layers(new.as_ref()).expect("layers");
+    let mut x = new.clone();
+    fitted.scaler.scale_x(x.as_mut()).unwrap();
+    let deep = fitted.model.to_deep(LastBound::Expectation).expect("a deep model");
+    let own = deep.layers[0].forward(x.as_ref()).expect("marginals");
+    assert_eq!(layers.len(), 2);
+    for (i, p) in (0..7).flat_map(|i| (0..3).map(move |p| (i, p))) {
+        assert!((layers[0].0[(i, p)] - own.mean[(i, p)]).abs() < 1e-9);
+        let variance = own.s[(i, p)] + own.r[(i, p)];
+        assert!((layers[0].1[(i, p)] - variance).abs() < 1e-9 * (1.0 + variance));
+        assert!(layers[1].1[(i, p)] > 0.0);
+    }
+    let wide = Mat::zeros(2, 3);
+    assert!(fitted.hidden_layers(wide.as_ref()).is_err());
+    for (wrong, part) in [("kernels=all", "shared"), ("skip=1", "true or false")] {
+        let error = methods::find(&format!("deep({wrong})")).err().map(|e| e.to_string());
+        assert!(error.as_ref().is_some_and(|e| e.contains(part)), "{error:?}");
+    }
+}
+
+fn rows_of(n: usize) -> Mat<f64> {
+    rows(n, 9).x
 }
 
 /// A jump, which a stationary kernel smooths over.
@@ -298,4 +347,26 @@ fn several_targets_and_more_epochs() {
     // a rate is seen after its step
     let (rates, _) = from_to(&mut layers, standing, 18);
     assert_eq!((rates.len(), rates[1], rates[6], rates[12]), (13, 0.01, 0.01, 0.003));
+}
+
+#[test]
+fn rows_put_aside_end_the_training_and_the_best_state_is_kept() {
+    let mut dataset = Dataset::from_rows(rows(200, 1), true).expect("a table");
+    let mut aside = rows(60, 3);
+    dataset.scaler.scale_x(aside.x.as_mut()).expect("inputs");
+    dataset.scaler.scale_y(aside.y.as_mut()).expect("targets");
+    dataset.held_out = Some(Box::new(aside.clone()));
+    let mut options = options("deep(layers=2)", 400);
+    if let Some(batches) = &mut options.batches {
+        (batches.training.patience, batches.training.adam.learning_rate) = (2, 0.3);
+    }
+    let fitted = fit(&dataset, &options).expect("a deep model");
+    let report = fitted.report.as_ref().expect("a report");
+    let seen: Vec<f64> = report.trace.iter().map(|p| p.held_out.expect("held out")).collect();
+    let best = seen.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    assert!(report.stopped.contains("no better for 2 epochs") && seen.len() < 400);
+    assert!(*seen.last().expect("epochs") < best, "{seen:?}");
+    let own = fitted.posterior.predict_log_density(aside.x.as_ref(), aside.y.as_ref(), &[]);
+    let own = own.expect("densities").iter().sum::<f64>() / 60.0;
+    assert!((own - best).abs() < 1e-10 * (1.0 + best.abs()), "{own} {best}");
 }

@@ -132,6 +132,14 @@ fn predictions_are_averages_over_the_inputs() {
         let plain = fitted(&train, false, &options);
         let noisy = plain.clone().with_input_deviations_of(&pairs).expect("a model");
         assert_eq!(noisy.input_names, ["x", "sx"]);
+        let none = noisy.predict(Mat::<f64>::zeros(0, 2).as_ref(), Of::Latent);
+        assert_eq!(none.expect("no rows").0.nrows(), 0);
+        // rows that lie one behind the other in memory
+        let straight = places(0.15, 2);
+        let turned = straight.transpose().to_owned();
+        let both = [turned.transpose(), straight.as_ref()];
+        let both = both.map(|x| noisy.predict(x, Of::Observations).expect("predictions"));
+        assert_eq!(both[0], both[1]);
         for e in [0.0, 0.15, 0.6] {
             let (mean, variance) =
                 noisy.predict(places(e, 2).as_ref(), Of::Latent).expect("predictions");
@@ -274,6 +282,17 @@ fn what_cannot_be_is_said() {
         assert!(error.contains(word) && error.contains("`sx`"), "{error}");
     }
     let plain = fitted(&train, false, &options());
+    // those of new rows too, by their own row and in their own unit
+    let known = plain.clone().with_input_deviations_of(&[("x".to_owned(), "sx".to_owned())]);
+    let known = known.expect("a model");
+    let wrong = Mat::from_fn(5000, 2, |i, j| if (i, j) == (4321, 1) { -0.5 } else { 0.3 });
+    let of = |error: sparsegp::Error| error.to_string();
+    for error in [
+        of(known.predict(wrong.as_ref(), Of::Latent).expect_err("a mean")),
+        of(known.sample_y(wrong.as_ref(), &[], 1, 0).expect_err("a draw")),
+    ] {
+        assert!(error.contains("`sx`") && error.contains("row 4322 has -0.5"), "{error}");
+    }
     let pairs = |a: &str, b: &str| [(a.to_owned(), b.to_owned())];
     for (pairs, word) in [(pairs("z", "sx"), "no input"), (pairs("x", "x"), "an input itself")] {
         let error = plain.clone().with_input_deviations_of(&pairs).expect_err(word).to_string();
@@ -282,4 +301,52 @@ fn what_cannot_be_is_said() {
     let noisy = fitted(&train, true, &options());
     let more = sparsegp::fit::go_on(noisy, &data(), &options(), &Cpu::default(), &mut ());
     assert!(more.expect_err("more").to_string().contains("known exactly"));
+}
+
+/// One pass gives what three give, for a mixture, an exact posterior, a deep one, two targets of which cells are missing.
+#[test]
+fn judging_is_what_predictions_say() {
+    let train = rows(60, 5);
+    let noisy = fitted(&train, true, &options());
+    let (x, y) = (
+        Mat::from_fn(40, 2, |i, j| [0.15 * i as f64, 0.1 * (i % 4) as f64][j]),
+        Mat::from_fn(40, 2, |i, p| if (i + p) % 7 == 0 { f64::NAN } else { (i + p) as f64 * 0.1 }),
+    );
+    let data = Dataset::from_arrays(
+        Mat::from_fn(60, 2, |i, j| train[i][j]),
+        Mat::from_fn(60, 2, |i, p| 3.0 * train[i][3] + p as f64 * train[i][2]),
+        true,
+    );
+    let data = data.expect("a data set");
+    let exact = FitOptions { method: "exact".into(), ..FitOptions::default() };
+    let mut deep = FitOptions { method: "deep(layers=2)".into(), ..FitOptions::default() };
+    deep.inducing = Some(10);
+    let all = |options: &FitOptions| fit(&data, options, &Cpu::default(), &mut ()).expect("a fit");
+    for (own, y) in
+        [(noisy, y.as_ref().subcols(0, 1)), (all(&exact), y.as_ref()), (all(&deep), y.as_ref())]
+    {
+        let found = own.judge(x.as_ref(), y, &[]).expect("scores");
+        let (mean, variance) = own.predict(x.as_ref(), Of::Observations).expect("predictions");
+        let (below, up_to) = own.cdf(x.as_ref(), y, &[]).expect("shares");
+        for p in 0..y.ncols() {
+            // target by target
+            let alone =
+                Mat::from_fn(40, y.ncols(), |i, q| if q == p { y[(i, q)] } else { f64::NAN });
+            let density = own.log_density(x.as_ref(), alone.as_ref(), &[]).expect("densities");
+            for i in 0..40 {
+                let close = |a: f64, b: f64| {
+                    assert!((a - b).abs() <= 1e-10 * (1.0 + b.abs()), "{p} {i}: {a} {b}");
+                };
+                close(found.mean[(i, p)], mean[(i, p)]);
+                close(found.variance[(i, p)], variance[(i, p)]);
+                if y[(i, p)].is_nan() {
+                    assert!(found.log_density[(i, p)].is_nan() && found.up_to[(i, p)].is_nan());
+                    continue;
+                }
+                close(found.log_density[(i, p)], density[i]);
+                close(found.below[(i, p)], below[(i, p)]);
+                close(found.up_to[(i, p)], up_to[(i, p)]);
+            }
+        }
+    }
 }

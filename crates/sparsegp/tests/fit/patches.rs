@@ -132,3 +132,26 @@ fn patches_are_chosen_trained_and_kept() {
         FitOptions { selection: Selection::GreedyVariance, ..options("titsias2025", Some(6)) };
     assert_eq!(fitted(&whole).posterior.points().ncols(), 16);
 }
+
+#[test]
+fn given_patches_are_looked_at_as_points_are() {
+    let (x, y) = images(60, 0);
+    let data = Dataset::from_arrays(x, y, false).expect("a data set");
+    let given = |z: Mat<f64>| {
+        let selection = Selection::Given(z);
+        let options = FitOptions { selection, ..options("titsias2025", None) };
+        fit(&data, &options, &Cpu::default(), &mut ())
+    };
+    let patch = |i: usize, e: usize| ((i + e) % 3) as f64;
+    let told = |z: Mat<f64>| given(z).expect_err("a refusal").to_string();
+    let wrong = told(Mat::from_fn(3, 4, |i, e| if i == 1 { f64::NAN } else { patch(i, e) }));
+    assert!(wrong.contains("inducing points"), "{wrong}");
+    let wrong = told(Mat::from_fn(3, 5, patch));
+    assert!(wrong.contains("5 columns"), "{wrong}");
+    let twice = given(Mat::from_fn(4, 4, |i, e| patch(i % 2, e))).expect("a fit");
+    assert!(
+        twice.warnings.iter().any(|text| text.contains("only 2 of the 4")),
+        "{:?}",
+        twice.warnings
+    );
+}

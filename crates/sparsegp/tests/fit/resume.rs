@@ -163,11 +163,21 @@ impl Observer for Sweeps {
 fn chains_from_several_sweeps() {
     let checkpoint = file("chains");
     let data = data(None);
-    for (method, hyperparameters) in [("gibbs", false), ("gibbs", true), ("gibbs-sparse", true)] {
+    for (method, likelihood, hyperparameters) in [
+        ("gibbs", "poisson-logistic", false),
+        ("gibbs", "poisson-logistic", true),
+        ("gibbs-sparse", "poisson-logistic", true),
+        ("ess", "poisson", false),
+        ("hmc", "poisson", false),
+        ("nuts", "poisson", true),
+        ("nuts-sparse", "poisson", true),
+        // hyperparameters under their evidence
+        ("nuts", "gaussian", true),
+    ] {
         let mut options = FitOptions {
             method: method.into(),
-            likelihood: Some("poisson-logistic".into()),
-            inducing: (method == "gibbs-sparse").then_some(8),
+            likelihood: Some(likelihood.into()),
+            inducing: method.ends_with("sparse").then_some(8),
             seed: 3,
             ..FitOptions::default()
         };

@@ -182,6 +182,38 @@ fn what_cannot_be_updated_is_refused_by_name() {
     assert!(refused(&sparse, &still(), &other).contains("another"));
 }
 
+/// What was trained with local variables takes up rows with them, in any number of updates: outliers, which make other posteriors
+/// wider, have sites like all others.
+#[test]
+fn local_variables_stay_with_their_models() {
+    let mut all = table(150, 1);
+    let rows = sample_rows(&*all.source, 150, 0).expect("rows");
+    let y = Mat::from_fn(150, 1, |i, _| rows.y[(i, 0)] + if i % 10 == 3 { 6.0 } else { 0.0 });
+    all.source = Box::new(InMemory { y, ..rows });
+    let noise = Some("student-t".to_owned());
+    let own = |method| FitOptions {
+        inducing: Some(12),
+        likelihood: noise.clone(),
+        ..options(method, 20)
+    };
+    let held = |report: &sparsegp::fit::UpdateReport| {
+        report.warnings.iter().any(|w| w.contains("no information"))
+    };
+    for (method, after) in [("cavi", "svi"), ("svi", "svi"), ("tsvgp", "svgp")] {
+        let first = fit(&part(&all, 0, 60), &own(method)).expect("a fit");
+        let take = |fitted: &Fitted, from, to| {
+            update(fitted, &part(&all, from, to), &still(), &mut |_, _| Ok(())).expect("an update")
+        };
+        let (one, report) = take(&first, 60, 110);
+        let (two, second) = take(&one, 110, 150);
+        assert_eq!(held(&report) || held(&second), after == "svgp", "{method}: {report:?}");
+        assert_eq!(two.model.method.name(), after);
+        let bytes = sparsegp::io::to_bytes(&two).expect("a file");
+        let again = sparsegp::io::from_bytes(&bytes).expect("a model");
+        assert_eq!(predicted(&again).0, predicted(&two).0, "{method}");
+    }
+}
+
 /// Weights, missing cells and a constant target: the objective is what it was and what the update adds, in the data's units.
 #[test]
 fn objectives_add_up_with_weights_gaps_and_constants() {

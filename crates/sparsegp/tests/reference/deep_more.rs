@@ -267,7 +267,7 @@ pub fn initial(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     let widths: Vec<usize> = numbers(get(inputs, "widths")?)?.iter().map(|w| *w as usize).collect();
     report.require("widths", widths.first() == Some(&x.ncols()), "the first is that of X");
     let hidden = &widths[1..widths.len() - 1];
-    let Chain { weights, points } = own(through(x.as_ref(), z.as_ref(), hidden))?;
+    let Chain { weights, points } = own(through(x.as_ref(), z.as_ref(), hidden, false))?;
     for (field, reference) in entries(get(json, "outputs")?)? {
         let at = |prefix: &str| field.strip_prefix(prefix).and_then(|l| l.parse::<usize>().ok());
         let found = match (at("weights_of_layer_"), at("inducing_of_layer_")) {

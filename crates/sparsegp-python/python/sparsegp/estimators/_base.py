@@ -70,7 +70,7 @@ _PARAMETERS = """
         ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
         ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``, ``"svgp2025"``,
         ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``, ``"deep(layers=3)"`` (options:
-        ``layers``, ``width``, ``kind``, ``samples``, ``functions``); for likelihoods with local
+        ``layers``, ``width``, ``kind``, ``samples``, ``functions``, ``skip``, ``kernels``); for likelihoods with local
         variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``; draws from the posterior under any
         likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``; ``"gpf"`` draws from the Gaussian of
         a particle flow. ``"auto"`` is
@@ -441,8 +441,6 @@ class BaseGP(WithNoisyInputs, BaseEstimator):
         points = None
         if not isinstance(self.inducing, str):
             points = _aligned(check_array(self.inducing, dtype=np.float64))
-            if points.shape[1] != X.shape[1] and "conv" not in _kernel_text(self.kernel):
-                raise ValueError(f"inducing has {points.shape[1]} columns; X has {X.shape[1]} features")
         held_out = None
         if self.early_stopping:
             # rows of weight 0 are as good as absent
@@ -932,6 +930,22 @@ class BaseGP(WithNoisyInputs, BaseEstimator):
     def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
         """Inputs and targets (two-dimensional) as the core takes them."""
         raise NotImplementedError
+
+    def hidden_layers(self, X: ArrayLike) -> list[tuple[Array, Array]]:
+        """What the hidden layers of a deep model give.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        list of (mean, std)
+            For every hidden layer arrays of shape (n_samples, n_outputs), on the layer's own scale; after the first layer they are
+            moments over paths. Empty for a model of one layer.
+        """
+        found = self.fitted_.hidden_layers(self._inputs(X))
+        return [(mean, np.sqrt(variance)) for mean, variance in found]
 
     def inducing_quality(self, X: ArrayLike, y: Any, fraction: float = 0.01) -> dict[str, Any]:
         """How well the inducing points stand for rows, at the hyperparameters found.

@@ -47,6 +47,11 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         Whether each column is divided by its own standard deviation; else all by one number.
     max_iter : int
         Most iterations of a training.
+    batch_size : int, optional
+        Rows of a minibatch, for tables of tens of thousands of rows: 1000 rows are trained at once, all others start near those
+        that they are like, and batches train all of them. None for all rows at once.
+    epochs : int
+        How often minibatches see every row.
     random_state : int, RandomState instance or None
     verbose : int
         Whether to show progress.
@@ -65,7 +70,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     n_iter_ : int or None
         Iterations of all trainings; none of a file that does not say, such as those of the command line.
     converged_ : bool
-        ``stopped_`` says how the training ended.
+        ``stopped_`` says how the training ended. Of minibatches, which end after their epochs, False.
     inducing_points_ : array of shape (n_inducing, n_components)
     """
 
@@ -81,6 +86,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         n_restarts: int = 5,
         standardise: bool = True,
         max_iter: int = 5000,
+        batch_size: Optional[int] = None,
+        epochs: int = 20,
         random_state: Any = 0,
         verbose: int = 0,
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
@@ -93,6 +100,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.n_restarts = n_restarts
         self.standardise = standardise
         self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.epochs = epochs
         self.random_state = random_state
         self.verbose = verbose
         self.callback = callback
@@ -136,11 +145,14 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             "random_start": self.init == "random",
             "restarts": _whole("n_restarts", self.n_restarts, 1),
             "iterations": _whole("max_iter", self.max_iter, 1),
+            "batch_size": None if self.batch_size is None else _whole("batch_size", self.batch_size, 1),
+            "epochs": _whole("epochs", self.epochs, 1),
             "standardise": bool(self.standardise),
             "seed": int(check_random_state(self.random_state).randint(2**31 - 1))
             if not isinstance(self.random_state, (int, np.integer))
             else int(self.random_state),
         }
+        in_batches = self.batch_size is not None and self.batch_size < len(x)
         progress = Progress(self.max_iter) if self.verbose else None
         seen = watch(progress, self.callback)
         self.n_iter_ = 0
@@ -158,7 +170,9 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self._keep(core)
         if error is not None:
             raise error
-        if not self.converged_:
+        if in_batches:
+            self.stopped_ = f"ended after {self.epochs} epochs"
+        elif not self.converged_:
             text = f"the training {self.stopped_}: raise max_iter ({self.max_iter})"
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
         return self

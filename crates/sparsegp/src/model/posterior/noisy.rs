@@ -164,6 +164,12 @@ fn nodes(dimensions: usize) -> Mat<f64> {
     all
 }
 
+/// Rows of which no input has an error.
+fn known(variance: &Mat<f64>) -> Vec<usize> {
+    let exact = |i: &usize| (0..variance.ncols()).all(|q| variance[(*i, q)] == 0.0);
+    (0..variance.nrows()).filter(exact).collect()
+}
+
 impl Noisy {
     /// How many nodes there are.
     pub(super) const COUNT: usize = NODES;
@@ -213,15 +219,24 @@ impl Noisy {
     /// Exact means and variances of the latent functions, B×L each, where there are some.
     pub(super) fn moments(&self, x: MatRef<f64>) -> Result<Option<(Mat<f64>, Mat<f64>)>> {
         let (measured, variance) = self.split(x)?;
-        let known = (0..variance.ncols())
-            .all(|q| column(variance.as_ref(), q).iter().all(|variance| *variance == 0.0));
-        if known {
+        let known = known(&variance);
+        if known.len() == x.nrows() {
             return self.base.predict_f(measured.as_ref()).map(Some);
         }
         let Some(moments) = &self.moments else { return Ok(None) };
         self.base.check(measured.as_ref())?;
         let x = Uncertain::new(measured.as_ref(), variance.as_ref())?;
-        moments.at(&self.base, x).map(Some)
+        let (mut mean, mut spread) = moments.at(&self.base, x)?;
+        // rows without an error are not to have the rounding of those with one
+        let exact = Mat::from_fn(known.len(), measured.ncols(), |i, q| measured[(known[i], q)]);
+        let (of_known, spread_of_known) = self.base.predict_f(exact.as_ref())?;
+        for l in 0..mean.ncols() {
+            for (at, i) in known.iter().enumerate() {
+                mean[(*i, l)] = of_known[(at, l)];
+                spread[(*i, l)] = spread_of_known[(at, l)];
+            }
+        }
+        Ok(Some((mean, spread)))
     }
 
     /// The measured inputs with a deviation each.
@@ -242,9 +257,7 @@ impl Noisy {
         mut work: impl FnMut(MatRef<f64>, MatRef<f64>),
     ) -> Result<()> {
         let (measured, variance) = self.split(x)?;
-        let known = (0..variance.ncols())
-            .all(|q| column(variance.as_ref(), q).iter().all(|variance| *variance == 0.0));
-        if known {
+        if known(&variance).len() == x.nrows() {
             let (mean, spread) = self.base.predict_f(measured.as_ref())?;
             (0..NODES).for_each(|_| work(mean.as_ref(), spread.as_ref()));
             return Ok(());
