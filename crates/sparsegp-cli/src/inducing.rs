@@ -12,7 +12,7 @@ use crate::values;
 use clap::Args;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::Fitted;
-use sparsegp::inducing::quality::{Explained, Gap, Quality, QualityOptions};
+use sparsegp::fit::quality::{Explained, Gap, Quality, QualityOptions};
 use sparsegp::io;
 use std::fmt::Write;
 use std::path::PathBuf;

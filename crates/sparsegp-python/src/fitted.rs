@@ -11,7 +11,7 @@ use pyo3::types::PyBytes;
 use serde_json::json;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::Of;
-use sparsegp::inducing::QualityOptions;
+use sparsegp::fit::quality::QualityOptions;
 use sparsegp::io;
 use std::path::Path;
 use std::sync::Arc;

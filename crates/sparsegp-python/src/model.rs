@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
-use sparsegp::inducing::quality::{QualityOptions, quality};
+use sparsegp::fit::quality::{QualityOptions, quality};
 use sparsegp::inverse_free::Preconditioner;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::methods::{self, Keeps};

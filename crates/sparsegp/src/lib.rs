@@ -82,9 +82,11 @@
 //! [`fit::Fitted`] reports in the data's units. Results do not depend on the number of threads.
 
 pub mod atomic;
+pub mod bounds;
 pub mod data;
 pub mod deep;
 pub mod distributions;
+pub mod dual_numbers;
 pub mod engine;
 pub mod error;
 pub mod fit;
@@ -92,7 +94,7 @@ pub mod flow;
 pub mod guide;
 pub mod inducing;
 pub mod inverse_free;
-pub mod io;
+pub use fit::files as io;
 pub mod kernels;
 pub mod latent;
 pub mod likelihoods;
@@ -108,7 +110,11 @@ pub mod psi;
 pub mod rng;
 pub mod samplers;
 pub mod shards;
+pub mod spec;
+pub(crate) mod special;
 pub mod terms;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod train;
 pub mod variational;
 

@@ -4,7 +4,7 @@ use super::style::{BLUE, INK, Key, Mark, axes, header, pale};
 use super::{Drawn, Panel};
 use crate::format::{count, number};
 use plotters::prelude::*;
-use sparsegp::inducing::quality::Explained;
+use sparsegp::fit::quality::Explained;
 
 /// Powers of ten that are drawn, at least.
 const LEAST: f64 = 2.0;

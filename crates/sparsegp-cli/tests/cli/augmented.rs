@@ -65,6 +65,9 @@ fn paths_and_slices_sample_any_likelihood() {
         ("heart.csv --classes", "hmc", "--kernel 'rbf(ard=false)' --max-iterations 3"),
         ("yacht.csv", "nuts", "--sample-hyperparameters --max-iterations 3"),
         ("yacht.csv", "hmc", "--likelihood student-t --kernel 'rbf(ard=false)'"),
+        ("yacht.csv", "nuts-augmented", "--likelihood student-t --kernel 'rbf(ard=false)'"),
+        ("yacht.csv", "hmc-augmented", "--likelihood laplace --kernel 'rbf(ard=false)'"),
+        ("heart.csv --classes", "metropolis", "--kernel 'rbf(ard=false)'"),
     ] {
         let fit = format!("fit {table} --target y --split 0.5 --method {method} {more} {chains}");
         let fitted = folder.ok(&format!("{fit} -o m.gp"));
@@ -78,6 +81,12 @@ fn paths_and_slices_sample_any_likelihood() {
     }
     let ess = "fit yacht.csv --target y --method ess --sample-hyperparameters --max-iterations 2";
     folder.refused(1, ess, &["use the method `nuts` or `hmc`"]);
+    for method in ["metropolis", "hmc-augmented --likelihood laplace"] {
+        let fit = format!("fit yacht.csv --target y --method {method} --max-iterations 2");
+        folder.refused(1, &format!("{fit} --sample-hyperparameters"), &["use the method `nuts`"]);
+    }
+    let plain = "fit yacht.csv --target y --method nuts-augmented --max-iterations 2";
+    folder.refused(1, plain, &["Gaussian as it is"]);
     let law = "fit yacht.csv --target y --method nuts --law fitc";
     folder.refused(2, law, &["--law is for `gibbs-sparse`"]);
 }

@@ -252,7 +252,7 @@ impl Plan {
 pub(super) fn reader(plan: &Plan) -> Result<Box<dyn Reader>> {
     Ok(match &plan.format {
         Format::Csv(dialect) => Box::new(csv::CsvReader::open(plan, *dialect)?),
-        Format::Parquet(columns) => Box::new(parquet::ParquetReader::open(plan, columns.clone())?),
+        Format::Parquet(columns) => parquet::reader(plan, columns)?,
         Format::Many(parts) => Box::new(ManyReader::new(parts.clone())),
     })
 }

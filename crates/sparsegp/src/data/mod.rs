@@ -22,6 +22,10 @@ mod loaded;
 mod many;
 pub(crate) mod moments;
 mod options;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "no_parquet.rs"]
 mod parquet;
 mod places;
 mod sample;
@@ -33,7 +37,7 @@ mod statistics;
 mod stream;
 mod table;
 mod tally;
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests;
 mod text;
 

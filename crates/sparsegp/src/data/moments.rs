@@ -1,5 +1,7 @@
 //! Mean and variance of a stream of numbers in one pass.
 
+use crate::linalg::{MatRef, column};
+
 /// Running mean and sum of squared deviations (Welford 1962, Technometrics 4:419), mergeable
 /// (Chan, Golub & LeVeque 1983, Am. Stat. 37:242), of the values less the first one: so the running mean
 /// is rounded relative to the spread of the values, not to an offset that they share.
@@ -125,6 +127,19 @@ impl Moments {
             _ => (self.max / 2.0 - self.min / 2.0).max(f64::MIN_POSITIVE),
         }
     }
+}
+
+/// Standard deviation of every column; 1 for a constant one.
+pub(crate) fn spreads(x: MatRef<f64>) -> Vec<f64> {
+    let n = x.nrows() as f64;
+    (0..x.ncols())
+        .map(|q| {
+            let values = column(x, q);
+            let mean = values.iter().sum::<f64>() / n;
+            let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
+            if sd > 0.0 && sd.is_finite() { sd } else { 1.0 }
+        })
+        .collect()
 }
 
 #[cfg(test)]

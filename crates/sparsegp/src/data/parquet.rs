@@ -2,6 +2,7 @@
 //! column readers, so that memory stays at a page per column however large the row groups are.
 
 mod jump;
+mod kind;
 mod values;
 
 use super::cells::{Cell, cell};
@@ -12,13 +13,13 @@ use super::places::Place;
 use super::table::Missing;
 use crate::error::{Error, Result};
 use jump::groups;
+pub(super) use kind::Kind;
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-pub(super) use values::Kind;
 use values::{Batch, kind, read_encoded, read_labels, read_numbers, read_texts};
 
 /// Rows that are decoded at a time.
@@ -100,8 +101,13 @@ pub(super) struct ParquetReader {
     texts: Vec<ColumnReader>,
 }
 
+/// Opens a pass over a file.
+pub(super) fn reader(plan: &Plan, columns: &Arc<Vec<Column>>) -> Result<Box<dyn Reader>> {
+    Ok(Box::new(ParquetReader::open(plan, columns.clone())?))
+}
+
 impl ParquetReader {
-    pub fn open(plan: &Plan, columns: Arc<Vec<Column>>) -> Result<Self> {
+    fn open(plan: &Plan, columns: Arc<Vec<Column>>) -> Result<Self> {
         let file = open(&plan.path)?;
         if file.metadata().file_metadata().schema_descr().root_schema().get_fields().len()
             != plan.width

@@ -7,9 +7,9 @@ use super::images::{to_images, to_patches};
 use super::layer::{Layer, LayerSums, LayerWork};
 use super::model::Deep;
 use super::noise::{Noise, Place};
+use crate::bounds::{Row, RowSlopes};
 use crate::likelihoods::Target;
 use crate::linalg::{Mat, column, column_mut, sized};
-use crate::methods::uncollapsed::bounds::{Row, RowSlopes};
 
 /// One lane: a block's memory, and sums.
 #[derive(Debug, Default)]

@@ -5,8 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernels::convolutional::Convolutional;
 use crate::kernels::{Cotangents, Kernel, Tape};
 use crate::linalg::{MatMut, MatRef};
-use crate::model::inducing_param;
-use crate::params::{Param, Visitor, VisitorMut, count, prefixed, prefixed_mut};
+use crate::params::{Param, Transform, Visitor, VisitorMut, count, prefixed, prefixed_mut};
 use faer::reborrow::{Reborrow, ReborrowMut};
 
 /// M inducing variables with their covariances (Kuu, Kuf and the diagonal of Kff of the sparse process: interdomain ones
@@ -88,7 +87,7 @@ pub struct Points {
 impl Points {
     /// Makes them of a kernel and Z, M×D.
     pub fn new(kernel: Box<dyn Kernel>, z: MatRef<f64>) -> Self {
-        Self { kernel, z: inducing_param(z) }
+        Self { kernel, z: Param::of_matrix(z, Transform::Identity) }
     }
 
     /// Z, M×D.
@@ -185,7 +184,7 @@ impl Patches {
     /// # Errors
     /// [`Error::Shape`] for patches of another size.
     pub fn new(kernel: Convolutional, z: MatRef<f64>) -> Result<Self> {
-        let own = Self { kernel, z: inducing_param(z), white: None };
+        let own = Self { kernel, z: Param::of_matrix(z, Transform::Identity), white: None };
         own.check()?;
         Ok(own)
     }

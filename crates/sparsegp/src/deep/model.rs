@@ -2,10 +2,10 @@
 
 use super::bound::Work;
 use super::layer::{Layer, LayerWork};
+use crate::bounds::{Bound, Hensman, Spherical, Titsias2025};
 use crate::error::{Error, Result, nearest};
 use crate::inverse_free::{Solved, SolverOptions};
 use crate::likelihoods::Likelihood;
-use crate::methods::uncollapsed::bounds::{Bound, Hensman, Spherical, Titsias2025};
 use crate::params::{
     Named, NamedMut, Visitor, VisitorMut, count, listed, listed_mut, prefixed, prefixed_mut,
 };

@@ -1,6 +1,6 @@
 use super::kolmogorov::{REJECT, draws, integrated, off_moments, one_sample};
 use super::*;
-use crate::likelihoods::functions::{log_normal_cdf, normal_cdf};
+use crate::special::{log_normal_cdf, normal_cdf};
 use statrs::function::gamma::{gamma_lr, ln_gamma};
 
 const DRAWS: usize = 20_000;

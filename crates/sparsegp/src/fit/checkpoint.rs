@@ -1,11 +1,11 @@
 //! Resuming a training or chains from a checkpoint, and continuing to train a saved model.
 
+use super::files;
 use super::identity::{Settings, difference, settings, whole_settings};
 use super::{Dataset, FitOptions, Fitted};
 use crate::atomic::{check_writable, write_atomically};
 use crate::data::Scaler;
 use crate::error::{Error, Result};
-use crate::io;
 use crate::model::Model;
 use crate::samplers::SamplingState;
 use crate::train::{Place, Standing, TrainingState, set_all_values};
@@ -164,10 +164,10 @@ fn other(path: &Path, reason: &str) -> Error {
 /// The model and the state of a checkpoint, if they are of this training.
 pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Result<(Fitted, Held)> {
     let other = |reason: String| other(path, &reason);
-    let (fitted, sampling) = io::load_sampling(path)?;
+    let (fitted, sampling) = files::load_sampling(path)?;
     let held = match sampling {
         Some(state) => Held::Sampling(state),
-        None => io::load_checkpoint(path)?
+        None => files::load_checkpoint(path)?
             .1
             .map(|state| Held::Training(Box::new(state)))
             .ok_or_else(|| other("it holds a model without a state of training".into()))?,

@@ -3,6 +3,7 @@
 
 use super::checkpoint::{self, Held};
 use super::checks::{check_levels, check_rows, check_targets, many_classes};
+use super::files;
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::start::{apply, likelihood, sample_rows};
@@ -12,7 +13,6 @@ use crate::deep::{Deep, Kind, Standing, Start, TrainOptions, Trained};
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::SolverOptions;
-use crate::io;
 use crate::linalg::Jitter;
 use crate::methods::{Diagnostics, Entry, finite};
 use crate::model::{Model, Posterior};
@@ -320,7 +320,7 @@ impl Keeping<'_> {
             outcome => outcome?,
         };
         let now = self.origin.clone().fitted(model, posterior, None);
-        self.failures.noted(self.path, io::save_checkpoint(&now, &state, self.path))
+        self.failures.noted(self.path, files::save_checkpoint(&now, &state, self.path))
     }
 }
 

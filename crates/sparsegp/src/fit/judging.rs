@@ -3,7 +3,7 @@
 use super::{Dataset, Fitted};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inducing::quality::{Quality, QualityOptions, quality};
+use crate::fit::quality::{Quality, QualityOptions, quality};
 use crate::linalg::{Mat, MatRef};
 #[cfg(doc)]
 use crate::model::Posterior;
@@ -98,7 +98,7 @@ impl Fitted {
     /// ([`super::Scaling::Given`]); the gap is of the evidence of its rows.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for other columns; as for [`quality`](fn@crate::inducing::quality::quality).
+    /// [`Error::Invalid`] for other columns; as for [`quality`](fn@crate::fit::quality::quality).
     pub fn inducing_quality(
         &self,
         dataset: &Dataset,

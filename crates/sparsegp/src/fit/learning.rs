@@ -1,13 +1,13 @@
 //! Training and conditioning of a model that is prepared, by minibatches or on all rows, with checkpoints.
 
 use super::checkpoint::{self, Held};
+use super::files;
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice, identity};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
-use crate::io;
 use crate::linalg::Jitter;
 use crate::methods::{Method, Sampler, collect, precision};
 use crate::model::{Model, Posterior};
@@ -218,7 +218,9 @@ impl Learning<'_> {
         let mut write = |mut state: SamplingState| {
             state.settings.clone_from(&settings);
             let path = self.options.checkpoint.as_deref();
-            path.map_or(Ok(()), |path| failures.noted(path, io::save_sampling(&now, &state, path)))
+            path.map_or(Ok(()), |path| {
+                failures.noted(path, files::save_sampling(&now, &state, path))
+            })
         };
         let observer = &mut Telling { observer, failures: &failures };
         let write: Option<Checkpointer<'_>> =
@@ -283,7 +285,7 @@ impl Learning<'_> {
             Some(path) => {
                 let posterior = Posterior::of_q(model)?;
                 let now = then.clone().fitted(model.clone(), posterior, None);
-                failures.noted(path, io::save_checkpoint(&now, state, path))
+                failures.noted(path, files::save_checkpoint(&now, state, path))
             }
         };
         let observer = &mut Telling { observer, failures: &failures };

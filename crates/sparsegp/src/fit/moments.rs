@@ -1,7 +1,7 @@
 //! Means, variances and spreads of columns, which starts are made of.
 
 use crate::data::InMemory;
-use crate::linalg::{MatRef, column};
+use crate::linalg::column;
 
 /// Rounds of weighing rows by a variance that they then give.
 const ROUNDS: usize = 20;
@@ -44,17 +44,4 @@ pub(super) fn spread(moments: &[(f64, f64)]) -> f64 {
     let total: f64 = moments.iter().map(|(_, variance)| variance).sum();
     let variance = total / moments.len() as f64;
     if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
-}
-
-/// Standard deviation of every column; 1 for a constant one.
-pub(crate) fn spreads(x: MatRef<f64>) -> Vec<f64> {
-    let n = x.nrows() as f64;
-    (0..x.ncols())
-        .map(|q| {
-            let values = column(x, q);
-            let mean = values.iter().sum::<f64>() / n;
-            let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
-            if sd > 0.0 && sd.is_finite() { sd } else { 1.0 }
-        })
-        .collect()
 }

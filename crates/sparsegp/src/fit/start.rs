@@ -5,9 +5,10 @@ use super::checks::{
 };
 use super::choice::{Choice, Known, choose, whole};
 use super::judge::{self, Flown};
-use super::moments::{moments, spread, spreads};
+use super::moments::{moments, spread};
 use super::pilot::{free_noise, widen_noise};
 use super::select::{select_inducing, takes_interdomain};
+use super::spreads;
 use super::{Dataset, FitOptions, assumed, certain, restarts, sizes, units};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;

@@ -60,4 +60,4 @@ pub use optimiser::{FlowOptimiser, Rule, Scale};
 pub use particles::Particles;
 pub use run::{Ended, Progress, Run, RunOptions, Solver, run};
 pub use subsample::Subsample;
-pub use target::{AsDensity, Evaluation, OfDensity, Target};
+pub use target::{Evaluation, Target};

@@ -1,15 +1,12 @@
-//! Inducing points: where to place them ([`select`]), and how well they stand for the rows ([`quality`]).
+//! Inducing points: where to place them ([`select`]). How well they stand for the rows tells [`crate::fit::quality`].
 
-pub mod quality;
 pub mod select;
 
-pub use quality::{Quality, QualityOptions};
 pub use select::{Prior, Selected, Selection};
 
 use crate::error::Result;
 use crate::kernels::{Kernel, Tape};
-use crate::linalg::{Mat, MatRef};
-use crate::model::{in_parts, stacked};
+use crate::linalg::{Mat, MatRef, in_parts, stacked};
 
 /// k(X, xᵢ) for these rows i of `x` (N×D): N×(their number). On all threads.
 ///

@@ -38,8 +38,8 @@
 //! and faster.
 
 use super::radial::Correlation;
+use crate::dual_numbers::{Dual, Real};
 use crate::error::{Error, Result};
-use crate::likelihoods::dual::{Dual, Real};
 use crate::params::Param;
 
 /// Most shape parameters of one κ.

@@ -4,7 +4,7 @@ use super::custom::{Custom, Kappa};
 use super::radial::{Correlation, Profile, Radial};
 use super::tests::{value, wave};
 use super::*;
-use crate::likelihoods::dual::Real;
+use crate::dual_numbers::Real;
 use crate::linalg::Mat;
 use crate::params::Param;
 

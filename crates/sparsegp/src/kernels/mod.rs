@@ -27,7 +27,7 @@ pub mod product;
 pub mod radial;
 pub mod rational_quadratic;
 mod registry;
-pub mod spec;
+pub use crate::spec;
 pub mod squared_exponential;
 pub mod sum;
 mod tape;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::linalg::{Mat, column};
 use crate::params::{free_values, set_free_values};
+use crate::testing::check_kernel;
 
 pub(crate) fn wave(rows: usize, cols: usize, seed: f64) -> Mat<f64> {
     Mat::from_fn(rows, cols, |i, j| {
@@ -79,29 +80,6 @@ fn every_registered_kernel_is_in_the_zoo() {
 }
 
 #[test]
-fn covariances_are_symmetric_psd_and_agree_with_cross_and_diag() {
-    let x = wave(23, 3, 1.1);
-    for k in zoo() {
-        let own = value(&*k, x.as_ref(), None);
-        let cross = value(&*k, x.as_ref(), Some(x.as_ref()));
-        let mut diag = vec![0.0; 23];
-        k.diag(x.as_ref(), &mut diag);
-        let has_white = k.to_json().to_string().contains("white");
-        for i in 0..23 {
-            assert!((own[(i, i)] - diag[i]).abs() < 1e-12 * (1.0 + diag[i]), "{}", k.name());
-            for j in 0..23 {
-                assert!((own[(i, j)] - own[(j, i)]).abs() < 1e-13, "{}", k.name());
-                if i != j || !has_white {
-                    assert!((own[(i, j)] - cross[(i, j)]).abs() < 1e-7, "{} {i} {j}", k.name());
-                }
-            }
-        }
-        let eigenvalues = own.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
-        assert!(eigenvalues[0] > -1e-12 * 23.0 * diag[0].max(1.0), "{}", k.name());
-    }
-}
-
-#[test]
 fn distances_far_from_the_origin_keep_their_accuracy() {
     // more active columns than the direct form takes, so that the product form is used
     let x = Mat::from_fn(9, 7, |i, j| 1e6 + (i as f64 * 1.3 + j as f64).sin());
@@ -116,10 +94,9 @@ fn distances_far_from_the_origin_keep_their_accuracy() {
     }
 }
 
-/// Σ W∘K for a cotangent W and its gradient, against central differences in every hyperparameter
-/// and both inputs.
+/// Symmetry, diagonals, K(X, X′), and all slopes against differences.
 #[test]
-fn pull_backs_pass_differences() {
+fn every_kernel_passes_the_checks_that_other_crates_have() {
     for (rows, dims) in [(11, 3), (19, 7)] {
         let kernels: Vec<_> = if dims == 3 {
             zoo()
@@ -149,109 +126,7 @@ fn pull_backs_pass_differences() {
         let x = wave(rows, dims, 0.9);
         let z = wave(6, dims, 1.6);
         for kernel in kernels {
-            check(&*kernel, &x, Some(&z));
-            check(&*kernel, &x, None);
-            check_diag(&*kernel, &x);
-        }
-    }
-}
-
-fn numeric(f: impl Fn(f64) -> f64, h: f64) -> f64 {
-    (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h)
-}
-
-fn moved(k: &dyn Kernel, index: usize, h: f64) -> Box<dyn Kernel> {
-    let mut k = k.clone_box();
-    let mut rest = index;
-    for (path, p) in k.params_mut() {
-        if rest < p.len() {
-            let mut v = p.value().to_vec();
-            v[rest] += h;
-            p.set(&path, &v).unwrap();
-            break;
-        }
-        rest -= p.len();
-    }
-    k
-}
-
-fn shifted(a: &Mat<f64>, i: usize, j: usize, h: f64) -> Mat<f64> {
-    let mut b = a.clone();
-    b[(i, j)] += h;
-    b
-}
-
-fn close(own: f64, difference: f64, what: &str) {
-    assert!(
-        (own - difference).abs() < 2e-7 * (1.0 + difference.abs()),
-        "{what}: {own} {difference}"
-    );
-}
-
-fn check(k: &dyn Kernel, x: &Mat<f64>, z: Option<&Mat<f64>>) {
-    let cols = z.map_or(x.nrows(), |z| z.nrows());
-    let raw = wave(x.nrows(), cols, 2.2);
-    // a symmetric cotangent for a symmetric matrix
-    let w = Mat::from_fn(x.nrows(), cols, |i, j| {
-        if z.is_some() { raw[(i, j)] } else { 0.5 * (raw[(i, j)] + raw[(j, i)]) }
-    });
-    let total = |k: &dyn Kernel, x: &Mat<f64>, z: Option<&Mat<f64>>| {
-        let v = value(k, x.as_ref(), z.map(|z| z.as_ref()));
-        crate::linalg::dot(v.as_ref(), w.as_ref())
-    };
-    let mut tape = Tape::recording();
-    let mut out = Mat::zeros(x.nrows(), cols);
-    let mut params = vec![0.0; k.num_params()];
-    let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
-    let mut z_bar = Mat::zeros(cols, x.ncols());
-    // twice: the buffers of the tape are reused
-    for _ in 0..2 {
-        params.fill(0.0);
-        x_bar.fill(0.0);
-        z_bar.fill(0.0);
-        let mut bar = w.clone();
-        k.evaluate(x.as_ref(), z.map(|z| z.as_ref()), out.as_mut(), &mut tape);
-        let mut sinks =
-            Cotangents { params: &mut params, x: Some(x_bar.as_mut()), z: Some(z_bar.as_mut()) };
-        let zr = z.map(|z| z.as_ref());
-        k.vjp(x.as_ref(), zr, out.as_ref(), bar.as_mut(), &mut tape, &mut sinks);
-    }
-    let name = k.to_json().to_string();
-    for (index, own) in params.iter().enumerate() {
-        let difference = numeric(|h| total(&*moved(k, index, h), x, z), 1e-3);
-        close(*own, difference, &format!("{name} parameter {index}"));
-    }
-    for q in 0..x.ncols() {
-        for i in 0..x.nrows() {
-            let difference = numeric(|h| total(k, &shifted(x, i, q, h), z), 1e-3);
-            close(x_bar[(i, q)], difference, &format!("{name} x {i} {q}"));
-        }
-        if let Some(z) = z {
-            for j in 0..z.nrows() {
-                let difference = numeric(|h| total(k, x, Some(&shifted(z, j, q, h))), 1e-3);
-                close(z_bar[(j, q)], difference, &format!("{name} z {j} {q}"));
-            }
-        }
-    }
-}
-
-fn check_diag(k: &dyn Kernel, x: &Mat<f64>) {
-    let weights: Vec<f64> = (0..x.nrows()).map(|i| (i as f64 * 0.9).cos()).collect();
-    let total = |k: &dyn Kernel, x: &Mat<f64>| {
-        let mut d = vec![0.0; x.nrows()];
-        k.diag(x.as_ref(), &mut d);
-        d.iter().zip(&weights).map(|(a, b)| a * b).sum::<f64>()
-    };
-    let mut params = vec![0.0; k.num_params()];
-    let mut x_bar = Mat::zeros(x.nrows(), x.ncols());
-    let mut sinks = Cotangents { params: &mut params, x: Some(x_bar.as_mut()), z: None };
-    k.diag_vjp(x.as_ref(), &weights, &mut sinks);
-    for (index, own) in params.iter().enumerate() {
-        close(*own, numeric(|h| total(&*moved(k, index, h), x), 1e-3), "diag parameter");
-    }
-    for q in 0..x.ncols() {
-        for i in 0..x.nrows() {
-            close(x_bar[(i, q)], numeric(|h| total(k, &shifted(x, i, q, h)), 1e-3), "diag x");
+            check_kernel(&*kernel, x.as_ref(), z.as_ref()).unwrap();
         }
     }
 }

@@ -4,13 +4,13 @@
 //! a and b may be far below the smallest number. So log p is a function of their logarithms,
 //! h(u) = u − lnΓ(eᵘ + 1) + eᵘ log y for u = log a, and likewise for b.
 
-use super::functions::trigamma;
 use super::links::Probability;
 use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, spread, start};
 use super::{Likelihood, Support, Target, binomial};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
+use crate::special::trigamma;
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};

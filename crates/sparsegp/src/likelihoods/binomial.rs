@@ -1,13 +1,13 @@
 //! Binomial: y of n trials, p(y | f) = C(n, y) pʸ (1 − p)ⁿ⁻ʸ with p = link(f); Bernoulli is n = 1.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
-use super::functions::{is_count, log_factorial};
 use super::links::Probability;
 use super::registry::{Args, Entry};
 use super::single::{Many, OPTIONS, Scalar, Single};
 use super::{Extra, Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
+use crate::special::{is_count, log_factorial};
 use rand_distr::Distribution;
 use serde_json::{Value, json};
 use std::f64::consts::LN_2;

@@ -5,7 +5,7 @@
 //! those of Cauchy are covered. c and s follow the quartiles found, until they fit.
 
 use super::Support;
-use super::functions::sigmoid;
+use crate::special::sigmoid;
 use std::f64::consts::FRAC_PI_2;
 
 /// Step in t.

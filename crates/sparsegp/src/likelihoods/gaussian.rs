@@ -1,13 +1,13 @@
 //! Gaussian noise: y = f + ε, ε ~ N(0, σ²), or N(0, σ² + τᵢ) with variances τᵢ that come with the rows.
 
 use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
-use super::functions::normal_cdf;
 use super::registry::{Args, Entry};
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::distributions::mixing::{Complex64, Mixing};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::special::normal_cdf;
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
 

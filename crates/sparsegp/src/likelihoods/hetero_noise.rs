@@ -2,12 +2,12 @@
 //! f₀ ~ N(·, v).
 
 use super::augmented::Augmented;
-use super::functions::{HALF_LOG_TAU, normal_cdf};
 use super::heteroscedastic::Heteroscedastic;
 use super::multi::{LogSum, SMALL_VARIANCE};
 use super::quadrature::Nodes;
 use super::student_t::{log_mixture, tail_below};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::special::{HALF_LOG_TAU, normal_cdf};
 use rand_distr::{Distribution, StandardNormal};
 use statrs::function::gamma::{digamma, ln_gamma};
 use std::f64::consts::{PI, TAU};

@@ -3,9 +3,9 @@
 //! As a function of g, p(y | g) is N(y; m, v + e^{2g}) or alike: analytic and bounded for imaginary parts below π/4, where e^{2g} has a
 //! real part above 0, however large the variance of g. So the trapezoidal rule errs by e^{−π²/2h} for steps h in g, 2e-11 for a fifth.
 
-use super::functions::HALF_LOG_TAU;
 use super::multi::LogSum;
 use super::panels;
+use crate::special::HALF_LOG_TAU;
 use std::f64::consts::TAU;
 
 /// Largest step in g, and in standard deviations of g.

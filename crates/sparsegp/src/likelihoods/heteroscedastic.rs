@@ -6,7 +6,6 @@
 //! (`hetero_scale`), unless the tensor rule is asked for.
 
 use super::augmented::Augmented;
-use super::functions::{inverse_softplus, sigmoid, softplus};
 use super::hetero_noise::{Inner, Noise, Normal, StudentT};
 use super::hetero_scale;
 use super::multi::{LogSum, SMALL_VARIANCE, Spec, check_points, invert};
@@ -16,6 +15,7 @@ use super::single::start;
 use super::{Likelihood, Slopes, Support, Target};
 use crate::error::{Error, Result};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut, listed, listed_mut};
+use crate::special::{inverse_softplus, sigmoid, softplus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;

@@ -6,9 +6,6 @@
 //! Φ(d/s) − ½T₊ + ½T₋.
 
 use super::augmented::{Augmented, Form, Ratios, SuperGaussian};
-use super::functions::{
-    HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density,
-};
 use super::registry::{Args, Entry};
 use super::single::{Scalar, Single, finite, robust_spread, start};
 use super::student_t::SCALE;
@@ -16,6 +13,9 @@ use super::{Likelihood, Slopes, Support, Target};
 use crate::distributions::mixing::{Laplace as Phi, Mixing};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
+use crate::special::{
+    HALF_LOG_TAU, log_add_exp, log_mills, log_normal_cdf, normal_cdf, normal_density,
+};
 use rand::RngExt;
 use serde_json::Value;
 use statrs::function::erf::erf;

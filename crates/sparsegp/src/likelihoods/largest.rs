@@ -6,8 +6,8 @@
 //! factors that are not 1 to its right begin there or before; the nodes lie closest there, as close as the narrowest asks, and farther
 //! apart away from it. So their number grows with the logarithm of the ratio of the widths alone.
 
-use super::functions::{normal_cdf, normal_density};
 use super::multi::scratch;
+use crate::special::{normal_cdf, normal_density};
 
 /// Deviations after which a normal density is nothing, R: Φ(−7.5) is 3e-14.
 const REACH: f64 = 7.5;

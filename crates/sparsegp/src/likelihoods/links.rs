@@ -1,10 +1,10 @@
 //! From a latent value to a probability or to a positive number.
 
-use super::functions::{
-    TAIL, inverse_softplus, log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus,
-};
 use super::single::{Formula, Many};
 use crate::linalg::exp;
+use crate::special::{
+    TAIL, inverse_softplus, log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus,
+};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{PI, TAU};
 
@@ -39,7 +39,7 @@ impl Probability {
             Self::Probit { floor: 0.0 } => log_normal_cdf_slopes(f),
             Self::Probit { floor } => {
                 let p = self.value(f);
-                let q = (1.0 - 2.0 * floor) * super::functions::normal_density(f) / p;
+                let q = (1.0 - 2.0 * floor) * crate::special::normal_density(f) / p;
                 // without 0·∞ for infinite f
                 let fq = if q == 0.0 { 0.0 } else { f * q };
                 [p.ln(), q, -fq - q * q]

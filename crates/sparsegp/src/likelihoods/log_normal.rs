@@ -1,11 +1,11 @@
 //! Log-normal: log y = f + ε, ε ~ N(0, σ²): Gaussian noise on the logarithm, in closed form.
 
-use super::functions::inverse_softplus;
 use super::registry::{Args, Entry};
 use super::single::positive;
 use super::{Gaussian, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Visitor, VisitorMut};
+use crate::special::inverse_softplus;
 use serde_json::{Value, json};
 
 /// Registry entry.

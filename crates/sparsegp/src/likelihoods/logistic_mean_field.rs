@@ -11,8 +11,8 @@
 //! α is near 1/(1 − s), as e^{ψ(α)} is near α − ½. With e(α) = e^{ψ(α)} − α + ½, the fixed point is the zero of
 //! (1 − s)α − (1 − ½s) − s e(α), which loses no digits where s is almost 1.
 
-use super::functions::trigamma;
 use super::logistic_classes::Rate;
+use crate::special::trigamma;
 use statrs::function::gamma::{digamma, ln_gamma};
 use std::f64::consts::TAU;
 

@@ -6,7 +6,6 @@
 //! Tails of Laplace's, without its kink; its variance is π²s²/3.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
-use super::functions::{sigmoid, softplus};
 use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
 use super::student_t::SCALE;
@@ -14,6 +13,7 @@ use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
+use crate::special::{sigmoid, softplus};
 use rand::RngExt;
 use serde_json::Value;
 use std::f64::consts::{LN_2, PI};

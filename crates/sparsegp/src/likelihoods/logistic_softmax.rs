@@ -6,13 +6,13 @@
 
 use super::augmented::{Augmented, Ratios, Site};
 use super::class_weights::Weights;
-use super::functions::{sigmoid, softplus};
 use super::logistic_classes::{self, draw, expect};
 use super::multi::Spec;
 use super::multi_scores::{Normalised, Score};
 use super::registry::Entry;
 use super::{Slopes, Target};
 use crate::error::Result;
+use crate::special::{sigmoid, softplus};
 use serde_json::{Value, json};
 
 pub use super::logistic_classes::Augmentation;

@@ -4,8 +4,8 @@ use super::augmented_tests::{bound, close, difference};
 use super::logistic_softmax::LogisticSoftmax;
 use super::multi::uniform;
 use super::{Target, parse};
-use crate::kernels::spec;
 use crate::rng;
+use crate::spec;
 
 #[test]
 fn of_two_classes_one_without_a_latent_function_is_a_ratio() {

@@ -12,9 +12,9 @@
 //! which is integrated over panels ([`panels`]). Of a normal log s of a large deviation, L is an average of Φ over Gumbel's law. Logarithms
 //! of small probabilities are sums of logarithms throughout.
 
-use super::functions::{log_normal_cdf, normal_cdf, normal_density};
 use super::multi_scores::Score;
 use super::{panels, predict};
+use crate::special::{log_normal_cdf, normal_cdf, normal_density};
 use std::f64::consts::FRAC_PI_2;
 use std::marker::PhantomData;
 

@@ -7,7 +7,6 @@
 //! which is lnΓ(y + 1/α) − lnΓ(1/α) − … without its cancellation, and Poisson for α → 0.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
-use super::functions::{inverse_softplus, log_add_exp, log_factorial, sigmoid, softplus};
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, spread, start};
 use super::{Extra, Likelihood, Support, Target, poisson};
@@ -15,6 +14,7 @@ use crate::distributions::functions::{log_sigma_tilde, pg_mean};
 use crate::distributions::mixing::{Mixing, SechPower};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
+use crate::special::{inverse_softplus, log_add_exp, log_factorial, sigmoid, softplus};
 use rand_distr::Distribution;
 use serde_json::Value;
 use statrs::function::gamma::{digamma, ln_gamma};

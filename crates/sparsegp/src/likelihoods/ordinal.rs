@@ -2,13 +2,13 @@
 //!
 //! The edges are e₀ and positive widths, so that they stay in order.
 
-use super::functions::{log_normal_interval, normal_cdf};
 use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, start};
 use super::{Likelihood, Support, Target};
 use crate::error::Result;
 use crate::metrics::standard_normal_quantile;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::special::{log_normal_interval, normal_cdf};
 use rand::RngExt;
 use serde_json::{Value, json};
 
@@ -217,7 +217,7 @@ impl Scalar for Ordinal {
 
     fn check(&self, target: Target) -> std::result::Result<(), String> {
         let last = self.count() - 1;
-        if super::functions::is_count(target.y) && target.y <= last as f64 {
+        if crate::special::is_count(target.y) && target.y <= last as f64 {
             Ok(())
         } else if last == 1 {
             Err("is no class (0 or 1)".into())

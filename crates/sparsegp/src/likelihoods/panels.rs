@@ -2,7 +2,7 @@
 //! What the integrands need is places where panels end ([`ladder`]): an adaptive rule cannot find a peak that lies between all of its
 //! nodes.
 
-use super::functions::log_add_exp;
+use crate::special::log_add_exp;
 
 /// Half of the nodes of Gauss–Legendre with 16 points on [−1, 1], and their weights (Abramowitz & Stegun,
 /// table 25.4).
@@ -152,7 +152,7 @@ pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::likelihoods::functions::HALF_LOG_TAU;
+    use crate::special::HALF_LOG_TAU;
 
     #[test]
     fn peaks_of_any_width_are_integrated_where_a_ladder_shows_them() {

@@ -1,11 +1,11 @@
 //! Poisson: counts of the rate λ = exposure·link(f), p(y | f) = λʸ e^{−λ}/y!.
 
-use super::functions::{log_factorial, normal_cdf, normal_density};
 use super::links::Positive;
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count};
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
+use crate::special::{log_factorial, normal_cdf, normal_density};
 use rand_distr::Distribution;
 use serde_json::{Value, json};
 

@@ -10,7 +10,6 @@
 //! ```
 
 use super::augmented::{Augmented, Ratios, Site, polya_gamma};
-use super::functions::{log_factorial, sigmoid, softplus};
 use super::poisson::{cdf, draw};
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, start};
@@ -18,6 +17,7 @@ use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::distributions::functions::{log_sigma_tilde, one_minus_sigma_tilde, pg_mean};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
+use crate::special::{log_factorial, sigmoid, softplus};
 use serde_json::Value;
 
 /// Registry entry.

@@ -4,9 +4,9 @@
 //! narrower than f is uncertain, panels that become narrow around its peaks take its place ([`panels`]).
 
 use super::Support;
-use super::functions::{HALF_LOG_TAU, log_add_exp, normal_density};
 use super::multi::invert;
 use super::panels;
+use crate::special::{HALF_LOG_TAU, log_add_exp, normal_density};
 
 /// Standard deviations to either side; what lies beyond has probability 2·10⁻¹⁹.
 pub const REACH: f64 = 9.0;
@@ -273,7 +273,7 @@ pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, start: Option<f64>, 
     // y = place(t), increasing, and its inverse
     let place = |t: f64| match support {
         Support::Positive => t.exp(),
-        Support::Interval(low, high) => low + (high - low) * super::functions::sigmoid(t),
+        Support::Interval(low, high) => low + (high - low) * crate::special::sigmoid(t),
         _ => t.signum() * t.abs().exp_m1(),
     };
     let line = |y: f64| match support {

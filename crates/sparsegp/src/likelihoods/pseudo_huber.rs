@@ -8,7 +8,6 @@
 //! begin. With y − f = δ sinh t, integrals over y become ones of e^{−A cosh t} times powers of cosh t.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
-use super::functions::normal_cdf;
 use super::predict;
 use super::quadrature::Rule;
 use super::registry::{Args, Entry};
@@ -18,6 +17,7 @@ use super::{Likelihood, Support, Target};
 use crate::distributions::mixing::{Mixing, PseudoHuber as Phi};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
+use crate::special::normal_cdf;
 use rand::RngExt;
 use serde_json::Value;
 

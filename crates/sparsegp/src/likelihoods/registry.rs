@@ -8,8 +8,8 @@ use super::{
     poisson_logistic, pseudo_huber, robust_max, softmax, student_t, svm, zero_inflated_poisson,
 };
 use crate::error::{Error, Result, nearest};
-use crate::kernels::spec;
 use crate::params::{Param, Shape, Transform};
+use crate::spec;
 use serde_json::{Map, Value};
 
 /// A likelihood that can be named in a specification.

@@ -5,7 +5,6 @@
 //! With ϖ = P(f_y is largest) = E[Π_{k≠y} Φ((f_y − μ_k)/√v_k)] over f_y ~ N(μ_y, v_y),
 //! E log p = ϖ log(1 − ε) + (1 − ϖ) log(ε/(K − 1)).
 
-use super::functions::{hazard, normal_cdf};
 use super::largest::Largest;
 use super::multi::{
     SMALL_VARIANCE, Spec, check_class, check_classes, check_points, index_cdf, index_moments,
@@ -16,6 +15,7 @@ use super::registry::Entry;
 use super::{Likelihood, Slopes, Support, Target};
 use crate::error::{Error, Result};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::special::{hazard, normal_cdf};
 use serde_json::{Value, json};
 use std::f64::consts::TAU;
 use std::sync::Arc;

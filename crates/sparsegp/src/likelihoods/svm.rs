@@ -5,13 +5,13 @@
 //! With t = (1 − ỹμ)/√v, E log L = −2{(1 − ỹμ) Φ(t) + √v φ(t)}.
 
 use super::augmented::{Augmented, Form, SuperGaussian};
-use super::functions::{normal_cdf, normal_density, sigmoid, softplus};
 use super::predict;
 use super::registry::{Args, Entry};
 use super::single::{Scalar, Single};
 use super::{Likelihood, Slopes, Support, Target};
 use crate::distributions::mixing::{Laplace as Phi, Mixing};
 use crate::error::Result;
+use crate::special::{normal_cdf, normal_density, sigmoid, softplus};
 use rand::RngExt;
 use serde_json::Value;
 

@@ -1,13 +1,13 @@
 //! What holds for every likelihood of one latent value, far from unit parameters.
 
 use super::binomial::Binomial;
-use super::functions::{normal_density, sigmoid};
 use super::links::Probability;
 use super::single::{Many, Scalar, TOGETHER};
 use super::student_t::{SCALE, StudentT};
 use super::*;
 use crate::params::{Param, Shape, Transform};
 use crate::rng;
+use crate::special::{normal_density, sigmoid};
 
 /// Where y lies, for sums and integrals.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,12 +1,12 @@
 //! Zero-inflated Poisson (Lambert 1992): 0 with probability π, else a Poisson count of the rate
 //! λ = exposure·eᶠ.
 
-use super::functions::{inverse_softplus, log_add_exp, log_factorial, softplus};
 use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, start};
 use super::{Extra, Likelihood, Support, Target, poisson};
 use crate::error::Result;
 use crate::params::{Param, Transform, Visitor, VisitorMut};
+use crate::special::{inverse_softplus, log_add_exp, log_factorial, softplus};
 use rand::RngExt;
 use serde_json::Value;
 use std::f64::consts::PI;

@@ -12,12 +12,14 @@ mod cholesky;
 mod eigen;
 pub mod exp;
 mod multiply;
+mod parts;
 mod products;
 mod single;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
 pub use eigen::{inverse_square_root, left_singular, symmetric_eigen};
 pub use faer::{Accum, Mat, MatMut, MatRef, Par};
+pub use parts::{in_parts, stacked};
 pub(crate) use products::shared;
 pub use products::{Structure, multiply_lower, structured};
 pub use single::{Precision, Real, SINGLE_ROUNDING, structured_in};

@@ -20,8 +20,14 @@ pub enum Sampler {
     Nuts,
     /// [`crate::samplers::hmc`] on paths of ten steps.
     Hmc,
+    /// The first with the local variables of the likelihood beside f.
+    NutsAugmented,
+    /// The second, likewise.
+    HmcAugmented,
     /// [`crate::samplers::elliptical`].
     Elliptical,
+    /// [`crate::samplers::metropolis`].
+    Metropolis,
     /// [`crate::flow`]: a Gaussian, and draws from it.
     Flow,
 }
@@ -288,6 +294,42 @@ pub const REGISTRY: &[Entry] = &[
         cost: "O(N²) a step of a path, O(N³) with hyperparameters, memory O(N²)",
         source: "Duane et al. 1987; Neal 2011",
         method: &Tvgp { name: "hmc", bound: &uncollapsed::Hensman, sampler: Some(Sampler::Hmc) },
+    },
+    Entry {
+        name: "nuts-augmented",
+        aliases: &[],
+        about: "as nuts on f and the local variables of a super-Gaussian likelihood, hyperparameters as by cavi-full",
+        cost: "O(N²) a step of a path, memory O(N²)",
+        source: "Galy-Fajou 2022, §7.3",
+        method: &Tvgp {
+            name: "nuts-augmented",
+            bound: &uncollapsed::Augmented,
+            sampler: Some(Sampler::NutsAugmented),
+        },
+    },
+    Entry {
+        name: "hmc-augmented",
+        aliases: &[],
+        about: "as nuts-augmented by Hamiltonian paths of ten steps",
+        cost: "O(N²) a step of a path, memory O(N²)",
+        source: "Galy-Fajou 2022, §7.3",
+        method: &Tvgp {
+            name: "hmc-augmented",
+            bound: &uncollapsed::Augmented,
+            sampler: Some(Sampler::HmcAugmented),
+        },
+    },
+    Entry {
+        name: "metropolis",
+        aliases: &["random-walk"],
+        about: "as nuts by a random walk, the baseline of the others: a hundred times as many draws are needed",
+        cost: "O(N²) a proposal, memory O(N²)",
+        source: "Metropolis et al. 1953",
+        method: &Tvgp {
+            name: "metropolis",
+            bound: &uncollapsed::Hensman,
+            sampler: Some(Sampler::Metropolis),
+        },
     },
     Entry {
         name: "ess",

@@ -2,7 +2,7 @@
 
 use super::Metrics;
 use super::density::*;
-use crate::likelihoods::functions::normal_cdf;
+use crate::special::normal_cdf;
 use faer::Mat;
 use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 

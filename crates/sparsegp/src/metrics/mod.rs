@@ -23,8 +23,11 @@ pub mod counts;
 pub mod density;
 #[cfg(test)]
 mod density_tests;
+mod mixing;
 #[cfg(test)]
 mod tests;
+
+pub use mixing::{Mixing, Sampled};
 
 use crate::data::moments::Moments;
 use crate::error::{Error, Result};

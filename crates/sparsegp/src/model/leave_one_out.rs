@@ -14,11 +14,11 @@
 //! inference, λ₂ = −2 ∂ℓ/∂s.
 
 use super::{Model, Posterior, in_parts};
+use crate::bounds::{Row, RowSlopes};
 use crate::data::{Rows, Source};
 use crate::error::{Error, Result};
 use crate::likelihoods::Target;
 use crate::linalg::{Mat, MatRef};
-use crate::methods::uncollapsed::bounds::{Row, RowSlopes};
 use crate::methods::{RowSite, least_raised};
 
 /// Every row as the others predict it.

@@ -173,11 +173,25 @@ pub fn sample(
     options: &MetropolisOptions,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
+    sample_from(model, rows, options, Going::default(), watch)
+}
+
+/// The same from a state, or with somebody who takes states.
+///
+/// # Errors
+/// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &MetropolisOptions,
+    going: Going<'_>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Sampled> {
     check(options)?;
     let setting = Setting::new(model, rows, Target::Variational)?;
     let &MetropolisOptions { burn_in, draws, thin, .. } = options;
     let length = Length { burn_in, draws, thin };
-    whitened::sample(options.chains, length, Going::default(), watch, |chain| {
+    whitened::sample(options.chains, length, going, watch, |chain| {
         let mut joint = Joint::new(&setting, Variables::Original)?;
         let mut rng = stream(options.seed, &format!("metropolis/{chain}"));
         let position = joint.start(&mut rng);

@@ -32,12 +32,15 @@ mod of_model;
 mod resume;
 mod setting;
 pub mod slice;
+mod target;
 mod whitened;
 
-pub use chains::{Draws, Mixing, Sampled};
+pub use crate::metrics::{Mixing, Sampled};
+pub use chains::Draws;
 pub use of_model::sample;
 pub use resume::{Checkpointer, Going, SamplingState};
 pub use setting::{Setting, Target};
+pub use target::{AsDensity, OfDensity};
 
 #[cfg(test)]
 mod density_tests;

@@ -6,8 +6,8 @@
 //! where H has risen by more than [`DIVERGENT`]. A part that ended by itself gives no draw.
 
 use super::hmc::{DIVERGENT, Point};
-use crate::likelihoods::functions::log_add_exp;
 use crate::rng::uniform;
+use crate::special::log_add_exp;
 use rand::Rng;
 
 /// An end of a path.

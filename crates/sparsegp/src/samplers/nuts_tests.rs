@@ -3,8 +3,8 @@
 use super::hmc::{DIVERGENT, Point};
 use super::joint::LogDensity;
 use super::nuts::Trajectory;
-use crate::likelihoods::functions::log_add_exp;
 use crate::rng::{stream, uniform};
+use crate::special::log_add_exp;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 

@@ -5,6 +5,8 @@ use super::elliptical::{self, EllipticalOptions};
 use super::flow::{self, FlowDraws};
 use super::gibbs::{self, GibbsOptions};
 use super::hmc::{self, HmcOptions, Path, Sampled};
+use super::joint::Variables;
+use super::metropolis::{self, MetropolisOptions};
 use super::resume::Going;
 use super::setting::Target;
 use super::{everything, evidence};
@@ -46,11 +48,24 @@ pub fn sample(
             let found = gibbs::sample_from(model, rows, options, going, watch)?;
             return Ok((found, None));
         }
-        Sampler::Elliptical if hyperparameters => {
-            return Err(Error::Invalid(
-                "elliptical slices sample no hyperparameters: use the method `nuts` or `hmc`"
-                    .into(),
-            ));
+        Sampler::Elliptical
+        | Sampler::Metropolis
+        | Sampler::NutsAugmented
+        | Sampler::HmcAugmented
+            if hyperparameters =>
+        {
+            let what = match sampler {
+                Sampler::Elliptical => "elliptical slices sample",
+                Sampler::Metropolis => "a random walk samples",
+                _ => "paths in local variables sample",
+            };
+            return Err(Error::Invalid(format!(
+                "{what} no hyperparameters: use the method `nuts` or `hmc`"
+            )));
+        }
+        Sampler::Metropolis => {
+            let own = MetropolisOptions { chains, burn_in, draws, thin, seed, step: None };
+            return Ok((metropolis::sample_from(model, rows, &own, going, watch)?.draws, None));
         }
         Sampler::Elliptical => {
             let own = EllipticalOptions { chains, burn_in, draws, thin, seed };
@@ -71,13 +86,26 @@ pub fn sample(
                 watch,
             );
         }
-        Sampler::Nuts => Path::NoUTurn { depth: DEPTH },
-        Sampler::Hmc => Path::Steps(STEPS),
+        Sampler::Nuts | Sampler::NutsAugmented => Path::NoUTurn { depth: DEPTH },
+        Sampler::Hmc | Sampler::HmcAugmented => Path::Steps(STEPS),
+    };
+    let variables = match sampler {
+        Sampler::NutsAugmented | Sampler::HmcAugmented => Variables::Augmented,
+        _ => Variables::Original,
     };
     // paths of one length in a density near a normal one come back to where they were
-    let jitter = if sampler == Sampler::Hmc { 0.3 } else { 0.0 };
-    let own =
-        HmcOptions { chains, burn_in, draws, thin, seed, path, jitter, ..HmcOptions::default() };
+    let jitter = if matches!(path, Path::Steps(_)) { 0.3 } else { 0.0 };
+    let own = HmcOptions {
+        chains,
+        burn_in,
+        draws,
+        thin,
+        seed,
+        variables,
+        path,
+        jitter,
+        ..HmcOptions::default()
+    };
     let found = match hyperparameters {
         true if evidence::is_known(model, rows) => {
             evidence::sample_from(model, rows, &own, going, watch)?

@@ -14,9 +14,9 @@
 
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::model::is_bulky;
 use crate::params::{Param, Prior, Transform};
 use crate::rng::{below, uniform};
-use crate::train::is_bulky;
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
 

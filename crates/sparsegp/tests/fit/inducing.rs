@@ -176,7 +176,7 @@ fn quality_of_a_fit_is_in_the_datas_units() {
     let dataset = table(150, 2);
     let own = FitOptions { inducing: Some(12), ..options("titsias2025", 15) };
     let fitted = fit(&dataset, &own).expect("a fit");
-    let usual = sparsegp::inducing::QualityOptions::default();
+    let usual = sparsegp::fit::quality::QualityOptions::default();
     let found =
         fitted.inducing_quality(&dataset, &Cpu::default(), &usual).expect("inducing points");
     let (gap, objective) = (found.gap.expect("Gaussian"), fitted.objective().expect("a report"));

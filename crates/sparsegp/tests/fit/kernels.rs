@@ -73,6 +73,10 @@ fn every_kernel_works_with_every_method_and_in_files() {
         for entry in methods::REGISTRY {
             let mut own = FitOptions { pilot: 0, ..with(spec, options(entry.name, 4)) };
             let what = format!("{spec} {}", entry.name);
+            if entry.name.ends_with("-augmented") {
+                // Gaussian noise needs no local variables
+                own.likelihood = Some("laplace".into());
+            }
             let deep = entry.method.deep().is_some();
             if deep {
                 let mut batches = BatchOptions::of(entry.method);

@@ -169,6 +169,8 @@ fn chains_from_several_sweeps() {
         ("gibbs-sparse", "poisson-logistic", true),
         ("ess", "poisson", false),
         ("hmc", "poisson", false),
+        ("metropolis", "poisson", false),
+        ("nuts-augmented", "laplace", false),
         ("nuts", "poisson", true),
         ("nuts-sparse", "poisson", true),
         // hyperparameters under their evidence

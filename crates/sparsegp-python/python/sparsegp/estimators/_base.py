@@ -72,7 +72,8 @@ _PARAMETERS = """
         ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``, ``"deep(layers=3)"`` (options:
         ``layers``, ``width``, ``kind``, ``samples``, ``functions``, ``skip``, ``kernels``); for likelihoods with local
         variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``; draws from the posterior under any
-        likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``; ``"gpf"`` draws from the Gaussian of
+        likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``, ``"metropolis"``, with local variables beside f
+        ``"nuts-augmented"``, ``"hmc-augmented"``; ``"gpf"`` draws from the Gaussian of
         a particle flow. ``"auto"`` is
         ``"exact"`` for Gaussian noise and at most 2000 rows, ``"titsias2025"`` for more (for many rows after
         minibatches of ``"svgp2025"``), and for other likelihoods ``"tsvgp"`` on all rows, or ``"svgp"`` by
@@ -123,7 +124,7 @@ _PARAMETERS = """
         For the method ``"svi"`` with many classes: how many of them, drawn anew for every minibatch, move in a
         step, which is the cheaper for it; by default all.
     sampling : dict, optional
-        For the methods ``"nuts"``, ``"nuts-sparse"``, ``"hmc"``, ``"ess"``, ``"gpf"``, ``"gibbs"`` and ``"gibbs-sparse"``: ``chains`` (4), ``draws`` of every chain (500),
+        For the methods that draw (``"nuts"``, ``"hmc"``, ``"ess"``, ``"gibbs"`` and their kin, ``"gpf"``): ``chains`` (4), ``draws`` of every chain (500),
         ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
         (``"variational"`` or ``"fitc"``), and ``hyperparameters`` (False): whether those that are not fixed are
         sampled too, under their priors or, where there are none, weak ones about their starting values. Predictions

@@ -2,8 +2,8 @@
 
 use crate::distributions::gamma::tangent_sum;
 use crate::distributions::inverse_gaussian::TruncatedInverseGaussian;
-use crate::likelihoods::functions::{log_normal_cdf, normal_cdf};
 use crate::rng::uniform;
+use crate::special::{log_normal_cdf, normal_cdf};
 use rand::Rng;
 use rand_distr::{Distribution, Exp1};
 use std::f64::consts::{FRAC_PI_4, PI, TAU};

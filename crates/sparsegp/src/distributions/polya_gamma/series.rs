@@ -1,7 +1,7 @@
 //! The distribution function of PG(b, c) as an alternating series.
 
 use crate::distributions::functions::log_cosh;
-use crate::likelihoods::functions::log_normal_cdf;
+use crate::special::log_normal_cdf;
 use std::f64::consts::LN_2;
 
 /// How much larger than its sum the largest term may be: four digits of sixteen are lost then.

@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use crate::flow::subsample::Subsample;
 use crate::flow::target::{Target, check_dim, check_finite_matrix, check_some};
-use crate::likelihoods::functions::{sigmoid, softplus};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm, product};
+use crate::special::{sigmoid, softplus};
 
 /// Labels yᵢ of −1 and 1 with p(yᵢ | w) = σ(yᵢ aᵢᵀw) and w ~ N(0, s²I): φ(w) = Σ log(1 + e^{−yᵢaᵢᵀw}) + ‖w‖²/2s²
 /// (Galy-Fajou, Perrone & Opper 2021, §4.5), without the constant of the prior.

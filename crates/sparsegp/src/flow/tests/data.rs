@@ -5,6 +5,7 @@ use super::*;
 use crate::flow::targets::{Logistic, Network, Whitened, WhitenedRows};
 use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods;
+use crate::samplers::OfDensity;
 use crate::samplers::joint::{Joint, Variables};
 use crate::samplers::{self, Setting};
 

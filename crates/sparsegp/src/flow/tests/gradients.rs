@@ -3,6 +3,7 @@
 use super::*;
 use crate::flow::targets::{Banana, Funnel};
 use crate::linalg::column;
+use crate::samplers::{AsDensity, OfDensity};
 
 /// Values, gradients and products with the Hessian at some positions.
 pub fn check(target: &mut dyn Target, x: &Mat<f64>, tolerance: f64) {

@@ -4,9 +4,9 @@
 //! the prior's own explosion. Sites at guesses of f, λ₂ = −∂² log p/∂f² and λ₁ = ∂ log p/∂f + λ₂ (f − m(x)), are the first step
 //! of iterated weighted least squares (McCullagh & Nelder 1989, §2.5), which begins with what a target itself says of f.
 
-use super::bounds::Bound;
 use super::rows::{LikelihoodRows, OwnRows, SentRows};
 use super::{prepare, variational};
+use crate::bounds::Bound;
 use crate::data::{Rows, Source};
 use crate::engine::{
     Description, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Sweep, Want,

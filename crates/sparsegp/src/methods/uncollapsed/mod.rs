@@ -14,7 +14,6 @@
 //! minibatch multiplies the sums over rows by N/B ([`Source::scale`]), which leaves value and
 //! gradient unbiased; the penalty of the factors v counts rows, and so has that factor too.
 
-pub mod bounds;
 pub(crate) mod guesses;
 pub(super) mod mixed;
 pub(super) mod promise;
@@ -22,7 +21,7 @@ pub(crate) mod pseudo;
 pub(super) mod rows;
 mod untied;
 
-pub use bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
+pub use crate::bounds::{Augmented, Bound, Hensman, Spherical, Titsias2025};
 pub use mixed::shape as mixed_shape;
 pub use pseudo::Following;
 

@@ -1,6 +1,6 @@
 //! The rows of an uncollapsed bound: targets, weights and latent functions brought together.
 
-use super::bounds::{self, Bound, Row, RowSlopes};
+use crate::bounds::{self, Bound, Row, RowSlopes};
 use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::Result;
 use crate::likelihoods::augmented::{self, Augmented, Ratios};

@@ -5,8 +5,8 @@ use super::hidden::Hidden;
 use super::noisy::Noisy;
 use crate::error::{Error, Result};
 use crate::likelihoods::Target;
-use crate::likelihoods::functions::log_add_exp;
 use crate::linalg::{Mat, MatRef};
+use crate::special::log_add_exp;
 
 /// What rows go through first.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use super::Posterior;
 use super::sampled::pool;
 use crate::error::{Error, Result};
-use crate::likelihoods::functions::log_add_exp;
 use crate::likelihoods::{Likelihood, Target, default_extra};
 use crate::linalg::{Mat, MatRef};
+use crate::special::log_add_exp;
 
 /// What a posterior says of targets that are there, B×P each; NaN where a target is missing, but for means and variances.
 #[derive(Clone, Debug)]

@@ -3,10 +3,10 @@
 use super::Posterior;
 use super::observations::{averaged, shares};
 use crate::error::Result;
-use crate::likelihoods::functions::normal_cdf;
 use crate::likelihoods::{Likelihood, Support, Target, default_extra, predict};
 use crate::linalg::{Mat, MatRef};
 use crate::metrics::standard_normal_quantile;
+use crate::special::normal_cdf;
 use rayon::prelude::*;
 
 /// Most draws that a quantile is made of.

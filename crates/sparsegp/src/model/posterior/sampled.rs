@@ -11,8 +11,8 @@ use crate::linalg::{
     mirror_lower, par_for, solve_lower,
 };
 use crate::model::Model;
+use crate::model::set_hyperparameters;
 use crate::rng;
-use crate::train::set_hyperparameters;
 use rayon::prelude::*;
 
 /// Takes a component into mean and variance of an even mixture, of which its share is `share`: Welford's sums, which for

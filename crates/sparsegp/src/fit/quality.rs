@@ -12,12 +12,12 @@
 //!   points are enough once the mean of r is a small fraction of the noise variance. How many rows that takes where
 //!   each is chosen greedily ([`greedy_traces`]) can be told without training.
 
-use super::columns;
-use super::select::greedy_traces;
+use super::sample_rows;
 use crate::data::Source;
 use crate::engine::{Basis, CholeskyBasis, Engine};
 use crate::error::{Error, Result};
-use crate::fit::sample_rows;
+use crate::inducing::columns;
+use crate::inducing::select::greedy_traces;
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{Mat, column};
 use crate::methods::{self, upper_bound};

@@ -4,7 +4,7 @@
 //! are not kept, for nothing asks for them and the pure ones do not depend on them:
 //! (gh)″ = g″h + 2g′h′ + gh″ and (φ∘h)″ = φ″h′² + φ′h″ along every xᵢ by itself.
 
-use super::functions::{self, trigamma};
+use crate::special::{self, trigamma};
 use statrs::function::{erf, gamma};
 use std::f64::consts::PI;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -124,8 +124,8 @@ pub trait Real:
 
     /// log Φ(x), Φ the distribution function of a standard normal.
     fn ln_cdf(self) -> Self {
-        let (x, h) = (self.value(), functions::hazard(self.value()));
-        self.chain(functions::log_normal_cdf(x), h, -h * (h + x))
+        let (x, h) = (self.value(), special::hazard(self.value()));
+        self.chain(special::log_normal_cdf(x), h, -h * (h + x))
     }
 
     /// log Γ(x), x > 0.
@@ -137,13 +137,13 @@ pub trait Real:
     /// log(1 + eˣ).
     fn softplus(self) -> Self {
         let x = self.value();
-        let (up, down) = (functions::sigmoid(x), functions::sigmoid(-x));
-        self.chain(functions::softplus(x), up, up * down)
+        let (up, down) = (special::sigmoid(x), special::sigmoid(-x));
+        self.chain(special::softplus(x), up, up * down)
     }
 
     /// 1/(1 + e⁻ˣ).
     fn sigmoid(self) -> Self {
-        let (up, down) = (functions::sigmoid(self.value()), functions::sigmoid(-self.value()));
+        let (up, down) = (special::sigmoid(self.value()), special::sigmoid(-self.value()));
         self.chain(up, up * down, up * down * (down - up))
     }
 }

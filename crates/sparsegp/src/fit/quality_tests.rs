@@ -142,7 +142,7 @@ fn the_suggestion_is_the_smallest_number_that_is_enough() {
             };
             let x = data.x.as_ref();
             let chosen =
-                super::super::select::greedy_variance(x, m, &diag, &mut column, 1e-12).unwrap();
+                crate::inducing::select::greedy_variance(x, m, &diag, &mut column, 1e-12).unwrap();
             chosen.trace_left.unwrap() / 400.0
         };
         assert!(left(own.points) <= own.enough);

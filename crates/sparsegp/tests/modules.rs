@@ -1,0 +1,157 @@
+//! No module uses one above it: the order of the modules of the crate, from the bottom up.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// From the bottom up: a module uses modules to the left and above alone.
+const ORDER: &[&str] = &[
+    "error",
+    "rng",
+    "atomic",
+    "linalg",
+    "data",
+    "params",
+    "spec",
+    "special",
+    "dual_numbers",
+    "optim",
+    "metrics",
+    "kernels",
+    "distributions",
+    "likelihoods",
+    "means",
+    "terms",
+    "bounds",
+    "engine",
+    "inverse_free",
+    "variational",
+    "inducing",
+    "psi",
+    "online",
+    "deep",
+    "flow",
+    "latent",
+    "model",
+    "methods",
+    "train",
+    "samplers",
+    "fit",
+    "shards",
+    "guide",
+    "testing",
+];
+
+/// The knots that are left. A model has a `Method`, and methods are of models.
+const KNOTS: &[(&str, &str)] = &[("model", "methods")];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry")) {
+        let path = entry.path();
+        match path.is_dir() {
+            true => sources(&path, found),
+            false if path.extension().is_some_and(|e| e == "rs") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+/// What a file says without comments and without the tests at its end.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    let lines = text[..end].lines();
+    lines.map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// Modules of the crate that a file names after `crate::`.
+fn named(code: &str) -> BTreeSet<String> {
+    let word = |text: &str| -> String {
+        text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            None => {
+                found.insert(word(rest));
+            }
+            Some(list) => {
+                // the names at the first level
+                let mut depth = 0;
+                let mut begins = true;
+                for (i, c) in list.char_indices() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => begins = true,
+                        _ if begins && !c.is_whitespace() => {
+                            found.insert(word(&list[i..]));
+                            begins = false;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_module_uses_one_above_it() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let place = |name: &str| ORDER.iter().position(|own| *own == name);
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let mut up = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    for path in files {
+        let own = path.strip_prefix(&src).expect("a source");
+        let name = own.to_string_lossy().into_owned();
+        let module = own.components().next().map(|c| c.as_os_str().to_string_lossy().into_owned());
+        let module = module.unwrap_or_default().trim_end_matches(".rs").to_owned();
+        let is_test =
+            name.contains("tests") || name.contains("test_") || name.contains("identities");
+        if module == "lib" || is_test {
+            continue;
+        }
+        let Some(own) = place(&module) else { panic!("{name}: give `{module}` a place in ORDER") };
+        seen.insert(module.clone());
+        let text = std::fs::read_to_string(&path).expect("a source");
+        for used in named(&code(&text)) {
+            if place(&used).is_some_and(|other| other > own) {
+                up.insert((module.clone(), used));
+            }
+        }
+    }
+    let left: BTreeSet<(String, String)> =
+        KNOTS.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+    let new: Vec<_> = up.difference(&left).collect();
+    assert!(new.is_empty(), "these use modules above them: {new:?}");
+    let gone: Vec<_> = left.difference(&up).collect();
+    assert!(gone.is_empty(), "these are no knots any more: take {gone:?} out of KNOTS");
+    let missing: Vec<_> = ORDER.iter().filter(|name| !seen.contains(**name)).collect();
+    assert!(missing.is_empty(), "{missing:?} are no modules: take them out of ORDER");
+}
+
+/// The reading order of DESIGN.md is this one, from the top down.
+#[test]
+fn the_reading_order_is_that_of_the_design() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../DESIGN.md");
+    let text = std::fs::read_to_string(path).expect("DESIGN.md");
+    let (_, rest) = text.split_once("## 2. Modules in reading order").expect("the chapter");
+    let (chapter, _) = rest.split_once("## 3.").expect("its end");
+    let name =
+        |line: &str| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned());
+    let read: Vec<String> = chapter.lines().filter_map(name).collect();
+    let order: Vec<String> = ORDER.iter().rev().map(|name| (*name).to_owned()).collect();
+    assert_eq!(read, order);
+}
+
+/// The test sees what it is to see.
+#[test]
+fn names_are_found_in_lists_and_paths() {
+    let text = "use crate::{a::{b, c}, d};\nlet x = crate::e::f(); // crate::g\n#[cfg(test)]\nmod tests {\n crate::h";
+    let found: Vec<String> = named(&code(text)).into_iter().collect();
+    assert_eq!(found, ["a", "d", "e"]);
+}
