@@ -63,7 +63,7 @@ def sparsegp(layers, kind):
     from sparsegp import GPRegressor
 
     X, y, new, target = rows()
-    for epochs in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64):
+    for epochs in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192):
         start = time.perf_counter()
         model = GPRegressor(
             method=f"deep(layers={layers}, kind={kind})", n_inducing=POINTS, batch_size=BATCH, epochs=epochs,
@@ -145,7 +145,9 @@ def gpflux_(layers, _):
     np.random.seed(0)
     tf.config.threading.set_intra_op_parallelism_threads(2)
     X, y, new, target = rows()
-    settings = Config(num_inducing=POINTS, inner_layer_qsqrt_factor=1e-5, likelihood_noise_variance=1e-2, whiten=True)
+    settings = Config(
+        num_inducing=POINTS, inner_layer_qsqrt_factor=1e-5, likelihood_noise_variance=1e-2, whiten=True
+    )
     model = build_constant_input_dim_deep_gp(X, layers, settings)
     adam = tf.optimizers.Adam(RATE)
     adam.build(model.trainable_variables)
@@ -198,7 +200,9 @@ def main():
         return
     if not args.venvs:
         parser.error("say --make DIR, or --venvs DIR")
-    print("| layers | | ms a step | steps | seconds to an NLPD of -0.5 | NLPD |\n| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| layers | | ms a step | steps | seconds to an NLPD of -0.5 | NLPD |\n| --- | --- | --- | --- | --- | --- |"
+    )
     for layers in (2, 3):
         for peer, kind in (("sparsegp", "l"), ("sparsegp", "w"), ("GPyTorch", "w"), ("GPflux", "w")):
             python = args.venvs / peer / "bin" / "python"

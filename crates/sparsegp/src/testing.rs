@@ -182,7 +182,7 @@ fn check_pull_back_of_diagonal(k: &dyn Kernel, x: MatRef<f64>, name: &str) -> Fo
 const MARGINALS: [(f64, f64); 4] = [(0.3, 0.4), (-1.1, 0.07), (0.8, 1.3), (-0.2, 0.9)];
 
 /// Checks a likelihood at targets that it takes: slopes of E[log p] in means, variances and parameters agree with differences; a
-/// latent function that is known leaves log p; and of one latent function E[log p] and log E[p] agree with sums on a fine grid, to 10⁻⁶.
+/// latent function that is known leaves log p; and of one latent function `E[log p]` and `log E[p]` agree with sums on a fine grid, to 10⁻⁶.
 ///
 /// # Errors
 /// The first that is wrong, as a sentence.

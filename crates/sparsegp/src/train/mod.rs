@@ -235,7 +235,7 @@ impl Observer for () {}
 /// give, as under a wide prior where a link is exponential, begins with these.
 ///
 /// # Errors
-/// An error that is not recoverable, or any at the starting point. [`Error::Interrupted`] only if
+/// An error that is not recoverable, or any at the starting point. [`crate::Error::Interrupted`] only if
 /// there was no evaluation at all; later interruptions end the training with its best state.
 pub fn train(
     model: &mut Model,
@@ -250,7 +250,7 @@ pub fn train(
 /// The same with checkpoints, and from one: the model is then as [`Standing::values`] say.
 ///
 /// # Errors
-/// As for [`train`]; those of the checkpointer; [`Error::Invalid`] for a checkpoint of another way to train.
+/// As for [`train`]; those of the checkpointer; [`crate::Error::Invalid`] for a checkpoint of another way to train.
 pub fn train_from(
     model: &mut Model,
     engine: &dyn Engine,
