@@ -90,6 +90,19 @@ pub fn noise(rows: usize, cols: usize, mut state: u64) -> Mat<f64> {
     })
 }
 
+/// The share of wrong classes, and the mean negative log probability of the right ones: `p` has a row
+/// for every target, the number of a class (N×K and N×1).
+pub fn class_scores(p: &Mat<f64>, y: &Mat<f64>) -> (f64, f64) {
+    let (mut wrong, mut log) = (0.0, 0.0);
+    for i in 0..y.nrows() {
+        let label = y[(i, 0)] as usize;
+        let best = (0..p.ncols()).max_by(|a, b| p[(i, *a)].total_cmp(&p[(i, *b)]));
+        wrong += f64::from(u8::from(best != Some(label)));
+        log -= p[(i, label)].max(1e-300).ln();
+    }
+    (wrong / y.nrows() as f64, log / y.nrows() as f64)
+}
+
 /// The median.
 ///
 /// # Panics

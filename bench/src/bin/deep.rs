@@ -20,7 +20,7 @@ use sparsegp::fit::Of;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, fit};
 use sparsegp::methods;
 use sparsegp::rng::{permutation, stream};
-use sparsegp_bench::{load, noise, peak_memory, write_table};
+use sparsegp_bench::{class_scores, load, noise, peak_memory, write_table};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -166,19 +166,12 @@ fn table2(arguments: &[String]) {
             let fitted = fit(&dataset, &options, &Cpu::default(), &mut ()).expect("a fit");
             let spent = clock.elapsed().as_secs_f64();
             let p = fitted.predict_proba(test.x.as_ref()).expect("probabilities");
-            let n = test.y.nrows();
-            let (mut wrong, mut log) = (0.0, 0.0);
-            for i in 0..n {
-                let label = test.y[(i, 0)] as usize;
-                let best = (0..10).max_by(|a, b| p[(i, *a)].total_cmp(&p[(i, *b)]));
-                wrong += f64::from(u8::from(best != Some(label)));
-                log -= p[(i, label)].max(1e-300).ln();
-            }
+            let (wrong, log) = class_scores(&p, &test.y);
             let steps = fitted.report.as_ref().map_or(0, |r| r.iterations);
             println!(
                 "| {name} | `{method}` | {:.1} | {:.3} | {steps} | {spent:.0} | {printed} |",
-                100.0 * wrong / n as f64,
-                log / n as f64
+                100.0 * wrong,
+                log
             );
         }
     }

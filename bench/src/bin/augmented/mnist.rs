@@ -4,7 +4,7 @@ use crate::common::{Table, number};
 use sparsegp::data::Mask;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, fit};
-use sparsegp_bench::load;
+use sparsegp_bench::{class_scores, load};
 use std::time::Instant;
 
 const WAYS: [(&str, &str, &str); 4] = [
@@ -47,20 +47,13 @@ pub fn run(arguments: &[String]) {
         let fitted = fit(&dataset, &options, &Cpu::default(), &mut ()).expect("a fit");
         let seconds = clock.elapsed().as_secs_f64();
         let p = fitted.predict_proba(test.x.as_ref()).expect("probabilities");
-        let n = test.y.nrows();
-        let (mut wrong, mut log) = (0.0, 0.0);
-        for i in 0..n {
-            let label = test.y[(i, 0)] as usize;
-            let best = (0..10).max_by(|a, b| p[(i, *a)].total_cmp(&p[(i, *b)]));
-            wrong += f64::from(u8::from(best != Some(label)));
-            log -= p[(i, label)].max(1e-300).ln();
-        }
+        let (wrong, log) = class_scores(&p, &test.y);
         let iterations = fitted.report.as_ref().map_or(0, |r| r.iterations).max(1);
         table.row(&[
             label.into(),
             format!("`{method}`"),
-            format!("{:.3}", wrong / n as f64),
-            format!("{:.3}", log / n as f64),
+            format!("{:.3}", wrong),
+            format!("{:.3}", log),
             format!("{seconds:.1}"),
             format!("{:.1}", 1e3 * seconds / iterations as f64),
         ]);

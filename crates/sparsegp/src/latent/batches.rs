@@ -192,7 +192,22 @@ impl Held {
     }
 }
 
-/// Trains all rows by minibatches, from a model that some of them have trained: the model with q(X) of all, and its bound. `watch` sees
+/// Places the rows of a batch at the present q(u), and makes a natural-gradient step of it.
+fn settle(
+    global: &mut Global,
+    model: &Gplvm,
+    held: &mut Held,
+    targets: &Targets,
+    (weight, length, iterations): (f64, f64, usize),
+) -> Result<()> {
+    let posterior = global.posterior(model)?;
+    let grams = posterior.grams();
+    held.improve(Places::of_targets(&posterior, targets, &grams), iterations)?;
+    global.step(&posterior, (held.x()?, targets), (weight, length))
+}
+
+/// Trains all rows by minibatches, from a model that some of them have trained: the model with q(X) of all, and its bound. Where the bound did
+/// not rise that is the start, with every row placed. `watch` sees
 /// every step, and ends the training by false.
 ///
 /// # Errors
@@ -239,13 +254,11 @@ pub(super) fn train(
                 variance: rows_of(all.variance.as_ref(), rows),
             };
             step += 1;
-            // where no posterior is, Adam's last move was too long and is halved
-            if let Ok(posterior) = global.posterior(&model) {
-                let grams = posterior.grams();
-                let places = Places::of_targets(&posterior, &own, &grams);
-                held.improve(places, how.iterations)?;
-                let length = ((step + each) as f64).powf(-0.5);
-                global.step(&posterior, (held.x()?, &own), (weight, length))?;
+            let length = ((step + each) as f64).powf(-0.5);
+            match settle(&mut global, &model, &mut held, &own, (weight, length, how.iterations)) {
+                // Adam's last move was too long, and is halved where the bound has no value
+                Err(error) if error.is_recoverable() => {}
+                outcome => outcome?,
             }
             let x = held.x()?;
             let mut objective =

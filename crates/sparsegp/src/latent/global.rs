@@ -76,7 +76,8 @@ impl Global {
     /// Makes a natural-gradient step of this length by rows with this weight, at the q(u) of `posterior`, which is this one.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`], which only rounding can cause; [`Error::Shape`] for rows that are not those of the targets.
+    /// [`Error::NotPositiveDefinite`], which only rounding can cause, with q as it was; [`Error::Shape`] for rows that are
+    /// not those of the targets.
     pub(super) fn step(
         &mut self,
         posterior: &Posterior,
@@ -86,7 +87,9 @@ impl Global {
         let (noise, l) = (posterior.noise, posterior.factor.l.as_ref());
         let folded = posterior.psi.fold(x, targets.y.as_ref(), targets.has.as_ref(), &[])?;
         let right = solved(l, folded.psi1_y.as_ref());
-        for ((columns, factor), psi2) in self.groups.iter_mut().zip(&folded.psi2) {
+        // what fails leaves q as it was
+        let mut next = self.clone();
+        for ((columns, factor), psi2) in next.groups.iter_mut().zip(&folded.psi2) {
             let gram = whitened(l, psi2.as_ref());
             let m = gram.nrows();
             let old = product(factor.l.as_ref(), factor.l.transpose());
@@ -103,9 +106,10 @@ impl Global {
             });
             let mean = factor.solve(linear.as_ref());
             for (j, column) in columns.iter().enumerate() {
-                self.mean.col_as_slice_mut(*column).copy_from_slice(mean.col_as_slice(j));
+                next.mean.col_as_slice_mut(*column).copy_from_slice(mean.col_as_slice(j));
             }
         }
+        *self = next;
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 //! | `q.lambda`, `q.t_sqrt` | M, 1×M×M | of L-SVGP and R-SVGP: noise variances of the pseudo-observations, lower root of the auxiliary T |
 //! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
 //! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
-//! | `sampling.state` | bytes | of a checkpoint: what chains need to go on |
+//! | `sampling.chains` | bytes | of a checkpoint: what chains need to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
 //! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
