@@ -24,7 +24,7 @@
 
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, fit, prepare};
-use sparsegp::train::is_bulky;
+use sparsegp::model::is_bulky;
 use sparsegp_bench::problems::{Problem, missing};
 use sparsegp_bench::{median, processor_seconds};
 use std::collections::HashMap;

@@ -5,8 +5,9 @@ use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
 use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::{Fitted, ParameterRow};
+use sparsegp::model::is_bulky;
 use sparsegp::params::{Param, Prior};
-use sparsegp::train::{TrainReport, is_bulky};
+use sparsegp::train::TrainReport;
 use std::fmt::Write;
 
 /// Classes whose labels are listed.

@@ -4,7 +4,7 @@ use crate::fail::{Fail, Result};
 use crate::outputs::has_extension;
 use serde_json::json;
 use sparsegp::fit::Fitted;
-use sparsegp::train::is_bulky;
+use sparsegp::model::is_bulky;
 use std::fmt::Write;
 use std::path::Path;
 

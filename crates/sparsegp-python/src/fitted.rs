@@ -384,11 +384,11 @@ impl Functions {
             if let Some(fitted) = &self.fitted {
                 return fitted.evaluate_functions(&self.functions, x.as_ref());
             }
-            let parts = sparsegp::model::in_parts(x.as_ref(), |_, x| self.functions.evaluate(x))?;
+            let parts = sparsegp::linalg::in_parts(x.as_ref(), |_, x| self.functions.evaluate(x))?;
             let latents = self.functions.posterior().latents();
             let one = |s: usize| {
                 let own: Vec<_> = parts.iter().map(|part| part[s].clone()).collect();
-                sparsegp::model::stacked(&own, x.nrows(), latents)
+                sparsegp::linalg::stacked(&own, x.nrows(), latents)
             };
             Ok((0..self.functions.len()).map(one).collect())
         })?;

@@ -123,6 +123,8 @@ def test_minibatches_come_near_all_rows_at_once():
     assert own.bound_ > whole.bound_ - 0.01 * y.size
     assert own.stopped_ == "ended after 5 epochs" and len(seen) == own.n_iter_ > 25
     assert own.embedding_.shape == (300, 2) and np.all(own.embedding_std_ > 0)
+    ended = BayesianGPLVM(**how, batch_size=60, epochs=5, callback=lambda at: at["iteration"] >= 2).fit(y)
+    assert ended.stopped_ == "was ended by its callback" and ended.embedding_.shape == (300, 2)
     again = BayesianGPLVM(**how, batch_size=60, epochs=5).fit(y)
     np.testing.assert_array_equal(own.embedding_, again.embedding_)
     with pytest.raises(ValueError, match="epochs"):

@@ -4,7 +4,8 @@ use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::likelihoods::Target;
 use crate::linalg::{Cholesky, Jitter, Mat, column, dot};
-use crate::model::{Model, Posterior, in_parts, stacked};
+use crate::linalg::{in_parts, stacked};
+use crate::model::{Model, Posterior};
 
 /// A latent mean that moves by no more than this part of the noise, or of 1 where the likelihood has another, is a constant.
 const STILL: f64 = 0.02;

@@ -15,11 +15,12 @@ use crate::inducing::select::Selection;
 use crate::inverse_free::SolverOptions;
 use crate::linalg::Jitter;
 use crate::methods::{Diagnostics, Entry, finite};
+use crate::model::hyperparameters;
 use crate::model::{Model, Posterior};
 use crate::params;
 use crate::train::{
     Adapting, Best, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
-    TrainingState, density, hyperparameters, judge, set_all_values,
+    TrainingState, density, judge, set_all_values,
 };
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -18,12 +18,10 @@ use crate::error::{Error, Result};
 use crate::linalg::MatRef;
 use crate::methods::{self, Keeps};
 use crate::model::{Model, inducing_param};
+use crate::model::{hyperparameters, is_bulky, set_hyperparameters};
 use crate::optim::LbfgsOptions;
 use crate::rng;
-use crate::train::{
-    Judged, Observer, OptimiserKind, TrainOptions, hyperparameters, is_bulky, set_hyperparameters,
-    train,
-};
+use crate::train::{Judged, Observer, OptimiserKind, TrainOptions, train};
 use crate::variational::{Tying, Variational};
 
 /// Rows that the first lengthscales are judged by.

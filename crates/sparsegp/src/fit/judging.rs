@@ -4,10 +4,11 @@ use super::{Dataset, Fitted};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fit::quality::{Quality, QualityOptions, quality};
+use crate::linalg::stacked;
 use crate::linalg::{Mat, MatRef};
 #[cfg(doc)]
 use crate::model::Posterior;
-use crate::model::{Judgement, LeaveOneOut, stacked};
+use crate::model::{Judgement, LeaveOneOut};
 
 impl Fitted {
     /// Everything that scores of targets B×P are made of, in the data's own units, by one pass ([`Posterior::judge`]). `extra` as

@@ -10,13 +10,14 @@ use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::linalg::Jitter;
 use crate::methods::{Method, Sampler, collect, precision};
+use crate::model::set_hyperparameters;
 use crate::model::{Model, Posterior};
 use crate::params;
 use crate::samplers::gibbs::GibbsOptions;
 use crate::samplers::{self, Checkpointer, Going, SamplingState, slice};
 use crate::train::{
     Event, GoingOn, Observer, Place, Standing, StochasticOptions, Surroundings, TrainOptions,
-    TrainReport, TrainingState, set_hyperparameters, train, train_batches, train_from,
+    TrainReport, TrainingState, train, train_batches, train_from,
 };
 use std::ops::ControlFlow;
 use std::time::Instant;

@@ -10,12 +10,13 @@ use crate::latent::{NoisyInputs, Targets, Trainable, train};
 use crate::likelihoods;
 use crate::linalg::{Mat, MatRef};
 use crate::methods::{self, collect};
+use crate::model::hyperparameters;
 use crate::model::{Model, Posterior};
 use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status, Step};
 use crate::params::{self, listed};
 use crate::psi::Psi;
 use crate::terms::{self, Term};
-use crate::train::{Event, Observer, OptimiserKind, TracePoint, TrainReport, hyperparameters};
+use crate::train::{Event, Observer, OptimiserKind, TracePoint, TrainReport};
 use std::time::Instant;
 
 /// Standard deviations of the errors of some inputs.

@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::likelihoods::default_extra;
 use crate::linalg::{Mat, MatRef};
+use crate::linalg::{in_parts, stacked};
 use crate::metrics::Metrics;
 #[cfg(doc)]
 use crate::model::Posterior;
-use crate::model::{Functions, InputGradients, in_parts, stacked};
+use crate::model::{Functions, InputGradients};
 use crate::params::{Prior, Shape};
 
 /// One line of the table of parameters.

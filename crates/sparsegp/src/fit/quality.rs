@@ -19,9 +19,10 @@ use crate::error::{Error, Result};
 use crate::inducing::columns;
 use crate::inducing::select::greedy_traces;
 use crate::kernels::{Kernel, Tape};
+use crate::linalg::in_parts;
 use crate::linalg::{Mat, column};
 use crate::methods::{self, upper_bound};
-use crate::model::{Model, in_parts};
+use crate::model::Model;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]

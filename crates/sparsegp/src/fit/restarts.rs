@@ -15,9 +15,9 @@
 
 use crate::error::Result;
 use crate::model::Model;
+use crate::model::is_bulky;
 use crate::params::{Param, Prior, Transform};
 use crate::rng;
-use crate::train::is_bulky;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 

@@ -6,11 +6,12 @@ use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::methods;
+use crate::model::is_bulky;
 use crate::model::{Model, inducing_param};
 use crate::optim::LbfgsOptions;
 use crate::params::{Bounds, Param, Shape, Transform};
 use crate::rng;
-use crate::train::{EmOptions, Observer, OptimiserKind, TrainOptions, is_bulky, train};
+use crate::train::{EmOptions, Observer, OptimiserKind, TrainOptions, train};
 use crate::variational::{Tying, Variational};
 
 /// Least noise variance, as a part of the starting one (a tenth of the variance): a thousand rows without noise would make

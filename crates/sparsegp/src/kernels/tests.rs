@@ -80,6 +80,29 @@ fn every_registered_kernel_is_in_the_zoo() {
 }
 
 #[test]
+fn covariances_are_symmetric_psd_and_agree_with_cross_and_diag() {
+    let x = wave(23, 3, 1.1);
+    for k in zoo() {
+        let own = value(&*k, x.as_ref(), None);
+        let cross = value(&*k, x.as_ref(), Some(x.as_ref()));
+        let mut diag = vec![0.0; 23];
+        k.diag(x.as_ref(), &mut diag);
+        let has_white = k.to_json().to_string().contains("white");
+        for i in 0..23 {
+            assert!((own[(i, i)] - diag[i]).abs() < 1e-12 * (1.0 + diag[i]), "{}", k.name());
+            for j in 0..23 {
+                assert!((own[(i, j)] - own[(j, i)]).abs() < 1e-13, "{}", k.name());
+                if i != j || !has_white {
+                    assert!((own[(i, j)] - cross[(i, j)]).abs() < 1e-7, "{} {i} {j}", k.name());
+                }
+            }
+        }
+        let eigenvalues = own.self_adjoint_eigenvalues(faer::Side::Lower).unwrap();
+        assert!(eigenvalues[0] > -1e-12 * 23.0 * diag[0].max(1.0), "{}", k.name());
+    }
+}
+
+#[test]
 fn distances_far_from_the_origin_keep_their_accuracy() {
     // more active columns than the direct form takes, so that the product form is used
     let x = Mat::from_fn(9, 7, |i, j| 1e6 + (i as f64 * 1.3 + j as f64).sin());

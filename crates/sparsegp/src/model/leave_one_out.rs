@@ -13,11 +13,12 @@
 //! likelihood it is the approximation of Opper & Winther 2000 by cavities, with the sites of variational
 //! inference, λ₂ = −2 ∂ℓ/∂s.
 
-use super::{Model, Posterior, in_parts};
+use super::{Model, Posterior};
 use crate::bounds::{Row, RowSlopes};
 use crate::data::{Rows, Source};
 use crate::error::{Error, Result};
 use crate::likelihoods::Target;
+use crate::linalg::in_parts;
 use crate::linalg::{Mat, MatRef};
 use crate::methods::{RowSite, least_raised};
 

@@ -6,7 +6,6 @@ mod hyperparameters;
 mod leave_one_out;
 mod posterior;
 
-pub use crate::linalg::{in_parts, stacked};
 pub use hyperparameters::{hyperparameters, is_bulky, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior};

@@ -53,7 +53,7 @@ pub struct Posterior {
     draws: Vec<Mat<f64>>,
     /// What is known at every draw, where hyperparameters were sampled too.
     each: Vec<Self>,
-    /// Those hyperparameters, in the order of [`crate::train::hyperparameters`].
+    /// Those hyperparameters, in the order of [`crate::model::hyperparameters`].
     hyperparameters: Vec<Vec<f64>>,
     /// Layers that rows go through first, of which all else here is the last one, or errors of their inputs.
     before: Option<Arc<Before>>,

@@ -33,7 +33,7 @@ pub(super) trait Runs: Send {
     fn latent_values(&self) -> &Mat<f64>;
     /// Whitened variables, M×L.
     fn whitened(&self) -> &Mat<f64>;
-    /// All hyperparameters, where they are sampled too ([`crate::train::hyperparameters`]).
+    /// All hyperparameters, where they are sampled too ([`crate::model::hyperparameters`]).
     fn hyperparameters(&self) -> Option<Vec<f64>> {
         None
     }

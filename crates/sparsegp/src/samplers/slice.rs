@@ -157,7 +157,7 @@ pub fn assume_priors(model: &mut Model) -> Vec<String> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Hyperparameters {
     pub coordinates: Vec<Coordinate>,
-    /// Their names, and their places among [`crate::train::hyperparameters`].
+    /// Their names, and their places among [`crate::model::hyperparameters`].
     pub named: Vec<(String, usize)>,
 }
 

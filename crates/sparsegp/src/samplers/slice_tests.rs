@@ -10,9 +10,9 @@ use crate::data::InMemory;
 use crate::likelihoods;
 use crate::linalg::Mat;
 use crate::model::{Model, Posterior};
+use crate::model::{hyperparameters, set_hyperparameters};
 use crate::params::Prior;
 use crate::rng;
-use crate::train::{hyperparameters, set_hyperparameters};
 use std::ops::ControlFlow;
 
 /// Holds the mean of numbers that should be 0 against their standard error.

@@ -5,15 +5,14 @@ use super::em::EmOptions;
 use super::going_on::{self, Ascent, Clock, GoingOn, Keeper, Place};
 use super::minibatch::Workspace;
 use super::variables::Variables;
-use super::{
-    Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport, hyperparameters,
-};
+use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
 use crate::methods::Diagnostics;
 use crate::model::Model;
+use crate::model::hyperparameters;
 use crate::optim::{AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
 use crate::variational::Variational;
 

@@ -19,7 +19,6 @@ mod start;
 mod stochastic;
 mod variables;
 
-pub use crate::model::{hyperparameters, is_bulky, set_hyperparameters};
 pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use deadline::Deadline;

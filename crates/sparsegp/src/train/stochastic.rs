@@ -10,13 +10,14 @@ use super::held_out::{Best, density, judge, set_all_values};
 use super::minibatch::{OneBatch, Workspace, move_q};
 use super::{
     Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
-    ascent::settle, hyperparameters,
+    ascent::settle,
 };
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::methods::{Diagnostics, Following, Keeps, Uncollapsed};
 use crate::model::Model;
+use crate::model::hyperparameters;
 use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
 use crate::variational::{Tying, Variational};
 use serde::{Deserialize, Serialize};

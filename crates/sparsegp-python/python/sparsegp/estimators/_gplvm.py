@@ -156,10 +156,13 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         progress = Progress(self.max_iter) if self.verbose else None
         seen = watch(progress, self.callback)
         self.n_iter_ = 0
+        ended = False
 
         def counted(event: str) -> bool:
+            nonlocal ended
             self.n_iter_ += 1
-            return seen(event) if seen is not None else False
+            ended = seen(event) if seen is not None else False
+            return ended
 
         try:
             core, error = _core.fit_gplvm(x, json.dumps(options), callback=counted)
@@ -171,7 +174,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if error is not None:
             raise error
         if in_batches:
-            self.stopped_ = f"ended after {self.epochs} epochs"
+            self.stopped_ = "was ended by its callback" if ended else f"ended after {self.epochs} epochs"
         elif not self.converged_:
             text = f"the training {self.stopped_}: raise max_iter ({self.max_iter})"
             warnings.warn(text, ConvergenceWarning, stacklevel=2)

@@ -156,9 +156,9 @@ mod tests {
     use super::*;
     use crate::likelihoods;
     use crate::model::Model;
+    use crate::model::hyperparameters;
     use crate::rng;
     use crate::samplers::test_models::{model, rows};
-    use crate::train::hyperparameters;
     use rand_distr::{Distribution, StandardNormal};
 
     /// Draws that lie far apart: mixtures that are nothing like a normal.
