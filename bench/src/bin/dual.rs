@@ -17,7 +17,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, fit, prepare};
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::linalg::{Jitter, Mat};
-use sparsegp::methods::{Step, find};
+use sparsegp::methods::{Step, Uncollapsed, find};
 use sparsegp::model::{Model, Posterior, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::rng::{permutation, stream, uniform};
@@ -45,7 +45,7 @@ fn option(arguments: &[String], name: &str) -> Option<String> {
 
 /// Moves q by a natural-gradient step, halved until the bound of these rows does not fall.
 fn natural(model: &mut Model, step: &mut Step, data: &dyn Source, mut rate: f64) {
-    let method = model.method.uncollapsed().expect("a method with a q");
+    let method = Uncollapsed::of(model.method).expect("a method with a q");
     let engine = Cpu::default();
     method.renew(step, model, &engine, data, Want::Statistics).expect("a pass");
     let before = model.q.clone();
@@ -62,7 +62,7 @@ fn natural(model: &mut Model, step: &mut Step, data: &dyn Source, mut rate: f64)
 }
 
 fn bound(model: &Model, data: &dyn Source) -> f64 {
-    let method = model.method.uncollapsed().expect("a method with a q");
+    let method = Uncollapsed::of(model.method).expect("a method with a q");
     method.step(model, &Cpu::default(), data, Want::Value).expect("a pass").value
 }
 
@@ -453,7 +453,7 @@ fn mnist(arguments: &[String]) -> Drawn {
         let engine = Cpu::default();
         let mut model = prepare(&dataset, &options, &engine, &mut ())?.model;
         freeze(&mut model, true);
-        let own = model.method.uncollapsed().expect("a method with a q");
+        let own = Uncollapsed::of(model.method).expect("a method with a q");
         let mut batches = dataset.source.batches(200, 0)?;
         let mut batch = Minibatch::new();
         let mut step = Step::default();

@@ -23,7 +23,7 @@ use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods::{self, Gaussian};
 use sparsegp::linalg::{Jitter, Mat, MatRef, Precision, Real};
 use sparsegp::means;
-use sparsegp::methods::{Following, Step, find};
+use sparsegp::methods::{Following, Step, Uncollapsed, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::rng;
@@ -153,7 +153,7 @@ fn one_cost<T: Real>(
         |rows, columns| Mat::<T>::from_fn(rows, columns, |i, j| T::of(((i + 3 * j) % 7) as f64));
     let (left, right, mut c) = (ones(m, m), ones(rows, m), ones(rows, m));
     let engine = Cpu::default();
-    let method_of = model.method.uncollapsed().expect("uncollapsed");
+    let method_of = Uncollapsed::of(model.method).expect("uncollapsed");
     let mut step = Step::default();
     let mut gradient = vec![0.0; model.num_params()];
     method_of.settle(&mut model, &SolverOptions::default()).expect("an inverse");
@@ -239,7 +239,7 @@ impl Objective for Loss<'_> {
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> sparsegp::Result<f64> {
         self.model.set_free_values(x);
-        let method = self.model.method.uncollapsed().expect("uncollapsed");
+        let method = Uncollapsed::of(self.model.method).expect("uncollapsed");
         let (step, how) = (&mut *self.step, self.following);
         method.follow(step, self.model, self.engine, self.batch, WANT, how)?;
         self.slopes.resize(self.model.num_params(), 0.0);
@@ -345,7 +345,7 @@ fn train_toy(
         ..SolverOptions::default()
     };
     let following = Following { solver, ..Following::default() };
-    let method = model.method.uncollapsed().expect("uncollapsed");
+    let method = Uncollapsed::of(model.method).expect("uncollapsed");
     if method.follows(model) {
         method.settle(model, &SolverOptions::default())?;
     }

@@ -11,6 +11,7 @@ use sparsegp::data::{InMemory, Selection, Source, Table};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, fit};
 use sparsegp::linalg::Mat;
+use sparsegp::methods::Uncollapsed;
 use sparsegp::optim::AdamOptions;
 use sparsegp::rng;
 use sparsegp::train::{Event, Observer, StochasticOptions};
@@ -126,7 +127,7 @@ fn main() {
                 for other in ["svgp", "svgp2025"] {
                     let mut model = fitted.model.clone();
                     model.method = sparsegp::methods::find(other).expect("registered").method;
-                    let bound = model.method.uncollapsed().expect("uncollapsed");
+                    let bound = Uncollapsed::of(model.method).expect("uncollapsed");
                     let step = bound.step(&model, &engine, &*dataset.source, Want::Value);
                     eprintln!("  {other} there: {:.1}", step.expect("a bound").value);
                 }

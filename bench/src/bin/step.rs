@@ -16,7 +16,7 @@ use sparsegp::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, gram_lower, par_for, sandwich_inverse, solve_lower,
     solve_lower_transpose, times_triangular,
 };
-use sparsegp::methods::{self, Step};
+use sparsegp::methods::{self, Step, Uncollapsed};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::train::{StochasticOptions, Surroundings, train_batches};
 use sparsegp::variational::Variational;
@@ -85,7 +85,7 @@ fn case(m: usize, b: usize, d: usize, method: &str, threads: usize) {
     let (left, right) = (noise(m, m, 3), noise(b, m, 5));
     let mut c = Mat::zeros(b, m);
     let engine = Cpu::default();
-    let method_of = model.method.uncollapsed().expect("uncollapsed");
+    let method_of = Uncollapsed::of(model.method).expect("uncollapsed");
     let (mut step, mut gradient) = (Step::default(), vec![0.0; model.num_params()]);
     let (mut product, mut pass, mut whole) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..12 {
@@ -126,7 +126,7 @@ fn small(m: usize, b: usize, d: usize, threads: usize) {
     let model = model(m, d, x.as_ref(), "svgp");
     let data = InMemory::new(x.clone(), y).expect("shapes fit");
     let engine = Cpu::default();
-    let method = model.method.uncollapsed().expect("uncollapsed");
+    let method = Uncollapsed::of(model.method).expect("uncollapsed");
     let z = model.inducing_points().expect("points");
     let root = model.q.as_ref().expect("a q").root(0);
     let (par, mut tape) = (par_for(m), Tape::recording());

@@ -138,7 +138,7 @@ pub fn plan(
         "auto" => false,
         name => {
             let method = methods::find(name).map_err(Fail::of_usage)?.method;
-            method.uncollapsed().is_some() || method.deep().is_some()
+            method.with_q().is_some_and(|q| q.is_of_points()) || method.architecture().is_some()
         }
     };
     // `auto` means sites where few rows are seen all at once
@@ -148,7 +148,7 @@ pub fn plan(
         && (asked.as_str(), method.as_str()) != ("auto", "tsvgp");
     let relaxed = methods::find(&method)
         .ok()
-        .and_then(|entry| entry.method.uncollapsed())
+        .and_then(|entry| entry.method.with_q())
         .is_some_and(|own| own.keeps == Keeps::Relaxed);
     if let Some(option) = args.relaxed.given().filter(|_| !relaxed) {
         return Err(Fail::usage(format!(
@@ -285,7 +285,8 @@ fn batch_options(args: &FitArgs, method: &str, rows: usize, from: Option<&Fitted
 
 /// Refuses what deep models have nothing of.
 fn of_layers(args: &FitArgs, method: &str) -> Result<()> {
-    let Some(deep) = methods::find(method).ok().and_then(|entry| entry.method.deep()) else {
+    let Some(deep) = methods::find(method).ok().and_then(|entry| entry.method.architecture())
+    else {
         return Ok(());
     };
     let roots = matches!(deep.kind, Kind::W | Kind::M);
@@ -316,7 +317,9 @@ fn of_layers(args: &FitArgs, method: &str) -> Result<()> {
 fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -> Result<()> {
     let usage = |text: String| Err(Fail::usage(text));
     let q_methods = || {
-        let all = methods::REGISTRY.iter().filter(|e| e.method.uncollapsed().is_some());
+        let all = methods::REGISTRY
+            .iter()
+            .filter(|e| e.method.with_q().is_some_and(|q| q.is_of_points()));
         all.map(|e| e.name).collect::<Vec<_>>().join(", ")
     };
     let samples = methods::find(method).is_ok_and(|e| e.method.sampler().is_some());
@@ -345,7 +348,8 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
             ("--diagonal", args.diagonal),
             ("--missing keep", args.keeps_missing()),
         ];
-        let sites = methods::find(method).is_ok_and(|e| e.method.full_sites().is_some());
+        let sites = methods::find(method)
+            .is_ok_and(|e| e.method.with_q().is_some_and(|q| !q.is_of_points()));
         let fits = |name: &&str| !(sites && ["--full-batch", "--missing keep"].contains(name));
         let other = others.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).find(fits);
         let steps = args.step_option().filter(|_| !sites);
@@ -385,16 +389,13 @@ fn contradictions(args: &FitArgs, method: &str, trains_q: bool, batches: bool) -
 fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
     let usage = |text: String| Err(Fail::usage(text));
     let entry = methods::find(method).ok().map(|e| e.method);
-    if entry.is_some_and(|method| method.full_sites().is_some()) {
+    if entry.and_then(|method| method.with_q()).is_some_and(|q| !q.is_of_points()) {
         return match args.tying {
             Some(_) => usage(format!("--tying is for `tsvgp`: the sites of `{method}` are untied")),
             None => Ok(()),
         };
     }
-    if entry
-        .and_then(|method| method.uncollapsed())
-        .is_some_and(|method| method.keeps == Keeps::Sites)
-    {
+    if entry.and_then(|method| method.with_q()).is_some_and(|method| method.keeps == Keeps::Sites) {
         if args.diagonal {
             return usage(format!(
                 "--diagonal does not apply to `{method}`, which stores q as sites"
@@ -408,7 +409,7 @@ fn of_sites(args: &FitArgs, method: &str, batches: bool) -> Result<()> {
         }
         return Ok(());
     }
-    if entry.and_then(|method| method.uncollapsed()).is_some_and(|own| !own.steps_naturally()) {
+    if entry.and_then(|method| method.with_q()).is_some_and(|own| !own.steps_naturally()) {
         let no_steps = args.step_option().or(args.no_natural.then_some("--no-natural"));
         let options = [no_steps, args.diagonal.then_some("--diagonal")];
         if let Some(option) = options.into_iter().flatten().next() {

@@ -21,10 +21,9 @@ use serde_json::json;
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::quality::{QualityOptions, quality};
-use sparsegp::inverse_free::Preconditioner;
 use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::linalg::{in_parts, stacked};
-use sparsegp::methods::{self, Keeps};
+use sparsegp::methods::{self, Keeps, Uncollapsed};
 use sparsegp::model::{Posterior, inducing_param};
 use sparsegp::params::{Param, Prior, remarks};
 use sparsegp::train::{Deadline, Surroundings, natural_step, train, train_batches};
@@ -161,7 +160,7 @@ impl Model {
         let likelihood = registry::likelihood(&spec.likelihood)?;
         // of the mean function; those with a q of their own may be mixed
         let seen = likelihood.latents() * spec.outputs;
-        let mixing = likelihood.mixing().map(methods::uncollapsed::mixed_shape);
+        let mixing = likelihood.mixing().map(sparsegp::likelihoods::mixing_shape);
         let latents = mixing.map_or(seen, |(_, latents)| latents);
         if let Some((rows, _)) = mixing.filter(|(rows, _)| *rows != spec.outputs) {
             let text = format!(
@@ -218,56 +217,42 @@ impl Model {
             let text = format!("method `{}` needs inducing points", entry.name);
             return Err(exception(Error::Invalid(text)));
         }
-        if entry.method.deep().is_some() {
+        if entry.method.architecture().is_some() {
             let text =
                 "a deep model is fitted by an estimator, such as GPRegressor(method=\"deep\")";
             return Err(exception(Error::Invalid(text.into())));
         }
         let m = points.first().map_or(0, Mat::nrows);
         let tying = spec.tying.as_deref().map(tying).transpose()?.unwrap_or(FULL);
-        let q = if entry.method.full_sites().is_some() {
-            Some(Variational::sites(spec.rows, latents, sparsegp::variational::Tying::Untied))
-        } else if let Some(method) = entry.method.uncollapsed() {
-            let mut q = match (method.keeps, &q_mu, &q_sqrt) {
-                (keeps @ (Keeps::Pseudo | Keeps::Relaxed), mu, _) => {
-                    let relaxed = keeps == Keeps::Relaxed;
-                    let inverse = Preconditioner::Inverse;
-                    let mut q = Variational::pseudo_observations(m, latents, inverse, relaxed);
-                    if let Some(mu) = mu {
-                        let mu = owned(mu);
-                        let all =
-                            (0..mu.ncols()).flat_map(|j| (0..mu.nrows()).map(move |i| (i, j)));
-                        let all: Vec<f64> = all.map(|(i, j)| mu[(i, j)]).collect();
-                        q.first.set("q.mu", &all).map_err(exception)?;
-                    }
+        let q = if let Some(method) = entry.method.with_q() {
+            let start = method.start([spec.rows, m, latents], tying, spec.diagonal);
+            let q = match (method.keeps, &q_mu, &q_sqrt) {
+                (Keeps::Pseudo | Keeps::Relaxed, Some(mu), _) => {
+                    let (mu, mut q) = (owned(mu), start);
+                    let all = (0..mu.ncols()).flat_map(|j| (0..mu.nrows()).map(move |i| (i, j)));
+                    let all: Vec<f64> = all.map(|(i, j)| mu[(i, j)]).collect();
+                    q.first.set("q.mu", &all).map_err(exception)?;
                     q
                 }
-                (Keeps::Sites, ..) => {
-                    let untied = tying == sparsegp::variational::Tying::Untied;
-                    Variational::sites(if untied { spec.rows } else { m }, latents, tying)
-                }
-                (Keeps::Moments, None, None) if spec.whiten => {
-                    Variational::prior(m, latents, spec.diagonal)
-                }
-                (Keeps::Moments, mu, root) => {
+                (Keeps::Moments, mu, root) if mu.is_some() || root.is_some() || !spec.whiten => {
                     let mu = mu.as_ref().map_or_else(|| Mat::zeros(m, latents), owned);
                     let roots = match root {
                         Some(root) => matrices(root),
                         None => identities(m, latents, spec.diagonal),
                     };
-                    Variational::new(mu.as_ref(), &roots, spec.diagonal, spec.whiten)
-                        .map_err(exception)?
+                    let q = Variational::new(mu.as_ref(), &roots, spec.diagonal, spec.whiten);
+                    let q = q.map_err(exception)?;
+                    if method.bound.has_factors() { q.with_factors() } else { q }
                 }
+                _ => start,
             };
-            if q.points() != m && method.keeps != Keeps::Sites || q.latents() != latents {
+            let of_sites = matches!(method.keeps, Keeps::Sites | Keeps::RowSites);
+            if q.points() != m && !of_sites || q.latents() != latents {
                 return Err(exception(Error::Shape {
                     what: "q_mu".into(),
                     expected: format!("{m}×{latents}"),
                     found: format!("{}×{}", q.points(), q.latents()),
                 }));
-            }
-            if method.bound.has_factors() {
-                q = q.with_factors();
             }
             Some(q)
         } else {
@@ -391,7 +376,7 @@ impl Model {
             extra.as_ref(),
             population,
         )?;
-        if let (Some(method), false) = (model.method.uncollapsed(), gradients) {
+        if let (Ok(method), false) = (Uncollapsed::of(model.method), gradients) {
             let value =
                 unlocked(py, || Ok(method.step(&model, &self.engine, &data, Want::Value)?.value))?;
             return Ok((value, None));
@@ -562,7 +547,7 @@ impl Model {
                 let engine = &self.engine;
                 unlocked(py, || {
                     let mut model = model;
-                    if let Some(method) = model.method.uncollapsed() {
+                    if let Ok(method) = Uncollapsed::of(model.method) {
                         method.tie(&mut model, engine, &data)?;
                     }
                     model.posterior(engine, &data)

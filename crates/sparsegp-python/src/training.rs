@@ -102,8 +102,8 @@ impl Options {
                 if self.full_batch { ", and full_batch is on" } else { "" }
             )));
         }
-        let deep = self.method.as_deref().and_then(|name| methods::find(name).ok());
-        let rootless = deep.and_then(|entry| entry.method.deep()).filter(|deep| deep.is_rootless());
+        let entry = self.method.as_deref().and_then(|name| methods::find(name).ok());
+        let rootless = entry.filter(|e| e.method.architecture().is_some_and(|a| a.is_rootless()));
         if let (Some(deep), Some(_)) = (rootless, self.natural_rate.filter(|rate| *rate > 0.0)) {
             return Err(invalid(format!(
                 "natural_rate is for layers of kind w and m; the method is `{}`",

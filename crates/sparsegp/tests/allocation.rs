@@ -7,7 +7,7 @@ use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::means;
-use sparsegp::methods::{self, Following, Step};
+use sparsegp::methods::{self, Following, Step, Uncollapsed};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::variational::{Tying, Variational};
@@ -57,7 +57,7 @@ impl Objective for Iteration<'_> {
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> sparsegp::Result<f64> {
         self.model.set_free_values(x);
-        let method = self.model.method.uncollapsed().unwrap();
+        let method = Uncollapsed::of(self.model.method).unwrap();
         let (step, how) = (&mut self.step, Following::default());
         method.follow(step, &mut self.model, &self.engine, self.batch, WANT, &how)?;
         self.slopes.resize(self.model.num_params(), 0.0);

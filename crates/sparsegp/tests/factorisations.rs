@@ -7,7 +7,7 @@ use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Jitter, Mat, counts};
 use sparsegp::means;
-use sparsegp::methods::{self, Following, Step};
+use sparsegp::methods::{self, Following, Step, Uncollapsed};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::variational::Variational;
@@ -28,7 +28,7 @@ impl Objective for Bound<'_> {
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> sparsegp::Result<f64> {
         self.model.set_free_values(x);
-        let method = self.model.method.uncollapsed().expect("it trains q");
+        let method = Uncollapsed::of(self.model.method).expect("it trains q");
         let (step, how) = (&mut *self.step, &self.following);
         method.follow(step, self.model, self.engine, self.batch, Want::Gradients, how)?;
         let mut slopes = vec![0.0; self.model.num_params()];

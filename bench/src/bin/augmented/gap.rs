@@ -20,7 +20,7 @@ use sparsegp_bench::load;
 /// The bound of a method after so many steps, with the model at its q.
 fn ascended(model: &mut Model, rows: &InMemory, method: &str, steps: usize, rate: f64) -> f64 {
     model.method = find(method).expect("a method").method;
-    let own: &Tvgp = model.method.full_sites().expect("sites of all rows");
+    let own = Tvgp::of(model.method).expect("sites of all rows");
     model.q = Some(Variational::sites(rows.x.nrows(), 1, Tying::Untied));
     for _ in 0..steps {
         own.step(model, rows, rate).expect("a step");
@@ -29,7 +29,7 @@ fn ascended(model: &mut Model, rows: &InMemory, method: &str, steps: usize, rate
 }
 
 fn score(model: &Model, rows: &InMemory, test: &InMemory) -> f64 {
-    let own = model.method.full_sites().expect("sites of all rows");
+    let own = Tvgp::of(model.method).expect("sites of all rows");
     let at = own.posterior_at(model, &rows.x).expect("a posterior");
     let density = at.predict_log_density(test.x.as_ref(), test.y.as_ref(), &[]).expect("scores");
     -density.iter().sum::<f64>() / density.len() as f64

@@ -8,6 +8,7 @@ use sparsegp::fit::{Dataset, FitOptions, Fitted, Scaling, UpdateOptions, fit, up
 use sparsegp::inducing::select::kmeans;
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Mat, MatRef};
+use sparsegp::methods::Uncollapsed;
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::train::TrainOptions;
 use sparsegp::variational::Variational;
@@ -89,7 +90,7 @@ pub fn against(arguments: &[String]) -> Drawn {
     }
     for (rate, epochs) in [(0.1, 1), (0.1, 5), (0.02, 5)] {
         let mut own = model("svgp")?;
-        let method = own.method.uncollapsed().ok_or("no q")?;
+        let method = Uncollapsed::of(own.method).map_err(|_| "no q")?;
         let begun = Instant::now();
         for epoch in 0..epochs {
             let order = rng::permutation(&mut rng::stream(epoch, "minibatches"), n, n);

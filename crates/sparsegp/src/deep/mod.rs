@@ -23,6 +23,7 @@
 //! (pseudo-observations, [`crate::inverse_free`]; Cortinovis et al., §4.3 apply them layer by layer). With R layers F is a
 //! lower bound for every T, but it need not be below that of L layers: more noise in a hidden layer may help.
 
+mod architecture;
 mod block;
 mod bound;
 mod chain;
@@ -40,6 +41,7 @@ mod start;
 mod targets;
 mod train;
 
+pub use architecture::{Architecture, WIDEST};
 pub use bound::{Batch, Evaluation, Through, Want, Work};
 pub use group::Group;
 pub use inducing::{Inducing, Patches, Points, Stacked};

@@ -86,7 +86,7 @@ pub(super) fn fit(
     entry: &'static Entry,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let Some(deep) = entry.method.deep() else {
+    let Some(deep) = entry.method.architecture() else {
         return Err(Error::Invalid(format!("the method `{}` has no hidden layers", entry.name)));
     };
     refuse(options)?;

@@ -306,7 +306,7 @@ fn by_objective(
     let known = sample.y.col_iter().all(|column| column.iter().all(|y| !y.is_nan()));
     let plain = model.likelihood.as_gaussian().is_some() && sample.is_plain() && known;
     let mut own = model.clone();
-    let sites = own.method.uncollapsed().is_some_and(|method| method.keeps == Keeps::Sites);
+    let sites = own.method.with_q().is_some_and(|q| q.keeps == Keeps::Sites);
     if own.method.has_q() && !sites {
         own.method = methods::find(if plain { "titsias2025" } else { "tsvgp" })?.method;
     }

@@ -9,7 +9,7 @@ use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
 use crate::linalg::Jitter;
-use crate::methods::{Method, Sampler, collect, precision};
+use crate::methods::{Method, Sampler, Uncollapsed, collect, precision};
 use crate::model::set_hyperparameters;
 use crate::model::{Model, Posterior};
 use crate::params;
@@ -60,8 +60,8 @@ impl Learning<'_> {
         let data = &learnt;
         let whole = self.whole || !model.method.in_minibatches();
         let batches = choice::batches(self.options, data.rows()).filter(|_| !whole);
-        let report = match (model.method.uncollapsed(), batches) {
-            (Some(method), Some(batches)) => {
+        let report = match (Uncollapsed::of(model.method), batches) {
+            (Ok(method), Some(batches)) => {
                 let state = match held {
                     Some(Held::Training(state)) => Some(*state),
                     Some(_) => {
@@ -92,7 +92,7 @@ impl Learning<'_> {
                 self.on_all_rows(&mut model, &mut origin, resume, observer)?
             }
         };
-        if let Some(method) = model.method.uncollapsed() {
+        if let Ok(method) = Uncollapsed::of(model.method) {
             method.tie(&mut model, self.engine, data)?;
         }
         let report = without_assumed(report, &model);

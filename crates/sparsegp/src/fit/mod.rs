@@ -58,7 +58,7 @@ use crate::methods::{self, Keeps, Method};
 use crate::optim::LbfgsOptions;
 use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{Event, Observer, OptimiserKind, StochasticOptions, TrainOptions};
-use crate::variational::{Tying, Variational};
+use crate::variational::Tying;
 use std::path::PathBuf;
 use time_limit::limited;
 
@@ -144,10 +144,10 @@ impl BatchOptions {
     /// What a method trains with unless it is told otherwise: for `rsvgp` its paper's recipe
     /// ([`StochasticOptions::inverse_free`]), else [`BatchOptions::default`].
     pub fn of(method: &dyn Method) -> Self {
-        if method.deep().is_some() {
+        if method.architecture().is_some() {
             return Self::of_deep();
         }
-        match method.uncollapsed().map(|own| own.keeps) {
+        match method.with_q().map(|q| q.keeps) {
             Some(Keeps::Relaxed) => Self {
                 size: StochasticOptions::inverse_free_batch(),
                 training: StochasticOptions::inverse_free(),
@@ -215,7 +215,8 @@ pub fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
-    let deep = methods::find(&options.method).ok().filter(|entry| entry.method.deep().is_some());
+    let deep =
+        methods::find(&options.method).ok().filter(|entry| entry.method.architecture().is_some());
     limited(options, observer, |observer| match (deep, &dataset.deviations) {
         (None, Some(own)) => noisy_inputs::fit(dataset, own, options, engine, observer),
         (Some(_), Some(_)) => Err(Error::Invalid(
@@ -420,10 +421,10 @@ pub fn go_on(
     origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;
     origin.warnings = dataset.warnings.clone();
-    if model.method.full_sites().is_some() {
+    if let Some(q) = model.method.with_q().filter(|q| !q.is_of_points()) {
         // sites are of their rows
         let (rows, latents) = (dataset.source.rows(), model.latents(dataset.source.outputs()));
-        model.q = Some(Variational::sites(rows, latents, Tying::Untied));
+        model.q = Some(q.start([rows, 0, latents], options.tying, options.diagonal));
     }
     // the method is the model's, whatever `auto` would choose for these rows
     let own = FitOptions { method: model.method.name().into(), ..options.clone() };

@@ -14,17 +14,14 @@ use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
-use crate::inverse_free::Preconditioner;
 use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::{Mat, column};
 use crate::means::{self, Mean};
-use crate::methods::uncollapsed::mixed_shape;
-use crate::methods::{self, Keeps, Uncollapsed};
+use crate::methods;
 use crate::model::{Model, inducing_param};
 use crate::rng;
 use crate::train::{Event, Judged, Observer};
-use crate::variational::{Tying, Variational};
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
@@ -233,7 +230,7 @@ pub(super) fn prepare_start(
         sharded: data.sharded().is_some(),
     };
     let Choice { entry, inducing: wanted, reason } = choose(options, known)?;
-    if entry.method.deep().is_some() {
+    if entry.method.architecture().is_some() {
         return Err(Error::Invalid(
             "a deep model is started by its layers (`sparsegp::deep::Deep::start`), and fitted by `sparsegp::fit::fit`"
                 .into(),
@@ -272,7 +269,7 @@ pub(super) fn prepare_start(
         starts.iter_mut().zip(own).for_each(|(start, centre)| *start = centre);
     }
     likelihood.initialise(&targets.concat());
-    let latents = match likelihood.mixing().map(mixed_shape) {
+    let latents = match likelihood.mixing().map(likelihoods::mixing_shape) {
         None => starts.len(),
         Some((rows, latents)) if rows == p => latents,
         Some((rows, _)) => {
@@ -367,7 +364,7 @@ pub(super) fn prepare_start(
         }
         // where all rows are seen at once, an iteration on a part of few rows costs no less than one on all
         let all_at_once = whole(dataset, options) || options.batches.is_none();
-        let trains_q = entry.method.uncollapsed().is_some() && !all_at_once;
+        let trains_q = entry.method.with_q().is_some() && !all_at_once;
         let mut candidates = Vec::new();
         // how many points there are depends on lengthscales: they should be as good as a pilot can make them
         let by_kernel = matches!(options.selection, Selection::Oips(_));
@@ -396,10 +393,9 @@ pub(super) fn prepare_start(
             if flown && free_noise(&own) {
                 widen_noise(&mut own, sample.x.as_ref(), engine)?;
             }
-            own.q = entry.method.uncollapsed().map(|method| {
-                let q = start_of_q(method, options, [n, points, latents]);
-                if method.bound.has_factors() { q.with_factors() } else { q }
-            });
+            let size = [n, points, latents];
+            let with_q = entry.method.with_q();
+            own.q = with_q.map(|q| q.start(size, options.tying, options.diagonal));
             apply(&mut own, options, of_points)?;
             Ok((own, selected.note))
         };
@@ -429,33 +425,14 @@ pub(super) fn prepare_start(
         warnings.extend(notes.swap_remove(best));
         model = ready.swap_remove(best).1;
     }
-    if entry.method.full_sites().is_some() {
-        model.q = Some(Variational::sites(n, latents, Tying::Untied));
+    if let Some(q) = entry.method.with_q().filter(|q| !q.is_of_points()) {
+        model.q = Some(q.start([n, 0, latents], options.tying, options.diagonal));
     }
     warnings.extend(certain::hold(&mut model, dataset, &targets));
     if !entry.method.is_sparse() {
         apply(&mut model, options, of_points)?;
     }
     Ok(Start { model, reason, warnings, judged })
-}
-
-/// q at the prior, or sites without precision, of N rows, M points and so many latent functions.
-fn start_of_q(
-    method: &Uncollapsed,
-    options: &FitOptions,
-    [rows, points, latents]: [usize; 3],
-) -> Variational {
-    match method.keeps {
-        Keeps::Sites => {
-            let size = if options.tying == Tying::Untied { rows } else { points };
-            Variational::sites(size, latents, options.tying)
-        }
-        Keeps::Moments => Variational::prior(points, latents, options.diagonal),
-        keeps => {
-            let relaxed = keeps == Keeps::Relaxed;
-            Variational::pseudo_observations(points, latents, Preconditioner::Inverse, relaxed)
-        }
-    }
 }
 
 /// Tells the observer, who may end the preparation; there is nothing to keep yet.

@@ -11,6 +11,14 @@ use crate::error::Result;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use serde_json::{Value, json};
 
+/// Returns P and Q of a mixing matrix ([`Likelihood::mixing`]).
+pub fn shape(mixing: &Param) -> (usize, usize) {
+    match mixing.shape() {
+        Shape::Matrix(outputs, latents) => (outputs, latents),
+        _ => (mixing.len(), 1),
+    }
+}
+
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "coregionalised",

@@ -56,6 +56,7 @@ mod svm;
 mod targets;
 mod zero_inflated_poisson;
 
+pub use coregionalised::shape as mixing_shape;
 pub(crate) use extras::default_extra;
 pub use gaussian::Gaussian;
 pub use registry::{Args, Entry, REGISTRY, build, find, parse};

@@ -20,6 +20,16 @@ pub enum Jitter {
     Relative(f64),
 }
 
+impl Jitter {
+    /// Returns the jitter where it is absolute; 0 where it is relative, for whoever needs none to factor.
+    pub fn absolute(self) -> f64 {
+        match self {
+            Self::Absolute(jitter) => jitter,
+            Self::Relative(_) => 0.0,
+        }
+    }
+}
+
 impl Default for Jitter {
     fn default() -> Self {
         Jitter::Relative(1e-6)

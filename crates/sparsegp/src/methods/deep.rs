@@ -3,7 +3,7 @@
 
 use super::{Entry, Evaluation, Method};
 use crate::data::Source;
-use crate::deep::{Kind, Sampling};
+use crate::deep::{Architecture, Kind};
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
 use crate::model::{Model, Posterior};
@@ -11,44 +11,21 @@ use std::sync::{Mutex, PoisonError};
 
 /// Most layers that a specification may ask for.
 const MOST_LAYERS: usize = 20;
-/// Widest hidden layer unless a width is given (Salimbeni & Deisenroth 2017, in their experiments).
-pub const WIDEST: usize = 30;
 /// Options of the method, as they are written.
 const OPTIONS: [&str; 7] = ["layers", "width", "kind", "samples", "functions", "skip", "kernels"];
 
-/// A deep model: how many layers, and of which kind.
-#[derive(Clone, Debug, PartialEq)]
+/// A deep model: its layers, and its name.
+#[derive(Clone, Debug)]
 pub struct Deep {
     /// Its name, with the options that are not the registered ones.
     pub name: &'static str,
-    /// Layers in all, the last one included.
-    pub layers: usize,
-    /// Outputs of every hidden layer; 0 for as many as there are inputs, [`WIDEST`] at most.
-    pub width: usize,
-    /// How the layers keep q.
-    pub kind: Kind,
-    /// Samples of the hidden layers in a step of the training.
-    pub samples: usize,
-    /// Whether hidden layers are sampled as functions, not row by row; for the kinds W and M.
-    pub functions: bool,
-    /// Whether layers after the first see the inputs, too.
-    pub skip: bool,
-    /// Whether every function of a hidden layer has a kernel and inducing points of its own.
-    pub own_kernels: bool,
+    /// Its layers.
+    pub architecture: Architecture,
 }
 
 impl Deep {
     /// The registered one.
-    pub const DEFAULT: Self = Self {
-        name: "deep",
-        layers: 2,
-        width: 0,
-        kind: Kind::L,
-        samples: 1,
-        functions: false,
-        skip: false,
-        own_kernels: false,
-    };
+    pub const DEFAULT: Self = Self { name: "deep", architecture: Architecture::DEFAULT };
 
     /// The method `deep` with these options, as [`super::find`] gives it for `deep(layers=3, kind=w)`.
     ///
@@ -56,9 +33,9 @@ impl Deep {
     /// [`Error::Invalid`] for an unknown option or a value out of range.
     pub fn entry(options: &str) -> Result<&'static Entry> {
         let registered = super::find("deep")?;
-        let mut own = Self::DEFAULT;
+        let mut own = Architecture::DEFAULT;
         for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
-            own.read(option)?;
+            read(&mut own, option)?;
         }
         if own.functions && own.is_rootless() {
             return Err(invalid(
@@ -66,121 +43,107 @@ impl Deep {
                  functions out",
             ));
         }
-        if own == Self::DEFAULT {
+        if own == Architecture::DEFAULT {
             return Ok(registered);
         }
         // methods live as long as the program: one for all that is asked for
-        static OTHERS: Mutex<Vec<(Deep, &'static Entry)>> = Mutex::new(Vec::new());
+        static OTHERS: Mutex<Vec<(Architecture, &'static Entry)>> = Mutex::new(Vec::new());
         let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, entry)) = others.iter().find(|(other, _)| *other == own) {
             return Ok(entry);
         }
-        let name: &'static str = Box::leak(own.specification().into_boxed_str());
-        let method: &'static dyn Method = Box::leak(Box::new(Self { name, ..own.clone() }));
+        let name: &'static str = Box::leak(specification(&own).into_boxed_str());
+        let method: &'static dyn Method =
+            Box::leak(Box::new(Self { name, architecture: own.clone() }));
         let entry: &'static Entry = Box::leak(Box::new(Entry { name, method, ..*registered }));
         others.push((own, entry));
         Ok(entry)
     }
+}
 
-    fn read(&mut self, option: &str) -> Result<()> {
-        let Some((key, value)) = option.split_once('=').map(|(k, v)| (k.trim(), v.trim())) else {
-            return Err(invalid(&format!("`{option}` is not of the form option=value")));
-        };
-        let whole = |least: usize, most: usize| {
-            let number = value.parse::<usize>().ok().filter(|v| (least..=most).contains(v));
-            number.ok_or_else(|| {
-                invalid(&format!("{key}={value}: must be a whole number from {least} to {most}"))
-            })
-        };
-        match key {
-            "layers" => self.layers = whole(1, MOST_LAYERS)?,
-            "width" => self.width = whole(1, 10_000)?,
-            "samples" => self.samples = whole(1, 10_000)?,
-            "kind" => {
-                self.kind = match value {
-                    "w" => Kind::W,
-                    "m" => Kind::M,
-                    "l" => Kind::L,
-                    "r" => Kind::R,
-                    _ => {
-                        return Err(invalid(&format!(
-                            "kind={value}: must be w (whitened), m (marginal), l (pseudo-observations) or r (the same \
-                             without factorisations)"
-                        )));
-                    }
+/// Reads `option=value` into an architecture.
+fn read(own: &mut Architecture, option: &str) -> Result<()> {
+    let Some((key, value)) = option.split_once('=').map(|(k, v)| (k.trim(), v.trim())) else {
+        return Err(invalid(&format!("`{option}` is not of the form option=value")));
+    };
+    let whole = |least: usize, most: usize| {
+        let number = value.parse::<usize>().ok().filter(|v| (least..=most).contains(v));
+        number.ok_or_else(|| {
+            invalid(&format!("{key}={value}: must be a whole number from {least} to {most}"))
+        })
+    };
+    match key {
+        "layers" => own.layers = whole(1, MOST_LAYERS)?,
+        "width" => own.width = whole(1, 10_000)?,
+        "samples" => own.samples = whole(1, 10_000)?,
+        "kind" => {
+            own.kind = match value {
+                "w" => Kind::W,
+                "m" => Kind::M,
+                "l" => Kind::L,
+                "r" => Kind::R,
+                _ => {
+                    return Err(invalid(&format!(
+                        "kind={value}: must be w (whitened), m (marginal), l (pseudo-observations) or r (the same \
+                         without factorisations)"
+                    )));
                 }
             }
-            "functions" | "skip" => {
-                let given = value
-                    .parse()
-                    .map_err(|_| invalid(&format!("{key}={value}: must be true or false")))?;
-                *(if key == "skip" { &mut self.skip } else { &mut self.functions }) = given;
-            }
-            "kernels" => {
-                self.own_kernels = match value {
-                    "shared" => false,
-                    "own" => true,
-                    _ => {
-                        return Err(invalid(&format!(
-                            "kernels={value}: must be shared (by the functions of a hidden layer) or own (one for each)"
-                        )));
-                    }
+        }
+        "functions" | "skip" => {
+            let given = value
+                .parse()
+                .map_err(|_| invalid(&format!("{key}={value}: must be true or false")))?;
+            *(if key == "skip" { &mut own.skip } else { &mut own.functions }) = given;
+        }
+        "kernels" => {
+            own.own_kernels = match value {
+                "shared" => false,
+                "own" => true,
+                _ => {
+                    return Err(invalid(&format!(
+                        "kernels={value}: must be shared (by the functions of a hidden layer) or own (one for each)"
+                    )));
                 }
             }
-            _ => {
-                return Err(invalid(&format!(
-                    "unknown option `{key}`; nearest: {}; known: {}",
-                    nearest(key, OPTIONS).join(", "),
-                    OPTIONS.join(", ")
-                )));
-            }
         }
-        Ok(())
+        _ => {
+            return Err(invalid(&format!(
+                "unknown option `{key}`; nearest: {}; known: {}",
+                nearest(key, OPTIONS).join(", "),
+                OPTIONS.join(", ")
+            )));
+        }
     }
+    Ok(())
+}
 
-    /// The name with all options that are not the registered ones.
-    fn specification(&self) -> String {
-        let default = Self::DEFAULT;
-        let mut options = Vec::new();
-        if self.layers != default.layers {
-            options.push(format!("layers={}", self.layers));
-        }
-        if self.width != default.width {
-            options.push(format!("width={}", self.width));
-        }
-        if self.kind != default.kind {
-            options.push(format!("kind={}", format!("{:?}", self.kind).to_ascii_lowercase()));
-        }
-        if self.samples != default.samples {
-            options.push(format!("samples={}", self.samples));
-        }
-        if self.functions {
-            options.push("functions=true".into());
-        }
-        if self.skip {
-            options.push("skip=true".into());
-        }
-        if self.own_kernels {
-            options.push("kernels=own".into());
-        }
-        format!("deep({})", options.join(", "))
+/// The name with all options that are not the registered ones.
+fn specification(own: &Architecture) -> String {
+    let default = Architecture::DEFAULT;
+    let mut options = Vec::new();
+    if own.layers != default.layers {
+        options.push(format!("layers={}", own.layers));
     }
-
-    /// Outputs of the hidden layers over so many inputs.
-    pub fn hidden(&self, inputs: usize) -> Vec<usize> {
-        let width = if self.width > 0 { self.width } else { inputs.min(WIDEST) };
-        vec![width; self.layers - 1]
+    if own.width != default.width {
+        options.push(format!("width={}", own.width));
     }
-
-    /// Whether q of its layers has no root: no functions are drawn with it, and no natural-gradient steps made.
-    pub fn is_rootless(&self) -> bool {
-        matches!(self.kind, Kind::L | Kind::R)
+    if own.kind != default.kind {
+        options.push(format!("kind={}", format!("{:?}", own.kind).to_ascii_lowercase()));
     }
-
-    /// How hidden layers are sampled.
-    pub fn sampling(&self) -> Sampling {
-        if self.functions { Sampling::Functions } else { Sampling::Rows }
+    if own.samples != default.samples {
+        options.push(format!("samples={}", own.samples));
     }
+    if own.functions {
+        options.push("functions=true".into());
+    }
+    if own.skip {
+        options.push("skip=true".into());
+    }
+    if own.own_kernels {
+        options.push("kernels=own".into());
+    }
+    format!("deep({})", options.join(", "))
 }
 
 fn invalid(reason: &str) -> Error {
@@ -196,16 +159,8 @@ impl Method for Deep {
         true
     }
 
-    fn has_q(&self) -> bool {
-        true
-    }
-
-    fn in_minibatches(&self) -> bool {
-        true
-    }
-
-    fn deep(&self) -> Option<&Deep> {
-        Some(self)
+    fn architecture(&self) -> Option<&Architecture> {
+        Some(&self.architecture)
     }
 
     fn check(&self, model: &Model) -> Result<()> {

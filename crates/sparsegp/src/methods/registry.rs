@@ -1,7 +1,8 @@
 //! The methods by name: one line (of the table) each.
 
 use super::{
-    Collapsed, DEFAULT_ALPHA, Deep, Exact, Keeps, Method, PowerEp, Tvgp, Uncollapsed, uncollapsed,
+    Collapsed, DEFAULT_ALPHA, Deep, Exact, Keeps, Method, PowerEp, Sampler, Tvgp, Uncollapsed,
+    uncollapsed,
 };
 use crate::error::{Error, Result, nearest};
 use crate::kernels;
@@ -10,27 +11,6 @@ use crate::linalg::Jitter;
 use crate::means;
 use crate::model::Model;
 use crate::terms;
-
-/// What samples a posterior.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sampler {
-    /// [`crate::samplers::gibbs`].
-    Gibbs,
-    /// [`crate::samplers::hmc`] on paths without U-turns.
-    Nuts,
-    /// [`crate::samplers::hmc`] on paths of ten steps.
-    Hmc,
-    /// The first with the local variables of the likelihood beside f.
-    NutsAugmented,
-    /// The second, likewise.
-    HmcAugmented,
-    /// [`crate::samplers::elliptical`].
-    Elliptical,
-    /// [`crate::samplers::metropolis`].
-    Metropolis,
-    /// [`crate::flow`]: a Gaussian, and draws from it.
-    Flow,
-}
 
 /// A method that can be named.
 #[derive(Clone, Copy)]
@@ -376,7 +356,7 @@ pub fn find(name: &str) -> Result<&'static Entry> {
     if let Some((plain, options)) = lower.split_once('(') {
         let entry = find(plain.trim())?;
         let options = options.trim_end().strip_suffix(')');
-        if let (Some(_), Some(options)) = (entry.method.deep(), options) {
+        if let (Some(_), Some(options)) = (entry.method.architecture(), options) {
             return Deep::entry(options);
         }
         let alpha = options.and_then(|text| text.split_once('='));

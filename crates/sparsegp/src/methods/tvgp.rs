@@ -19,7 +19,7 @@ mod promise;
 use super::exact::MOST_ROWS;
 use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
-use super::{Diagnostics, Evaluation, Method, RowSite, Sampler, finite};
+use super::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ, finite};
 use crate::data::{InMemory, Rows, Source};
 use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
@@ -29,9 +29,11 @@ use crate::linalg::{
     symmetrise,
 };
 use crate::model::{Model, Posterior};
+use crate::variational::sites::least_raised;
 use crate::variational::{Tying, Variational};
 
 /// Sites of all rows, without inducing points.
+#[derive(Clone, Copy)]
 pub struct Tvgp {
     /// Its name.
     pub name: &'static str,
@@ -204,6 +206,22 @@ fn covariances(model: &Model, x: &Mat<f64>, record: bool) -> Vec<(Mat<f64>, Mat<
 }
 
 impl Tvgp {
+    /// Returns a method as one that keeps sites of all rows.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for another method.
+    pub fn of(method: &dyn Method) -> Result<Self> {
+        match method.with_q().filter(|q| !q.is_of_points()) {
+            Some(WithQ { bound, .. }) => {
+                Ok(Self { name: method.name(), bound, sampler: method.sampler() })
+            }
+            None => Err(Error::Invalid(format!(
+                "method `{}` keeps no sites of all rows; `tvgp` does",
+                method.name()
+            ))),
+        }
+    }
+
     /// Sites of rows are of latent functions that are not mixed.
     fn check_mixing(&self, model: &Model) -> Result<()> {
         match model.likelihood.mixing() {
@@ -428,13 +446,6 @@ impl Tvgp {
     }
 }
 
-/// Precisions of rows as the posterior takes them: T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B, which rows without
-/// precision must not break; they keep a millionth of the largest w, a part of 10⁻¹² of T.
-pub(crate) fn least_raised(second: &[f64]) -> Vec<f64> {
-    let largest = second.iter().fold(1e-12_f64, |m, s| m.max(*s));
-    second.iter().map(|s| s.max(1e-12 * largest)).collect()
-}
-
 impl Method for Tvgp {
     fn name(&self) -> &'static str {
         self.name
@@ -444,8 +455,8 @@ impl Method for Tvgp {
         false
     }
 
-    fn full_sites(&self) -> Option<&Tvgp> {
-        Some(self)
+    fn with_q(&self) -> Option<WithQ> {
+        Some(WithQ { bound: self.bound, keeps: Keeps::RowSites })
     }
 
     fn sampler(&self) -> Option<Sampler> {

@@ -1,10 +1,9 @@
 //! Models with hidden layers: from and to [`crate::deep`].
 
-use super::Model;
+use super::{Method, Model};
 use crate::deep::{Deep, Group, LastBound, Layer, Points};
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
-use crate::methods::Method;
 
 impl Model {
     /// Makes a model of a deep one: its last layer's kernel, mean, inducing points and q become the model's own, the layers

@@ -13,6 +13,7 @@
 //! likelihood it is the approximation of Opper & Winther 2000 by cavities, with the sites of variational
 //! inference, λ₂ = −2 ∂ℓ/∂s.
 
+use super::RowSite;
 use super::{Model, Posterior};
 use crate::bounds::{Row, RowSlopes};
 use crate::data::{Rows, Source};
@@ -20,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::likelihoods::Target;
 use crate::linalg::in_parts;
 use crate::linalg::{Mat, MatRef};
-use crate::methods::{RowSite, least_raised};
+use crate::variational::sites::least_raised;
 
 /// Every row as the others predict it.
 #[derive(Clone, Debug)]

@@ -4,10 +4,14 @@
 mod deep;
 mod hyperparameters;
 mod leave_one_out;
+mod method;
 mod posterior;
+pub mod precision;
 
 pub use hyperparameters::{hyperparameters, is_bulky, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
+pub(crate) use method::finite;
+pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};
 pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior};
 
 use crate::data::Source;
@@ -15,11 +19,9 @@ use crate::deep::Layer;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
-use crate::likelihoods::{Gaussian, Likelihood};
+use crate::likelihoods::{Gaussian, Likelihood, mixing_shape};
 use crate::linalg::{Jitter, Mat, MatRef, column, sized};
 use crate::means::Mean;
-use crate::methods::uncollapsed::mixed_shape;
-use crate::methods::{Evaluation, Method};
 use crate::params::{
     Named, NamedMut, Param, Transform, Visitor, VisitorMut, assumed_log_prior, count, free_count,
     free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed, prefixed_mut,
@@ -132,7 +134,7 @@ impl Model {
     /// are mixed ([`Likelihood::mixing`]).
     pub fn latents(&self, outputs: usize) -> usize {
         match self.likelihood.mixing() {
-            Some(mixing) => mixed_shape(mixing).1,
+            Some(mixing) => mixing_shape(mixing).1,
             None => self.likelihood.latents() * outputs,
         }
     }

@@ -19,14 +19,14 @@ pub use pathwise::{DEFAULT_WAVES, Functions};
 
 use super::Model;
 use crate::error::{Error, Result};
+use crate::inverse_free::LSpace;
 use crate::kernels::Tape;
-use crate::likelihoods::Likelihood;
+use crate::likelihoods::{Likelihood, mixing_shape};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, add_row_dots, column_mut, gemm, invert_lower, mirror_lower,
     par_for, product, solve_lower,
 };
 use crate::means::Mean;
-use crate::methods::uncollapsed::{mixed_shape, pseudo};
 use before::Before;
 use process::Process;
 use rounding::{around, part, raise, roots_of};
@@ -85,8 +85,11 @@ impl Posterior {
         let q = model.q.as_ref().ok_or_else(|| Error::Invalid("the model has no q".into()))?;
         let latents = q.latents();
         if q.pseudo().is_some() {
-            let (points, own) = pseudo::prediction(model)?;
-            let jitter = pseudo::jitter(model);
+            let (points, jitter) = (model.inducing_points()?, model.jitter.absolute());
+            let mut kuu = Mat::zeros(points.nrows(), points.nrows());
+            model.kernel().evaluate(points.as_ref(), None, kuu.as_mut(), &mut Tape::off());
+            let mut own = LSpace::default();
+            q.read_lspace(kuu.as_ref(), jitter, &mut Mat::new(), &mut own)?;
             let process = Process::of_pseudo(model.kernels[0].clone(), points, &own, jitter);
             let own = Self::assemble(model, own.mean().to_owned(), vec![process]);
             return if model.hidden.is_empty() { Ok(own) } else { own.with_hidden(model) };
@@ -156,7 +159,7 @@ impl Posterior {
 
     /// Number of latent functions L, mixed ones where [`Likelihood::mixing`] says so.
     pub fn latents(&self) -> usize {
-        self.likelihood.mixing().map_or(self.q_mu.ncols(), |w| mixed_shape(w).0)
+        self.likelihood.mixing().map_or(self.q_mu.ncols(), |w| mixing_shape(w).0)
     }
 
     /// Number of target columns P.

@@ -3,14 +3,13 @@
 use super::climb::climb_sites;
 use super::em::EmOptions;
 use super::going_on::{self, Ascent, Clock, GoingOn, Keeper, Place};
-use super::minibatch::Workspace;
 use super::variables::Variables;
 use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
-use crate::methods::Diagnostics;
+use crate::methods::{Diagnostics, QSteps, Uncollapsed};
 use crate::model::Model;
 use crate::model::hyperparameters;
 use crate::optim::{AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
@@ -40,14 +39,14 @@ struct Negated<'a> {
 pub(super) struct Profile<'a> {
     /// How sites move.
     pub(super) em: &'a EmOptions,
-    pub(super) memory: &'a mut Workspace,
+    pub(super) steps: &'a mut (dyn QSteps + 'static),
     /// q at the best point: from there its steps begin, wherever the search was last.
     q: Option<Variational>,
 }
 
 impl<'a> Profile<'a> {
-    pub(super) fn new(em: &'a EmOptions, memory: &'a mut Workspace) -> Self {
-        Self { em, memory, q: None }
+    pub(super) fn new(em: &'a EmOptions, steps: &'a mut (dyn QSteps + 'static)) -> Self {
+        Self { em, steps, q: None }
     }
 }
 
@@ -67,7 +66,7 @@ impl Negated<'_> {
 
     /// Brings what is no variable of the optimiser to its best at the present point.
     fn settle(&mut self) -> Result<()> {
-        let Some(Profile { em, memory, q }) = &mut self.profile else { return settle(self.model) };
+        let Some(Profile { em, steps, q }) = &mut self.profile else { return settle(self.model) };
         match q {
             Some(q) => self.model.q = Some(q.clone()),
             None => q.clone_from(&self.model.q),
@@ -76,7 +75,8 @@ impl Negated<'_> {
         // sites have no prior: bounds at the same hyperparameters differ as objectives do
         let best = self.best.as_ref().map_or(f64::NEG_INFINITY, |(_, value)| -value);
         let best = best - self.model.log_prior();
-        let passes = climb_sites(self.model, self.engine, self.data, (em, best), memory, observer)?;
+        let passes =
+            climb_sites(self.model, self.engine, self.data, (em, best), &mut **steps, observer)?;
         self.evaluations += passes;
         Ok(())
     }
@@ -124,8 +124,8 @@ impl Objective for Negated<'_> {
 /// Brings R-SVGP's T up to date where it follows, as near as rounding lets it come: the objective must be a function of the
 /// parameters.
 pub(super) fn settle(model: &mut Model) -> Result<()> {
-    match model.method.uncollapsed() {
-        Some(method) if method.follows(model) => {
+    match Uncollapsed::of(model.method) {
+        Ok(method) if method.follows(model) => {
             method.settle(model, &SolverOptions::strict()).map(|_| ())
         }
         _ => Ok(()),

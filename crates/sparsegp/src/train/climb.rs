@@ -3,88 +3,14 @@
 use super::Observer;
 use super::anderson::Mixing;
 use super::ascent::terms;
-use super::em::{EmOptions, bound_of, no_sites};
-use super::minibatch::Workspace;
+use super::em::EmOptions;
 use crate::data::Source;
-use crate::engine::{Engine, Want};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::methods::{Look, Step, Tvgp, Uncollapsed};
+use crate::methods::QSteps;
+#[cfg(doc)]
+use crate::methods::Step;
 use crate::model::Model;
-
-/// The pass over the rows that a step of sites is made of.
-enum Sites<'a> {
-    Tied(&'static Uncollapsed, &'a mut Step),
-    OfRows(&'static Tvgp, Option<Box<Look>>),
-}
-
-impl<'a> Sites<'a> {
-    fn of(model: &Model, step: &'a mut Step) -> Result<Self> {
-        match (model.method.full_sites(), model.method.uncollapsed()) {
-            (Some(method), _) => Ok(Self::OfRows(method, None)),
-            (_, Some(method)) => Ok(Self::Tied(method, step)),
-            _ => Err(no_sites(model)),
-        }
-    }
-
-    /// Looks at the rows and centres the sites. Returns the bound.
-    fn look(&mut self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<f64> {
-        match self {
-            Self::Tied(method, step) => {
-                method.renew(step, model, engine, data, Want::Statistics)?;
-                step.centre(model);
-                Ok(step.value)
-            }
-            Self::OfRows(method, look) => {
-                let look = look.insert(Box::new(method.look(model, data)?));
-                method.centre(look, model);
-                Ok(look.value)
-            }
-        }
-    }
-
-    /// The slopes with respect to the means at the last look.
-    fn slopes(&self) -> Vec<f64> {
-        match self {
-            Self::Tied(_, step) => step.mean_slopes(),
-            Self::OfRows(_, look) => {
-                look.as_ref().map(|look| look.mean_slopes()).unwrap_or_default()
-            }
-        }
-    }
-
-    /// What a step from the last look promises ([`Step::promise`]).
-    fn promise(&self, model: &Model, data: &dyn Source) -> Result<f64> {
-        match self {
-            Self::Tied(_, step) => Ok(step.promise()),
-            Self::OfRows(method, Some(look)) => {
-                method.promise(look, model, &crate::methods::collect(data)?.x)
-            }
-            Self::OfRows(..) => Err(no_sites(model)),
-        }
-    }
-
-    /// A step of size `rate` from the last look, in all turns.
-    fn step(
-        &mut self,
-        model: &mut Model,
-        engine: &dyn Engine,
-        data: &dyn Source,
-        rate: f64,
-    ) -> Result<()> {
-        match self {
-            Self::Tied(method, step) => {
-                (0..method.bound.turns(&*model.likelihood)).try_for_each(|turn| {
-                    if turn > 0 {
-                        method.renew(step, model, engine, data, Want::Statistics)?;
-                    }
-                    step.natural_turn(model, method.bound, turn, &|_| rate)
-                })
-            }
-            Self::OfRows(method, Some(look)) => method.move_from(look, model, data, rate),
-            Self::OfRows(..) => Err(no_sites(model)),
-        }
-    }
-}
 
 /// How much nearer than [`EmOptions::tolerance`] the bound at the best sites is to come: a line search compares values that
 /// differ by little.
@@ -145,12 +71,12 @@ pub(super) fn climb_sites(
     engine: &dyn Engine,
     data: &dyn Source,
     (options, best): (&EmOptions, f64),
-    memory: &mut Workspace,
+    steps: &mut dyn QSteps,
     observer: &dyn Observer,
 ) -> Result<usize> {
     let most = options.e_steps.min(MOST_PASSES);
     let until = Until::Settled { best, at_most: options.e_steps };
-    climb(model, engine, data, (options, most, until), memory, observer)
+    climb(model, engine, data, (options, most, until), steps, observer)
         .map(|settled| settled.passes)
 }
 
@@ -161,10 +87,10 @@ pub(super) fn settle_sites(
     engine: &dyn Engine,
     data: &dyn Source,
     (options, least, most): (&EmOptions, f64, usize),
-    memory: &mut Workspace,
+    steps: &mut dyn QSteps,
     observer: &dyn Observer,
 ) -> Result<Settled> {
-    climb(model, engine, data, (options, most, Until::Promises(least)), memory, observer)
+    climb(model, engine, data, (options, most, Until::Promises(least)), steps, observer)
 }
 
 /// When steps of q end.
@@ -192,14 +118,13 @@ fn climb(
     engine: &dyn Engine,
     data: &dyn Source,
     (options, mut most, until): (&EmOptions, usize, Until),
-    memory: &mut Workspace,
+    steps: &mut dyn QSteps,
     observer: &dyn Observer,
 ) -> Result<Settled> {
     let mut climb = Climb::new(options.tolerance, terms(data));
     let mut settled = Settled { passes: most, promise: f64::INFINITY, moved: false, stuck: false };
-    let mut sites = Sites::of(model, &mut memory.step)?;
     // a Newton step; latent functions with kernels of their own overshoot together
-    let alone = model.kernels.len() == 1 || bound_of(model)?.never_falls(&*model.likelihood);
+    let alone = model.kernels.len() == 1 || steps.bound().never_falls(&*model.likelihood);
     let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
     let (mut mixing, mut best) = (Mixing::default(), model.q.clone());
     let (mut place, mut lowest, mut idle) = (Landing::Start, f64::INFINITY, 0);
@@ -210,7 +135,7 @@ fn climb(
             model.q = best;
             return Err(Error::Interrupted);
         }
-        place = match sites.look(model, engine, data) {
+        place = match steps.look(model, engine, data).map(|_| steps.centre(model)) {
             Ok(value) if place == Landing::Start || value >= climb.last - 1e-10 * value.abs() => {
                 settled.moved |= place != Landing::Start;
                 let ends = climb.ends_at(value) && place != Landing::Start;
@@ -223,7 +148,7 @@ fn climb(
                         ends
                     }
                     Until::Promises(least) => {
-                        settled.promise = sites.promise(model, data)?;
+                        settled.promise = steps.promise(model, data)?;
                         // of slopes that are rounding no step makes less
                         if settled.promise > 0.5 * lowest && climb.rise <= least {
                             idle += 1;
@@ -249,8 +174,8 @@ fn climb(
             break;
         }
         if place != Landing::Nowhere {
-            let slopes = sites.slopes();
-            match (sites.step(model, engine, data, rate), &mut model.q) {
+            let slopes = steps.mean_slopes();
+            match (steps.step(model, engine, data, rate), &mut model.q) {
                 (Ok(()), Some(q)) => mixing.mix(q, slopes),
                 (Err(error), _) if !error.is_recoverable() => return Err(error),
                 _ => place = Landing::Nowhere,

@@ -4,12 +4,12 @@
 use super::ascent::{Profile, ascend, terms};
 use super::climb::settle_sites;
 use super::going_on::{self, Clock, GoingOn, Keeper, Place, Rounds};
-use super::minibatch::{HALVINGS, Workspace, move_q};
+use super::minibatch::HALVINGS;
 use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport};
 use crate::data::Source;
-use crate::engine::{Engine, Want};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::methods::uncollapsed::Bound;
+use crate::methods::{QSteps, q_steps};
 use crate::model::Model;
 use crate::optim::{LbfgsOptions, Plateau};
 use crate::params::Param;
@@ -107,7 +107,7 @@ fn e_steps(
     engine: &dyn Engine,
     data: &dyn Source,
     options: &EmOptions,
-    memory: &mut Workspace,
+    steps: &mut dyn QSteps,
     observer: &dyn Observer,
 ) -> Result<(f64, usize)> {
     // sites have no prior: it stays what it is
@@ -117,43 +117,15 @@ fn e_steps(
         if passes > 0 && observer.interrupted() {
             return Ok((last + prior, passes));
         }
-        let (value, moved) = e_step(model, engine, data, options.rate, memory)?;
+        let (value, moved) = e_step(model, engine, data, options.rate, steps)?;
         passes += 1;
         if !moved || value - last <= options.tolerance * size(value, data) {
             return Ok((value + prior, passes));
         }
         last = value;
-        passes += update_likelihood(model, engine, data, memory)?;
+        passes += update_likelihood(model, engine, data, steps)?;
     }
-    Ok((look(model, engine, data, memory)? + prior, passes + 1))
-}
-
-pub(super) fn no_sites(model: &Model) -> Error {
-    Error::Invalid(format!("method `{}` has no q to step", model.method.name()))
-}
-
-/// What a row contributes.
-pub(super) fn bound_of(model: &Model) -> Result<&'static dyn Bound> {
-    match (model.method.full_sites(), model.method.uncollapsed()) {
-        (Some(method), _) => Ok(method.bound),
-        (_, Some(method)) => Ok(method.bound),
-        _ => Err(no_sites(model)),
-    }
-}
-
-/// The bound.
-fn look(
-    model: &Model,
-    engine: &dyn Engine,
-    data: &dyn Source,
-    memory: &mut Workspace,
-) -> Result<f64> {
-    if let Some(method) = model.method.full_sites() {
-        return method.value(model, data);
-    }
-    let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
-    method.renew(&mut memory.step, model, engine, data, Want::Value)?;
-    Ok(memory.step.value)
+    Ok((steps.value(model, engine, data)? + prior, passes + 1))
 }
 
 /// One step of q that does not lower the bound. Returns the bound before it and whether there was one.
@@ -162,40 +134,38 @@ fn e_step(
     engine: &dyn Engine,
     data: &dyn Source,
     rate: Option<f64>,
-    memory: &mut Workspace,
+    steps: &mut dyn QSteps,
 ) -> Result<(f64, bool)> {
-    let start = |certain: bool| rate.unwrap_or(if certain { 1.0 } else { EmOptions::CAREFUL });
-    if let Some(method) = model.method.full_sites() {
-        let certain = method.bound.never_falls(&*model.likelihood);
-        let mut rate = start(certain);
-        let mut look = method.look(model, data)?;
-        method.centre(&mut look, model);
-        let before = model.q.clone();
-        for _ in 0..=HALVINGS {
-            method.move_from(&look, model, data, rate)?;
-            if certain {
-                return Ok((look.value, true));
-            }
-            match method.value(model, data) {
-                Ok(moved) if moved >= look.value - 1e-10 * look.value.abs() => {
-                    return Ok((look.value, true));
-                }
-                Ok(_) => {}
-                Err(error) if error.is_recoverable() => {}
-                Err(error) => return Err(error),
-            }
+    let bound = steps.bound();
+    let certain = bound.never_falls(&*model.likelihood);
+    let in_turns = bound.turns(&*model.likelihood) > 1;
+    let mut rate = rate.unwrap_or(if certain { 1.0 } else { EmOptions::CAREFUL });
+    steps.look(model, engine, data)?;
+    let value = steps.centre(model);
+    let before = model.q.clone();
+    for halvings in 0..=HALVINGS {
+        if halvings > 0 {
             model.q.clone_from(&before);
             rate *= 0.5;
+            if in_turns {
+                // later turns have looked elsewhere
+                steps.look(model, engine, data)?;
+            }
         }
-        return Ok((look.value, false));
+        let moved = match steps.step(model, engine, data, rate) {
+            Ok(()) if certain => return Ok((value, true)),
+            Ok(()) => steps.value(model, engine, data),
+            Err(error) => Err(error),
+        };
+        match moved {
+            Ok(moved) if moved >= value - 1e-10 * value.abs() => return Ok((value, true)),
+            Ok(_) => {}
+            Err(error) if error.is_recoverable() => {}
+            Err(error) => return Err(error),
+        }
     }
-    let method = model.method.uncollapsed().ok_or_else(|| no_sites(model))?;
-    let rate = start(method.bound.never_falls(&*model.likelihood));
-    method.renew(&mut memory.step, model, engine, data, Want::Statistics)?;
-    memory.step.centre(model);
-    let value = memory.step.value;
-    let halvings = move_q(model, method, engine, data, memory, rate)?;
-    Ok((value, halvings.is_some()))
+    model.q = before;
+    Ok((value, false))
 }
 
 /// Gives the likelihood's parameters their best values at the present q, or better ones than they have, where that is in
@@ -204,22 +174,16 @@ fn update_likelihood(
     model: &mut Model,
     engine: &dyn Engine,
     data: &dyn Source,
-    memory: &mut Workspace,
+    steps: &mut dyn QSteps,
 ) -> Result<usize> {
-    let bound = bound_of(model)?;
+    let bound = steps.bound();
     let free = |(_, param): &(String, &Param)| !param.frozen && param.prior.is_none();
     if bound.closed_form(&*model.likelihood).is_none()
         || !model.likelihood.params().iter().any(free)
     {
         return Ok(0);
     }
-    let updated = match model.method.full_sites() {
-        Some(method) => method.closed_form(model, data)?,
-        None => {
-            look(model, engine, data, memory)?;
-            std::mem::take(&mut memory.step.updated)
-        }
-    };
+    let updated = steps.closed_form(model, engine, data)?;
     let mut rest = &updated[..];
     for (path, param) in model.likelihood.params_mut() {
         let (own, tail) = rest.split_at(param.len());
@@ -255,6 +219,19 @@ fn joint_optimiser(
     }
 }
 
+/// Looks at the bound where q stands.
+fn look_again(
+    model: &Model,
+    engine: &dyn Engine,
+    data: &dyn Source,
+    steps: &mut dyn QSteps,
+    state: &mut Rounds,
+) -> Result<()> {
+    state.value = steps.value(model, engine, data)? + model.log_prior();
+    state.diagnostics = steps.diagnostics();
+    Ok(())
+}
+
 /// Maximises over sites and all else in turn, then together; the last phase is one of sites.
 ///
 /// # Errors
@@ -268,7 +245,8 @@ pub(super) fn train_em(
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
     let mut start = Clock::default();
-    let mut memory = Workspace::default();
+    let mut steps = q_steps(model)?;
+    let steps = &mut *steps;
     let em = &options.em;
     if observer.interrupted() {
         return Err(Error::Interrupted);
@@ -276,14 +254,13 @@ pub(super) fn train_em(
     let mut state = Rounds::default();
     match going.resume.take() {
         None => {
-            (state.value, state.evaluations) =
-                e_steps(model, engine, data, em, &mut memory, observer)?;
+            (state.value, state.evaluations) = e_steps(model, engine, data, em, steps, observer)?;
+            state.diagnostics = steps.diagnostics();
         }
         Some(Place::Rounds(rounds)) => {
             state = rounds;
             let within = state.ascent.as_ref().map_or(0.0, |ascent| ascent.seconds);
-            (start, memory.step.diagnostics) =
-                (Clock::after(state.seconds + within), state.diagnostics);
+            start = Clock::after(state.seconds + within);
         }
         Some(_) => return Err(going_on::another()),
     }
@@ -318,7 +295,7 @@ pub(super) fn train_em(
         if observer.interrupted() {
             if state.ascent.is_some() {
                 // gone on from a checkpoint within a climb, which is higher than its round began
-                state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+                look_again(model, engine, data, steps, &mut state)?;
             }
             break ("interrupted; the best parameters found are kept".into(), false);
         }
@@ -336,7 +313,7 @@ pub(super) fn train_em(
             Some(optimiser) => {
                 let inner = TrainOptions { optimiser, max_iterations: left, ..options.clone() };
                 state.seconds = counting.seconds;
-                let profile = Profile::new(em, &mut memory);
+                let profile = Profile::new(em, steps);
                 let resume = state.ascent.take().map(Place::Ascent);
                 keeper.within(&state, resume, |going| {
                     ascend(model, engine, data, &inner, Some(profile), going, &mut counting)
@@ -364,10 +341,11 @@ pub(super) fn train_em(
         // a phase without an iteration has converged; q may still gain
         let stalled = report.iterations == 0;
         if observer.interrupted() {
-            state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+            look_again(model, engine, data, steps, &mut state)?;
             break ("interrupted; the best parameters found are kept".into(), false);
         }
-        let (now, passes) = e_steps(model, engine, data, em, &mut memory, observer)?;
+        let (now, passes) = e_steps(model, engine, data, em, steps, observer)?;
+        state.diagnostics = steps.diagnostics();
         state.evaluations += passes;
         let rise = now - state.value;
         let small = rise <= plateau.tolerance * size(now, data);
@@ -382,17 +360,17 @@ pub(super) fn train_em(
         if let Some(text) = ended.filter(|_| !was_stopped && !observer.interrupted()) {
             let least = promised * terms(data);
             let how = (em, least, to_settle);
-            let settled = match settle_sites(model, engine, data, how, &mut memory, observer) {
+            let settled = match settle_sites(model, engine, data, how, steps, observer) {
                 Err(Error::Interrupted) => {
                     // q stands where it came last
-                    state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+                    look_again(model, engine, data, steps, &mut state)?;
                     continue;
                 }
                 settled => settled?,
             };
             state.evaluations += settled.passes;
             if settled.moved {
-                state.value = look(model, engine, data, &mut memory)? + model.log_prior();
+                look_again(model, engine, data, steps, &mut state)?;
                 state.evaluations += 1;
             }
             let more = state.value - now;
@@ -423,7 +401,6 @@ pub(super) fn train_em(
             }
             state.stuck = true;
         }
-        state.diagnostics = memory.step.diagnostics;
         state.seconds = start.seconds();
         keeper.look(model, || Place::Rounds(state.clone()))?;
     };
@@ -436,7 +413,7 @@ pub(super) fn train_em(
         failures: state.failures,
         objective: state.value,
         seconds: start.seconds(),
-        diagnostics: memory.step.diagnostics,
+        diagnostics: state.diagnostics,
         trace: state.trace,
         mixing: None,
         starts: Vec::new(),

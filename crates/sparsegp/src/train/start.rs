@@ -3,10 +3,11 @@
 use super::ascent::terms;
 use super::frame::Spreads;
 use crate::data::Source;
-use crate::engine::{Engine, Want};
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::linalg::{Cholesky, Jitter, Mat};
 use crate::means::Mean;
+use crate::methods::q_steps;
 use crate::methods::uncollapsed::guesses::{Guesses, constants};
 use crate::model::Model;
 use crate::params::Param;
@@ -43,10 +44,9 @@ pub(super) fn improve(model: &mut Model, engine: &dyn Engine, data: &dyn Source)
 
 /// The objective without priors; none where there is none.
 fn objective(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Option<f64>> {
-    let value = match (model.method.full_sites(), model.method.uncollapsed()) {
-        (Some(method), _) => method.value(model, data),
-        (_, Some(method)) => method.step(model, engine, data, Want::Value).map(|step| step.value),
-        _ => model.evaluate(engine, data).map(|evaluation| evaluation.value),
+    let value = match q_steps(model) {
+        Ok(mut steps) => steps.value(model, engine, data),
+        Err(_) => model.evaluate(engine, data).map(|evaluation| evaluation.value),
     };
     match value {
         Ok(value) => Ok(Some(value).filter(|value| value.is_finite())),

@@ -71,7 +71,7 @@ pub struct Surroundings<'a> {
     pub checkpoint: Option<Checkpointer<'a>>,
 }
 
-/// Trains a model whose method is uncollapsed ([`crate::methods::Method::uncollapsed`]) by minibatches.
+/// Trains a model whose method is uncollapsed ([`crate::methods::Method::with_q`]) by minibatches.
 /// The model is left at the last parameters, or at the best ones for held-out rows.
 ///
 /// # Errors
@@ -85,7 +85,7 @@ pub fn train_batches(
     surroundings: Surroundings<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
-    let method = model.method.uncollapsed().ok_or_else(|| {
+    let method = Uncollapsed::of(model.method).map_err(|_| {
         Error::Invalid(format!(
             "method `{}` sees all rows at once; for minibatches use `svgp`",
             model.method.name()
@@ -112,8 +112,8 @@ pub fn train_batches(
         ));
     }
     options.following.solver.check()?;
-    classes::check(model, method, options, natural)?;
-    let mut run = Run { method, natural, frozen, options, engine };
+    classes::check(model, &method, options, natural)?;
+    let mut run = Run { method: &method, natural, frozen, options, engine };
     let outcome = run.go(model, batches, surroundings, observer);
     freeze(model, frozen);
     outcome

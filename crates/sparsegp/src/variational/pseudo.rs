@@ -2,7 +2,7 @@
 
 use super::{Form, Variational};
 use crate::error::{Error, Result};
-use crate::inverse_free::Preconditioner;
+use crate::inverse_free::{LSpace, Preconditioner, Tilde};
 use crate::linalg::{Mat, MatRef, column, sized};
 use crate::params::{Param, Shape, Transform};
 
@@ -48,6 +48,28 @@ impl Variational {
             }
             Form::Whitened | Form::Marginal | Form::Sites(_) => None,
         }
+    }
+
+    /// Brings `lspace` to this q at Kuu with a jitter on its diagonal, with L of R-SVGP as it is; `root` is memory.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`]; as for [`Variational::read_t_root`].
+    pub fn read_lspace(
+        &self,
+        kuu: MatRef<f64>,
+        jitter: f64,
+        root: &mut Mat<f64>,
+        lspace: &mut LSpace,
+    ) -> Result<()> {
+        let tilde = Tilde { kuu, jitter, lambda: self.second.value() };
+        let targets = self.pseudo_targets();
+        if let Form::Relaxed(preconditioner) = self.form {
+            self.read_t_root(root)?;
+            lspace.set_probes(Default::default(), |probes| *probes = Mat::new());
+            lspace.relaxed(tilde, root.as_ref(), targets, preconditioner);
+            return Ok(());
+        }
+        lspace.likelihood(tilde, targets, self.pseudo().unwrap_or_default())
     }
 
     /// m̃, M×L.

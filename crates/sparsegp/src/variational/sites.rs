@@ -132,6 +132,13 @@ impl Default for SiteWork {
     }
 }
 
+/// Precisions of rows as the posterior takes them: T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B, which rows without
+/// precision must not break; they keep a millionth of the largest w, a part of 10⁻¹² of T.
+pub(crate) fn least_raised(second: &[f64]) -> Vec<f64> {
+    let largest = second.iter().fold(1e-12_f64, |m, s| m.max(*s));
+    second.iter().map(|s| s.max(1e-12 * largest)).collect()
+}
+
 const PRECISION: &str = "the precision I + Γ₂ of q's sites";
 
 impl SiteWork {

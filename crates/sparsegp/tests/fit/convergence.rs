@@ -4,6 +4,7 @@ use sparsegp::data::InMemory;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::linalg::{Jitter, Mat};
+use sparsegp::methods::{Tvgp, Uncollapsed};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::train::{TrainOptions, TrainReport, natural_step, train};
 use sparsegp::variational::{Tying, Variational};
@@ -25,12 +26,7 @@ fn model(method: &str, kernel: &str, likelihood: &str, mean: &str, data: &InMemo
     let kernel = kernels::parse(kernel, Inputs::unnamed(d)).expect("a kernel");
     let kernels = vec![kernel; if likelihood.separate_kernels() { latents } else { 1 }];
     let points = Mat::from_fn(n / 2, d, |i, j| data.x[(2 * i, j)]);
-    let q = match (entry.method.full_sites(), entry.method.uncollapsed(), method) {
-        (Some(_), ..) => Some(Variational::sites(n, latents, Tying::Untied)),
-        (_, Some(_), "tsvgp") => Some(Variational::sites(n / 2, latents, Tying::Natural)),
-        (_, Some(_), _) => Some(Variational::prior(n / 2, latents, false)),
-        _ => None,
-    };
+    let q = entry.method.with_q().map(|q| q.start([n, n / 2, latents], Tying::Natural, false));
     Model {
         kernels,
         mean: means::by_name(mean, d, latents).expect("a mean"),
@@ -163,21 +159,21 @@ fn what_a_step_promises_is_its_slope() {
         let at = |rate: f64| {
             let mut moved = own.clone();
             natural_step(&mut moved, &engine, &data, rate).expect("a step");
-            match moved.method.full_sites() {
-                Some(method) => method.value(&moved, &data).expect("a bound"),
-                None => {
-                    let method = moved.method.uncollapsed().expect("a method with q");
+            match Tvgp::of(moved.method) {
+                Ok(method) => method.value(&moved, &data).expect("a bound"),
+                Err(_) => {
+                    let method = Uncollapsed::of(moved.method).expect("a method with q");
                     method.step(&moved, &engine, &data, Want::Value).expect("a bound").value
                 }
             }
         };
-        let (promise, value) = match own.method.full_sites() {
-            Some(method) => {
+        let (promise, value) = match Tvgp::of(own.method) {
+            Ok(method) => {
                 let look = method.look(&own, &data).expect("a look");
                 (method.promise(&look, &own, &data.x).expect("a promise"), look.value)
             }
-            None => {
-                let method = own.method.uncollapsed().expect("a method with q");
+            Err(_) => {
+                let method = Uncollapsed::of(own.method).expect("a method with q");
                 let step = method.step(&own, &engine, &data, Want::Statistics).expect("a step");
                 (step.promise(), step.value)
             }

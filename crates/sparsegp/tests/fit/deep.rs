@@ -78,7 +78,7 @@ fn every_kind_predicts_as_its_layers_do_and_is_read_back_to_the_bit() {
         assert!(report.objective.is_finite() && report.trace.len() == 10, "{method}");
         // the layers by themselves
         let deep = fitted.model.to_deep(LastBound::Expectation).expect("layers");
-        assert_eq!(deep.layers.len(), fitted.model.method.deep().unwrap().layers);
+        assert_eq!(deep.layers.len(), fitted.model.method.architecture().unwrap().layers);
         let new = rows(30, 2);
         let mut x = new.x.clone();
         fitted.scaler.scale_x(x.as_mut()).unwrap();

@@ -4,6 +4,7 @@ use crate::stochastic::{dataset, draws};
 use crate::support::{fit, options, prepare};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::{Dataset, FitOptions};
+use sparsegp::methods::{Tvgp, Uncollapsed};
 use sparsegp::model::Model;
 use sparsegp::train::{EmOptions, TrainOptions, train};
 use sparsegp::variational::Tying;
@@ -119,10 +120,10 @@ fn stepped(likelihood: &str, method: &str, tying: Tying) -> (Dataset, Model) {
     let (mut model, ..) =
         prepare(&data, &FitOptions { tying, ..all_rows(method, likelihood, 0) }).expect("a model");
     for rate in [0.7, 0.9, 0.4] {
-        match model.method.full_sites() {
-            Some(own) => drop(own.step(&mut model, &*data.source, rate).expect("a step")),
-            None => {
-                let own = model.method.uncollapsed().expect("sites");
+        match Tvgp::of(model.method) {
+            Ok(own) => drop(own.step(&mut model, &*data.source, rate).expect("a step")),
+            Err(_) => {
+                let own = Uncollapsed::of(model.method).expect("sites");
                 let step = own.step(&model, &Cpu::default(), &*data.source, Want::Statistics);
                 step.expect("a pass").natural(&mut model, rate).expect("a step");
             }
@@ -149,16 +150,16 @@ fn centred(data: &Dataset, model: &mut Model) -> ([f64; 3], [f64; 2], [Vec<f64>;
             .fold(0.0, f64::max)
     };
     let before = average(model);
-    let (values, slopes) = match model.method.full_sites() {
-        Some(own) => {
+    let (values, slopes) = match Tvgp::of(model.method) {
+        Ok(own) => {
             let mut look = own.look(model, &*data.source).expect("a look");
             let first = look.value;
             own.centre(&mut look, model);
             let again = own.look(model, &*data.source).expect("a look");
             ([first, look.value, again.value], [look.mean_slopes(), again.mean_slopes()])
         }
-        None => {
-            let own = model.method.uncollapsed().expect("sites");
+        Err(_) => {
+            let own = Uncollapsed::of(model.method).expect("sites");
             let look = |model: &Model| {
                 own.step(model, &engine, &*data.source, Want::Statistics).expect("a pass")
             };

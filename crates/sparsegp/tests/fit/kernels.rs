@@ -77,7 +77,7 @@ fn every_kernel_works_with_every_method_and_in_files() {
                 // Gaussian noise needs no local variables
                 own.likelihood = Some("laplace".into());
             }
-            let deep = entry.method.deep().is_some();
+            let deep = entry.method.architecture().is_some();
             if deep {
                 let mut batches = BatchOptions::of(entry.method);
                 batches.training.epochs = Some(10);

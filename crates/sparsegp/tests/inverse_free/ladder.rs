@@ -9,7 +9,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::inverse_free::{LSpace, Preconditioner, Tilde, kl_gap};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Cholesky, Jitter, Mat, column};
-use sparsegp::methods::find;
+use sparsegp::methods::{Uncollapsed, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::params::Param;
 use sparsegp::variational::Variational;
@@ -194,7 +194,7 @@ proptest! {
         let twice: Vec<usize> = (0..draw.n).chain(0..draw.n).collect();
         let doubled = Minibatch { rows: problem.data.picked(&twice), population: draw.n };
         for model in [&model, &r] {
-            let method = model.method.uncollapsed().unwrap();
+            let method = Uncollapsed::of(model.method).unwrap();
             let step = method.step(model, &Cpu::default(), &doubled, Want::Value).unwrap();
             let once = bound(model, &problem.data);
             prop_assert!((step.value - once).abs() < 1e-9 * (1.0 + once.abs()), "{draw:?}");

@@ -5,7 +5,7 @@ use crate::support::pseudo;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::inverse_free::{Preconditioner, SolverOptions};
 use sparsegp::linalg::Precision;
-use sparsegp::methods::{Following, Step};
+use sparsegp::methods::{Following, Step, Uncollapsed};
 use sparsegp::model::Model;
 
 /// Value and gradient after T has followed.
@@ -18,7 +18,7 @@ fn evaluate(model: &Model, draw: &Draw, precision: Precision) -> (f64, Vec<f64>,
     if let Some(root) = own.q.as_mut().and_then(|q| q.root.as_mut()) {
         root.frozen = true;
     }
-    let method = own.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(own.method).unwrap();
     let mut step = Step::default();
     method.follow(&mut step, &mut own, &engine, &data, Want::Gradients, &how).unwrap();
     let mut gradient = vec![0.0; own.num_params()];

@@ -4,7 +4,7 @@ use crate::problem::Problem;
 use rand::RngExt;
 use sparsegp::inverse_free::{Preconditioner, SolverOptions};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, column};
-use sparsegp::methods::find;
+use sparsegp::methods::{Uncollapsed, find};
 use sparsegp::model::Model;
 use sparsegp::variational::Variational;
 
@@ -78,7 +78,7 @@ pub fn as_l(model: &Model) -> Model {
 /// Brings T to its optimum.
 pub fn settled(model: &Model) -> Model {
     let mut own = model.clone();
-    let method = own.method.uncollapsed().expect("it trains q");
+    let method = Uncollapsed::of(own.method).expect("it trains q");
     method.settle(&mut own, &SolverOptions::strict()).expect("definite").expect("relaxed");
     own
 }

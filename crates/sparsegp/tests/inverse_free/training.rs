@@ -7,7 +7,7 @@ use sparsegp::fit::{BatchOptions, Dataset, FitOptions, fit};
 use sparsegp::inverse_free::{Estimate, Schedule, SolverOptions, Traces};
 use sparsegp::io;
 use sparsegp::linalg::Mat;
-use sparsegp::methods::{Following, find};
+use sparsegp::methods::{Following, Uncollapsed, find};
 use sparsegp::optim::{AdamOptions, PlateauRate};
 use sparsegp::train::{Pace, StochasticOptions, TrainOptions, TrainReport};
 
@@ -200,7 +200,7 @@ fn what_cannot_be_is_refused_with_the_remedy() {
     let inverse = sparsegp::inverse_free::Preconditioner::Inverse;
     let mut model = crate::support::pseudo(&mut own, 2, inverse, Some(0.1));
     let engine = Cpu::default();
-    let method = model.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(model.method).unwrap();
     let want = sparsegp::engine::Want::Gradients;
     let mut step = method.step(&model, &engine, &own.data, want).unwrap();
     let error = step.natural(&mut model, 0.5).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::{Dataset, FitOptions, fit};
 use sparsegp::inverse_free::Preconditioner;
 use sparsegp::linalg::Mat;
-use sparsegp::methods::find;
+use sparsegp::methods::{Tvgp, Uncollapsed, find};
 use sparsegp::model::{Model, Posterior};
 use sparsegp::variational::{Tying, Variational};
 
@@ -124,10 +124,10 @@ fn slopes_match_differences_for_every_form_of_q() {
             "tvgp" => Variational::sites(30, 2, Tying::Untied),
             _ => Variational::pseudo_observations(6, 2, Preconditioner::Inverse, relaxed),
         });
-        if let Some(own) = model.method.full_sites() {
+        if let Ok(own) = Tvgp::of(model.method) {
             own.step(&mut model, &problem.data, 1.0).expect("a step");
         } else if matches!(method, "svgp" | "tsvgp") {
-            let own = model.method.uncollapsed().expect("has a q");
+            let own = Uncollapsed::of(model.method).expect("has a q");
             let mut step =
                 own.step(&model, &Cpu::default(), &problem.data, Want::Statistics).expect("a pass");
             step.natural(&mut model, 0.7).expect("a step");

@@ -9,7 +9,7 @@ use sparsegp::fit::{Dataset, FitOptions, Scaling, Standardise, fit};
 use sparsegp::kernels::Tape;
 use sparsegp::likelihoods::{self, Target};
 use sparsegp::linalg::{Jitter, Mat, Par, solve_lower};
-use sparsegp::methods::find;
+use sparsegp::methods::{Tvgp, Uncollapsed, find};
 use sparsegp::model::{LeaveOneOut, Model};
 use sparsegp::variational::{Tying, Variational};
 
@@ -127,10 +127,10 @@ fn stepped(method: &str, spec: &str, steps: usize) -> (Model, InMemory) {
     });
     let data = problem.data;
     for _ in 0..steps {
-        if let Some(own) = model.method.full_sites() {
+        if let Ok(own) = Tvgp::of(model.method) {
             own.step(&mut model, &data, 1.0).expect("a step");
         } else {
-            let own = model.method.uncollapsed().expect("has a q");
+            let own = Uncollapsed::of(model.method).expect("has a q");
             let want = sparsegp::engine::Want::Statistics;
             let mut step = own.step(&model, &Cpu::default(), &data, want).expect("a pass");
             step.natural(&mut model, 1.0).expect("a step");
@@ -177,7 +177,7 @@ fn density(model: &Model, y: f64, m: f64, v: f64) -> f64 {
 #[test]
 fn a_site_is_taken_away() {
     let (model, data) = stepped("tvgp", "bernoulli(link=logit)", 5);
-    let tvgp = model.method.full_sites().expect("has sites");
+    let tvgp = Tvgp::of(model.method).expect("has sites");
     let found = leave_one_out(&model, &data);
     for i in 0..40 {
         let kept = all_but(40, i);

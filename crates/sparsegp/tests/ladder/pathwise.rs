@@ -8,7 +8,7 @@ use sparsegp::fit::{Dataset, FitOptions, Of, fit};
 use sparsegp::inverse_free::Preconditioner;
 use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::linalg::Mat;
-use sparsegp::methods::find;
+use sparsegp::methods::{Tvgp, Uncollapsed, find};
 use sparsegp::model::{Model, Posterior};
 use sparsegp::variational::{Tying, Variational};
 
@@ -94,10 +94,10 @@ fn posterior(method: &str) -> (Posterior, Mat<f64>) {
         "lsvgp" => Some(Variational::pseudo_observations(6, 2, Preconditioner::Inverse, false)),
         _ => None,
     };
-    if let Some(own) = model.method.full_sites() {
+    if let Ok(own) = Tvgp::of(model.method) {
         own.step(&mut model, &problem.data, 0.8).expect("a step");
     } else if method == "svgp" {
-        let own = model.method.uncollapsed().expect("has a q");
+        let own = Uncollapsed::of(model.method).expect("has a q");
         let engine = Cpu::default();
         let mut step = own.step(&model, &engine, &problem.data, Want::Statistics).expect("a pass");
         step.natural(&mut model, 0.7).expect("a step");

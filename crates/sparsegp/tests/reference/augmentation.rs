@@ -14,7 +14,7 @@ use sparsegp::likelihoods::dual::Real;
 use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
 use sparsegp::linalg::{Accum, Cholesky, Jitter, Mat, Par, gemm, product};
 use sparsegp::means;
-use sparsegp::methods::{Step, find};
+use sparsegp::methods::{Step, Tvgp, Uncollapsed, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::{Tying, Variational};
 use std::path::Path;
@@ -351,7 +351,7 @@ pub fn full(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         let data = world.data(&of, get(entry, "y")?)?;
         let mut model = world.model("cavi-full", &*of.likelihood, world.mean)?;
         model.q = Some(Variational::sites(n, 1, Tying::Untied));
-        let method = model.method.full_sites().ok_or("a method with sites of all rows")?;
+        let method = Tvgp::of(model.method).map_err(|_| "a method with sites of all rows")?;
         let expected = numbers(get(entry, "elbo_trace")?)?;
         let after = entries(get(entry, "after")?)?;
         let mut trace = Vec::new();
@@ -446,7 +446,7 @@ pub fn sparse(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         let data = world.data(&of, get(entry, "y")?)?;
         let mut model = world.model("cavi", &*of.likelihood, world.mean)?;
         model.q = Some(Variational::sites(m, 1, Tying::Natural));
-        let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
+        let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
         let (engine, mut step) = (Cpu::default(), Step::default());
         let expected = numbers(get(entry, "elbo_trace")?)?;
         let after = entries(get(entry, "after")?)?;
@@ -539,7 +539,7 @@ fn by_minibatches(
     }
     let mut model = world.model("svi", &*of.likelihood, world.mean)?;
     model.q = Some(Variational::prior(world.z.nrows(), 1, false));
-    let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
+    let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     let (engine, mut step) = (Cpu::default(), Step::default());
     for (index, told) in items(get(svi, "steps")?)?.iter().enumerate() {
         report.case = format!("{} minibatch {index}", of.likelihood.name());
@@ -613,7 +613,7 @@ fn adjoints(
     let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
     spied.kernels = vec![Box::new(spy)];
-    let method = spied.method.uncollapsed().ok_or("an uncollapsed method")?;
+    let method = Uncollapsed::of(spied.method).map_err(|_| "an uncollapsed method")?;
     let n = rows.x.nrows();
     let batch = Batch { rows: rows.clone(), scale };
     let mut step = own(method.step(&spied, &Cpu::default(), &batch, Want::Gradients))?;
@@ -700,7 +700,7 @@ fn collapsed(
         own(InMemory::new(data.x.clone(), Mat::from_fn(potential.len(), 1, |i, _| potential[i])))?;
     rows.extra = numbers(get(told, "precision")?)?;
     let constants: f64 = numbers(get(told, "constants")?)?.iter().sum();
-    let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
+    let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     let mut step = own(method.step(&model, &Cpu::default(), &rows, Want::Statistics))?;
     own(step.natural(&mut model, 1.0))?;
     let factor = own(Cholesky::new(kuu.as_ref(), Jitter::Absolute(0.0), "Kuu"))?;

@@ -21,7 +21,7 @@ use sparsegp::likelihoods::{Likelihood, Slopes, Target};
 use sparsegp::linalg::{
     Cholesky, Jitter, Mat, MatRef, Par, dot, product, sandwich_inverse, solve_lower_transpose,
 };
-use sparsegp::methods::Step;
+use sparsegp::methods::{Step, Tvgp, Uncollapsed};
 use sparsegp::model::Model;
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use sparsegp::variational::{Form, Tying, Variational};
@@ -172,7 +172,7 @@ fn adjoints(model: &Model, data: &Batch, json: &Value, report: &mut Report) -> O
     let spy = Spy::new(model.kernels[0].clone());
     let log = spy.log.clone();
     spied.kernels = vec![Box::new(spy)];
-    let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
+    let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     let engine = Cpu::default();
     let mut step = own(method.step(&spied, &engine, data, Want::Gradients))?;
     let mut gradient = vec![0.0; model.num_params()];
@@ -290,14 +290,14 @@ pub fn gradients(json: &Value, _: &Path, report: &mut Report) -> Outcome {
 
 /// Moves a model's sites by a step of size `rate` from what these rows say.
 fn advance(model: &mut Model, data: &Batch, rate: f64) -> Outcome {
-    let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
+    let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     let mut step = own(method.step(model, &Cpu::default(), data, Want::Statistics))?;
     own(step.natural(model, rate))
 }
 
 /// The bound at all rows.
 fn bound(model: &Model, data: &InMemory) -> Outcome<f64> {
-    let method = model.method.uncollapsed().ok_or("an uncollapsed method")?;
+    let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     Ok(own(method.step(model, &Cpu::default(), data, Want::Value))?.value)
 }
 
@@ -344,7 +344,7 @@ pub fn steps(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                 );
             }
             {
-                let method = single.method.uncollapsed().ok_or("an uncollapsed method")?;
+                let method = Uncollapsed::of(single.method).map_err(|_| "an uncollapsed method")?;
                 let places = indices(get(step, "idx")?)?;
                 let (all, engine) = (whole(&data, 1.0), Cpu::default());
                 let rows: (&dyn Source, &dyn Source, &[usize]) = (&all, &picked, &places);
@@ -973,7 +973,8 @@ pub fn softmax(json: &Value, _: &Path, report: &mut Report) -> Outcome {
 /// The file `tvgp`: steps of sites without inducing points, with the adjoint of K.
 pub fn full(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     report.read_tolerance(json)?;
-    let method = problem::method("tvgp")?.full_sites().ok_or("a method with sites of all rows")?;
+    let method =
+        Tvgp::of(problem::method("tvgp")?).map_err(|_| "a method with sites of all rows")?;
     for (index, case) in items(get(json, "cases")?)?.iter().enumerate() {
         check_known(
             case,

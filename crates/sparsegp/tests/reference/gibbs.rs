@@ -12,7 +12,7 @@ use sparsegp::likelihoods::augmented::Site;
 use sparsegp::likelihoods::{self, Likelihood};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, Par, product, solve_lower};
 use sparsegp::means;
-use sparsegp::methods::find;
+use sparsegp::methods::{Tvgp, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::samplers::conditional::{Conditional, Features};
 use sparsegp::samplers::diagnostics::effective_sample_size;
@@ -212,8 +212,8 @@ fn evidence(
 /// At every q on the way of coordinate ascent: the bound with local variables is no higher than the one without,
 /// and that no higher than the evidence.
 fn order(report: &mut Report, mut model: Model, rows: &InMemory, evidence: f64) -> Outcome {
-    let (n, augmented) = (rows.y.nrows(), model.method.full_sites().ok_or("sites")?);
-    let plain = own(find("tvgp"))?.method.full_sites().ok_or("sites")?;
+    let (n, augmented) = (rows.y.nrows(), Tvgp::of(model.method).map_err(|_| "sites")?);
+    let plain = Tvgp::of(own(find("tvgp"))?.method).map_err(|_| "sites")?;
     model.q = Some(Variational::sites(n, 1, Tying::Untied));
     for _ in 0..30 {
         let (with, without) =

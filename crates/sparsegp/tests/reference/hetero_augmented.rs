@@ -10,7 +10,7 @@ use sparsegp::engine::Cpu;
 use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, product};
 use sparsegp::means;
-use sparsegp::methods::find;
+use sparsegp::methods::{Tvgp, find};
 use sparsegp::model::Model;
 use sparsegp::variational::{Tying, Variational};
 use std::path::Path;
@@ -102,7 +102,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             jitter: Jitter::Absolute(0.0),
             hidden: Vec::new(),
         };
-        let full = method.full_sites().ok_or("a method with sites of all rows")?;
+        let full = Tvgp::of(method).map_err(|_| "a method with sites of all rows")?;
         let after = entries(get(entry, "after")?)?;
         let (mut trace, mut lambdas) = (Vec::new(), Vec::new());
         for sweep in 0..expected.len() {

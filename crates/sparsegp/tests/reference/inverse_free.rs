@@ -18,7 +18,7 @@ use sparsegp::kernels::{Cotangents, Inputs, Kernel, Tape, build};
 use sparsegp::likelihoods::{self, Likelihood, Slopes, Target};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use sparsegp::means;
-use sparsegp::methods::find;
+use sparsegp::methods::{Uncollapsed, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::PlateauRate;
 use sparsegp::variational::Variational;
@@ -534,7 +534,7 @@ pub fn exact_identity(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     let (m_bar, lambda_bar) = (largest("q.mu")?, largest("q.lambda")?);
     let start = Mat::<f64>::identity(n, n);
     pseudo(&mut model, &y, &vec![noise; n], Some(&start), Preconditioner::Inverse)?;
-    let method = model.method.uncollapsed().ok_or("no q")?;
+    let method = Uncollapsed::of(model.method).map_err(|_| "no q")?;
     own(method.settle(&mut model, &SolverOptions::strict()))?;
     let by_r = own(model.evaluate(&Cpu::default(), &all))?.value;
     for (field, reference) in entries(outputs)? {

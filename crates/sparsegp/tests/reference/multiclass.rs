@@ -12,7 +12,7 @@ use sparsegp::likelihoods::logistic_softmax::LogisticSoftmax;
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, product};
 use sparsegp::means;
-use sparsegp::methods::find;
+use sparsegp::methods::{Tvgp, find};
 use sparsegp::model::Model;
 use sparsegp::variational::{Tying, Variational};
 use std::path::Path;
@@ -120,7 +120,7 @@ fn sweeps(file: &Value, entry: &Value, l: &LogisticSoftmax, report: &mut Report)
         jitter: Jitter::Absolute(0.0),
         hidden: Vec::new(),
     };
-    let full = method.full_sites().ok_or("a method with sites of all rows")?;
+    let full = Tvgp::of(method).map_err(|_| "a method with sites of all rows")?;
     let expected = numbers(get(entry, "elbo_trace")?)?;
     let after = entries(get(entry, "after")?)?;
     let mut trace = Vec::new();

@@ -18,6 +18,7 @@ use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::likelihoods::Gaussian;
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::means;
+use sparsegp::methods::Uncollapsed;
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::optim::{Adam, AdamOptions, Objective, Optimiser};
 use std::path::Path;
@@ -317,7 +318,7 @@ impl Objective for Ascent {
             self.model.set(path, &values)?;
         }
         if self.relaxed
-            && let Some(method) = self.model.method.uncollapsed()
+            && let Ok(method) = Uncollapsed::of(self.model.method)
         {
             let options = SolverOptions { tolerance: 1e-11, ..SolverOptions::strict() };
             let solved = method.settle(&mut self.model, &options)?;

@@ -15,6 +15,7 @@ use sparsegp::kernels::{Inputs, Kernel, Tape, build};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Cholesky, Jitter, Mat, MatRef, symmetric_eigen};
 use sparsegp::methods;
+use sparsegp::methods::Uncollapsed;
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::Variational;
 use std::path::Path;
@@ -249,7 +250,7 @@ pub fn svi(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         let first = number(get(step, "batch")?)? as usize * b;
         let picked: Vec<usize> = (first..first + b).collect();
         let part = crate::uncollapsed::batch(&rows, &picked, n as f64 / b as f64);
-        let method = model.method.uncollapsed().ok_or("the method has no q")?;
+        let method = Uncollapsed::of(model.method).map_err(|_| "the method has no q")?;
         let mut own_step = own(method.step(&model, &engine, &part, Want::Statistics))?;
         own(own_step.natural(&mut model, number(get(step, "rho")?)?))?;
         let q = model.q.as_ref().ok_or("no q")?;

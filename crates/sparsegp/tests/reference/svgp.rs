@@ -11,7 +11,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods::Target;
 use sparsegp::likelihoods::quadrature::Nodes;
 use sparsegp::linalg::Mat;
-use sparsegp::methods::Evaluation;
+use sparsegp::methods::{Evaluation, Uncollapsed};
 use sparsegp::model::Posterior;
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::path::Path;
@@ -206,7 +206,7 @@ pub fn natural(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         };
         let rows = if of_batch { problem.minibatch(inputs)? } else { problem.data.clone() };
         let mut model = problem.model.clone();
-        let method = model.method.uncollapsed().ok_or("the method has no q")?;
+        let method = Uncollapsed::of(model.method).map_err(|_| "the method has no q")?;
         for _ in 0..steps {
             let mut step = own(method.step(&model, &engine, &rows, Want::Statistics))?;
             own(step.natural(&mut model, rate))?;

@@ -7,7 +7,7 @@ use sparsegp::data::{Minibatch, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Jitter, Mat};
-use sparsegp::methods::{Step, find};
+use sparsegp::methods::{Step, Uncollapsed, find};
 use sparsegp::model::Model;
 use sparsegp::params;
 use sparsegp::variational::{Variational, sites::Tying};
@@ -15,9 +15,7 @@ use sparsegp::variational::{Variational, sites::Tying};
 fn gradient(model: &Model, data: &dyn Source, want: Want, chosen: Option<&[bool]>) -> Vec<f64> {
     let mut step = Step::default();
     step.choose(chosen.map(<[bool]>::to_vec));
-    model
-        .method
-        .uncollapsed()
+    Uncollapsed::of(model.method)
         .unwrap()
         .renew(&mut step, model, &Cpu::default(), data, want)
         .unwrap();
@@ -47,7 +45,7 @@ fn agree(model: &Model, data: &dyn Source, chosen: Option<&[bool]>, what: &str) 
 
 /// Whether rows summed the adjoints of the roots: then there are no statistics for a step of q.
 fn by_rows(model: &Model, data: &dyn Source) -> bool {
-    let method = model.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(model.method).unwrap();
     let mut step = Step::default();
     let want = Want::Adjoints { statistics: false };
     method.renew(&mut step, model, &Cpu::default(), data, want).unwrap();
@@ -189,7 +187,7 @@ fn of_many_rows_are_the_average_of_few() {
         let mean = sparsegp::means::by_name("linear", draw.d, latents).unwrap();
         let mut model = Model { likelihood, mean, method, q: Some(q), ..problem.model.clone() };
         if sites {
-            let method = model.method.uncollapsed().unwrap();
+            let method = Uncollapsed::of(model.method).unwrap();
             let mut step = method.step(&model, &Cpu::default(), &data, Want::Statistics).unwrap();
             step.natural(&mut model, 0.7).unwrap();
         }
@@ -232,7 +230,7 @@ fn of_sites() {
     let problem = problem(&draw);
     for tying in [Tying::Whitened, Tying::Natural, Tying::Kernel] {
         let mut model = with_q(&problem, "tsvgp", Variational::sites(draw.m, draw.p, tying));
-        let method = model.method.uncollapsed().unwrap();
+        let method = Uncollapsed::of(model.method).unwrap();
         let mut step =
             method.step(&model, &Cpu::default(), &problem.data, Want::Statistics).unwrap();
         step.natural(&mut model, 0.7).unwrap();
@@ -248,7 +246,7 @@ fn memory_leaves_no_trace() {
         let mut problem = problem(&draw);
         let q = random_q(draw.m, draw.p, false, true, &mut problem.rng);
         let model = with_q(&problem, method, q);
-        let method = model.method.uncollapsed().unwrap();
+        let method = Uncollapsed::of(model.method).unwrap();
         let (few, many) = (part(&problem.data, 1, 5), part(&problem.data, 0, 1));
         let mut step = Step::default();
         let wants = [

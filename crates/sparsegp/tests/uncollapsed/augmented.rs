@@ -9,7 +9,7 @@ use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::likelihoods::{self, Slopes, Target};
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::means;
-use sparsegp::methods::{Step, find};
+use sparsegp::methods::{Keeps, Step, Tvgp, Uncollapsed, find};
 use sparsegp::model::{Model, Posterior};
 use sparsegp::rng::stream;
 use sparsegp::variational::{self, Tying, Variational};
@@ -58,9 +58,9 @@ fn start(spec: &str, extra: f64, method: &str) -> (Model, InMemory) {
     let constants: Vec<f64> = (0..latents).map(|l| 0.3 - 0.2 * l as f64).collect();
     let mean = serde_json::json!({"type": "constant", "constant": constants});
     let method = find(method).unwrap().method;
-    let q = match (method.full_sites(), method.name()) {
-        (Some(_), _) => Variational::sites(draw.n, latents, Tying::Untied),
-        (_, "cavi") => Variational::sites(draw.m, latents, Tying::Natural),
+    let q = match method.with_q().unwrap().keeps {
+        Keeps::RowSites => Variational::sites(draw.n, latents, Tying::Untied),
+        Keeps::Sites => Variational::sites(draw.m, latents, Tying::Natural),
         _ => random_q(draw.m, latents, false, true, &mut problem.rng),
     };
     let model = Model {
@@ -126,7 +126,7 @@ fn coordinate_ascent_never_lowers_the_bound_with_inducing_points() {
         for name in ["cavi", "svi"] {
             let (mut model, rows) = start(spec, extra, name);
             let (engine, mut step) = (Cpu::default(), Step::default());
-            let method = model.method.uncollapsed().unwrap();
+            let method = Uncollapsed::of(model.method).unwrap();
             let (mut values, mut which) = (Vec::new(), Vec::new());
             for round in 0..400 {
                 method.renew(&mut step, &model, &engine, &rows, Want::Statistics).unwrap();
@@ -164,7 +164,7 @@ fn coordinate_ascent_never_lowers_the_bound_with_inducing_points() {
 fn coordinate_ascent_never_lowers_the_bound_without_inducing_points() {
     for (spec, extra) in LAWS {
         let (mut model, rows) = start(spec, extra, "cavi-full");
-        let method = model.method.full_sites().unwrap();
+        let method = Tvgp::of(model.method).unwrap();
         let (mut values, mut which) = (Vec::new(), Vec::new());
         for _ in 0..150 {
             values.push(method.step(&mut model, &rows, 1.0).unwrap());
@@ -207,7 +207,7 @@ fn a_whole_step_is_the_best_one_at_its_local_variables() {
     for (spec, extra) in LAWS {
         let (mut model, rows) = start(spec, extra, "svi");
         let (engine, mut step) = (Cpu::default(), Step::default());
-        let method = model.method.uncollapsed().unwrap();
+        let method = Uncollapsed::of(model.method).unwrap();
         let latents = model.likelihood.latents();
         // the sites of the optimal local variables
         let (mean, variance) = Posterior::of_q(&model).unwrap().predict_f(rows.x.as_ref()).unwrap();
@@ -293,13 +293,13 @@ fn bounds_stand_in_their_order() {
                 continue;
             }
             model.q = Some(Variational::sites(n, latents, Tying::Untied));
-            let full = model.method.full_sites().unwrap();
+            let full = Tvgp::of(model.method).unwrap();
             for _ in 0..300 {
                 full.step(&mut model, &rows, 1.0).unwrap();
             }
             let augmented = full.value(&model, &rows).unwrap();
             model.method = find("tvgp").unwrap().method;
-            let plain = model.method.full_sites().unwrap().value(&model, &rows).unwrap();
+            let plain = Tvgp::of(model.method).unwrap().value(&model, &rows).unwrap();
             let evidence = if latents == 1 {
                 evidence(&model, &rows)
             } else {

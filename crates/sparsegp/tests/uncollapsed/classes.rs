@@ -8,7 +8,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::means::by_name;
-use sparsegp::methods::{Step, find};
+use sparsegp::methods::{Step, Uncollapsed, find};
 use sparsegp::model::Model;
 
 const CLASSES: usize = 4;
@@ -40,7 +40,7 @@ fn start(spec: &str) -> (Model, Minibatch) {
 type Found = (f64, Vec<f64>, Vec<(usize, Vec<f64>)>);
 
 fn step(model: &Model, batch: &Minibatch, chosen: Option<Vec<bool>>) -> (Step, Found) {
-    let method = model.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(model.method).unwrap();
     let mut step = Step::default();
     step.choose(chosen);
     method.renew(&mut step, model, &Cpu::default(), batch, Want::Gradients).unwrap();
@@ -137,7 +137,7 @@ fn what_has_no_choice_is_refused() {
     let refused = |model: &Model, chosen: Vec<bool>| {
         let mut step = Step::default();
         step.choose(Some(chosen));
-        let method = model.method.uncollapsed().unwrap();
+        let method = Uncollapsed::of(model.method).unwrap();
         let outcome = method.renew(&mut step, model, &Cpu::default(), &batch, Want::Statistics);
         outcome.unwrap_err().to_string()
     };

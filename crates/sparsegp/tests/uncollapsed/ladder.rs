@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use sparsegp::data::Source;
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::linalg::Mat;
+use sparsegp::methods::Uncollapsed;
 use sparsegp::variational::Variational;
 
 proptest! {
@@ -47,7 +48,7 @@ proptest! {
         let best = problem.evaluate("titsias2009").value;
         let q = random_q(draw.m, draw.p, false, whitened, &mut problem.rng);
         let mut model = with_q(&problem, "svgp", q);
-        let method = model.method.uncollapsed().unwrap();
+        let method = Uncollapsed::of(model.method).unwrap();
         let mut step = method.step(&model, &engine, &problem.data, Want::Statistics).unwrap();
         step.natural(&mut model, 1.0).unwrap();
         let value = model.evaluate(&engine, &problem.data).unwrap().value;

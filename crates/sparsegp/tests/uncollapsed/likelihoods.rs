@@ -13,7 +13,7 @@ use sparsegp::kernels::{Inputs, Tape, parse};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Cholesky, Mat};
 use sparsegp::means::by_name;
-use sparsegp::methods::find;
+use sparsegp::methods::{Uncollapsed, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::Variational;
 
@@ -196,7 +196,7 @@ proptest! {
 /// the values.
 fn climb(model: &mut Model, data: &dyn Source, steps: usize) -> Vec<f64> {
     let engine = Cpu::default();
-    let method = model.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(model.method).unwrap();
     let mut values = vec![model.evaluate(&engine, data).unwrap().value];
     let mut rate: f64 = 1.0;
     for _ in 0..steps {

@@ -9,7 +9,7 @@ use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods;
 use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::means::by_name;
-use sparsegp::methods::{Evaluation, find};
+use sparsegp::methods::{Evaluation, Uncollapsed, find};
 use sparsegp::model::{Model, inducing_param};
 use sparsegp::variational::{Tying, Variational};
 
@@ -232,7 +232,7 @@ fn natural_steps_go_up() {
     let mut ends = Vec::new();
     for method in ["svgp", "tsvgp"] {
         let (mut model, data) = model("gaussian(variance=0.4)", method, true);
-        let own = model.method.uncollapsed().expect("has a q");
+        let own = Uncollapsed::of(model.method).expect("has a q");
         let mut last = f64::NEG_INFINITY;
         for _ in 0..300 {
             let mut step =

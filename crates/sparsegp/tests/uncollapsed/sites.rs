@@ -11,7 +11,7 @@ use sparsegp::engine::{Cpu, Want};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Jitter;
 use sparsegp::linalg::Mat;
-use sparsegp::methods::{Keeps, Method, Uncollapsed, find, uncollapsed};
+use sparsegp::methods::{Keeps, Method, Tvgp, Uncollapsed, find, uncollapsed};
 use sparsegp::model::{Model, Posterior, inducing_param};
 use sparsegp::variational::{Tying, Variational};
 
@@ -104,7 +104,7 @@ fn with_sites(problem: &mut Problem, method: &'static Uncollapsed, tying: Tying)
 
 /// Moves sites by a step.
 fn advance(model: &mut Model, data: &dyn Source, rate: f64) {
-    let method = model.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(model.method).unwrap();
     let mut step = method.step(model, &Cpu::default(), data, Want::Statistics).unwrap();
     step.natural(model, rate).unwrap();
 }
@@ -267,7 +267,7 @@ fn sites_of_all_rows_are_exact_for_gaussian_noise() {
     let mut full = of("tvgp");
     full.inducing = Vec::new();
     full.q = Some(Variational::sites(30, 2, Tying::Untied));
-    let method = full.method.full_sites().unwrap();
+    let method = Tvgp::of(full.method).unwrap();
     method.step(&mut full, &problem.data, 1.0).unwrap();
     let mut exact = of("exact");
     exact.inducing = Vec::new();
@@ -372,7 +372,7 @@ fn outliers_do_not_break_the_sites() {
     for _ in 0..400 {
         advance(&mut model, &problem.data, 0.3);
     }
-    let method = model.method.uncollapsed().unwrap();
+    let method = Uncollapsed::of(model.method).unwrap();
     let step = method.step(&model, &engine, &problem.data, Want::Gradients).unwrap();
     let (first, second) = step.site_slopes().pop().unwrap();
     assert!(first.norm_max() < 1e-10, "{first:?}");
@@ -380,7 +380,7 @@ fn outliers_do_not_break_the_sites() {
     // tied, it is the same q, without the rows
     let method: &dyn Method = &BOUNDS[0];
     let mut tied = model.clone();
-    method.uncollapsed().unwrap().tie(&mut tied, &engine, &problem.data).unwrap();
+    Uncollapsed::of(method).unwrap().tie(&mut tied, &engine, &problem.data).unwrap();
     assert_eq!(tied.q.as_ref().unwrap().tying(), Some(Tying::Natural));
     assert!(distance(&q_u(&model, &problem.data), &q_u(&tied, &problem.data)) < 1e-9);
 }

@@ -148,7 +148,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     if method.has_q() != q.is_some() {
         return Err(foreign("its header and its method do not agree on q"));
     }
-    if header.layers.len() + 1 != method.deep().map_or(1, |deep| deep.layers) {
+    if header.layers.len() + 1 != method.architecture().map_or(1, |own| own.layers) {
         return Err(foreign("its header and its method do not agree on layers"));
     }
     if header.layers.first().is_some_and(|layer| layer.inputs() != d) {
@@ -169,7 +169,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     };
     // of the mean function, and of kernels and q
     let seen = likelihood.latents() * p;
-    let latents = likelihood.mixing().map_or(seen, |w| methods::uncollapsed::mixed_shape(w).1);
+    let latents = likelihood.mixing().map_or(seen, |w| likelihoods::mixing_shape(w).1);
     let fits = |count: usize| count == 1 || count == latents;
     if !fits(kernels.len()) || !(fits(sets) || sets == 0) {
         return Err(foreign(format!(
@@ -350,7 +350,7 @@ fn posterior(
     if tensors.has("posterior.draws") && model.hidden.is_empty() {
         return sampled(model, tensors, inputs, outputs);
     }
-    if let Some(method) = model.method.full_sites() {
+    if let Ok(method) = methods::Tvgp::of(model.method) {
         let points = tensors.matrix("posterior.inputs")?;
         let latents = model.q.as_ref().map_or(0, |q| q.latents());
         if points.ncols() != inputs || latents != model.latents(outputs) {

@@ -112,7 +112,7 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
     let mut matrix = |name: &str, a: MatRef<f64>| {
         tensors.push((name.into(), vec![a.nrows(), a.ncols()], matrix_bytes(a)));
     };
-    if model.method.full_sites().is_some() {
+    if model.method.with_q().is_some_and(|q| !q.is_of_points()) {
         matrix("posterior.inputs", fitted.posterior.points());
     } else if model.q.is_none() {
         matrix("q.mu", fitted.posterior.q_mu());

@@ -5,8 +5,7 @@
 //! of iterated weighted least squares (McCullagh & Nelder 1989, §2.5), which begins with what a target itself says of f.
 
 use super::rows::{LikelihoodRows, OwnRows, SentRows};
-use super::{prepare, variational};
-use crate::bounds::Bound;
+use super::{forms, prepared::prepare, variational};
 use crate::data::{Rows, Source};
 use crate::engine::{
     Description, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Sweep, Want,
@@ -17,9 +16,8 @@ use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::{self, Mean};
 use crate::methods::described::Fitting;
-use crate::model::Model;
-use crate::variational::sites::{At, Tying};
-use crate::variational::{Statistics, Variational};
+use crate::model::{Model, WithQ};
+use crate::variational::Variational;
 
 /// Guesses of the latent values at all rows.
 #[derive(Debug)]
@@ -72,8 +70,7 @@ impl Guesses {
     /// Those of reading the rows.
     pub(crate) fn of(model: &Model, data: &dyn Source) -> Result<Option<Self>> {
         let likelihood = &*model.likelihood;
-        let cannot =
-            |q: &Variational| q.pseudo().is_some() || q.tying().is_none() && q.is_diagonal();
+        let cannot = |q: &Variational| !forms::of(q).takes_guesses(q);
         if likelihood.mixing().is_some() || model.q.as_ref().is_none_or(cannot) {
             return Ok(None);
         }
@@ -94,11 +91,7 @@ impl Guesses {
         data: &dyn Source,
     ) -> Result<Option<Variational>> {
         let q = variational(model)?;
-        let bound: &dyn Bound = match (model.method.full_sites(), model.method.uncollapsed()) {
-            (Some(method), _) => method.bound,
-            (_, Some(method)) => method.bound,
-            _ => return Ok(None),
-        };
+        let Some(WithQ { bound, .. }) = model.method.with_q() else { return Ok(None) };
         let ones = vec![1.0; q.latents()];
         let inner = LikelihoodRows {
             likelihood: &*model.likelihood,
@@ -113,7 +106,8 @@ impl Guesses {
         let guessing = Guessing { own: as_it_is(model), pooled: self.pooled.clone() };
         let (mean, inputs) = (&*model.mean, data.inputs());
         let rows = AtGuesses { inner: &inner, guessing: &guessing, mean, inputs };
-        if q.tying() == Some(Tying::Untied) {
+        let form = forms::of(q);
+        if form.sees_rows() {
             return of_rows(q, &rows, data);
         }
         // sums over rows need features, and no q
@@ -121,7 +115,7 @@ impl Guesses {
         let trial = Model { q: Some(prior), ..model.clone() };
         let (mut processes, mut passed) = (Vec::new(), Passed::default());
         prepare(&trial, false, None, &mut processes)?;
-        let all: Vec<Process<'_>> = processes.iter().map(|p| p.process(&trial)).collect();
+        let all: Vec<Process<'_>> = processes.iter().map(|p| p.whitened_process(&trial)).collect();
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let want = Want::Statistics;
         engine.pass(
@@ -136,23 +130,7 @@ impl Guesses {
             found.second.value_mut().fill(0.0);
         }
         for (own, sums) in processes.iter_mut().zip(&passed.processes) {
-            let (latents, factor) = (own.latents.clone(), own.basis.factor());
-            match q.tying() {
-                Some(tying) => {
-                    // a whole step from sites of 0 at a mean of 0
-                    own.parts.mean.fill(0.0);
-                    let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams };
-                    let at = At { tying, latents, factor };
-                    own.sites.step(&mut found, &at, &own.parts, rows, 1.0);
-                }
-                None => {
-                    let grams: Vec<Mat<f64>> =
-                        sums.grams.iter().map(|g| faer::Scale(-2.0) * g).collect();
-                    let rows = Statistics { phi_a: sums.phi_a.as_ref(), grams: &grams };
-                    own.sites.posterior_of(rows, &mut own.moved)?;
-                    found.set_whitened(latents, factor, &mut own.moved)?;
-                }
-            }
+            form.take_guesses(own, sums, &mut found)?;
         }
         Ok(Some(found))
     }

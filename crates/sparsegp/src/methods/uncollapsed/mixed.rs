@@ -7,10 +7,11 @@
 use super::rows::{LikelihoodRows, OwnRows, SentRows};
 use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
+use crate::likelihoods::mixing_shape;
 use crate::linalg::{Mat, column, column_mut};
 use crate::means::{self, Mean};
 use crate::methods::described::Fitting;
-use crate::params::{Param, Shape};
+use crate::params::Param;
 use faer::reborrow::ReborrowMut;
 
 /// The rows of the targets, and how they are mixed. Sums are those of the rows, then ∂ℓ/∂W column by column, then
@@ -21,14 +22,6 @@ pub(super) struct MixedRows<'a> {
     pub(super) mean: &'a dyn Mean,
     /// Inputs D.
     pub(super) inputs: usize,
-}
-
-/// P and Q of a mixing matrix ([`crate::likelihoods::Likelihood::mixing`]).
-pub fn shape(mixing: &Param) -> (usize, usize) {
-    match mixing.shape() {
-        Shape::Matrix(outputs, latents) => (outputs, latents),
-        _ => (mixing.len(), 1),
-    }
 }
 
 impl MixedRows<'_> {
@@ -54,7 +47,7 @@ impl Pointwise for MixedRows<'_> {
 
     fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
         let n = block.mu.nrows();
-        let (outputs, latents) = shape(self.mixing);
+        let (outputs, latents) = mixing_shape(self.mixing);
         let w = |p: usize, q: usize| self.mixing.value()[q * outputs + p];
         let zeros = || Mat::<f64>::zeros(n, outputs);
         let (mut mu, mut s, mut r) = (zeros(), zeros(), zeros());
@@ -150,7 +143,7 @@ pub(in crate::methods) fn described(
     let (sent, mean, inputs): (SentRows, String, usize) = description.state()?;
     let inner = OwnRows::of(sent, rows)?;
     let damaged = || Error::Invalid("the request is damaged".into());
-    let (outputs, latents) = inner.likelihood().mixing().map(shape).ok_or_else(damaged)?;
+    let (outputs, latents) = inner.likelihood().mixing().map(mixing_shape).ok_or_else(damaged)?;
     Fitting::check([inputs, outputs, latents] == [rows.inputs, rows.outputs, rows.latents])?;
     let json = serde_json::from_str(&mean).map_err(|_| damaged())?;
     let mean = means::from_json(&json, inputs, outputs)?;

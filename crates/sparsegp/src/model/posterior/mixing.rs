@@ -4,14 +4,14 @@ use super::Posterior;
 use crate::error::Result;
 #[cfg(doc)]
 use crate::likelihoods::Likelihood;
+use crate::likelihoods::mixing_shape;
 use crate::linalg::{Accum, Mat, MatRef, Par, gemm};
-use crate::methods::uncollapsed::mixed_shape;
 
 impl Posterior {
     /// W, where there is mixing.
     pub(super) fn mixing(&self) -> Option<Mat<f64>> {
         self.likelihood.mixing().map(|mixing| {
-            let (outputs, latents) = mixed_shape(mixing);
+            let (outputs, latents) = mixing_shape(mixing);
             Mat::from_fn(outputs, latents, |p, q| mixing.value()[q * outputs + p])
         })
     }

@@ -8,7 +8,7 @@
 use super::Posterior;
 use crate::error::{Error, Result};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, Par, column_mut, gemm};
-use crate::methods::precision;
+use crate::model::precision;
 use rand_distr::{Distribution, StandardNormal};
 
 /// The rounding of a posterior variance by so many features, as a part of the prior variance.

@@ -28,7 +28,7 @@ pub const LIMIT: f64 = 0.1;
 pub const NEAR: f64 = 0.01;
 
 /// φ, from the prior variances of the rows and the diagonal of G⁻¹.
-pub(super) fn rounding(prior: &[f64], inverse: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn rounding(prior: &[f64], inverse: impl Iterator<Item = f64>) -> f64 {
     f64::EPSILON * prior.iter().zip(inverse).map(|(k, g)| k.abs() * g).sum::<f64>()
 }
 
@@ -36,7 +36,7 @@ pub(super) fn rounding(prior: &[f64], inverse: impl Iterator<Item = f64>) -> f64
 ///
 /// # Errors
 /// [`Error::Imprecise`] from [`LIMIT`] on.
-pub(super) fn barrier(rounding: f64, matrix: &'static str, size: usize) -> Result<(f64, f64)> {
+pub(crate) fn barrier(rounding: f64, matrix: &'static str, size: usize) -> Result<(f64, f64)> {
     if rounding <= NEAR {
         return Ok((0.0, 0.0));
     }

@@ -3,17 +3,20 @@
 //! The mathematics is in [`crate::inverse_free`]; what is here brings it together with models, and lets T
 //! follow the other parameters.
 
-use super::{Prepared, Step, Uncollapsed, variational};
+use super::{FollowingRows, Form, Pull, Stepping};
 use crate::data::Source;
-use crate::engine::{Engine, Process, Want};
+use crate::engine::{Engine, Process, ProcessSums, Want};
 use crate::error::{Error, Result};
 use crate::inverse_free::{
     Adjoints, Enough, LSpace, Solved, SolverOptions, Tilde, Traces, probes, variance_slacks,
 };
 use crate::kernels::{Kernel, Tape};
-use crate::linalg::{Jitter, Mat, MatRef, dot};
+use crate::linalg::{Mat, MatRef, dot};
+use crate::methods::uncollapsed::Uncollapsed;
+use crate::methods::uncollapsed::prepared::Prepared;
+use crate::methods::uncollapsed::step::Step;
 use crate::model::Model;
-use crate::variational::{Form, Variational};
+use crate::variational::{self, Variational};
 use serde::{Deserialize, Serialize};
 
 /// How R-SVGP's T follows the other parameters in training.
@@ -35,18 +38,10 @@ pub struct Following {
 
 /// What pseudo-observations take of memory beside [`LSpace`].
 #[derive(Debug, Default)]
-pub(super) struct Memory {
-    pub(super) lspace: LSpace,
+pub(in super::super) struct Memory {
+    pub(in super::super) lspace: LSpace,
     /// L before steps.
     root: Option<Mat<f64>>,
-}
-
-/// Only an absolute jitter is added: neither method needs one.
-pub(crate) fn jitter(model: &Model) -> f64 {
-    match model.jitter {
-        Jitter::Absolute(jitter) => jitter,
-        Jitter::Relative(_) => 0.0,
-    }
 }
 
 /// Rows of a variance criterion.
@@ -78,32 +73,29 @@ impl Slack<'_> {
     }
 }
 
-impl Prepared {
-    /// What of pseudo-observations comes before the rows; Kuu is there.
-    pub(super) fn prepare_pseudo(
-        &mut self,
+/// Pseudo-observations, with an auxiliary T or without.
+pub(in super::super) struct Pseudo {
+    pub(super) relaxed: bool,
+}
+
+impl Form for Pseudo {
+    fn prepare(
+        &self,
+        own: &mut Prepared,
         model: &Model,
         q: &Variational,
-        following: Option<(&Following, Option<&dyn Source>)>,
+        following: Option<FollowingRows<'_>>,
     ) -> Result<Option<Solved>> {
-        let tilde =
-            Tilde { kuu: self.kuu.as_ref(), jitter: jitter(model), lambda: q.second.value() };
-        let Memory { lspace, root } = &mut self.pseudo;
-        let m = q.pseudo_targets();
-        let preconditioner = match q.form {
-            Form::Relaxed(preconditioner) => preconditioner,
-            _ => {
-                let preconditioner = q.pseudo().unwrap_or_default();
-                return lspace.likelihood(tilde, m, preconditioner).map(|()| None);
-            }
-        };
+        let jitter = model.jitter.absolute();
+        let Memory { lspace, root } = &mut own.pseudo;
         let root = root.get_or_insert_with(Mat::new);
-        q.read_t_root(root)?;
-        let Some((how, data)) = following else {
-            lspace.set_probes(Default::default(), |probes| *probes = Mat::new());
-            lspace.relaxed(tilde, root.as_ref(), m, preconditioner);
+        let (variational::Form::Relaxed(preconditioner), Some((how, data))) = (q.form, following)
+        else {
+            q.read_lspace(own.kuu.as_ref(), jitter, root, lspace)?;
             return Ok(None);
         };
+        let tilde = Tilde { kuu: own.kuu.as_ref(), jitter, lambda: q.second.value() };
+        q.read_t_root(root)?;
         let count = how.traces.probes(q.points());
         lspace.set_probes(how.traces.estimate(), |out| {
             probes(q.points(), count, how.seed, how.evaluation, out);
@@ -111,8 +103,8 @@ impl Prepared {
         let noise = model.likelihood.as_gaussian().map(|g| g.variance.scalar());
         let criterion = how.slack.zip(noise).zip(data);
         let slack = criterion.map(|((most, noise), data)| Slack {
-            kernel: &*model.kernels[self.kernel],
-            z: self.z.as_ref(),
+            kernel: &*model.kernels[own.kernel],
+            z: own.z.as_ref(),
             data,
             smallest: q.second.value().iter().copied().fold(f64::INFINITY, f64::min),
             noise,
@@ -124,7 +116,7 @@ impl Prepared {
         let solved = lspace.settled(
             tilde,
             root.as_ref(),
-            m,
+            q.pseudo_targets(),
             preconditioner,
             &how.solver,
             holds.as_mut().map(|holds| holds as Enough<'_>),
@@ -132,30 +124,49 @@ impl Prepared {
         Ok(Some(solved))
     }
 
-    /// As the engine wants it.
-    pub(super) fn pseudo_process<'a>(&'a self, model: &'a Model) -> Process<'a> {
-        let lspace = &self.pseudo.lspace;
+    fn process<'a>(&self, own: &'a Prepared, model: &'a Model) -> Process<'a> {
+        let lspace = &own.pseudo.lspace;
         Process {
-            kernel: &*model.kernels[self.kernel],
-            z: self.z.as_ref(),
+            kernel: &*model.kernels[own.kernel],
+            z: own.z.as_ref(),
             basis: lspace.root(),
             mean: lspace.mean(),
             spread: lspace.spread(),
         }
     }
 
-    /// ‖E‖_F/√M of R-SVGP.
-    pub(super) fn pseudo_residual(&self) -> Option<f64> {
-        let e = self.pseudo.lspace.residual()?;
+    fn kl(&self, own: &Prepared) -> f64 {
+        own.pseudo.lspace.kl()
+    }
+
+    fn mixes(&self) -> bool {
+        false
+    }
+
+    fn takes_adjoints(&self) -> bool {
+        true
+    }
+
+    fn goes_through(&self) -> bool {
+        false
+    }
+
+    /// What is left of E is in s.
+    fn overshoots(&self) -> bool {
+        self.relaxed
+    }
+
+    fn residual(&self, own: &Prepared) -> Option<f64> {
+        let e = own.pseudo.lspace.residual()?;
         Some((dot(e, e) / e.nrows().max(1) as f64).sqrt())
     }
 
-    /// K̄uu without the part through Kuf, and the gradient of q's parameters.
-    pub(super) fn pull_pseudo(
-        &mut self,
+    fn pull(
+        &self,
+        own: &mut Prepared,
         q: &Variational,
-        phi_a: MatRef<f64>,
-        gram: MatRef<f64>,
+        sums: &mut ProcessSums,
+        _: Pull,
         gradient: &mut [f64],
     ) {
         let (mean, rest) = gradient.split_at_mut(q.first.len());
@@ -163,9 +174,32 @@ impl Prepared {
         // T follows: where no optimiser moves it, nobody asks for its gradient
         let wanted = q.root.as_ref().is_some_and(|root| !root.frozen);
         let root = if wanted { Some(rest) } else { None };
-        let kuu = &mut self.kuu_bar;
-        self.pseudo.lspace.pull(-1.0, phi_a, gram, Adjoints { kuu, mean, lambda, root });
+        let kuu = &mut own.kuu_bar;
+        let (phi_a, gram) = (sums.phi_a.as_ref(), sums.grams[0].as_ref());
+        own.pseudo.lspace.pull(-1.0, phi_a, gram, Adjoints { kuu, mean, lambda, root });
     }
+
+    fn check_steps(&self) -> Result<()> {
+        Err(no_steps())
+    }
+
+    fn step(&self, _: &mut Variational, _: Stepping<'_>) -> Result<()> {
+        Err(no_steps())
+    }
+
+    fn take_guesses(&self, _: &mut Prepared, _: &ProcessSums, _: &mut Variational) -> Result<()> {
+        Err(no_steps())
+    }
+
+    fn takes_guesses(&self, _: &Variational) -> bool {
+        false
+    }
+}
+
+fn no_steps() -> Error {
+    Error::Invalid(
+        "pseudo-observations move by Adam: there are no natural-gradient steps of them".into(),
+    )
 }
 
 impl Uncollapsed {
@@ -207,36 +241,14 @@ impl Uncollapsed {
     /// As for [`Uncollapsed::follow`].
     pub fn settle(&self, model: &mut Model, options: &SolverOptions) -> Result<Option<Solved>> {
         let Some(q) = model.q.as_ref().filter(|q| q.root.is_some()) else { return Ok(None) };
-        self.check_pseudo(model)?;
+        self.check_shared(model)?;
         let mut own = Prepared { latents: 0..q.latents(), ..Prepared::default() };
         own.covariances(model, false)?;
         let how = Following { solver: *options, ..Following::default() };
-        let solved = own.prepare_pseudo(model, q, Some((&how, None)))?;
+        let solved = Pseudo { relaxed: true }.prepare(&mut own, model, q, Some((&how, None)))?;
         if let (Some(q), Some(l)) = (&mut model.q, own.pseudo.lspace.lower()) {
             q.set_t_root(l);
         }
         Ok(solved)
     }
-
-    /// Refuses what pseudo-observations cannot be of.
-    pub(super) fn check_pseudo(&self, model: &Model) -> Result<()> {
-        let kept = model.q.as_ref().is_none_or(|q| q.pseudo().is_some());
-        if kept && (model.kernels.len() > 1 || model.inducing.len() > 1) {
-            return Err(Error::Invalid(format!(
-                "the latent functions of `{}` share kernel and inducing points; for {} kernels use `svgp`",
-                self.name,
-                model.kernels.len()
-            )));
-        }
-        Ok(())
-    }
-}
-
-/// Inducing points and the parts of q(f) = N(k(x, Z) a, k(x, x) − φᵀφ + φᵀEφ) of a model whose q is kept as pseudo-observations.
-pub(crate) fn prediction(model: &Model) -> Result<(Mat<f64>, LSpace)> {
-    let q = variational(model)?;
-    let mut own = Prepared { latents: 0..q.latents(), ..Prepared::default() };
-    own.covariances(model, false)?;
-    own.prepare_pseudo(model, q, None)?;
-    Ok((own.z, own.pseudo.lspace))
 }

@@ -1,0 +1,339 @@
+//! q as the prior times sites that are kept row by row: what they sum up to, and how the sums move with hyperparameters.
+//!
+//! γ₁ = Φλ₁ and Γ₂ = Φ diag(λ₂) Φᵀ are a pass over the rows with the sites as slopes. At fixed sites they
+//! move with Φ, which adds (Sp − f) λ₁ᵀ + 2 Y Φ diag(λ₂) to Φ̄, with Y = ½(S − 2SH)S − ½S − ½{(Sp − f)eᵀ +
+//! e(Sp − f)ᵀ} in the notation of [`crate::variational::sites`].
+
+use super::{FollowingRows, Form, Pull, Stepping};
+use crate::data::{Rows, Source};
+use crate::engine::{
+    Block, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process,
+    ProcessSums, Slope, Slopes, Spread, Want, Whitened,
+};
+use crate::error::{Error, Result};
+use crate::inverse_free::Solved;
+use crate::linalg::{Mat, column};
+use crate::means::{self, Mean};
+use crate::methods::uncollapsed::prepared::{Prepared, statistics};
+use crate::methods::uncollapsed::rows::LikelihoodRows;
+use crate::methods::uncollapsed::step::Step;
+use crate::model::Model;
+use crate::variational::sites::{At, Tying};
+use crate::variational::{Statistics, Variational};
+use std::sync::{Mutex, PoisonError};
+
+/// The numbers of a latent function.
+fn own(values: &[f64], latent: usize, rows: usize) -> &[f64] {
+    &values[latent * rows..(latent + 1) * rows]
+}
+
+/// Sites as slopes.
+struct AsSlopes<'a>(&'a Variational);
+
+impl Pointwise for AsSlopes<'_> {
+    fn sums(&self) -> usize {
+        0
+    }
+
+    fn equal_slopes(&self) -> bool {
+        true
+    }
+
+    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+        let (n, start) = (self.0.points(), block.rows.start);
+        for l in 0..out.a.ncols() {
+            for i in 0..out.a.nrows() {
+                out.a[(i, l)] = own(self.0.first.value(), l, n)[start + i];
+                out.b[(i, l)] = own(self.0.second.value(), l, n)[start + i];
+                out.c[(i, l)] = 0.0;
+            }
+        }
+    }
+}
+
+/// What a step of untied sites needs of every row: ∂ℓ/∂μ, ∂ℓ/∂s and μ without the mean function.
+#[derive(Debug, Default)]
+pub(in super::super) struct Seen {
+    a: Vec<f64>,
+    b: Vec<f64>,
+    mu: Vec<f64>,
+}
+
+/// Keeps what it sees.
+pub(in super::super) struct Recording<'a> {
+    pub(in super::super) inner: &'a LikelihoodRows<'a>,
+    pub(in super::super) mean: &'a dyn Mean,
+    pub(in super::super) rows: usize,
+    pub(in super::super) seen: &'a Mutex<Seen>,
+}
+
+impl Pointwise for Recording<'_> {
+    fn sums(&self) -> usize {
+        self.inner.sums()
+    }
+
+    fn equal_slopes(&self) -> bool {
+        self.inner.equal_slopes()
+    }
+
+    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+        let (n, latents, start) = (block.mu.nrows(), block.mu.ncols(), block.rows.start);
+        let mut offset = Mat::zeros(n, latents);
+        self.mean.evaluate(block.rows.x, offset.as_mut());
+        let mu = Mat::from_fn(n, latents, |i, l| block.mu[(i, l)] - offset[(i, l)]);
+        {
+            let out = LatentSlopes {
+                a: out.a.as_mut(),
+                b: out.b.as_mut(),
+                c: out.c.as_mut(),
+                sums: &mut *out.sums,
+                scratch: &mut *out.scratch,
+            };
+            self.inner.rows(block, out);
+        }
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Seen { a, b, mu: kept } = &mut *seen;
+        for values in [&mut *a, &mut *b, &mut *kept] {
+            values.resize(self.rows * latents, 0.0);
+        }
+        for l in 0..latents {
+            let at = l * self.rows + start..l * self.rows + start + n;
+            a[at.clone()].copy_from_slice(column(out.a.as_ref(), l));
+            b[at.clone()].copy_from_slice(column(out.b.as_ref(), l));
+            kept[at].copy_from_slice(column(mu.as_ref(), l));
+        }
+    }
+}
+
+impl Seen {
+    /// λ ← (1 − ρ)λ + ρ(a − 2bμ, −2b) of the rows at these places among all.
+    pub(in super::super) fn step_at(&self, q: &mut Variational, places: &[usize], rate: f64) {
+        let (all, some) = (q.points(), places.len());
+        let (first, second) = (q.first.value_mut(), q.second.value_mut());
+        for (at, ((a, b), mu)) in self.a.iter().zip(&self.b).zip(&self.mu).enumerate() {
+            let place = at / some * all + places[at % some];
+            first[place] += rate * (a - 2.0 * b * mu - first[place]);
+            second[place] += rate * (-2.0 * b - second[place]);
+        }
+    }
+
+    /// [`SiteWork::centre`](crate::variational::sites::SiteWork::centre) of the sites: where latent functions are q(f) = Φᵀe with
+    /// e = Φd, d = λ₁ − λ₂μ, they move together by the average of d.
+    pub(in super::super) fn centre(&mut self, q: &mut Variational, each: usize) {
+        let n = q.points();
+        let (first, second) = (q.first.value_mut(), q.second.value());
+        for group in 0..first.len() / (n * each) {
+            for i in 0..n {
+                let places = (group * each..(group + 1) * each).map(|l| l * n + i);
+                let mean =
+                    |of: &dyn Fn(usize) -> f64| places.clone().map(of).sum::<f64>() / each as f64;
+                let d = mean(&|at| first[at] - second[at] * self.mu[at]);
+                let shift = mean(&|at| self.mu[at]);
+                for at in places {
+                    first[at] -= d + second[at] * shift;
+                    self.mu[at] -= shift;
+                }
+            }
+        }
+    }
+
+    /// The same of all rows.
+    pub(in super::super) fn step(&self, q: &mut Variational, rate: f64) {
+        let places: Vec<usize> = (0..q.points()).collect();
+        self.step_at(q, &places, rate);
+    }
+}
+
+/// Rows with the sites of one latent function as targets.
+struct SiteSource<'a> {
+    inner: &'a dyn Source,
+    q: &'a Variational,
+    latent: usize,
+}
+
+impl Source for SiteSource<'_> {
+    fn rows(&self) -> usize {
+        self.inner.rows()
+    }
+    fn inputs(&self) -> usize {
+        self.inner.inputs()
+    }
+    fn outputs(&self) -> usize {
+        2
+    }
+    fn for_each_chunk(
+        &self,
+        chunk_rows: usize,
+        f: &mut dyn FnMut(Rows<'_>) -> Result<()>,
+    ) -> Result<()> {
+        self.inner.for_each_chunk(chunk_rows, &mut |rows| {
+            let total = self.q.points();
+            let (first, second) = (self.q.first.value(), self.q.second.value());
+            let sites = Mat::from_fn(rows.x.nrows(), 2, |i, j| {
+                own(if j == 0 { first } else { second }, self.latent, total)[rows.start + i]
+            });
+            f(Rows::plain(rows.start, rows.x, sites.as_ref()))
+        })
+    }
+}
+
+/// Sites as slopes of the way back: a is (λ₁, 0), b is λ₂.
+struct Back;
+
+impl Local for Back {
+    fn plan(&self) -> Plan {
+        Plan { variances: false, b: Slope::Rows, c: Slope::Constant(0.0), sums: 0 }
+    }
+
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        for i in 0..block.y.nrows() {
+            out.a[(i, 0)] = block.y[(i, 0)];
+            out.a[(i, 1)] = 0.0;
+            out.b[i] = block.y[(i, 1)];
+        }
+    }
+}
+
+/// Sites of all rows.
+pub(in super::super) struct RowSites;
+
+impl Form for RowSites {
+    fn prepare(
+        &self,
+        own: &mut Prepared,
+        model: &Model,
+        _: &Variational,
+        _: Option<FollowingRows<'_>>,
+    ) -> Result<Option<Solved>> {
+        // q itself takes a pass
+        own.basis.renew(own.kuu.as_ref(), model.jitter, "Kuu")?;
+        Ok(None)
+    }
+
+    fn prepare_from_rows(
+        &self,
+        processes: &mut [Prepared],
+        memory: &mut Passed,
+        (model, q): (&Model, &Variational),
+        (engine, data): (&dyn Engine, &dyn Source),
+    ) -> Result<()> {
+        let (own, rows) = (q.points(), data.rows());
+        if own != rows {
+            return Err(Error::Invalid(format!(
+                "untied sites are of all {own} rows at once, not of {rows}; for minibatches use another tying"
+            )));
+        }
+        let nothing = means::by_name("zero", data.inputs(), q.latents())?;
+        let zeros: Vec<Mat<f64>> =
+            processes.iter().map(|p| Mat::zeros(p.z.nrows(), p.latents.len())).collect();
+        let mut all: Vec<Process<'_>> = Vec::new();
+        for (p, zero) in processes.iter().zip(&zeros) {
+            let spread = Spread::Roots(&[]);
+            all.push(Process { mean: zero.as_ref(), spread, ..p.whitened_process(model) });
+        }
+        let job = Job {
+            processes: &all,
+            mean: &*nothing,
+            pointwise: &AsSlopes(q),
+            scale: 1.0,
+            want: Want::Statistics,
+        };
+        engine.pass(&job, data, memory)?;
+        drop(all);
+        for (own, sums) in processes.iter_mut().zip(&memory.processes) {
+            own.sites.posterior_of(statistics(sums), &mut own.parts)?;
+        }
+        Ok(())
+    }
+
+    /// There are as many as rows.
+    fn check_points(&self, _: &Variational, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn mixes(&self) -> bool {
+        false
+    }
+
+    fn clips(&self) -> bool {
+        true
+    }
+
+    fn sees_rows(&self) -> bool {
+        true
+    }
+
+    fn pull(
+        &self,
+        own: &mut Prepared,
+        _: &Variational,
+        sums: &mut ProcessSums,
+        _: Pull,
+        _: &mut [f64],
+    ) {
+        own.with_psi(sums, |own, sums, psi, _| {
+            own.sites.add_psi(Tying::Untied, &own.parts, statistics(sums), psi.as_mut());
+        });
+    }
+
+    fn add_gradients(
+        &self,
+        step: &mut Step,
+        (model, q): (&Model, &Variational),
+        (engine, data): (&dyn Engine, &dyn Source),
+    ) -> Result<()> {
+        let nothing = means::by_name("zero", data.inputs(), 2)?;
+        for (own, sums) in step.processes.iter_mut().zip(&mut step.passed.processes) {
+            for (at, latent) in own.latents.clone().enumerate() {
+                let (mean, y) = own.sites.back(&own.parts, statistics(sums), at);
+                let prepared = crate::engine::Prepared {
+                    kernel: &*model.kernels[own.kernel],
+                    mean: &*nothing,
+                    z: own.z.as_ref(),
+                    basis: &own.basis,
+                };
+                let source = SiteSource { inner: data, q, latent };
+                let to = Whitened { mean: mean.as_ref(), covariance: y.as_ref() };
+                let unfolded = engine.unfold(prepared, to, &Back, &source, 1.0)?;
+                sums.kernel.iter_mut().zip(&unfolded.kernel).for_each(|(t, v)| *t += v);
+                sums.z += &unfolded.z;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&self, q: &mut Variational, how: Stepping<'_>) -> Result<()> {
+        how.seen.step(q, how.rate);
+        Ok(())
+    }
+
+    fn centre(&self, own: &mut Prepared, q: &mut Variational, seen: &mut Seen, each: usize) -> f64 {
+        // first: it reads what is stored
+        seen.centre(q, each);
+        own.centre(q, Tying::Untied, each)
+    }
+
+    /// Ties them by their natural parameters.
+    fn tied(&self, step: &Step, q: &Variational) -> Option<Variational> {
+        let m = step.processes.first().map_or(0, |p| p.z.nrows());
+        let mut tied = Variational::sites(m, q.latents(), Tying::Natural);
+        for (own, sums) in step.processes.iter().zip(&step.of_sites.processes) {
+            // a whole step from any q to sites with a = γ₁ at q = 0 and b = −½ diag(Γ₂)
+            let mut at_zero = own.parts.clone();
+            at_zero.mean.fill(0.0);
+            let grams: Vec<Mat<f64>> = sums.grams.iter().map(|g| faer::Scale(-0.5) * g).collect();
+            let rows = Statistics { grams: &grams, ..statistics(sums) };
+            let (latents, factor) = (own.latents.clone(), own.basis.factor());
+            let mut work = own.sites.clone();
+            let at = At { tying: Tying::Natural, latents, factor };
+            work.step(&mut tied, &at, &at_zero, rows, 1.0);
+        }
+        tied.v = q.v.clone();
+        Some(tied)
+    }
+
+    /// They are set row by row ([`super::super::guesses`]).
+    fn take_guesses(&self, _: &mut Prepared, _: &ProcessSums, _: &mut Variational) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! What a method of inference is: its objective, its posterior, and what it can do, as data.
+//!
+//! Nobody asks which type a method has. What its callers need to know is in what it answers: how q is kept and what a row
+//! contributes ([`Method::with_q`]), its layers ([`Method::architecture`]), what samples ([`Method::sampler`]).
+
+use super::{Model, Posterior};
+use crate::bounds::Bound;
+use crate::data::Source;
+use crate::deep::Architecture;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::inverse_free::Preconditioner;
+use crate::variational::{Tying, Variational};
+
+/// Value of an objective (log evidence or a bound on it) with its gradient.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The value, without priors.
+    pub value: f64,
+    /// Gradient with respect to every constrained parameter, in the order of [`Model::params`].
+    pub gradient: Vec<f64>,
+    /// What the numerics had to do.
+    pub diagnostics: Diagnostics,
+}
+
+/// What the numerics had to do, and how much the inducing points leave unexplained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Diagnostics {
+    /// Jitter added to the diagonal of Kuu (or of K + σ²I).
+    pub jitter: f64,
+    /// Σ rᵢ: prior variance of the rows that the inducing points do not explain.
+    pub unexplained: f64,
+    /// Σ k(xᵢ, xᵢ), by the methods that sum it.
+    pub prior_variance: Option<f64>,
+    /// Rows where rᵢ came out below −1e-8 of the mean prior variance: rounding; raise the jitter if
+    /// there are any.
+    pub negative: usize,
+    /// ‖LᵀK̃L − I‖_F/√M of R-SVGP: how far T is from the inverse of K̃ = Kuu + Λ.
+    #[serde(default)]
+    pub residual: Option<f64>,
+}
+
+/// The Gaussian factor that a row contributes to a posterior, by which leave-one-out predictions go
+/// ([`Posterior::leave_one_out`]).
+#[derive(Clone, Copy)]
+pub enum RowSite {
+    /// The posterior is not the prior times factors of rows.
+    None,
+    /// Of Gaussian noise of the variance σ² + αr.
+    Noise {
+        /// α.
+        alpha: f64,
+    },
+    /// What natural-gradient steps on this bound end at: λ₂ = −2 ∂ℓ/∂s.
+    Bound(&'static dyn Bound),
+}
+
+/// What samples a posterior.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampler {
+    /// [`crate::samplers::gibbs`].
+    Gibbs,
+    /// [`crate::samplers::hmc`] on paths without U-turns.
+    Nuts,
+    /// [`crate::samplers::hmc`] on paths of ten steps.
+    Hmc,
+    /// The first with the local variables of the likelihood beside f.
+    NutsAugmented,
+    /// The second, likewise.
+    HmcAugmented,
+    /// [`crate::samplers::elliptical`].
+    Elliptical,
+    /// [`crate::samplers::metropolis`].
+    Metropolis,
+    /// [`crate::flow`]: a Gaussian, and draws from it.
+    Flow,
+}
+
+/// How q is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// By its moments.
+    Moments,
+    /// As sites ([`crate::variational::sites`]).
+    Sites,
+    /// As pseudo-observations: L-SVGP ([`crate::inverse_free`]).
+    Pseudo,
+    /// The same, with an auxiliary T for the inverse of Kuu + Λ: R-SVGP.
+    Relaxed,
+    /// As sites of all rows, without inducing points.
+    RowSites,
+}
+
+/// What is to be known of a method that trains q as a parameter.
+#[derive(Clone, Copy)]
+pub struct WithQ {
+    /// What a row contributes.
+    pub bound: &'static dyn Bound,
+    /// How q is kept.
+    pub keeps: Keeps,
+}
+
+impl WithQ {
+    /// Makes the q that a training starts from, the prior, for so many rows, inducing points and latent functions.
+    /// `tying` is of sites at inducing points, `diagonal` of moments.
+    pub fn start(
+        &self,
+        [rows, points, latents]: [usize; 3],
+        tying: Tying,
+        diagonal: bool,
+    ) -> Variational {
+        let q = match self.keeps {
+            Keeps::Moments => Variational::prior(points, latents, diagonal),
+            Keeps::Sites if tying != Tying::Untied => Variational::sites(points, latents, tying),
+            Keeps::Sites | Keeps::RowSites => Variational::sites(rows, latents, Tying::Untied),
+            Keeps::Pseudo | Keeps::Relaxed => {
+                let relaxed = self.keeps == Keeps::Relaxed;
+                Variational::pseudo_observations(points, latents, Preconditioner::Inverse, relaxed)
+            }
+        };
+        if self.bound.has_factors() { q.with_factors() } else { q }
+    }
+
+    /// Whether q is of inducing variables, and not of the rows.
+    pub fn is_of_points(&self) -> bool {
+        self.keeps != Keeps::RowSites
+    }
+
+    /// Whether minibatches train it: not where sites or local variables are of all rows at once.
+    pub fn in_minibatches(&self) -> bool {
+        self.is_of_points() && !(self.keeps == Keeps::Sites && self.bound.augments())
+    }
+
+    /// Whether q moves by natural-gradient steps where they are asked for.
+    pub fn steps_naturally(&self) -> bool {
+        !matches!(self.keeps, Keeps::Pseudo | Keeps::Relaxed)
+    }
+}
+
+/// How a model is trained and conditioned.
+pub trait Method: Send + Sync + std::fmt::Debug {
+    /// Name in specifications, model files and messages.
+    fn name(&self) -> &'static str;
+
+    /// Whether there are inducing points.
+    fn is_sparse(&self) -> bool;
+
+    /// Whether the objective is the log evidence or a bound from below, which the approximations by power
+    /// expectation propagation are not.
+    fn is_bound(&self) -> bool {
+        true
+    }
+
+    /// Checks that the method supports every part of `model`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that says what, and what can.
+    fn check(&self, model: &Model) -> Result<()>;
+
+    /// What a row contributes to the posterior.
+    fn row_site(&self) -> RowSite {
+        RowSite::None
+    }
+
+    /// Factors vᵢ of what the inducing points leave unexplained of the rows (given), in the q(f | u) of this
+    /// method; none for methods without ([`crate::methods::HighCost`]).
+    fn factors(&self, _model: &Model, _unexplained: &[f64]) -> Option<Vec<f64>> {
+        None
+    }
+
+    /// What is to be known of the q that it trains as a parameter; none for other methods, and for those whose
+    /// layers each have one.
+    fn with_q(&self) -> Option<WithQ> {
+        None
+    }
+
+    /// Its layers, where its models have hidden ones.
+    fn architecture(&self) -> Option<&Architecture> {
+        None
+    }
+
+    /// What samples the posterior once hyperparameters are trained ([`mod@crate::samplers`]).
+    fn sampler(&self) -> Option<Sampler> {
+        None
+    }
+
+    /// Whether a model of this method has a q.
+    fn has_q(&self) -> bool {
+        self.with_q().is_some() || self.architecture().is_some()
+    }
+
+    /// Whether minibatches train it: of the methods with a q, those that are not for all rows at once.
+    fn in_minibatches(&self) -> bool {
+        self.architecture().is_some() || self.with_q().is_some_and(|q| q.in_minibatches())
+    }
+
+    /// Whether it needs a likelihood with local variables ([`crate::likelihoods::augmented`]).
+    fn augments(&self) -> bool {
+        self.with_q().is_some_and(|q| q.bound.augments())
+    }
+
+    /// The objective at the model's parameters, with its gradient.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`], [`Error::Imprecise`], [`Error::NonFinite`] (recoverable: try nearer
+    /// parameters), or what reading the data gives.
+    fn evaluate(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
+    -> Result<Evaluation>;
+
+    /// What a training climbs: the objective less a barrier where double precision ends ([`super::precision`]), with the
+    /// gradient of both, and the barrier.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`]; [`Error::Imprecise`] beyond the barrier.
+    fn climb(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<(Evaluation, f64)> {
+        Ok((self.evaluate(model, engine, data)?, 0.0))
+    }
+
+    /// The posterior at the model's parameters.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    fn posterior(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
+    -> Result<Posterior>;
+}
+
+/// The value if it is finite.
+pub(crate) fn finite(value: f64, what: &str) -> Result<f64> {
+    if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
+}
