@@ -3,9 +3,11 @@ are printed now and then."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any, Callable, Optional, TextIO
 
 Callback = Callable[[dict[str, Any]], Optional[bool]]
@@ -140,3 +142,13 @@ class Watch:
 def watch(progress: Optional[Progress], callback: Optional[Callback]) -> Optional[Watch]:
     """The core's callback; none if nobody watches."""
     return Watch(progress, callback) if progress or callback else None
+
+
+@contextlib.contextmanager
+def watching(progress: Optional[Progress], callback: Optional[Callback]) -> Iterator[Optional[Watch]]:
+    """The core's callback while it works; the line that tells how far it is goes with it."""
+    try:
+        yield watch(progress, callback)
+    finally:
+        if progress is not None:
+            progress.close()

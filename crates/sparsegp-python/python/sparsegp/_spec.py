@@ -19,9 +19,14 @@ class Spec:
     another one."""
 
     _type: ClassVar[str]
+    # the classes by the names that specifications have for them; kernels and likelihoods have one each
+    _classes: ClassVar[dict[str, type[Any]]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "_type" in cls.__dict__:
+            # a class of somebody else does not take the place of one of ours
+            cls._classes.setdefault(cls._type, cls)
         if "__init__" in cls.__dict__:
             # names of other libraries get a hint; the signature stays as it is
             setattr(cls, "__init__", hinted(cls.__dict__["__init__"]))  # noqa: B010 (mypy refuses the assignment)

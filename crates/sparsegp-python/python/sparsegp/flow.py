@@ -20,12 +20,10 @@ from collections.abc import Sequence
 from typing import Any, Callable, Optional, Union
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _core
-from .kernels import _whole
-
-Array = NDArray[np.float64]
+from ._arrays import Array, whole
 
 __all__ = ["Flowed", "fit"]
 
@@ -86,7 +84,7 @@ class Flowed:
         array of shape (n_samples, dim)
         """
         rng = np.random.default_rng(random_state)
-        weights = rng.standard_normal((_whole("n_samples", n_samples, 1), len(self.particles)))
+        weights = rng.standard_normal((whole("n_samples", n_samples, 1), len(self.particles)))
         drawn: Array = self.mean + weights @ self._spread / np.sqrt(len(self.particles))
         return drawn
 
@@ -153,8 +151,8 @@ def fit(
     NumericalError
         Where the density or its gradient is not finite at the start, or the start has no spread in some direction.
     """
-    dim = _whole("dim", dim, 1)
-    count = (dim + 1 if dim <= 100 else 100) if n_particles is None else _whole("n_particles", n_particles, 2)
+    dim = whole("dim", dim, 1)
+    count = (dim + 1 if dim <= 100 else 100) if n_particles is None else whole("n_particles", n_particles, 2)
     start = np.zeros(dim) if mean is None else np.asarray(mean, dtype=np.float64)
     deviations = np.broadcast_to(np.asarray(std, dtype=np.float64), (dim,))
     if start.shape != (dim,):
@@ -175,7 +173,7 @@ def fit(
     if mean_rate is None:
         mean_rate = 0.5 if natural else 0.1
     options = {
-        "steps": _whole("steps", steps, 1),
+        "steps": whole("steps", steps, 1),
         "tolerance": float(tolerance),
         "mean_rate": float(mean_rate),
         "spread_rate": float(spread_rate),
@@ -186,7 +184,7 @@ def fit(
         else [[int(i) for i in block] for block in blocks],
         "diagonal": blocks == "diagonal" if isinstance(blocks, str) else False,
         "noisy": bool(noisy),
-        "seed": _whole("random_state", random_state, 0),
+        "seed": whole("random_state", random_state, 0),
         "particles": count,
     }
     told = None if callback is None else (lambda event: bool(callback(json.loads(event))))

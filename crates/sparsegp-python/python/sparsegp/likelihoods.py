@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Optional, Union
+from typing import Any, ClassVar, Optional, Union
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from . import _core
+from ._arrays import Array, matrix, vector
 from ._registry import entries as entries_of
 from ._spec import Spec
-from .kernels import _matrix, _vector
 from .priors import Parameter
 
 __all__ = [
@@ -54,13 +53,14 @@ __all__ = [
     "as_likelihood",
 ]
 
-Array = NDArray[np.float64]
 Scalar = Union[None, float, Parameter]
 Link = Optional[str]
 
 
 class Likelihood(Spec):
     """An observation model. All functions are of one target column."""
+
+    _classes: ClassVar[dict[str, type[Likelihood]]] = {}
 
     def _core(self) -> _core.Likelihood:
         return _core.Likelihood(self.to_json())
@@ -82,7 +82,7 @@ class Likelihood(Spec):
 
     def log_prob(self, F: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None) -> Array:
         """log p(y | f) of every row."""
-        return self._core().log_prob(_matrix(F, "F"), _vector(Y), extra=_vector(extra, "extra"))
+        return self._core().log_prob(matrix(F, "F"), vector(Y), extra=vector(extra, "extra"))
 
     def variational_expectations(
         self, Fmu: ArrayLike, Fvar: ArrayLike, Y: ArrayLike, extra: Optional[ArrayLike] = None
@@ -96,7 +96,7 @@ class Likelihood(Spec):
         """The same with gradients: ``"Fmu"`` and ``"Fvar"`` of every row (N×K), and of the sum of all
         rows with respect to the likelihood's parameters, by name."""
         values, by_mean, by_variance, params = self._core().variational_expectations(
-            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
+            matrix(Fmu, "Fmu"), matrix(Fvar, "Fvar"), vector(Y), extra=vector(extra, "extra")
         )
         return values, {"Fmu": by_mean, "Fvar": by_variance, **params}
 
@@ -105,7 +105,7 @@ class Likelihood(Spec):
     ) -> tuple[Array, Array]:
         """Mean and variance of y in every row."""
         return self._core().predict_mean_and_var(
-            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), extra=_vector(extra, "extra")
+            matrix(Fmu, "Fmu"), matrix(Fvar, "Fvar"), extra=vector(extra, "extra")
         )
 
     def predict_log_density(
@@ -113,7 +113,7 @@ class Likelihood(Spec):
     ) -> Array:
         """log E[p(y | f)] of every row."""
         return self._core().predict_log_density(
-            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
+            matrix(Fmu, "Fmu"), matrix(Fvar, "Fvar"), vector(Y), extra=vector(extra, "extra")
         )
 
     def predict_cdf(
@@ -121,7 +121,7 @@ class Likelihood(Spec):
     ) -> Array:
         """P(Y ≤ y) in every row, for any numbers; of classes, of their index."""
         return self._core().cdf(
-            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), _vector(Y), extra=_vector(extra, "extra")
+            matrix(Fmu, "Fmu"), matrix(Fvar, "Fvar"), vector(Y), extra=vector(extra, "extra")
         )
 
     def predict_quantile(
@@ -129,16 +129,16 @@ class Likelihood(Spec):
     ) -> Array:
         """The ``level`` quantile of y in every row."""
         return self._core().quantile(
-            _matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"), level, extra=_vector(extra, "extra")
+            matrix(Fmu, "Fmu"), matrix(Fvar, "Fvar"), level, extra=vector(extra, "extra")
         )
 
     def predict_proba(self, Fmu: ArrayLike, Fvar: ArrayLike) -> Array:
         """Probabilities of the classes, N×C."""
-        return self._core().predict_proba(_matrix(Fmu, "Fmu"), _matrix(Fvar, "Fvar"))
+        return self._core().predict_proba(matrix(Fmu, "Fmu"), matrix(Fvar, "Fvar"))
 
     def sample(self, F: ArrayLike, seed: int = 0, extra: Optional[ArrayLike] = None) -> Array:
         """One draw of y in every row."""
-        return self._core().sample(_matrix(F, "F"), seed, extra=_vector(extra, "extra"))
+        return self._core().sample(matrix(F, "F"), seed, extra=vector(extra, "extra"))
 
 
 class Gaussian(Likelihood):
@@ -403,37 +403,6 @@ class Coregionalised(Likelihood):
         super().__init__(likelihood=likelihood, outputs=outputs, latents=latents, mixing=mixing, **entries)
 
 
-_CLASSES: dict[str, type[Likelihood]] = {
-    c._type: c
-    for c in (
-        Gaussian,
-        StudentT,
-        Laplace,
-        Matern32,
-        Logistic,
-        PseudoHuber,
-        SVM,
-        PoissonLogistic,
-        LogNormal,
-        Bernoulli,
-        Binomial,
-        Poisson,
-        NegativeBinomial,
-        ZeroInflatedPoisson,
-        Gamma,
-        Exponential,
-        Beta,
-        Ordinal,
-        HeteroscedasticGaussian,
-        HeteroscedasticStudentT,
-        Softmax,
-        RobustMax,
-        LogisticSoftmax,
-        Coregionalised,
-    )
-}
-
-
 class _Other(Likelihood):
     """A likelihood by a specification that its class has no argument for."""
 
@@ -458,7 +427,7 @@ def as_likelihood(spec: Union[Likelihood, str]) -> Likelihood:
     inside = {k: v for k, v in entries.items() if isinstance(v, dict) and "type" in v}
     own = {k: inside.get(k, Parameter.of(v)) for k, v in entries.items() if k != "type"}
     try:
-        return _CLASSES[entries["type"]](**own)
+        return Likelihood._classes[entries["type"]](**own)
     except (KeyError, TypeError):
         # the core knows more, or says what is wrong
         return _Other(entries)

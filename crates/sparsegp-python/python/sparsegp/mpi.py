@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _core, estimators, shards
-from ._progress import Progress, watch
+from ._arrays import Array
+from ._progress import Progress, watching
 from .estimators._base import BaseGP
 from .shards import Part
-
-Array = NDArray[np.float64]
 
 # rows from which on row groups are a shard of their own
 _ROWS = 1 << 17
@@ -437,9 +436,8 @@ def _run(comm: Any, options: argparse.Namespace) -> None:
         files = len({path for path, _ in all_shards})
         print(f"{len(all_shards)} shards of {files} file(s) on {comm.size} ranks", file=sys.stderr)
         progress = Progress(options.max_iterations, options.batch_size or 0)
-    fitted = fit(estimator, parts, comm, watch(progress, None))
-    if progress is not None:
-        progress.close()
+    with watching(progress, None) as seen:
+        fitted = fit(estimator, parts, comm, seen)
     if fitted is not None:
         fitted.save(options.output)
         if not options.quiet:

@@ -24,10 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._progress import Progress, watch
-from .kernels import _whole
-
-Array = NDArray[np.float64]
+from ._arrays import Array, whole
+from ._progress import Progress, watching
 
 __all__ = ["Samples", "sample"]
 
@@ -244,7 +242,7 @@ def sample(
     for name, (value, fits) in fitting.items():
         if value is not None and not fits:
             raise ValueError(f"{name} does not apply to method {method!r}")
-    dim, chains = _whole("dim", dim, 1), _whole("chains", chains, 1)
+    dim, chains = whole("dim", dim, 1), whole("chains", chains, 1)
     if names is not None:
         names = [str(name) for name in names]
         if len(names) != dim or len(set(names)) != dim:
@@ -259,29 +257,25 @@ def sample(
         "method": method,
         "dim": dim,
         "chains": chains,
-        "draws": _whole("draws", draws, 1),
-        "warmup": _whole("warmup", warmup, 0),
-        "thin": _whole("thin", thin, 1),
-        "seed": _whole("seed", seed, 0),
-        "steps": 10 if steps is None else _whole("steps", steps, 1),
-        "max_depth": 10 if max_depth is None else _whole("max_depth", max_depth, 1),
+        "draws": whole("draws", draws, 1),
+        "warmup": whole("warmup", warmup, 0),
+        "thin": whole("thin", thin, 1),
+        "seed": whole("seed", seed, 0),
+        "steps": 10 if steps is None else whole("steps", steps, 1),
+        "max_depth": 10 if max_depth is None else whole("max_depth", max_depth, 1),
         "step_size": None if step_size is None else _positive("step_size", step_size),
         "target_acceptance": 0.8 if target_acceptance is None else float(target_acceptance),
     }
     if not 0 < options["target_acceptance"] < 1:
         raise ValueError(f"target_acceptance is {target_acceptance}; it must be between 0 and 1")
-    progress = Progress(0) if verbose else None
-    try:
+    with watching(Progress(0) if verbose else None, None) as seen:
         found = _core.sample(
             _Function(log_density, dim, method, hamiltonian, vectorized),
             json.dumps(options),
             starts=starts,
             prior=None if prior is None else _prior(prior, dim),
-            callback=watch(progress, None),
+            callback=seen,
         )
-    finally:
-        if progress is not None:
-            progress.close()
     samples = Samples(found, method, names)
     _warn(samples, json.loads(found[-1]))
     return samples

@@ -45,15 +45,16 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array
 
 from . import _core
+from ._arrays import Array, aligned
 from ._core import Shard, total
 from .estimators import _frames
-from .estimators._base import BaseGP, _aligned, _kernel_text, names, target_names
+from .estimators._arguments import kernel_text, names, target_names
+from .estimators._base import BaseGP
 from .estimators._classifier import GPClassifier, _refuse_missing, levels, texts
-from .estimators._regressors import Regressor
+from .estimators._regression import Regressor
 
 __all__ = ["Part", "Partitions", "Plan", "Shard", "Sum", "agree", "fit", "make", "survey", "total"]
 
-Array = NDArray[np.float64]
 
 # cells that tell what a column of texts holds, as for a file
 _PEEK = 1000
@@ -286,7 +287,7 @@ def make(part: Part, plan: Plan) -> Shard:
     if part.extra is not None:
         name = getattr(estimator, "_extra_name", None)
         extra = estimator._extra(np.asarray(part.extra, dtype=np.float64).ravel(), len(x), name)
-    return Shard(_aligned(x), _aligned(Y), weights=_aligned(weights), extra=extra)
+    return Shard(aligned(x), aligned(Y), weights=aligned(weights), extra=extra)
 
 
 def statistics(shard: Shard) -> bytes:
@@ -369,7 +370,7 @@ def agree(estimator: BaseGP, cls: type[BaseGP], surveys: list[dict[str, Any]]) -
     count = _same(surveys, "inputs", "columns:")
     columns: Optional[list[_frames.Column]] = None
     if frame:
-        columns, inputs = _encodings(surveys, frame, _kernel_text(estimator.kernel))
+        columns, inputs = _encodings(surveys, frame, kernel_text(estimator.kernel))
     else:
         inputs = names(None, "x", count)
     classes = _classes(surveys)[0] if issubclass(cls, GPClassifier) else None
@@ -453,7 +454,7 @@ def fit(estimator: BaseGP, cls: type[BaseGP], rows: Partitions, progress: Any = 
     rows.change(scaled, [(preparation, i, int(start)) for i, start in zip(present, starts)])
     points = None
     if not isinstance(estimator.inducing, str):
-        points = _aligned(check_array(estimator.inducing, dtype=np.float64))
+        points = aligned(check_array(estimator.inducing, dtype=np.float64))
     fitted, error = _core.fit_elsewhere(
         sizes,
         gathered,

@@ -34,9 +34,9 @@ except ImportError as error:  # pragma: no cover
     ) from error
 
 from .. import estimators, shards
-from .._progress import watch
+from .._progress import watching
 from ..estimators._base import BaseGP
-from ..estimators._regressors import Regressor
+from ..estimators._regression import Regressor
 from . import _lazy
 from ._partitions import Partitions, WorkersProgress
 
@@ -51,6 +51,11 @@ __all__ = [
 E = TypeVar("E", bound="_OnDask")
 
 _ELSEWHERE = "is for rows on one machine: `to_local()` has the estimator that can"
+
+
+def _in_memory(x_sd: Any) -> None:
+    if x_sd is not None:
+        raise ValueError("x_sd is for rows in memory: `to_local()` gives an estimator that takes it")
 
 
 class _OnDask(BaseGP):
@@ -70,11 +75,8 @@ class _OnDask(BaseGP):
             ) from error
         partitions = Partitions(client, _lazy.parts(X, y, sample_weight, extra))
         progress = WorkersProgress(self.max_iter, self.batch_size or 0, partitions) if self.verbose else None
-        try:
-            shards.fit(self, self._local, partitions, watch(progress, self.callback))
-        finally:
-            if progress is not None:
-                progress.close()
+        with watching(progress, self.callback) as seen:
+            shards.fit(self, self._local, partitions, seen)
         return self
 
     def to_local(self) -> Any:
@@ -116,8 +118,17 @@ class _Regression(_OnDask, Regressor):
     """What regressors on Dask have in common."""
 
     def _predict_on(
-        self, X: Any, return_std: bool, return_quantiles: Optional[Sequence[float]], extra: Any
+        self,
+        X: Any,
+        return_std: bool,
+        return_cov: bool,
+        return_quantiles: Optional[Sequence[float]],
+        extra: Any,
+        x_sd: Any = None,
     ) -> Any:
+        _in_memory(x_sd)
+        if return_cov:
+            raise ValueError("return_cov is for rows in memory: `to_local().predict`")
         targets, levels = self._about["targets"], [float(v) for v in return_quantiles or ()]
         if levels and len(targets) > 1:
             raise ValueError("quantiles of several targets are for rows in memory: `to_local().predict`")
@@ -141,6 +152,11 @@ class _Regression(_OnDask, Regressor):
             first += len(group)
         return parts[0] if len(parts) == 1 else tuple(parts)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        if not _lazy.is_lazy(X):
+            return float(self.to_local().score(X, y, sample_weight))
+        return self._score_on(X, y, sample_weight, None)
+
     def _score_on(self, X: Any, y: Any, sample_weight: Any, extra: Any) -> float:
         centre = np.array(self._about["scaler"]["y_mean"])
         sums = _lazy.sums(functools.partial(_lazy.squares, centre), self._lent(), X, y, sample_weight, extra)
@@ -151,10 +167,7 @@ class _Regression(_OnDask, Regressor):
         """Gives log p(y | X, training data) of every row, lazily for a Dask collection."""
         if not _lazy.is_lazy(X):
             return super().log_predictive_density(X, y, **further)
-        unknown = set(further) - {self._extra_name}
-        if unknown:
-            raise TypeError(f"log_predictive_density got unknown arguments {sorted(unknown)}")
-        columns = (X, y, further.get(self._extra_name or ""))
+        columns = (X, y, self._own("log_predictive_density", further))
         return _lazy.first(_lazy.by_partition(_lazy.densities, self._lent(), columns, ["log density"]))
 
 
@@ -201,11 +214,6 @@ def _told(cls: type[E], further: str = "", predicts: bool = True) -> type[E]:
     return cls
 
 
-def _in_memory(x_sd: Any) -> None:
-    if x_sd is not None:
-        raise ValueError("x_sd is for rows in memory: `to_local()` gives an estimator that takes it")
-
-
 class GPRegressor(_Regression, estimators.GPRegressor):
     """Gaussian-process regression of rows on many machines."""
 
@@ -228,15 +236,7 @@ class GPRegressor(_Regression, estimators.GPRegressor):
     ) -> Any:
         if not _lazy.is_lazy(X):
             return self.to_local().predict(X, return_std, return_cov, return_quantiles, noise_variance, x_sd)
-        _in_memory(x_sd)
-        if return_cov:
-            raise ValueError("return_cov is for rows in memory: `to_local().predict`")
-        return self._predict_on(X, return_std, return_quantiles, noise_variance)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        if not _lazy.is_lazy(X):
-            return float(self.to_local().score(X, y, sample_weight))
-        return self._score_on(X, y, sample_weight, None)
+        return self._predict_on(X, return_std, return_cov, return_quantiles, noise_variance, x_sd)
 
 
 class _PlainOnDask(_Regression):
@@ -253,15 +253,7 @@ class _PlainOnDask(_Regression):
     ) -> Any:
         if not _lazy.is_lazy(X):
             return self.to_local().predict(X, return_std, return_cov, return_quantiles, x_sd)
-        _in_memory(x_sd)
-        if return_cov:
-            raise ValueError("return_cov is for rows in memory: `to_local().predict`")
-        return self._predict_on(X, return_std, return_quantiles, None)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        if not _lazy.is_lazy(X):
-            return float(self.to_local().score(X, y, sample_weight))
-        return self._score_on(X, y, sample_weight, None)
+        return self._predict_on(X, return_std, return_cov, return_quantiles, None, x_sd)
 
 
 class RobustGPRegressor(_PlainOnDask, estimators.RobustGPRegressor):  # type: ignore[misc]
@@ -298,9 +290,8 @@ class GPCountRegressor(_Regression, estimators.GPCountRegressor):
         if not _lazy.is_lazy(X):
             own = self.to_local()
             return own.predict(X, return_std, return_cov, return_quantiles, exposure, trials)
-        if return_cov:
-            raise ValueError("return_cov is for rows in memory: `to_local().predict`")
-        return self._predict_on(X, return_std, return_quantiles, self._further(exposure, trials))
+        further = self._further(exposure, trials)
+        return self._predict_on(X, return_std, return_cov, return_quantiles, further)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, trials: Any = None

@@ -11,10 +11,9 @@ from dask import delayed
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays import Array
 from ..shards import Part
 from ._partitions import take_threads
-
-Array = NDArray[np.float64]
 
 
 def _part(X: Any, y: Any, sample_weight: Any, extra: Any) -> Part:

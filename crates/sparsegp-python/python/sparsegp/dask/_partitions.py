@@ -13,9 +13,8 @@ from distributed import Client, KilledWorker, get_worker, wait
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays import Array
 from .._progress import Progress
-
-Array = NDArray[np.float64]
 
 # bytes of a request that go with every task; larger ones are put on a worker first
 _SMALL = 1 << 16

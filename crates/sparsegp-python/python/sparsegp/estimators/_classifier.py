@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
+from .._arrays import Array, whole
 from .._core import NumericalError
-from ..kernels import _whole
 from ..likelihoods import as_likelihood
-from ._base import _AUGMENTED, Array, BaseGP, document, target_names
+from ._arguments import AUGMENTED, drawn_seed, target_names
+from ._base import BaseGP
+from ._documentation import document
+from ._saving import in_files
 
 C = TypeVar("C", bound="GPClassifier")
 
@@ -51,6 +54,7 @@ def levels(y: Any) -> Optional[list[Any]]:
     return list(categories)
 
 
+@in_files("classes")
 @document
 class GPClassifier(ClassifierMixin, BaseGP):
     """Gaussian-process classification of two or more classes.
@@ -81,9 +85,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         x, labels = found
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        weights = self._weights(sample_weight, x)
         return x, labels, weights
 
     def _codes(self, y: NDArray[Any]) -> Array:
@@ -141,7 +143,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         self.classes_ = classes
         likelihood = self.likelihood
         if likelihood is None:
-            augmented = self.method.lower() in _AUGMENTED
+            augmented = self.method.lower() in AUGMENTED
             if len(classes) == 2:
                 likelihood = "bernoulli(link=logit)" if augmented else "bernoulli"
             else:
@@ -295,9 +297,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
             If the rows are not those of the training, as far as can be told.
         """
         x = self._inputs(X)
-        weights = None
-        if sample_weight is not None:
-            weights = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        weights = self._weights(sample_weight, x)
         return self.fitted_.leave_one_out(x, self._codes_of(y), weights=weights)[2][:, 0]
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0) -> NDArray[Any]:
@@ -314,11 +314,9 @@ class GPClassifier(ClassifierMixin, BaseGP):
         -------
         array of shape (n_samples_X, n_samples)
         """
-        from sklearn.utils import check_random_state
-
-        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        seed = drawn_seed(random_state)
         x = self._inputs(X)
-        draws = self.fitted_.sample_y(x, _whole("n_samples", n_samples, 1), seed)
+        draws = self.fitted_.sample_y(x, whole("n_samples", n_samples, 1), seed)
         return self.classes_[draws[:, :, 0].T.astype(int)]  # type: ignore[no-any-return]
 
     def _annotated(self) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._arrays import Array
 
-Array = NDArray[np.float64]
 # a column of a table as a model keeps it: its name, and how it becomes numbers
 Column = dict[str, Any]
 

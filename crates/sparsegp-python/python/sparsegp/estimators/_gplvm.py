@@ -8,21 +8,23 @@ import warnings
 from typing import Any, Callable, Optional, TypeVar, Union
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from .. import _core
+from .._arrays import Array, whole
 from .._hints import hinted
-from .._progress import Progress, watch
-from ..kernels import Kernel, _whole, as_kernel
+from .._progress import Progress, watching
+from ..kernels import Kernel, as_kernel
+from ._arguments import seed_of
+from ._saving import in_files
 
-Array = NDArray[np.float64]
 G = TypeVar("G", bound="BayesianGPLVM")
 
 
+@in_files()
 class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Places of rows in a few dimensions, such that smooth functions of the place explain all columns.
 
@@ -137,38 +139,31 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         x = self._checked(X, reset=True)
         kernel = as_kernel(self.kernel)
         options = {
-            "dimensions": _whole("n_components", self.n_components, 1),
-            "inducing": _whole("n_inducing", self.n_inducing, 1),
+            "dimensions": whole("n_components", self.n_components, 1),
+            "inducing": whole("n_inducing", self.n_inducing, 1),
             # the registry's text of a kernel is JSON; the core reads either
             "kernel": self.kernel if isinstance(self.kernel, str) else kernel.to_json(),
             "method": self.method,
             "random_start": self.init == "random",
-            "restarts": _whole("n_restarts", self.n_restarts, 1),
-            "iterations": _whole("max_iter", self.max_iter, 1),
-            "batch_size": None if self.batch_size is None else _whole("batch_size", self.batch_size, 1),
-            "epochs": _whole("epochs", self.epochs, 1),
+            "restarts": whole("n_restarts", self.n_restarts, 1),
+            "iterations": whole("max_iter", self.max_iter, 1),
+            "batch_size": None if self.batch_size is None else whole("batch_size", self.batch_size, 1),
+            "epochs": whole("epochs", self.epochs, 1),
             "standardise": bool(self.standardise),
-            "seed": int(check_random_state(self.random_state).randint(2**31 - 1))
-            if not isinstance(self.random_state, (int, np.integer))
-            else int(self.random_state),
+            "seed": seed_of(self.random_state),
         }
         in_batches = self.batch_size is not None and self.batch_size < len(x)
-        progress = Progress(self.max_iter) if self.verbose else None
-        seen = watch(progress, self.callback)
         self.n_iter_ = 0
         ended = False
+        with watching(Progress(self.max_iter) if self.verbose else None, self.callback) as seen:
 
-        def counted(event: str) -> bool:
-            nonlocal ended
-            self.n_iter_ += 1
-            ended = seen(event) if seen is not None else False
-            return ended
+            def counted(event: str) -> bool:
+                nonlocal ended
+                self.n_iter_ += 1
+                ended = seen(event) if seen is not None else False
+                return ended
 
-        try:
             core, error = _core.fit_gplvm(x, json.dumps(options), callback=counted)
-        finally:
-            if progress is not None:
-                progress.close()
         if core is not None:
             self._keep(core)
         if error is not None:

@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Optional
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d
 
-from .. import _core
+from .._arrays import Array
 from .._hints import hint
-
-Array = NDArray[np.float64]
 
 # inputs by their places, with the names of the columns of their standard deviations
 Pairs = list[tuple[int, str]]
@@ -67,28 +64,3 @@ def deviations(x_sd: Any, names: list[str], rows: int, frame: Any = None) -> Opt
     if some.size == 0:
         return None
     return [pairs[at] for at in some], np.asfortranarray(values[:, some])
-
-
-class WithNoisyInputs:
-    """Predictions at inputs with standard deviations."""
-
-    _about: dict[str, Any]
-    fitted_: _core.Fitted
-
-    def _inputs(self, X: Any) -> Array:
-        raise NotImplementedError
-
-    def _placed(self, X: Any, x_sd: Any) -> tuple[_core.Fitted, Array]:
-        """What predicts at these rows, and the rows as it takes them."""
-        x = self._inputs(X)
-        own = dict(self._about["input_sd"])
-        columns = {str(name) for name in getattr(X, "columns", [])}
-        if x_sd is None and own and columns.issuperset(own.values()):
-            # the columns that were named when it was fitted
-            x_sd = own
-        names = [str(name) for name in self._about["inputs"]]
-        found = deviations(x_sd, names, len(x), X)
-        if found is None:
-            return self.fitted_, x
-        pairs, values = found
-        return self.fitted_.with_input_sd(pairs), np.asfortranarray(np.hstack([x, values]))

@@ -14,7 +14,8 @@ from typing import Any, Callable, Optional, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _core
+from .. import _core
+from . import _pictures
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;color:#2d2d32;max-width:940px;margin:2em auto;padding:0 1em}
 h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}table{border-collapse:collapse}
@@ -110,8 +111,6 @@ def report(
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ImportError('pictures need matplotlib: pip install "sparsegp[plot]"') from error
-    from . import plotting
-
     about = estimator._about
     name = title or f"{type(estimator).__name__} of {', '.join(about['targets'])}"
     rows = len(np.asarray(y))
@@ -126,13 +125,13 @@ def report(
     if about["objective"] is not None:
         facts.insert(4, ("objective", f"{about['objective']:.6g} nats"))
     pictures = [
-        (lambda ax: plotting.plot_1d(estimator, X, y, ax=ax), "the fit"),
-        (lambda ax: plotting.plot_map(estimator, X, y, ax=ax), "the fit"),
-        (lambda ax: plotting.plot_predictions(estimator, X, y, ax=ax), "predictions and observations"),
-        (lambda ax: plotting.plot_calibration(estimator, X, y, ax=ax), "calibration"),
-        (lambda ax: plotting.plot_relevance(estimator, ax=ax), "relevance of the inputs"),
-        (lambda ax: plotting.plot_layers(estimator, X, ax=ax), "the first hidden layer"),
-        (lambda ax: plotting.plot_trace(estimator, ax=ax), "training"),
+        (lambda ax: _pictures.plot_1d(estimator, X, y, ax=ax), "the fit"),
+        (lambda ax: _pictures.plot_map(estimator, X, y, ax=ax), "the fit"),
+        (lambda ax: _pictures.plot_predictions(estimator, X, y, ax=ax), "predictions and observations"),
+        (lambda ax: _pictures.plot_calibration(estimator, X, y, ax=ax), "calibration"),
+        (lambda ax: _pictures.plot_relevance(estimator, ax=ax), "relevance of the inputs"),
+        (lambda ax: _pictures.plot_layers(estimator, X, ax=ax), "the first hidden layer"),
+        (lambda ax: _pictures.plot_trace(estimator, ax=ax), "training"),
     ]
     drawn = [(_picture(draw, what), what) for draw, what in pictures]
     shown = "\n".join(f"<h2>{html.escape(what)}</h2>\n{own}" for own, what in drawn if own)

@@ -1,7 +1,4 @@
-"""Pictures with matplotlib, which is asked for only here: ``pip install "sparsegp[plot]"``.
-
-Every function draws into ``ax``, or makes axes, and returns them.
-"""
+"""The pictures, one function each."""
 
 from __future__ import annotations
 
@@ -9,19 +6,6 @@ from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import ArrayLike
-
-from ._report import report
-
-__all__ = [
-    "plot_1d",
-    "plot_calibration",
-    "plot_map",
-    "plot_predictions",
-    "plot_layers",
-    "plot_relevance",
-    "plot_trace",
-    "report",
-]
 
 
 def _axes(ax: Any) -> Any:

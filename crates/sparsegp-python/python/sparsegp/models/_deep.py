@@ -1,4 +1,4 @@
-"""Deep Gaussian processes made by hand: :class:`sparsegp.models.DeepGP`."""
+"""Deep Gaussian processes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any, Callable, Optional, Union
 
 from numpy.typing import ArrayLike
 
-from . import _core
-from ._progress import Progress, watch
-from .kernels import Kernel, _matrix, _vector, _whole, as_kernel
-from .likelihoods import Likelihood, as_likelihood
-from .models import Data, Model, _one_of, _y
+from .. import _core
+from .._arrays import matrix, one_of, vector, whole
+from .._progress import Progress, watching
+from ..kernels import Kernel, as_kernel
+from ..likelihoods import Likelihood, as_likelihood
+from ._model import Model
+from ._training import Data, targets_of
 
 
 class DeepGP(Model):
@@ -49,17 +51,17 @@ class DeepGP(Model):
         n_inducing: int = 100,
         samples: int = 1,
     ) -> None:
-        _one_of("kind", kind, ("l", "w", "m", "r"))
+        one_of("kind", kind, ("l", "w", "m", "r"))
         method = (
-            f"deep(layers={_whole('layers', layers, 1)}, kind={kind}, samples={_whole('samples', samples, 1)}"
+            f"deep(layers={whole('layers', layers, 1)}, kind={kind}, samples={whole('samples', samples, 1)}"
         )
         if width is not None:
-            method += f", width={_whole('width', width, 1)}"
+            method += f", width={whole('width', width, 1)}"
         self._spec = {
             "method": method + ")",
             "kernel": as_kernel(kernel).to_json(),
             "likelihood": as_likelihood(likelihood).to_json(),
-            "inducing": _whole("n_inducing", n_inducing, 1),
+            "inducing": whole("n_inducing", n_inducing, 1),
         }
 
     def _condition(self) -> None:
@@ -112,12 +114,12 @@ class DeepGP(Model):
         KeyboardInterrupt
             On Ctrl-C; the model has the parameters of then.
         """
-        x, y = _matrix(data[0]), _y(data[1])
+        x, y = matrix(data[0]), targets_of(data[1])
         options = {
             **self._spec,
-            "seed": _whole("seed", seed, 0),
-            "batch_size": _whole("batch_size", batch_size, 1),
-            "epochs": None if epochs is None else _whole("epochs", epochs, 1),
+            "seed": whole("seed", seed, 0),
+            "batch_size": whole("batch_size", batch_size, 1),
+            "epochs": None if epochs is None else whole("epochs", epochs, 1),
             "learning_rate": learning_rate,
             "natural_rate": natural_rate,
             "time_limit": time_limit,
@@ -127,20 +129,16 @@ class DeepGP(Model):
             "targets": [f"y{p}" for p in range(y.shape[1])],
             "standardise": False,
         }
-        progress = Progress(0, batch_size) if verbose else None
-        try:
+        with watching(Progress(0, batch_size) if verbose else None, callback) as seen:
             fitted, error = _core.fit(
                 x,
                 y,
                 json.dumps({name: value for name, value in options.items() if value is not None}),
                 json.dumps(columns),
-                weights=_vector(weights, "weights"),
-                extra=_vector(extra, "extra"),
-                callback=watch(progress, callback),
+                weights=vector(weights, "weights"),
+                extra=vector(extra, "extra"),
+                callback=seen,
             )
-        finally:
-            if progress is not None:
-                progress.close()
         if fitted is not None:
             self._model = fitted.model()
         if error is not None:

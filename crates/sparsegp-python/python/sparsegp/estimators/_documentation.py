@@ -1,0 +1,144 @@
+"""What the constructors of all estimators take, and what all of them have learnt."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+C = TypeVar("C", bound=type[Any])
+
+_PARAMETERS = """
+    Parameters
+    ----------
+    kernel : str, Kernel or list of these
+        Covariance function: an object of :mod:`sparsegp.kernels`, or its short form such as
+        ``"matern52 + linear"``. A list has one for each latent function.
+    kernel_units : {"model", "data"}
+        Units of the values given in the kernel, their bounds and priors: the model's scale, that of standardised columns
+        unless ``standardise=False``, or the data's units, as in ``periodic(period=365.25)`` for days.
+    method : str
+        ``"auto"``, or a name in ``sparsegp.registry()["methods"]``: ``"exact"``, ``"titsias2009"``,
+        ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``, ``"svgp2025"``,
+        ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``, ``"deep(layers=3)"`` (options:
+        ``layers``, ``width``, ``kind``, ``samples``, ``functions``, ``skip``, ``kernels``); for likelihoods with local
+        variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``; draws from the posterior under any
+        likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``, ``"metropolis"``, with local variables beside f
+        ``"nuts-augmented"``, ``"hmc-augmented"``; ``"gpf"`` draws from the Gaussian of
+        a particle flow. ``"auto"`` is
+        ``"exact"`` for Gaussian noise and at most 2000 rows, ``"titsias2025"`` for more (for many rows after
+        minibatches of ``"svgp2025"``), and for other likelihoods ``"tsvgp"`` on all rows, or ``"svgp"`` by
+        minibatches where that costs less.
+    likelihood : str or Likelihood
+        Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
+    mean : str, optional
+        ``"zero"``, ``"constant"`` or ``"linear"``.
+    n_inducing : int, optional
+        Number of inducing points; by default 512, for methods that train q a quarter of the rows up to
+        200, then about 7 times their square root, from 50 to 512; 100 in every layer of ``"deep"``; never more than
+        there are rows.
+    inducing : str or array of shape (n_inducing, n_features)
+        How inducing points are chosen: ``"kmeans"``, ``"random"``, ``"greedy-variance"``, ``"greedy-elbo"``
+        (by the bound, for Gaussian noise), ``"k-dpp"`` (rows that repel each other),
+        ``"oips(0.8)"`` (rows with correlations below that), ``"grid"`` (for few inputs), or these points, in the
+        units of X.
+    fixed : sequence of str
+        Parameters to keep as they are, by path or group: ``"inducing.points"``,
+        ``"likelihood.variance"``, ``"kernel"``.
+    initial : dict, optional
+        Values of parameters to start from (or, if fixed, to keep) by path, on the model's scale.
+    standardise : bool
+        Whether inputs and, where the likelihood allows, targets get mean 0 and variance 1 inside the
+        model. Predictions are in the data's units in any case.
+    n_restarts_optimizer : int
+        Train from this many additional starts, whose hyperparameters are drawn from their priors, or over a wide range
+        about the plain start; the best objective wins.
+    optimiser : {"lbfgs", "adam"}
+        For training on all rows at once.
+    max_iter : int
+        Most iterations of that.
+    tol : float
+        It ends where ten iterations of L-BFGS together have raised the objective by no more than this part of its
+        size (or nats per target, if that is less) and the gradient promises no more: hardly anything changes in the predictions. Smaller numbers ask for more digits of the hyperparameters.
+    full_batch : bool
+        Whether methods that could train by minibatches see all rows at once.
+    batch_size : int, optional
+        Rows of a minibatch; by default 1024, for ``"rsvgp"`` 100.
+    epochs : int, optional
+        Passes over the rows of minibatch training; by default 100, more for few rows, and for ``"deep"`` as many as make
+        5000 steps.
+    learning_rate : float, optional
+        Learning rate of Adam; by default 0.03 for minibatches (0.01 for ``"deep"``), 0.01 for all rows at once.
+    natural_rate : float, optional
+        Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
+    classes_per_step : int, optional
+        For the method ``"svi"`` with many classes: how many of them, drawn anew for every minibatch, move in a
+        step, which is the cheaper for it; by default all.
+    sampling : dict, optional
+        For the methods that draw (``"nuts"``, ``"hmc"``, ``"ess"``, ``"gibbs"`` and their kin, ``"gpf"``): ``chains`` (4), ``draws`` of every chain (500),
+        ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
+        (``"variational"`` or ``"fitc"``), and ``hyperparameters`` (False): whether those that are not fixed are
+        sampled too, under their priors or, where there are none, weak ones about their starting values. Predictions
+        average over all draws, of a large model over as many as take 512 MiB (a warning says how many).
+    early_stopping : float
+        Fraction of the rows to put aside; training, which is by minibatches then, ends when these are
+        predicted no better for ``patience`` epochs. 0 for none.
+    patience : int
+        See ``early_stopping``.
+    online : bool or dict
+        Whether later calls of ``partial_fit`` are updates, which keep what all rows before said and leave kernel and noise as
+        the first call found them (see :meth:`update`), in place of further training. A dict has the options of ``update``:
+        ``correlation``, ``most_points``, ``forget``, ``train`` and ``train_points``. The first call fits with inducing points (100 by default).
+    pilot : int
+        Most random rows that starting values are judged by: several starts get a few iterations each, and the best
+        goes on (``start_`` says which). 0 takes the plain start unseen.
+    lengthscale_prior : bool
+        Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
+        standard deviations; not those that have a value or a prior of their own. ``objective_`` is without it.
+    jitter : float, optional
+        Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
+    checkpoint : str or path, optional
+        File to which training by minibatches, or chains, write their state, and from which they go on. If it can no
+        longer be written, a warning says so and the training goes on.
+    time_limit : float, optional
+        Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
+        says so. It is looked at between evaluations. With ``checkpoint`` the next call of ``fit`` resumes.
+    random_state : int, RandomState instance or None
+        Seed of everything random; the same seed gives the same bits on any number of threads.
+    verbose : int
+        Whether to show progress.
+    callback : callable, optional
+        Called with a dictionary of every event of the training (``event["event"]`` is ``"iteration"``,
+        ``"batch"``, …); returning True ends the training with the best state, raising an exception too.
+"""
+
+_ATTRIBUTES = """
+    Attributes
+    ----------
+    kernel_ : Kernel or list of Kernel
+        With the values learnt, on the model's (standardised) scale.
+    likelihood_ : Likelihood
+        With the values learnt, on the model's scale.
+    parameters_ : dict
+        Values by path, in the data's units where they have one.
+    method_ : str
+        The method that was used; ``reason_`` says why.
+    objective_ : float
+        Log evidence or bound of the training rows, in the data's units.
+    trace_ : dict of arrays
+        ``"iteration"``, ``"objective"``, ``"held_out"`` (mean log density of the rows put aside; both in
+        the data's units), ``"seconds"`` and more, one number per iteration (epoch).
+    n_iter_ : int
+        Iterations made; ``converged_`` and ``stopped_`` tell how they ended.
+    start_ : list of (str, float)
+        The starts that were judged with their objectives after a few iterations on some of the rows, the one taken
+        first; empty where there was nothing to judge.
+    inducing_points_ : array of shape (n_inducing, n_features) or None
+        In the units of X.
+    n_features_in_, feature_names_in_
+        As everywhere in scikit-learn.
+"""
+
+
+def document(cls: C) -> C:
+    """Says of a class what all of them have in common."""
+    cls.__doc__ = (cls.__doc__ or "") + _PARAMETERS + _ATTRIBUTES
+    return cls

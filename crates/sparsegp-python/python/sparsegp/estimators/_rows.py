@@ -1,0 +1,133 @@
+"""Rows as users give them: what is checked of them, and the inputs that they become."""
+
+from __future__ import annotations
+
+from typing import Any, Optional
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    check_X_y,
+    column_or_1d,
+    validate_data,
+)
+
+from .. import _core
+from .._arrays import Array, aligned
+from . import _frames
+from ._arguments import kernel_text
+from ._noisy import deviations
+from ._parameters import Parameters
+
+
+class Rows(Parameters):
+    """Inputs, targets and what else a row has, as the core takes them."""
+
+    # whether frames are read as the table of a file is
+    _of_file = False
+    # the columns of the frame that is learnt from, where some hold no numbers
+    _columns: Optional[list[_frames.Column]] = None
+    _about: dict[str, Any]
+    fitted_: _core.Fitted
+
+    def _inputs(self, X: Any) -> Array:
+        check_is_fitted(self, "fitted_")
+        x: Array = aligned(self._validated(X, dtype=np.float64, reset=False))
+        return x
+
+    def _validated(self, X: Any, *y: Any, reset: bool, **how: Any) -> Any:
+        """scikit-learn's checks of inputs, with targets or without."""
+        X = _frames.without_index(X)
+        if reset:
+            self._columns = None
+            found = _frames.encoded(X, kernel_text(self.kernel))
+            if found is not None:
+                columns, rows, inputs = found
+                checked = check_X_y(rows, *y, **how) if y else check_array(rows, **how)
+                self.feature_names_in_ = np.array(inputs, dtype=object)
+                self.n_features_in_ = len(inputs)
+                self._columns = columns
+                return checked
+        encoded = None if reset else self._encoded(X)
+        if encoded is None:
+            date = _frames.date_column(X)
+            if date is not None:
+                raise ValueError(_frames.durations(date))
+            try:
+                return validate_data(self, X, *y, reset=reset, **how)
+            except ValueError as error:
+                column = _frames.text_column(X) if "could not convert" in str(error) else None
+                if column is None:
+                    raise
+                raise ValueError(
+                    f"column {column!r} holds text, and numbers were learnt from: {error}"
+                ) from error
+        # these are the model's inputs by name; as an array they would be warned of
+        return check_X_y(encoded, *y, **how) if y else check_array(encoded, **how)
+
+    def _encoded(self, X: Any) -> Optional[Array]:
+        """The inputs, if X is a frame with the columns of the file that was learnt from."""
+        if not self._of_file:
+            return None
+        columns = self._about["columns"]
+        # standard deviations of inputs are no inputs
+        columns = columns[: len(columns) - len(self._about["input_sd"])]
+        of_frame = {str(name) for name in _frames.columns_of(X)}
+        if not of_frame.issuperset(column["name"] for column in columns):
+            return None
+        if len(X) == 0:
+            return np.empty((0, self.n_features_in_))
+        parts = []
+        for column in columns:
+            name = column["name"]
+            values = np.asarray(X[name])
+            if column["encoding"] != "number":
+                values = np.array(self.fitted_.encoded(name, _frames.cells(values)))
+            try:
+                parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"column {name!r} holds text, and numbers were learnt from: {error}"
+                ) from error
+        return np.hstack(parts)
+
+    def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
+        if extra is None:
+            return None
+        if name is None:
+            raise ValueError("this likelihood takes no extra number per row (noise variance, exposure, trials)")
+        array = column_or_1d(check_array(extra, ensure_2d=False, dtype=np.float64))
+        if len(array) != rows:
+            raise ValueError(f"{name} has {len(array)} values for {rows} rows")
+        if (array < 0).any() or (name != "noise_variance" and (array == 0).any()):
+            least = "at least 0" if name == "noise_variance" else "positive"
+            raise ValueError(f"{name} holds {array.min()}; it must be {least}")
+        return np.require(array, np.float64, "A")
+
+    def _known_rows(self, X: ArrayLike, y: Any) -> tuple[Array, Array]:
+        """Inputs and targets (two-dimensional) as the core takes them."""
+        raise NotImplementedError
+
+    def _weights(self, sample_weight: Optional[ArrayLike], x: Array) -> Optional[Array]:
+        if sample_weight is None:
+            return None
+        weights: Array = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        return weights
+
+    def _placed(self, X: Any, x_sd: Any) -> tuple[_core.Fitted, Array]:
+        """What predicts at these rows, and the rows as it takes them."""
+        x = self._inputs(X)
+        own = dict(self._about["input_sd"])
+        columns = {str(name) for name in getattr(X, "columns", [])}
+        if x_sd is None and own and columns.issuperset(own.values()):
+            # the columns that were named when it was fitted
+            x_sd = own
+        names = [str(name) for name in self._about["inputs"]]
+        found = deviations(x_sd, names, len(x), X)
+        if found is None:
+            return self.fitted_, x
+        pairs, values = found
+        return self.fitted_.with_input_sd(pairs), np.asfortranarray(np.hstack([x, values]))
