@@ -1,9 +1,11 @@
 """Kernels, likelihoods, priors and the registry, each against formulas written here."""
 
 import copy
+import functools
 import inspect
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from scipy import special, stats
 from sklearn.base import clone
 
 import sparsegp
+from sparsegp import _core as core
 from sparsegp import kernels, likelihoods, priors
 from sparsegp.kernels import (
     RBF,
@@ -648,6 +651,47 @@ def test_registry_and_classes_are_one_to_one(what, module, base, examples):
     assert set(examples) == set(names)
     for name, example in examples.items():
         assert type(example) is by_name[name]
+
+
+# entries that the core reads and no class has an argument for: they are given as text
+WITHOUT_ARGUMENT = {
+    "kernels": {},
+    "likelihoods": {"": {"rule", "slope"}, "ordinal": {"first_edge", "widths", "floor"}},
+}
+
+
+def refusal(what, entries):
+    """Why the core refuses a specification; nothing if it does not."""
+    make = core.Likelihood if what == "likelihoods" else functools.partial(core.Kernel, inputs=2)
+    try:
+        make(json.dumps(entries))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "what, name",
+    [(what, entry["name"]) for what in WITHOUT_ARGUMENT for entry in sparsegp.registry()[what]],
+)
+def test_arguments_of_classes_are_entries_of_the_registry(what, name):
+    """The core names the entries that it knows when it refuses another one."""
+    base = kernels.Kernel if what == "kernels" else likelihoods.Likelihood
+    cls = next(c for c in classes_of(kernels if what == "kernels" else likelihoods, base) if c._type == name)
+    signature = inspect.signature(cls).parameters
+    # scikit-learn's spelling of a part of the lengthscales
+    own = {n for n, p in signature.items() if p.kind is not p.VAR_KEYWORD} - {"lengthscale_bounds"}
+    refused = refusal(what, {"type": name, "no such": 0})
+    assert "unknown entry `no such`" in refused
+    for argument in own:
+        assert f"unknown entry `{argument}`" not in refusal(what, {"type": name, argument: {}})
+    if any(p.kind is p.VAR_KEYWORD for p in signature.values()):
+        return  # takes whatever the core knows
+    listed = re.search(r"; known: (.+)$", refused)
+    assert listed or refused.endswith("there are none")
+    known = set(listed[1].split(", ")) if listed else set()
+    further = WITHOUT_ARGUMENT[what].get("", set()) | WITHOUT_ARGUMENT[what].get(name, set())
+    assert known - further == own
 
 
 @pytest.mark.parametrize("what", ["kernels", "likelihoods"])
