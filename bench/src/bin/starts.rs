@@ -24,7 +24,6 @@
 
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, fit, prepare};
-use sparsegp::model::is_bulky;
 use sparsegp_bench::problems::{Problem, missing};
 use sparsegp_bench::{median, processor_seconds};
 use std::collections::HashMap;
@@ -108,7 +107,7 @@ fn trained(dataset: &Dataset, options: &FitOptions) -> Result<Fitted, String> {
 
 /// Hyperparameters by path.
 fn values(fitted: &Fitted) -> Values {
-    let params = fitted.model.params().into_iter().filter(|(path, _)| !is_bulky(path));
+    let params = fitted.model.params().into_iter().filter(|(_, param)| !param.role().is_bulky());
     params.map(|(path, param)| (path, param.value().to_vec())).collect()
 }
 

@@ -5,8 +5,7 @@ use crate::kind::{labels, option_of};
 use serde_json::{Value, json};
 use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::{Fitted, ParameterRow};
-use sparsegp::model::is_bulky;
-use sparsegp::params::{Param, Prior};
+use sparsegp::params::{Param, Prior, Role};
 use sparsegp::train::TrainReport;
 use std::fmt::Write;
 
@@ -74,7 +73,7 @@ pub fn parameters_table(fitted: &Fitted, full: bool) -> String {
     ]);
     for (row, owners) in fitted.parameters().iter().zip(owners(fitted)) {
         let notes = notes(row);
-        if is_bulky(&row.path) && row.path != "q.v" {
+        if row.role.is_bulky() && row.role != Role::Factors {
             let in_data = if row.data_units.is_some() { &row.shape } else { "–" };
             let cells = [&row.path, "", &row.shape, in_data, &row.transform, &notes];
             table.row(cells.map(String::from).to_vec());
@@ -439,8 +438,8 @@ pub fn model_json(fitted: &Fitted) -> Value {
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| {
-        let points = row.path.contains("inducing.points");
-        match is_bulky(&row.path) && !points && row.path != "q.v" {
+        let shown = matches!(row.role, Role::Points | Role::Factors);
+        match row.role.is_bulky() && !shown {
             true => json!({ "path": row.path, "shape": row.shape, "frozen": row.frozen }),
             false => json!(row),
         }

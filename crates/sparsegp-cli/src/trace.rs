@@ -4,7 +4,6 @@ use crate::fail::{Fail, Result};
 use crate::outputs::has_extension;
 use serde_json::json;
 use sparsegp::fit::Fitted;
-use sparsegp::model::is_bulky;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -12,7 +11,7 @@ use std::path::Path;
 fn names(fitted: &Fitted) -> Vec<String> {
     let mut names = Vec::new();
     for (path, param) in fitted.model.params() {
-        if is_bulky(&path) {
+        if param.role().is_bulky() {
             continue;
         }
         if param.len() == 1 {

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::kernels::convolutional::Convolutional;
 use crate::kernels::{Cotangents, Kernel, Tape};
 use crate::linalg::{MatMut, MatRef};
-use crate::params::{Param, Transform, Visitor, VisitorMut, count, prefixed, prefixed_mut};
+use crate::params::{Param, Role, Transform, Visitor, VisitorMut, count, prefixed, prefixed_mut};
 use faer::reborrow::{Reborrow, ReborrowMut};
 
 /// M inducing variables with their covariances (Kuu, Kuf and the diagonal of Kff of the sparse process: interdomain ones
@@ -87,7 +87,7 @@ pub struct Points {
 impl Points {
     /// Makes them of a kernel and Z, M×D.
     pub fn new(kernel: Box<dyn Kernel>, z: MatRef<f64>) -> Self {
-        Self { kernel, z: Param::of_matrix(z, Transform::Identity) }
+        Self { kernel, z: Param::of_matrix(z, Transform::Identity).of(Role::Points) }
     }
 
     /// Z, M×D.
@@ -184,7 +184,11 @@ impl Patches {
     /// # Errors
     /// [`Error::Shape`] for patches of another size.
     pub fn new(kernel: Convolutional, z: MatRef<f64>) -> Result<Self> {
-        let own = Self { kernel, z: Param::of_matrix(z, Transform::Identity), white: None };
+        let own = Self {
+            kernel,
+            z: Param::of_matrix(z, Transform::Identity).of(Role::Points),
+            white: None,
+        };
         own.check()?;
         Ok(own)
     }

@@ -6,7 +6,7 @@ use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm, product, symmetric_eigen,
 };
 use crate::means::{Mean, check_shape};
-use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::params::{Param, Role, Shape, Transform, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 
 /// m(x) = x, for as many outputs as inputs.
@@ -52,7 +52,8 @@ impl Projection {
     pub fn new(weights: MatRef<f64>) -> Self {
         let (d, p) = (weights.nrows(), weights.ncols());
         let values = (0..p).flat_map(|j| (0..d).map(move |i| weights[(i, j)])).collect();
-        let mut weights = Param::with(values, Shape::Matrix(d, p), Transform::Identity);
+        let mut weights =
+            Param::with(values, Shape::Matrix(d, p), Transform::Identity).of(Role::Projection);
         weights.frozen = true;
         Self { weights, inputs: d }
     }

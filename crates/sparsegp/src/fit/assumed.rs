@@ -7,7 +7,7 @@
 
 use crate::kernels::{Kernel, Unit};
 use crate::model::Model;
-use crate::params::Prior;
+use crate::params::{Prior, Role};
 
 /// Standard deviation of the logarithm. (Their √3 leaves intervals of 95 % at 81 to 84 % with 20, 354 and 1000 inputs.)
 pub(super) const SCALE: f64 = 1.0;
@@ -22,14 +22,14 @@ pub(super) fn assume(kernels: &mut [Box<dyn Kernel>]) -> Option<String> {
     for kernel in kernels {
         let units = kernel.units();
         let mut at = 0;
-        for (path, param) in kernel.params_mut() {
+        for (_, param) in kernel.params_mut() {
             let own = &units[at..at + param.len()];
             at += param.len();
             let lengths = |unit: &Option<Unit>| {
                 unit.is_some_and(|unit| unit.input.is_some_and(|(_, power)| power == 1))
             };
             let free = !param.given && !param.frozen && param.prior.is_none();
-            let several = param.len() > 1 && path.ends_with("lengthscales");
+            let several = param.len() > 1 && param.role() == Role::Lengthscales;
             if !(free && several && own.iter().all(lengths)) {
                 continue;
             }

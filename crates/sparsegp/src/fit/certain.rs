@@ -9,6 +9,7 @@ use super::Dataset;
 use crate::likelihoods::{Likelihood, Support, Target};
 use crate::linalg::Mat;
 use crate::model::Model;
+use crate::params::Role;
 use std::f64::consts::PI;
 
 /// Variance of the logarithm of an exponential variable, ψ′(1).
@@ -62,11 +63,8 @@ pub(super) fn hold(
     let extra = targets.iter().flatten().next().map_or(1.0, |t| t.extra);
     let rate = |f: f64| likelihood.predict(extra, &[f], &[0.0]).0;
     let mut held = Vec::new();
-    for (path, param) in model.params_mut() {
-        if param.given || param.frozen {
-            continue;
-        }
-        if path == "mean.constant" {
+    for (path, param) in model.mean.params_mut() {
+        if param.role() == Role::Constant && !param.given && !param.frozen {
             let raised = param.value().iter().map(|f| {
                 let sign = if *where_ == "0" { 1.0 } else { -1.0 };
                 let up = f + sign * (RATE / START).ln();
@@ -75,22 +73,24 @@ pub(super) fn hold(
                 if exponential || sign < 0.0 { up } else { *f }
             });
             let raised: Vec<f64> = raised.collect();
-            if param.set("mean.constant", &raised).is_err() {
-                continue;
+            if param.set("mean.constant", &raised).is_ok() {
+                param.frozen = true;
+                held.push(format!("mean.{path}"));
             }
-        } else if !path.starts_with("likelihood.") {
-            continue;
         }
-        param.frozen = true;
-        held.push(path);
+    }
+    for (path, param) in model.likelihood.params_mut() {
+        if !param.given && !param.frozen {
+            param.frozen = true;
+            held.push(format!("likelihood.{path}"));
+        }
     }
     let inputs = dataset.source.inputs();
     for (k, kernel) in model.kernels.iter_mut().enumerate() {
         let mut prior = [0.0];
         kernel.diag(Mat::<f64>::zeros(1, inputs).as_ref(), &mut prior);
         for (path, param) in kernel.params_mut() {
-            let scales = path == "variance" || path.ends_with(".variance");
-            if scales && !param.given && !param.frozen && prior[0] > 0.0 {
+            if param.role() == Role::Variance && !param.given && !param.frozen && prior[0] > 0.0 {
                 let value: Vec<f64> =
                     param.value().iter().map(|v| v * VARIANCE / prior[0]).collect();
                 if param.set(&path, &value).is_ok() {

@@ -9,6 +9,7 @@ use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Extra, Likelihood, Target};
 use crate::linalg::{MatRef, column};
 use crate::methods;
+use crate::params::Role;
 
 /// Refuses a target that the likelihood does not know, and rows without the further number that it
 /// needs. Returns how many targets are missing.
@@ -224,7 +225,7 @@ pub(super) fn long_periods(
         for (path, param) in kernel.params() {
             let path = path.to_string();
             let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
-            if path.ends_with("period") && param.given && longest > span {
+            if param.role() == Role::Period && param.given && longest > span {
                 let text = match options.kernel_in_data_units {
                     true => format!(
                         "kernel: the {path} is {:.3} times what the rows span: they do not show whether anything repeats",

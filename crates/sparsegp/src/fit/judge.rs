@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 use crate::linalg::MatRef;
 use crate::methods::{self, Keeps};
 use crate::model::{Model, inducing_param};
-use crate::model::{hyperparameters, is_bulky, set_hyperparameters};
+use crate::model::{hyperparameters, set_hyperparameters};
 use crate::optim::LbfgsOptions;
+use crate::params::Role;
 use crate::rng;
 use crate::train::{Judged, Observer, OptimiserKind, TrainOptions, train};
 use crate::variational::{Tying, Variational};
@@ -64,8 +65,8 @@ fn scaled(model: &Model, factors: &[f64]) -> Option<Model> {
     let (mut own, mut any) = (model.clone(), false);
     for (l, kernel) in own.kernels.iter_mut().enumerate() {
         let by = factors[l.min(factors.len() - 1)];
-        for (path, param) in kernel.params_mut() {
-            if path.ends_with("lengthscales") && !param.frozen && !param.given {
+        for (_, param) in kernel.params_mut() {
+            if param.role() == Role::Lengthscales && !param.frozen && !param.given {
                 let values: Vec<f64> = param.value().iter().map(|v| v * by).collect();
                 param.start(&values);
                 any = true;
@@ -246,7 +247,7 @@ pub(super) fn pilot(
 /// Gives a model the hyperparameters that few rows have found, but for those that somebody gave.
 pub(super) fn take(model: &mut Model, found: &[f64], x: MatRef<f64>) {
     let mut rest = found;
-    let own = model.params_mut().into_iter().filter(|(path, _)| !is_bulky(path));
+    let own = model.params_mut().into_iter().filter(|(_, param)| !param.role().is_bulky());
     for (_, param) in own {
         let (own, tail) = rest.split_at(param.len().min(rest.len()));
         rest = tail;

@@ -12,7 +12,7 @@ use crate::linalg::Jitter;
 use crate::methods::{Method, Sampler, Uncollapsed, collect, precision};
 use crate::model::set_hyperparameters;
 use crate::model::{Model, Posterior};
-use crate::params;
+use crate::params::{self, Role};
 use crate::samplers::gibbs::GibbsOptions;
 use crate::samplers::{self, Checkpointer, Going, SamplingState, slice};
 use crate::train::{
@@ -340,7 +340,7 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
     let mut remarks = params::remarks(&model.params());
     // nothing but a mean that grows without bound gives all classes of training for certain
     if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
-        let weights = model.params().into_iter().find(|(path, _)| path == "mean.weights");
+        let weights = model.params().into_iter().find(|(_, param)| param.role() == Role::Slopes);
         if let Some((_, weights)) = weights.filter(|(_, weights)| !weights.frozen) {
             let largest = weights.value().iter().fold(0.0, |m: f64, w| m.max(w.abs()));
             remarks.push(format!(

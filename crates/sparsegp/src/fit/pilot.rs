@@ -7,6 +7,7 @@ use crate::linalg::{Mat, MatRef, column};
 use crate::means;
 use crate::methods;
 use crate::model::Model;
+use crate::params::Role;
 
 /// Spans of an input within which its lengthscales start. Where ℓ is so long that an input hardly matters, slopes in log ℓ
 /// fall as ℓ⁻²: what a thousand rows call irrelevant could never come back.
@@ -19,10 +20,10 @@ pub(super) fn cap_lengthscales(model: &mut Model, x: MatRef<f64>) {
     for kernel in &mut model.kernels {
         let units = kernel.units();
         let mut at = 0;
-        for (path, param) in kernel.params_mut() {
+        for (_, param) in kernel.params_mut() {
             let own = &units[at..at + param.len()];
             at += param.len();
-            if !path.ends_with("lengthscales") || param.frozen || param.given {
+            if param.role() != Role::Lengthscales || param.frozen || param.given {
                 continue;
             }
             let capped = param.value().iter().zip(own).map(|(value, unit)| {

@@ -11,14 +11,16 @@ use crate::linalg::{in_parts, stacked};
 use crate::metrics::Metrics;
 #[cfg(doc)]
 use crate::model::Posterior;
-use crate::model::{Functions, InputGradients};
-use crate::params::{Prior, Shape};
+use crate::model::{Functions, InputGradients, Part};
+use crate::params::{Prior, Role, Shape};
 
 /// One line of the table of parameters.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct ParameterRow {
     /// Path.
     pub path: String,
+    /// What its numbers are.
+    pub role: Role,
     /// Shape in words.
     pub shape: String,
     /// Values on the model's (standardised) scale; a matrix column by column.
@@ -433,17 +435,21 @@ impl Fitted {
         let one_scale = scales.all(|(p, s)| *s == y_scale || self.scaler.is_constant(p));
         // latent functions that differ in kind have units of their own
         let one_unit = one_scale && (y_scale == 1.0 || self.model.likelihood.latents() == 1);
-        // of a deep model the first layer alone sees the inputs
-        let first = if self.model.hidden.is_empty() { "" } else { "layers[0]." };
+        let shallow = self.model.hidden.is_empty();
         let mut kernel_units = self.model.input_kernels().into_iter().flat_map(|k| k.units());
         let mut likelihood_units = self.model.likelihood.units().into_iter();
 
         let mut rows = Vec::new();
-        for (path, param) in self.model.params() {
-            let value = param.value().to_vec();
-            let of_inputs =
-                |name: &str| path.strip_prefix(first).is_some_and(|p| p.starts_with(name));
-            let data_units = if of_inputs("kernel") {
+        self.model.visit_parts(&mut |part, path, param| {
+            let (value, role) = (param.value().to_vec(), param.role());
+            let of_mean = |role| matches!(role, Role::Constant | Role::Slopes);
+            // of a deep model the first layer alone sees the inputs; all numbers of a layer that are few are its kernels'
+            let sees_inputs = match part {
+                Part::Layer(l) => l == 0,
+                Part::Kernel(_) | Part::Inducing(_) => shallow,
+                _ => false,
+            };
+            let data_units = if sees_inputs && !role.is_bulky() && !of_mean(role) {
                 let units: Vec<_> = kernel_units.by_ref().take(value.len()).collect();
                 let units: Option<Vec<_>> = units.into_iter().collect();
                 units.and_then(|units| {
@@ -453,19 +459,19 @@ impl Fitted {
                         .map(|(unit, v)| {
                             let x = unit.input.map_or(1.0, |(q, p)| self.scaler.x_scale[q].powi(p));
                             // what a hidden layer gives is on no scale of the targets
-                            let usable = unit.output == 0 || (one_unit && first.is_empty());
+                            let usable = unit.output == 0 || (one_unit && shallow);
                             let origin = unit.input.filter(|_| unit.place);
                             let origin = origin.map_or(0.0, |(q, _)| self.scaler.x_mean[q]);
                             usable.then(|| v * x * y_scale.powi(unit.output) + origin)
                         })
                         .collect()
                 })
-            } else if path.starts_with("likelihood.") {
+            } else if part == Part::Likelihood {
                 let units: Vec<i32> = likelihood_units.by_ref().take(value.len()).collect();
                 let unitless = units.iter().all(|u| *u == 0);
                 (one_scale || unitless)
                     .then(|| value.iter().zip(units).map(|(v, u)| v * y_scale.powi(u)).collect())
-            } else if of_inputs("inducing.points") {
+            } else if sees_inputs && role == Role::Points {
                 let (m, d) = match param.shape() {
                     Shape::Matrix(m, d) => (m, d),
                     _ => (param.len(), 1),
@@ -473,7 +479,8 @@ impl Fitted {
                 let unscaled = (0..d).flat_map(|q| (0..m).map(move |i| (q, i)));
                 let s = &self.scaler;
                 Some(unscaled.map(|(q, i)| value[q * m + i] * s.x_scale[q] + s.x_mean[q]).collect())
-            } else if path == "mean.constant"
+            } else if part == Part::Mean
+                && role == Role::Constant
                 && self.model.mean.name() == "constant"
                 && self.model.likelihood.latents() == 1
             {
@@ -485,7 +492,8 @@ impl Fitted {
                 None
             };
             rows.push(ParameterRow {
-                path,
+                path: path.to_string(),
+                role,
                 shape: param.shape().to_string(),
                 value,
                 data_units,
@@ -493,7 +501,7 @@ impl Fitted {
                 prior: param.prior,
                 frozen: param.frozen,
             });
-        }
+        });
         rows
     }
 }

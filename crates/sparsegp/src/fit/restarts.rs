@@ -15,8 +15,7 @@
 
 use crate::error::Result;
 use crate::model::Model;
-use crate::model::is_bulky;
-use crate::params::{Param, Prior, Transform};
+use crate::params::{Param, Prior, Role, Transform};
 use crate::rng;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -33,12 +32,12 @@ const ATTEMPTS: usize = 100;
 pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
     let generator = &mut rng::stream(seed, &format!("restart/{restart}"));
     for (path, param) in model.params_mut() {
-        if is_bulky(&path) || param.frozen || param.is_empty() {
+        if param.role().is_bulky() || param.frozen || param.is_empty() {
             continue;
         }
         // the plain start is a smooth function: what it misses is far shorter, for all inputs alike
         let prior = param.prior.filter(|_| !param.assumed);
-        let lengths = prior.is_none() && path.ends_with("lengthscales");
+        let lengths = prior.is_none() && param.role() == Role::Lengthscales;
         let common = match lengths {
             true => 10_f64.powf(COMMON.0 + (COMMON.1 - COMMON.0) * rng::uniform(generator)),
             false => 1.0,

@@ -6,10 +6,9 @@ use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::methods;
-use crate::model::is_bulky;
 use crate::model::{Model, inducing_param};
 use crate::optim::LbfgsOptions;
-use crate::params::{Bounds, Param, Shape, Transform};
+use crate::params::{Bounds, Param, Role, Shape, Transform};
 use crate::rng;
 use crate::train::{EmOptions, Observer, OptimiserKind, TrainOptions, train};
 use crate::variational::{Tying, Variational};
@@ -84,8 +83,8 @@ impl Trial {
             own.inducing = vec![inducing_param(data.x.as_ref())];
             own.freeze("inducing", true)?;
         }
-        for (path, param) in own.params_mut() {
-            param.frozen |= param.given && !is_bulky(&path);
+        for (_, param) in own.params_mut() {
+            param.frozen |= param.given && !param.role().is_bulky();
         }
         if let Some(gaussian) = own.likelihood.as_gaussian_mut()
             && !gaussian.variance.frozen
@@ -161,7 +160,7 @@ impl Trial {
         engine: &dyn Engine,
         observer: &dyn Observer,
     ) -> Result<Option<f64>> {
-        let kept = self.freeze_where(|path, _| path.ends_with("lengthscales"));
+        let kept = self.freeze_where(|_, param| param.role() == Role::Lengthscales);
         let value = self.climb(iterations, engine, observer);
         self.thaw(&kept);
         value

@@ -4,7 +4,7 @@ use super::registry::Args;
 use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
-use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
+use crate::params::{Role, Visitor, VisitorMut, prefixed, prefixed_mut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -76,8 +76,8 @@ impl<O: Operation> Composite<O> {
         for (index, child) in self.children.iter_mut().enumerate() {
             let before = shown[..index].iter().filter(|other| **other == shown[index]).count();
             let shorter = APART.powi(before as i32);
-            child.visit_mut(&mut |path, param| {
-                if before > 0 && path.to_string().ends_with("lengthscales") {
+            child.visit_mut(&mut |_, param| {
+                if before > 0 && param.role() == Role::Lengthscales {
                     let values: Vec<f64> = param.value().iter().map(|l| l / shorter).collect();
                     super::spec::initialise(param, &values);
                 }

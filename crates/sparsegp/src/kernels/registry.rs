@@ -6,7 +6,7 @@ use super::{
     rational_quadratic, spec, squared_exponential, sum, white,
 };
 use crate::error::{Error, Result, nearest};
-use crate::params::{Param, Transform};
+use crate::params::{Param, Role, Transform};
 use serde_json::{Map, Value};
 
 /// A kernel that can be named in a specification.
@@ -152,7 +152,8 @@ impl<'a> Args<'a> {
         let mut param = match vector {
             Some(len) => Param::positive_vector(vec![1.0; len]),
             None => Param::positive(1.0),
-        };
+        }
+        .of(Role::of_kernel(name));
         self.read(name, &mut param)?;
         Ok(param)
     }

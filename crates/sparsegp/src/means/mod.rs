@@ -4,7 +4,7 @@
 use crate::error::{Error, Result, nearest};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, add_scaled_rows, column, column_mut, gemm};
 use crate::params::{
-    Named, NamedMut, Param, Shape, Transform, Visitor, VisitorMut, count, listed, listed_mut,
+    Named, NamedMut, Param, Role, Shape, Transform, Visitor, VisitorMut, count, listed, listed_mut,
 };
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
@@ -159,7 +159,8 @@ pub struct Constant {
 impl Constant {
     /// All zeros.
     pub fn new(outputs: usize) -> Self {
-        let constant = Param::with(vec![0.0; outputs], Shape::Vector(outputs), Transform::Identity);
+        let constant = Param::with(vec![0.0; outputs], Shape::Vector(outputs), Transform::Identity)
+            .of(Role::Constant);
         Self { constant }
     }
 }
@@ -212,7 +213,8 @@ impl Linear {
             vec![0.0; inputs * outputs],
             Shape::Matrix(inputs, outputs),
             Transform::Identity,
-        );
+        )
+        .of(Role::Slopes);
         Self { weights, constant: Constant::new(outputs).constant }
     }
 }

@@ -8,7 +8,7 @@ mod method;
 mod posterior;
 pub mod precision;
 
-pub use hyperparameters::{hyperparameters, is_bulky, set_hyperparameters};
+pub use hyperparameters::{hyperparameters, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub(crate) use method::finite;
 pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};
@@ -23,11 +23,12 @@ use crate::likelihoods::{Gaussian, Likelihood, mixing_shape};
 use crate::linalg::{Jitter, Mat, MatRef, column, sized};
 use crate::means::Mean;
 use crate::params::{
-    Named, NamedMut, Param, Transform, Visitor, VisitorMut, assumed_log_prior, count, free_count,
-    free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed, prefixed_mut,
-    set_free_values, unknown,
+    Named, NamedMut, Param, Role, Transform, Visitor, VisitorMut, assumed_log_prior, count,
+    free_count, free_gradient, free_values, in_group, listed, listed_mut, log_prior, prefixed,
+    prefixed_mut, set_free_values, unknown,
 };
 use crate::variational::Variational;
+use std::fmt::Display;
 
 /// A model of P target columns as functions of D input columns, through L latent functions: K for
 /// each target column, where K is what the likelihood asks for ([`Likelihood::latents`]). Those of
@@ -52,6 +53,23 @@ pub struct Model {
     /// Layers that rows go through first, in a deep model; none in others. Kernels and inducing points are then of what
     /// the last of them gives.
     pub hidden: Vec<Layer>,
+}
+
+/// A part of a model that has parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The hidden layer of this index.
+    Layer(usize),
+    /// The kernel of this index.
+    Kernel(usize),
+    /// The mean function.
+    Mean,
+    /// The likelihood.
+    Likelihood,
+    /// The set of inducing points of this index.
+    Inducing(usize),
+    /// q(u).
+    Q,
 }
 
 /// Gradients of a model's parts, in the order of [`Model::params`].
@@ -80,7 +98,7 @@ impl Gradient<'_> {
 
 /// A parameter that holds inducing points (M×D).
 pub fn inducing_param(z: MatRef<f64>) -> Param {
-    Param::of_matrix(z, Transform::Identity)
+    Param::of_matrix(z, Transform::Identity).of(Role::Points)
 }
 
 /// The points in a parameter (M×D), into `out`.
@@ -139,24 +157,36 @@ impl Model {
         }
     }
 
+    /// Shows the parameters with the part that they are of, in the order of [`Model::visit`].
+    pub fn visit_parts<'a>(&'a self, visitor: &mut dyn FnMut(Part, &dyn Display, &'a Param)) {
+        for (l, layer) in self.hidden.iter().enumerate() {
+            let of = Part::Layer(l);
+            prefixed(&format!("layers[{l}]"), &mut |path, p| visitor(of, path, p), |v| {
+                layer.visit(v)
+            });
+        }
+        let count = self.kernels.len();
+        for (l, kernel) in self.kernels.iter().enumerate() {
+            let (of, name) = (Part::Kernel(l), Numbered("kernel", l, count));
+            prefixed(&name, &mut |path, p| visitor(of, path, p), |v| kernel.visit(v));
+        }
+        prefixed(&"mean", &mut |path, p| visitor(Part::Mean, path, p), |v| self.mean.visit(v));
+        let of = Part::Likelihood;
+        prefixed(&"likelihood", &mut |path, p| visitor(of, path, p), |v| self.likelihood.visit(v));
+        for (l, z) in self.inducing.iter().enumerate() {
+            let name = Numbered("inducing.points", l, self.inducing.len());
+            visitor(Part::Inducing(l), &name, z);
+        }
+        if let Some(q) = &self.q {
+            prefixed(&"q", &mut |path, p| visitor(Part::Q, path, p), |v| q.visit(v));
+        }
+    }
+
     /// Shows the parameters with their paths: those of hidden layers first (`layers[l].kernel.…`, [`Layer::visit`]), then
     /// `kernel.…` (`kernels[l].…` where there are several), `mean.…`, `likelihood.…`, `inducing.points`
     /// (`inducing.points[l]`), `q.…`.
     pub fn visit<'a>(&'a self, visitor: Visitor<'a, '_>) {
-        for (l, layer) in self.hidden.iter().enumerate() {
-            prefixed(&format!("layers[{l}]"), visitor, |v| layer.visit(v));
-        }
-        for (l, kernel) in self.kernels.iter().enumerate() {
-            prefixed(&Numbered("kernel", l, self.kernels.len()), visitor, |v| kernel.visit(v));
-        }
-        prefixed(&"mean", visitor, |v| self.mean.visit(v));
-        prefixed(&"likelihood", visitor, |v| self.likelihood.visit(v));
-        for (l, z) in self.inducing.iter().enumerate() {
-            visitor(&Numbered("inducing.points", l, self.inducing.len()), z);
-        }
-        if let Some(q) = &self.q {
-            prefixed(&"q", visitor, |v| q.visit(v));
-        }
+        self.visit_parts(&mut |_, path, param| visitor(path, param));
     }
 
     /// The same, to change them.

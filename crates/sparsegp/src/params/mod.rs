@@ -8,11 +8,13 @@
 
 mod bounds;
 mod prior;
+mod role;
 mod transform;
 
 pub(crate) use bounds::Ruler;
 pub use bounds::{Bounds, remarks};
 pub use prior::Prior;
+pub use role::Role;
 pub use transform::Transform;
 
 use crate::error::{Error, Result, nearest};
@@ -55,6 +57,7 @@ pub struct Param {
     /// Of the values within the bounds.
     transform: Transform,
     bounds: Bounds,
+    role: Role,
     /// Density of the constrained value, added to the objective (no Jacobian: MAP of the value).
     pub prior: Option<Prior>,
     /// Whether nobody asked for the prior: it steadies the training, and comparisons of models leave it out.
@@ -81,7 +84,20 @@ impl Param {
     pub fn with(value: Vec<f64>, shape: Shape, transform: Transform) -> Self {
         let (natural, bounds) = (transform, Bounds::default());
         let (prior, assumed, frozen, given) = (None, false, false, false);
-        Self { value, shape, natural, transform, bounds, prior, assumed, frozen, given }
+        let role = Role::default();
+        Self { value, shape, natural, transform, bounds, role, prior, assumed, frozen, given }
+    }
+
+    /// Says what its numbers are.
+    #[must_use]
+    pub fn of(mut self, role: Role) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// What its numbers are.
+    pub fn role(&self) -> Role {
+        self.role
     }
 
     /// Makes a parameter of a matrix.

@@ -13,8 +13,7 @@
 //! the Jacobians of these maps, as priors are densities of the values.
 
 use crate::error::{Error, Result};
-use crate::model::Model;
-use crate::model::is_bulky;
+use crate::model::{Model, Part};
 use crate::params::{Param, Prior, Transform};
 use crate::rng::{below, uniform};
 use rand::Rng;
@@ -116,8 +115,8 @@ fn as_logarithm(transform: Transform) -> Transform {
 }
 
 /// Whether a parameter is one of those that are sampled.
-fn is_sampled(path: &str, param: &Param) -> bool {
-    !param.frozen && !is_bulky(path)
+fn is_sampled(param: &Param) -> bool {
+    !param.frozen && !param.role().is_bulky()
 }
 
 /// Gives every parameter that would be sampled a prior, if it has none and its range is not bounded (there it is uniform):
@@ -128,7 +127,7 @@ pub fn assume_priors(model: &mut Model) -> Vec<String> {
     let mut assumed = Vec::new();
     model.visit_mut(&mut |path, param| {
         let path = path.to_string();
-        if !is_sampled(&path, param) || param.prior.is_some() || param.is_empty() {
+        if !is_sampled(param) || param.prior.is_some() || param.is_empty() {
             return;
         }
         let n = param.len() as f64;
@@ -170,12 +169,12 @@ impl Hyperparameters {
     pub fn new(model: &Model, latents: usize) -> Result<Self> {
         let (mut coordinates, mut named, mut at, mut offset) = (Vec::new(), Vec::new(), 0, 0);
         let (mut refused, mut all) = (None, 0);
-        model.visit(&mut |path, param| {
+        model.visit_parts(&mut |part, path, param| {
             let (path, index, start, first) = (path.to_string(), at, offset, all);
             at += 1;
             all += param.len();
-            offset += if is_bulky(&path) { 0 } else { param.len() };
-            if !is_sampled(&path, param) || refused.is_some() {
+            offset += if param.role().is_bulky() { 0 } else { param.len() };
+            if !is_sampled(param) || refused.is_some() {
                 return;
             }
             let bounded = matches!(param.natural(), Transform::Interval { .. });
@@ -183,14 +182,13 @@ impl Hyperparameters {
                 refused = Some(path.clone());
             }
             for entry in 0..param.len() {
-                let block = if path.starts_with("likelihood") {
-                    Block::Likelihood
-                } else if path.starts_with("mean") {
+                let block = match part {
+                    Part::Likelihood => Block::Likelihood,
                     // those of one output after those of another
-                    Block::Mean(entry * latents / param.len())
-                } else {
-                    let number = path.strip_prefix("kernels[").and_then(|p| p.split(']').next());
-                    Block::Kernel(number.and_then(|n| n.parse().ok()).unwrap_or(0))
+                    Part::Mean => Block::Mean(entry * latents / param.len()),
+                    Part::Kernel(kernel) => Block::Kernel(kernel),
+                    // what is bulky is not sampled, and models with hidden layers are not
+                    Part::Layer(_) | Part::Inducing(_) | Part::Q => Block::Kernel(0),
                 };
                 let (transform, prior) = (param.transform(), param.prior);
                 let place = first + entry;

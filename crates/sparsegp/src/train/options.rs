@@ -5,7 +5,7 @@ use crate::inverse_free::{Estimate, Traces};
 use crate::methods::Following;
 use crate::model::Model;
 use crate::optim::{AdamOptions, PlateauRate, Schedule};
-use crate::params::Transform;
+use crate::params::{Role, Transform};
 
 /// How to train by minibatches.
 #[derive(Clone, Debug)]
@@ -159,8 +159,8 @@ fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
     let mut relevance = vec![0.0; model.inducing_points().map_or(0, |z| z.ncols())];
     model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
     let mut factors = Vec::new();
-    for (path, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
-        if path.starts_with("inducing.points") {
+    for (_, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
+        if param.role() == Role::Points {
             let m = param.len() / relevance.len().max(1);
             for r in &relevance {
                 factors.extend(std::iter::repeat_n(inducing_rate / r.max(1.0), m));

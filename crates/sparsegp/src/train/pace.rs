@@ -6,6 +6,7 @@
 
 use crate::model::Model;
 use crate::optim::{AdamOptions, FallingRate, PlateauRate};
+use crate::params::Role;
 use serde::{Deserialize, Serialize};
 
 /// Rates of the inducing points beside [`super::StochasticOptions::inducing_rate`], and of all.
@@ -34,11 +35,11 @@ pub struct PaceState {
 /// Where the free numbers of inducing points begin and how many there are.
 fn inducing(model: &Model) -> (usize, usize) {
     let (mut start, mut count, mut at) = (0, 0, 0);
-    model.visit(&mut |path, param| {
+    model.visit(&mut |_, param| {
         if param.frozen {
             return;
         }
-        if path.to_string().starts_with("inducing.points") {
+        if param.role() == Role::Points {
             if count == 0 {
                 start = at;
             }

@@ -5,7 +5,7 @@ use super::frame::Frame;
 use crate::data::Source;
 use crate::error::Result;
 use crate::model::Model;
-use crate::params::{Ruler, Shape, Transform};
+use crate::params::{Role, Ruler, Shape, Transform};
 
 /// How a variable of the optimiser stands for a free number of the model.
 #[derive(Clone, Debug)]
@@ -181,9 +181,9 @@ impl Variables {
         let (mut each, mut start) = (Vec::new(), Vec::new());
         let mut free = model.free_values();
         frame.centre(&mut free);
-        for (path, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
+        for (_, param) in model.params().into_iter().filter(|(_, p)| !p.frozen) {
             let transform = param.transform();
-            let points = path.starts_with("inducing.points");
+            let points = param.role() == Role::Points;
             let m = (param.len() / d.max(1)).max(1);
             let way = param.ruler().map(|ruler| Way { ruler, transform });
             for (i, value) in param.value().iter().enumerate() {

@@ -20,7 +20,7 @@ use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, clear_upper, column, gemm, par_for, product, sized, solve_lower,
     solve_lower_transpose, sum_of_products,
 };
-use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::params::{Param, Role, Shape, Transform, Visitor, VisitorMut};
 use std::ops::Range;
 
 /// q(u) of all latent functions.
@@ -97,6 +97,11 @@ impl Parts {
 }
 
 impl Variational {
+    fn assemble(first: Param, second: Param, form: Form) -> Self {
+        let [first, second] = [first, second].map(|param| param.of(Role::Variational));
+        Self { first, second, root: None, v: None, form, floor: 0.0 }
+    }
+
     /// The prior in whitened form: means 0, roots I.
     pub fn prior(points: usize, latents: usize, diagonal: bool) -> Self {
         let mu = vec![0.0; points * latents];
@@ -109,7 +114,7 @@ impl Variational {
             Param::with(one.repeat(latents), Shape::Lower(latents, points), Transform::Identity)
         };
         let first = Param::with(mu, shape, Transform::Identity);
-        Self { first, second: sqrt, root: None, v: None, form: Form::Whitened, floor: 0.0 }
+        Self::assemble(first, sqrt, Form::Whitened)
     }
 
     /// From means (M×L) and roots: L lower-triangular matrices, or one M×L matrix of standard
@@ -149,7 +154,7 @@ impl Variational {
         };
         let mu = Param::with(by_columns(mu), shape, Transform::Identity);
         let form = if whitened { Form::Whitened } else { Form::Marginal };
-        Ok(Self { first: mu, second: sqrt, root: None, v: None, form, floor: 0.0 })
+        Ok(Self::assemble(mu, sqrt, form))
     }
 
     /// Adds factors v, one for each latent function, that start at 1.
@@ -157,7 +162,8 @@ impl Variational {
     pub fn with_factors(mut self) -> Self {
         let shape = Shape::Vector(self.latents());
         let ones = vec![1.0; self.latents()];
-        self.v = Some(Param::with(ones, shape, Transform::Exp { lower: 0.0 }));
+        let v = Param::with(ones, shape, Transform::Exp { lower: 0.0 });
+        self.v = Some(v.of(Role::Factors));
         self
     }
 

@@ -4,7 +4,7 @@ use super::{Form, Variational};
 use crate::error::{Error, Result};
 use crate::inverse_free::{LSpace, Preconditioner, Tilde};
 use crate::linalg::{Mat, MatRef, column, sized};
-use crate::params::{Param, Shape, Transform};
+use crate::params::{Param, Role, Shape, Transform};
 
 /// Where the noise variances λ start (Cortinovis et al., App. S5.3, released configuration).
 const LAMBDA: f64 = 1e-4;
@@ -26,13 +26,13 @@ impl Variational {
         );
         let second =
             Param::with(vec![LAMBDA; points], Shape::Vector(points), Transform::Exp { lower: 0.0 });
-        let mut q = Self { first, second, root: None, v: None, form: Form::Whitened, floor: 0.0 };
-        q.form =
+        let form =
             if relaxed { Form::Relaxed(preconditioner) } else { Form::Likelihood(preconditioner) };
+        let mut q = Self::assemble(first, second, form);
         if relaxed {
             let shape = Shape::Lower(1, points);
             let zeros = vec![0.0; points * (points + 1) / 2];
-            let mut root = Param::with(zeros, shape, Transform::Identity);
+            let mut root = Param::with(zeros, shape, Transform::Identity).of(Role::Variational);
             root.frozen = true;
             q.root = Some(root);
             q.set_t_root((Mat::<f64>::identity(points, points) * faer::Scale(ROOT)).as_ref());

@@ -76,7 +76,7 @@ impl Variational {
         };
         // steps of their own move them
         (first.frozen, second.frozen) = (true, true);
-        Self { first, second, root: None, v: None, form: Form::Sites(tying), floor: 0.0 }
+        Self::assemble(first, second, Form::Sites(tying))
     }
 
     /// What sites are tied by; none if it is stored by moments.

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernels::{self, Inputs};
 use crate::linalg::Jitter;
 use crate::means::Mean;
+use crate::params::Role;
 use serde::{Deserialize, Serialize};
 
 /// A hidden layer over inducing points.
@@ -60,8 +61,8 @@ impl GroupHeader {
         let q = read_q(self.q, tensors, &format!("layers[{layer}].q{index}"))?;
         let mut group = Group::new(kernel, z.as_ref(), q)
             .map_err(|error: Error| foreign(format!("layer {layer}: {error}")))?;
-        group.inducing.visit_mut("", &mut |path, param| {
-            if path.to_string() == "inducing.points" {
+        group.inducing.visit_mut("", &mut |_, param| {
+            if param.role() == Role::Points {
                 param.frozen = self.inducing.frozen;
                 param.prior = self.inducing.prior;
             }

@@ -73,11 +73,7 @@ pub(super) fn train(state: &mut State<'_>, rows: &InMemory, options: &UpdateOpti
     let mut points = inducing_param(state.z.as_ref());
     points.frozen = !options.train_points;
     state.model.inducing = vec![points];
-    for (path, param) in state.model.params_mut() {
-        if path.starts_with("mean") {
-            param.frozen = true;
-        }
-    }
+    state.model.mean.params_mut().into_iter().for_each(|(_, param)| param.frozen = true);
     let start = state.model.free_values();
     let mut best = start.clone();
     if !start.is_empty() && rows.x.nrows() > 0 {

@@ -38,7 +38,7 @@ impl Uncollapsed {
     /// # Errors
     /// As for [`Method::evaluate`].
     pub fn tie(&self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<()> {
-        if let Some(q) = model.q.as_ref().filter(|q| forms::of(*q).sees_rows()) {
+        if let Some(q) = model.q.as_ref().filter(|q| forms::of(q).sees_rows()) {
             let step = self.step(model, engine, data, Want::Value)?;
             if let Some(tied) = forms::of(q).tied(&step, q) {
                 model.q = Some(tied);
