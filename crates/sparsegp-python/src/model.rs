@@ -158,16 +158,10 @@ impl Model {
     ) -> PyResult<Self> {
         let spec: Spec = read_json(spec)?;
         let likelihood = registry::likelihood(&spec.likelihood)?;
-        // of the mean function; those with a q of their own may be mixed
-        let seen = likelihood.latents() * spec.outputs;
-        let mixing = likelihood.mixing().map(sparsegp::likelihoods::mixing_shape);
-        let latents = mixing.map_or(seen, |(_, latents)| latents);
-        if let Some((rows, _)) = mixing.filter(|(rows, _)| *rows != spec.outputs) {
-            let text = format!(
-                "the likelihood mixes functions for {rows} outputs, and num_outputs is {}",
-                spec.outputs
-            );
-            return Err(exception(Error::Invalid(text)));
+        if spec.outputs == 0 {
+            return Err(exception(Error::Invalid(
+                "num_outputs is 0; it must be at least 1".into(),
+            )));
         }
         let kernels = spec
             .kernels
@@ -176,45 +170,8 @@ impl Model {
             .collect::<PyResult<Vec<_>>>()?;
         let entry = methods::find(&spec.method).map_err(exception)?;
         let points: Vec<Mat<f64>> = points.unwrap_or_default().iter().map(owned).collect();
-        for z in &points {
-            if z.ncols() != spec.inputs || z.nrows() == 0 {
-                return Err(exception(Error::Shape {
-                    what: "inducing points".into(),
-                    expected: format!("at least one row of {} columns", spec.inputs),
-                    found: format!("{}×{}", z.nrows(), z.ncols()),
-                }));
-            }
-        }
-        if points.iter().any(|z| z.nrows() != points[0].nrows()) {
-            let text = "every latent function needs as many inducing points as the others";
-            return Err(exception(Error::Invalid(text.into())));
-        }
-        if spec.outputs == 0 {
-            return Err(exception(Error::Invalid(
-                "num_outputs is 0; it must be at least 1".into(),
-            )));
-        }
-        let fits = |count: usize| count == 1 || entry.method.has_q() && count == latents;
-        if !fits(kernels.len()) || !(points.is_empty() || fits(points.len())) {
-            let text = format!(
-                "{} kernels and {} sets of inducing points were given; method `{}` takes one of each{}",
-                kernels.len(),
-                points.len(),
-                entry.name,
-                if entry.method.has_q() {
-                    format!(", or one for each of the {latents} latent functions")
-                } else {
-                    String::new()
-                }
-            );
-            return Err(exception(Error::Invalid(text)));
-        }
         if let Some(jitter) = spec.jitter.filter(|j| !(*j >= 0.0 && j.is_finite())) {
             let text = format!("jitter is {jitter}; it must be a number from 0");
-            return Err(exception(Error::Invalid(text)));
-        }
-        if entry.method.is_sparse() && points.is_empty() {
-            let text = format!("method `{}` needs inducing points", entry.name);
             return Err(exception(Error::Invalid(text)));
         }
         if entry.method.architecture().is_some() {
@@ -222,9 +179,20 @@ impl Model {
                 "a deep model is fitted by an estimator, such as GPRegressor(method=\"deep\")";
             return Err(exception(Error::Invalid(text.into())));
         }
-        let m = points.first().map_or(0, Mat::nrows);
+        let seen = likelihood.latents() * spec.outputs;
+        let mut model = sparsegp::model::Model {
+            kernels,
+            mean: means::from_json(&spec.mean, spec.inputs, seen).map_err(exception)?,
+            likelihood,
+            inducing: points.iter().map(|z| inducing_param(z.as_ref())).collect(),
+            q: None,
+            method: entry.method,
+            jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
+            hidden: Vec::new(),
+        };
+        let (m, latents) = (points.first().map_or(0, Mat::nrows), model.latents(spec.outputs));
         let tying = spec.tying.as_deref().map(tying).transpose()?.unwrap_or(FULL);
-        let q = if let Some(method) = entry.method.with_q() {
+        if let Some(method) = entry.method.with_q() {
             let start = method.start([spec.rows, m, latents], tying, spec.diagonal);
             let q = match (method.keeps, &q_mu, &q_sqrt) {
                 (Keeps::Pseudo | Keeps::Relaxed, Some(mu), _) => {
@@ -246,30 +214,9 @@ impl Model {
                 }
                 _ => start,
             };
-            let of_sites = matches!(method.keeps, Keeps::Sites | Keeps::RowSites);
-            if q.points() != m && !of_sites || q.latents() != latents {
-                return Err(exception(Error::Shape {
-                    what: "q_mu".into(),
-                    expected: format!("{m}×{latents}"),
-                    found: format!("{}×{}", q.points(), q.latents()),
-                }));
-            }
-            Some(q)
-        } else {
-            None
-        };
-        let model = sparsegp::model::Model {
-            kernels,
-            mean: means::from_json(&spec.mean, spec.inputs, seen).map_err(exception)?,
-            likelihood,
-            inducing: points.iter().map(|z| inducing_param(z.as_ref())).collect(),
-            q,
-            method: entry.method,
-            jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
-            hidden: Vec::new(),
-        };
-        entry.method.check(&model).map_err(exception)?;
-        methods::check_noise(&model).map_err(exception)?;
+            model.q = Some(q);
+        }
+        model.check(spec.inputs, spec.outputs).map_err(exception)?;
         let columns = Columns { inputs: spec.inputs, outputs: spec.outputs };
         let held = Mutex::new(Held { model, posterior: None });
         Ok(Self { held, columns, engine: Cpu::default() })

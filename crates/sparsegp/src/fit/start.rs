@@ -333,7 +333,7 @@ pub(super) fn prepare_start(
     let of_points = |path: &str| within(path, "inducing") || within(path, "q");
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
-    methods::check_noise(&model)?;
+    model.check_noise()?;
     warnings.extend(many_classes(dataset));
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));

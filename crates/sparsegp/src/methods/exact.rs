@@ -232,6 +232,10 @@ impl Method for Exact {
         false
     }
 
+    fn divides_by_noise(&self) -> bool {
+        false
+    }
+
     fn row_site(&self) -> RowSite {
         RowSite::Noise { alpha: 0.0 }
     }

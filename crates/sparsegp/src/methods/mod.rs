@@ -31,21 +31,6 @@ use crate::data::Source;
 use crate::error::{Error, Result};
 use crate::model::Model;
 
-/// Refuses a noise variance of 0 where a method divides by it.
-///
-/// # Errors
-/// [`Error::Invalid`] that names the method that does not.
-pub fn check_noise(model: &Model) -> Result<()> {
-    if model.noise() != 0.0 || model.method.name() == Exact.name() {
-        return Ok(());
-    }
-    Err(Error::Invalid(format!(
-        "method `{}` divides by the noise variance, and `likelihood.variance` is 0: use `exact`, or a positive \
-         variance",
-        model.method.name()
-    )))
-}
-
 /// Refuses rows that bring more than inputs and targets.
 pub(crate) fn plain_rows(model: &Model, data: &dyn Source) -> Result<()> {
     if data.is_plain() {

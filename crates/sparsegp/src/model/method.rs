@@ -151,6 +151,11 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         true
     }
 
+    /// Whether it divides by the variance of Gaussian noise, which must not be 0 then.
+    fn divides_by_noise(&self) -> bool {
+        true
+    }
+
     /// Checks that the method supports every part of `model`.
     ///
     /// # Errors

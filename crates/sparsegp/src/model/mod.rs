@@ -1,6 +1,7 @@
 //! A Gaussian-process model: slots for kernel, mean, noise, inducing points and method, and the
 //! posterior it is conditioned to.
 
+mod builder;
 mod deep;
 mod hyperparameters;
 mod leave_one_out;
@@ -8,6 +9,7 @@ mod method;
 mod posterior;
 pub mod precision;
 
+pub use builder::Builder;
 pub use hyperparameters::{hyperparameters, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub(crate) use method::finite;

@@ -138,7 +138,7 @@ fn no_noise_is_a_model_of_exact_inference_alone() {
     let smooth = model("rbf(variance=2.3, lengthscales=30)", 0.0);
     assert!(smooth.posterior(&Cpu::default(), &rows).expect_err("no factor").is_recoverable());
     let sparse = Model { method: methods::find("titsias2025").expect("a method").method, ..rough };
-    let error = methods::check_noise(&sparse).expect_err("a division by 0").to_string();
+    let error = sparse.check_noise().expect_err("a division by 0").to_string();
     assert!(error.contains("exact"), "{error}");
 }
 

@@ -132,9 +132,6 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let likelihood = likelihoods::build(&header.likelihood)?;
     let method = methods::find(&header.method)?.method;
     let sets = header.inducing.len();
-    if method.is_sparse() == header.inducing.is_empty() {
-        return Err(foreign(format!("its header lists {sets} sets of inducing points")));
-    }
     let read_set = |(l, kept): (usize, Kept)| {
         let name =
             if sets == 1 { "inducing.points".into() } else { format!("inducing.points[{l}]") };
@@ -145,9 +142,6 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     let inducing: Vec<Param> =
         header.inducing.into_iter().enumerate().map(read_set).collect::<Result<_>>()?;
     let q = header.q.map(|q| read_q(q, &tensors, "q")).transpose()?;
-    if method.has_q() != q.is_some() {
-        return Err(foreign("its header and its method do not agree on q"));
-    }
     if header.layers.len() + 1 != method.architecture().map_or(1, |own| own.layers) {
         return Err(foreign("its header and its method do not agree on layers"));
     }
@@ -167,17 +161,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         }
         one => vec![kernels::build(one, inputs)?],
     };
-    // of the mean function, and of kernels and q
     let seen = likelihood.latents() * p;
-    let latents = likelihood.mixing().map_or(seen, |w| likelihoods::mixing_shape(w).1);
-    let fits = |count: usize| count == 1 || count == latents;
-    if !fits(kernels.len()) || !(fits(sets) || sets == 0) {
-        return Err(foreign(format!(
-            "its header has {} kernels and {sets} sets of inducing points for {latents} latent \
-             functions",
-            kernels.len()
-        )));
-    }
     let mut model = Model {
         kernels,
         mean: means::from_json(&header.mean, columns, seen)?,
@@ -191,6 +175,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     for (path, param) in model.params_mut() {
         tensors.fill(&path, param)?;
     }
+    model.check(d, p).map_err(|e| foreign(e.to_string()))?;
     let posterior = posterior(&model, &tensors, header.jitter_used, d, p)?;
     let posterior = match header.deviations.is_empty() {
         true => posterior,
