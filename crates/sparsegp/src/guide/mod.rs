@@ -40,3 +40,11 @@ pub mod saving {}
 pub mod stochastic {}
 #[doc = include_str!("streams.md")]
 pub mod streams {}
+
+// Examples elsewhere that run too: of the crate's front page, and the recipes of the repository, which the published crate does not have.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod front_page {}
+#[cfg(doctest)]
+#[doc = include_str!("../../../../CONTRIBUTING.md")]
+mod contributing {}
