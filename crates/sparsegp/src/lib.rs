@@ -75,12 +75,20 @@
 //! - [`data`]: tables in blocks of rows, standardised.
 //! - [`linalg`], [`rng`], [`error`]: what everything stands on.
 //!
+//! # Features
+//!
+//! `files` (model files and checkpoints, [`io`]), `tables` ([`data::Table`] and what reads it) and `parquet` are on by default. Without them
+//! are the numerics, with [`fit::fit()`] on arrays. `testing` adds checks for kernels and likelihoods of other crates.
+//!
 //! # Conventions
 //!
 //! Matrices are column-major; blocks of rows are B×D, B×M, B×P. Gradients are of the maximised objective
 //! with respect to constrained values. [`model::Posterior`] is on the model's (standardised) scale,
 //! [`fit::Fitted`] reports in the data's units. Results do not depend on the number of threads.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "files")]
 pub mod atomic;
 pub mod bounds;
 pub mod data;
@@ -94,6 +102,7 @@ pub mod flow;
 pub mod guide;
 pub mod inducing;
 pub mod inverse_free;
+#[cfg(feature = "files")]
 pub use fit::files as io;
 pub mod kernels;
 pub mod latent;

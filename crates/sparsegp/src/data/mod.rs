@@ -7,45 +7,28 @@
 //! where there is one.
 
 pub mod batches;
-mod cells;
-mod charset;
+mod block;
 mod classes;
-mod columns;
-mod csv;
-mod cursor;
-mod detect;
-mod encode;
 mod encoding;
 mod isolated;
-mod kinds;
 mod loaded;
-mod many;
 pub(crate) mod moments;
 mod options;
-#[cfg(feature = "parquet")]
-mod parquet;
-#[cfg(not(feature = "parquet"))]
-#[path = "no_parquet.rs"]
-mod parquet;
-mod places;
 mod sample;
 mod scaler;
 pub mod shards;
 pub mod source;
 mod split;
 mod statistics;
-mod stream;
-mod table;
-mod tally;
+#[cfg(feature = "tables")]
+mod tables;
 #[cfg(all(test, feature = "parquet"))]
 mod tests;
-mod text;
 
-pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledShards, ShuffledTable};
+pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledShards};
+pub use block::Block;
 pub use classes::Classes;
-pub use columns::Selection;
-pub use encode::EncodeOptions;
-pub use encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT, date_text, days};
+pub use encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
 pub use isolated::Isolated;
 pub use loaded::{Loaded, duplicate_rows};
 pub use options::ReadOptions;
@@ -55,5 +38,8 @@ pub use shards::{ShardedRows, Shards};
 pub use source::{InMemory, Rows, Source};
 pub use split::Mask;
 pub use statistics::Statistics;
-pub use stream::{Block, Blocks, TableSource};
-pub use table::{Missing, Selected, Table};
+#[cfg(feature = "tables")]
+pub use tables::{
+    Blocks, EncodeOptions, Missing, Selected, Selection, ShuffledTable, Table, TableSource,
+    date_text, days,
+};

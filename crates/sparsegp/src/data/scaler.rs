@@ -1,8 +1,7 @@
 //! Standardisation of inputs and targets, and its inverse for means, variances and densities.
 
 use super::statistics::Statistics;
-use super::stream::scaler_shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use faer::reborrow::ReborrowMut;
 use faer::{MatMut, MatRef};
 use serde::{Deserialize, Serialize};
@@ -152,6 +151,7 @@ impl Scaler {
 
     /// Columns as a model sees them, in place: inputs, then targets, then weights if there are any, then
     /// the further number if `extra`.
+    #[cfg(feature = "tables")]
     pub(super) fn scale_columns(&self, columns: &mut [Vec<f64>], extra: bool) {
         if let Some(last) = columns.last_mut().filter(|_| extra) {
             self.scale_extra(last);
@@ -261,6 +261,15 @@ fn columns(
         }
     }
     Ok(())
+}
+
+/// A scaler for other columns than the data have.
+pub(super) fn scaler_shape(what: &str, expected: usize, found: usize) -> Error {
+    Error::Shape {
+        what: format!("{what} of the scaler"),
+        expected: format!("{expected} columns"),
+        found: format!("{found}"),
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use super::isolated::{Isolated, Sketch};
 use super::moments::Moments;
-use super::scaler::Scaler;
-use super::stream::scaler_shape;
+use super::scaler::{Scaler, scaler_shape};
 use crate::error::{Error, Result};
 use faer::MatRef;
 use serde::{Deserialize, Serialize};
@@ -61,6 +60,7 @@ impl Statistics {
 
     /// Adds rows given as columns: inputs, then targets; `weight` is the index of the column of weights. Surplus columns
     /// are not looked at.
+    #[cfg(feature = "tables")]
     pub(super) fn add_columns(&mut self, columns: &[Vec<f64>], weight: Option<usize>) {
         let rows = columns.first().map_or(0, Vec::len);
         let weights = weight.map_or(&[][..], |j| &columns[j]);
@@ -161,6 +161,7 @@ impl Statistics {
     }
 
     /// Of every column the part of the variance that lies between stretches of these means.
+    #[cfg(feature = "tables")]
     pub(super) fn drifts(&self, means: &[Moments]) -> Vec<f64> {
         let drift = |(all, means): (&Moments, &Moments)| match all.is_constant() {
             true => 0.0,

@@ -1,7 +1,7 @@
 //! Refusals and warnings about rows, targets and kernels before anything is trained.
 
 use super::pilot::span;
-use super::{Dataset, FitOptions};
+use super::{Dataset, FitOptions, Fitted};
 use crate::data::{InMemory, Rows, Scaler};
 use crate::engine::{Description, Sweep, sweep};
 use crate::error::{Error, Result};
@@ -10,6 +10,34 @@ use crate::likelihoods::{self, Extra, Likelihood, Target};
 use crate::linalg::{MatRef, column};
 use crate::methods;
 use crate::params::Role;
+
+/// Refuses a model whose columns or scales are not those of the data.
+pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
+    let lists = [
+        ("inputs", fitted.measured_names(), &dataset.input_names[..]),
+        ("targets", &fitted.target_names[..], &dataset.target_names[..]),
+    ];
+    for (what, own, given) in lists {
+        if own != given {
+            return Err(Error::Invalid(format!(
+                "the model's {what} are {}, those of the data {}",
+                own.join(", "),
+                given.join(", ")
+            )));
+        }
+    }
+    if fitted.classes != dataset.classes {
+        return Err(Error::Invalid("the model knows other classes than the data have".into()));
+    }
+    let known = fitted.measured_names().len();
+    if fitted.scaler.clone().first_inputs(known) != dataset.scaler {
+        return Err(Error::Invalid(
+            "the data are not scaled as the model's were: other rows, or give the model's scaler"
+                .into(),
+        ));
+    }
+    Ok(())
+}
 
 /// Refuses a target that the likelihood does not know, and rows without the further number that it
 /// needs. Returns how many targets are missing.

@@ -3,8 +3,8 @@
 use super::noisy_inputs::{InputDeviations, take_deviations};
 use crate::data::shards::Shape;
 use crate::data::{
-    Classes, EncodeOptions, InMemory, InputColumn, Isolated, Loaded, Scaler, Selection,
-    ShardedRows, Shards, Source, Statistics, Table, TableSource, duplicate_rows,
+    Classes, InMemory, InputColumn, Isolated, Loaded, Scaler, ShardedRows, Shards, Source,
+    Statistics, duplicate_rows,
 };
 use crate::error::{Error, Result};
 use crate::kernels::{alike_columns, label_columns};
@@ -44,27 +44,6 @@ impl Standardise {
     }
 }
 
-/// The columns asked for of a table, with how inputs that hold no numbers become some ([`Table::encode`]): one code
-/// where these kernels (as for [`Standardise::for_kernel`]) read a column as labels; `categorical` names columns whose
-/// numbers are categories.
-///
-/// # Errors
-/// As for [`Table::encode`].
-pub fn encoded(
-    table: &Table,
-    selection: &Selection,
-    kernels: &str,
-    categorical: &[String],
-) -> Result<Selection> {
-    let names = table.inputs_of(selection)?;
-    let labels = label_columns(kernels, &names);
-    let options = EncodeOptions {
-        categorical: categorical.to_vec(),
-        codes: labels.into_iter().map(|index| names[index].clone()).collect(),
-    };
-    table.encode(selection, &options)
-}
-
 /// How the columns of a data set are scaled.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Scaling {
@@ -97,7 +76,7 @@ impl From<Scaler> for Scaling {
 
 impl Scaling {
     /// Inputs that a kernel takes together, such as the pixels of an image: some of them may well be constant.
-    fn together(&self, inputs: &[String]) -> Vec<usize> {
+    pub(super) fn together(&self, inputs: &[String]) -> Vec<usize> {
         match self {
             Self::For(_, kernel) => alike_columns(kernel, inputs).concat(),
             _ => Vec::new(),
@@ -180,14 +159,14 @@ pub struct Dataset {
 }
 
 /// Names of the columns by their roles.
-struct Names {
-    inputs: Vec<String>,
-    columns: Vec<InputColumn>,
-    targets: Vec<String>,
-    weight: Option<String>,
-    extra: Option<String>,
+pub(super) struct Names {
+    pub(super) inputs: Vec<String>,
+    pub(super) columns: Vec<InputColumn>,
+    pub(super) targets: Vec<String>,
+    pub(super) weight: Option<String>,
+    pub(super) extra: Option<String>,
     /// Inputs of which a constant is nothing to tell of.
-    together: Vec<usize>,
+    pub(super) together: Vec<usize>,
 }
 
 impl Names {
@@ -266,53 +245,11 @@ impl Dataset {
         Ok(dataset)
     }
 
-    /// From a file that is streamed.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
-    pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
-        let scaling = scaling.into();
-        if let Some((input, name)) = table.selected().deviations().first() {
-            return Err(Error::Invalid(format!(
-                "the standard deviations `{name}` of `{input}` need all rows in memory: do not stream the table"
-            )));
-        }
-        let part = matches!(scaling, Scaling::Given(_));
-        let together = scaling.together(&table.selected().input_names());
-        let scaler = match scaling {
-            Scaling::Own(Standardise { inputs: false, targets: false, .. }) => {
-                table.scaler().clone()
-            }
-            chosen => {
-                let inputs = table.selected().input_names();
-                chosen.scaler(table.statistics(), table.classes(), &inputs)
-            }
-        };
-        let table = table.with_scaler(scaler.clone())?;
-        let statistics = table.statistics().clone();
-        let selected = table.selected();
-        let names = Names {
-            inputs: selected.input_names(),
-            columns: selected.input_columns(),
-            targets: selected.target_names(),
-            weight: selected.weight_name(),
-            extra: selected.extra_name(),
-            together,
-        };
-        let classes = table.classes().cloned();
-        let (rows, remarks) = (table.rows(), table.remarks().to_vec());
-        let counts = (rows, rows);
-        let mut dataset =
-            Self::new(Box::new(table), scaler, names, classes, &statistics, part, counts)?;
-        dataset.warnings.extend(remarks);
-        Ok(dataset)
-    }
-
     /// From rows in other processes ([`crate::shards`]), which have been scaled by `scaler`. `head` is their table without
     /// rows, `statistics` are those of the unscaled rows.
     ///
     /// # Errors
-    /// As for [`Dataset::from_table`]; [`Error::Invalid`] for a constant target beside others.
+    /// As for [`Dataset::from_loaded`]; [`Error::Invalid`] for a constant target beside others.
     pub fn from_shards(
         mut head: Loaded,
         shards: Box<dyn Shards>,
@@ -379,7 +316,7 @@ impl Dataset {
         Self::from_loaded(loaded, scaling)
     }
 
-    fn new(
+    pub(super) fn new(
         source: Box<dyn Source>,
         scaler: Scaler,
         names: Names,

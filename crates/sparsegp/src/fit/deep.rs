@@ -3,11 +3,10 @@
 
 use super::checkpoint::{self, Held};
 use super::checks::{check_levels, check_rows, check_targets, many_classes};
-use super::files;
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::start::{apply, likelihood, sample_rows};
-use super::{BatchOptions, Dataset, FitOptions, identity, sizes};
+use super::{BatchOptions, Dataset, FitOptions, sizes};
 use crate::data::{Classes, InMemory};
 use crate::deep::{Deep, Kind, Standing, Start, TrainOptions, Trained};
 use crate::error::{Error, Result};
@@ -200,7 +199,7 @@ pub(super) fn fit(
             path,
             failures: &failures,
             origin: &origin,
-            settings: identity::settings(options, dataset),
+            settings: checkpoint::settings(options, dataset),
             every: batches.training.checkpoint_seconds,
             last: Instant::now(),
             frozen: frozen(&layered),
@@ -321,7 +320,7 @@ impl Keeping<'_> {
             outcome => outcome?,
         };
         let now = self.origin.clone().fitted(model, posterior, None);
-        self.failures.noted(self.path, files::save_checkpoint(&now, &state, self.path))
+        self.failures.noted(self.path, checkpoint::save_training(&now, &state, self.path))
     }
 }
 

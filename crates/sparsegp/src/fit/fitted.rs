@@ -1,7 +1,7 @@
 //! A model that can be used.
 
 use super::{Dataset, Division, Made};
-use crate::data::{Classes, InputColumn, ReadOptions, Scaler, Selection};
+use crate::data::{Classes, InputColumn, ReadOptions, Scaler};
 use crate::model::{Model, Posterior};
 use crate::online::Site;
 use crate::train::TrainReport;
@@ -159,12 +159,6 @@ impl Fitted {
             }
             _ => drop(self.annotations.remove(READING)),
         }
-    }
-
-    /// The model's input columns in a table, with their encodings; targets may be added.
-    pub fn selection(&self) -> Selection {
-        let deviations = self.deviation_columns();
-        Selection::all_inputs().columns(self.columns.clone()).deviations(deviations)
     }
 
     /// The model, and where it comes from.

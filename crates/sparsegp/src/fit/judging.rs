@@ -63,7 +63,7 @@ impl Fitted {
     /// [`Posterior::leave_one_out`].
     pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
         self.check_certain("leaving one row out")?;
-        super::checkpoint::same_columns(self, dataset)?;
+        super::checks::same_columns(self, dataset)?;
         let rows = |rows: usize, weight: Option<f64>| weight.unwrap_or(rows as f64);
         let count = rows(dataset.rows, dataset.total_weight);
         let trained = rows(self.rows, self.total_weight);
@@ -106,7 +106,7 @@ impl Fitted {
         engine: &dyn Engine,
         options: &QualityOptions,
     ) -> Result<Quality> {
-        super::checkpoint::same_columns(self, dataset)?;
+        super::checks::same_columns(self, dataset)?;
         let mut found = quality(&self.model, engine, &dataset.filled(), options)?;
         if self.weight_name.is_some()
             || self.extra_name.is_some()

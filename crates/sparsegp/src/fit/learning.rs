@@ -1,10 +1,9 @@
 //! Training and conditioning of a model that is prepared, by minibatches or on all rows, with checkpoints.
 
 use super::checkpoint::{self, Held};
-use super::files;
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice, identity};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -214,13 +213,13 @@ impl Learning<'_> {
     ) -> Result<(Posterior, TrainReport)> {
         let rows = collect(&*self.dataset.source)?;
         let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
-        let settings = identity::settings(self.options, self.dataset);
+        let settings = checkpoint::settings(self.options, self.dataset);
         let failures = Failures::default();
         let mut write = |mut state: SamplingState| {
             state.settings.clone_from(&settings);
             let path = self.options.checkpoint.as_deref();
             path.map_or(Ok(()), |path| {
-                failures.noted(path, files::save_sampling(&now, &state, path))
+                failures.noted(path, checkpoint::save_sampling(&now, &state, path))
             })
         };
         let observer = &mut Telling { observer, failures: &failures };
@@ -286,12 +285,12 @@ impl Learning<'_> {
             Some(path) => {
                 let posterior = Posterior::of_q(model)?;
                 let now = then.clone().fitted(model.clone(), posterior, None);
-                failures.noted(path, files::save_checkpoint(&now, state, path))
+                failures.noted(path, checkpoint::save_training(&now, state, path))
             }
         };
         let observer = &mut Telling { observer, failures: &failures };
         let surroundings = Surroundings {
-            settings: identity::settings(self.options, self.dataset),
+            settings: checkpoint::settings(self.options, self.dataset),
             held_out: self.dataset.held_out.as_deref(),
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),

@@ -12,10 +12,10 @@ mod covering;
 mod dataset;
 mod deep;
 mod division;
+#[cfg(feature = "files")]
 pub mod files;
 mod fitted;
 mod hidden;
-mod identity;
 mod isolated;
 mod judge;
 mod judging;
@@ -32,6 +32,8 @@ mod restarts;
 mod select;
 mod sizes;
 mod start;
+#[cfg(feature = "tables")]
+mod tables;
 mod time_limit;
 mod trial;
 mod units;
@@ -39,7 +41,7 @@ mod update;
 
 use checkpoint::Held;
 pub use choice::auto_rule;
-pub use dataset::{Dataset, Scaling, Standardise, encoded};
+pub use dataset::{Dataset, Scaling, Standardise};
 pub use division::{Division, Made};
 use fitted::Origin;
 pub use fitted::{Fitted, Of};
@@ -48,6 +50,8 @@ pub use merging::Purpose;
 pub use noisy_inputs::InputDeviations;
 pub use predictions::ParameterRow;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
+#[cfg(feature = "tables")]
+pub use tables::encoded;
 pub use update::{UpdateOptions, UpdateReport, update};
 
 use crate::engine::Engine;
@@ -415,7 +419,7 @@ pub fn go_on(
             "going on with a training does not take standard deviations of inputs: fit a model anew".into(),
         ));
     }
-    checkpoint::same_columns(&fitted, dataset)?;
+    checks::same_columns(&fitted, dataset)?;
     fitted.model.check_shallow("going on with the training")?;
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.rows;

@@ -2,7 +2,7 @@
 //! only where it is asked for.
 
 use super::covering::Variances;
-use super::{DEFAULT_INDUCING, Dataset, Fitted, checkpoint, sample_rows};
+use super::{DEFAULT_INDUCING, Dataset, Fitted, checks, sample_rows};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::inducing::select::oips::accept;
@@ -104,7 +104,7 @@ pub fn update(
     options: &UpdateOptions,
     watch: &mut dyn FnMut(usize, usize) -> Result<()>,
 ) -> Result<(Fitted, UpdateReport)> {
-    checkpoint::same_columns(fitted, dataset)?;
+    checks::same_columns(fitted, dataset)?;
     fitted.check_certain("taking up new rows")?;
     if fitted.posterior.points().ncols() != fitted.posterior.inputs() {
         return Err(Error::Invalid(format!(

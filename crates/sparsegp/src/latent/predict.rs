@@ -5,8 +5,8 @@ use super::model::Gplvm;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatRef, Par, gemm, not_below_0, par_for, product,
-    sandwich_inverse, solve_lower,
+    Accum, Cholesky, Mat, MatRef, Par, gemm, not_below_0, par_for, product, sandwich_inverse,
+    solve_lower,
 };
 use crate::psi::{Psi, Uncertain};
 use crate::terms::Term;
@@ -44,6 +44,7 @@ impl std::fmt::Debug for Posterior {
 }
 
 /// Columns that share their rows, and L_B.
+#[cfg(feature = "files")]
 pub(crate) type KeptGroup<'a> = (&'a [usize], MatRef<'a, f64>);
 
 /// Columns whose matrices are at hand at the same time.
@@ -71,6 +72,8 @@ impl Bound<'_> {
     }
 }
 
+/// What a file keeps.
+#[cfg(feature = "files")]
 impl Posterior {
     /// What it takes to make it again: b (M×P), and for columns that share their rows L_B (M×M).
     pub(crate) fn kept(&self) -> (MatRef<'_, f64>, Vec<KeptGroup<'_>>) {
@@ -97,12 +100,14 @@ impl Posterior {
         let m = z.nrows();
         let mut kuu = Mat::zeros(m, m);
         model.kernel.evaluate(z, None, kuu.as_mut(), &mut Tape::off());
-        let factor = Cholesky::new(kuu.as_ref(), Jitter::Absolute(jitter), "Kuu")?;
+        let factor = Cholesky::new(kuu.as_ref(), crate::linalg::Jitter::Absolute(jitter), "Kuu")?;
         let known = known.into_iter().map(|(columns, l)| (columns, Cholesky::of_factor(l)));
         Self::of_factors(model, factor, b, known)
     }
+}
 
-    /// The same with the factor of Kuu, and for every group of columns that of the precision of L⁻¹u.
+impl Posterior {
+    /// Makes it of a model, the factor of Kuu, b (M×P), and for every group of columns the factor of the precision of L⁻¹u.
     pub(super) fn of_factors(
         model: &Gplvm,
         factor: Cholesky,

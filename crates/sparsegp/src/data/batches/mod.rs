@@ -12,11 +12,12 @@
 
 mod memory;
 mod shards;
-mod table;
 
 pub use memory::ShuffledInMemory;
 pub use shards::ShuffledShards;
-pub use table::ShuffledTable;
+
+#[cfg(feature = "tables")]
+pub use super::tables::ShuffledTable;
 
 use super::shards::Shape;
 use super::source::{InMemory, Rows, Source};
@@ -89,7 +90,7 @@ impl Minibatch {
     }
 
     /// Room for `rows` rows, with side columns where there are some. Allocates only to grow.
-    fn resize(&mut self, rows: usize, shape: Shape) {
+    pub(super) fn resize(&mut self, rows: usize, shape: Shape) {
         for (mat, columns) in [(&mut self.rows.x, shape.inputs), (&mut self.rows.y, shape.outputs)]
         {
             mat.resize_with(rows, columns, |_, _| 0.0);
@@ -126,15 +127,15 @@ impl Source for Minibatch {
 
 /// How the N places of an epoch are divided into batches, and which comes next.
 #[derive(Clone, Debug)]
-struct Schedule {
-    rows: usize,
-    per_epoch: usize,
-    next: Position,
+pub(super) struct Schedule {
+    pub(super) rows: usize,
+    pub(super) per_epoch: usize,
+    pub(super) next: Position,
 }
 
 impl Schedule {
     /// Batches of at most `size` of `rows` rows.
-    fn new(rows: usize, size: usize) -> Result<Self> {
+    pub(super) fn new(rows: usize, size: usize) -> Result<Self> {
         if size == 0 || rows == 0 {
             return Err(Error::Invalid(format!(
                 "minibatches of {size} row(s) cannot be drawn from {rows} row(s): both numbers must \
@@ -145,20 +146,20 @@ impl Schedule {
     }
 
     /// Places of a batch: the first N mod T batches have one row more than the others.
-    fn places(&self, batch: usize) -> Range<usize> {
+    pub(super) fn places(&self, batch: usize) -> Range<usize> {
         let (least, more) = (self.rows / self.per_epoch, self.rows % self.per_epoch);
         let start = |batch: usize| batch * least + batch.min(more);
         start(batch)..start(batch + 1)
     }
 
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.next.batch += 1;
         if self.next.batch == self.per_epoch {
             self.next = Position { epoch: self.next.epoch + 1, batch: 0 };
         }
     }
 
-    fn seek(&mut self, to: Position) -> Result<()> {
+    pub(super) fn seek(&mut self, to: Position) -> Result<()> {
         if to.batch >= self.per_epoch {
             return Err(Error::Invalid(format!(
                 "there is no batch {} (counted from 0) in an epoch of {} batches: the position \
@@ -172,7 +173,7 @@ impl Schedule {
 }
 
 /// Name of the stream of random numbers of an epoch, in memory that is reused.
-fn stream_name(name: &mut String, epoch: u64) -> &str {
+pub(super) fn stream_name(name: &mut String, epoch: u64) -> &str {
     use std::fmt::Write;
     name.clear();
     // Writing to a string cannot fail.
@@ -189,7 +190,7 @@ pub(super) fn shuffle(generator: &mut impl Rng, order: &mut [usize]) {
 }
 
 /// Copies the entries of `from` at `indices` to `to`.
-fn gather(from: &[f64], indices: &[usize], to: &mut [f64]) {
+pub(super) fn gather(from: &[f64], indices: &[usize], to: &mut [f64]) {
     for (to, &index) in to.iter_mut().zip(indices) {
         *to = from[index];
     }

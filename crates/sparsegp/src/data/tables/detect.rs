@@ -1,8 +1,8 @@
 //! What kind of file a table is, as its first bytes tell.
 
 use super::charset;
-use super::options::ReadOptions;
 use super::text::{Dialect, Text, layout};
+use crate::data::options::ReadOptions;
 use crate::error::{Error, Result};
 use encoding_rs::{Encoding, UTF_8};
 use std::io::Read;

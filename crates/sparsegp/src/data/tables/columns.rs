@@ -1,6 +1,6 @@
 //! Which columns of a table are inputs, targets and identifiers: asked for by name, found by name.
 
-use super::encoding::{Encoding, InputColumn};
+use crate::data::encoding::{Encoding, InputColumn};
 use crate::error::{Error, Result, nearest};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -107,7 +107,7 @@ impl Selection {
     }
 
     /// Reads the target, of which there is one at most, as a label (text, whole number, truth value):
-    /// what is read are codes 0, 1, …, see [`Classes`](super::Classes).
+    /// what is read are codes 0, 1, …, see [`Classes`](crate::data::Classes).
     #[must_use]
     pub fn categorical(mut self) -> Self {
         self.labels = true;

@@ -1,6 +1,6 @@
 //! Places in a file that reading can start from, and how an epoch of minibatches is scattered over them.
 
-use super::batches::shuffle;
+use crate::data::batches::shuffle;
 use rand::Rng;
 use std::ops::Range;
 

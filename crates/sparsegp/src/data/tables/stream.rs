@@ -1,16 +1,17 @@
 //! Tables that are never in memory as a whole: a [`Source`] for training, blocks for prediction.
 
-use super::batches::{Batches, ShuffledTable};
-use super::classes::Classes;
+use super::batches::ShuffledTable;
 use super::cursor::{Cursor, Parts, Plan};
-use super::moments::Moments;
 use super::places::Places;
-use super::scaler::Scaler;
-use super::source::{InMemory, Rows, Source};
-use super::statistics::Statistics;
 use super::table::Selected;
+use crate::data::Block;
+use crate::data::batches::Batches;
+use crate::data::classes::Classes;
+use crate::data::moments::Moments;
+use crate::data::scaler::Scaler;
+use crate::data::source::{InMemory, Rows, Source};
+use crate::data::statistics::Statistics;
 use crate::error::{Error, Result};
-use faer::Mat;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
@@ -268,25 +269,6 @@ impl Source for TableSource {
     }
 }
 
-/// A block of rows to predict for, in the order of the file.
-#[derive(Clone, Debug)]
-pub struct Block {
-    /// How many rows the blocks before it had.
-    pub start: usize,
-    /// Index in the file of each row, from 0.
-    pub rows: Vec<usize>,
-    /// Inputs, B×D, standardised if a scaler was given.
-    pub x: Mat<f64>,
-    /// Targets, B×P, as they stand in the file.
-    pub y: Mat<f64>,
-    /// Weights of the rows, B; empty if no column of weights was chosen.
-    pub weights: Vec<f64>,
-    /// The further number of every row, B; empty if no such column was chosen.
-    pub extra: Vec<f64>,
-    /// Text columns: one vector of B texts for each.
-    pub ids: Vec<Vec<String>>,
-}
-
 /// Iterator over the [`Block`]s of a file; see [`Selected::blocks`]. Ends after the first error.
 pub struct Blocks {
     cursor: Option<Cursor>,
@@ -358,14 +340,5 @@ impl Iterator for Blocks {
 impl std::fmt::Debug for Blocks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Blocks").field("start", &self.start).field("rows", &self.rows).finish()
-    }
-}
-
-/// A scaler for other columns than the data have.
-pub(super) fn scaler_shape(what: &str, expected: usize, found: usize) -> Error {
-    Error::Shape {
-        what: format!("{what} of the scaler"),
-        expected: format!("{expected} columns"),
-        found: format!("{found}"),
     }
 }

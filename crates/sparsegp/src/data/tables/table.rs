@@ -1,19 +1,20 @@
 //! Tables on disk: CSV, gzip-compressed CSV and Parquet behind one door.
 
-use super::classes::Classes;
 use super::columns::{Selection, column, position};
 use super::csv;
 use super::cursor::{Cursor, Field, Format, Parts, Plan};
 use super::detect::detect;
-use super::encoding::{InputColumn, Reading};
+use super::inputs::Reading;
 use super::kinds::{Holds, Role, judge};
-use super::loaded::Loaded;
 use super::many;
-use super::options::ReadOptions;
 use super::parquet::{self, Kind};
-use super::scaler::Scaler;
-use super::split::Mask;
 use super::stream::{Blocks, TableSource};
+use crate::data::classes::Classes;
+use crate::data::encoding::InputColumn;
+use crate::data::loaded::Loaded;
+use crate::data::options::ReadOptions;
+use crate::data::scaler::Scaler;
+use crate::data::split::Mask;
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -415,7 +416,7 @@ impl Selected {
     }
 
     #[cfg(test)]
-    pub(super) fn stream_in_stretches(&self, rows: usize) -> Result<TableSource> {
+    pub(in crate::data) fn stream_in_stretches(&self, rows: usize) -> Result<TableSource> {
         TableSource::open(self, Some(rows))
     }
 

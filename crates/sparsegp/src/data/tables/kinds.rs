@@ -1,8 +1,8 @@
 //! What a column of text holds, as all of the cells that are looked at tell.
 
 use super::cells::{Like, is_missing, is_missing_number, like, shown};
-use super::encoding::days;
-use super::options::{ReadOptions, fitting_formats};
+use super::dates::{days, fitting_formats};
+use crate::data::options::ReadOptions;
 use std::collections::HashSet;
 
 /// What a column holds.

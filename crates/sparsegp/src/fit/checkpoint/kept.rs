@@ -1,58 +1,25 @@
-//! Resuming a training or chains from a checkpoint, and continuing to train a saved model.
+//! Checkpoints in files.
 
-use super::files;
-use super::identity::{Settings, difference, settings, whole_settings};
-use super::{Dataset, FitOptions, Fitted};
+pub(in crate::fit) use super::identity::settings;
+
+use super::identity::{difference, whole_settings};
+use super::{Held, Settings, other};
 use crate::atomic::{check_writable, write_atomically};
 use crate::data::Scaler;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::fit::checks::same_columns;
+use crate::fit::{Dataset, FitOptions, Fitted, files};
 use crate::samplers::SamplingState;
-use crate::train::{Place, Standing, TrainingState, set_all_values};
+use crate::train::{Standing, TrainingState};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// Refuses a model whose columns or scales are not those of the data.
-pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
-    let lists = [
-        ("inputs", fitted.measured_names(), &dataset.input_names[..]),
-        ("targets", &fitted.target_names[..], &dataset.target_names[..]),
-    ];
-    for (what, own, given) in lists {
-        if own != given {
-            return Err(Error::Invalid(format!(
-                "the model's {what} are {}, those of the data {}",
-                own.join(", "),
-                given.join(", ")
-            )));
-        }
-    }
-    if fitted.classes != dataset.classes {
-        return Err(Error::Invalid("the model knows other classes than the data have".into()));
-    }
-    let known = fitted.measured_names().len();
-    if fitted.scaler.clone().first_inputs(known) != dataset.scaler {
-        return Err(Error::Invalid(
-            "the data are not scaled as the model's were: other rows, or give the model's scaler"
-                .into(),
-        ));
-    }
-    Ok(())
-}
 
 /// Refuses a checkpoint that could not be written, before there is anything to lose.
 ///
 /// # Errors
 /// [`Error::File`].
-pub(super) fn check(options: &FitOptions) -> Result<()> {
+pub(in crate::fit) fn check(options: &FitOptions) -> Result<()> {
     options.checkpoint.as_deref().map_or(Ok(()), check_writable)
-}
-
-/// What a checkpoint holds beside its model.
-pub(super) enum Held {
-    Training(Box<TrainingState>),
-    Sampling(SamplingState),
-    Whole(Place),
 }
 
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
@@ -77,7 +44,7 @@ struct Whole {
 ///
 /// # Errors
 /// [`Error::File`].
-pub(super) fn save_whole(
+pub(in crate::fit) fn save_whole(
     path: &Path,
     dataset: &Dataset,
     options: &FitOptions,
@@ -102,7 +69,7 @@ pub(super) fn save_whole(
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read, or is of another training.
-pub(super) fn load_whole(
+pub(in crate::fit) fn load_whole(
     path: &Path,
     dataset: &Dataset,
     options: &FitOptions,
@@ -135,34 +102,12 @@ pub(super) fn load_whole(
     }
 }
 
-/// Gives a model that was prepared the values that it had.
-///
-/// # Errors
-/// [`Error::File`] if they are of another model.
-pub(super) fn set_values(model: &mut Model, values: &[f64], path: &Path) -> Result<()> {
-    if values.len() != model.params().iter().map(|(_, p)| p.len()).sum::<usize>() {
-        return Err(other(path, "it is of a model with other parameters"));
-    }
-    set_all_values(model, values)
-}
-
-/// The error for a checkpoint of the other way to see rows.
-pub(super) fn of_another(options: &FitOptions, way: &str) -> Error {
-    let path = options.checkpoint.clone().unwrap_or_default();
-    other(&path, &format!("it is of a training by {way}"))
-}
-
-fn other(path: &Path, reason: &str) -> Error {
-    Error::File {
-        path: path.into(),
-        reason: format!(
-            "is no checkpoint of this training ({reason}); remove it or name another file"
-        ),
-    }
-}
-
 /// The model and the state of a checkpoint, if they are of this training.
-pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Result<(Fitted, Held)> {
+pub(in crate::fit) fn load(
+    path: &Path,
+    dataset: &Dataset,
+    options: &FitOptions,
+) -> Result<(Fitted, Held)> {
     let other = |reason: String| other(path, &reason);
     let (fitted, sampling) = files::load_sampling(path)?;
     let held = match sampling {
@@ -189,4 +134,28 @@ pub(super) fn load(path: &Path, dataset: &Dataset, options: &FitOptions) -> Resu
         Some(told) => Err(other(told)),
         None => Ok((fitted, held)),
     }
+}
+
+/// Writes a checkpoint of a training by minibatches: a model file that also holds the state.
+///
+/// # Errors
+/// [`Error::File`].
+pub(in crate::fit) fn save_training(
+    fitted: &Fitted,
+    state: &TrainingState,
+    path: &Path,
+) -> Result<()> {
+    files::save_checkpoint(fitted, state, path)
+}
+
+/// The same of chains.
+///
+/// # Errors
+/// [`Error::File`].
+pub(in crate::fit) fn save_sampling(
+    fitted: &Fitted,
+    state: &SamplingState,
+    path: &Path,
+) -> Result<()> {
+    files::save_sampling(fitted, state, path)
 }

@@ -8,7 +8,7 @@ mod values;
 use super::cells::{Cell, cell};
 use super::csv::text_error;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
-use super::encoding::Reading;
+use super::inputs::Reading;
 use super::places::Place;
 use super::table::Missing;
 use crate::error::{Error, Result};

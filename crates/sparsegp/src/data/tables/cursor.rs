@@ -1,17 +1,19 @@
 //! One pass over the chosen columns of a file, whatever its format: rows that a mask leaves out are
 //! skipped, rows with missing cells are refused or dropped, and an empty result is an error.
 
-use super::classes::{Classes, Encoder};
-use super::encoding::{InputColumn, Reading};
+use super::inputs::Reading;
+use super::labels::Encoder;
 use super::many::{ManyReader, Part};
-use super::options::ReadOptions;
 use super::places::{Piece, Place, Places};
-use super::source::InMemory;
-use super::split::Mask;
 use super::table::Missing;
 use super::tally::Tally;
 use super::text::Dialect;
 use super::{csv, parquet};
+use crate::data::classes::Classes;
+use crate::data::encoding::InputColumn;
+use crate::data::options::ReadOptions;
+use crate::data::source::InMemory;
+use crate::data::split::Mask;
 use crate::error::{Error, Result};
 use faer::Mat;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,11 @@
 //! Minibatches of a file that is not in memory.
 
-use super::{Batches, Minibatch, Position, Schedule, Shape, gather, shuffle, stream_name};
-use crate::data::cursor::{Cursor, Plan};
-use crate::data::places::{Places, scatter};
-use crate::data::{Scaler, Source, TableSource};
+use super::TableSource;
+use super::cursor::{Cursor, Plan};
+use super::places::{Places, scatter};
+use crate::data::batches::{Batches, Minibatch, Position, Schedule, gather, shuffle, stream_name};
+use crate::data::shards::Shape;
+use crate::data::{Scaler, Source};
 use crate::error::{Error, Result};
 use crate::rng;
 use std::sync::Arc;

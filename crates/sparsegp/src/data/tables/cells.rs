@@ -1,6 +1,6 @@
 //! What a cell of text says: a number, a missing value, or neither, and what the neighbours of such cells are.
 
-use super::options::ReadOptions;
+use crate::data::options::ReadOptions;
 
 /// Words that mean "no value" in every column (with every spelling of NaN that parses as a number).
 const MISSING: [&str; 18] = [

@@ -1,14 +1,15 @@
 //! CSV, plain or gzip-compressed: one pass over the chosen columns, with errors that name the cell.
 
 use super::cells::{Cell, cell, like, missing_text, shown};
-use super::classes::Encoder;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
-use super::encoding::{Reading, no_date};
-use super::options::ReadOptions;
+use super::dates::no_date;
+use super::inputs::Reading;
+use super::labels::Encoder;
 use super::places::Place;
 use super::table::Missing;
 use super::tally::Tally;
 use super::text::{BUFFER, Dialect, END, Text};
+use crate::data::options::ReadOptions;
 use crate::error::{Error, Result};
 use csv::{ByteRecord, Position};
 use std::io::ErrorKind;

@@ -2,10 +2,11 @@
 
 use super::columns::column;
 use super::cursor::{Field, Format, Plan, Progress, Raw, Reader, reader};
-use super::encoding::{Reading, no_date};
-use super::options::ReadOptions;
+use super::dates::no_date;
+use super::inputs::Reading;
 use super::places::Place;
 use super::table::Table;
+use crate::data::options::ReadOptions;
 use crate::error::{Error, Result};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

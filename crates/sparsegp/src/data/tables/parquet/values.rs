@@ -2,10 +2,11 @@
 
 use super::guard;
 use super::kind::{Form, Kind};
-use crate::data::cells::is_missing;
-use crate::data::columns;
-use crate::data::cursor::{Field, Plan};
-use crate::data::encoding::{Reading, date_text, no_date};
+use crate::data::tables::cells::is_missing;
+use crate::data::tables::columns;
+use crate::data::tables::cursor::{Field, Plan};
+use crate::data::tables::dates::{date_text, no_date};
+use crate::data::tables::inputs::Reading;
 use crate::error::{Error, Result};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};

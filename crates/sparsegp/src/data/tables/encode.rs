@@ -1,14 +1,14 @@
 //! Which input columns of a file hold no numbers, and what they hold.
 
 use super::cells::{is_missing, shown};
-use super::classes::canonical;
 use super::columns::{Selection, column};
 use super::cursor::{Cursor, Field};
-use super::encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
 use super::kinds::{Holds, Role, judge};
-use super::options::ReadOptions;
 use super::parquet::Kind;
 use super::table::Table;
+use crate::data::classes::canonical;
+use crate::data::encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
+use crate::data::options::ReadOptions;
 use crate::error::{Error, Result};
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Ways to a row in the middle of a file.
 
 use super::{ParquetReader, guard, rows_of};
-use crate::data::cursor::Plan;
-use crate::data::places::Place;
+use crate::data::tables::cursor::Plan;
+use crate::data::tables::places::Place;
 use crate::error::Result;
 use parquet::column::reader::ColumnReader;
 use parquet::file::reader::{FileReader, SerializedFileReader};

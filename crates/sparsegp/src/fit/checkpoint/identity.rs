@@ -3,7 +3,8 @@
 //! The texts are written here word by word, so that nothing that is renamed in the code makes old checkpoints those of
 //! another training. Options are taken apart in full: an option that is added does not compile before it has its word.
 
-use super::{Dataset, FitOptions};
+use super::Settings;
+use crate::fit::{Dataset, FitOptions};
 use crate::inverse_free::{self, SolverOptions, Traces};
 use crate::linalg::Jitter;
 use crate::methods::Following;
@@ -12,9 +13,6 @@ use crate::samplers::Target;
 use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{EmOptions, OptimiserKind, Pace, StochasticOptions, TrainOptions};
 use crate::variational::Tying;
-
-/// Names with their values.
-pub(super) type Settings = Vec<(String, String)>;
 
 /// The form of the values. Those of a checkpoint that does not name it are of releases that wrote other words.
 const FORM: (&str, &str) = ("form of the settings", "2");
@@ -40,7 +38,7 @@ pub(super) fn difference(own: &Settings, asked: &Settings, usual: &Settings) -> 
 }
 
 /// The settings of a training by minibatches, or of chains; the number of epochs may change.
-pub(super) fn settings(options: &FitOptions, dataset: &Dataset) -> Settings {
+pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Settings {
     let FitOptions {
         kernel,
         kernel_in_data_units,

@@ -1,0 +1,114 @@
+//! How a cell of text becomes the inputs of its column.
+
+use super::cells::{is_missing, shown};
+use super::dates::{days, no_date};
+use super::labels::listed;
+use crate::data::encoding::{Categories, Encoding, InputColumn};
+use crate::data::options::ReadOptions;
+use std::sync::Arc;
+
+impl InputColumn {
+    /// The numbers for a cell, one for each of the [`InputColumn::input_names`].
+    ///
+    /// # Errors
+    /// What is wrong with a cell that cannot be read so, to be put after the name of its row and column.
+    ///
+    /// ```
+    /// use sparsegp::data::{Categories, Encoding, InputColumn};
+    /// let all = Categories::new(["red", "blue", "green"])?;
+    /// let column = InputColumn { name: "colour".into(), encoding: Encoding::OneHot(all) };
+    /// assert_eq!(column.numbers("green"), Ok(vec![0.0, 1.0, 0.0]));
+    /// assert!(column.numbers("yellow").is_err());
+    /// # Ok::<(), sparsegp::Error>(())
+    /// ```
+    pub fn numbers(&self, cell: &str) -> std::result::Result<Vec<f64>, String> {
+        let plain = ReadOptions::default();
+        if is_missing(cell, &plain) {
+            return Err("is missing".into());
+        }
+        match &self.encoding {
+            Encoding::Number => {
+                let text = cell.trim();
+                let number = plain.number(text).map(|value| vec![value]);
+                number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
+            }
+            Encoding::Date => days(cell).map(|value| vec![value]).ok_or_else(|| no_date(cell)),
+            Encoding::Code(all) | Encoding::OneHot(all) => {
+                let code = all.find(cell)?;
+                Ok(self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect())
+            }
+        }
+    }
+
+    /// What it becomes, with the names.
+    pub(super) fn readings(&self) -> Vec<(String, Reading)> {
+        let readings = match &self.encoding {
+            Encoding::Number => vec![Reading::Number],
+            Encoding::Date => vec![Reading::Date],
+            Encoding::Code(all) => {
+                vec![Reading::Category { all: Arc::new(all.clone()), of: None }]
+            }
+            Encoding::OneHot(all) => {
+                let shared = Arc::new(all.clone());
+                let one = |of| Reading::Category { all: shared.clone(), of: Some(of) };
+                all.one_by_one().map(one).collect()
+            }
+        };
+        self.input_names().into_iter().zip(readings).collect()
+    }
+}
+
+impl Categories {
+    /// The code of a cell.
+    pub(super) fn find(&self, cell: &str) -> Result<usize, String> {
+        self.code(cell).ok_or_else(|| {
+            format!(
+                "`{}` is none of the categories that the model knows: {}; correct the cell, or learn from rows \
+                 that have it",
+                cell.trim(),
+                listed(self.labels().iter().map(String::as_str).collect())
+            )
+        })
+    }
+}
+
+/// How a cell becomes a number.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Reading {
+    #[default]
+    Number,
+    Date,
+    /// 1 where the category is `of`, else 0; without `of` its code.
+    Category {
+        all: Arc<Categories>,
+        of: Option<usize>,
+    },
+}
+
+impl Reading {
+    /// The number for a category.
+    pub fn of_code(&self, code: usize) -> f64 {
+        match self {
+            Reading::Category { of: Some(own), .. } => f64::from(u8::from(*own == code)),
+            _ => code as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_found_in_any_way_of_writing() {
+        let all = Categories::new(["10", "9", "True"]).unwrap();
+        assert_eq!(all.labels(), ["10", "9", "true"]);
+        assert_eq!(all.find(" 9.0 "), Ok(1));
+        assert_eq!(all.find("TRUE"), Ok(2));
+        let error = all.find("11").unwrap_err();
+        assert!(
+            error.contains("`11` is none of the categories") && error.contains("`10`, `9`"),
+            "{error}"
+        );
+    }
+}

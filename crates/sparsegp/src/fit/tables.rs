@@ -1,0 +1,135 @@
+//! Fits on tables in files: their columns as a model reads them, streamed rows, tables that are known again.
+
+use super::dataset::Names;
+use super::{Dataset, Division, Fitted, Scaling, Standardise};
+use crate::data::{EncodeOptions, Selected, Selection, Source, Table, TableSource};
+use crate::error::{Error, Result};
+use crate::kernels::label_columns;
+
+/// The columns asked for of a table, with how inputs that hold no numbers become some ([`Table::encode`]): one code
+/// where these kernels (as for [`Standardise::for_kernel`]) read a column as labels; `categorical` names columns whose
+/// numbers are categories.
+///
+/// # Errors
+/// As for [`Table::encode`].
+pub fn encoded(
+    table: &Table,
+    selection: &Selection,
+    kernels: &str,
+    categorical: &[String],
+) -> Result<Selection> {
+    let names = table.inputs_of(selection)?;
+    let labels = label_columns(kernels, &names);
+    let options = EncodeOptions {
+        categorical: categorical.to_vec(),
+        codes: labels.into_iter().map(|index| names[index].clone()).collect(),
+    };
+    table.encode(selection, &options)
+}
+
+impl Dataset {
+    /// From a file that is streamed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
+    pub fn from_table(table: TableSource, scaling: impl Into<Scaling>) -> Result<Self> {
+        let scaling = scaling.into();
+        if let Some((input, name)) = table.selected().deviations().first() {
+            return Err(Error::Invalid(format!(
+                "the standard deviations `{name}` of `{input}` need all rows in memory: do not stream the table"
+            )));
+        }
+        let part = matches!(scaling, Scaling::Given(_));
+        let together = scaling.together(&table.selected().input_names());
+        let scaler = match scaling {
+            Scaling::Own(Standardise { inputs: false, targets: false, .. }) => {
+                table.scaler().clone()
+            }
+            chosen => {
+                let inputs = table.selected().input_names();
+                chosen.scaler(table.statistics(), table.classes(), &inputs)
+            }
+        };
+        let table = table.with_scaler(scaler.clone())?;
+        let statistics = table.statistics().clone();
+        let selected = table.selected();
+        let names = Names {
+            inputs: selected.input_names(),
+            columns: selected.input_columns(),
+            targets: selected.target_names(),
+            weight: selected.weight_name(),
+            extra: selected.extra_name(),
+            together,
+        };
+        let classes = table.classes().cloned();
+        let (rows, remarks) = (table.rows(), table.remarks().to_vec());
+        let counts = (rows, rows);
+        let mut dataset =
+            Self::new(Box::new(table), scaler, names, classes, &statistics, part, counts)?;
+        dataset.warnings.extend(remarks);
+        Ok(dataset)
+    }
+}
+
+impl Fitted {
+    /// The model's input columns in a table, with their encodings; targets may be added.
+    pub fn selection(&self) -> Selection {
+        let deviations = self.deviation_columns();
+        Selection::all_inputs().columns(self.columns.clone()).deviations(deviations)
+    }
+}
+
+/// Rows of a table that its fingerprint covers.
+const FIRST: usize = 4096;
+
+impl Division {
+    /// Computes the fingerprint of the first rows, at most `rows` of them, of a table that these sets make up together: of inputs and
+    /// targets of every row without a missing one, and of its place. Reads no more of the file than these rows.
+    ///
+    /// # Errors
+    /// What reading gives.
+    pub fn fingerprint(sets: &[&Selected], rows: usize) -> Result<u64> {
+        let end = rows.min(FIRST);
+        let mut sum = 0_u64;
+        for set in sets {
+            for block in set.blocks(1 << 10, None)? {
+                let block = block?;
+                for (i, &row) in block.rows.iter().enumerate().take_while(|(_, row)| **row < end) {
+                    let numbers = |a: &crate::linalg::Mat<f64>| {
+                        (0..a.ncols()).map(|j| a[(i, j)]).collect::<Vec<f64>>()
+                    };
+                    let all = [numbers(&block.x), numbers(&block.y)].concat();
+                    if all.iter().all(|value| !value.is_nan()) {
+                        let own = all.iter().fold(mixed(row as u64), |hash, value| {
+                            // 0 and −0 are the same cell
+                            mixed(hash ^ (value + 0.0).to_bits())
+                        });
+                        sum = sum.wrapping_add(own);
+                    }
+                }
+                if block.rows.last().is_some_and(|row| *row >= end) {
+                    break;
+                }
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Says how many rows a table has, if it is the one that this division is of: the same, or with more rows at its end.
+    ///
+    /// # Errors
+    /// What reading gives.
+    pub fn recognises(&self, table: &Selected) -> Result<Option<usize>> {
+        let rows = table.count_rows()?;
+        let same = rows >= self.rows && Self::fingerprint(&[table], self.rows)? == self.fingerprint;
+        Ok(same.then_some(rows))
+    }
+}
+
+/// Mixes the bits of a number (the last step of SplitMix64; Steele, Lea and Flood 2014).
+fn mixed(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
