@@ -1,6 +1,6 @@
 //! The command line: what can be asked for.
 
-use crate::compare::CompareArgs;
+use crate::compare_args::CompareArgs;
 use crate::embed::EmbedArgs;
 use crate::fit_args::FitArgs;
 use crate::follow::FollowArgs;

@@ -1,117 +1,21 @@
 //! `sparsegp compare`: methods, kernels and likelihoods under one protocol.
 
+use crate::compare_args::CompareArgs;
+use crate::comparison::{reply, write_runs};
 use crate::context::{Context, Reply};
 use crate::data::Split;
 use crate::fail::{Fail, Result};
 use crate::fit;
 use crate::fit_args::FitArgs;
 use crate::folds::{Fold, Key, Protocol};
-use crate::format::{Align, Table, count, number, seconds};
+use crate::format::{count, number, seconds};
 use crate::outputs::refuse_overwriting;
 use crate::score::{self, Score};
-use crate::values;
-use clap::{Args, Parser};
-use serde_json::{Value, json};
+use clap::Parser;
 use sparsegp::{atomic, data};
 use std::collections::BTreeSet;
-use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
-
-const AFTER: &str = "\
-Examples:
-  sparsegp compare data.csv --target y --method exact --method svgp
-  sparsegp compare data.csv --target y --kernel rbf --kernel matern52 --kernel 'rbf + linear' --folds 10
-  sparsegp compare data.csv --target y --splits 10 --split 0.1 --inducing 50 --inducing 200 -o runs.csv
-  sparsegp compare claims.csv --target claims --likelihood poisson --likelihood negative-binomial
-  sparsegp compare patients.csv --target y --group patient
-  sparsegp compare data.csv --target y --test-mask masks.csv
-  sparsegp compare sales.csv --target sales --ordered date -- --ignore id --epochs 20
-
-Every choice of --method, --kernel, --likelihood and --inducing is combined with every other; all are fitted
-to the same rows and tested on the same rows. Options after `--` are passed to `sparsegp fit` for every choice,
-see `sparsegp fit --help`.
-
-The table has means over the divisions with their standard errors (slightly too small, because folds share
-training rows). `behind` is the paired difference from the best choice in negative log predictive density,
-with its standard error; differences below two standard errors are not significant.";
-
-/// Options of `sparsegp compare`.
-#[derive(Debug, Args)]
-#[command(after_help = AFTER)]
-pub struct CompareArgs {
-    /// The table: CSV (plain or .gz) or Parquet
-    pub data: PathBuf,
-    /// Target column; repeat it for several targets
-    #[arg(long, short, value_name = "COLUMN", required = true)]
-    pub target: Vec<String>,
-
-    /// Inference method, see `sparsegp methods`; repeat it to compare [default: auto]
-    #[arg(long, short, value_parser = values::method, help_heading = "What to compare")]
-    pub method: Vec<String>,
-    /// Kernel, see `sparsegp kernels`; repeat it to compare [default: rbf]
-    #[arg(long, short, value_name = "SPEC", help_heading = "What to compare")]
-    pub kernel: Vec<String>,
-    /// Likelihood, see `sparsegp likelihoods`; repeat it to compare
-    #[arg(long, short, value_name = "SPEC", value_parser = values::likelihood, help_heading = "What to compare")]
-    pub likelihood: Vec<String>,
-    /// Number of inducing points; repeat it to compare
-    #[arg(long, allow_negative_numbers = true, value_name = "M", value_parser = values::at_least_one, help_heading = "What to compare")]
-    pub inducing: Vec<usize>,
-
-    /// Test on every row once, in this many random folds [default: 5]
-    #[arg(long, allow_negative_numbers = true, value_name = "K", value_parser = at_least_two, help_heading = "How to divide the rows")]
-    pub folds: Option<usize>,
-    /// This many random splits instead; those of `fit --split F --seed S` for S from the seed on
-    #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = values::at_least_one,
-          conflicts_with_all = ["folds", "test_mask", "group", "ordered"], help_heading = "How to divide the rows")]
-    pub splits: Option<usize>,
-    /// Fraction of the rows that every split holds out [default: 0.1]
-    #[arg(long, allow_negative_numbers = true, value_name = "FRACTION", value_parser = values::fraction, requires = "splits",
-          help_heading = "How to divide the rows")]
-    pub split: Option<f64>,
-    /// A split from a file: the rows that are 1 in this column are tested on; repeatable. Without a column,
-    /// one split for every column of the file
-    #[arg(long, value_name = "FILE[:COLUMN]", conflicts_with_all = ["folds", "group", "ordered"],
-          help_heading = "How to divide the rows")]
-    pub test_mask: Vec<String>,
-    /// Keep rows with equal values in this column (which is not an input) in the same fold
-    #[arg(
-        long,
-        value_name = "COLUMN",
-        conflicts_with = "ordered",
-        help_heading = "How to divide the rows"
-    )]
-    pub group: Option<String>,
-    /// Order the rows by this column, numbers or dates such as 2024-12-31 (an input only if it is a number);
-    /// every fold is tested on after learning from all rows before it
-    #[arg(long, value_name = "COLUMN", help_heading = "How to divide the rows")]
-    pub ordered: Option<String>,
-    /// Seed of the divisions, and of everything random in training
-    #[arg(
-        long,
-        allow_negative_numbers = true,
-        value_name = "N",
-        default_value_t = 0,
-        help_heading = "How to divide the rows"
-    )]
-    pub seed: u64,
-
-    /// Write the scores of every training as CSV, while they come in
-    #[arg(long, short, value_name = "FILE.csv", help_heading = "Output")]
-    pub output: Option<PathBuf>,
-
-    /// Options of `sparsegp fit` for all, after `--`
-    #[arg(last = true, value_name = "FIT OPTIONS", allow_hyphen_values = true)]
-    pub fit: Vec<String>,
-}
-
-fn at_least_two(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n) if n > 1 => Ok(n),
-        _ => Err("must be a whole number, at least 2".into()),
-    }
-}
 
 /// The options of `fit`, without a program's name before them.
 #[derive(Debug, Parser)]
@@ -122,19 +26,26 @@ struct FitLine {
 }
 
 /// One of the choices that are compared.
-struct Choice {
-    label: String,
+pub struct Choice {
+    /// What tells it from the others.
+    pub label: String,
     args: FitArgs,
 }
 
 /// What one training gave.
-struct Run {
-    choice: usize,
-    fold: usize,
-    rows: (usize, u64),
-    scores: Vec<(&'static str, f64)>,
-    seconds: f64,
-    memory: Option<f64>,
+pub struct Run {
+    /// Index of the choice.
+    pub choice: usize,
+    /// Index of the division.
+    pub fold: usize,
+    /// Rows learnt from and tested on.
+    pub rows: (usize, u64),
+    /// Scores by name, the one that decides first: smaller is better.
+    pub scores: Vec<(&'static str, f64)>,
+    /// Of the training.
+    pub seconds: f64,
+    /// Peak of resident memory, in MB.
+    pub memory: Option<f64>,
 }
 
 /// Runs the command.
@@ -410,162 +321,4 @@ fn peak_memory() -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.split_whitespace().next()?.parse().ok()?;
     Some(kib * 1024.0 / 1e6)
-}
-
-/// Mean and its standard error; that of one number is unknown.
-fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
-    let n = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / n;
-    let squares = values.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>();
-    (mean, (values.len() > 1).then(|| (squares / (n - 1.0) / n).sqrt()))
-}
-
-fn with_error((mean, error): (f64, Option<f64>)) -> String {
-    match error {
-        Some(error) if mean.is_finite() => {
-            // as many decimals as two digits of the error have
-            let decimals = match error {
-                e if e > 0.0 => (1.0 - e.log10().floor()).clamp(0.0, 6.0) as usize,
-                // the same on all divisions, such as a share of 100 %
-                _ => return format!("{} ± 0", number(mean, 4)),
-            };
-            format!("{mean:.decimals$} ± {error:.decimals$}")
-        }
-        _ => number(mean, 4),
-    }
-}
-
-/// How much more a choice has of the first score than the best one, on the folds that both have.
-fn behind(runs: &[Run], own: usize, best: usize) -> (f64, Option<f64>) {
-    let of = |choice: usize, fold: usize| {
-        runs.iter().find(|r| r.choice == choice && r.fold == fold).map(|r| r.scores[0].1)
-    };
-    let folds = runs.iter().filter(|r| r.choice == own).map(|r| r.fold);
-    let differences: Vec<f64> =
-        folds.filter_map(|fold| Some(of(own, fold)? - of(best, fold)?)).collect();
-    mean_and_error(&differences)
-}
-
-fn write_runs(path: &Path, choices: &[Choice], folds: &[Fold], runs: &[Run]) -> Result<()> {
-    let quoted = |text: &str| match text.contains([',', '"', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    };
-    let mut text = "choice,division,rows learnt from,rows tested on".to_owned();
-    // runs may be scored in different ways
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in runs.iter().flat_map(|r| &r.scores) {
-        if !names.contains(name) {
-            names.push(name);
-        }
-    }
-    names.iter().for_each(|name| {
-        let _ = write!(text, ",{name}");
-    });
-    text.push_str(",seconds,peak MB\n");
-    for r in runs {
-        let (choice, fold) = (quoted(&choices[r.choice].label), quoted(&folds[r.fold].name));
-        let _ = write!(text, "{choice},{fold},{},{}", r.rows.0, r.rows.1);
-        for name in &names {
-            let own = r.scores.iter().find(|(own, _)| own == name);
-            let _ = write!(text, ",{}", own.map_or(String::new(), |(_, value)| value.to_string()));
-        }
-        let memory = r.memory.map_or(String::new(), |m| format!("{m:.0}"));
-        let _ = writeln!(text, ",{:.3},{memory}", r.seconds);
-    }
-    Ok(atomic::write_atomically(path, text.as_bytes())?)
-}
-
-fn reply(
-    args: &CompareArgs,
-    choices: &[Choice],
-    folds: &[Fold],
-    runs: &[Run],
-    failures: &[(usize, usize, String)],
-    protocol: &Protocol,
-    total: usize,
-) -> Reply {
-    // choices that are scored in different ways are compared by what all of them have
-    let has = |run: &Run, name: &str| run.scores.iter().any(|(own, _)| *own == name);
-    let names = runs[0].scores.iter().map(|(name, _)| *name);
-    let names: Vec<&str> = names.filter(|name| runs.iter().all(|run| has(run, name))).collect();
-    let of = |c: usize| runs.iter().filter(move |r| r.choice == c).collect::<Vec<_>>();
-    let first = |c: usize| {
-        let values: Vec<f64> = of(c).iter().map(|r| r.scores[0].1).collect();
-        if values.is_empty() { f64::INFINITY } else { mean_and_error(&values).0 }
-    };
-    // who has been tested on most rows comes first: means over other rows cannot be compared
-    let most = (0..choices.len()).map(|c| of(c).len()).max().unwrap_or(0);
-    let key = |c: &usize| (of(*c).len() < most, first(*c));
-    let mut order: Vec<usize> = (0..choices.len()).collect();
-    order.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
-    let best = order[0];
-
-    let mut header = vec![("choice", Align::Left), ("done", Align::Right)];
-    header.extend(names.iter().map(|name| (*name, Align::Right)));
-    header.extend([("behind", Align::Right), ("time", Align::Right), ("peak MB", Align::Right)]);
-    let mut table = Table::new(&header);
-    let mut machines = Vec::new();
-    for &c in &order {
-        let own = of(c);
-        let column = |f: &dyn Fn(&Run) -> f64| own.iter().map(|r| f(r)).collect::<Vec<f64>>();
-        let mut cells = vec![choices[c].label.clone(), format!("{}/{}", own.len(), folds.len())];
-        let mut metrics = serde_json::Map::new();
-        for name in &names {
-            if own.is_empty() {
-                cells.push("–".into());
-                continue;
-            }
-            let score = |r: &Run| r.scores.iter().find(|(own, _)| own == name).map(|(_, v)| *v);
-            let values = column(&|r| score(r).unwrap_or(f64::NAN));
-            let (mean, error) = mean_and_error(&values);
-            cells.push(with_error((mean, error)));
-            let value = json!({ "mean": mean, "standard_error": error, "each": values });
-            metrics.insert((*name).into(), value);
-        }
-        let apart = behind(runs, c, best);
-        let (time, memory) = match own.is_empty() {
-            true => (f64::NAN, None),
-            false => (
-                mean_and_error(&column(&|r| r.seconds)).0,
-                own.iter().filter_map(|r| r.memory).reduce(f64::max),
-            ),
-        };
-        cells.push(match (c == best, own.is_empty()) {
-            (true, _) => "best".into(),
-            (_, true) => "–".into(),
-            _ => with_error(apart),
-        });
-        cells.push(if own.is_empty() { "–".into() } else { seconds(time) });
-        cells.push(memory.map_or("–".into(), |m| format!("{m:.0}")));
-        table.row(cells);
-        let failed: Vec<Value> = failures
-            .iter()
-            .filter(|(own, _, _)| *own == c)
-            .map(|(_, f, text)| json!({ "division": folds[*f].name, "error": text }))
-            .collect();
-        machines.push(json!({
-            "choice": choices[c].label, "done": own.len(), "scores": metrics, "seconds": time,
-            "peak_megabytes": memory, "failures": failed,
-            "behind": { "mean": apart.0, "standard_error": apart.1 },
-        }));
-    }
-    let mut text = format!("{}, means ± standard errors\n\n", protocol.describe());
-    text += &table.render(2);
-    for (c, f, why) in failures {
-        let _ = writeln!(text, "\n{}, {} failed: {why}", choices[*c].label, folds[*f].name);
-    }
-    let done = runs.len() + failures.len();
-    if done < total {
-        let _ = writeln!(text, "\ninterrupted: {done} of {total} models were trained");
-    }
-    if let Some(path) = &args.output {
-        let _ = writeln!(text, "\nscores of every training written to {}", path.display());
-    }
-    let json = json!({
-        "command": "compare", "data": args.data, "protocol": protocol.describe(),
-        "divisions": folds.iter().map(|f| &f.name).collect::<Vec<_>>(),
-        "choices": machines, "interrupted": done < total,
-    });
-    Reply { text, json, is_result: true }
 }

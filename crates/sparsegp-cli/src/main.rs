@@ -2,6 +2,8 @@
 
 mod args;
 mod compare;
+mod compare_args;
+mod comparison;
 mod context;
 mod data;
 mod demo;

@@ -1,4 +1,4 @@
-//! From arrays or a file to a fitted model.
+//! From arrays to a fitted model.
 
 use crate::arrays::{owned, vector};
 use crate::errors::{exception, read_json};
@@ -10,16 +10,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{
-    Classes, EncodeOptions, InMemory, InputColumn, Loaded, Mask, Missing, ReadOptions, Sample,
-    Scaler, Selection, Table,
-};
-use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, UpdateOptions, encoded};
-use sparsegp::inducing::select::Selection as Chosen;
+use sparsegp::data::{Classes, EncodeOptions, InMemory, InputColumn, Loaded, Sample, Scaler};
+use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, UpdateOptions};
 use sparsegp::kernels::label_columns;
 use sparsegp::likelihoods::Likelihood;
 use sparsegp::linalg::Mat;
-use std::sync::Arc;
 
 /// Columns of arrays, and what they mean.
 #[derive(Deserialize)]
@@ -51,12 +46,9 @@ impl Columns {
     }
 }
 
-fn yes() -> bool {
+/// What is done unless it is declined.
+pub fn yes() -> bool {
     true
-}
-
-fn point() -> char {
-    '.'
 }
 
 /// The labels as a model keeps them, so that the command line finds them in files: in one way of
@@ -106,7 +98,11 @@ pub fn scaling(
 }
 
 /// What rows are to be learnt by.
-fn purpose<'a>(options: &'a Options, likelihood: &'a dyn Likelihood, points: bool) -> Purpose<'a> {
+pub fn purpose<'a>(
+    options: &'a Options,
+    likelihood: &'a dyn Likelihood,
+    points: bool,
+) -> Purpose<'a> {
     let inducing = points || options.asks_for_inducing();
     Purpose { method: options.method(), likelihood, inducing }
 }
@@ -253,154 +249,6 @@ pub fn fit(
 pub fn scaled(mut points: Mat<f64>, scaler: &Scaler) -> PyResult<Mat<f64>> {
     scaler.scale_points(points.as_mut()).map_err(exception)?;
     Ok(points)
-}
-
-/// Which columns of a file, and how they are read.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileColumns {
-    targets: Vec<String>,
-    #[serde(default)]
-    inputs: Option<Vec<String>>,
-    #[serde(default)]
-    ignore: Vec<String>,
-    #[serde(default)]
-    weight: Option<String>,
-    #[serde(default)]
-    extra: Option<String>,
-    /// Inputs with the columns of their standard deviations.
-    #[serde(default)]
-    input_sd: Vec<(String, String)>,
-    #[serde(default)]
-    labels: bool,
-    /// Whether the file is read again and again; by default where it is large.
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    drop_missing: bool,
-    #[serde(default = "yes")]
-    standardise: bool,
-    /// Input columns that hold categories, whatever they look like.
-    #[serde(default)]
-    categorical: Vec<String>,
-    /// The part of the rows that training is watched by.
-    #[serde(default)]
-    aside: Option<f64>,
-    /// Levels of an ordered target, lowest first.
-    #[serde(default)]
-    levels: Vec<String>,
-    #[serde(default = "point")]
-    decimal: char,
-    #[serde(default)]
-    thousands: Option<char>,
-    #[serde(default)]
-    missing_words: Vec<String>,
-    #[serde(default)]
-    date_formats: Vec<String>,
-    #[serde(default)]
-    encoding: Option<String>,
-}
-
-/// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
-#[pyfunction]
-#[pyo3(signature = (path, options, columns, *, points=None, callback=None))]
-#[allow(clippy::type_complexity)]
-pub fn fit_table(
-    py: Python<'_>,
-    path: &str,
-    options: &str,
-    columns: &str,
-    points: Option<Array2<'_>>,
-    callback: Option<Bound<'_, PyAny>>,
-) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
-    let options: Options = read_json(options)?;
-    let columns: FileColumns = read_json(columns)?;
-    let mut selection = Selection::targets(&columns.targets).ignore(&columns.ignore);
-    if let Some(inputs) = &columns.inputs {
-        selection = selection.inputs(inputs);
-    }
-    if let Some(weight) = &columns.weight {
-        selection = selection.weight(weight);
-    }
-    if let Some(extra) = &columns.extra {
-        selection = selection.extra(extra);
-    }
-    if !columns.input_sd.is_empty() {
-        selection = selection.deviations(columns.input_sd.iter().cloned());
-    }
-    if columns.labels {
-        selection = selection.categorical();
-    }
-    let written = ReadOptions {
-        decimal: columns.decimal,
-        thousands: columns.thousands,
-        missing_words: columns.missing_words.clone(),
-        date_formats: columns.date_formats.clone(),
-        encoding: columns.encoding.clone(),
-    };
-    let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
-    let by_points = points.is_some();
-    let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
-    let outcome = watched(py, callback.as_ref(), |engine, observer| {
-        let table = Table::open_with(path, &written)?;
-        let stream = match columns.stream {
-            Some(stream) => stream,
-            None => table.bytes()? > 1 << 30,
-        };
-        let selection = encoded(&table, &selection, options.kernel(), &columns.categorical)?;
-        let mut all = table.select(&selection)?.missing(missing);
-        if !columns.levels.is_empty() {
-            all = all.classes(Classes::levels(&columns.levels)?);
-        }
-        let (learnt, aside) = match columns.aside {
-            None => (all, None),
-            Some(fraction) => {
-                let rows = all.count_rows()?;
-                let mask = Mask::random(rows, fraction, fit_options.seed)?;
-                let count = mask.indices(true).len();
-                if count < 2 {
-                    return Err(Error::Invalid(format!(
-                        "early_stopping = {fraction} keeps {count} of {rows} rows aside; at least two are needed"
-                    )));
-                }
-                let mask = Arc::new(mask);
-                (all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true)))
-            }
-        };
-        let mut dataset = if stream {
-            let table = learnt.stream()?;
-            let own = likelihood(&options, table.classes())?;
-            Dataset::from_table(table, scaling(&options, &*own, columns.standardise, false))?
-        } else {
-            let data = learnt.read_all()?;
-            let own = likelihood(&options, data.classes.as_ref())?;
-            let purpose = purpose(&options, &*own, by_points);
-            Dataset::for_purpose(
-                data,
-                scaling(&options, &*own, columns.standardise, false),
-                purpose,
-            )?
-        };
-        if let Some(aside) = aside {
-            let aside = match &dataset.classes {
-                Some(classes) => aside.classes(classes.clone()),
-                None => aside,
-            };
-            let scaling = Scaling::Given(dataset.scaler.clone());
-            let read = || match stream {
-                true => Dataset::from_table(aside.stream()?, scaling),
-                false => Dataset::from_loaded(aside.read_all()?, scaling),
-            };
-            dataset.held_out = Some(read()?.source);
-        }
-        if let Chosen::Given(points) = &mut fit_options.selection {
-            dataset.scaler.scale_points(points.as_mut())?;
-        }
-        let mut fitted = sparsegp::fit::fit(&dataset, &fit_options, engine, observer)?;
-        fitted.remember_reading(&written);
-        Ok(fitted)
-    })?;
-    Ok(reply(py, outcome))
 }
 
 /// Rows for a model that is there: its columns and scales.

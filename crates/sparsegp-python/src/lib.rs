@@ -7,6 +7,7 @@
 mod arrays;
 mod errors;
 mod fit;
+mod fit_table;
 mod fitted;
 mod flow;
 mod gplvm;
@@ -36,7 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<shards::Shard>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
-    module.add_function(wrap_pyfunction!(fit::fit_table, module)?)?;
+    module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
     module.add_function(wrap_pyfunction!(fit::go_on, module)?)?;
     module.add_function(wrap_pyfunction!(fit::update, module)?)?;

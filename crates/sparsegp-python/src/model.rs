@@ -1,60 +1,41 @@
 //! Models for people who know Gaussian processes: every part by hand, on the scale of the data given.
 
+mod build;
+mod predictions;
 mod rows;
 mod values;
 
-use crate::arrays::{Matrix, array, matrices, matrix, owned, stack, vector};
+use crate::arrays::{matrix, owned, stack, vector};
 use crate::errors::{bug, exception, read_json};
-use crate::fitted::{FEWER, JOINT};
 use crate::pool::unlocked;
-use crate::registry;
-use crate::room::room;
-use crate::training::{Options, tying};
+use crate::training::Options;
 use crate::watch::watched;
+use build::built;
 use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3};
+use predictions::{
+    by_parts, high_cost, joint_draws, left_out, log_density, probabilities, with_covariances,
+};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rows::{Columns, check_targets, finite};
-use serde::Deserialize;
 use serde_json::json;
-use sparsegp::data::{InMemory, Source};
+use sparsegp::Error;
+use sparsegp::data::{InMemory, Sample, Source};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::quality::{QualityOptions, quality};
-use sparsegp::linalg::{Jitter, Mat, MatRef};
-use sparsegp::linalg::{in_parts, stacked};
-use sparsegp::methods::{self, Keeps, Uncollapsed};
-use sparsegp::model::{Posterior, inducing_param};
+use sparsegp::linalg::MatRef;
+use sparsegp::methods::{self, Uncollapsed};
+use sparsegp::model::Posterior;
 use sparsegp::params::{Param, Prior, remarks};
 use sparsegp::train::{Deadline, Surroundings, natural_step, train, train_batches};
 use sparsegp::variational::Variational;
-use sparsegp::{Error, means};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use values::{stored, values};
+use values::{by_path, stored, values};
 
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
-
-/// What a model is made of.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Spec {
-    method: String,
-    /// One for all latent functions, or one for each.
-    kernels: Vec<String>,
-    likelihood: String,
-    mean: serde_json::Value,
-    inputs: usize,
-    outputs: usize,
-    /// Rows, for the methods that keep something of each.
-    rows: usize,
-    whiten: bool,
-    diagonal: bool,
-    tying: Option<String>,
-    /// An absolute number, added once; else a relative one that is raised where needed.
-    jitter: Option<f64>,
-}
 
 /// The model, and its posterior as long as nothing changes.
 struct Held {
@@ -97,41 +78,21 @@ impl Model {
         *self.held() = Held { model, posterior: None };
     }
 
+    /// Rows with their weights and further numbers.
+    fn rows(
+        &self,
+        model: &sparsegp::model::Model,
+        [x, y]: [&Array2<'_>; 2],
+        [weights, extra]: [Option<&Array1<'_>>; 2],
+        population: Option<usize>,
+    ) -> PyResult<Sample> {
+        rows::rows((model, self.columns), x, y, weights, extra, population)
+    }
+
     fn known(&self) -> PyResult<Arc<Posterior>> {
         self.held().posterior.clone().ok_or_else(|| {
             exception(Error::Invalid("the model is not conditioned: call `condition` first".into()))
         })
-    }
-
-    /// Means and such of every row, made in parts.
-    fn by_parts<'py>(
-        &self,
-        py: Python<'py>,
-        x: &Array2<'py>,
-        extra: Option<&Array1<'py>>,
-        predict: impl Fn(&Posterior, MatRef<'_, f64>, &[f64]) -> sparsegp::Result<(Mat<f64>, Mat<f64>)>
-        + Sync
-        + Send,
-        columns: impl Fn(&Posterior) -> usize,
-    ) -> PyResult<Pair<'py>> {
-        let posterior = self.known()?;
-        let (x, extra) = (Matrix::of(x), vector(extra));
-        let rows = x.as_ref().nrows();
-        finite(x.as_ref())?;
-        if !extra.is_empty() && extra.len() != rows {
-            let text = format!("{} further numbers for {rows} rows", extra.len());
-            return Err(exception(Error::Invalid(text)));
-        }
-        let columns = columns(&posterior);
-        let (mean, variance) = unlocked(py, || {
-            let parts = in_parts(x.as_ref(), |start, rows| {
-                let own = if extra.is_empty() { &[] } else { &extra[start..start + rows.nrows()] };
-                predict(&posterior, rows, own)
-            })?;
-            let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-            Ok((stacked(&means, rows, columns), stacked(&variances, rows, columns)))
-        })?;
-        Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
 }
 
@@ -156,68 +117,7 @@ impl Model {
         q_mu: Option<Array2<'_>>,
         q_sqrt: Option<PyReadonlyArray3<'_, f64>>,
     ) -> PyResult<Self> {
-        let spec: Spec = read_json(spec)?;
-        let likelihood = registry::likelihood(&spec.likelihood)?;
-        if spec.outputs == 0 {
-            return Err(exception(Error::Invalid(
-                "num_outputs is 0; it must be at least 1".into(),
-            )));
-        }
-        let kernels = spec
-            .kernels
-            .iter()
-            .map(|json| registry::kernel(json, spec.inputs))
-            .collect::<PyResult<Vec<_>>>()?;
-        let entry = methods::find(&spec.method).map_err(exception)?;
-        let points: Vec<Mat<f64>> = points.unwrap_or_default().iter().map(owned).collect();
-        if let Some(jitter) = spec.jitter.filter(|j| !(*j >= 0.0 && j.is_finite())) {
-            let text = format!("jitter is {jitter}; it must be a number from 0");
-            return Err(exception(Error::Invalid(text)));
-        }
-        if entry.method.architecture().is_some() {
-            let text =
-                "a deep model is fitted by an estimator, such as GPRegressor(method=\"deep\")";
-            return Err(exception(Error::Invalid(text.into())));
-        }
-        let seen = likelihood.latents() * spec.outputs;
-        let mut model = sparsegp::model::Model {
-            kernels,
-            mean: means::from_json(&spec.mean, spec.inputs, seen).map_err(exception)?,
-            likelihood,
-            inducing: points.iter().map(|z| inducing_param(z.as_ref())).collect(),
-            q: None,
-            method: entry.method,
-            jitter: spec.jitter.map_or_else(Jitter::default, Jitter::Absolute),
-            hidden: Vec::new(),
-        };
-        let (m, latents) = (points.first().map_or(0, Mat::nrows), model.latents(spec.outputs));
-        let tying = spec.tying.as_deref().map(tying).transpose()?.unwrap_or(FULL);
-        if let Some(method) = entry.method.with_q() {
-            let start = method.start([spec.rows, m, latents], tying, spec.diagonal);
-            let q = match (method.keeps, &q_mu, &q_sqrt) {
-                (Keeps::Pseudo | Keeps::Relaxed, Some(mu), _) => {
-                    let (mu, mut q) = (owned(mu), start);
-                    let all = (0..mu.ncols()).flat_map(|j| (0..mu.nrows()).map(move |i| (i, j)));
-                    let all: Vec<f64> = all.map(|(i, j)| mu[(i, j)]).collect();
-                    q.first.set("q.mu", &all).map_err(exception)?;
-                    q
-                }
-                (Keeps::Moments, mu, root) if mu.is_some() || root.is_some() || !spec.whiten => {
-                    let mu = mu.as_ref().map_or_else(|| Mat::zeros(m, latents), owned);
-                    let roots = match root {
-                        Some(root) => matrices(root),
-                        None => identities(m, latents, spec.diagonal),
-                    };
-                    let q = Variational::new(mu.as_ref(), &roots, spec.diagonal, spec.whiten);
-                    let q = q.map_err(exception)?;
-                    if method.bound.has_factors() { q.with_factors() } else { q }
-                }
-                _ => start,
-            };
-            model.q = Some(q);
-        }
-        model.check(spec.inputs, spec.outputs).map_err(exception)?;
-        let columns = Columns { inputs: spec.inputs, outputs: spec.outputs };
+        let (model, columns) = built(spec, points, q_mu, q_sqrt)?;
         let held = Mutex::new(Held { model, posterior: None });
         Ok(Self { held, columns, engine: Cpu::default() })
     }
@@ -315,14 +215,7 @@ impl Model {
         gradients: bool,
     ) -> PyResult<(f64, Option<Bound<'py, PyDict>>)> {
         let (model, _) = self.copied();
-        let data = rows::rows(
-            (&model, self.columns),
-            &x,
-            &y,
-            weights.as_ref(),
-            extra.as_ref(),
-            population,
-        )?;
+        let data = self.rows(&model, [&x, &y], [weights.as_ref(), extra.as_ref()], population)?;
         if let (Ok(method), false) = (Uncollapsed::of(model.method), gradients) {
             let value =
                 unlocked(py, || Ok(method.step(&model, &self.engine, &data, Want::Value)?.value))?;
@@ -332,20 +225,13 @@ impl Model {
         if !gradients {
             return Ok((evaluation.value, None));
         }
-        let all = PyDict::new(py);
-        let mut rest = &evaluation.gradient[..];
-        for (path, param) in model.params() {
-            let (own, tail) = rest.split_at(param.len());
-            rest = tail;
-            all.set_item(path, values(py, param.shape(), own)?)?;
-        }
-        Ok((evaluation.value, Some(all)))
+        Ok((evaluation.value, Some(by_path(py, &model, &evaluation.gradient)?)))
     }
 
     /// An upper bound on the log evidence, of models with a collapsed bound.
     fn upper_bound(&self, py: Python<'_>, x: Array2<'_>, y: Array2<'_>) -> PyResult<f64> {
         let (model, _) = self.copied();
-        let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
+        let data = self.rows(&model, [&x, &y], [None, None], None)?;
         let engine = &self.engine;
         unlocked(py, || Ok(methods::upper_bound(&model, engine, &data)?.value))
     }
@@ -362,8 +248,7 @@ impl Model {
         extra: Option<Array1<'_>>,
     ) -> PyResult<String> {
         let (model, _) = self.copied();
-        let data =
-            rows::rows((&model, self.columns), &x, &y, weights.as_ref(), extra.as_ref(), None)?;
+        let data = self.rows(&model, [&x, &y], [weights.as_ref(), extra.as_ref()], None)?;
         let options = QualityOptions { fraction, ..QualityOptions::default() };
         let engine = &self.engine;
         let found = unlocked(py, || quality(&model, engine, &data, &options))?;
@@ -393,14 +278,7 @@ impl Model {
             let text = "q is frozen: unfreeze(\"q\") before it is moved";
             return Err(exception(Error::Invalid(text.into())));
         }
-        let data = rows::rows(
-            (&model, self.columns),
-            &x,
-            &y,
-            weights.as_ref(),
-            extra.as_ref(),
-            population,
-        )?;
+        let data = self.rows(&model, [&x, &y], [weights.as_ref(), extra.as_ref()], population)?;
         let value = unlocked(py, || natural_step(&mut model, &self.engine, &data, rate))?;
         self.replace(model);
         Ok(value)
@@ -422,14 +300,7 @@ impl Model {
     ) -> PyResult<(String, Option<Py<PyAny>>)> {
         let options: Options = read_json(options)?;
         let (model, _) = self.copied();
-        let data = rows::rows(
-            (&model, self.columns),
-            &x,
-            &y,
-            weights.as_ref(),
-            extra.as_ref(),
-            population,
-        )?;
+        let data = self.rows(&model, [&x, &y], [weights.as_ref(), extra.as_ref()], population)?;
         let (whole, stochastic) = (options.whole()?, options.stochastic()?);
         let size = options.batch_size();
         let seed = options.seed();
@@ -483,14 +354,7 @@ impl Model {
         }
         let posterior = match (x, y) {
             (Some(x), Some(y)) => {
-                let data = rows::rows(
-                    (&model, self.columns),
-                    &x,
-                    &y,
-                    weights.as_ref(),
-                    extra.as_ref(),
-                    None,
-                )?;
+                let data = self.rows(&model, [&x, &y], [weights.as_ref(), extra.as_ref()], None)?;
                 let engine = &self.engine;
                 unlocked(py, || {
                     let mut model = model;
@@ -508,18 +372,13 @@ impl Model {
 
     /// Means and variances of the latent functions.
     fn predict_f<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
-        self.by_parts(py, &x, None, |p, x, _| p.predict_f(x), Posterior::latents)
+        let predict = |p: &Posterior, x: MatRef<'_, f64>, _: &[f64]| p.predict_f(x);
+        by_parts(py, &*self.known()?, (&x, None), predict, Posterior::latents)
     }
 
     /// Means N×L, and covariances L×N×N.
     fn predict_f_full<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
-        let posterior = self.known()?;
-        let x = owned(&x);
-        let (n, latents) = (x.nrows(), posterior.latents());
-        room(&format!("the covariance of {n} rows"), &[&[n, n, 2 * latents + 1]], FEWER)?;
-        let (mean, all) = unlocked(py, || posterior.predict_f_full(x.as_ref()))?;
-        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
-        Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
+        with_covariances(py, &*self.known()?, &x)
     }
 
     /// Means and variances of the latent functions by q(f | u), which takes the rows (x, y).
@@ -531,19 +390,8 @@ impl Model {
         new: Array2<'py>,
     ) -> PyResult<Pair<'py>> {
         let (model, _) = self.copied();
-        let data = rows::rows((&model, self.columns), &x, &y, None, None, None)?;
-        let new = owned(&new);
-        finite(new.as_ref())?;
-        let engine = &self.engine;
-        let (mean, variance) = unlocked(py, || {
-            let costly = methods::HighCost::new(&model, engine, &data)?;
-            let parts = in_parts(new.as_ref(), |_, x| costly.predict_f(x))?;
-            let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-            let latents = costly.posterior().latents();
-            let whole = |parts: &[Mat<f64>]| stacked(parts, new.nrows(), latents);
-            Ok((whole(&means), whole(&variances)))
-        })?;
-        Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
+        let data = self.rows(&model, [&x, &y], [None, None], None)?;
+        high_cost(py, (&model, &self.engine), &data, &owned(&new))
     }
 
     /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.
@@ -567,20 +415,9 @@ impl Model {
     ) -> PyResult<Bound<'py, PyDict>> {
         let posterior = self.known()?;
         let (model, _) = self.copied();
-        let data =
-            rows::rows((&model, self.columns), &x, &y, weights.as_ref(), extra.as_ref(), None)?;
+        let data = self.rows(&model, [&x, &y], [weights.as_ref(), extra.as_ref()], None)?;
         let found = unlocked(py, || posterior.leave_one_out(&model, &data))?;
-        let all = PyDict::new(py);
-        for (name, part) in [
-            ("f_mean", &found.f_mean),
-            ("f_variance", &found.f_variance),
-            ("mean", &found.mean),
-            ("variance", &found.variance),
-            ("log_density", &found.log_density),
-        ] {
-            all.set_item(name, matrix(py, part.as_ref())?)?;
-        }
-        Ok(all)
+        left_out(py, &found)
     }
 
     /// Means and variances of observations.
@@ -591,7 +428,8 @@ impl Model {
         x: Array2<'py>,
         extra: Option<Array1<'py>>,
     ) -> PyResult<Pair<'py>> {
-        self.by_parts(py, &x, extra.as_ref(), |p, x, e| p.predict_y(x, e), Posterior::outputs)
+        let predict = |p: &Posterior, x: MatRef<'_, f64>, e: &[f64]| p.predict_y(x, e);
+        by_parts(py, &*self.known()?, (&x, extra.as_ref()), predict, Posterior::outputs)
     }
 
     /// Log densities of the rows of targets.
@@ -603,50 +441,13 @@ impl Model {
         y: Array2<'py>,
         extra: Option<Array1<'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let posterior = self.known()?;
-        let (x, y, extra) = (Matrix::of(&x), Matrix::of(&y), vector(extra.as_ref()));
-        let rows = x.as_ref().nrows();
-        if y.as_ref().nrows() != rows || !extra.is_empty() && extra.len() != rows {
-            let text = format!("{} targets for {rows} rows", y.as_ref().nrows());
-            return Err(exception(Error::Invalid(text)));
-        }
-        finite(x.as_ref())?;
-        {
-            let held = self.held();
-            let rows = InMemory {
-                x: Mat::zeros(rows, 0),
-                y: y.to_owned(),
-                weights: Vec::new(),
-                extra: extra.clone(),
-            };
-            check_targets(&held.model, &rows)?;
-        }
-        let parts = unlocked(py, || {
-            in_parts(x.as_ref(), |start, x| {
-                let y = y.as_ref().subrows(start, x.nrows());
-                let own = if extra.is_empty() { &[] } else { &extra[start..start + x.nrows()] };
-                posterior.predict_log_density(x, y, own)
-            })
-        })?;
-        array(py, parts.concat(), &[rows])
+        let check = |rows: &InMemory| check_targets(&self.held().model, rows);
+        log_density(py, &*self.known()?, check, [&x, &y], extra.as_ref())
     }
 
     /// Probabilities of the classes, N×C, of one target column.
     fn predict_proba<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let posterior = self.known()?;
-        let x = Matrix::of(&x);
-        finite(x.as_ref())?;
-        let x = x.as_ref();
-        let parts = unlocked(py, || in_parts(x, |_, x| posterior.predict_proba(x)))?;
-        // none of no rows
-        let classes = match parts.first() {
-            Some(part) => part.ncols(),
-            None => posterior
-                .predict_proba(Mat::zeros(0, x.ncols()).as_ref())
-                .map_err(exception)?
-                .ncols(),
-        };
-        matrix(py, stacked(&parts, x.nrows(), classes).as_ref())
+        probabilities(py, &*self.known()?, &x)
     }
 
     /// Joint draws of the latent functions, S×N×L.
@@ -657,17 +458,7 @@ impl Model {
         samples: usize,
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let posterior = self.known()?;
-        let x = owned(&x);
-        let (n, latents) = (x.nrows(), posterior.latents());
-        let joint = format!("joint draws ({samples}) at {n} rows");
-        room(&joint, &[&[n, n, latents + 1], &[n, samples, 2 * latents]], JOINT)?;
-        let draws = unlocked(py, || {
-            let mut rng = sparsegp::rng::stream(seed, "samples of latent functions");
-            posterior.sample_f(x.as_ref(), samples, &mut rng)
-        })?;
-        let draws: Vec<_> = draws.iter().map(|d| d.as_ref()).collect();
-        stack(py, &draws)
+        joint_draws(py, &*self.known()?, &x, samples, seed)
     }
 
     /// Draws of the latent functions, as functions of so many waves each.
@@ -700,16 +491,5 @@ impl Model {
         let Some((mean, all)) = unlocked(py, || Ok(posterior.q_u()))? else { return Ok(None) };
         let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
         Ok(Some((matrix(py, mean.as_ref())?, stack(py, &all)?)))
-    }
-}
-
-/// How sites are tied unless something else is asked for.
-const FULL: sparsegp::variational::Tying = sparsegp::variational::Tying::Natural;
-
-/// Identity roots.
-fn identities(m: usize, latents: usize, diagonal: bool) -> Vec<Mat<f64>> {
-    match diagonal {
-        true => vec![Mat::from_fn(m, latents, |_, _| 1.0)],
-        false => vec![Mat::identity(m, m); latents],
     }
 }

@@ -1,4 +1,4 @@
-//! No module uses one above it: the order of the modules of the crate, from the bottom up.
+//! No module uses one above it: the order of the modules of the crate, from the bottom up. No source is long.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -50,6 +50,11 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
             false => {}
         }
     }
+}
+
+/// Whether a file of the sources is of tests alone.
+fn is_test(name: &str) -> bool {
+    name.contains("tests") || name.contains("test_") || name.contains("identities")
 }
 
 /// What a file says without comments and without the tests at its end.
@@ -107,9 +112,7 @@ fn no_module_uses_one_above_it() {
         let name = own.to_string_lossy().into_owned();
         let module = own.components().next().map(|c| c.as_os_str().to_string_lossy().into_owned());
         let module = module.unwrap_or_default().trim_end_matches(".rs").to_owned();
-        let is_test =
-            name.contains("tests") || name.contains("test_") || name.contains("identities");
-        if module == "lib" || is_test {
+        if module == "lib" || is_test(&name) {
             continue;
         }
         let Some(own) = place(&module) else { panic!("{name}: give `{module}` a place in ORDER") };
@@ -124,6 +127,32 @@ fn no_module_uses_one_above_it() {
     assert!(up.is_empty(), "these use modules above them: {up:?}");
     let missing: Vec<_> = ORDER.iter().filter(|name| !seen.contains(**name)).collect();
     assert!(missing.is_empty(), "{missing:?} are no modules: take them out of ORDER");
+}
+
+/// Lines of a source, at most: what is longer has more than one subject.
+const MOST_LINES: usize = 500;
+
+/// Of every crate that is published or built into a package; tests may be as long as they are.
+#[test]
+fn sources_are_no_longer_than_one_subject_takes() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for name in ["sparsegp", "sparsegp-cli", "sparsegp-python"] {
+        sources(&crates.join(name).join("src"), &mut files);
+    }
+    let mut long = BTreeSet::new();
+    for path in &files {
+        let name =
+            path.strip_prefix(&crates).expect("a source").to_string_lossy().replace('\\', "/");
+        let lines = std::fs::read_to_string(path).expect("a source").lines().count();
+        if lines > MOST_LINES && !is_test(&name) {
+            long.insert(name);
+        }
+    }
+    assert!(
+        long.is_empty(),
+        "divide these along their subjects, they have over 500 lines: {long:?}"
+    );
 }
 
 /// The reading order of DESIGN.md is this one, from the top down.

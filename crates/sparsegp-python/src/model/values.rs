@@ -3,7 +3,9 @@
 use crate::arrays::array;
 use crate::errors::exception;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use sparsegp::Error;
+use sparsegp::model::Model;
 use sparsegp::params::Shape;
 
 /// Values of a parameter in the order and the shape of NumPy.
@@ -60,4 +62,20 @@ pub fn stored(path: &str, shape: Shape, given: Vec<f64>) -> PyResult<Vec<f64>> {
             .map(|at| given[at])
             .collect(),
     })
+}
+
+/// The parts of a gradient by the paths of the parameters.
+pub fn by_path<'py>(
+    py: Python<'py>,
+    model: &Model,
+    gradient: &[f64],
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    let mut rest = gradient;
+    for (path, param) in model.params() {
+        let (own, tail) = rest.split_at(param.len());
+        rest = tail;
+        all.set_item(path, values(py, param.shape(), own)?)?;
+    }
+    Ok(all)
 }

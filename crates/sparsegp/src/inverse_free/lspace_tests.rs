@@ -1,4 +1,5 @@
 use super::*;
+use crate::inverse_free::Adjoints;
 use crate::inverse_free::traces::probes;
 use crate::linalg::Cholesky;
 use crate::rng;

@@ -22,6 +22,7 @@
 //! every trace is a sum of small or of positive terms, and L-SVGP is the case E = 0, L the inverse transposed
 //! of the Cholesky factor of K̃. P latent functions share Λ and T, hence their variances.
 
+mod adjoints;
 mod by_adam;
 mod descent;
 mod gap;
@@ -33,9 +34,10 @@ mod sketch;
 mod traces;
 mod whitened;
 
+pub use adjoints::Adjoints;
 pub use gap::{kl_gap, variance_gaps, variance_slacks};
 pub use inversion::{Enough, Inversion, Solved, Stopped, infinity_norm, scaled_identity};
-pub use lspace::{Adjoints, LSpace, Tilde};
+pub use lspace::{LSpace, Tilde};
 pub use root::Root;
 pub use schedule::{Schedule, SolverOptions};
 pub use traces::{Estimate, Traces, probes};

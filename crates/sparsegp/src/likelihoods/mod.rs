@@ -49,6 +49,7 @@ mod pseudo_huber;
 pub mod quadrature;
 mod registry;
 pub mod robust_max;
+mod scalar;
 mod single;
 pub mod softmax;
 mod student_t;

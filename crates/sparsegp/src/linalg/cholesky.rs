@@ -1,8 +1,10 @@
 //! Cholesky factorisation with a jitter ladder, and its adjoint.
 
+use super::transposes::TILE;
+use super::triangles::{FACTORISATIONS, solve};
 use super::{
-    Accum, LEAF, Mat, MatMut, MatRef, Par, TILE, clear_upper, column, column_mut, gram_lower,
-    inner_gram, invert_lower, par_for, sized, solve_lower, solve_lower_transpose,
+    Accum, LEAF, Mat, MatMut, MatRef, Par, clear_upper, column, column_mut, gram_lower, inner_gram,
+    invert_lower, par_for, sized, solve_lower, solve_lower_transpose,
 };
 use crate::error::{Error, Result};
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -83,7 +85,7 @@ fn factorise(
     if let Err(index) = factorise(first.rb_mut(), at_once, par, stack, go_on)? {
         return Ok(Err(index));
     }
-    super::solve(first.rb(), false, below.rb_mut().transpose_mut(), par);
+    solve(first.rb(), false, below.rb_mut().transpose_mut(), par);
     let rows = below.rb().transpose();
     gram_lower(second.rb_mut(), Accum::Add, rows, rows, -1.0, par);
     let outcome = factorise(second, at_once, par, stack, go_on)?;
@@ -198,7 +200,7 @@ impl Cholesky {
                 target[j] += added;
             }
             go_on()?;
-            super::FACTORISATIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            FACTORISATIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             let stack = MemStack::new(&mut self.memory.0);
             match factorise(self.l.as_mut(), LEAF, par_for(n), stack, go_on)? {
                 Ok(()) => {

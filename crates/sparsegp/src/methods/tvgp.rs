@@ -15,6 +15,7 @@
 //! exact posterior, and the bound is the log evidence at any hyperparameters of the kernel.
 
 mod promise;
+mod sited;
 
 use super::exact::MOST_ROWS;
 use super::uncollapsed::Bound;
@@ -24,13 +25,11 @@ use crate::data::{InMemory, Rows, Source};
 use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
-use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, column, gemm, par_for, product, scale_rows, solve_lower,
-    symmetrise,
-};
+use crate::linalg::{Cholesky, Jitter, Mat, column, product};
 use crate::model::{Model, Posterior};
 use crate::variational::sites::least_raised;
 use crate::variational::{Tying, Variational};
+use sited::{Sited, weighted};
 
 /// Sites of all rows, without inducing points.
 #[derive(Clone, Copy)]
@@ -46,89 +45,6 @@ pub struct Tvgp {
 impl std::fmt::Debug for Tvgp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tvgp({})", self.name)
-    }
-}
-
-/// Precision of a site, in prior variances, up to which nine digits of 1 − w²v are left.
-const PRECISE: f64 = 1e6;
-
-/// One latent function at its sites.
-struct Sited {
-    w: Vec<f64>,
-    /// Of B.
-    factor: Cholesky,
-    d: Mat<f64>,
-    m: Mat<f64>,
-    v: Vec<f64>,
-}
-
-/// Multiplies row i by `w[i]`.
-fn weighted(a: &Mat<f64>, w: &[f64]) -> Mat<f64> {
-    let mut out = Mat::zeros(a.nrows(), a.ncols());
-    scale_rows(out.as_mut(), a.as_ref(), w);
-    out
-}
-
-impl Sited {
-    fn new(k: &Mat<f64>, first: &[f64], second: &[f64]) -> Result<Self> {
-        let n = k.nrows();
-        let w: Vec<f64> = second.iter().map(|s| s.max(0.0).sqrt()).collect();
-        let b = Mat::from_fn(n, n, |i, j| w[i] * k[(i, j)] * w[j] + if i == j { 1.0 } else { 0.0 });
-        let factor = Cholesky::new(b.as_ref(), Jitter::Absolute(0.0), "I + diag(w) K diag(w)")?;
-        // (I + ΛK)⁻¹λ₁ = diag(w) B⁻¹ diag(1/w) λ₁, where λ₁ − TKλ₁ would lose the digits that large precisions leave; rows
-        // without a precision keep λ₁, and bring it to the others through K
-        let alone = Mat::from_fn(n, 1, |i, _| if w[i] > 0.0 { 0.0 } else { first[i] });
-        let brought = product(k.as_ref(), alone.as_ref());
-        let right = Mat::from_fn(n, 1, |i, _| {
-            if w[i] > 0.0 { first[i] / w[i] - w[i] * brought[(i, 0)] } else { 0.0 }
-        });
-        let d = weighted(&factor.solve(right.as_ref()), &w) + &alone;
-        let m = product(k.as_ref(), d.as_ref());
-        let mut a = weighted(k, &w);
-        solve_lower(factor.l.as_ref(), a.as_mut(), par_for(n));
-        let v = (0..n)
-            .map(|j| k[(j, j)] - a.col_as_slice(j).iter().map(|x| x * x).sum::<f64>())
-            .collect();
-        Ok(Self { w, factor, d, m, v })
-    }
-
-    /// tr B⁻¹ = N − Σ wᵢ²vᵢ, since B⁻¹ = I − diag(w) S diag(w), costs nothing; but where a site is so precise that w²v has lost
-    /// the digits of v = kᵢᵢ − …, it is that of the inverse.
-    fn kl(&self, k: &Mat<f64>) -> f64 {
-        let n = self.w.len();
-        let precise = self.w.iter().enumerate().any(|(i, w)| w * w * k[(i, i)] > PRECISE);
-        let trace: f64 = match precise {
-            false => n as f64 - self.w.iter().zip(&self.v).map(|(w, v)| w * w * v).sum::<f64>(),
-            true => {
-                let inverse = self.factor.inverse();
-                (0..n).map(|i| inverse[(i, i)]).sum()
-            }
-        };
-        let fit: f64 =
-            self.d.col_as_slice(0).iter().zip(self.m.col_as_slice(0)).map(|(a, b)| a * b).sum();
-        0.5 * (trace - n as f64 + fit + self.factor.log_det())
-    }
-
-    /// K̄ from ∂ℓ/∂m and ∂ℓ/∂v.
-    fn adjoint(&self, k: &Mat<f64>, a: &[f64], b: &[f64]) -> Mat<f64> {
-        let n = k.nrows();
-        let par = par_for(n);
-        let inverse = self.factor.inverse();
-        let t = Mat::from_fn(n, n, |i, j| self.w[i] * inverse[(i, j)] * self.w[j]);
-        let mut j = Mat::<f64>::identity(n, n);
-        gemm(j.as_mut(), Accum::Add, t.as_ref(), k.as_ref(), -1.0, par);
-        // J diag(h) Jᵀ with h = ∂ℓ/∂v + ½λ₂
-        let h: Vec<f64> = b.iter().zip(&self.w).map(|(b, w)| b + 0.5 * w * w).collect();
-        let scaled = weighted(&j.transpose().to_owned(), &h);
-        let mut bar = Mat::from_fn(n, n, |p, q| -0.5 * t[(p, q)]);
-        gemm(bar.as_mut(), Accum::Add, j.as_ref(), scaled.as_ref(), 1.0, par);
-        // ½ddᵀ + J(α − d) dᵀ, of which the symmetric part is taken
-        let apart = Mat::from_fn(n, 1, |i, _| a[i] - self.d[(i, 0)]);
-        let through = product(j.as_ref(), apart.as_ref());
-        let left = Mat::from_fn(n, 1, |i, _| 0.5 * self.d[(i, 0)] + through[(i, 0)]);
-        gemm(bar.as_mut(), Accum::Add, left.as_ref(), self.d.transpose(), 1.0, par);
-        symmetrise(bar.as_mut());
-        bar
     }
 }
 

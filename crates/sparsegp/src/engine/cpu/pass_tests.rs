@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::data::InMemory;
-use crate::engine::{CholeskyBasis, Pointwise, Through};
+use crate::engine::{CholeskyBasis, Factors, Pointwise, Through};
 use crate::kernels::{Inputs, parse};
 use crate::linalg::Jitter;
 use crate::means::by_name;
