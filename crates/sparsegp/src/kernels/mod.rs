@@ -5,6 +5,7 @@
 //! line in [`REGISTRY`]. Stationary kernels of one's own, outside of this crate, are in [`custom`].
 
 pub mod arccosine;
+mod blocks;
 pub mod change_points;
 pub mod composite;
 pub mod constant;
@@ -33,6 +34,7 @@ pub mod sum;
 mod tape;
 pub mod white;
 
+pub use blocks::{covariances, factor, features, of_latent, place_of, read_features};
 pub use form::Form;
 pub use registry::{Args, Entry, REGISTRY, build};
 pub use spec::Inputs;

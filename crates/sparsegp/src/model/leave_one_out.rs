@@ -13,12 +13,12 @@
 //! likelihood it is the approximation of Opper & Winther 2000 by cavities, with the sites of variational
 //! inference, λ₂ = −2 ∂ℓ/∂s.
 
-use super::RowSite;
-use super::{Model, Posterior};
+use super::posterior::{Gaussian, Split};
+use super::{Model, Posterior, RowSite};
 use crate::bounds::{Row, RowSlopes};
 use crate::data::{Rows, Source};
 use crate::error::{Error, Result};
-use crate::likelihoods::Target;
+use crate::likelihoods::{Likelihood, Target};
 use crate::linalg::in_parts;
 use crate::linalg::{Mat, MatRef};
 use crate::variational::sites::least_raised;
@@ -49,7 +49,12 @@ struct Direct {
 
 impl Direct {
     /// If the rows are the posterior's points in the same order.
-    fn of(posterior: &Posterior, model: &Model, data: &dyn Source) -> Result<Option<Self>> {
+    fn of(
+        posterior: &Posterior,
+        gaussian: &Gaussian,
+        model: &Model,
+        data: &dyn Source,
+    ) -> Result<Option<Self>> {
         let (n, latents) = (data.rows(), posterior.latents());
         if model.method.is_sparse() || posterior.points().nrows() != n {
             return Ok(None);
@@ -74,7 +79,7 @@ impl Direct {
                 Mat::from_fn(n, latents, |i, _| 1.0 / own.get(i).copied().unwrap_or(noise))
             }
         };
-        let (precision, alpha) = posterior.at_points();
+        let (precision, alpha) = gaussian.at_points();
         Ok(Some(Self { precision, alpha, second }))
     }
 
@@ -114,14 +119,15 @@ impl Posterior {
         }
         model.check_shallow("leaving one row out")?;
         let site = model.method.row_site();
-        if matches!(site, RowSite::None) || !self.draws().is_empty() {
+        let gaussian = self.alone().filter(|_| !matches!(site, RowSite::None));
+        let Some(gaussian) = gaussian else {
             return Err(Error::Invalid(format!(
                 "the posterior of method `{}` is not made of sites of rows, which leaving one out takes away; \
                  use `exact`, `tsvgp` or `svgp`",
                 model.method.name()
             )));
-        }
-        let direct = Direct::of(self, model, data)?;
+        };
+        let direct = Direct::of(self, gaussian, model, data)?;
         let zeros = |columns| Mat::zeros(n, columns);
         let mut all = LeaveOneOut {
             f_mean: zeros(latents),
@@ -130,7 +136,8 @@ impl Posterior {
             variance: zeros(outputs),
             log_density: zeros(outputs),
         };
-        let context = Context { posterior: self, model, direct: direct.as_ref(), site };
+        let likelihood = self.likelihood();
+        let context = Context { gaussian, likelihood, model, direct: direct.as_ref(), site };
         data.for_each_chunk(1 << 14, &mut |rows| {
             let parts = in_parts(rows.x, |start, x| context.rows(x, rows.part(start, x.nrows())))?;
             let mut start = rows.start;
@@ -152,7 +159,8 @@ impl Posterior {
 }
 
 struct Context<'a> {
-    posterior: &'a Posterior,
+    gaussian: &'a Gaussian,
+    likelihood: &'a dyn Likelihood,
     model: &'a Model,
     direct: Option<&'a Direct>,
     site: RowSite,
@@ -160,10 +168,9 @@ struct Context<'a> {
 
 impl Context<'_> {
     fn rows(&self, x: MatRef<'_, f64>, rows: Rows<'_>) -> Result<LeaveOneOut> {
-        let likelihood = self.posterior.likelihood();
-        let (mut mu, s, mut r) = self.posterior.split(x)?;
+        let likelihood = self.likelihood;
+        let Split { mean: mut mu, s: mut v, mut r } = self.gaussian.split(x)?;
         let (n, k, outputs) = (x.nrows(), likelihood.latents(), rows.y.ncols());
-        let mut v = s;
         let zeros = || Mat::zeros(n, outputs);
         let (mut mean, mut variance, mut log_density) = (zeros(), zeros(), zeros());
         let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);

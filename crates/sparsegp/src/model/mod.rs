@@ -4,6 +4,7 @@
 mod builder;
 mod deep;
 mod hyperparameters;
+mod latents;
 mod leave_one_out;
 mod method;
 mod posterior;
@@ -14,13 +15,13 @@ pub use hyperparameters::{hyperparameters, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub(crate) use method::finite;
 pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};
-pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior};
+pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior, Predicted};
 
 use crate::data::Source;
 use crate::deep::Layer;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, place_of};
 use crate::likelihoods::{Gaussian, Likelihood, mixing_shape};
 use crate::linalg::{Jitter, Mat, MatRef, column, sized};
 use crate::means::Mean;
@@ -261,7 +262,7 @@ impl Model {
     pub fn read_inducing_set(&self, latent: usize, out: &mut Mat<f64>) -> Result<()> {
         let none =
             || Error::Invalid(format!("method `{}` needs inducing points", self.method.name()));
-        let index = if self.inducing.len() == 1 { 0 } else { latent };
+        let index = place_of(self.inducing.len(), latent);
         points(self.inducing.get(index).ok_or_else(none)?, out);
         Ok(())
     }

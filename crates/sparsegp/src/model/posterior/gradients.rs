@@ -1,12 +1,12 @@
 //! Slopes of predictions in the inputs.
 //!
-//! The mean of a latent function at x is m(x) + wᵀk(P, x), its variance k(x, x) − φᵀ(I − S)φ with φ = L⁻¹k(P, x)
-//! (or φ = Lᵀk(P, x), I − E): cotangents of covariances are w, and −2L⁻ᵀ(I − S)φ with 1 for k(x, x), and every
-//! kernel pulls those back to its first inputs. A row's slopes come from its own covariances, so that a block of
-//! rows is one call.
+//! The mean of a latent function at x is m(x) + wᵀk(P, x), its variance k(x, x) − φᵀ(I − S)φ with φ
+//! = L⁻¹k(P, x) (or φ = Lᵀk(P, x), I − E): cotangents of covariances are w, and −2L⁻ᵀ(I − S)φ with
+//! 1 for k(x, x), and every kernel pulls those back to its first inputs. A row's slopes come from
+//! its own covariances, so that a block of rows is one call.
 
-use super::{Posterior, Process};
-use crate::error::Result;
+use super::gaussian::Gaussian;
+use super::process::Process;
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Mat, MatRef, Par, gemm, multiply_lower, product, solve_lower_transpose, times_triangular,
@@ -22,8 +22,8 @@ pub struct InputGradients {
 }
 
 impl Process {
-    /// Adds to `out` (B×D) what cotangents of the covariances with the points, and of k(x, x) if `prior`, are
-    /// as slopes in x. `cotangent` gets the covariances and makes them its own.
+    /// Adds to `out` (B×D) what cotangents of the covariances with the points, and of k(x, x) if
+    /// `prior`, are as slopes in x. `cotangent` gets the covariances and makes them its own.
     fn pull(
         &self,
         x: MatRef<f64>,
@@ -47,7 +47,7 @@ impl Process {
     /// −2 L⁻ᵀ(I − S)φ, a row for every row of `k`; S is that of the latent function `at`.
     fn variance_cotangent(&self, k: &Mat<f64>, at: usize) -> Mat<f64> {
         let mut phi = k.clone();
-        self.project(phi.as_mut());
+        self.project(phi.as_mut(), Par::Seq);
         let mut bar = Mat::from_fn(phi.nrows(), phi.ncols(), |i, j| -2.0 * phi[(i, j)]);
         if let Some((l, e)) = self.products() {
             gemm(bar.as_mut(), Accum::Add, phi.as_ref(), e, 2.0, Par::Seq);
@@ -66,24 +66,14 @@ impl Process {
     }
 }
 
-impl Posterior {
-    /// Slopes of what [`Posterior::predict_f`] gives in the inputs, B×D for every latent function; those of
-    /// variances as if none were below 0 by rounding. Where a kernel has a kink (Matérn 1/2 at a point of the
-    /// posterior) the slope is one of those on either side, or between. O(M²) per row and function.
-    ///
-    /// # Errors
-    /// [`crate::Error::Shape`] if the number of columns differs.
-    pub fn predict_gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
-        self.check_shallow("a slope of predictions")?;
-        self.check(x)?;
-        if !self.each.is_empty() {
-            return self.mixture_gradients(x);
-        }
+impl Gaussian {
+    /// Slopes of its means and variances.
+    pub(super) fn slopes(&self, x: MatRef<f64>) -> InputGradients {
         let own = x.to_owned();
         let x = own.as_ref();
         let mut means = Vec::with_capacity(self.unmixed());
         let mut variances: Vec<Mat<f64>> = Vec::with_capacity(self.unmixed());
-        for p in &self.processes {
+        for p in &*self.processes {
             for at in 0..p.latents.len() {
                 let mut mean = Mat::zeros(x.nrows(), x.ncols());
                 let weights = p.weights.as_ref();
@@ -102,35 +92,10 @@ impl Posterior {
                 });
             }
         }
-        let mut mean = self.mixed_matrices(means, |w| w);
+        let mut mean = self.mixed_slopes(means, |w| w);
         for (l, own) in mean.iter_mut().enumerate() {
             self.mean.add_slopes(x, l, own.as_mut());
         }
-        Ok(InputGradients { mean, variance: self.mixed_matrices(variances, |w| w * w) })
-    }
-
-    /// Of a mixture over draws with hyperparameters of their own: the mean's slopes average, and with
-    /// v = E[v_s + m_s²] − m² those of the variance are E[∂v_s + 2m_s ∂m_s] − 2m ∂m.
-    fn mixture_gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
-        let empty = || vec![Mat::zeros(x.nrows(), x.ncols()); self.latents()];
-        let mut all = InputGradients { mean: empty(), variance: empty() };
-        let (mean, _) = self.predict_f(x)?;
-        let share = 1.0 / self.each.len() as f64;
-        for one in &self.each {
-            let (own, _) = one.predict_f(x)?;
-            let slopes = one.predict_gradients(x)?;
-            for l in 0..self.latents() {
-                for q in 0..x.ncols() {
-                    for i in 0..x.nrows() {
-                        let (m, v) = (slopes.mean[l][(i, q)], slopes.variance[l][(i, q)]);
-                        all.mean[l][(i, q)] += share * m;
-                        // E[m_s ∂m_s] − m ∂m, about the mean
-                        let apart = own[(i, l)] - mean[(i, l)];
-                        all.variance[l][(i, q)] += share * (v + 2.0 * apart * m);
-                    }
-                }
-            }
-        }
-        Ok(all)
+        InputGradients { mean, variance: self.mixed_slopes(variances, |w| w * w) }
     }
 }

@@ -1,24 +1,26 @@
-//! Predictions at inputs that are known up to a standard deviation: what is expected over x ~ N(t, diag e²).
+//! Predictions at inputs that are known up to a standard deviation: what is expected over x ~ N(t,
+//! diag e²).
 //!
-//! Rows have the measured inputs t and after them the deviations e of some. Means and variances of a Gaussian process
-//! whose kernel has expectations in closed form are exact (Girard, Rasmussen, Quiñonero-Candela & Murray-Smith 2003; the
-//! ψ-statistics of [`Psi`]):
+//! Rows have the measured inputs t and after them the deviations e of some. Means and variances of
+//! a Gaussian process whose kernel has expectations in closed form are exact (Girard, Rasmussen,
+//! Quiñonero-Candela & Murray-Smith 2003; the ψ-statistics of [`Psi`]):
 //!
 //! ```text
 //! ⟨f⟩ = ψ₁b      var f = ψ₀ + tr (bbᵀ − A)ψ₂ − ⟨f⟩²      A = L⁻ᵀ(I − RRᵀ)L⁻¹
 //! ```
 //!
-//! All else is an even mixture over nodes: the same standard normal numbers for every row, as many below 0 as above, with
-//! variance 1, evenly spread.
+//! All else is an even mixture over nodes: the same standard normal numbers for every row, as many
+//! below 0 as above, with variance 1, evenly spread.
 
-use super::Posterior;
-use super::before::Before;
+use super::gaussian::Gaussian;
+use super::law::{Drawn, Law, Marginals, Work, check_columns, refused};
 use crate::error::{Error, Result};
 use crate::linalg::{
     Accum, Mat, MatRef, column, column_mut, gemm, invert_lower, not_below_0, par_for, product,
     symmetrise,
 };
 use crate::psi::{Psi, Uncertain};
+use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use statrs::function::erf::erfc_inv;
 use std::sync::Arc;
@@ -29,10 +31,10 @@ const NODES: usize = 100;
 /// Most dimensions in which nodes are made uncorrelated.
 const WHITENED: usize = 10;
 
-/// Inputs with errors before a posterior.
+/// Inputs with errors before what is known at inputs without.
 #[derive(Debug)]
 pub(super) struct Noisy {
-    base: Posterior,
+    base: Arc<dyn Law>,
     /// The inputs whose deviations follow them, in this order.
     of: Vec<usize>,
     /// Standard normal numbers, NODES×U.
@@ -54,12 +56,12 @@ struct Moments {
 const ROUNDING: f64 = 1e-6;
 
 impl Moments {
-    /// None where the kernel has no expectations in closed form, the posterior is of another form, or too much would be lost
-    /// to rounding.
-    fn of(base: &Posterior) -> Option<Self> {
+    /// None where the kernel has no expectations in closed form, the posterior is of another form,
+    /// or too much would be lost to rounding.
+    fn of(base: &Gaussian) -> Option<Self> {
         let [process] = &base.processes[..] else { return None };
         let constant = ["zero", "constant"].contains(&base.mean.name());
-        if process.pseudo.is_some() || base.mixing().is_some() || !constant {
+        if process.pseudo.is_some() || base.mixing.is_some() || !constant {
             return None;
         }
         let psi = Psi::new(&*process.kernel, process.points.as_ref()).ok()?;
@@ -95,7 +97,7 @@ impl Moments {
         Some(Self { psi, against, weights: process.weights.clone() })
     }
 
-    fn at(&self, base: &Posterior, x: Uncertain<'_>) -> Result<(Mat<f64>, Mat<f64>)> {
+    fn at(&self, base: &Gaussian, x: Uncertain<'_>) -> Result<Marginals> {
         let (n, latents) = (x.mean.nrows(), self.against.len());
         let centred = product(self.psi.psi1(x)?.as_ref(), self.weights.as_ref());
         let (psi0, none) = (self.psi.psi0(x)?, Mat::zeros(n, 0));
@@ -103,30 +105,7 @@ impl Moments {
         let variance = Mat::from_fn(n, latents, |i, l| {
             not_below_0(psi0[i] + traces[(i, l)] - centred[(i, l)].powi(2))
         });
-        Ok((base.start(x.mean) + centred, variance))
-    }
-}
-
-impl Posterior {
-    /// Returns the posterior for rows that have, after their inputs, the standard deviations of some: all predictions are then
-    /// of x ~ N(t, diag e²). `of` names the inputs whose deviations these are, in the order of their columns. Means and variances
-    /// are exact for kernels with expectations in closed form (`rbf`, `linear`, `constant`, their sums) and a mean that is
-    /// constant; all else is averaged over a hundred nodes.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for an input that is not there, a deep model and a posterior of draws.
-    pub fn with_input_deviations(self, of: Vec<usize>) -> Result<Self> {
-        let noisy = Noisy::new(self.clone(), of)?;
-        Ok(Self { before: Some(Arc::new(Before::Noisy(Box::new(noisy)))), ..self })
-    }
-
-    /// Returns the posterior for inputs that are known exactly.
-    #[must_use]
-    pub fn without_input_deviations(self) -> Self {
-        match self.before.as_deref() {
-            Some(Before::Noisy(noisy)) => noisy.base.clone(),
-            _ => self,
-        }
+        Ok(Marginals { mean: base.start(x.mean) + centred, variance })
     }
 }
 
@@ -171,11 +150,12 @@ fn known(variance: &Mat<f64>) -> Vec<usize> {
 }
 
 impl Noisy {
-    /// How many nodes there are.
-    pub(super) const COUNT: usize = NODES;
-
-    pub(super) fn new(base: Posterior, of: Vec<usize>) -> Result<Self> {
-        if base.components_count() > 1 {
+    /// `of` names the inputs whose deviations follow the inputs of a row.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an input that is not there, and for several components.
+    pub(super) fn new(base: Arc<dyn Law>, of: Vec<usize>) -> Result<Self> {
+        if base.count() > 1 {
             return Err(Error::Invalid(
                 "predictions at inputs with standard deviations are for models of one layer whose posterior is not a set of \
                  draws: leave the deviations out, or fit another method"
@@ -188,13 +168,8 @@ impl Noisy {
                 base.inputs()
             )));
         }
-        let (moments, nodes) = (Moments::of(&base), nodes(of.len()));
+        let (moments, nodes) = (Moments::of(base.gaussian()), nodes(of.len()));
         Ok(Self { base, of, nodes, moments })
-    }
-
-    /// Number of columns of a row.
-    pub(super) fn inputs(&self) -> usize {
-        self.base.inputs() + self.of.len()
     }
 
     /// Measured inputs (B×D) and variances of their errors (B×D).
@@ -216,27 +191,10 @@ impl Noisy {
         Ok((measured, variance))
     }
 
-    /// Exact means and variances of the latent functions, B×L each, where there are some.
-    pub(super) fn moments(&self, x: MatRef<f64>) -> Result<Option<(Mat<f64>, Mat<f64>)>> {
-        let (measured, variance) = self.split(x)?;
-        let known = known(&variance);
-        if known.len() == x.nrows() {
-            return self.base.predict_f(measured.as_ref()).map(Some);
-        }
-        let Some(moments) = &self.moments else { return Ok(None) };
-        self.base.check(measured.as_ref())?;
-        let x = Uncertain::new(measured.as_ref(), variance.as_ref())?;
-        let (mut mean, mut spread) = moments.at(&self.base, x)?;
-        // rows without an error are not to have the rounding of those with one
-        let exact = Mat::from_fn(known.len(), measured.ncols(), |i, q| measured[(known[i], q)]);
-        let (of_known, spread_of_known) = self.base.predict_f(exact.as_ref())?;
-        for l in 0..mean.ncols() {
-            for (at, i) in known.iter().enumerate() {
-                mean[(*i, l)] = of_known[(at, l)];
-                spread[(*i, l)] = spread_of_known[(at, l)];
-            }
-        }
-        Ok(Some((mean, spread)))
+    /// What is known at inputs without errors.
+    fn known(&self, x: MatRef<f64>) -> Result<Marginals> {
+        self.base.check(x)?;
+        self.base.marginals(x)
     }
 
     /// The measured inputs with a deviation each.
@@ -250,28 +208,8 @@ impl Noisy {
         own
     }
 
-    /// Calls `work` with means and variances of the latent functions (B×L) at every node.
-    pub(super) fn paths(
-        &self,
-        x: MatRef<f64>,
-        mut work: impl FnMut(MatRef<f64>, MatRef<f64>),
-    ) -> Result<()> {
-        let (measured, variance) = self.split(x)?;
-        if known(&variance).len() == x.nrows() {
-            let (mean, spread) = self.base.predict_f(measured.as_ref())?;
-            (0..NODES).for_each(|_| work(mean.as_ref(), spread.as_ref()));
-            return Ok(());
-        }
-        for t in 0..NODES {
-            let moved = self.moved(&measured, x, |at| self.nodes[(t, at)]);
-            let (mean, spread) = self.base.predict_f(moved.as_ref())?;
-            work(mean.as_ref(), spread.as_ref());
-        }
-        Ok(())
-    }
-
-    /// A joint draw of the latent functions at inputs that are drawn too, independently of each other, B×L.
-    pub(super) fn sample(&self, x: MatRef<f64>, rng: &mut impl rand::Rng) -> Result<Mat<f64>> {
+    /// Inputs that are drawn, independently of each other.
+    fn drawn(&self, x: MatRef<f64>, rng: &mut dyn Rng) -> Result<Mat<f64>> {
         let (mut own, _) = self.split(x)?;
         for (at, q) in self.of.iter().enumerate() {
             for i in 0..x.nrows() {
@@ -279,6 +217,97 @@ impl Noisy {
                 own[(i, *q)] += x[(i, self.base.inputs() + at)] * normal;
             }
         }
-        Ok(self.base.sample_f(own.as_ref(), 1, rng)?.swap_remove(0))
+        Ok(own)
+    }
+}
+
+impl Law for Noisy {
+    fn gaussian(&self) -> &Gaussian {
+        self.base.gaussian()
+    }
+
+    fn inputs(&self) -> usize {
+        self.base.inputs() + self.of.len()
+    }
+
+    /// Kernels look at rows without the deviations.
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        check_columns(x, self.inputs())
+    }
+
+    fn count(&self) -> usize {
+        NODES
+    }
+
+    fn joins_targets(&self) -> bool {
+        true
+    }
+
+    fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {
+        let (measured, variance) = self.split(x)?;
+        if known(&variance).len() == x.nrows() {
+            let own = self.known(measured.as_ref())?;
+            (0..NODES).for_each(|_| work(None, &own));
+            return Ok(());
+        }
+        for t in 0..NODES {
+            let moved = self.moved(&measured, x, |at| self.nodes[(t, at)]);
+            work(None, &self.known(moved.as_ref())?);
+        }
+        Ok(())
+    }
+
+    /// Where no row has an error, and where the kernel has expectations in closed form.
+    fn exact(&self, x: MatRef<f64>) -> Result<Option<Marginals>> {
+        let (measured, variance) = self.split(x)?;
+        let known = known(&variance);
+        if known.len() == x.nrows() {
+            return self.known(measured.as_ref()).map(Some);
+        }
+        let Some(moments) = &self.moments else { return Ok(None) };
+        self.base.check(measured.as_ref())?;
+        let x = Uncertain::new(measured.as_ref(), variance.as_ref())?;
+        let mut all = moments.at(self.base.gaussian(), x)?;
+        // rows without an error are not to have the rounding of those with one
+        let exact = Mat::from_fn(known.len(), measured.ncols(), |i, q| measured[(known[i], q)]);
+        let own = self.known(exact.as_ref())?;
+        for l in 0..all.mean.ncols() {
+            for (at, i) in known.iter().enumerate() {
+                all.mean[(*i, l)] = own.mean[(at, l)];
+                all.variance[(*i, l)] = own.variance[(at, l)];
+            }
+        }
+        Ok(Some(all))
+    }
+
+    fn sample<'a>(
+        &'a self,
+        x: MatRef<'_, f64>,
+        samples: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<Vec<Drawn<'a>>> {
+        let mut all = Vec::with_capacity(samples);
+        for _ in 0..samples {
+            let own = self.drawn(x, rng)?;
+            self.base.check(own.as_ref())?;
+            all.extend(self.base.sample(own.as_ref(), 1, rng)?);
+        }
+        Ok(all)
+    }
+
+    fn refusal(&self, what: &str) -> Error {
+        refused(what, "inputs without standard deviations", "at others, of single rows,")
+    }
+
+    fn draws(&self) -> &[Mat<f64>] {
+        self.base.draws()
+    }
+
+    fn hyperparameters(&self) -> &[Vec<f64>] {
+        self.base.hyperparameters()
+    }
+
+    fn without_errors(&self) -> Option<&Arc<dyn Law>> {
+        Some(&self.base)
     }
 }

@@ -1,5 +1,5 @@
-//! Functions drawn from a posterior, by Matheron's rule with random Fourier features (Wilson et al. 2020,
-//! "Efficiently sampling functions from Gaussian process posteriors", Eq. 8–13).
+//! Functions drawn from a posterior, by Matheron's rule with random Fourier features (Wilson et al.
+//! 2020, "Efficiently sampling functions from Gaussian process posteriors", Eq. 8–13).
 //!
 //! A draw f₀ of the prior and a draw u of q(u) make a draw of the posterior,
 //!
@@ -9,11 +9,12 @@
 //! f₀(x) = √(σ²/F) Σⱼ {aⱼ cos ωⱼᵀx + bⱼ sin ωⱼᵀx}                     a, b ~ N(0, 1), ω from the spectral density
 //! ```
 //!
-//! Frequencies are drawn anew for every function. Over many functions the covariance is then the posterior's
-//! whatever the number F of waves; a single function is one of a Gaussian process whose prior covariance is that
-//! of its own waves, off by O(1/√F).
+//! Frequencies are drawn anew for every function. Over many functions the covariance is then the
+//! posterior's whatever the number F of waves; a single function is one of a Gaussian process whose
+//! prior covariance is that of its own waves, off by O(1/√F).
 
 use super::Posterior;
+use super::gaussian::Gaussian;
 use super::process::Process;
 use crate::error::{Error, Result};
 use crate::linalg::{
@@ -29,8 +30,8 @@ pub const DEFAULT_WAVES: usize = 1024;
 /// Rows whose waves are kept at once.
 const ROWS: usize = 128;
 
-/// Draws of the latent functions of a posterior, which are functions: evaluated anywhere, any number of times,
-/// always the same.
+/// Draws of the latent functions of a posterior, which are functions: evaluated anywhere, any
+/// number of times, always the same.
 #[derive(Clone, Debug)]
 pub struct Functions {
     posterior: Posterior,
@@ -41,7 +42,7 @@ pub struct Functions {
 
 /// Of the latent functions of one process.
 #[derive(Clone, Debug)]
-struct Part {
+pub(super) struct Part {
     /// One for each sample.
     waves: Vec<Waves>,
     /// What k(x, points) is multiplied with, M×(samples·l).
@@ -58,7 +59,7 @@ struct Waves {
     sin: Mat<f64>,
 }
 
-fn normal(rows: usize, columns: usize, scale: f64, rng: &mut impl rand::Rng) -> Mat<f64> {
+fn normal(rows: usize, columns: usize, scale: f64, rng: &mut dyn rand::Rng) -> Mat<f64> {
     // in the order of columns
     let mut a = Mat::zeros(rows, columns);
     for j in 0..columns {
@@ -75,7 +76,7 @@ impl Waves {
         process: &Process,
         inputs: usize,
         count: usize,
-        rng: &mut impl rand::Rng,
+        rng: &mut dyn rand::Rng,
     ) -> Result<Self> {
         let mut frequencies = Mat::zeros(count, inputs);
         let variance = process.kernel.spectral(frequencies.as_mut(), rng)?;
@@ -114,7 +115,7 @@ impl Process {
         q_mu: MatRef<f64>,
         draws: &[Mat<f64>],
         noise: impl Fn(usize) -> Option<f64>,
-        rng: &mut impl rand::Rng,
+        rng: &mut dyn rand::Rng,
     ) -> Mat<f64> {
         let (m, l) = (prior.nrows(), prior.ncols());
         let factor: &Cholesky = &self.factor;
@@ -154,31 +155,19 @@ impl Process {
     }
 }
 
-impl Posterior {
-    /// Draws `samples` functions with `waves` waves each ([`DEFAULT_WAVES`] is a good number): O(waves + M) for
-    /// every value that is asked for later, and no factorisation, where [`Posterior::sample_f`] takes O(B³). Where
-    /// the posterior was sampled every function is of one of its draws.
+impl Gaussian {
+    /// The parts of functions; each is of one of `draws` of the whitened variables, where there are
+    /// some.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for kernels without a spectral density ([`crate::kernels::Kernel::spectral`]), for R-SVGP,
-    /// whose variance no noise makes, for sampled hyperparameters, and for no waves.
-    pub fn sample_functions(
+    /// As for [`Posterior::sample_functions`].
+    pub(super) fn parts(
         &self,
         samples: usize,
         waves: usize,
-        rng: &mut impl rand::Rng,
-    ) -> Result<Functions> {
-        self.check_shallow("a function drawn by its features")?;
-        if waves == 0 {
-            return Err(Error::Invalid("functions need at least one wave".into()));
-        }
-        if !self.each.is_empty() {
-            return Err(Error::Invalid(
-                "functions cannot be drawn by features from a posterior whose hyperparameters were sampled: draw \
-                 them jointly at given inputs"
-                    .into(),
-            ));
-        }
+        draws: &[Mat<f64>],
+        rng: &mut dyn rand::Rng,
+    ) -> Result<Vec<Part>> {
         if self.processes.iter().any(|p| p.products().is_some()) {
             return Err(Error::Invalid(
                 "functions cannot be drawn by features from the posterior of `rsvgp`: draw them jointly at given \
@@ -187,7 +176,7 @@ impl Posterior {
             ));
         }
         let mut parts = Vec::with_capacity(self.processes.len());
-        for p in &self.processes {
+        for p in &*self.processes {
             let l = p.latents.len();
             let mut part = Part {
                 waves: Vec::with_capacity(samples),
@@ -197,12 +186,36 @@ impl Posterior {
                 let own = Waves::draw(p, self.inputs(), waves, rng)?;
                 let prior = own.evaluate(p.points.as_ref());
                 let noise = |i: usize| self.row_noise.get(i).copied().or(self.noise);
-                let update = p.update(prior, self.q_mu(), &self.draws, noise, rng);
+                let update = p.update(prior, self.q_mu.as_ref(), draws, noise, rng);
                 part.weights.as_mut().subcols_mut(s * l, l).copy_from(&update);
                 part.waves.push(own);
             }
             parts.push(part);
         }
+        Ok(parts)
+    }
+}
+
+impl Posterior {
+    /// Draws `samples` functions with `waves` waves each ([`DEFAULT_WAVES`] is a good number):
+    /// O(waves + M) for every value that is asked for later, and no factorisation, where
+    /// [`Posterior::sample_f`] takes O(B³). Where the posterior was sampled every function is of
+    /// one of its draws.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for kernels without a spectral density
+    /// ([`crate::kernels::Kernel::spectral`]), for R-SVGP, whose variance no noise makes, for
+    /// sampled hyperparameters, deep models and inputs with errors, and for no waves.
+    pub fn sample_functions(
+        &self,
+        samples: usize,
+        waves: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Functions> {
+        if waves == 0 {
+            return Err(Error::Invalid("functions need at least one wave".into()));
+        }
+        let parts = self.law.functions(samples, waves, rng)?;
         Ok(Functions { posterior: self.clone(), parts, samples })
     }
 }
@@ -228,12 +241,13 @@ impl Functions {
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
     pub fn evaluate(&self, x: MatRef<f64>) -> Result<Vec<Mat<f64>>> {
-        self.posterior.check(x)?;
+        let law = self.posterior.law.gaussian();
+        law.check(x)?;
         let own = x.to_owned();
         let x = own.as_ref();
         let n = x.nrows();
-        let mut values = vec![self.posterior.start(x); self.samples];
-        for (p, part) in self.posterior.processes.iter().zip(&self.parts) {
+        let mut values = vec![law.start(x); self.samples];
+        for (p, part) in law.processes.iter().zip(&self.parts) {
             let k = p.covariances(x);
             let mut updates = Mat::zeros(n, part.weights.ncols());
             let to = updates.as_mut();
@@ -249,6 +263,6 @@ impl Functions {
                 }
             }
         }
-        Ok(values.into_iter().map(|g| self.posterior.mixed(x, g)).collect())
+        Ok(values.into_iter().map(|g| law.mixed(x, g)).collect())
     }
 }

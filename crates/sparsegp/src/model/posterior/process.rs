@@ -1,15 +1,13 @@
 //! Latent functions that share covariance function and points: features, means, variances.
 
 use super::rounding::part;
-use crate::error::Result;
 use crate::inverse_free::{LSpace, Root};
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::{Kernel, covariances, place_of};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
     invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
     solve_lower_transpose, times_triangular, transpose_lower,
 };
-use crate::model::Model;
 use faer::reborrow::{Reborrow, ReborrowMut};
 use std::ops::Range;
 
@@ -24,8 +22,9 @@ pub(super) struct Process {
     pub(super) roots: Vec<Mat<f64>>,
     /// L⁻ᵀm.
     pub(super) weights: Mat<f64>,
-    /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is the
-    /// variance and one triangular product finds it; kept as Gᵀ, by which rows are multiplied faster. None where RRᵀ is not below I.
+    /// For every root: a lower-triangular G with GᵀG = L⁻ᵀ(I − RRᵀ)L⁻¹, so that k(x, x) − ‖Gk‖² is
+    /// the variance and one triangular product finds it; kept as Gᵀ, by which rows are multiplied
+    /// faster. None where RRᵀ is not below I.
     pub(super) explained: Vec<Option<Mat<f64>>>,
     /// Of q kept as pseudo-observations.
     pub(super) pseudo: Option<Pseudo>,
@@ -40,8 +39,8 @@ pub(super) struct Pseudo {
     pub(super) jitter: f64,
 }
 
-/// What is added to the diagonal of I − RRᵀ, times M: what rounding may have taken from it. Variances are
-/// lower by so much of the prior's.
+/// What is added to the diagonal of I − RRᵀ, times M: what rounding may have taken from it.
+/// Variances are lower by so much of the prior's.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
 /// Gᵀ, for G of [`Process`], from L⁻¹ and a root.
@@ -66,20 +65,6 @@ fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
     sized(&mut by_rows, m, m);
     transpose_lower(by_rows.as_mut(), g.as_ref());
     Some(by_rows)
-}
-
-/// The points of a latent function: training inputs where there are no inducing points.
-pub(super) fn points_of(model: &Model, x: Option<&Mat<f64>>, latent: usize) -> Result<Mat<f64>> {
-    x.map_or_else(|| model.inducing_set(latent), |x| Ok(x.clone()))
-}
-
-/// The factor of their covariance.
-pub(super) fn factor_of(model: &Model, points: &Mat<f64>, latent: usize) -> Result<Cholesky> {
-    let m = points.nrows();
-    let mut k = Mat::zeros(m, m);
-    let kernel = &model.kernels[if model.kernels.len() == 1 { 0 } else { latent }];
-    kernel.evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
-    Cholesky::new(k.as_ref(), model.jitter, "the covariance of the points")
 }
 
 impl Process {
@@ -138,31 +123,34 @@ impl Process {
         products.map(|(l, e)| (l.as_ref(), e.as_ref()))
     }
 
-    /// Features φ (B×M) in the place of covariances k(x, P), sequentially.
-    pub(super) fn project(&self, mut k: MatMut<f64>) {
+    /// Features φ (B×M) in the place of covariances k(x, P).
+    pub(super) fn project(&self, mut k: MatMut<f64>, par: Par) {
         match self.products() {
             Some((l, _)) => multiply_lower(k, l, false),
-            None => solve_lower(self.factor.l.as_ref(), k.rb_mut().transpose_mut(), Par::Seq),
+            None => solve_lower(self.factor.l.as_ref(), k.rb_mut().transpose_mut(), par),
         }
     }
 
-    pub(super) fn root(&self, at: usize) -> Option<&Mat<f64>> {
-        self.roots.get(if self.roots.len() == 1 { 0 } else { at })
-    }
-
-    pub(super) fn covariances(&self, x: MatRef<f64>) -> Mat<f64> {
-        let mut k = Mat::zeros(x.nrows(), self.points.nrows());
-        let points = Some(self.points.as_ref());
-        self.kernel.evaluate(x, points, k.as_mut(), &mut Tape::off());
+    /// Features φ of rows, B×M.
+    pub(super) fn features(&self, x: MatRef<f64>) -> Mat<f64> {
+        let mut k = self.covariances(x);
+        self.project(k.as_mut(), Par::Seq);
         k
     }
 
-    /// Moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and Kuu − Kuu K̃⁻¹ Kuu or
-    /// what R-SVGP has for it.
+    pub(super) fn root(&self, at: usize) -> Option<&Mat<f64>> {
+        self.roots.get(place_of(self.roots.len(), at))
+    }
+
+    pub(super) fn covariances(&self, x: MatRef<f64>) -> Mat<f64> {
+        covariances(&*self.kernel, x, Some(self.points.as_ref()))
+    }
+
+    /// Moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and Kuu − Kuu K̃⁻¹
+    /// Kuu or what R-SVGP has for it.
     pub(super) fn pseudo_q(&self, pseudo: &Pseudo) -> (Mat<f64>, Mat<f64>) {
         let m = self.points.nrows();
-        let mut k = Mat::zeros(m, m);
-        self.kernel.evaluate(self.points.as_ref(), None, k.as_mut(), &mut Tape::off());
+        let mut k = covariances(&*self.kernel, self.points.as_ref(), None);
         (0..m).for_each(|i| k[(i, i)] += pseudo.jitter);
         let mean = product(k.as_ref(), self.weights.as_ref());
         let covariance = self.conditional(k.clone(), k);
@@ -172,7 +160,7 @@ impl Process {
     /// K − ΦΦᵀ, and ΦEΦᵀ more for R-SVGP, from covariances with the points (B×M) and K (B×B).
     pub(super) fn conditional(&self, mut phi: Mat<f64>, mut prior: Mat<f64>) -> Mat<f64> {
         let par = par_for(prior.nrows());
-        self.project(phi.as_mut());
+        self.project(phi.as_mut(), Par::Seq);
         gemm(prior.as_mut(), Accum::Add, phi.as_ref(), phi.transpose(), -1.0, par);
         if let Some((_, e)) = self.products() {
             let image = product(phi.as_ref(), e);
@@ -182,8 +170,8 @@ impl Process {
         prior
     }
 
-    /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the points; none below its
-    /// rounding ([`part`]).
+    /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the
+    /// points; none below its rounding ([`part`]).
     pub(super) fn variances(&self, x: MatRef<f64>, k: &Mat<f64>, mut out: MatMut<f64>) {
         let mut prior = vec![0.0; x.nrows()];
         self.kernel.diag(x, &mut prior);
@@ -203,7 +191,7 @@ impl Process {
             } else {
                 let phi = phi.get_or_insert_with(|| {
                     let mut phi = k.clone();
-                    self.project(phi.as_mut());
+                    self.project(phi.as_mut(), Par::Seq);
                     phi
                 });
                 self.add_explained(at, phi.as_ref(), variance);

@@ -1,7 +1,8 @@
 //! Quantiles of observations and of latent functions.
 
 use super::Posterior;
-use super::observations::{averaged, shares};
+use super::law::Marginals;
+use super::observations::Moments;
 use crate::error::Result;
 use crate::likelihoods::{Likelihood, Support, Target, default_extra, predict};
 use crate::linalg::{Mat, MatRef};
@@ -9,11 +10,26 @@ use crate::metrics::standard_normal_quantile;
 use crate::special::normal_cdf;
 use rayon::prelude::*;
 
-/// Most draws that a quantile is made of.
+/// Most components that a quantile is made of.
 const MOST: usize = 100;
 
-/// What one draw says: the likelihood, means and variances of the latent values at all rows.
-type Component<'a> = (&'a dyn Likelihood, Mat<f64>, Mat<f64>);
+/// Predictions at rows: B×P each of observations, B×L of latent functions.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// Means.
+    pub mean: Mat<f64>,
+    /// Variances.
+    pub variance: Mat<f64>,
+    /// One matrix for every level.
+    pub quantiles: Vec<Mat<f64>>,
+}
+
+/// What quantiles are made of: moments of the latent functions, and components where these are not
+/// all.
+struct Kept<'a> {
+    moments: Marginals,
+    mixture: Vec<(&'a dyn Likelihood, Marginals)>,
+}
 
 /// The numbers at every row and column, found on all threads.
 fn found(rows: usize, columns: usize, at: impl Fn(usize, usize) -> f64 + Sync) -> Mat<f64> {
@@ -26,9 +42,10 @@ fn found(rows: usize, columns: usize, at: impl Fn(usize, usize) -> f64 + Sync) -
 }
 
 impl Posterior {
-    /// Quantiles of observations, B×P for every one of the `levels`. `extra` as for [`Posterior::predict_y`]. Of a sampled
-    /// posterior they are those of the mixture: P(Y ≤ y) is averaged over the draws, some ten times for every number. Of
-    /// many draws so many at equal distances are taken (100), which is what makes a table of predictions affordable.
+    /// Quantiles of observations, B×P for every one of the `levels`. `extra` as for
+    /// [`Posterior::predict_y`]. Of a sampled posterior they are those of the mixture: P(Y ≤ y) is
+    /// averaged over the draws, some ten times for every number. Of many draws so many at equal
+    /// distances are taken (100), which is what makes a table of predictions affordable.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
@@ -39,43 +56,74 @@ impl Posterior {
         levels: &[f64],
     ) -> Result<Vec<Mat<f64>>> {
         default_extra(&*self.likelihood, extra, x.nrows())?;
-        let (mean, variance) = self.predict_f(x)?;
-        let mixture = self.mixture(x)?;
+        let kept = self.kept(x, |_, _| {})?;
+        Ok(self.quantiles_of(&kept, extra, levels))
+    }
+
+    /// Means, variances and quantiles of observations by one pass over the components: what
+    /// [`Posterior::predict_y`] and [`Posterior::predict_quantiles`] give.
+    ///
+    /// # Errors
+    /// As for these.
+    pub fn predict_y_with_quantiles(
+        &self,
+        x: MatRef<f64>,
+        extra: &[f64],
+        levels: &[f64],
+    ) -> Result<Predicted> {
+        default_extra(&*self.likelihood, extra, x.nrows())?;
+        let mut moments = Moments::new(x.nrows(), self.outputs());
+        let kept = self.kept(x, |likelihood, known| {
+            moments.begin();
+            self.each_target(likelihood, known, extra, |seen| moments.add(seen));
+        })?;
+        self.set_exact(x, extra, &mut moments)?;
+        let quantiles = self.quantiles_of(&kept, extra, levels);
+        Ok(Predicted { mean: moments.mean, variance: moments.variance, quantiles })
+    }
+
+    fn quantiles_of(&self, kept: &Kept<'_>, extra: &[f64], levels: &[f64]) -> Vec<Mat<f64>> {
+        let Kept { moments, mixture } = kept;
         let k = self.likelihood.latents();
-        let own = |a: &Mat<f64>, i: usize, p: usize| {
-            (0..k).map(|l| a[(i, p * k + l)]).collect::<Vec<_>>()
+        let own = |known: &Marginals, i: usize, p: usize| {
+            let of = |a: &Mat<f64>| (0..k).map(|l| a[(i, p * k + l)]).collect::<Vec<_>>();
+            (of(&known.mean), of(&known.variance))
         };
         let one = |level: f64| {
-            found(x.nrows(), self.outputs(), |i, p| {
-                let (mean, variance) = (own(&mean, i, p), own(&variance, i, p));
+            found(moments.mean.nrows(), self.outputs(), |i, p| {
+                let (mean, variance) = own(moments, i, p);
                 let extra = self.extra(extra, i);
                 let normal = self.likelihood.quantile(extra, &mean, &variance, level);
-                if mixture.is_empty() {
-                    return normal;
-                }
-                let each: Vec<_> = mixture
-                    .iter()
-                    .map(|(law, mean, variance)| (law, own(mean, i, p), own(variance, i, p)))
-                    .collect();
+                let Some((first, _)) = mixture.first() else { return normal };
+                let each: Vec<_> =
+                    mixture.iter().map(|(law, known)| (law, own(known, i, p))).collect();
                 let cdf = |y: f64| {
-                    let at = each.iter().map(|(law, m, v)| law.cdf(Target { y, extra }, m, v));
+                    let at = each.iter().map(|(law, (m, v))| law.cdf(Target { y, extra }, m, v));
                     at.sum::<f64>() / each.len() as f64
                 };
                 // that of a normal latent value is a guess
-                predict::quantile(cdf, mixture[0].0.support(extra), Some(normal), level)
+                predict::quantile(cdf, first.support(extra), Some(normal), level)
             })
         };
-        Ok(levels.iter().map(|level| one(*level)).collect())
+        levels.iter().map(|level| one(*level)).collect()
     }
 
-    /// Quantiles of the latent functions, B×L for every one of the `levels`; of a sampled posterior as for
-    /// [`Posterior::predict_quantiles`].
+    /// Quantiles of the latent functions, B×L for every one of the `levels`; of a sampled posterior
+    /// as for [`Posterior::predict_quantiles`].
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
     pub fn predict_f_quantiles(&self, x: MatRef<f64>, levels: &[f64]) -> Result<Vec<Mat<f64>>> {
-        let (mean, variance) = self.predict_f(x)?;
-        let mixture = self.mixture(x)?;
+        Ok(self.predict_f_with_quantiles(x, levels)?.quantiles)
+    }
+
+    /// Means, variances and quantiles of the latent functions by one pass over the components: what
+    /// [`Posterior::predict_f`] and [`Posterior::predict_f_quantiles`] give.
+    ///
+    /// # Errors
+    /// As for these.
+    pub fn predict_f_with_quantiles(&self, x: MatRef<f64>, levels: &[f64]) -> Result<Predicted> {
+        let Kept { moments: Marginals { mean, variance }, mixture } = self.kept(x, |_, _| {})?;
         let one = |level: f64| {
             found(x.nrows(), self.latents(), |i, l| {
                 let width = standard_normal_quantile(level);
@@ -84,9 +132,9 @@ impl Posterior {
                     return normal;
                 }
                 let cdf = |f: f64| {
-                    let below = |(_, mean, variance): &Component<'_>| {
-                        let apart = f - mean[(i, l)];
-                        match variance[(i, l)].sqrt() {
+                    let below = |(_, known): &(_, Marginals)| {
+                        let apart = f - known.mean[(i, l)];
+                        match known.variance[(i, l)].sqrt() {
                             // known exactly
                             0.0 => f64::from(u8::from(apart >= 0.0)),
                             deviation => normal_cdf(apart / deviation),
@@ -97,57 +145,30 @@ impl Posterior {
                 predict::quantile(cdf, Support::Real, Some(normal), level)
             })
         };
-        Ok(levels.iter().map(|level| one(*level)).collect())
+        let quantiles = levels.iter().map(|level| one(*level)).collect();
+        Ok(Predicted { mean, variance, quantiles })
     }
 
-    /// What draws say of these rows, at most [`MOST`] of them; nothing where the posterior was not sampled.
-    fn mixture(&self, x: MatRef<f64>) -> Result<Vec<Component<'_>>> {
-        let mut all = Vec::new();
-        if self.draws.is_empty() && self.before.is_none() {
-            return Ok(all);
-        }
-        let (every, mut at) = (self.components_count().div_ceil(MOST), 0);
-        self.components(x, |_, mean, variance| {
-            if at % every == 0 {
-                let likelihood = self.each.get(at).map_or(&self.likelihood, |own| &own.likelihood);
-                all.push((&**likelihood, mean.to_owned(), variance.to_owned()));
+    /// Calls `work` with every component, and keeps what quantiles are made of: at most [`MOST`]
+    /// components, and none of a Gaussian process alone, whose moments say all.
+    fn kept<'a>(
+        &'a self,
+        x: MatRef<f64>,
+        mut work: impl FnMut(&'a dyn Likelihood, &Marginals),
+    ) -> Result<Kept<'a>> {
+        self.law.check(x)?;
+        let (mut mixture, mut at) = (Vec::new(), 0);
+        let every = self.components_count().div_ceil(MOST);
+        let mixed = self.law.alone().is_none();
+        let moments = self.law.sweep(x, &mut |own, known| {
+            let likelihood = own.unwrap_or(&*self.likelihood);
+            if mixed && at % every == 0 {
+                mixture.push((likelihood, known.clone()));
             }
             at += 1;
+            work(likelihood, known);
         })?;
-        Ok(all)
-    }
-}
-
-impl Posterior {
-    /// P(Y < y) and P(Y ≤ y) of observations at targets B×P, B×P each: the same but for whole numbers; NaN where the target is.
-    /// `extra` as for [`Posterior::predict_y`].
-    ///
-    /// # Errors
-    /// [`crate::Error::Shape`] if the shapes do not fit.
-    pub fn predict_cdf(
-        &self,
-        x: MatRef<f64>,
-        y: MatRef<f64>,
-        extra: &[f64],
-    ) -> Result<(Mat<f64>, Mat<f64>)> {
-        self.check_targets(x, y)?;
-        default_extra(&*self.likelihood, extra, x.nrows())?;
-        let unknown = |i: usize, p: usize| if y[(i, p)].is_nan() { f64::NAN } else { 0.0 };
-        let mut below = Mat::from_fn(x.nrows(), self.outputs(), unknown);
-        let mut up_to = below.clone();
-        self.components(x, |likelihood, mean, variance| {
-            self.observations(mean, variance, |i, p, mean, variance| {
-                let target = Target { y: y[(i, p)], extra: self.extra(extra, i) };
-                if target.y.is_nan() {
-                    return;
-                }
-                let (less, more) = shares(likelihood, target, mean, variance);
-                below[(i, p)] += less;
-                up_to[(i, p)] += more;
-            });
-        })?;
-        averaged(&mut below, &mut up_to, self.components_count() as f64);
-        Ok((below, up_to))
+        Ok(Kept { moments, mixture })
     }
 }
 
@@ -182,7 +203,7 @@ mod tests {
         let mut all = Vec::new();
         let each = count / posterior.draws().len();
         posterior
-            .components(x.as_ref(), |likelihood, mean, variance| {
+            .components(x.as_ref(), |likelihood, Marginals { mean, variance }| {
                 for _ in 0..each {
                     let f: Vec<f64> = (0..mean.ncols())
                         .map(|l| {
@@ -227,11 +248,12 @@ mod tests {
                 let cdf = |at: f64| {
                     let (mut sum, mut count) = (0.0, 0.0);
                     posterior
-                        .components(new.as_ref(), |likelihood, m, v| {
-                            let own = |a: MatRef<f64>| -> Vec<f64> {
+                        .components(new.as_ref(), |likelihood, Marginals { mean, variance }| {
+                            let own = |a: &Mat<f64>| -> Vec<f64> {
                                 (0..a.ncols()).map(|l| a[(0, l)]).collect()
                             };
-                            sum += likelihood.cdf(Target { y: at, extra }, &own(m), &own(v));
+                            let target = Target { y: at, extra };
+                            sum += likelihood.cdf(target, &own(mean), &own(variance));
                             count += 1.0;
                         })
                         .unwrap();
@@ -290,7 +312,7 @@ mod tests {
                 for (level, q) in levels.iter().zip(quantiles) {
                     let mut sum = Mat::<f64>::zeros(2, posterior.latents());
                     posterior
-                        .components(new.as_ref(), |_, m, v| {
+                        .components(new.as_ref(), |_, Marginals { mean: m, variance: v }| {
                             for (i, l) in (0..2).flat_map(|i| (0..m.ncols()).map(move |l| (i, l))) {
                                 let apart = (q[(i, l)] - m[(i, l)]) / v[(i, l)].sqrt();
                                 sum[(i, l)] += normal_cdf(apart) / 30.0;
@@ -308,8 +330,8 @@ mod tests {
         }
     }
 
-    /// Draws of functions and of observations have the mixture's law, at one row by its quantiles and at two by their
-    /// covariance; a normal of the same moments would miss the quantiles.
+    /// Draws of functions and of observations have the mixture's law, at one row by its quantiles
+    /// and at two by their covariance; a normal of the same moments would miss the quantiles.
     #[test]
     fn samples_of_draws_are_of_the_mixture() {
         let count = 40_000;
@@ -346,7 +368,8 @@ mod tests {
         }
     }
 
-    /// At many rows and far into both tails: integrals round to a little more than 1, what scores refuse.
+    /// At many rows and far into both tails: integrals round to a little more than 1, what scores
+    /// refuse.
     #[test]
     fn probabilities_are_from_zero_to_one_and_in_order() {
         let real = [-1e9, -2.0, 0.4, 9.0, 1e3, 1e9];
@@ -420,7 +443,7 @@ mod tests {
             let (own, other) = (q(&all), q(&half));
             assert!((own - other).abs() < 1e-9, "{level}: {own} {other}");
             let mut share = 0.0;
-            all.components(at.as_ref(), |likelihood, m, v| {
+            all.components(at.as_ref(), |likelihood, Marginals { mean: m, variance: v }| {
                 let target = Target { y: own, extra: 0.0 };
                 share += likelihood.cdf(target, &[m[(0, 0)]], &[v[(0, 0)]]) / 180.0;
             })

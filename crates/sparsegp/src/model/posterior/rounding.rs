@@ -1,11 +1,12 @@
 //! What rounding leaves of posterior variances, and joint draws in spite of it.
 //!
-//! A posterior variance is the difference k − ‖φ‖² of a prior variance and what is known of it. The sum of M squares is
-//! rounded M times, at random by some √M ε k in all (ε = 2⁻⁵²; Higham & Mary 2019), and with w = G⁻¹k(X, x) the covariances
-//! and the factor contribute ε k (1 + ‖w‖)², which is 4ε k for the weights of an interpolation, ‖w‖ = 1. No variance is known
-//! to less than that, and none is reported below it.
+//! A posterior variance is the difference k − ‖φ‖² of a prior variance and what is known of it. The
+//! sum of M squares is rounded M times, at random by some √M ε k in all (ε = 2⁻⁵²; Higham & Mary
+//! 2019), and with w = G⁻¹k(X, x) the covariances and the factor contribute ε k (1 + ‖w‖)², which
+//! is 4ε k for the weights of an interpolation, ‖w‖ = 1. No variance is known to less than that,
+//! and none is reported below it.
 
-use super::Posterior;
+use super::gaussian::Gaussian;
 use crate::error::{Error, Result};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, Par, column_mut, gemm};
 use crate::model::precision;
@@ -29,9 +30,10 @@ pub(super) fn raise(covariance: &mut Mat<f64>, floors: &[f64]) {
 const LARGEST: f64 = 1e-2;
 const TIMES: f64 = 1e4;
 
-/// Lower roots R of covariances of functions with these prior variances, with the variances themselves on the diagonal of RRᵀ.
-/// Eigenvalues that rounding made negative take jitter: from 10⁻¹⁰ of the mean variance or the rounding of the prior, √B ε k,
-/// tenfold until there is a factor; every row of which is then made as long as it was to be.
+/// Lower roots R of covariances of functions with these prior variances, with the variances
+/// themselves on the diagonal of RRᵀ. Eigenvalues that rounding made negative take jitter: from
+/// 10⁻¹⁰ of the mean variance or the rounding of the prior, √B ε k, tenfold until there is a
+/// factor; every row of which is then made as long as it was to be.
 pub(super) fn roots_of(covariances: &[Mat<f64>], priors: &[f64]) -> Result<Vec<Mat<f64>>> {
     covariances.iter().zip(priors).map(|(covariance, prior)| root_of(covariance, *prior)).collect()
 }
@@ -64,7 +66,7 @@ fn root_of(covariance: &Mat<f64>, prior: f64) -> Result<Mat<f64>> {
 }
 
 /// A draw about this mean (B×L), with a root for every column.
-pub(super) fn around(mut mean: Mat<f64>, roots: &[Mat<f64>], rng: &mut impl rand::Rng) -> Mat<f64> {
+pub(super) fn around(mut mean: Mat<f64>, roots: &[Mat<f64>], rng: &mut dyn rand::Rng) -> Mat<f64> {
     for (l, root) in roots.iter().enumerate() {
         let mut noise = Mat::zeros(mean.nrows(), 1);
         column_mut(noise.as_mut(), 0).iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
@@ -74,12 +76,12 @@ pub(super) fn around(mut mean: Mat<f64>, roots: &[Mat<f64>], rng: &mut impl rand
     mean
 }
 
-impl Posterior {
+impl Gaussian {
     /// The largest prior variance of every unmixed latent function at `x`.
     pub(super) fn prior_sizes(&self, x: MatRef<f64>) -> Vec<f64> {
         let mut own = vec![0.0; x.nrows()];
         let mut sizes = Vec::with_capacity(self.unmixed());
-        for p in &self.processes {
+        for p in &*self.processes {
             p.kernel.diag(x, &mut own);
             let largest = own.iter().fold(0.0_f64, |a, b| a.max(*b));
             sizes.extend(std::iter::repeat_n(largest, p.latents.len()));
@@ -87,12 +89,11 @@ impl Posterior {
         sizes
     }
 
-    /// Estimates what rounding changes in the log evidence of exact inference, in nats ([`precision`]); none for other
-    /// methods. O(N²).
-    pub(crate) fn rounding(&self) -> Option<f64> {
+    /// What rounding changes in the log evidence of exact inference; none for other methods. O(N²).
+    pub(super) fn rounding(&self) -> Option<f64> {
         let p = &self.processes[0];
         let exact = self.noise.is_some() || !self.row_noise.is_empty();
-        if !(exact && p.roots.is_empty() && p.pseudo.is_none() && self.each.is_empty()) {
+        if !(exact && p.roots.is_empty() && p.pseudo.is_none()) {
             return None;
         }
         let mut prior = vec![0.0; p.points.nrows()];
