@@ -104,18 +104,15 @@ impl Form {
                 cells.extend((0..labels.len()).map(|c| p(c).to_string()));
             }
         } else {
-            let (mean, variance) = fitted.predict_with(x, extra, self.of)?;
             // draws are a mixture, and so are paths through hidden layers and errors of inputs
             let one = fitted.posterior.components_count() == 1;
             let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
-            let quantiles = match gaussian {
-                true => Vec::new(),
-                false => fitted.quantiles(x, extra, &self.quantiles, self.of)?,
-            };
+            let levels = if gaussian { &[][..] } else { &self.quantiles };
+            let known = fitted.predict_with_quantiles(x, extra, levels, self.of)?;
             for (i, cells) in rows.iter_mut().enumerate() {
                 for part in &self.parts {
                     let Part::Number(p, _) = part else { continue };
-                    let (mean, sd) = (mean[(i, *p)], variance[(i, *p)].sqrt());
+                    let (mean, sd) = (known.mean[(i, *p)], known.variance[(i, *p)].sqrt());
                     // heavy tails may have no variance, which is no fault
                     if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
                         return Err(not_finite(path, block, i, mean, sd));
@@ -124,7 +121,7 @@ impl Form {
                     if gaussian {
                         cells.extend(self.widths.iter().map(|w| (mean + w * sd).to_string()));
                     }
-                    cells.extend(quantiles.iter().map(|q| q[(i, *p)].to_string()));
+                    cells.extend(known.quantiles.iter().map(|q| q[(i, *p)].to_string()));
                 }
             }
         }

@@ -40,19 +40,20 @@ struct Bands {
 
 /// Of Gaussian noise: 95 % intervals of observations and of the function.
 fn gaussian(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
-    let bounds = |of: Of| -> Result<Ends> {
-        let ends = fitted.quantiles(grid.as_ref(), &[], &[0.025, 0.975], of)?;
-        Ok((0..GRID).map(|i| (ends[0][(i, p)], ends[1][(i, p)])).collect())
+    let (x, levels) = (grid.as_ref(), [0.025, 0.975]);
+    let bounds = |ends: &[Mat<f64>]| -> Ends {
+        (0..GRID).map(|i| (ends[0][(i, p)], ends[1][(i, p)])).collect()
     };
-    let (mean, _) = fitted.predict(grid.as_ref(), Of::Latent)?;
-    let line = column(mean.as_ref(), p).to_vec();
-    Ok(Bands { wide: bounds(Of::Observations)?, narrow: bounds(Of::Latent)?, line })
+    let known = fitted.predict_with_quantiles(x, &[], &levels, Of::Latent)?;
+    let wide = fitted.quantiles(x, &[], &levels, Of::Observations)?;
+    let line = column(known.mean.as_ref(), p).to_vec();
+    Ok(Bands { wide: bounds(&wide), narrow: bounds(&known.quantiles), line })
 }
 
 /// Of anything else: 95 and 50 % intervals of observations.
 fn quantiles(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
-    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
-    let (mean, _) = fitted.predict(grid.as_ref(), Of::Observations)?;
+    let known = fitted.predict_with_quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
+    let (mean, ends) = (known.mean, known.quantiles);
     let pairs = |a: usize| (0..GRID).map(|i| (ends[a][(i, p)], ends[a + 1][(i, p)])).collect();
     Ok(Bands { wide: pairs(2), narrow: pairs(0), line: column(mean.as_ref(), p).to_vec() })
 }
@@ -128,8 +129,8 @@ pub fn counts(
     let x: Vec<f64> =
         (0..GRID).map(|i| low + (high - low) * i as f64 / (GRID - 1) as f64).collect();
     let grid = Mat::from_fn(GRID, 1, |i, _| x[i]);
-    let ends = fitted.quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
-    let (mean, _) = fitted.predict(grid.as_ref(), Of::Observations)?;
+    let known = fitted.predict_with_quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
+    let (mean, ends) = (known.mean, known.quantiles);
     let end = |k: usize| column(ends[k].as_ref(), p);
     let caption = caption(fitted, p, if exposed { " for an exposure of 1" } else { "" });
     counts::panel(

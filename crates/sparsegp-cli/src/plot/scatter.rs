@@ -9,8 +9,9 @@ use sparsegp::fit::Of;
 /// Draws target `p` for these rows.
 pub fn panel(panel: &Panel, fitted: &Fitted, p: usize, rows: &Sampled, which: &str) -> Drawn {
     let (x, extra) = (rows.x.as_ref(), &rows.extra[..]);
-    let (mean, _) = fitted.predict_with(x, extra, Of::Observations)?;
-    let ends = fitted.quantiles(x, extra, &[0.025, 0.975], Of::Observations)?;
+    let levels = [0.025, 0.975];
+    let known = fitted.predict_with_quantiles(x, extra, &levels, Of::Observations)?;
+    let (mean, ends) = (known.mean, known.quantiles);
     let points: Vec<[f64; 4]> = (0..rows.x.nrows())
         .map(|i| [rows.y[(i, p)], mean[(i, p)], ends[0][(i, p)], ends[1][(i, p)]])
         .collect();

@@ -11,6 +11,7 @@ mod constants;
 mod covering;
 mod dataset;
 mod deep;
+mod distribution;
 mod division;
 #[cfg(feature = "files")]
 pub mod files;

@@ -93,8 +93,18 @@ impl Fitted {
             Of::Observations => self.posterior.predict_y(x, extra),
             Of::Latent => self.posterior.predict_f(x),
         })?;
+        self.moments_of(x.nrows(), parts, of)
+    }
+
+    /// Means and variances of parts of the rows as those of all, in the data's units where there are some.
+    pub(super) fn moments_of(
+        &self,
+        rows: usize,
+        parts: Vec<(Mat<f64>, Mat<f64>)>,
+        of: Of,
+    ) -> Result<(Mat<f64>, Mat<f64>)> {
         let (means, variances): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let all = |parts: &[Mat<f64>]| stacked(parts, x.nrows(), self.columns(of));
+        let all = |parts: &[Mat<f64>]| stacked(parts, rows, self.columns(of));
         let (mut mean, mut spread) = (all(&means), all(&variances));
         if self.own_units(of) {
             self.scaler.unscale_mean(mean.as_mut())?;
@@ -104,12 +114,12 @@ impl Fitted {
     }
 
     /// Number of columns of predictions.
-    fn columns(&self, of: Of) -> usize {
+    pub(super) fn columns(&self, of: Of) -> usize {
         if of == Of::Observations { self.target_names.len() } else { self.posterior.latents() }
     }
 
     /// Whether they are in the data's units: several latent functions of a target are on the model's scale.
-    fn own_units(&self, of: Of) -> bool {
+    pub(super) fn own_units(&self, of: Of) -> bool {
         of == Of::Observations || self.model.likelihood.latents() == 1
     }
 
@@ -208,33 +218,6 @@ impl Fitted {
         let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_proba(x))?;
         let classes = self.model.likelihood.classes().unwrap_or(0);
         Ok(stacked(&parts, x.nrows(), classes))
-    }
-
-    /// Quantiles at these levels, one matrix for each, of the shape and in the units of [`Fitted::predict`]; those of
-    /// a posterior that was sampled are its mixture's. `extra` as for [`Fitted::predict_with`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if numbers of rows or columns differ.
-    pub fn quantiles(
-        &self,
-        x: MatRef<'_, f64>,
-        extra: &[f64],
-        levels: &[f64],
-        of: Of,
-    ) -> Result<Vec<Mat<f64>>> {
-        let parts = self.in_parts(x, extra, |_, x, extra| match of {
-            Of::Observations => self.posterior.predict_quantiles(x, extra, levels),
-            Of::Latent => self.posterior.predict_f_quantiles(x, levels),
-        })?;
-        let one = |level: usize| {
-            let own: Vec<Mat<f64>> = parts.iter().map(|part| part[level].clone()).collect();
-            let mut all = stacked(&own, x.nrows(), self.columns(of));
-            if self.own_units(of) {
-                self.scaler.unscale_mean(all.as_mut())?;
-            }
-            Ok(all)
-        };
-        (0..levels.len()).map(one).collect()
     }
 
     /// Draws of observations, one B×P matrix each, in the data's own units: latent functions jointly
@@ -337,45 +320,6 @@ impl Fitted {
             *d -= known.map(|p| self.scaler.y_scale[p].ln()).sum::<f64>();
         }
         Ok(density)
-    }
-
-    /// P(Y < y) and P(Y ≤ y) of observations at targets B×P in the data's own units ([`Posterior::predict_cdf`]). `extra` as for
-    /// [`Fitted::predict_with`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if numbers of rows or columns differ.
-    pub fn cdf(
-        &self,
-        x: MatRef<'_, f64>,
-        y: MatRef<'_, f64>,
-        extra: &[f64],
-    ) -> Result<(Mat<f64>, Mat<f64>)> {
-        let scaled = self.scaled_targets(x, y)?;
-        let parts = self.in_parts(x, extra, |start, x, extra| {
-            let y = scaled.as_ref().subrows(start, x.nrows());
-            self.posterior.predict_cdf(x, y, extra)
-        })?;
-        let (below, up_to): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
-        let (n, columns) = (x.nrows(), y.ncols());
-        let (mut below, mut up_to) = (stacked(&below, n, columns), stacked(&up_to, n, columns));
-        self.shares_of_constants(y, &mut below, &mut up_to);
-        Ok((below, up_to))
-    }
-
-    /// The shares below constants that nothing was learnt of.
-    pub(super) fn shares_of_constants(
-        &self,
-        y: MatRef<'_, f64>,
-        below: &mut Mat<f64>,
-        up_to: &mut Mat<f64>,
-    ) {
-        for p in (0..y.ncols()).filter(|&p| self.scaler.is_constant(p)) {
-            let constant = self.scaler.y_mean[p];
-            for i in 0..y.nrows() {
-                below[(i, p)] = f64::from(u8::from(y[(i, p)] > constant));
-                up_to[(i, p)] = f64::from(u8::from(y[(i, p)] >= constant));
-            }
-        }
     }
 
     /// Targets of as many rows on the model's scale.
