@@ -10,9 +10,9 @@ use crate::data::moments::spreads;
 use crate::error::{Error, Result};
 use crate::inducing::select::{distinct_rows, gather, kmeans};
 use crate::inverse_free::Preconditioner;
-use crate::kernels::{Inputs, Kernel, Tape, parse};
+use crate::kernels::{self, Inputs, Kernel, parse};
 use crate::likelihoods::{Likelihood, Target, default_extra};
-use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column, product};
+use crate::linalg::{Jitter, Mat, MatRef, column, product};
 use crate::means::{self, Mean};
 use crate::rng;
 use crate::variational::Variational;
@@ -148,7 +148,6 @@ impl Kind {
         share: f64,
     ) -> Result<Variational> {
         let m = z.nrows();
-        let mut kuu = Mat::zeros(m, m);
         let zero = Mat::zeros(m, outputs);
         match self {
             Kind::W => {
@@ -156,8 +155,7 @@ impl Kind {
                 Variational::new(zero.as_ref(), &vec![root; outputs], false, true)
             }
             Kind::M => {
-                kernel.evaluate(z, None, kuu.as_mut(), &mut Tape::off());
-                let factor = Cholesky::new(kuu.as_ref(), Jitter::Relative(1e-6), "Kuu")?;
+                let factor = kernels::factor(kernel, z, Jitter::Relative(1e-6), "Kuu")?;
                 let root = factor.l * faer::Scale(share);
                 Variational::new(zero.as_ref(), &vec![root; outputs], false, false)
             }

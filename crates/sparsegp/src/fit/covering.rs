@@ -3,8 +3,8 @@
 use super::FitOptions;
 use crate::inducing::select::Selection;
 use crate::inducing::select::oips::normalised;
-use crate::kernels::{Kernel, Tape};
-use crate::linalg::{Mat, MatRef, column};
+use crate::kernels::{Kernel, covariances};
+use crate::linalg::{MatRef, column};
 use crate::model::Model;
 
 /// Rows that are looked at after training.
@@ -46,19 +46,14 @@ pub(super) struct Variances {
 
 impl Variances {
     pub(super) fn new(kernel: &dyn Kernel, z: MatRef<f64>, x: MatRef<f64>) -> Self {
-        let variance = |row: MatRef<f64>| {
-            let mut k = Mat::zeros(1, 1);
-            kernel.evaluate(row, Some(row), k.as_mut(), &mut Tape::off());
-            k[(0, 0)]
-        };
+        let variance = |row: MatRef<f64>| covariances(kernel, row, Some(row))[(0, 0)];
         let of = |a: MatRef<f64>| (0..a.nrows()).map(|i| variance(a.subrows(i, 1))).collect();
         Self { points: of(z), rows: of(x) }
     }
 
     /// The largest correlation of every row with a point.
     pub(super) fn nearest(&self, kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Vec<f64> {
-        let mut k = Mat::zeros(x.nrows(), z.nrows());
-        kernel.evaluate(x, Some(z), k.as_mut(), &mut Tape::off());
+        let k = covariances(kernel, x, Some(z));
         let mut most = vec![-1.0; x.nrows()];
         for (j, own) in self.points.iter().enumerate() {
             let c = normalised(column(k.as_ref(), j), &self.rows, *own);
@@ -69,8 +64,7 @@ impl Variances {
 
     /// Correlations of all rows with row `i`.
     pub(super) fn with_row(&self, kernel: &dyn Kernel, x: MatRef<f64>, i: usize) -> Vec<f64> {
-        let mut k = Mat::zeros(x.nrows(), 1);
-        kernel.evaluate(x, Some(x.subrows(i, 1)), k.as_mut(), &mut Tape::off());
+        let k = covariances(kernel, x, Some(x.subrows(i, 1)));
         let mut c = normalised(column(k.as_ref(), 0), &self.rows, self.rows[i]);
         c[i] = 1.0;
         c

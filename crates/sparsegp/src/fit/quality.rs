@@ -18,9 +18,8 @@ use crate::engine::{Basis, CholeskyBasis, Engine};
 use crate::error::{Error, Result};
 use crate::inducing::columns;
 use crate::inducing::select::greedy_traces;
-use crate::kernels::{Kernel, Tape};
-use crate::linalg::in_parts;
-use crate::linalg::{Mat, column};
+use crate::kernels::{Kernel, covariances};
+use crate::linalg::{column, in_parts};
 use crate::methods::{self, upper_bound};
 use crate::model::Model;
 
@@ -185,7 +184,7 @@ pub fn quality(
     model.check_shallow("judging inducing points")?;
     let sets = model.kernels.len().max(model.inducing.len());
     let d = model.inducing_points()?.ncols();
-    if !crate::kernels::points_fit(kernel(model, 0), d, data.inputs()) {
+    if !crate::kernels::points_fit(model.kernel_of(0), d, data.inputs()) {
         return Err(Error::Shape {
             what: "inputs of the rows".into(),
             expected: format!("{d} columns, as many as the inducing points have"),
@@ -209,21 +208,15 @@ pub fn quality(
     Ok(Quality { processes, gap: gap(model, engine, data)? })
 }
 
-/// The kernel of a latent function.
-fn kernel(model: &Model, latent: usize) -> &dyn Kernel {
-    &*model.kernels[if model.kernels.len() == 1 { 0 } else { latent }]
-}
-
 fn explained(
     model: &Model,
     latent: usize,
     data: &dyn Source,
     options: &QualityOptions,
 ) -> Result<Explained> {
-    let (kernel, z) = (kernel(model, latent), model.inducing_set(latent)?);
+    let (kernel, z) = (model.kernel_of(latent), model.inducing_set(latent)?);
     let m = z.nrows();
-    let mut kuu = Mat::zeros(m, m);
-    kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
+    let kuu = covariances(kernel, z.as_ref(), None);
     let basis = CholeskyBasis::new(kuu.as_ref(), model.jitter)?;
     let mut all = Explained {
         points: m,
@@ -238,8 +231,7 @@ fn explained(
         let parts = in_parts(rows.x, |_, x| {
             let mut diag = vec![0.0; x.nrows()];
             kernel.diag(x, &mut diag);
-            let mut phi = Mat::zeros(x.nrows(), m);
-            kernel.evaluate(x, Some(z.as_ref()), phi.as_mut(), &mut Tape::off());
+            let mut phi = covariances(kernel, x, Some(z.as_ref()));
             basis.project(phi.as_mut());
             let mut left = diag.clone();
             for j in 0..m {
@@ -289,8 +281,7 @@ fn suggestion(
 
 fn gap(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Option<Gap>> {
     let mut missing = false;
-    let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
-    if model.likelihood.as_gaussian().is_none() || !data.is_plain() || !shared {
+    if model.likelihood.as_gaussian().is_none() || !data.is_plain() || !model.shares_points() {
         return Ok(None);
     }
     data.for_each_chunk(1 << 14, &mut |rows| {

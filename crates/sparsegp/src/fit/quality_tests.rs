@@ -1,9 +1,9 @@
 use super::*;
 use crate::data::InMemory;
 use crate::engine::Cpu;
-use crate::kernels::{self, Inputs};
+use crate::kernels::{self, Inputs, Tape};
 use crate::likelihoods::{self, Gaussian};
-use crate::linalg::{Jitter, MatRef};
+use crate::linalg::{Jitter, Mat, MatRef};
 use crate::means;
 use crate::model::inducing_param;
 use crate::rng;

@@ -237,7 +237,7 @@ impl<'a> State<'a> {
         };
         if options.forget < 1.0 {
             for (l, site) in sites.iter_mut().enumerate() {
-                let kernel = &*model.kernels[if model.kernels.len() == 1 { 0 } else { l }];
+                let kernel = model.kernel_of(l);
                 site.forget(options.forget, kernel, model.jitter)?;
             }
         }

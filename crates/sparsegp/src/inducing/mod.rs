@@ -5,7 +5,7 @@ pub mod select;
 pub use select::{Prior, Selected, Selection};
 
 use crate::error::Result;
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::{Kernel, covariances};
 use crate::linalg::{Mat, MatRef, in_parts, stacked};
 
 /// k(X, xᵢ) for these rows i of `x` (N×D): N×(their number). On all threads.
@@ -18,10 +18,6 @@ pub(crate) fn columns(
     indices: &[usize],
 ) -> Result<Mat<f64>> {
     let z = Mat::from_fn(indices.len(), x.ncols(), |i, q| x[(indices[i], q)]);
-    let parts = in_parts(x, |_, x| {
-        let mut k = Mat::zeros(x.nrows(), z.nrows());
-        kernel.evaluate(x, Some(z.as_ref()), k.as_mut(), &mut Tape::off());
-        Ok(k)
-    })?;
+    let parts = in_parts(x, |_, x| Ok(covariances(kernel, x, Some(z.as_ref()))))?;
     Ok(stacked(&parts, x.nrows(), z.nrows()))
 }

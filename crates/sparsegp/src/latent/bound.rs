@@ -12,7 +12,7 @@
 
 use super::targets::Targets;
 use crate::error::{Error, Result};
-use crate::kernels::{Cotangents, Kernel, Tape};
+use crate::kernels::{self, Cotangents, Kernel, Tape};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, dot, gemm, par_for, product, sandwich_inverse,
     solve_lower, solve_lower_transpose, symmetrise,
@@ -171,9 +171,7 @@ impl<'a> Bound<'a> {
             psi = psi.with_block(rows);
         }
         let m = setting.points.nrows();
-        let mut kuu = Mat::zeros(m, m);
-        setting.kernel.evaluate(setting.points, None, kuu.as_mut(), &mut Tape::off());
-        let factor = Cholesky::new(kuu.as_ref(), setting.jitter, "Kuu")?;
+        let factor = kernels::factor(setting.kernel, setting.points, setting.jitter, "Kuu")?;
         let inverse = factor.inverse();
         let against = std::slice::from_ref(&inverse);
         let folded = psi.fold(x, targets.y.as_ref(), targets.has.as_ref(), against)?;

@@ -19,7 +19,7 @@ use super::model::Gplvm;
 use super::predict::Posterior;
 use super::targets::Targets;
 use crate::error::{Error, Result};
-use crate::kernels::{Cotangents, Tape};
+use crate::kernels::{self, Cotangents, Tape};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, dot, gemm, mirror_lower, product, sandwich_inverse,
     solve_lower, solve_lower_transpose,
@@ -64,10 +64,7 @@ impl Global {
     /// # Errors
     /// [`Error::NotPositiveDefinite`] for points too close.
     pub(super) fn posterior(&self, model: &Gplvm) -> Result<Posterior> {
-        let m = self.mean.nrows();
-        let mut kuu = Mat::zeros(m, m);
-        model.kernel.evaluate(model.points(), None, kuu.as_mut(), &mut Tape::off());
-        let factor = Cholesky::new(kuu.as_ref(), model.jitter, "Kuu")?;
+        let factor = kernels::factor(&*model.kernel, model.points(), model.jitter, "Kuu")?;
         let mut b = self.mean.clone();
         solve_lower_transpose(factor.l.as_ref(), b.as_mut(), Par::Seq);
         Posterior::of_factors(model, factor, b, self.groups.iter().cloned())

@@ -3,7 +3,7 @@
 use super::bound::Bound;
 use super::model::Gplvm;
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::{self, Kernel};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, Par, gemm, not_below_0, par_for, product, sandwich_inverse,
     solve_lower,
@@ -97,10 +97,8 @@ impl Posterior {
         known: Vec<(Vec<usize>, Mat<f64>)>,
     ) -> Result<Self> {
         let z = model.points();
-        let m = z.nrows();
-        let mut kuu = Mat::zeros(m, m);
-        model.kernel.evaluate(z, None, kuu.as_mut(), &mut Tape::off());
-        let factor = Cholesky::new(kuu.as_ref(), crate::linalg::Jitter::Absolute(jitter), "Kuu")?;
+        let factor =
+            kernels::factor(&*model.kernel, z, crate::linalg::Jitter::Absolute(jitter), "Kuu")?;
         let known = known.into_iter().map(|(columns, l)| (columns, Cholesky::of_factor(l)));
         Self::of_factors(model, factor, b, known)
     }
@@ -217,9 +215,8 @@ impl Posterior {
     /// At inputs that are known: k(x, x) − ‖L⁻¹k‖² + ‖L_B⁻¹L⁻¹k‖².
     fn predict_known(&self, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
         let (n, z) = (x.nrows(), self.psi.points());
-        let mut k = Mat::zeros(n, z.nrows());
         let x = x.to_owned();
-        self.kernel.evaluate(x.as_ref(), Some(z), k.as_mut(), &mut Tape::off());
+        let k = kernels::covariances(&*self.kernel, x.as_ref(), Some(z));
         let mut mean = Mat::zeros(n, self.columns());
         gemm(
             mean.as_mut(),

@@ -24,7 +24,7 @@ use super::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ, fin
 use crate::data::{InMemory, Rows, Source};
 use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
 use crate::error::{Error, Result};
-use crate::kernels::{Cotangents, Tape};
+use crate::kernels::{Cotangents, Tape, of_latent};
 use crate::linalg::{Cholesky, Jitter, Mat, column, product};
 use crate::model::{Model, Posterior};
 use crate::variational::sites::least_raised;
@@ -168,7 +168,7 @@ impl Tvgp {
         let covariances = covariances(model, &rows.x, record);
         let mut all = Vec::with_capacity(latents);
         for l in 0..latents {
-            let (_, k, _) = &covariances[if covariances.len() == 1 { 0 } else { l }];
+            let (_, k, _) = of_latent(&covariances, l);
             let own = |values: &[f64]| values[l * n..(l + 1) * n].to_vec();
             all.push(Sited::new(k, &own(q.first.value()), &own(q.second.value()))?);
         }
@@ -217,7 +217,7 @@ impl Tvgp {
         let params = sums[sum::PARAMS..][..size].to_vec();
         let updated = local.updated(&sums);
         for (l, own) in all.iter().enumerate() {
-            value -= own.kl(&covariances[if covariances.len() == 1 { 0 } else { l }].1);
+            value -= own.kl(&of_latent(&covariances, l).1);
         }
         let value = finite(value, "the bound")?;
         Ok(Pass { rows, covariances, latents: all, value, a, b, params, updated })
@@ -349,7 +349,7 @@ impl Tvgp {
         let covariances = covariances(model, x, false);
         let mut factors = Vec::with_capacity(latents);
         for l in 0..latents {
-            let (_, k, _) = &covariances[if covariances.len() == 1 { 0 } else { l }];
+            let (_, k, _) = of_latent(&covariances, l);
             let first = &q.first.value()[l * n..(l + 1) * n];
             let raised = least_raised(&q.second.value()[l * n..(l + 1) * n]);
             let own = Sited::new(k, first, &raised)?;

@@ -113,7 +113,7 @@ impl Model {
             let Shape::Matrix(m, d) = z.shape() else {
                 return Err(Error::shape("inducing points", "a matrix", z.shape()));
             };
-            let kernel = &*self.kernels[if self.kernels.len() == 1 { 0 } else { l }];
+            let kernel = self.kernel_of(l);
             let skips = self.hidden.last().is_some_and(|_| d >= inputs);
             if m == 0 || !(points_fit(kernel, d, inputs) || skips) {
                 let expected = format!("at least one row of {inputs} columns");

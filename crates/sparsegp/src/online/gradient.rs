@@ -6,7 +6,7 @@ use super::prior::{Old, Prior};
 use super::site::{times, weigh_columns};
 use super::update::Update;
 use crate::error::Result;
-use crate::kernels::{Cotangents, Kernel, Tape};
+use crate::kernels::{Cotangents, Kernel, Tape, place_of};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, gemm, product, solve_lower_transpose, symmetrise,
 };
@@ -186,7 +186,7 @@ impl Update<'_> {
             self.kernels.iter().map(|kernel| vec![0.0; kernel.num_params()]).collect();
         for (l, mut own) in self.adjoints_at(q)?.into_iter().enumerate() {
             let kernel = self.kernel(l);
-            let params = &mut kernels[if self.kernels.len() == 1 { 0 } else { l }];
+            let params = &mut kernels[place_of(self.kernels.len(), l)];
             self.priors[l].factor.pull_jitter(&mut own.kbb);
             pull(kernel, (self.z, None), own.kbb, params, Some(&mut z));
             pull(kernel, (self.z, Some(self.batch.x)), own.kbf, params, Some(&mut z));

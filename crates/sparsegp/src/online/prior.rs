@@ -1,9 +1,9 @@
 //! The prior at new inducing points together with what old rows said.
 
 use super::moments::Moments;
-use super::site::{Site, covariances, threads, times, weigh_columns};
+use super::site::{Site, threads, times, weigh_columns};
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::{self, Kernel, covariances};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, dot, gemm, product, solve_lower,
     solve_lower_transpose, sum_of_products, symmetrise,
@@ -115,7 +115,7 @@ impl Prior {
                 found: format!("{}", site.z.ncols()),
             });
         }
-        let factor = Cholesky::new(covariances(kernel, z, None).as_ref(), jitter, "Kuu")?;
+        let factor = kernels::factor(kernel, z, jitter, "Kuu")?;
         let old = site.map(|site| Old::new(kernel, z, &factor, site));
         Ok(Self { factor, old })
     }

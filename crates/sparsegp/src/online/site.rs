@@ -1,7 +1,7 @@
 //! What past rows said of one latent function.
 
 use crate::error::{Error, Result};
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::Kernel;
 use crate::linalg::{
     Cholesky, Jitter, Mat, MatRef, Par, left_singular, product, solve_lower_transpose,
 };
@@ -135,13 +135,6 @@ pub(super) fn times(a: MatRef<f64>, v: &[f64]) -> Vec<f64> {
     let column = Mat::from_fn(v.len(), 1, |i, _| v[i]);
     let out = product(a, column.as_ref());
     (0..a.nrows()).map(|i| out[(i, 0)]).collect()
-}
-
-/// Covariances between two sets of rows, or of one with itself.
-pub(super) fn covariances(kernel: &dyn Kernel, a: MatRef<f64>, b: Option<MatRef<f64>>) -> Mat<f64> {
-    let mut out = Mat::zeros(a.nrows(), b.map_or(a.nrows(), |b| b.nrows()));
-    kernel.evaluate(a, b, out.as_mut(), &mut Tape::off());
-    out
 }
 
 /// a diag(weights).

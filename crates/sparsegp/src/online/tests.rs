@@ -96,7 +96,7 @@ fn one_batch_is_the_collapsed_bound() {
     let q = w.transpose() * &w;
     let trace: f64 = (0..30).map(|i| diag[i] - q[(i, i)]).sum();
     close(bound.total(), normal(q) - trace / (2.0 * 0.07), 1e-9);
-    let exact = normal(site::covariances(&*of[0], x.as_ref(), None));
+    let exact = normal(crate::kernels::covariances(&*of[0], x.as_ref(), None));
     assert!(bound.total() < exact, "{bound:?} {exact}");
 }
 

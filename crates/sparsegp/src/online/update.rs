@@ -4,7 +4,7 @@ use super::moments::Moments;
 use super::prior::{Posterior, Prior};
 use super::site::Site;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, of_latent};
 use crate::likelihoods::augmented::Augmented;
 use crate::likelihoods::{Likelihood, Slopes, Target};
 use crate::linalg::{Jitter, Mat, MatRef};
@@ -149,7 +149,7 @@ impl<'a> Update<'a> {
             fits("rows of prior means", mean.nrows(), &[n])?;
             fits("columns of prior means", mean.ncols(), &[latents])?;
         }
-        let of = |l: usize| &*kernels[if kernels.len() == 1 { 0 } else { l }];
+        let of = |l: usize| &**of_latent(kernels, l);
         let prior = |l: usize| Prior::new(of(l), z, jitter, old.get(l));
         let priors: Vec<Prior> = (0..latents).map(prior).collect::<Result<_>>()?;
         let rows = (0..latents).map(|l| priors[l].rows(of(l), z, batch.x)).collect();
@@ -204,7 +204,7 @@ impl<'a> Update<'a> {
 
     /// The kernel of a latent function.
     pub(super) fn kernel(&self, l: usize) -> &dyn Kernel {
-        &*self.kernels[if self.kernels.len() == 1 { 0 } else { l }]
+        &**of_latent(self.kernels, l)
     }
 
     /// q of every latent function, given the sites.

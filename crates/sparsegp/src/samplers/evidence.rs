@@ -13,7 +13,7 @@ use super::{Draws, Setting, Target};
 use crate::data::InMemory;
 use crate::engine::Cpu;
 use crate::error::{Error, Result};
-use crate::kernels::Tape;
+use crate::kernels::covariances;
 use crate::linalg::{Cholesky, Jitter, Mat, product};
 use crate::methods;
 use crate::model::Model;
@@ -61,8 +61,7 @@ impl Evidence<'_> {
     fn draw(&mut self) -> Result<()> {
         let InMemory { x, y, extra, .. } = self.rows;
         let (n, p) = (y.nrows(), y.ncols());
-        let mut k = Mat::zeros(n, n);
-        self.model.kernel().evaluate(x.as_ref(), None, k.as_mut(), &mut Tape::off());
+        let mut k = covariances(self.model.kernel(), x.as_ref(), None);
         let factor = Cholesky::new(k.as_ref(), self.model.jitter, "K")?;
         let noise = self.model.gaussian()?.variance.scalar();
         let of = |i: usize| noise + extra.get(i).copied().unwrap_or(0.0);

@@ -8,6 +8,7 @@ use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::flow::targets::{Whitened, WhitenedRows};
 use crate::flow::{Control, Ended, Gpf, GpfOptions, MeanFlow, Particles, RunOptions, Target, run};
+use crate::kernels::of_latent;
 use crate::linalg::{Mat, column};
 use crate::model::{Model, Posterior};
 use crate::rng::stream;
@@ -70,7 +71,7 @@ pub(super) fn sample(
     let latents = q_mu.ncols();
     let start: Vec<f64> = (0..latents).flat_map(|l| column(q_mu, l).to_vec()).collect();
     let root = Mat::from_fn(dim, dim, |i, j| {
-        let of = roots[if roots.len() == 1 { 0 } else { i / m }];
+        let of = of_latent(&roots, i / m);
         if i / m == j / m { of[(i % m, j % m)] } else { 0.0 }
     });
     let particles = Particles::matched(&start, root.as_ref(), dim + 1, seed)?;

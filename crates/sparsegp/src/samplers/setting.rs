@@ -5,9 +5,9 @@ use super::conditional::Features;
 use super::slice::Block;
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::kernels::Tape;
+use crate::kernels::{Tape, covariances, of_latent, read_features};
 use crate::likelihoods::{self, Slopes};
-use crate::linalg::{Cholesky, Mat, Par, add_row_dots, sized, solve_lower};
+use crate::linalg::{Cholesky, Mat, add_row_dots, sized};
 use crate::model::Model;
 
 /// The law that a chain with inducing points has.
@@ -79,11 +79,10 @@ impl<'a> Setting<'a> {
         let (kernel, x) = (&self.model.kernels[at], self.rows.x.as_ref());
         let Features { a, k, unexplained } = &mut self.features[at];
         let (n, factor, jitter) = (x.nrows(), &mut self.factor, self.model.jitter);
-        let mut tape = Tape::off();
         if !self.model.method.is_sparse() {
             sized(k, n, n);
             k.fill(0.0);
-            kernel.evaluate(x, None, k.as_mut(), &mut tape);
+            kernel.evaluate(x, None, k.as_mut(), &mut Tape::off());
             factor.renew(k.as_ref(), jitter, "K")?;
             (0..n).for_each(|i| k[(i, i)] += factor.jitter);
             sized(a, n, n);
@@ -91,14 +90,8 @@ impl<'a> Setting<'a> {
             return Ok(());
         }
         let z = self.model.inducing_set(at)?;
-        let m = z.nrows();
-        let mut kuu = Mat::zeros(m, m);
-        kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
-        factor.renew(kuu.as_ref(), jitter, "Kuu")?;
-        sized(a, n, m);
-        a.fill(0.0);
-        kernel.evaluate(x, Some(z.as_ref()), a.as_mut(), &mut tape);
-        solve_lower(factor.l.as_ref(), a.as_mut().transpose_mut(), Par::Seq);
+        factor.renew(covariances(&**kernel, z.as_ref(), None).as_ref(), jitter, "Kuu")?;
+        read_features(&**kernel, z.as_ref(), factor, x, a);
         let mut explained = vec![0.0; n];
         add_row_dots(a.as_ref(), a.as_ref(), &mut explained);
         unexplained.fill(0.0);
@@ -114,7 +107,7 @@ impl<'a> Setting<'a> {
 
     /// Features of a latent function.
     pub(super) fn features(&self, latent: usize) -> &Features {
-        &self.features[if self.features.len() == 1 { 0 } else { latent }]
+        of_latent(&self.features, latent)
     }
 
     /// What the bound takes for E[log p] and FITC for the variance of f given u: α of

@@ -7,7 +7,7 @@ use crate::data::{InputColumn, Mask};
 use crate::deep::LastBound;
 use crate::error::{Error, Result};
 use crate::fit::{Division, Fitted, Made};
-use crate::kernels::{self, Inputs, Tape, points_fit};
+use crate::kernels::{self, Inputs, covariances, points_fit};
 use crate::likelihoods;
 use crate::linalg::{Cholesky, Jitter, Mat, column};
 use crate::means;
@@ -368,8 +368,7 @@ fn posterior(
     if !fits || q_mu.nrows() != m || q_mu.ncols() != outputs {
         return Err(foreign("tensors of the posterior do not fit together"));
     }
-    let mut k = Mat::zeros(m, m);
-    model.kernel().evaluate(points.as_ref(), None, k.as_mut(), &mut Tape::off());
+    let mut k = covariances(model.kernel(), points.as_ref(), None);
     let mut row_noise = Vec::new();
     let root = if sparse {
         let root = tensors.matrix("q.sqrt")?;

@@ -3,6 +3,7 @@
 use super::{State, UpdateOptions};
 use crate::data::InMemory;
 use crate::error::Result;
+use crate::kernels::place_of;
 use crate::model::inducing_param;
 use crate::online::SolveOptions;
 use crate::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser};
@@ -34,7 +35,7 @@ impl Objective for Part<'_, '_> {
             let add = |to: &mut [f64], from: &[f64]| {
                 to.iter_mut().zip(from).for_each(|(sum, own)| *sum += own);
             };
-            let first = if model.kernels.len() == 1 { 0 } else { own.start };
+            let first = place_of(model.kernels.len(), own.start);
             let mut at: usize = model.kernels[..first].iter().map(|k| k.num_params()).sum();
             for own in &found.kernels {
                 add(&mut parts.kernel[at..], own);

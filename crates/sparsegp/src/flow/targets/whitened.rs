@@ -5,11 +5,11 @@ use crate::flow::blocks::Blocks;
 use crate::flow::particles::Particles;
 use crate::flow::subsample::Subsample;
 use crate::flow::target::{Target, check_dim};
-use crate::kernels::{Kernel, Tape, points_fit};
+use crate::kernels::{self, Kernel, of_latent, points_fit};
 use crate::likelihoods::{self, Likelihood, Slopes};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, by_columns, column,
-    column_mut, gemm, not_below_0, product, solve_lower, sum_of_products,
+    column_mut, gemm, not_below_0, product, sum_of_products,
 };
 
 /// Rows of data for [`Whitened`].
@@ -208,7 +208,7 @@ impl Whitened {
     }
 
     pub(super) fn of(&self, latent: usize) -> &Features {
-        &self.features[if self.features.len() == 1 { 0 } else { latent }]
+        of_latent(&self.features, latent)
     }
 
     /// What is observed of row i and target column p, unless that is missing.
@@ -313,7 +313,7 @@ impl Whitened {
             column_mut(out.as_mut(), n).copy_from_slice(column(v, n));
         }
         for l in 0..self.latents() {
-            let a = &features[if features.len() == 1 { 0 } else { l }];
+            let a = of_latent(features, l);
             let own = s.as_ref().subrows(l * count, count);
             let to = out.as_mut().subrows_mut(from, a.ncols());
             gemm(to, Accum::Add, a.transpose(), own, -self.subsample.weight(), Par::Seq);
@@ -329,10 +329,8 @@ fn cross(
     factor: &Cholesky,
     x: MatRef<'_, f64>,
 ) -> (Mat<f64>, Vec<f64>) {
-    let (n, m) = (x.nrows(), points.nrows());
-    let mut a = Mat::zeros(n, m);
-    kernel.evaluate(x, Some(points), a.as_mut(), &mut Tape::off());
-    solve_lower(factor.l.as_ref(), a.as_mut().transpose_mut(), Par::Seq);
+    let n = x.nrows();
+    let a = kernels::features(kernel, points, factor, x);
     let (mut r, mut explained) = (vec![0.0; n], vec![0.0; n]);
     kernel.diag(x, &mut r);
     add_row_dots(a.as_ref(), a.as_ref(), &mut explained);
@@ -347,9 +345,8 @@ fn features(
     jitter: Jitter,
 ) -> Result<Features> {
     let z = points.unwrap_or(x);
-    let mut k = Mat::zeros(z.nrows(), z.nrows());
-    kernel.evaluate(z, None, k.as_mut(), &mut Tape::off());
-    let factor = Cholesky::new(k.as_ref(), jitter, if points.is_some() { "Kuu" } else { "K" })?;
+    let name = if points.is_some() { "Kuu" } else { "K" };
+    let factor = kernels::factor(kernel, z, jitter, name)?;
     let (a, r) = match points {
         Some(points) => cross(kernel, points, &factor, x),
         None => (factor.l.clone(), vec![0.0; x.nrows()]),
@@ -398,7 +395,7 @@ impl Target for Whitened {
         let mut along = Mat::zeros(f.nrows(), v.ncols());
         let mut from = 0;
         for l in 0..self.latents() {
-            let a = &features[if features.len() == 1 { 0 } else { l }];
+            let a = of_latent(&features, l);
             let own = along.as_mut().subrows_mut(l * count, count);
             let v = v.subrows(from, a.ncols());
             gemm(own, Accum::Replace, a.as_ref(), v, 1.0, Par::Seq);

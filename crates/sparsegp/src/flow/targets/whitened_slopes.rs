@@ -11,7 +11,7 @@
 use super::whitened::Whitened;
 use crate::error::Result;
 use crate::flow::target::{Target, check_dim, check_some};
-use crate::kernels::{Cotangents, Kernel, Tape};
+use crate::kernels::{Cotangents, Kernel, Tape, place_of};
 use crate::likelihoods::Slopes;
 use crate::linalg::{Mat, MatRef, Par, column_mut, product, solve_lower_transpose};
 
@@ -113,7 +113,7 @@ impl Whitened {
         out: &mut WhitenedSlopes,
     ) {
         let (own, sight) = (self.of(l), &self.subsample);
-        let params = &mut out.kernels[if self.features.len() == 1 { 0 } else { l }];
+        let params = &mut out.kernels[place_of(self.features.len(), l)];
         let (count, m) = (sight.count(), own.points.nrows());
         let (kernel, z) = (&*own.kernel, own.points.as_ref());
         let (Some(x), Some(points)) = (&self.x, &mut out.points) else {

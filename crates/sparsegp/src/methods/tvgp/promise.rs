@@ -2,6 +2,7 @@
 
 use super::{Look, Sited, Tvgp, covariances, sites};
 use crate::error::Result;
+use crate::kernels::of_latent;
 use crate::linalg::{Accum, Mat, gemm, par_for, product, scale_rows, solve_lower};
 use crate::model::Model;
 
@@ -17,7 +18,7 @@ impl Tvgp {
         let covariances = covariances(model, x, false);
         let mut all = 0.0;
         for l in 0..q.latents() {
-            let (_, k, _) = &covariances[if covariances.len() == 1 { 0 } else { l }];
+            let (_, k, _) = of_latent(&covariances, l);
             let (first, second) = (&q.first.value()[l * n..][..n], &q.second.value()[l * n..][..n]);
             let own = Sited::new(k, first, second)?;
             let mut a = Mat::zeros(n, n);
