@@ -224,7 +224,8 @@ pub struct FitArgs {
     #[arg(long, value_name = "FILE", help_heading = "Training")]
     pub checkpoint: Option<PathBuf>,
     /// End after this time with the best found so far, preparation included: seconds, or a number with s, min or h;
-    /// looked at between evaluations. With --checkpoint the same command resumes, and has as much time again
+    /// looked at between evaluations. Learning rates of minibatches have fallen by then, so that such a training does not
+    /// repeat to the bit. With --checkpoint the same command resumes, and has as much time again
     #[arg(long, allow_negative_numbers = true, value_name = "TIME", value_parser = values::time, help_heading = "Training")]
     pub time_limit: Option<f64>,
     /// Seconds between checkpoints [default: 60]

@@ -42,6 +42,8 @@ mod resume;
 mod rows;
 #[path = "fit/saved.rs"]
 mod saved;
+#[path = "fit/schedules.rs"]
+mod schedules;
 #[path = "fit/seeds.rs"]
 mod seeds;
 #[path = "fit/sparse_draws.rs"]

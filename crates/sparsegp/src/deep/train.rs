@@ -7,7 +7,7 @@ use super::noise::Noise;
 use crate::data::{Batches, Minibatch, Position};
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
-use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Status};
+use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Progress, Status};
 use crate::params::{free_count, free_gradient, free_values, log_prior, set_free_values};
 use crate::variational::Variational;
 use std::ops::ControlFlow;
@@ -19,9 +19,9 @@ pub struct TrainOptions {
     pub steps: usize,
     /// Samples S of hidden layers in a step.
     pub samples: usize,
-    /// Learning rate of the first two thirds of the steps, above 0; 0.01 by default.
+    /// Learning rate of the first two thirds of the steps, or of the time that there is for them, above 0; 0.01 by default.
     pub learning_rate: f64,
-    /// Factor of it in the last third, above 0; 0.3 by default.
+    /// Factor of it in the last third of either, above 0; 0.3 by default.
     pub last: f64,
     /// Size of natural-gradient steps of the last layer, above 0 and at most 1, which take its q (W or M) from Adam; none by
     /// default. 0.01 to 0.1 is safe with minibatches.
@@ -81,8 +81,9 @@ pub struct Standing {
     pub position: Position,
 }
 
-/// What watches a training: called with the model and where it stands before every step, and at the end; a break ends it.
-pub type Watch<'a> = &'a mut dyn FnMut(&Deep, &Standing) -> ControlFlow<()>;
+/// What watches a training: called with the model and where it stands before every step, and at the end. It continues with
+/// the share of a time limit that is used, if there is one ([`Progress::see`]); a break ends the training.
+pub type Watch<'a> = &'a mut dyn FnMut(&Deep, &Standing) -> ControlFlow<(), Option<f64>>;
 
 /// The negative bound of one step.
 struct Negative<'a> {
@@ -165,7 +166,7 @@ impl Deep {
     /// [`Error::Invalid`] for options that are not possible, [`Error::Shape`] for rows that do not fit; a recoverable error
     /// only where the start itself has no finite bound.
     pub fn train(&mut self, batches: &mut dyn Batches, options: &TrainOptions) -> Result<Trained> {
-        self.train_from(batches, options, None, &mut |_, _| ControlFlow::Continue(()))
+        self.train_from(batches, options, None, &mut |_, _| ControlFlow::Continue(None))
     }
 
     /// The same, watched: `watch` sees the model before every step and where it stands, and may end the training. It goes on
@@ -244,6 +245,8 @@ impl Deep {
                 "there is nothing to train: all parameters of the layers are frozen".into(),
             ));
         }
+        // a time limit is of this run, whatever another one had used
+        at.adam.progress = Progress::default();
         batches.seek(at.position)?;
         let (mut batch, mut work) = (Minibatch::new(), Work::default());
         let mut good = Good::default();
@@ -251,17 +254,19 @@ impl Deep {
         let mut moved = false;
         for step in at.trained.steps..options.steps {
             at.position = batches.position();
-            if watch(self, &at).is_break() {
+            let ControlFlow::Continue(used) = watch(self, &at) else {
                 at.trained.ended = Some(format!(
                     "after {step} of {} steps, by hand or by the clock",
                     options.steps
                 ));
                 break;
-            }
+            };
+            at.adam.progress.see(used);
             batches.next(&mut batch)?;
             moved = true;
             // set anew: a run that goes on may have more steps than the one before
-            let late = step >= options.steps - options.steps / 3;
+            let late =
+                at.adam.progress.step(step, options.steps) >= options.steps - options.steps / 3;
             at.adam.options.learning_rate =
                 options.learning_rate * if late { options.last } else { 1.0 };
             if let Some(rate) = options.natural {

@@ -369,7 +369,7 @@ impl Watcher<'_> {
         });
     }
 
-    fn see(&mut self, deep: &Deep, at: &Standing) -> ControlFlow<()> {
+    fn see(&mut self, deep: &Deep, at: &Standing) -> ControlFlow<(), Option<f64>> {
         self.record(deep, &at.trained);
         self.over |= self.aside.as_ref().is_some_and(|aside| aside.stop.is_some());
         let seconds = self.seconds();
@@ -409,7 +409,10 @@ impl Watcher<'_> {
             self.over = self.observer.event(event).is_break();
         }
         self.over |= self.observer.interrupted();
-        if self.over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        match self.over {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(self.observer.time_used()),
+        }
     }
 }
 

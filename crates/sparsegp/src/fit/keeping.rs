@@ -65,4 +65,8 @@ impl Observer for Telling<'_> {
     fn interrupted(&self) -> bool {
         self.observer.interrupted()
     }
+
+    fn time_used(&self) -> Option<f64> {
+        self.observer.time_used()
+    }
 }

@@ -4,6 +4,7 @@
 //! value, the last move is halved, again and again, until it has one.
 
 use super::adam_options::{AdamOptions, Plateau};
+use super::progress::Progress;
 use super::vector::{distance, first_wrong, max_norm};
 use super::{Objective, Optimiser, Outcome, Reason, Stall, Status, Step, check_start, evaluate};
 use crate::error::{Error, Result};
@@ -64,6 +65,9 @@ struct State {
 pub struct Adam {
     /// The options; they may be changed between steps.
     pub options: AdamOptions,
+    /// The time that a limit leaves to the schedule; it is of one run, and no part of what serialises or is compared.
+    #[serde(skip)]
+    pub progress: Progress,
     state: State,
     /// The gradient is written here first, so that a failure leaves the last one alone.
     #[serde(skip)]
@@ -99,7 +103,7 @@ impl Adam {
             evaluations: 0,
             status: Status::Running,
         };
-        Self { options, state, scratch: Vec::new() }
+        Self { options, progress: Progress::default(), state, scratch: Vec::new() }
     }
 
     fn report(&self, gradient_norm: f64, evaluations: usize, step_length: f64) -> Step {
@@ -118,7 +122,8 @@ impl Adam {
         let AdamOptions { beta1, beta2, epsilon, .. } = self.options;
         powers.0 *= beta1;
         powers.1 *= beta2;
-        let rate = self.options.learning_rate * self.options.schedule.factor(*steps);
+        let rate = self.options.learning_rate
+            * self.options.schedule.factor_within(*steps, &self.progress);
         *steps += 1;
         let (unbias1, unbias2) = (1.0 / (1.0 - powers.0), 1.0 / (1.0 - powers.1));
         previous.resize(x.len(), 0.0);
@@ -369,7 +374,9 @@ impl Optimiser for Adam {
     }
     fn restart(&mut self) {
         let (iterations, evaluations) = (self.state.iterations, self.state.evaluations);
+        let progress = self.progress;
         *self = Self::new(std::mem::take(&mut self.state.x), self.options.clone());
+        self.progress = progress;
         self.state.iterations = iterations;
         self.state.evaluations = evaluations;
     }

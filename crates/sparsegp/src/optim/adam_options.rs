@@ -1,5 +1,6 @@
 //! Options of [`super::Adam`].
 
+use super::progress::Progress;
 use super::vector::first_wrong;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,15 @@ impl Schedule {
             }
             Schedule::Power { after, exponent } => (1.0 + step as f64 / after).powf(-exponent),
             Schedule::Ramp { speed } => -(-speed * (step + 1) as f64).exp_m1(),
+        }
+    }
+
+    /// Factor in step `step`, or in a later one where a time limit will end a fall before its steps do. What has no end by
+    /// its steps has none by time.
+    pub fn factor_within(&self, step: usize, progress: &Progress) -> f64 {
+        match *self {
+            Schedule::Cosine { steps, .. } => self.factor(progress.step(step, steps)),
+            _ => self.factor(step),
         }
     }
 

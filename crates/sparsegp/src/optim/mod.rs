@@ -11,6 +11,7 @@ mod lbfgs;
 mod lbfgs_options;
 mod line_search;
 mod plateau_rate;
+mod progress;
 mod status;
 #[cfg(test)]
 mod test_functions;
@@ -21,6 +22,7 @@ pub use adam_options::{AdamOptions, Plateau, Schedule};
 pub use lbfgs::Lbfgs;
 pub use lbfgs_options::LbfgsOptions;
 pub use plateau_rate::{FallingRate, PlateauRate};
+pub use progress::Progress;
 pub use status::{Reason, Stall, Status, Step};
 
 use crate::error::{Error, Result};

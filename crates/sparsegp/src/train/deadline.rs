@@ -64,6 +64,13 @@ impl Observer for Deadline<'_> {
         self.ended.set(self.ended.get() || over);
         over
     }
+
+    fn time_used(&self) -> Option<f64> {
+        let used = self.start.elapsed().as_secs_f64() / self.limit.as_secs_f64();
+        // a limit of nothing is over; a limit within a limit ends first where it is shorter
+        let used = if used.is_nan() { 1.0 } else { used.min(1.0) };
+        Some(self.inner.time_used().map_or(used, |inner| inner.max(used)))
+    }
 }
 
 impl std::fmt::Debug for Deadline<'_> {
@@ -103,6 +110,7 @@ mod tests {
         assert!(deadline.interrupted());
         let sampling = Event::Sampling { done: 1, total: 9, seconds: 0.1 };
         assert!(deadline.event(sampling).is_break());
+        assert_eq!(deadline.time_used(), Some(1.0));
     }
 
     #[test]
@@ -111,6 +119,7 @@ mod tests {
         for seconds in [1e6, f64::MAX] {
             let deadline = Deadline::new(seconds, &mut inner);
             assert!(!deadline.interrupted() && !deadline.interrupted() && !deadline.ended());
+            assert!(deadline.time_used().is_some_and(|used| used < 1e-3));
         }
     }
 

@@ -84,6 +84,10 @@ impl Observer for Counting<'_> {
     fn interrupted(&self) -> bool {
         self.inner.interrupted()
     }
+
+    fn time_used(&self) -> Option<f64> {
+        self.inner.time_used()
+    }
 }
 
 /// Nats per target that rounding leaves of the promise of a step of q.

@@ -222,6 +222,12 @@ pub trait Observer {
     fn interrupted(&self) -> bool {
         false
     }
+
+    /// Returns the share of a time limit that is used, from 0 to 1, by which learning rates of minibatches fall where the
+    /// time ends before the planned steps do ([`crate::optim::Progress`]). None, where there is no limit, changes nothing.
+    fn time_used(&self) -> Option<f64> {
+        None
+    }
 }
 
 impl Observer for () {}

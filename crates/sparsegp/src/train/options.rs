@@ -17,7 +17,8 @@ pub struct StochasticOptions {
     /// on the scale of their logarithm, inducing points by lengthscales.
     pub adam: AdamOptions,
     /// Share of the learning rate that is left at the end: it falls along half a cosine over all
-    /// epochs, unless `adam` has a schedule of its own. 1 for a constant rate.
+    /// epochs, or over the time that a limit leaves where that ends first ([`crate::optim::Progress`]),
+    /// unless `adam` has a schedule of its own. 1 for a constant rate.
     pub last_rate: f64,
     /// Factor of the learning rate for inducing points, beside what the lengthscales make of it.
     pub inducing_rate: f64,

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::methods::{Diagnostics, Following, Keeps, Uncollapsed};
 use crate::model::Model;
 use crate::model::hyperparameters;
-use crate::optim::{Adam, Objective, Optimiser, Reason, Status};
+use crate::optim::{Adam, Objective, Optimiser, Progress, Reason, Status};
 use crate::variational::{Tying, Variational};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -195,6 +195,8 @@ impl Run<'_> {
                 self.start(model, epochs * batches.per_epoch(), settings)
             }
         };
+        // a time limit is of this run, whatever another one had used
+        state.adam.progress = Progress::default();
         let (clock, earlier) = (Instant::now(), state.seconds);
         let (mut batch, mut memory) = (Minibatch::default(), Workspace::default());
         let mut saved = Instant::now();
@@ -208,6 +210,7 @@ impl Run<'_> {
                 }
                 break "interrupted; what was learnt so far is kept".into();
             }
+            state.adam.progress.see(observer.time_used());
             batches.next(&mut batch)?;
             let value = self.iterate(model, &batch, &mut memory, &mut state)?;
             let rows = batch.rows.rows() as f64;
@@ -293,7 +296,8 @@ impl Run<'_> {
         state: &mut TrainingState,
     ) -> Result<f64> {
         let m_steps = self.options.m_steps();
-        let factor = state.adam.options.schedule.factor(state.iterations * m_steps);
+        let Adam { options, progress, .. } = &state.adam;
+        let factor = options.schedule.factor_within(state.iterations * m_steps, progress);
         memory.step.choose(
             self.options
                 .classes_per_step

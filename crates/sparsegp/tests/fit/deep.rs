@@ -336,7 +336,7 @@ fn several_targets_and_more_epochs() {
         let mut watch = |_: &Deep, standing: &Standing| {
             rates.push(standing.adam.options.learning_rate);
             last = Some(standing.clone());
-            ControlFlow::Continue(())
+            ControlFlow::Continue(None)
         };
         deep.train_from(&mut *batches, &options, from, &mut watch).expect("a training");
         (rates, last)

@@ -97,7 +97,8 @@ class DeepGP(Model):
         learning_rate, natural_rate : float, optional
             Of Adam (by default 0.01), and of natural-gradient steps of the last layer's q (for the kinds W and M; 0: Adam).
         time_limit : float, optional
-            Seconds after which the training ends.
+            Seconds after which the training ends. The learning rate has fallen by then, so that such a training does not
+            repeat to the bit.
         seed : int
         callback : callable, optional
             Gets a dictionary of every event; returning True ends the training.

@@ -41,7 +41,8 @@ _TRAINING = """Trains every parameter that is not frozen.
             Of Adam (by default 0.03 for minibatches, 0.01 for all rows at once); of natural-gradient steps of q (0:
             Adam on q too).
         time_limit : float, optional
-            Seconds after which the training ends with the best found so far; it is looked at between evaluations.
+            Seconds after which the training ends with the best found so far; it is looked at between evaluations. Rates of
+            minibatches have fallen by then, so that such a training does not repeat to the bit.
         seed : int
             Of the order of minibatches.
         callback : callable, optional
