@@ -41,9 +41,10 @@ fn correlation(a: &[f64], b: &[f64]) -> f64 {
 fn rows_are_placed_gaps_are_filled_and_new_rows_come_later() {
     let folder = Folder::new();
     folder.write("a.csv", table(0..60, |i, j| i % 9 == 4 && j == i % 5));
+    // five starts end in a worse optimum on some processors
     let told = folder.json(
         "embed a.csv -d 2 --inducing 15 --id key --color side -o map.safetensors --coordinates places.csv --fill whole.csv \
-         --plot map.svg",
+         --plot map.svg --restarts 10 --seed 1",
     );
     assert_eq!((&told["rows"], &told["missing_cells"]), (&60.into(), &7.into()));
     assert_eq!(told["columns"], serde_json::json!(["a", "b", "c", "d", "e"]));
