@@ -13,7 +13,7 @@ impl Fitted {
     /// [`Fitted::predict_with`].
     ///
     /// # Errors
-    /// [`Error::Shape`] if numbers of rows or columns differ.
+    /// [`crate::Error::Shape`] if numbers of rows or columns differ.
     pub fn quantiles(
         &self,
         x: MatRef<'_, f64>,
@@ -77,7 +77,7 @@ impl Fitted {
     /// ([`Posterior::predict_cdf`]). `extra` as for [`Fitted::predict_with`].
     ///
     /// # Errors
-    /// [`Error::Shape`] if numbers of rows or columns differ.
+    /// [`crate::Error::Shape`] if numbers of rows or columns differ.
     pub fn cdf(
         &self,
         x: MatRef<'_, f64>,

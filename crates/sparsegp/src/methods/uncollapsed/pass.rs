@@ -19,7 +19,7 @@ impl Uncollapsed {
     /// One pass over `data` at the model's parameters.
     ///
     /// # Errors
-    /// As for [`Method::evaluate`].
+    /// As for [`crate::methods::Method::evaluate`].
     pub fn step(
         &self,
         model: &Model,
@@ -36,7 +36,7 @@ impl Uncollapsed {
     /// it is, and stands without the rows.
     ///
     /// # Errors
-    /// As for [`Method::evaluate`].
+    /// As for [`crate::methods::Method::evaluate`].
     pub fn tie(&self, model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<()> {
         if let Some(q) = model.q.as_ref().filter(|q| forms::of(q).sees_rows()) {
             let step = self.step(model, engine, data, Want::Value)?;
@@ -50,7 +50,7 @@ impl Uncollapsed {
     /// The same in the memory of an earlier step. After an error the step holds nothing of use.
     ///
     /// # Errors
-    /// As for [`Method::evaluate`].
+    /// As for [`crate::methods::Method::evaluate`].
     pub fn renew(
         &self,
         step: &mut Step,

@@ -15,14 +15,14 @@ use crate::variational::NaturalStep;
 use std::sync::Mutex;
 
 /// A pass over rows at a model's q, with what it takes to make steps of it. It keeps its memory from
-/// pass to pass ([`Uncollapsed::renew`]).
+/// pass to pass ([`super::Uncollapsed::renew`]).
 #[derive(Default)]
 pub struct Step {
     /// Value of the bound.
     pub value: f64,
     /// What the numerics had to do.
     pub diagnostics: Diagnostics,
-    /// How T was brought up to date ([`Uncollapsed::follow`]).
+    /// How T was brought up to date ([`super::Uncollapsed::follow`]).
     pub solved: Option<Solved>,
     pub(super) processes: Vec<Prepared>,
     /// Factors of the unexplained variances, one for each latent function.
