@@ -25,7 +25,10 @@ pub trait QSteps {
 
     /// Centres the latent functions of a target where only their differences matter ([`Step::centre`]), and the last
     /// look with them. Returns the bound.
-    fn centre(&mut self, model: &mut Model) -> f64;
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] before the first look.
+    fn centre(&mut self, model: &mut Model) -> Result<f64>;
 
     /// Returns the slopes with respect to the means at the last look, of all latent functions in turn.
     fn mean_slopes(&self) -> Vec<f64>;
@@ -96,9 +99,9 @@ impl QSteps for OfPoints {
         Ok(self.step.value)
     }
 
-    fn centre(&mut self, model: &mut Model) -> f64 {
+    fn centre(&mut self, model: &mut Model) -> Result<f64> {
         self.step.centre(model);
-        self.step.value
+        Ok(self.step.value)
     }
 
     fn mean_slopes(&self) -> Vec<f64> {
@@ -140,6 +143,10 @@ impl QSteps for OfPoints {
     }
 }
 
+fn unseen() -> Error {
+    Error::Invalid("a step needs a look at the rows".into())
+}
+
 /// Sites of all rows.
 struct OfRows {
     method: Tvgp,
@@ -148,7 +155,7 @@ struct OfRows {
 
 impl OfRows {
     fn looked(&self) -> Result<&Look> {
-        self.look.as_ref().ok_or_else(|| Error::Invalid("a step needs a look at the rows".into()))
+        self.look.as_ref().ok_or_else(unseen)
     }
 }
 
@@ -165,10 +172,10 @@ impl QSteps for OfRows {
         Ok(self.look.insert(self.method.look(model, data)?).value)
     }
 
-    fn centre(&mut self, model: &mut Model) -> f64 {
-        let Some(look) = &mut self.look else { return f64::NAN };
+    fn centre(&mut self, model: &mut Model) -> Result<f64> {
+        let look = self.look.as_mut().ok_or_else(unseen)?;
         self.method.centre(look, model);
-        look.value
+        Ok(look.value)
     }
 
     fn mean_slopes(&self) -> Vec<f64> {

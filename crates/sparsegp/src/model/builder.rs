@@ -18,7 +18,6 @@ pub struct Builder {
     likelihood: Box<dyn Likelihood>,
     inducing: Vec<Param>,
     q: Option<Variational>,
-    tying: Tying,
     method: &'static dyn Method,
     jitter: Jitter,
 }
@@ -47,7 +46,6 @@ impl Model {
             likelihood: Box::new(Gaussian::new(1.0)),
             inducing: Vec::new(),
             q: None,
-            tying: Tying::Natural,
             method,
             jitter: Jitter::default(),
         }
@@ -106,17 +104,21 @@ impl Model {
             let text = if self.inducing.is_empty() { "needs" } else { "takes no" };
             return Err(Error::Invalid(format!("method `{name}` {text} inducing points")));
         }
-        // of a deep model they lie among what the layer before gives
-        let inputs = self.hidden.last().map_or(inputs, |layer| layer.outputs());
+        // of a deep model they lie among what the layer before gives, or among that with the inputs
+        let below = self.hidden.last().map(|layer| layer.outputs());
         let mut first = None;
         for (l, z) in self.inducing.iter().enumerate() {
             let Shape::Matrix(m, d) = z.shape() else {
                 return Err(Error::shape("inducing points", "a matrix", z.shape()));
             };
             let kernel = self.kernel_of(l);
-            let skips = self.hidden.last().is_some_and(|_| d >= inputs);
-            if m == 0 || !(points_fit(kernel, d, inputs) || skips) {
-                let expected = format!("at least one row of {inputs} columns");
+            let fits = match below {
+                None => points_fit(kernel, d, inputs),
+                Some(below) => d == below || d == below + inputs,
+            };
+            if m == 0 || !fits {
+                let columns = below.unwrap_or(inputs);
+                let expected = format!("at least one row of {columns} columns");
                 return Err(Error::shape("inducing points", expected, format!("{m}×{d}")));
             }
             if *first.get_or_insert(m) != m {
@@ -217,7 +219,7 @@ impl Builder {
         };
         let start = model.method.with_q().filter(|q| q.is_of_points() && model.q.is_none());
         if let Some(q) = start {
-            model.q = Some(q.start([0, points, model.latents(outputs)], self.tying, false));
+            model.q = Some(q.start([0, points, model.latents(outputs)], Tying::Natural, false));
         }
         model.check(inputs, outputs)?;
         Ok(model)
@@ -287,10 +289,10 @@ mod tests {
         let q = Variational::prior(4, 1, false);
         wrong(begin("spherical").inducing(z.as_ref()).q(q), 1, &["spherical", "no q"]);
         wrong(begin("tvgp"), 1, &["tvgp", "needs a q"]);
-        let noiseless = likelihoods::parse("gaussian(variance=0)");
-        if let Ok(noiseless) = noiseless {
-            wrong(begin("svgp").inducing(z.as_ref()).likelihood(noiseless), 1, &["variance", "0"]);
-        }
+        let noiseless = || likelihoods::parse("gaussian(variance=0)").unwrap();
+        let sparse = begin("svgp").inducing(z.as_ref()).likelihood(noiseless());
+        wrong(sparse, 1, &["svgp", "divides by the noise variance", "exact"]);
+        begin("exact").likelihood(noiseless()).build(3, 1).unwrap();
         let poisson = likelihoods::parse("poisson").unwrap();
         wrong(begin("exact").likelihood(poisson), 1, &["exact", "poisson"]);
     }

@@ -135,7 +135,7 @@ fn climb(
             model.q = best;
             return Err(Error::Interrupted);
         }
-        place = match steps.look(model, engine, data).map(|_| steps.centre(model)) {
+        place = match steps.look(model, engine, data).and_then(|_| steps.centre(model)) {
             Ok(value) if place == Landing::Start || value >= climb.last - 1e-10 * value.abs() => {
                 settled.moved |= place != Landing::Start;
                 let ends = climb.ends_at(value) && place != Landing::Start;

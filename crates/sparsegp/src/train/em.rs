@@ -145,7 +145,7 @@ fn e_step(
     let in_turns = bound.turns(&*model.likelihood) > 1;
     let mut rate = rate.unwrap_or(if certain { 1.0 } else { EmOptions::CAREFUL });
     steps.look(model, engine, data)?;
-    let value = steps.centre(model);
+    let value = steps.centre(model)?;
     let before = model.q.clone();
     for halvings in 0..=HALVINGS {
         if halvings > 0 {

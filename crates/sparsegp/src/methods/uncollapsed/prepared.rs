@@ -5,7 +5,7 @@ use super::{forms::pseudo, variational};
 use crate::engine::{CholeskyBasis, Pointwise, Process, ProcessSums, Spread, Through};
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
-use crate::kernels::{Cotangents, Tape};
+use crate::kernels::{Cotangents, Tape, place_of};
 use crate::linalg::{
     Accum, Mat, MatMut, by_columns, column, gram_lower, lower_product, par_for, sized,
     solve_lower_transpose, times_triangular,
@@ -254,7 +254,6 @@ pub(super) fn prepare(
 ) -> Result<Option<Solved>> {
     let q = variational(model)?;
     let latents = q.latents();
-    let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
     let fits = |count: usize| count == 1 || count == latents;
     if !fits(model.kernels.len()) || !fits(model.inducing.len()) {
         return Err(Error::Invalid(format!(
@@ -264,13 +263,13 @@ pub(super) fn prepare(
             model.inducing.len()
         )));
     }
-    let (count, each) = if shared { (1, latents) } else { (latents, 1) };
+    let (count, each) = if model.shares_points() { (1, latents) } else { (latents, 1) };
     processes.resize_with(count, Prepared::default);
     let (form, mut solved) = (forms::of(q), None);
     for (index, process) in processes.iter_mut().enumerate() {
         process.latents = index * each..(index + 1) * each;
-        let of = |count: usize| if count == 1 { 0 } else { index };
-        (process.kernel, process.set) = (of(model.kernels.len()), of(model.inducing.len()));
+        process.kernel = place_of(model.kernels.len(), index);
+        process.set = place_of(model.inducing.len(), index);
         process.covariances(model, record)?;
         form.check_points(q, process.z.nrows())?;
         solved = form.prepare(process, model, q, following)?;

@@ -72,9 +72,8 @@ impl Step {
                 found: format!("{} of {}", chosen.iter().filter(|c| **c).count(), chosen.len()),
             });
         }
-        let shared = model.kernels.len() == 1 && model.inducing.len() == 1;
         let chooses = forms::of(variational(model)?).chooses();
-        if shared && chooses && model.likelihood.mixing().is_none() {
+        if model.shares_points() && chooses && model.likelihood.mixing().is_none() {
             return Ok(());
         }
         Err(Error::Invalid(

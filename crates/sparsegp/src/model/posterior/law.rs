@@ -285,3 +285,7 @@ impl Joint {
         joint
     }
 }
+
+#[cfg(test)]
+#[path = "law_tests.rs"]
+mod tests;

@@ -195,13 +195,15 @@ pub(super) trait Form: Sync {
     /// Gives `found` the q that sums over rows at guesses make ([`super::guesses`]), from a q that is the prior.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`].
+    /// [`Error::NotPositiveDefinite`]; [`Error::Invalid`] for a form that sums over rows do not set.
     fn take_guesses(
         &self,
-        own: &mut Prepared,
-        sums: &ProcessSums,
-        found: &mut Variational,
-    ) -> Result<()>;
+        _own: &mut Prepared,
+        _sums: &ProcessSums,
+        _found: &mut Variational,
+    ) -> Result<()> {
+        Err(Error::Invalid("guesses of latent values do not set a q of this form".into()))
+    }
 
     /// Whether guesses can set it.
     fn takes_guesses(&self, _q: &Variational) -> bool {

@@ -187,10 +187,6 @@ impl Form for Pseudo {
         Err(no_steps())
     }
 
-    fn take_guesses(&self, _: &mut Prepared, _: &ProcessSums, _: &mut Variational) -> Result<()> {
-        Err(no_steps())
-    }
-
     fn takes_guesses(&self, _: &Variational) -> bool {
         false
     }

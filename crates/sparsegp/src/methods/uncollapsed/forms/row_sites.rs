@@ -331,9 +331,4 @@ impl Form for RowSites {
         tied.v = q.v.clone();
         Some(tied)
     }
-
-    /// They are set row by row ([`super::super::guesses`]).
-    fn take_guesses(&self, _: &mut Prepared, _: &ProcessSums, _: &mut Variational) -> Result<()> {
-        Ok(())
-    }
 }
