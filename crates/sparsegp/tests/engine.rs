@@ -4,13 +4,13 @@
 
 #[path = "engine/dense.rs"]
 mod dense;
-#[path = "engine/fold.rs"]
-mod fold;
+#[path = "engine/gradients.rs"]
+mod gradients;
 #[path = "engine/rules.rs"]
 mod rules;
 #[path = "engine/same.rs"]
 mod same;
+#[path = "engine/statistics.rs"]
+mod statistics;
 #[path = "common/streamed.rs"]
 mod streamed;
-#[path = "engine/unfold.rs"]
-mod unfold;

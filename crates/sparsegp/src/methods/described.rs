@@ -4,7 +4,7 @@
 
 use super::collapsed::{parts, power_ep};
 use super::uncollapsed::{guesses, mixed, rows};
-use crate::engine::{Description, Local, Pointwise, Sweep};
+use crate::engine::{Description, Pointwise, Sweep};
 use crate::error::{Error, Result};
 
 /// The rows that a description is to fit.
@@ -14,7 +14,7 @@ pub struct Fitting {
     pub inputs: usize,
     /// Targets P.
     pub outputs: usize,
-    /// Latent functions of all targets, L; P for [`local`].
+    /// Latent functions of all targets, L.
     pub latents: usize,
 }
 
@@ -28,11 +28,10 @@ impl Fitting {
 /// Makes a thing of its description.
 type Make<T> = fn(&Description, Fitting) -> Result<Box<T>>;
 
-const LOCALS: &[(&str, Make<dyn Local>)] =
-    &[(parts::GAUSSIAN_ROWS, parts::described), (power_ep::POWER_ROWS, power_ep::first)];
-
 const POINTWISE: &[(&str, Make<dyn Pointwise>)] = &[
-    (power_ep::POWER_ROWS, power_ep::second),
+    (parts::GAUSSIAN_ROWS, parts::described),
+    (power_ep::FIRST_ROWS, power_ep::first),
+    (power_ep::SECOND_ROWS, power_ep::second),
     (rows::LIKELIHOOD_ROWS, rows::described),
     (mixed::MIXED_ROWS, mixed::described),
     (guesses::AT_GUESSES, guesses::rows_described),
@@ -49,24 +48,13 @@ fn made<T: ?Sized>(
     own.map(|(_, make)| make(description, rows))
 }
 
-fn unknown<T>(description: &Description) -> Result<T> {
-    Err(Error::Invalid(format!("nothing is known of `{}`", description.kind)))
-}
-
-/// What rows contribute, for [`crate::engine::Engine::fold`] and `unfold`.
+/// What rows contribute.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a description of something else, and of other rows.
-pub fn local(description: &Description, rows: Fitting) -> Result<Box<dyn Local>> {
-    made(LOCALS, description, rows).unwrap_or_else(|| unknown(description))
-}
-
-/// The same for [`crate::engine::Engine::pass`].
-///
-/// # Errors
-/// As for [`local`].
 pub fn pointwise(description: &Description, rows: Fitting) -> Result<Box<dyn Pointwise>> {
-    made(POINTWISE, description, rows).unwrap_or_else(|| unknown(description))
+    let unknown = || Err(Error::Invalid(format!("nothing is known of `{}`", description.kind)));
+    made(POINTWISE, description, rows).unwrap_or_else(unknown)
 }
 
 /// A sweep of a method's own; none for others.

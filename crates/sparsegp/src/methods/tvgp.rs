@@ -22,7 +22,7 @@ use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
 use super::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ, finite};
 use crate::data::{InMemory, Rows, Source};
-use crate::engine::{Engine, LatentBlock, LatentSlopes, Pointwise};
+use crate::engine::{Block, Engine, Pointwise, Slopes};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape, of_latent};
 use crate::linalg::{Cholesky, Jitter, Mat, column, product};
@@ -193,7 +193,7 @@ impl Tvgp {
             ratios: self.bound.closed_form(&*model.likelihood),
         };
         let mut sums = vec![0.0; local.sums()];
-        let block = LatentBlock {
+        let block = Block {
             rows: Rows {
                 start: 0,
                 x: rows.x.as_ref(),
@@ -205,7 +205,7 @@ impl Tvgp {
             s: s.as_ref(),
             r: r.as_ref(),
         };
-        let out = LatentSlopes {
+        let out = Slopes {
             a: a.as_mut(),
             b: b.as_mut(),
             c: c.as_mut(),

@@ -48,7 +48,7 @@
 
 use crate::data::{InMemory, Rows, Scaler, Source, Statistics};
 use crate::engine::remote::{Features, OwnSpread, Packed, Work};
-use crate::engine::{Cpu, Engine, Job, Passed, Prepared, Process, Whitened};
+use crate::engine::{Cpu, Engine, Job, Passed, Process};
 use crate::error::{Error, Result};
 use crate::fit::checks;
 use crate::linalg::Mat;
@@ -149,26 +149,6 @@ impl Shard {
         let (inputs, outputs) = (self.rows.inputs(), self.rows.outputs());
         let fitting = |latents: usize| Fitting { inputs, outputs, latents };
         match Work::from_bytes(request)? {
-            Work::Fold(sent) => {
-                let Features { kernel, z, basis } = sent.features.read(inputs)?;
-                let mean = sent.mean.read(inputs, outputs)?;
-                let prepared =
-                    Prepared { kernel: &*kernel, mean: &*mean, z: z.as_ref(), basis: &basis };
-                let q = sent.q.as_ref().map(|q| q.read(z.nrows(), outputs)).transpose()?;
-                let local = described::local(&sent.local, fitting(outputs))?;
-                let q = q.as_ref().map(whitened);
-                Ok(cpu.fold(prepared, q, &*local, self, sent.scale)?.pack())
-            }
-            Work::Unfold(sent) => {
-                let Features { kernel, z, basis } = sent.features.read(inputs)?;
-                let mean = sent.mean.read(inputs, outputs)?;
-                let prepared =
-                    Prepared { kernel: &*kernel, mean: &*mean, z: z.as_ref(), basis: &basis };
-                let q = sent.q.as_ref().map(|q| q.read(z.nrows(), outputs)).transpose()?;
-                let q = q.ok_or_else(|| Error::Invalid("the request has no q".into()))?;
-                let local = described::local(&sent.local, fitting(outputs))?;
-                Ok(cpu.unfold(prepared, whitened(&q), &*local, self, sent.scale)?.pack())
-            }
             Work::Pass(sent) => {
                 let parts: Vec<(Features, Mat<f64>, OwnSpread)> =
                     sent.processes.iter().map(|p| p.read(inputs)).collect::<Result<_>>()?;
@@ -208,10 +188,6 @@ impl Shard {
             }
         }
     }
-}
-
-fn whitened((mean, covariance): &(Mat<f64>, Mat<f64>)) -> Whitened<'_> {
-    Whitened { mean: mean.as_ref(), covariance: covariance.as_ref() }
 }
 
 impl Source for Shard {

@@ -360,8 +360,7 @@ impl SiteWork {
         }
     }
 
-    /// Sp − f (with a column of zeros beside it) and Y_u of one latent function: how the sums of untied
-    /// sites move q.
+    /// Sp − f and Y_u of one latent function: how the sums of untied sites move q.
     pub fn back(&mut self, parts: &Parts, rows: Statistics<'_>, at: usize) -> (Mat<f64>, Mat<f64>) {
         covariance(parts.roots[at].as_ref(), &mut self.second);
         let (s, e) = (self.second.as_ref(), column_of(&parts.mean, at));
@@ -370,7 +369,7 @@ impl SiteWork {
         gemm(y.as_mut(), Accum::Add, s, rows.grams[at].as_ref(), -2.0, par_for(s.nrows()));
         let mut out = product(y.as_ref(), s);
         let m = s.nrows();
-        let w = Mat::from_fn(m, 2, |i, j| if j == 0 { sp[(i, 0)] - f[(i, 0)] } else { 0.0 });
+        let w = sp - f;
         for j in 0..m {
             for i in 0..m {
                 let outer = w[(i, 0)] * e[(j, 0)] + e[(i, 0)] * w[(j, 0)];

@@ -1,8 +1,9 @@
 //! A problem, and what the engine should find, written out.
 
 use crate::rules::{Row, Rule, SUMS, sums};
-use sparsegp::data::InMemory;
-use sparsegp::engine::{CholeskyBasis, Prepared, Whitened};
+use sparsegp::Result;
+use sparsegp::data::{InMemory, Source};
+use sparsegp::engine::{CholeskyBasis, Cpu, Engine, Job, Passed, Process, Spread, Want};
 use sparsegp::kernels::{Inputs, Kernel, Tape, parse};
 use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::means::{Mean, by_name};
@@ -56,20 +57,93 @@ pub struct Parts {
     pub basis: CholeskyBasis,
 }
 
+/// A Gaussian over the whitened inducing variables.
+#[derive(Clone, Copy)]
+pub struct Whitened<'a> {
+    pub mean: &'a Mat<f64>,
+    pub covariance: &'a Mat<f64>,
+}
+
+/// What the rows contribute but for gradients.
+pub struct Statistics {
+    pub sums: Vec<f64>,
+    pub phi_a: Mat<f64>,
+    pub gram: Mat<f64>,
+    pub gram_c: Option<Mat<f64>>,
+}
+
+/// Gradients that the rows contribute.
+pub struct Gradients {
+    pub sums: Vec<f64>,
+    pub kernel: Vec<f64>,
+    pub mean: Vec<f64>,
+    pub z: Mat<f64>,
+}
+
 impl Parts {
-    pub fn prepared(&self) -> Prepared<'_> {
-        Prepared {
+    fn pass(
+        &self,
+        engine: &Cpu,
+        (mean, spread): (&Mat<f64>, Spread<'_>),
+        (rule, data, scale): (&Rule, &dyn Source, f64),
+        want: Want,
+    ) -> Result<Passed> {
+        let process = Process {
             kernel: &*self.kernel,
-            mean: &*self.mean,
             z: self.z.as_ref(),
             basis: &self.basis,
-        }
+            mean: mean.as_ref(),
+            spread,
+        };
+        let processes = &[process];
+        let job = Job { processes, mean: &*self.mean, pointwise: rule, scale, want };
+        let mut passed = Passed::default();
+        engine.pass(&job, data, &mut passed)?;
+        Ok(passed)
+    }
+
+    /// All statistics at q, or without one.
+    pub fn statistics(
+        &self,
+        engine: &Cpu,
+        q: Option<Whitened<'_>>,
+        rule: &Rule,
+        data: &dyn Source,
+        scale: f64,
+    ) -> Result<Statistics> {
+        let nothing = Mat::zeros(self.z.nrows(), data.outputs());
+        let at = match q {
+            Some(q) => (q.mean, Spread::Shared(Some(q.covariance.as_ref()))),
+            None => (&nothing, Spread::Shared(None)),
+        };
+        let mut passed = self.pass(engine, at, (rule, data, scale), Want::AllStatistics)?;
+        let mut own = passed.processes.remove(0);
+        assert_eq!((own.grams.len(), own.kernel.len(), own.z.nrows()), (1, 0, 0));
+        let gram = own.grams.remove(0);
+        Ok(Statistics { sums: passed.sums, phi_a: own.phi_a, gram, gram_c: own.gram_c })
+    }
+
+    /// Gradients alone at q.
+    pub fn gradients(
+        &self,
+        engine: &Cpu,
+        q: Whitened<'_>,
+        rule: &Rule,
+        data: &dyn Source,
+        scale: f64,
+    ) -> Result<Gradients> {
+        let at = (q.mean, Spread::Shared(Some(q.covariance.as_ref())));
+        let mut passed = self.pass(engine, at, (rule, data, scale), Want::GradientsAlone)?;
+        let own = passed.processes.remove(0);
+        assert!(own.grams.is_empty() && own.gram_c.is_none() && own.phi_a.nrows() == 0);
+        let (sums, mean) = (passed.sums, passed.mean);
+        Ok(Gradients { sums, kernel: own.kernel, mean, z: own.z })
     }
 }
 
 impl Problem {
     pub fn q(&self) -> Whitened<'_> {
-        Whitened { mean: self.q_mean.as_ref(), covariance: self.q_covariance.as_ref() }
+        Whitened { mean: &self.q_mean, covariance: &self.q_covariance }
     }
 
     /// Where Z begins in the parameters.

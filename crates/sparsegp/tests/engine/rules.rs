@@ -7,7 +7,7 @@
 //! | data, s | −½ Σₚ (y − μ)²/w − P s/2w, or −P β s, or with both −½ Σₚ (y − μ)²/(w + s) − ½P log(w + s) |
 //! | r | −P r/2w, or −P κ r, or −½P log(1 + r/w) |
 
-use sparsegp::engine::{Block, Local, Plan, Slope, Slopes};
+use sparsegp::engine::{Block, Plan, Pointwise, Slope, Slopes};
 
 /// How s enters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -109,38 +109,47 @@ pub fn sums(y: &[f64], a: &[f64], s: f64, r: f64) -> [f64; SUMS] {
     [noise(y) * a.iter().sum::<f64>(), s, r]
 }
 
-impl Local for Rule {
-    fn plan(&self) -> Plan {
-        let p = self.outputs as f64;
+/// A contribution of P outputs is one of P latent functions, of which each has an equal part in the slopes that they share.
+impl Pointwise for Rule {
+    fn plan(&self) -> Plan<'_> {
         let b = match self.s {
-            ByS::Constant(beta) => Slope::Constant(-p * beta),
+            ByS::Constant(beta) => Slope::Constant(-beta),
             _ => Slope::Rows,
         };
         let c = match self.r {
-            ByR::Constant(kappa) => Slope::Constant(-p * kappa),
+            ByR::Constant(kappa) => Slope::Constant(-kappa),
             _ => Slope::Rows,
         };
-        Plan { variances: self.variances, b, c, sums: SUMS }
+        Plan { variances: self.variances, b, c: Some(c), sums: SUMS, counts: None }
     }
 
     fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
         let plan = self.plan();
-        let n = block.y.nrows();
-        assert_eq!(block.s.len(), if self.variances { n } else { 0 }, "s is given where asked for");
-        let features = self.variances || plan.b == Slope::Rows || plan.c == Slope::Rows;
-        assert!(block.r.len() == n || (block.r.is_empty() && !features));
-        assert_eq!((out.b.len(), out.c.len()), (n, n));
+        let (n, p) = (block.rows.y.nrows(), self.outputs);
+        let shown = if self.variances { p } else { 0 };
+        assert_eq!((block.s.nrows(), block.s.ncols()), (n, shown), "s is given where asked for");
+        let by_row = Some(Slope::Rows);
+        let features = self.variances || plan.b == Slope::Rows || plan.c == by_row;
+        assert!(block.r.ncols() == p || (block.r.ncols() == 0 && !features));
+        assert_eq!((out.b.nrows(), out.b.ncols()), (n, p));
+        assert_eq!((out.c.nrows(), out.c.ncols()), (n, p));
         for i in 0..n {
-            let y: Vec<f64> = (0..self.outputs).map(|p| block.y[(i, p)]).collect();
-            let mu: Vec<f64> = (0..self.outputs).map(|p| block.mu[(i, p)]).collect();
-            let (s, r) = (block.s.get(i).copied(), block.r.get(i).copied());
+            let y: Vec<f64> = (0..p).map(|p| block.rows.y[(i, p)]).collect();
+            let mu: Vec<f64> = (0..p).map(|p| block.mu[(i, p)]).collect();
+            let shared = |a: sparsegp::linalg::MatRef<'_, f64>| {
+                (0..a.ncols()).for_each(|j| assert_eq!(a[(i, j)], a[(i, 0)], "all share it"));
+                (a.ncols() > 0).then(|| a[(i, 0)])
+            };
+            let (s, r) = (shared(block.s), shared(block.r));
             let row = self.row(&y, &mu, s.unwrap_or(0.0), r.unwrap_or(0.0));
-            for (p, a) in row.a.iter().enumerate() {
-                out.a[(i, p)] = *a;
+            for (j, a) in row.a.iter().enumerate() {
+                out.a[(i, j)] = *a;
+                // what the plan calls constant is not to be read: leave there what would be noticed
+                let part =
+                    |by_row: bool, slope: f64| if by_row { slope / p as f64 } else { f64::NAN };
+                out.b[(i, j)] = part(plan.b == Slope::Rows, row.b);
+                out.c[(i, j)] = part(plan.c == by_row, row.c);
             }
-            // what the plan calls constant is not to be read: leave there what would be noticed
-            out.b[i] = if plan.b == Slope::Rows { row.b } else { f64::NAN };
-            out.c[i] = if plan.c == Slope::Rows { row.c } else { f64::NAN };
             let added = sums(&y, &row.a, s.unwrap_or(0.0), r.unwrap_or(0.0));
             out.sums.iter_mut().zip(added).for_each(|(sum, v)| *sum += v);
         }

@@ -4,7 +4,7 @@ use crate::dense::{Problem, problem};
 use crate::rules::{Rule, all};
 use crate::streamed::Streamed;
 use sparsegp::data::{Rows, Source};
-use sparsegp::engine::{Cpu, Engine};
+use sparsegp::engine::Cpu;
 
 /// Rows of which never all are asked for at once.
 struct Chunks(Streamed);
@@ -33,15 +33,15 @@ impl Source for Chunks {
 fn bits(engine: &Cpu, problem: &Problem, rule: &Rule, data: &dyn Source) -> Vec<u64> {
     let parts = problem.parts();
     let q = problem.q();
-    let folded = engine.fold(parts.prepared(), Some(q), rule, data, 1.5).expect("rows");
-    let prior = engine.fold(parts.prepared(), None, rule, data, 1.5).expect("rows");
-    let unfolded = engine.unfold(parts.prepared(), q, rule, data, 1.5).expect("rows");
-    let mut all = unfolded.sums;
-    all.extend(unfolded.kernel.into_iter().chain(unfolded.mean));
-    all.extend(unfolded.z.col_iter().flat_map(|c| c.iter().copied().collect::<Vec<_>>()));
-    for folded in [folded, prior] {
-        all.extend(folded.sums);
-        for a in [Some(folded.phi_a), Some(folded.gram), folded.gram_c].into_iter().flatten() {
+    let sums = parts.statistics(engine, Some(q), rule, data, 1.5).expect("rows");
+    let prior = parts.statistics(engine, None, rule, data, 1.5).expect("rows");
+    let back = parts.gradients(engine, q, rule, data, 1.5).expect("rows");
+    let mut all = back.sums;
+    all.extend(back.kernel.into_iter().chain(back.mean));
+    all.extend(back.z.col_iter().flat_map(|c| c.iter().copied().collect::<Vec<_>>()));
+    for sums in [sums, prior] {
+        all.extend(sums.sums);
+        for a in [Some(sums.phi_a), Some(sums.gram), sums.gram_c].into_iter().flatten() {
             all.extend(a.col_iter().flat_map(|c| c.iter().copied().collect::<Vec<_>>()));
         }
     }

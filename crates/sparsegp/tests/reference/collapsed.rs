@@ -1,11 +1,11 @@
 //! The collapsed family: value, split, adjoints, hyperparameter gradients and q(u).
 
-use crate::probe::{Rows, SlopeInR, Spy};
+use crate::probe::{Prepared, Rows, SlopeInR, Spy};
 use crate::problem::{self, gradient_by_path};
 use crate::support::{Outcome, Report, by_rows, entries, get, items, number, numbers, own, text};
 use serde_json::Value;
 use sparsegp::data::InMemory;
-use sparsegp::engine::{CholeskyBasis, Cpu, Engine, Prepared};
+use sparsegp::engine::{CholeskyBasis, Cpu};
 use sparsegp::kernels::Tape;
 use sparsegp::linalg::Mat;
 use sparsegp::model::Model;
@@ -39,10 +39,9 @@ fn unexplained(model: &Model, data: &InMemory) -> Outcome<Vec<f64>> {
     let mut kuu = Mat::zeros(z.nrows(), z.nrows());
     model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
-    let prepared =
-        Prepared { kernel: model.kernel(), mean: &*model.mean, z: z.as_ref(), basis: &basis };
-    let rows = Rows::new(model.noise(), data.y.ncols(), SlopeInR::PerRow);
-    own(Cpu::default().fold(prepared, None, &rows, data, 1.0))?;
+    let prepared = Prepared { model, z: z.as_ref(), basis: &basis };
+    let rows = Rows::new(model.noise(), SlopeInR::PerRow);
+    own(prepared.fold(&rows, data))?;
     let r = rows.unexplained.into_inner().map_err(|e| e.to_string())?;
     if r.len() != data.x.nrows() {
         return Err("the engine did not show every row once".into());

@@ -2,9 +2,14 @@
 //! engine shows them.
 
 use serde_json::Value;
-use sparsegp::engine::{Block, Local, Plan, Slope, Slopes};
+use sparsegp::Result;
+use sparsegp::data::InMemory;
+use sparsegp::engine::{
+    Basis, Block, Cpu, Engine, Job, Passed, Plan, Pointwise, Process, Slope, Slopes, Spread, Want,
+};
 use sparsegp::kernels::{Cotangents, Kernel, Tape};
 use sparsegp::linalg::{Mat, MatMut, MatRef};
+use sparsegp::model::Model;
 use sparsegp::params::{Visitor, VisitorMut};
 use std::sync::{Arc, Mutex};
 
@@ -95,23 +100,73 @@ impl Kernel for Spy {
     }
 }
 
+/// The parts of a model that rows meet.
+#[derive(Clone, Copy)]
+pub struct Prepared<'a> {
+    pub model: &'a Model,
+    pub z: MatRef<'a, f64>,
+    pub basis: &'a dyn Basis,
+}
+
+/// What a job gives for P latent functions with one kernel.
+pub struct Given {
+    pub sums: Vec<f64>,
+    pub phi_a: Mat<f64>,
+    pub gram: Mat<f64>,
+    pub gram_c: Option<Mat<f64>>,
+    pub kernel: Vec<f64>,
+    pub z: Mat<f64>,
+}
+
+impl Prepared<'_> {
+    /// A job at a q of this mean and covariance.
+    pub fn at(
+        &self,
+        (mean, covariance): (&Mat<f64>, Option<&Mat<f64>>),
+        pointwise: &dyn Pointwise,
+        data: &InMemory,
+        want: Want,
+    ) -> Result<Given> {
+        let spread = Spread::Shared(covariance.map(Mat::as_ref));
+        let (kernel, mean) = (self.model.kernel(), mean.as_ref());
+        let processes = &[Process { kernel, z: self.z, basis: self.basis, mean, spread }];
+        let mean = &*self.model.mean;
+        let mut passed = Passed::default();
+        let job = Job { processes, mean, pointwise, scale: 1.0, want };
+        Cpu::default().pass(&job, data, &mut passed)?;
+        let mut own = passed.processes.remove(0);
+        Ok(Given {
+            sums: passed.sums,
+            phi_a: own.phi_a,
+            gram: own.grams.pop().unwrap_or_else(Mat::new),
+            gram_c: own.gram_c,
+            kernel: own.kernel,
+            z: own.z,
+        })
+    }
+
+    /// All statistics without a q.
+    pub fn fold(&self, pointwise: &dyn Pointwise, data: &InMemory) -> Result<Given> {
+        let nothing = Mat::zeros(self.z.nrows(), data.y.ncols());
+        self.at((&nothing, None), pointwise, data, Want::AllStatistics)
+    }
+}
+
 /// How the slope in r of a row follows from r, at noise σ².
 #[derive(Clone, Copy, Debug)]
 pub enum SlopeInR {
     /// One number for all rows.
     Constant(f64),
-    /// −P/2(σ² + r): the bound with one factor per row.
+    /// −1/2(σ² + r): the bound with one factor per row.
     PerRow,
 }
 
-/// Gaussian rows, written from the formulas: a = (y − μ)/σ², b = −P/2σ².
+/// Gaussian rows, written from the formulas: a = (y − μ)/σ², b = −1/2σ² for every target.
 /// The sums are n, Σ‖y − μ‖², Σ r, ½ Σ log(1 + r/σ²) and its slope in σ².
 pub struct Rows {
     /// σ².
     pub noise: f64,
-    /// P.
-    pub outputs: f64,
-    /// ∂ℓ/∂r.
+    /// ∂ℓ/∂r of one target.
     pub c: SlopeInR,
     /// The r of every row seen, block by block.
     pub unexplained: Mutex<Vec<f64>>,
@@ -119,38 +174,43 @@ pub struct Rows {
 
 impl Rows {
     /// Rows with noise `noise`.
-    pub fn new(noise: f64, outputs: usize, c: SlopeInR) -> Self {
-        Self { noise, outputs: outputs as f64, c, unexplained: Mutex::default() }
+    pub fn new(noise: f64, c: SlopeInR) -> Self {
+        Self { noise, c, unexplained: Mutex::default() }
     }
 }
 
-impl Local for Rows {
-    fn plan(&self) -> Plan {
+impl Pointwise for Rows {
+    fn plan(&self) -> Plan<'_> {
         let c = match self.c {
             SlopeInR::Constant(c) => Slope::Constant(c),
             SlopeInR::PerRow => Slope::Rows,
         };
-        Plan { variances: false, b: Slope::Constant(-0.5 * self.outputs / self.noise), c, sums: 5 }
+        let b = Slope::Constant(-0.5 / self.noise);
+        Plan { variances: false, b, c: Some(c), ..Plan::by_rows(5) }
     }
 
     fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
-        let s2 = self.noise;
-        for i in 0..block.y.nrows() {
+        let (s2, y) = (self.noise, block.rows.y);
+        for i in 0..y.nrows() {
             out.sums[0] += 1.0;
-            for p in 0..block.y.ncols() {
-                let residual = block.y[(i, p)] - block.mu[(i, p)];
+            for p in 0..y.ncols() {
+                let residual = y[(i, p)] - block.mu[(i, p)];
                 out.a[(i, p)] = residual / s2;
                 out.sums[1] += residual * residual;
             }
         }
-        for (i, r) in block.r.iter().enumerate() {
+        if block.r.ncols() == 0 {
+            return;
+        }
+        let unexplained: Vec<f64> = (0..y.nrows()).map(|i| block.r[(i, 0)]).collect();
+        for (i, r) in unexplained.iter().enumerate() {
             out.sums[2] += r;
             out.sums[3] += 0.5 * (r / s2).ln_1p();
             out.sums[4] -= 0.5 * r / (s2 * (s2 + r));
             if let SlopeInR::PerRow = self.c {
-                out.c[i] = -0.5 * self.outputs / (s2 + r);
+                (0..y.ncols()).for_each(|p| out.c[(i, p)] = -0.5 / (s2 + r));
             }
         }
-        self.unexplained.lock().expect("no panic while it is held").extend(block.r);
+        self.unexplained.lock().expect("no panic while it is held").extend(unexplained);
     }
 }

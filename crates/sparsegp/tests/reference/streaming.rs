@@ -2,13 +2,13 @@
 //! interface; the M×M work in between is written out here from the formulas.
 
 use crate::collapsed::{KINDS_NOT_BUILT, hyper, method, power};
-use crate::probe::{Rows, SlopeInR};
+use crate::probe::{Given, Prepared, Rows, SlopeInR};
 use crate::problem::{self, gradient_by_path};
 use crate::streaming_power;
 use crate::support::{Outcome, Report, by_rows, entries, get, items, number, numbers, own, text};
 use serde_json::Value;
 use sparsegp::data::InMemory;
-use sparsegp::engine::{CholeskyBasis, Cpu, Engine, Folded, Prepared, Whitened};
+use sparsegp::engine::{CholeskyBasis, Cpu, Want};
 use sparsegp::kernels::{Cotangents, Tape};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, dot};
 use sparsegp::model::Model;
@@ -34,9 +34,10 @@ pub fn chunks(data: &InMemory, cuts: &[f64]) -> Outcome<Vec<InMemory>> {
 }
 
 /// The sum of the statistics of all chunks.
-pub fn total(parts: &[Folded]) -> Outcome<Folded> {
-    let mut sum = parts.first().ok_or("no chunks")?.clone();
-    for part in &parts[1..] {
+pub fn total(parts: Vec<Given>) -> Outcome<Given> {
+    let mut parts = parts.into_iter();
+    let mut sum = parts.next().ok_or("no chunks")?;
+    for part in parts {
         sum.sums.iter_mut().zip(&part.sums).for_each(|(t, v)| *t += v);
         sum.phi_a += &part.phi_a;
         sum.gram += &part.gram;
@@ -49,7 +50,7 @@ pub fn total(parts: &[Folded]) -> Outcome<Folded> {
 
 /// Compares what one fold gave with a chunk's (or the total's) statistics.
 fn statistics(
-    folded: &Folded,
+    folded: &Given,
     outputs: f64,
     noise: f64,
     json: &Value,
@@ -94,8 +95,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     let mut kuu = Mat::zeros(m, m);
     model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
-    let prepared =
-        Prepared { kernel: model.kernel(), mean: &*model.mean, z: z.as_ref(), basis: &basis };
+    let prepared = Prepared { model: &model, z: z.as_ref(), basis: &basis };
     let parts = chunks(&data, &numbers(get(json, "cuts")?)?)?;
 
     // pass 1: at μ = m(x) the slopes in r, where they differ, are known already
@@ -103,8 +103,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     let c = if per_row { SlopeInR::PerRow } else { SlopeInR::Constant(0.0) };
     let mut folded = Vec::new();
     for part in &parts {
-        let rows = Rows::new(noise, p, c);
-        folded.push(own(engine.fold(prepared, None, &rows, part, 1.0))?);
+        folded.push(own(prepared.fold(&Rows::new(noise, c), part))?);
     }
     let case = report.case.clone();
     for (index, (part, reference)) in folded.iter().zip(items(get(result, "chunks")?)?).enumerate()
@@ -113,7 +112,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
         statistics(part, outputs, noise, reference, report)?;
     }
     report.case = format!("{case} total");
-    let sum = total(&folded)?;
+    let sum = total(folded)?;
     statistics(&sum, outputs, noise, get(result, "total")?, report)?;
 
     // between the passes: B = I + ΦΦᵀ/σ², e = B⁻¹Φy/σ², the regulariser and its slopes
@@ -124,11 +123,11 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     let e = factor.solve(sum.phi_a.as_ref());
     let covariance = factor.inverse();
     let (penalty, by_noise, c) = match name {
-        "sgpr" => (0.5 * t / noise, -0.5 * t / (noise * noise), -0.5 * outputs / noise),
+        "sgpr" => (0.5 * t / noise, -0.5 * t / (noise * noise), -0.5 / noise),
         "artemev" => {
             let mean = t / n;
             let by_noise = -0.5 * t / (noise * (noise + mean));
-            (0.5 * n * (mean / noise).ln_1p(), by_noise, -0.5 * outputs / (noise + mean))
+            (0.5 * n * (mean / noise).ln_1p(), by_noise, -0.5 / (noise + mean))
         }
         "new" => (sum.sums[3], sum.sums[4], f64::NAN),
         other => return Err(format!("the unknown kind {other}")),
@@ -142,7 +141,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     report.close("value", &[value], &[number(get(result, "value")?)?]);
 
     // pass 2
-    let q = Whitened { mean: e.as_ref(), covariance: covariance.as_ref() };
+    let q = (&e, Some(&covariance));
     let c = if per_row { SlopeInR::PerRow } else { SlopeInR::Constant(c) };
     let mut kernel = vec![0.0; model.kernel().num_params()];
     let mut z_bar = Mat::zeros(m, z.ncols());
@@ -150,8 +149,8 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     for (index, (part, reference)) in
         parts.iter().zip(items(get(result, "chunk_hyper")?)?).enumerate()
     {
-        let rows = Rows::new(noise, p, c);
-        let unfolded = own(engine.unfold(prepared, q, &rows, part, 1.0))?;
+        let rows = Rows::new(noise, c);
+        let unfolded = own(prepared.at(q, &rows, part, Want::GradientsAlone))?;
         let gradients = named(&model, &unfolded.kernel, &unfolded.z);
         hyper(&format!("chunk_hyper[{index}]"), &gradients, reference, report)?;
         kernel.iter_mut().zip(&unfolded.kernel).for_each(|(t, v)| *t += v);
@@ -162,7 +161,7 @@ fn kind(json: &Value, result: &Value, name: &str, report: &mut Report) -> Outcom
     // the part through Kuu: Φ̄Φᵀ = e(Φa)ᵀ + 2bSΦΦᵀ − 2Φ diag(c) Φᵀ, with Φa = e at the optimum
     let gram_c = match (&sum.gram_c, c) {
         (Some(gram_c), _) => gram_c.clone(),
-        (None, SlopeInR::Constant(c)) => Mat::from_fn(m, m, |i, j| c * sum.gram[(i, j)]),
+        (None, SlopeInR::Constant(c)) => Mat::from_fn(m, m, |i, j| outputs * c * sum.gram[(i, j)]),
         (None, SlopeInR::PerRow) => return Err("no weighted Gram matrix".into()),
     };
     let through = &covariance * &sum.gram;

@@ -2,73 +2,77 @@
 //! gradients of chunks, through the engine's public interface with rows written out here from the formulas.
 
 use crate::collapsed::{hyper, method};
+use crate::probe::{Given, Prepared};
 use crate::problem::{self, gradient_by_path};
 use crate::streaming::{chunks, named, total};
 use crate::support::{Outcome, Report, by_rows, entries, get, items, number, numbers, own};
 use serde_json::Value;
-use sparsegp::engine::{
-    Block, CholeskyBasis, Cpu, Engine, Folded, Job, LatentBlock, LatentSlopes, Local, Passed, Plan,
-    Pointwise, Prepared, Process, Slope, Slopes, Spread, Want,
-};
+use sparsegp::engine::{Block, CholeskyBasis, Cpu, Plan, Pointwise, Slope, Slopes, Want};
 use sparsegp::kernels::{Cotangents, Tape};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, dot};
 
-/// Rows with the noise s = σ² + αr. Sums of a fold are n, Σ‖y‖²/s, Σ log s, Σr, Σρ and its slope in σ²; of a
-/// pass Σδ.
+/// Rows with the noise s = σ² + αr.
+#[derive(Clone, Copy)]
 struct Rows {
     noise: f64,
     alpha: f64,
 }
 
-impl Local for Rows {
-    fn plan(&self) -> Plan {
-        Plan { variances: false, b: Slope::Rows, c: Slope::Constant(0.0), sums: 6 }
+/// Without a q. Sums are n, Σ‖y‖²/s, Σ log s, Σr, Σρ and its slope in σ².
+struct First(Rows);
+
+/// At q. The sum is Σδ.
+struct Second(Rows);
+
+impl Pointwise for First {
+    fn plan(&self) -> Plan<'_> {
+        let c = Some(Slope::Constant(0.0));
+        Plan { variances: false, c, ..Plan::by_rows(6) }
     }
 
     fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
-        let (s2, alpha) = (self.noise, self.alpha);
-        for (i, r) in block.r.iter().enumerate() {
+        let (s2, alpha, y) = (self.0.noise, self.0.alpha, block.rows.y);
+        for i in 0..y.nrows() {
+            let r = block.r[(i, 0)];
             let s = s2 + alpha * r;
-            out.b[i] = 1.0 / s;
             out.sums[0] += 1.0;
             out.sums[2] += s.ln();
             out.sums[3] += r;
             out.sums[4] += (1.0 - alpha) / (2.0 * alpha) * (alpha * r / s2).ln_1p();
             out.sums[5] -= 0.5 * (1.0 - alpha) * r / (s2 * s);
-            for p in 0..block.y.ncols() {
-                let residual = block.y[(i, p)] - block.mu[(i, p)];
+            for p in 0..y.ncols() {
+                let residual = y[(i, p)] - block.mu[(i, p)];
                 out.a[(i, p)] = residual / s;
+                // of all targets together
+                out.b[(i, p)] = 1.0 / (s * y.ncols() as f64);
                 out.sums[1] += residual * residual / s;
             }
         }
     }
 }
 
-impl Pointwise for Rows {
-    fn sums(&self) -> usize {
-        1
+impl Pointwise for Second {
+    fn plan(&self) -> Plan<'_> {
+        Plan::by_rows(1)
     }
 
-    fn equal_slopes(&self) -> bool {
-        false
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        let Rows { noise, alpha } = self.0;
         for i in 0..block.mu.nrows() {
             for p in 0..block.mu.ncols() {
-                let s = self.noise + self.alpha * block.r[(i, p)];
+                let s = noise + alpha * block.r[(i, p)];
                 let gamma = (block.rows.y[(i, p)] - block.mu[(i, p)]) / s;
                 let delta = 0.5 * (gamma * gamma - 1.0 / s + block.s[(i, p)] / (s * s));
                 out.sums[0] += delta;
                 out.a[(i, p)] = gamma;
                 out.b[(i, p)] = -0.5 / s;
-                out.c[(i, p)] = self.alpha * delta - 0.5 * (1.0 - self.alpha) / s;
+                out.c[(i, p)] = alpha * delta - 0.5 * (1.0 - alpha) / s;
             }
         }
     }
 }
 
-fn statistics(folded: &Folded, json: &Value, report: &mut Report) -> Outcome {
+fn statistics(folded: &Given, json: &Value, report: &mut Report) -> Outcome {
     for (field, reference) in entries(json)? {
         let values = match field.as_str() {
             "n" => vec![folded.sums[0]],
@@ -101,15 +105,14 @@ pub fn kind(json: &Value, result: &Value, alpha: f64, report: &mut Report) -> Ou
     let mut kuu = Mat::zeros(m, m);
     model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
-    let prepared =
-        Prepared { kernel: model.kernel(), mean: &*model.mean, z: z.as_ref(), basis: &basis };
+    let prepared = Prepared { model: &model, z: z.as_ref(), basis: &basis };
     let parts = chunks(&data, &numbers(get(json, "cuts")?)?)?;
     let case = report.case.clone();
 
     // pass 1
     let mut folded = Vec::new();
     for part in &parts {
-        folded.push(own(engine.fold(prepared, None, &rows, part, 1.0))?);
+        folded.push(own(prepared.fold(&First(rows), part))?);
     }
     for (index, (part, reference)) in folded.iter().zip(items(get(result, "chunks")?)?).enumerate()
     {
@@ -117,7 +120,7 @@ pub fn kind(json: &Value, result: &Value, alpha: f64, report: &mut Report) -> Ou
         statistics(part, reference, report)?;
     }
     report.case = format!("{case} total");
-    let sum = total(&folded)?;
+    let sum = total(folded)?;
     statistics(&sum, get(result, "total")?, report)?;
 
     // B = I + Φ diag(1/s) Φᵀ, e = B⁻¹Φ diag(1/s) y
@@ -142,29 +145,13 @@ pub fn kind(json: &Value, result: &Value, alpha: f64, report: &mut Report) -> Ou
     for (index, (part, reference)) in
         parts.iter().zip(items(get(result, "chunk_hyper")?)?).enumerate()
     {
-        let process = Process {
-            kernel: model.kernel(),
-            z: z.as_ref(),
-            basis: &basis,
-            mean: e.as_ref(),
-            spread: Spread::Shared(Some(covariance.as_ref())),
-        };
-        let job = Job {
-            processes: &[process],
-            mean: &*model.mean,
-            pointwise: &rows,
-            scale: 1.0,
-            want: Want::Gradients,
-        };
-        let mut passed = Passed::default();
-        own(engine.pass(&job, part, &mut passed))?;
-        let of = &passed.processes[0];
+        let of = own(prepared.at((&e, Some(&covariance)), &Second(rows), part, Want::Gradients))?;
         let field = format!("chunk_hyper[{index}]");
         hyper(&field, &named(&model, &of.kernel, &of.z), reference, report)?;
         kernel.iter_mut().zip(&of.kernel).for_each(|(t, v)| *t += v);
         z_bar += &of.z;
         gram_c += of.gram_c.as_ref().ok_or("no weighted Gram matrix")?;
-        delta += passed.sums[0];
+        delta += of.sums[0];
     }
 
     // the part through Kuu: ½(P(I − B⁻¹) − eeᵀ) + Φ diag(w) Φᵀ between L⁻ᵀ and L⁻¹

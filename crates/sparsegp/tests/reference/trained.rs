@@ -7,8 +7,8 @@ use crate::support::{Outcome, entries, get, items, matrix, number, numbers, own,
 use serde_json::Value;
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Spread,
-    Want,
+    Block, CholeskyBasis, Cpu, Engine, Job, Passed, Plan, Pointwise, Process, Slopes as OfRows,
+    Spread, Want,
 };
 use sparsegp::kernels::{Kernel, Tape};
 use sparsegp::likelihoods::coregionalised::Coregionalised;
@@ -210,13 +210,10 @@ pub struct Marginals {
 }
 
 impl Pointwise for Watch {
-    fn sums(&self) -> usize {
-        0
+    fn plan(&self) -> Plan<'_> {
+        Plan { c: None, ..Plan::by_rows(0) }
     }
-    fn equal_slopes(&self) -> bool {
-        true
-    }
-    fn rows(&self, block: LatentBlock<'_>, _: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, _: OfRows<'_>) {
         let (mu, s, r) = (block.mu.to_owned(), block.s.to_owned(), block.r.to_owned());
         self.0.lock().expect("no panic while it is held").push(Marginals { mu, s, r });
     }

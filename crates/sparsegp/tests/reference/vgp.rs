@@ -12,8 +12,8 @@ use crate::svgp::prediction;
 use crate::trained::{Problem, check_known};
 use serde_json::Value;
 use sparsegp::engine::{
-    CholeskyBasis, Cpu, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Spread,
-    Want,
+    Block, CholeskyBasis, Cpu, Engine, Job, Passed, Plan, Pointwise, Process, Slopes as OfRows,
+    Spread, Want,
 };
 use sparsegp::kernels::{Cotangents, Tape};
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
@@ -67,15 +67,11 @@ struct AtPoint<'a> {
 }
 
 impl Pointwise for AtPoint<'_> {
-    fn sums(&self) -> usize {
-        1 + self.params
+    fn plan(&self) -> Plan<'_> {
+        Plan::by_rows(1 + self.params)
     }
 
-    fn equal_slopes(&self) -> bool {
-        false
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: OfRows<'_>) {
         let mut params = vec![0.0; self.params];
         for p in 0..block.rows.y.ncols() {
             for i in 0..block.rows.y.nrows() {

@@ -1,124 +1,77 @@
-//! One pass over the rows at a given q: forward, slopes, sums and the way back, block by block.
+//! A job over rows: forward, slopes, sums and the way back, block by block.
 //!
-//! Per block and process, with Φ of B×M: the triangular solve for Φ, ΦR of every latent function, its
-//! rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c ≠ b, or
-//! with Ψ, which takes the place of the sum with c), counting a multiply-add as two and triangular factors as half a matrix.
-//! [`Spread::Through`] has ΦV in the place of the three products with R and L⁻ᵀ: 4M²B.
+//! Per block and process, with Φ of B×M: the triangular solve for Φ, ΦR of every latent function,
+//! its rank-B update, (ΦR)Rᵀ and the solve back: 5M²B operations for one latent function (6 where c
+//! ≠ b, or with Ψ, which takes the place of the sum with c), counting a multiply-add as two and
+//! triangular factors as half a matrix. [`Spread::Through`](crate::engine::Spread::Through) has ΦV
+//! in the place of the three products with R and L⁻ᵀ: 4M²B. Without a q there are the solve and the
+//! update, 2M²B; a way back with constant b and c is one product, 2M²B ([`ByMatrix`]).
 //!
-//! Usually every block goes all the way on one thread, and M×M sums have an accumulator for every lane ([`lanes`]). With few blocks and many
-//! inducing points (a minibatch) the blocks go together from step to step, and M×M sums have one accumulator, whose entries are divided
-//! among the threads: to write eight matrices of 1024×1024 and add them up took a twelfth of a step. With many blocks the caches
-//! would not keep what one step leaves for the next.
+//! Usually every block goes all the way on one thread, and M×M sums have an accumulator for every
+//! lane ([`lanes`]). With few blocks and many inducing points (a minibatch) the blocks go together
+//! from step to step, and M×M sums have one accumulator, whose entries are divided among the
+//! threads: to write eight matrices of 1024×1024 and add them up took a twelfth of a step. With
+//! many blocks the caches would not keep what one step leaves for the next.
 
-mod back;
-mod forward;
-mod squares;
-mod sums;
-
-use super::buffers::Buffer;
-use super::products::ByProducts;
-use super::{Cpu, lanes};
+use super::Cpu;
+use super::back::{ByMatrix, back};
+use super::buffers::Scratch;
+use super::forward::forward;
+use super::statistics::{statistics, times_slopes};
+use super::timings::lap;
 use crate::data::{Rows, Source};
-use crate::engine::{Job, LatentBlock, LatentSlopes, Passed, Process, Spread, Want};
+use crate::engine::{Block, Engine, Job, Passed, Plan, Process, Slope, Slopes, Want, lanes};
 use crate::error::Result;
-use crate::kernels::Tape;
-use crate::linalg::{Mat, Par, column, par_for, zeroed};
-use back::back;
-use forward::{forward, times_slopes};
+use crate::linalg::{Par, par_for};
 use rayon::prelude::*;
-use squares::statistics;
-use std::sync::PoisonError;
-use sums::total;
+use std::time::Instant;
 
-impl Job<'_> {
-    fn latents(&self) -> usize {
-        self.processes.iter().map(|p| p.mean.ncols()).sum()
-    }
-
-    fn mean_params(&self) -> usize {
-        self.mean.num_params()
-    }
-
-    /// Whether Ψ = Φ̄Φᵀ or Φ diag(Σc) Φᵀ is summed for a process.
-    fn sums_more(&self, process: &Process<'_>) -> bool {
-        let psi = matches!(self.want.of(process.spread), Want::Adjoints { .. });
-        self.want.gradients() && (psi || !self.pointwise.equal_slopes())
-    }
-
-    /// Which matrices Φ diag(b) Φᵀ of a process are summed; `first` is its first latent function.
-    fn counting(&self, process: &Process<'_>, first: usize) -> impl Iterator<Item = usize> {
-        let each = matches!(process.spread, Spread::Roots(_) | Spread::Through(_));
-        (0..process.grams()).filter(move |j| !each || self.pointwise.counts(first + j))
-    }
+/// A job with what is chosen for it.
+pub(super) struct Task<'a> {
+    pub(super) job: &'a Job<'a>,
+    pub(super) plan: Plan<'a>,
+    /// How gradients come back without features, of every process, where they can.
+    pub(super) by_matrix: Option<Vec<ByMatrix>>,
 }
 
-/// Buffers of one block of rows, and what it adds to the small sums.
-#[derive(Debug, Default)]
-pub(super) struct Scratch {
-    mu: Buffer,
-    s: Buffer,
-    r: Buffer,
-    a: Buffer,
-    b: Buffer,
-    c: Buffer,
-    weights: Vec<f64>,
-    other_weights: Vec<f64>,
-    pointwise: Vec<f64>,
-    sums: Vec<f64>,
-    mean: Vec<f64>,
-    processes: Vec<ProcessScratch>,
-}
+impl<'a> Task<'a> {
+    fn new(job: &'a Job<'a>) -> Self {
+        let plan = job.pointwise.plan();
+        Self { job, plan, by_matrix: ByMatrix::of(job, &plan) }
+    }
 
-/// The same for one process.
-#[derive(Debug, Default)]
-struct ProcessScratch {
-    k: Buffer,
-    phi: Buffer,
-    other: Buffer,
-    /// ΦR of every latent function, or ΦV, or ΦE.
-    phi_r: Vec<Buffer>,
-    /// In the place of those where features are products.
-    double: ByProducts<f64>,
-    single: ByProducts<f32>,
-    tape: Tape,
-    phi_a: Buffer,
-    kernel: Vec<f64>,
-    z: Buffer,
+    /// Processes with their places and first latent functions.
+    pub(super) fn processes(&self) -> impl Iterator<Item = (usize, usize, &'a Process<'a>)> {
+        self.job.processes.iter().enumerate().scan(0, |first, (at, process)| {
+            *first += process.mean.ncols();
+            Some((at, *first - process.mean.ncols(), process))
+        })
+    }
 }
 
 /// Accumulators of one lane.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
+    /// Whether anything has been added since the job began.
     used: bool,
-    sums: Vec<f64>,
-    mean: Vec<f64>,
-    processes: Vec<ProcessLane>,
+    sums: Passed,
 }
 
-/// M×M sums have the scale, the others not yet.
-#[derive(Debug, Default)]
-struct ProcessLane {
-    phi_a: Buffer,
-    /// M×M, lower triangles: Φ diag(b) Φᵀ, or 2Φ diag(b) ΦᵀR, of those latent functions that count, and then Ψ or Φ diag(Σc) Φᵀ if one
-    /// of them is asked for ([`Job::sums_more`]).
-    squares: Vec<Buffer>,
-    kernel: Vec<f64>,
-    z: Buffer,
-}
-
-/// Most blocks that go together. (With 384 points eight were faster so on two threads and as fast on one, sixteen slower by 2 and 5 %.)
+/// Most blocks that go together. (With 384 points eight were faster so on two threads and as fast
+/// on one, sixteen slower by 2 and 5 %.)
 const FEW: usize = 8;
 
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
     let features = job.processes.iter().map(|p| p.z.nrows()).max().unwrap_or(0);
+    let accumulators = job.processes.iter().map(|p| p.grams()).sum();
     // neither depends on the number of threads
     let few = data.rows() <= FEW * lanes::BLOCK;
     let par = if few { par_for(features) } else { Par::Seq };
-    go(cpu, job, data, out, lanes::count(features, job.latents()), par)
+    go(cpu, job, data, out, lanes::count(features, accumulators), par)
 }
 
-/// The pass with so many lanes and every block on one thread, or with blocks that go together.
-fn go(
+/// The job with so many lanes and every block on one thread, or with blocks that go together.
+pub(super) fn go(
     cpu: &Cpu,
     job: &Job<'_>,
     data: &dyn Source,
@@ -126,44 +79,57 @@ fn go(
     count: usize,
     par: Par,
 ) -> Result<()> {
-    let scratch = || cpu.pass_scratch.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut lanes =
-        std::mem::take(&mut *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner));
-    let together = matches!(par, Par::Rayon(_));
-    lanes.resize_with(if together { 1 } else { count }, Lane::default);
-    lanes.iter_mut().for_each(|lane| lane.used = false);
-    let outcome = if together {
-        let mut blocks = std::mem::take(&mut *scratch());
-        let lane = &mut lanes[0];
+    let task = &Task::new(job);
+    out.clear(job, &task.plan);
+    let go_on = || if job.want.stops() { cpu.go_on() } else { Ok(()) };
+    if let Par::Rayon(_) = par {
+        let mut blocks = std::mem::take(&mut *cpu.scratch());
+        let mut used = false;
         let outcome = data.for_each_chunk(data.rows().max(1), &mut |rows| {
+            go_on()?;
             let needed = rows.x.nrows().div_ceil(lanes::BLOCK);
             if blocks.len() < needed {
                 blocks.resize_with(needed, Scratch::default);
             }
             if needed > 0 {
-                round(&mut blocks[..needed], lane, job, &rows, par);
+                round(&mut blocks[..needed], out, !used, task, &rows, par);
+                used = true;
             }
             Ok(())
         });
-        *scratch() = blocks;
-        outcome
+        *cpu.scratch() = blocks;
+        outcome?;
+        if !used {
+            out.add_all(std::iter::empty());
+        }
     } else {
-        lanes::sweep(data, &mut lanes, |lane, rows| {
-            let mut own = scratch().pop().unwrap_or_default();
-            round(std::slice::from_mut(&mut own), lane, job, &rows, Par::Seq);
-            scratch().push(own);
+        let mut lanes = std::mem::take(&mut *cpu.lanes());
+        lanes.resize_with(count, Lane::default);
+        lanes.iter_mut().for_each(|lane| lane.used = false);
+        let outcome = lanes::sweep(data, &mut lanes, |lane, rows| {
+            go_on()?;
+            if !lane.used {
+                lane.sums.clear(job, &task.plan);
+            }
+            let mut own = cpu.scratch().pop().unwrap_or_default();
+            let block = std::slice::from_mut(&mut own);
+            round(block, &mut lane.sums, !lane.used, task, &rows, Par::Seq);
+            lane.used = true;
+            cpu.scratch().push(own);
             Ok(())
-        })
-    };
-    if outcome.is_ok() {
-        total(job, &mut lanes, out);
+        });
+        if outcome.is_ok() {
+            out.add_all(lanes.iter().filter(|lane| lane.used).map(|lane| &lane.sums));
+        }
+        *cpu.lanes() = lanes;
+        outcome?;
     }
-    *cpu.pass_lanes.lock().unwrap_or_else(PoisonError::into_inner) = lanes;
-    outcome
+    out.mirror();
+    Ok(())
 }
 
 /// Every block for itself.
-fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut Scratch) + Sync) {
+pub(super) fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut Scratch) + Sync) {
     match par {
         Par::Seq => blocks.iter_mut().enumerate().for_each(|(index, own)| work(index, own)),
         Par::Rayon(_) => {
@@ -172,47 +138,61 @@ fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut Scratch) + S
     }
 }
 
-/// Blocks of rows, each in a scratch of its own, all the way.
-fn round(blocks: &mut [Scratch], lane: &mut Lane, job: &Job<'_>, rows: &Rows<'_>, par: Par) {
+/// Blocks of rows, each in a scratch of its own, all the way. M×M matrices begin here if these are
+/// the `first`.
+fn round(
+    blocks: &mut [Scratch],
+    sums: &mut Passed,
+    first: bool,
+    task: &Task<'_>,
+    rows: &Rows<'_>,
+    par: Par,
+) {
     let n = rows.x.nrows();
     let part = |index: usize| {
         let start = index * lanes::BLOCK;
         rows.part(start, lanes::BLOCK.min(n - start))
     };
-    lane.start(job);
     each(blocks, par, |index, s| {
         let rows = part(index);
-        forward(s, job, &rows);
-        zeroed(&mut s.sums, job.pointwise.sums());
-        let block = LatentBlock { rows, mu: s.mu.as_ref(), s: s.s.as_ref(), r: s.r.as_ref() };
-        let out = LatentSlopes {
-            a: s.a.as_mut(),
-            b: s.b.as_mut(),
-            c: s.c.as_mut(),
-            sums: &mut s.sums,
-            scratch: &mut s.pointwise,
-        };
-        job.pointwise.rows(block, out);
-        if job.want != Want::Value {
-            times_slopes(s, job);
+        s.small.clear_small(task.job, &task.plan);
+        forward(s, task, &rows);
+        let mut mark = Instant::now();
+        slopes(s, task, rows);
+        if task.job.want.phi_a() {
+            times_slopes(s, task);
         }
+        lap(&mut mark, &mut s.timings.products);
     });
-    if job.want != Want::Value {
-        statistics(blocks, lane, job, par);
+    if task.job.want != Want::Value {
+        statistics(blocks, sums, first, task, par);
     }
-    if job.want.gradients() {
-        back(blocks, lane, job, &part, par);
+    if task.job.want.gradients() {
+        back(blocks, sums, first, task, &part, par);
     }
-    blocks.iter().for_each(|block| lane.add(block, job.want));
-    lane.used = true;
+    blocks.iter().for_each(|block| sums.add_small(&block.small, task.job.scale));
 }
 
-/// Sum of the columns `first` to `first + count`, for every row.
-fn sum_columns(out: &mut Vec<f64>, a: &Mat<f64>, first: usize, count: usize) {
-    out.clear();
-    out.extend_from_slice(column(a.as_ref(), first));
-    for j in first + 1..first + count {
-        out.iter_mut().zip(column(a.as_ref(), j)).for_each(|(t, v)| *t += v);
+/// What the rows of a block contribute, with all slopes written out where something comes back
+/// through features.
+fn slopes(s: &mut Scratch, task: &Task<'_>, rows: Rows<'_>) {
+    let (plan, latents) = (&task.plan, task.job.latents());
+    let shown = |columns: bool| if columns { latents } else { 0 };
+    let block = Block {
+        rows,
+        mu: s.mu.as_ref(),
+        s: s.s.as_ref().subcols(0, shown(plan.variances)),
+        r: s.r.as_ref().subcols(0, shown(task.by_matrix.is_none())),
+    };
+    let (a, b, c) = (s.a.as_mut(), s.b.as_mut(), s.c.as_mut());
+    let out = Slopes { a, b, c, sums: &mut s.small.sums, scratch: &mut s.pointwise };
+    task.job.pointwise.rows(block, out);
+    if task.job.want.gradients() {
+        for (slope, values) in [(Some(plan.b), &mut s.b), (plan.c, &mut s.c)] {
+            if let Some(Slope::Constant(slope)) = slope {
+                values.fill(slope);
+            }
+        }
     }
 }
 

@@ -2,31 +2,32 @@
 
 use super::*;
 use crate::data::InMemory;
-use crate::engine::{CholeskyBasis, Factors, Pointwise, Through};
-use crate::kernels::{Inputs, parse};
-use crate::linalg::Jitter;
+use crate::engine::{CholeskyBasis, Factors, Pointwise, Spread, Through};
+use crate::kernels::{Inputs, Tape, parse};
+use crate::linalg::{Jitter, Mat};
 use crate::means::by_name;
 
 /// Smooth slopes of everything, for every latent function others.
 struct Waves {
     equal: bool,
     without: Option<usize>,
+    counts: Option<[bool; 4]>,
+}
+
+impl Waves {
+    fn new(equal: bool, without: Option<usize>) -> Self {
+        let counts = without.map(|without| std::array::from_fn(|l| l != without));
+        Self { equal, without, counts }
+    }
 }
 
 impl Pointwise for Waves {
-    fn sums(&self) -> usize {
-        3
+    fn plan(&self) -> Plan<'_> {
+        let c = if self.equal { None } else { Some(Slope::Rows) };
+        Plan { c, counts: self.counts.as_ref().map(|all| &all[..]), ..Plan::by_rows(3) }
     }
 
-    fn equal_slopes(&self) -> bool {
-        self.equal
-    }
-
-    fn counts(&self, latent: usize) -> bool {
-        self.without != Some(latent)
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
         for l in 0..block.mu.ncols() {
             let share = f64::from(self.without != Some(l));
             for i in 0..block.mu.nrows() {
@@ -137,12 +138,14 @@ fn together_or_by_lanes() {
                 for want in [
                     Want::Value,
                     Want::Statistics,
+                    Want::AllStatistics,
+                    Want::GradientsAlone,
                     Want::Gradients,
                     Want::Adjoints { statistics: false },
                     Want::Adjoints { statistics: true },
                 ] {
                     for without in [None, Some(3)] {
-                        let pointwise = Waves { equal, without };
+                        let pointwise = Waves::new(equal, without);
                         let job = Job {
                             processes: &processes,
                             mean: &*mean,

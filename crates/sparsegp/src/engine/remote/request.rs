@@ -1,9 +1,7 @@
 //! Requests: what the shards are to sum up, in bytes.
 
 use crate::engine::description::{Description, stays};
-use crate::engine::{
-    Basis, CholeskyBasis, Job, Prepared, Process, Spread, Through, Want, Whitened,
-};
+use crate::engine::{Basis, CholeskyBasis, Job, Process, Spread, Through, Want};
 use crate::error::{Error, Result};
 use crate::kernels::{self, Inputs, Kernel};
 use crate::linalg::{Cholesky, Mat, MatRef, column, mirror_lower};
@@ -242,51 +240,6 @@ impl SentProcess {
     }
 }
 
-/// Mean and covariance of a whitened q.
-#[derive(Serialize, Deserialize)]
-pub struct SentWhitened(Full, Lower);
-
-impl SentWhitened {
-    /// Mean, M×P, and covariance, M×M with both triangles.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for other sizes.
-    pub fn read(&self, points: usize, outputs: usize) -> Result<(Mat<f64>, Mat<f64>)> {
-        fits((self.0.rows, self.0.columns, self.1.size) == (points, outputs, points))?;
-        Ok((self.0.read()?, self.1.symmetric()?))
-    }
-}
-
-/// What [`crate::engine::Engine::fold`] and `unfold` are given.
-#[derive(Serialize, Deserialize)]
-pub struct SentRows {
-    /// What features are made of.
-    pub features: SentFeatures,
-    /// Mean function.
-    pub mean: SentMean,
-    /// q, if there is one.
-    pub q: Option<SentWhitened>,
-    /// The [`crate::engine::Local`].
-    pub local: Description,
-    /// Factor of the sums.
-    pub scale: f64,
-}
-
-impl SentRows {
-    pub(super) fn of(
-        prepared: &Prepared<'_>,
-        q: Option<Whitened<'_>>,
-        local: Description,
-        outputs: usize,
-        scale: f64,
-    ) -> Result<Self> {
-        let features = SentFeatures::of(prepared.kernel, prepared.z, prepared.basis)?;
-        let mean = SentMean::of(prepared.mean, prepared.z.ncols(), outputs);
-        let q = q.map(|q| SentWhitened(Full::of(q.mean), Lower::of(q.covariance)));
-        Ok(Self { features, mean, q, local, scale })
-    }
-}
-
 /// What [`crate::engine::Engine::pass`] is given.
 #[derive(Serialize, Deserialize)]
 pub struct SentJob {
@@ -318,10 +271,6 @@ impl SentJob {
 /// What shards are to do.
 #[derive(Serialize, Deserialize)]
 pub enum Work {
-    /// [`crate::engine::Engine::fold`].
-    Fold(SentRows),
-    /// [`crate::engine::Engine::unfold`].
-    Unfold(SentRows),
     /// [`crate::engine::Engine::pass`].
     Pass(SentJob),
     /// [`super::super::sweep`].

@@ -1,10 +1,10 @@
 //! Answers of shards: a list of vectors and matrices as one vector of numbers, which can be added.
 //!
-//! In front stand a 1, the length of the shape and the shape. In a sum of S answers they are S times that, so that the sum
-//! tells how many answers are in it, and that all had one shape.
+//! In front stand a 1, the length of the shape and the shape. In a sum of S answers they are S
+//! times that, so that the sum tells how many answers are in it, and that all had one shape.
 
+use crate::engine::passed::{Part, PartMut};
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, MatRef, column, mirror_lower};
 
 /// An answer in the making.
 #[derive(Default)]
@@ -14,28 +14,16 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Adds the length of a list of further parts.
-    pub fn count(&mut self, count: usize) {
-        self.shape.push(count as f64);
-    }
-
     /// Adds a vector.
     pub fn vector(&mut self, values: &[f64]) {
-        self.count(values.len());
+        self.shape.push(values.len() as f64);
         self.values.extend_from_slice(values);
     }
 
-    /// Adds a matrix.
-    pub fn full(&mut self, a: MatRef<'_, f64>) {
-        self.count(a.nrows());
-        self.count(a.ncols());
-        (0..a.ncols()).for_each(|j| self.values.extend_from_slice(column(a, j)));
-    }
-
-    /// Adds the lower triangle of a square matrix.
-    pub fn lower(&mut self, a: MatRef<'_, f64>) {
-        self.count(a.nrows());
-        (0..a.ncols()).for_each(|j| self.values.extend_from_slice(&column(a, j)[j..]));
+    /// Adds what counts of a matrix.
+    pub(in crate::engine) fn part(&mut self, part: Part<'_>) {
+        self.shape.extend([part.all.nrows() as f64, part.all.ncols() as f64]);
+        (0..part.all.ncols()).for_each(|j| self.values.extend_from_slice(part.column(j)));
     }
 
     /// The answer.
@@ -62,7 +50,8 @@ impl<'a> Unpacked<'a> {
     /// Of the answers of so many shards.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if another number of shards, or shards with answers of different shapes, were added.
+    /// [`Error::Invalid`] if another number of shards, or shards with answers of different shapes,
+    /// were added.
     pub fn new(answer: &'a [f64], shards: usize) -> Result<Self> {
         let (&count, rest) = answer.split_first().ok_or_else(damaged)?;
         if count != shards as f64 {
@@ -78,11 +67,8 @@ impl<'a> Unpacked<'a> {
         Ok(Self { shards: count, shape, values })
     }
 
-    /// The length of a list.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for a sum of other parts.
-    pub fn count(&mut self) -> Result<usize> {
+    /// The next number of the shape.
+    fn count(&mut self) -> Result<usize> {
         let (&first, rest) = self.shape.split_first().ok_or_else(damaged)?;
         self.shape = rest;
         let count = first / self.shards;
@@ -90,66 +76,57 @@ impl<'a> Unpacked<'a> {
         if whole { Ok(count as usize) } else { Err(damaged()) }
     }
 
-    fn part(&mut self, length: usize) -> Result<&'a [f64]> {
-        let (part, rest) = self.values.split_at_checked(length).ok_or_else(damaged)?;
+    fn values(&mut self, length: usize) -> Result<&'a [f64]> {
+        let (own, rest) = self.values.split_at_checked(length).ok_or_else(damaged)?;
         self.values = rest;
-        Ok(part)
+        Ok(own)
     }
 
     /// A vector.
     ///
     /// # Errors
-    /// As for [`Unpacked::count`].
+    /// [`Error::Invalid`] for a sum of other parts.
     pub fn vector(&mut self) -> Result<Vec<f64>> {
         let length = self.count()?;
-        Ok(self.part(length)?.to_vec())
+        Ok(self.values(length)?.to_vec())
     }
 
-    /// A matrix.
+    /// What counts of a matrix of known shape.
     ///
     /// # Errors
-    /// As for [`Unpacked::count`].
-    pub fn full(&mut self) -> Result<Mat<f64>> {
-        let (rows, columns) = (self.count()?, self.count()?);
-        let values = self.part(rows.checked_mul(columns).ok_or_else(damaged)?)?;
-        Ok(Mat::from_fn(rows, columns, |i, j| values[j * rows + i]))
-    }
-
-    /// A square matrix of which the lower triangle was sent; 0 above.
-    ///
-    /// # Errors
-    /// As for [`Unpacked::count`].
-    pub fn lower(&mut self) -> Result<Mat<f64>> {
-        let size = self.count()?;
-        let mut a = Mat::zeros(size, size);
-        for j in 0..size {
-            let own = self.part(size - j)?;
-            a.col_as_slice_mut(j)[j..].copy_from_slice(own);
+    /// As for [`Unpacked::vector`].
+    pub(in crate::engine) fn part(&mut self, mut part: PartMut<'_>) -> Result<()> {
+        if (self.count()?, self.count()?) != (part.all.nrows(), part.all.ncols()) {
+            return Err(damaged());
         }
-        Ok(a)
+        for j in 0..part.all.ncols() {
+            let own = part.column(j);
+            own.copy_from_slice(self.values(own.len())?);
+        }
+        Ok(())
     }
 
-    /// The same, symmetric.
+    /// Refuses what is left.
     ///
     /// # Errors
-    /// As for [`Unpacked::count`].
-    pub fn symmetric(&mut self) -> Result<Mat<f64>> {
-        let mut a = self.lower()?;
-        mirror_lower(a.as_mut());
-        Ok(a)
+    /// As for [`Unpacked::vector`].
+    pub fn end(self) -> Result<()> {
+        if self.shape.is_empty() && self.values.is_empty() { Ok(()) } else { Err(damaged()) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linalg::Mat;
 
     fn answer(factor: f64, size: usize) -> Vec<f64> {
         let mut packed = Packed::default();
         packed.vector(&[factor, 2.0 * factor]);
-        packed.full(Mat::from_fn(2, 3, |i, j| factor * (i + 10 * j) as f64).as_ref());
-        packed.count(1);
-        packed.lower(Mat::from_fn(size, size, |i, j| factor * (i.max(j) + 1) as f64).as_ref());
+        let full = Mat::from_fn(2, 3, |i, j| factor * (i + 10 * j) as f64);
+        packed.part(Part { all: full.as_ref(), lower: false });
+        let lower = Mat::from_fn(size, size, |i, j| factor * (i.max(j) + 1) as f64);
+        packed.part(Part { all: lower.as_ref(), lower: true });
         packed.finish()
     }
 
@@ -159,19 +136,27 @@ mod tests {
             a.into_iter().zip(b).map(|(a, b)| a + b).collect()
         };
         let both = sum(answer(1.5, 4), answer(2.0, 4));
+        let (mut full, mut lower) = (Mat::zeros(2, 3), Mat::zeros(4, 4));
+        let whole = |a: &mut Mat<f64>, lower, read: &mut Unpacked<'_>| {
+            read.part(PartMut { all: a.as_mut(), lower })
+        };
         let mut read = Unpacked::new(&both, 2).unwrap();
         assert_eq!(read.vector().unwrap(), [3.5, 7.0]);
-        assert_eq!(read.full().unwrap()[(1, 2)], 3.5 * 21.0);
-        assert_eq!(read.count().unwrap(), 1);
-        let lower = read.symmetric().unwrap();
-        assert_eq!((lower[(3, 1)], lower[(1, 3)]), (3.5 * 4.0, 3.5 * 4.0));
-        assert!(read.count().is_err());
+        whole(&mut full, false, &mut read).unwrap();
+        assert_eq!(full[(1, 2)], 3.5 * 21.0);
+        whole(&mut lower, true, &mut read).unwrap();
+        assert_eq!((lower[(3, 1)], lower[(1, 3)]), (3.5 * 4.0, 0.0));
+        assert!(read.count().is_err() && read.end().is_ok());
         // one answer is missing
         assert!(Unpacked::new(&both, 3).is_err() && Unpacked::new(&[], 1).is_err());
+        // something is left
+        assert!(Unpacked::new(&both, 2).unwrap().end().is_err());
         // another shape
         let other = sum(answer(1.0, 4), answer(1.0, 3));
         let mut read = Unpacked::new(&other, 2).unwrap();
-        assert!(read.vector().is_ok() && read.full().is_ok() && read.count().is_ok());
-        assert!(read.lower().is_err());
+        assert!(read.vector().is_ok() && whole(&mut full, false, &mut read).is_ok());
+        assert!(whole(&mut lower, true, &mut read).is_err());
+        let mut read = Unpacked::new(&both, 2).unwrap();
+        assert!(read.vector().is_ok() && whole(&mut lower, false, &mut read).is_err());
     }
 }

@@ -80,7 +80,7 @@ impl Method for Collapsed {
         let inducing = Inducing::new(model, Tape::recording())?;
         let mut pass = first_pass(model, &inducing, self.term, engine, data)?;
         let (p, n, noise) = (pass.outputs, pass.rows, pass.noise);
-        let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
+        let core = core(pass.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
         let value = -0.5
             * (p * n * (2.0 * std::f64::consts::PI * noise).ln()
                 + p * core.factor.log_det()
@@ -89,22 +89,22 @@ impl Method for Collapsed {
             - p * pass.penalty;
         let value = finite(value, "the bound")?;
         let covariance = core.factor.inverse();
-        let (c, gram_c) = match (pass.penalty_by_r, pass.folded.gram_c.take()) {
+        let (c, gram_c) = match (pass.penalty_by_r, pass.gram_c.take()) {
             (None, Some(gram_c)) => (RowSlopes::Term(self.term, noise), gram_c),
             (by_r, _) => {
-                let c = -p * by_r.unwrap_or(0.0);
-                (RowSlopes::Constant(c), scaled(&pass.folded.gram, c))
+                let c = -by_r.unwrap_or(0.0);
+                (RowSlopes::Constant(c), scaled(&pass.gram, p * c))
             }
         };
         let diagnostics = Diagnostics {
             jitter: inducing.basis.factor().jitter,
-            unexplained: pass.folded.sums[sum::UNEXPLAINED],
-            prior_variance: Some(pass.folded.sums[sum::UNEXPLAINED] + trace(&pass.folded.gram)),
-            negative: pass.folded.sums[sum::NEGATIVE] as usize,
+            unexplained: pass.sums[sum::UNEXPLAINED],
+            prior_variance: Some(pass.sums[sum::UNEXPLAINED] + trace(&pass.gram)),
+            negative: pass.sums[sum::NEGATIVE] as usize,
             residual: None,
         };
         let rounding = inducing.rounding();
-        let local = GaussianRows { variance: noise, b: -0.5 * p / noise, c, outputs: p, rounding };
+        let local = GaussianRows { variance: noise, b: -0.5 / noise, c, rounding };
         let pull = PullBack {
             model,
             engine,
@@ -131,7 +131,7 @@ impl Method for Collapsed {
     ) -> Result<Posterior> {
         let inducing = Inducing::new(model, Tape::off())?;
         let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
-        let core = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
+        let core = core(pass.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
         let root =
             Cholesky::inverse_root(core.b.as_ref(), Jitter::Relative(0.0), "B = I + ΦΦᵀ/σ²")?;
         Ok(Posterior::new(model, inducing.z, inducing.basis.into_factor(), core.mean, Some(root)))

@@ -3,8 +3,8 @@
 
 use crate::data::Source;
 use crate::engine::{
-    Block, CholeskyBasis, Description, Engine, Folded, Local, Plan, Prepared, Slope, Slopes,
-    Whitened,
+    Block, CholeskyBasis, Description, Engine, Job, Passed, Plan, Pointwise, Process, ProcessSums,
+    Slope, Slopes, Spread, Want,
 };
 use crate::error::Result;
 use crate::kernels::{Cotangents, Tape};
@@ -15,12 +15,11 @@ use crate::terms::{self, Pooling, Term};
 use faer::reborrow::ReborrowMut;
 use serde::{Deserialize, Serialize};
 
-/// Gaussian rows: a = (y − μ)/`variance`, constant b, and c from the term or constant.
+/// Gaussian rows: a = (y − μ)/`variance`, constant b, and c from the term or constant, all of one target.
 pub(super) struct GaussianRows<'a> {
     pub(super) variance: f64,
     pub(super) b: f64,
     pub(super) c: RowSlopes<'a>,
-    pub(super) outputs: f64,
     /// rᵢ below minus this counts as negative.
     pub(super) rounding: f64,
 }
@@ -28,7 +27,7 @@ pub(super) struct GaussianRows<'a> {
 pub(super) enum RowSlopes<'a> {
     /// One number.
     Constant(f64),
-    /// −P ∂ρ/∂r of a term that charges row by row, at this noise.
+    /// −∂ρ/∂r of a term that charges row by row, at this noise.
     Term(&'a dyn Term, f64),
 }
 
@@ -43,33 +42,38 @@ pub(super) mod sum {
     pub const COUNT: usize = 6;
 }
 
-impl Local for GaussianRows<'_> {
-    fn plan(&self) -> Plan {
+impl Pointwise for GaussianRows<'_> {
+    fn plan(&self) -> Plan<'_> {
         let c = match self.c {
             RowSlopes::Constant(c) => Slope::Constant(c),
             RowSlopes::Term(..) => Slope::Rows,
         };
-        Plan { variances: false, b: Slope::Constant(self.b), c, sums: sum::COUNT }
+        let b = Slope::Constant(self.b);
+        Plan { variances: false, b, c: Some(c), ..Plan::by_rows(sum::COUNT) }
     }
 
     fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
-        let precision = 1.0 / self.variance;
-        for p in 0..block.y.ncols() {
+        let (precision, y) = (1.0 / self.variance, block.rows.y);
+        for p in 0..y.ncols() {
             let a = column_mut(out.a.rb_mut(), p);
-            for ((a, y), mu) in a.iter_mut().zip(column(block.y, p)).zip(column(block.mu, p)) {
+            for ((a, y), mu) in a.iter_mut().zip(column(y, p)).zip(column(block.mu, p)) {
                 *a = (y - mu) * precision;
                 out.sums[sum::SQUARES] += *a * *a;
             }
         }
-        out.sums[sum::ROWS] += block.y.nrows() as f64;
-        for (i, r) in block.r.iter().enumerate() {
+        out.sums[sum::ROWS] += y.nrows() as f64;
+        if block.r.ncols() == 0 {
+            return;
+        }
+        // all targets have the same
+        for (i, r) in column(block.r, 0).iter().enumerate() {
             out.sums[sum::UNEXPLAINED] += r;
             if *r < -self.rounding {
                 out.sums[sum::NEGATIVE] += 1.0;
             }
             if let RowSlopes::Term(term, noise) = self.c {
                 let penalty = term.penalty(*r, 1.0, noise);
-                out.c[i] = -self.outputs * penalty.by_r;
+                (0..y.ncols()).for_each(|p| out.c[(i, p)] = -penalty.by_r);
                 out.sums[sum::PENALTY] += penalty.value;
                 out.sums[sum::PENALTY_BY_NOISE] += penalty.by_noise;
             }
@@ -81,8 +85,7 @@ impl Local for GaussianRows<'_> {
             RowSlopes::Constant(c) => SentSlopes::Constant(c),
             RowSlopes::Term(term, noise) => SentSlopes::Term(term.name().into(), noise),
         };
-        let numbers = [self.variance, self.b, self.outputs, self.rounding];
-        Description::new(GAUSSIAN_ROWS, &(numbers, c))
+        Description::new(GAUSSIAN_ROWS, &([self.variance, self.b, self.rounding], c))
     }
 }
 
@@ -100,14 +103,15 @@ enum SentSlopes {
 /// The rows of a description.
 pub(in crate::methods) fn described(
     description: &Description,
-    _: Fitting,
-) -> Result<Box<dyn Local>> {
-    let ([variance, b, outputs, rounding], c): ([f64; 4], SentSlopes) = description.state()?;
+    rows: Fitting,
+) -> Result<Box<dyn Pointwise>> {
+    Fitting::check(rows.latents == rows.outputs)?;
+    let ([variance, b, rounding], c): ([f64; 3], SentSlopes) = description.state()?;
     let c = match c {
         SentSlopes::Constant(c) => RowSlopes::Constant(c),
         SentSlopes::Term(name, noise) => RowSlopes::Term(terms::find(&name)?, noise),
     };
-    Ok(Box::new(GaussianRows { variance, b, c, outputs, rounding }))
+    Ok(Box::new(GaussianRows { variance, b, c, rounding }))
 }
 
 /// Kuu and its factor at the model's inducing points.
@@ -134,13 +138,35 @@ impl Inducing {
         1e-8 * trace(&self.kuu) / self.kuu.nrows().max(1) as f64
     }
 
-    pub(super) fn prepared<'a>(&'a self, model: &'a Model) -> Prepared<'a> {
-        Prepared {
-            kernel: model.kernel(),
-            mean: &*model.mean,
-            z: self.z.as_ref(),
-            basis: &self.basis,
-        }
+    /// A job on all rows, at a q of this mean, M×P, and covariance.
+    pub(super) fn pass(
+        &self,
+        model: &Model,
+        (engine, data): (&dyn Engine, &dyn Source),
+        (mean, spread): (MatRef<'_, f64>, Spread<'_>),
+        pointwise: &dyn Pointwise,
+        want: Want,
+    ) -> Result<FromRows> {
+        let (kernel, z, basis) = (model.kernel(), self.z.as_ref(), &self.basis);
+        let processes = &[Process { kernel, z, basis, mean, spread }];
+        let mut passed = Passed::default();
+        let mean = &*model.mean;
+        engine.pass(&Job { processes, mean, pointwise, scale: 1.0, want }, data, &mut passed)?;
+        let Passed { sums, mean, mut processes } = passed;
+        Ok(FromRows { sums, mean, of: processes.swap_remove(0) })
+    }
+
+    /// The statistics of all rows, without a q.
+    pub(super) fn statistics(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+        pointwise: &dyn Pointwise,
+    ) -> Result<FromRows> {
+        let nothing = Mat::zeros(self.z.nrows(), data.outputs());
+        let q = (nothing.as_ref(), Spread::Shared(None));
+        self.pass(model, (engine, data), q, pointwise, Want::AllStatistics)
     }
 }
 
@@ -168,7 +194,11 @@ pub(super) fn core(gram: MatRef<f64>, phi_y: MatRef<f64>, noise: f64) -> Result<
 
 /// The first pass: ΦΦᵀ, Φ(y − m), and what the term needs.
 pub(super) struct Pass {
-    pub(super) folded: Folded,
+    pub(super) sums: Vec<f64>,
+    /// ΦΦᵀ.
+    pub(super) gram: Mat<f64>,
+    /// −Φ diag(P ∂ρ/∂r) Φᵀ, where that differs by row.
+    pub(super) gram_c: Option<Mat<f64>>,
     pub(super) rows: f64,
     pub(super) outputs: f64,
     pub(super) noise: f64,
@@ -195,21 +225,22 @@ pub(super) fn first_pass(
         Pooling::Rows => RowSlopes::Term(term, noise),
     };
     // at μ = m(x): a is the residual itself with variance 1
-    let rounding = inducing.rounding();
-    let local = GaussianRows { variance: 1.0, b: 1.0, c, outputs, rounding };
-    let mut folded = engine.fold(inducing.prepared(model), None, &local, data, 1.0)?;
-    let rows = folded.sums[sum::ROWS];
+    let local = GaussianRows { variance: 1.0, b: 1.0, c, rounding: inducing.rounding() };
+    let FromRows { sums, of, .. } = inducing.statistics(model, engine, data, &local)?;
+    let ProcessSums { phi_a: phi_y, mut grams, gram_c, .. } = of;
+    let rows = sums[sum::ROWS];
     let (penalty, penalty_by_noise, penalty_by_r) = match term.pooling() {
         Pooling::Total => {
-            let p = term.penalty(folded.sums[sum::UNEXPLAINED], rows, noise);
+            let p = term.penalty(sums[sum::UNEXPLAINED], rows, noise);
             (p.value, p.by_noise, Some(p.by_r))
         }
-        Pooling::Rows => (folded.sums[sum::PENALTY], folded.sums[sum::PENALTY_BY_NOISE], None),
+        Pooling::Rows => (sums[sum::PENALTY], sums[sum::PENALTY_BY_NOISE], None),
     };
-    let phi_y = std::mem::replace(&mut folded.phi_a, Mat::new());
-    let squares = folded.sums[sum::SQUARES];
+    let (squares, gram) = (sums[sum::SQUARES], grams.swap_remove(0));
     Ok(Pass {
-        folded,
+        sums,
+        gram,
+        gram_c,
         rows,
         outputs,
         noise,
@@ -238,23 +269,23 @@ impl PullBack<'_> {
     /// The gradient but for the noise, and Σ‖a‖².
     pub(super) fn run(self, inducing: Inducing) -> Result<(Vec<f64>, f64)> {
         let Self { model, engine, data, mean, covariance, local, gram_c } = self;
-        let outputs = local.outputs;
-        let q = Whitened { mean: mean.as_ref(), covariance: covariance.as_ref() };
-        let unfolded = engine.unfold(inducing.prepared(model), q, &local, data, 1.0)?;
-        let squares = unfolded.sums[sum::SQUARES];
-        let rows = FromRows { kernel: &unfolded.kernel, mean: &unfolded.mean, z: unfolded.z };
-        Ok((rows.with_kuu(model, inducing, mean, covariance, outputs, &gram_c), squares))
+        let q = (mean.as_ref(), Spread::Shared(Some(covariance.as_ref())));
+        let rows = inducing.pass(model, (engine, data), q, &local, Want::GradientsAlone)?;
+        let squares = rows.sums[sum::SQUARES];
+        Ok((rows.with_kuu(model, inducing, mean, covariance, &gram_c), squares))
     }
 }
 
-/// Gradients that the rows contribute, without the part through Kuu.
-pub(super) struct FromRows<'a> {
-    pub(super) kernel: &'a [f64],
-    pub(super) mean: &'a [f64],
-    pub(super) z: Mat<f64>,
+/// What the rows contribute.
+pub(super) struct FromRows {
+    pub(super) sums: Vec<f64>,
+    /// Gradient of the mean function.
+    pub(super) mean: Vec<f64>,
+    /// Statistics, and gradients without the part through Kuu.
+    pub(super) of: ProcessSums,
 }
 
-impl FromRows<'_> {
+impl FromRows {
     /// The gradient but for the likelihood, of P target columns at q = N(m, S), its optimum: Φa = m and
     /// 2SΦ diag(b) Φᵀ = −P(I − S) there, so that Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2SΦ diag(b) Φᵀ − 2Φ diag(c) Φᵀ needs
     /// the last term alone (`gram_c`).
@@ -264,10 +295,9 @@ impl FromRows<'_> {
         mut inducing: Inducing,
         mean: &Mat<f64>,
         covariance: &Mat<f64>,
-        outputs: f64,
         gram_c: &Mat<f64>,
     ) -> Vec<f64> {
-        let m = mean.nrows();
+        let (m, outputs) = (mean.nrows(), mean.ncols() as f64);
         let mut psi = Mat::from_fn(m, m, |i, j| {
             outputs * (covariance[(i, j)] - if i == j { 1.0 } else { 0.0 }) - 2.0 * gram_c[(i, j)]
         });
@@ -275,9 +305,9 @@ impl FromRows<'_> {
         let mut kuu_bar = inducing.basis.kuu_bar(psi);
         let mut gradient = vec![0.0; model.num_params()];
         let mut parts = model.parts_of(&mut gradient);
-        parts.kernel.copy_from_slice(self.kernel);
-        parts.mean.copy_from_slice(self.mean);
-        let mut z_bar = self.z;
+        parts.kernel.copy_from_slice(&self.of.kernel);
+        parts.mean.copy_from_slice(&self.mean);
+        let mut z_bar = self.of.z;
         let mut sinks = Cotangents { params: parts.kernel, x: Some(z_bar.as_mut()), z: None };
         model.kernel().vjp(
             inducing.z.as_ref(),

@@ -16,17 +16,14 @@
 
 use super::parts::{FromRows, Inducing, core, trace};
 use crate::data::Source;
-use crate::engine::{
-    Block, Description, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise,
-    Process, Slope, Slopes, Spread, Want,
-};
+use crate::engine::{Block, Description, Engine, Plan, Pointwise, Slope, Slopes, Spread, Want};
 use crate::error::{Error, Result};
 use crate::kernels::Tape;
 use crate::linalg::{Cholesky, Jitter, Mat, column, column_mut};
 use crate::methods::described::Fitting;
 use crate::methods::{Diagnostics, Entry, Evaluation, Method, RowSite, finite, plain_rows};
 use crate::model::{Model, Posterior};
-use faer::reborrow::ReborrowMut;
+use faer::reborrow::{Reborrow, ReborrowMut};
 use std::sync::{Mutex, PoisonError};
 
 /// Power expectation propagation with a power α, 0 < α ≤ 1.
@@ -84,6 +81,7 @@ mod sum {
 }
 
 /// Rows at σ² and α.
+#[derive(Clone, Copy)]
 struct Rows {
     noise: f64,
     alpha: f64,
@@ -92,11 +90,12 @@ struct Rows {
 }
 
 impl Rows {
-    fn description(&self) -> Result<Description> {
-        Description::new(POWER_ROWS, &[self.noise, self.alpha, self.rounding])
+    fn description(&self, kind: &str) -> Result<Description> {
+        Description::new(kind, &[self.noise, self.alpha, self.rounding])
     }
 
-    fn described(description: &Description) -> Result<Self> {
+    fn described(description: &Description, rows: Fitting) -> Result<Self> {
+        Fitting::check(rows.latents == rows.outputs)?;
         let [noise, alpha, rounding] = description.state()?;
         Ok(Self { noise, alpha, rounding })
     }
@@ -110,30 +109,35 @@ impl Rows {
     }
 }
 
-/// The first pass, at μ = m(x): a = (y − m)/s̃ and b = 1/s̃, so that Φa and Φ diag(b) Φᵀ are what B and e are of.
-impl Local for Rows {
-    fn plan(&self) -> Plan {
-        Plan { variances: false, b: Slope::Rows, c: Slope::Constant(0.0), sums: sum::COUNT }
+/// The first pass, at μ = m(x): a = (y − m)/s̃ and, of the first target alone, b = 1/s̃, so that Φa and
+/// Φ diag(b) Φᵀ are what B and e are of.
+struct First(Rows);
+
+impl Pointwise for First {
+    fn plan(&self) -> Plan<'_> {
+        let c = Some(Slope::Constant(0.0));
+        Plan { variances: false, c, ..Plan::by_rows(sum::COUNT) }
     }
 
     fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
-        for (b, r) in out.b.iter_mut().zip(block.r) {
-            let wide = self.noise + self.alpha * r;
-            let (value, _, by_noise) = self.penalty(*r);
-            *b = 1.0 / wide;
+        let (rows, y) = (&self.0, block.rows.y);
+        for (i, r) in column(block.r, 0).iter().enumerate() {
+            let wide = rows.noise + rows.alpha * r;
+            let (value, _, by_noise) = rows.penalty(*r);
+            (0..y.ncols()).for_each(|p| out.b[(i, p)] = if p == 0 { 1.0 / wide } else { 0.0 });
             out.sums[sum::LOG_NOISE] += wide.ln();
             out.sums[sum::UNEXPLAINED] += r;
             out.sums[sum::PENALTY] += value;
             out.sums[sum::PENALTY_BY_NOISE] += by_noise;
-            if *r < -self.rounding {
+            if *r < -rows.rounding {
                 out.sums[sum::NEGATIVE] += 1.0;
             }
         }
-        out.sums[sum::ROWS] += block.y.nrows() as f64;
-        for p in 0..block.y.ncols() {
-            let residuals = column(block.y, p).iter().zip(column(block.mu, p));
-            let a = column_mut(out.a.rb_mut(), p);
-            for ((a, (y, mu)), b) in a.iter_mut().zip(residuals).zip(out.b.iter()) {
+        out.sums[sum::ROWS] += y.nrows() as f64;
+        for p in 0..y.ncols() {
+            let residuals = column(y, p).iter().zip(column(block.mu, p));
+            let (a, b) = (column_mut(out.a.rb_mut(), p), column(out.b.rb(), 0));
+            for ((a, (y, mu)), b) in a.iter_mut().zip(residuals).zip(b) {
                 let residual = y - mu;
                 *a = residual * b;
                 out.sums[sum::SQUARES] += residual * *a;
@@ -142,46 +146,51 @@ impl Local for Rows {
     }
 
     fn describe(&self) -> Result<Description> {
-        self.description()
+        self.0.description(FIRST_ROWS)
     }
 }
 
 /// The second pass, at q = N(e, B⁻¹). Its sum is Σδ.
-impl Pointwise for Rows {
-    fn sums(&self) -> usize {
-        1
+struct Second(Rows);
+
+impl Pointwise for Second {
+    fn plan(&self) -> Plan<'_> {
+        Plan::by_rows(1)
     }
 
-    fn equal_slopes(&self) -> bool {
-        false
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        let rows = &self.0;
         for p in 0..block.mu.ncols() {
             for (i, y) in column(block.rows.y, p).iter().enumerate() {
                 let (s, r) = (block.s[(i, p)], block.r[(i, p)]);
-                let wide = self.noise + self.alpha * r;
+                let wide = rows.noise + rows.alpha * r;
                 let gamma = (y - block.mu[(i, p)]) / wide;
                 let delta = 0.5 * (gamma * gamma - (1.0 - s / wide) / wide);
                 out.a[(i, p)] = gamma;
                 out.b[(i, p)] = -0.5 / wide;
-                out.c[(i, p)] = self.alpha * delta - self.penalty(r).1;
+                out.c[(i, p)] = rows.alpha * delta - rows.penalty(r).1;
                 out.sums[0] += delta;
             }
         }
     }
 
     fn describe(&self) -> Result<Description> {
-        self.description()
+        self.0.description(SECOND_ROWS)
     }
 }
 
-/// Kind of the description of rows, in either pass.
-pub(in crate::methods) const POWER_ROWS: &str = "power rows";
+/// Kind of the description of the rows of the first pass.
+pub(in crate::methods) const FIRST_ROWS: &str = "power rows without q";
+
+/// The same of the second pass.
+pub(in crate::methods) const SECOND_ROWS: &str = "power rows";
 
 /// The rows of the first pass of a description.
-pub(in crate::methods) fn first(description: &Description, _: Fitting) -> Result<Box<dyn Local>> {
-    Ok(Box::new(Rows::described(description)?))
+pub(in crate::methods) fn first(
+    description: &Description,
+    rows: Fitting,
+) -> Result<Box<dyn Pointwise>> {
+    Ok(Box::new(First(Rows::described(description, rows)?)))
 }
 
 /// The rows of the second pass of a description.
@@ -189,8 +198,7 @@ pub(in crate::methods) fn second(
     description: &Description,
     rows: Fitting,
 ) -> Result<Box<dyn Pointwise>> {
-    Fitting::check(rows.latents == rows.outputs)?;
-    Ok(Box::new(Rows::described(description)?))
+    Ok(Box::new(Second(Rows::described(description, rows)?)))
 }
 
 impl PowerEp {
@@ -230,9 +238,9 @@ impl Method for PowerEp {
     ) -> Result<Evaluation> {
         let inducing = Inducing::new(model, Tape::recording())?;
         let rows = self.rows(model, &inducing, data)?;
-        let folded = engine.fold(inducing.prepared(model), None, &rows, data, 1.0)?;
-        let (sums, p) = (&folded.sums, data.outputs() as f64);
-        let core = core(folded.gram.as_ref(), folded.phi_a.as_ref(), 1.0)?;
+        let FromRows { sums, of, .. } = inducing.statistics(model, engine, data, &First(rows))?;
+        let p = data.outputs() as f64;
+        let core = core(of.grams[0].as_ref(), of.phi_a.as_ref(), 1.0)?;
         let value = -0.5
             * (p * sums[sum::ROWS] * (2.0 * std::f64::consts::PI).ln()
                 + p * sums[sum::LOG_NOISE]
@@ -246,32 +254,16 @@ impl Method for PowerEp {
         let diagnostics = Diagnostics {
             jitter: inducing.basis.factor().jitter,
             unexplained,
-            prior_variance: folded.gram_c.as_ref().map(|gram| unexplained + trace(gram)),
+            prior_variance: of.gram_c.as_ref().map(|gram| unexplained + trace(gram)),
             negative: sums[sum::NEGATIVE] as usize,
             residual: None,
         };
-        let mut passed = Passed::default();
-        let process = Process {
-            kernel: model.kernel(),
-            z: inducing.z.as_ref(),
-            basis: &inducing.basis,
-            mean: core.mean.as_ref(),
-            spread: Spread::Shared(Some(covariance.as_ref())),
-        };
-        let job = Job {
-            processes: &[process],
-            mean: &*model.mean,
-            pointwise: &rows,
-            scale: 1.0,
-            want: Want::Gradients,
-        };
-        engine.pass(&job, data, &mut passed)?;
-        let own = passed.processes.swap_remove(0);
-        let gram_c = own.gram_c.unwrap_or_else(Mat::new);
-        let from_rows = FromRows { kernel: &own.kernel, mean: &passed.mean, z: own.z };
-        let mut gradient = from_rows.with_kuu(model, inducing, &core.mean, &covariance, p, &gram_c);
-        model.parts_of(&mut gradient).likelihood[0] =
-            passed.sums[0] - p * sums[sum::PENALTY_BY_NOISE];
+        let q = (core.mean.as_ref(), Spread::Shared(Some(covariance.as_ref())));
+        let mut back = inducing.pass(model, (engine, data), q, &Second(rows), Want::Gradients)?;
+        let delta = back.sums[0];
+        let gram_c = back.of.gram_c.take().unwrap_or_else(Mat::new);
+        let mut gradient = back.with_kuu(model, inducing, &core.mean, &covariance, &gram_c);
+        model.parts_of(&mut gradient).likelihood[0] = delta - p * sums[sum::PENALTY_BY_NOISE];
         Ok(Evaluation { value, gradient, diagnostics })
     }
 
@@ -283,8 +275,8 @@ impl Method for PowerEp {
     ) -> Result<Posterior> {
         let inducing = Inducing::new(model, Tape::off())?;
         let rows = self.rows(model, &inducing, data)?;
-        let folded = engine.fold(inducing.prepared(model), None, &rows, data, 1.0)?;
-        let core = core(folded.gram.as_ref(), folded.phi_a.as_ref(), 1.0)?;
+        let of = inducing.statistics(model, engine, data, &First(rows))?.of;
+        let core = core(of.grams[0].as_ref(), of.phi_a.as_ref(), 1.0)?;
         let root = Cholesky::inverse_root(
             core.b.as_ref(),
             Jitter::Relative(0.0),

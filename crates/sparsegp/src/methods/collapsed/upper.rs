@@ -24,10 +24,10 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let inducing = Inducing::new(model, Tape::recording())?;
     let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
     let (p, n, noise) = (pass.outputs, pass.rows, pass.noise);
-    let t = pass.folded.sums[sum::UNEXPLAINED];
+    let t = pass.sums[sum::UNEXPLAINED];
     let wide = noise + t;
-    let determinant = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
-    let quadratic = core(pass.folded.gram.as_ref(), pass.phi_y.as_ref(), wide)?;
+    let determinant = core(pass.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
+    let quadratic = core(pass.gram.as_ref(), pass.phi_y.as_ref(), wide)?;
     let value = -0.5
         * (p * n * (2.0 * std::f64::consts::PI * noise).ln()
             + p * determinant.factor.log_det()
@@ -36,7 +36,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let value = finite(value, "the upper bound")?;
     // ‖y − m − Φᵀẽ‖² = ‖y − m‖² − 2ẽᵀΦ(y − m) + ẽᵀΦΦᵀẽ
     let e = &quadratic.mean;
-    let gram_e = product(pass.folded.gram.as_ref(), e.as_ref());
+    let gram_e = product(pass.gram.as_ref(), e.as_ref());
     let squares = pass.squares - 2.0 * dot(e.as_ref(), pass.phi_y.as_ref())
         + dot(e.as_ref(), gram_e.as_ref());
     let c = 0.5 * squares / (wide * wide);
@@ -44,8 +44,8 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let diagnostics = Diagnostics {
         jitter: inducing.basis.factor().jitter,
         unexplained: t,
-        prior_variance: Some(t + trace(&pass.folded.gram)),
-        negative: pass.folded.sums[sum::NEGATIVE] as usize,
+        prior_variance: Some(t + trace(&pass.gram)),
+        negative: pass.sums[sum::NEGATIVE] as usize,
         residual: None,
     };
     let pull = PullBack {
@@ -56,12 +56,11 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
         covariance: &covariance,
         local: GaussianRows {
             variance: wide,
-            b: -0.5 * p / noise,
-            c: RowSlopes::Constant(c),
-            outputs: p,
+            b: -0.5 / noise,
+            c: RowSlopes::Constant(c / p),
             rounding: inducing.rounding(),
         },
-        gram_c: scaled(&pass.folded.gram, c),
+        gram_c: scaled(&pass.gram, c),
     };
     let (mut gradient, _) = pull.run(inducing)?;
     let m = covariance.nrows() as f64;

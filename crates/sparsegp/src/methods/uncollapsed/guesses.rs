@@ -8,8 +8,7 @@ use super::rows::{LikelihoodRows, OwnRows, SentRows};
 use super::{forms, prepared::prepare, variational};
 use crate::data::{Rows, Source};
 use crate::engine::{
-    Description, Engine, Job, LatentBlock, LatentSlopes, Passed, Pointwise, Process, Sweep, Want,
-    sweep,
+    Block, Description, Engine, Job, Passed, Plan, Pointwise, Process, Slopes, Sweep, Want, sweep,
 };
 use crate::error::{Error, Result};
 use crate::likelihoods::{self, Likelihood, Target};
@@ -144,17 +143,15 @@ fn of_rows(
 ) -> Result<Option<Variational>> {
     let (n, latents) = (q.points(), q.latents());
     let mut found = q.clone();
-    let mut sums = vec![0.0; rows.sums()];
+    let mut sums = vec![0.0; rows.needs().sums];
     data.for_each_chunk(1 << 12, &mut |chunk| {
         let count = chunk.x.nrows();
         let zeros = || Mat::<f64>::zeros(count, latents);
         let (still, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
         let start = chunk.start;
-        let block =
-            LatentBlock { rows: chunk, mu: still.as_ref(), s: still.as_ref(), r: still.as_ref() };
+        let block = Block { rows: chunk, mu: still.as_ref(), s: still.as_ref(), r: still.as_ref() };
         let scratch = &mut Vec::new();
-        let out =
-            LatentSlopes { a: a.as_mut(), b: b.as_mut(), c: c.as_mut(), sums: &mut sums, scratch };
+        let out = Slopes { a: a.as_mut(), b: b.as_mut(), c: c.as_mut(), sums: &mut sums, scratch };
         rows.rows(block, out);
         for l in 0..latents {
             for i in 0..count {
@@ -266,13 +263,10 @@ impl OwnAtGuesses {
 }
 
 impl Pointwise for OwnAtGuesses {
-    fn sums(&self) -> usize {
-        self.of(|own| own.sums())
+    fn plan(&self) -> Plan<'_> {
+        self.of(|own| own.needs())
     }
-    fn equal_slopes(&self) -> bool {
-        true
-    }
-    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, out: Slopes<'_>) {
         self.of(|own| own.rows(block, out));
     }
 }
@@ -295,12 +289,8 @@ pub(in crate::methods) fn rows_described(
 }
 
 impl Pointwise for AtGuesses<'_> {
-    fn sums(&self) -> usize {
-        self.inner.sums()
-    }
-
-    fn equal_slopes(&self) -> bool {
-        true
+    fn plan(&self) -> Plan<'_> {
+        self.needs()
     }
 
     fn describe(&self) -> Result<Description> {
@@ -309,7 +299,7 @@ impl Pointwise for AtGuesses<'_> {
         Description::new(AT_GUESSES, &state)
     }
 
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
         let (n, latents) = (block.rows.x.nrows(), block.mu.ncols());
         let k = self.inner.likelihood.latents();
         let mut guess = Mat::zeros(n, latents);
@@ -355,6 +345,11 @@ const NEAR: f64 = 0.5;
 const MOVES: f64 = 1000.0;
 
 impl AtGuesses<'_> {
+    /// What is needed and given.
+    fn needs(&self) -> Plan<'static> {
+        Plan { variances: false, c: None, ..Plan::by_rows(self.inner.sums()) }
+    }
+
     /// What inducing points leave unexplained, r, moves the best mean away from the guess: by r/2 where the link is exponential.
     /// So many steps of Newton's, none longer than 1, come there; with several latent functions they might lead astray.
     fn most_moves(&self, r: MatRef<'_, f64>) -> usize {
@@ -368,18 +363,18 @@ impl AtGuesses<'_> {
     /// Slopes where f ~ N(guess, r).
     fn slopes(
         &self,
-        block: &LatentBlock<'_>,
+        block: &Block<'_>,
         guess: MatRef<'_, f64>,
         known: MatRef<'_, f64>,
-        out: &mut LatentSlopes<'_>,
+        out: &mut Slopes<'_>,
     ) {
-        let out = LatentSlopes {
+        let out = Slopes {
             a: out.a.as_mut(),
             b: out.b.as_mut(),
             c: out.c.as_mut(),
             sums: &mut *out.sums,
             scratch: &mut *out.scratch,
         };
-        self.inner.rows(LatentBlock { rows: block.rows, mu: guess, s: known, r: block.r }, out);
+        self.inner.rows(Block { rows: block.rows, mu: guess, s: known, r: block.r }, out);
     }
 }

@@ -5,7 +5,7 @@
 //! 2W_pq (b_p s_q + c_p r_q).
 
 use super::rows::{LikelihoodRows, OwnRows, SentRows};
-use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
+use crate::engine::{Block, Description, Plan, Pointwise, Slopes};
 use crate::error::{Error, Result};
 use crate::likelihoods::mixing_shape;
 use crate::linalg::{Mat, column, column_mut};
@@ -34,18 +34,20 @@ impl MixedRows<'_> {
     pub(super) fn by_mean(&self) -> usize {
         self.inner.sums() + self.mixing.len()
     }
+
+    /// What is needed and given.
+    fn needs(&self) -> Plan<'static> {
+        let sums = self.by_mean() + self.mean.num_params();
+        Plan { c: self.inner.needs().c, ..Plan::by_rows(sums) }
+    }
 }
 
 impl Pointwise for MixedRows<'_> {
-    fn sums(&self) -> usize {
-        self.by_mean() + self.mean.num_params()
+    fn plan(&self) -> Plan<'_> {
+        self.needs()
     }
 
-    fn equal_slopes(&self) -> bool {
-        self.inner.equal_slopes()
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
         let n = block.mu.nrows();
         let (outputs, latents) = mixing_shape(self.mixing);
         let w = |p: usize, q: usize| self.mixing.value()[q * outputs + p];
@@ -66,8 +68,8 @@ impl Pointwise for MixedRows<'_> {
         let (mut a, mut b, mut c) = (zeros(), zeros(), zeros());
         let own = self.by_mixing();
         self.inner.rows(
-            LatentBlock { rows: block.rows, mu: mu.as_ref(), s: s.as_ref(), r: r.as_ref() },
-            LatentSlopes {
+            Block { rows: block.rows, mu: mu.as_ref(), s: s.as_ref(), r: r.as_ref() },
+            Slopes {
                 a: a.as_mut(),
                 b: b.as_mut(),
                 c: c.as_mut(),
@@ -85,7 +87,7 @@ impl Pointwise for MixedRows<'_> {
             for p in 0..outputs {
                 let (a, b) = (a.col_as_slice(p), b.col_as_slice(p));
                 // c is not written where it is b
-                let c = if self.equal_slopes() { b } else { c.col_as_slice(p) };
+                let c = if self.needs().c.is_none() { b } else { c.col_as_slice(p) };
                 let (w, square) = (w(p, q), w(p, q) * w(p, q));
                 a_q.iter_mut().zip(a).for_each(|(t, v)| *t += w * v);
                 b_q.iter_mut().zip(b).for_each(|(t, v)| *t += square * v);
@@ -121,16 +123,10 @@ impl OwnMixed {
 }
 
 impl Pointwise for OwnMixed {
-    fn sums(&self) -> usize {
-        self.of(|own| own.sums())
+    fn plan(&self) -> Plan<'_> {
+        self.of(|own| own.needs())
     }
-    fn equal_slopes(&self) -> bool {
-        self.of(|own| own.equal_slopes())
-    }
-    fn counts(&self, latent: usize) -> bool {
-        self.of(|own| own.counts(latent))
-    }
-    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, out: Slopes<'_>) {
         self.of(|own| own.rows(block, out));
     }
 }

@@ -156,7 +156,7 @@ impl Prepared {
         pointwise: &dyn Pointwise,
         rows: usize,
     ) -> bool {
-        form.takes_adjoints() && (self.few(rows) || !pointwise.equal_slopes())
+        form.takes_adjoints() && (self.few(rows) || pointwise.plan().c.is_some())
     }
 
     /// L⁻ᵀm and (S − I)L⁻¹ of every latent function.

@@ -1,7 +1,7 @@
 //! The rows of an uncollapsed bound: targets, weights and latent functions brought together.
 
 use crate::bounds::{self, Bound, Row, RowSlopes};
-use crate::engine::{Description, LatentBlock, LatentSlopes, Pointwise};
+use crate::engine::{Block, Description, Plan, Pointwise, Slope, Slopes};
 use crate::error::Result;
 use crate::likelihoods::augmented::{self, Augmented, Ratios};
 use crate::likelihoods::{self, Likelihood, Target};
@@ -54,10 +54,21 @@ impl LikelihoodRows<'_> {
     }
 }
 
-impl LikelihoodRows<'_> {
+impl<'a> LikelihoodRows<'a> {
     /// Where the sums of ratios begin.
     fn ratios_at(&self) -> usize {
         self.observed() + self.v.len()
+    }
+
+    /// How many sums there are.
+    pub(in crate::methods) fn sums(&self) -> usize {
+        self.ratios_at() + self.ratios.map_or(0, |_| 2 * self.params)
+    }
+
+    /// What is needed and given.
+    pub(in crate::methods) fn needs(&self) -> Plan<'a> {
+        let c = if self.bound.equal_slopes() { None } else { Some(Slope::Rows) };
+        Plan { c, counts: self.chosen, ..Plan::by_rows(self.sums()) }
     }
 
     /// What the likelihood's parameters become by these sums.
@@ -69,19 +80,11 @@ impl LikelihoodRows<'_> {
 }
 
 impl Pointwise for LikelihoodRows<'_> {
-    fn sums(&self) -> usize {
-        self.ratios_at() + self.ratios.map_or(0, |_| 2 * self.params)
+    fn plan(&self) -> Plan<'_> {
+        self.needs()
     }
 
-    fn equal_slopes(&self) -> bool {
-        self.bound.equal_slopes()
-    }
-
-    fn counts(&self, latent: usize) -> bool {
-        self.moves(latent % self.likelihood.latents())
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
         let k = self.likelihood.latents();
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         let (factors, counts) = (self.factors(), self.observed());
@@ -234,16 +237,10 @@ impl OwnRows {
 }
 
 impl Pointwise for OwnRows {
-    fn sums(&self) -> usize {
-        self.rows().sums()
+    fn plan(&self) -> Plan<'_> {
+        self.rows().needs()
     }
-    fn equal_slopes(&self) -> bool {
-        self.rows().equal_slopes()
-    }
-    fn counts(&self, latent: usize) -> bool {
-        self.rows().counts(latent)
-    }
-    fn rows(&self, block: LatentBlock<'_>, out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, out: Slopes<'_>) {
         Pointwise::rows(&OwnRows::rows(self), block, out);
     }
 }

@@ -5,15 +5,14 @@
 //! e(Sp − f)ᵀ} in the notation of [`crate::variational::sites`].
 
 use super::{FollowingRows, Form, Pull, Stepping};
-use crate::data::{Rows, Source};
+use crate::data::Source;
 use crate::engine::{
-    Block, Engine, Job, LatentBlock, LatentSlopes, Local, Passed, Plan, Pointwise, Process,
-    ProcessSums, Slope, Slopes, Spread, Want, Whitened,
+    Block, Engine, Job, Passed, Plan, Pointwise, Process, ProcessSums, Slope, Slopes, Spread, Want,
 };
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::linalg::{Mat, column};
-use crate::means::{self, Mean};
+use crate::means::{Mean, Zero};
 use crate::methods::uncollapsed::prepared::{Prepared, statistics};
 use crate::methods::uncollapsed::rows::LikelihoodRows;
 use crate::methods::uncollapsed::step::Step;
@@ -27,25 +26,24 @@ fn own(values: &[f64], latent: usize, rows: usize) -> &[f64] {
     &values[latent * rows..(latent + 1) * rows]
 }
 
-/// Sites as slopes.
-struct AsSlopes<'a>(&'a Variational);
+/// Sites as slopes, of latent functions from one on.
+struct AsSlopes<'a> {
+    q: &'a Variational,
+    from: usize,
+}
 
 impl Pointwise for AsSlopes<'_> {
-    fn sums(&self) -> usize {
-        0
+    fn plan(&self) -> Plan<'_> {
+        Plan { variances: false, c: Some(Slope::Constant(0.0)), ..Plan::by_rows(0) }
     }
 
-    fn equal_slopes(&self) -> bool {
-        true
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
-        let (n, start) = (self.0.points(), block.rows.start);
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
+        let (n, start) = (self.q.points(), block.rows.start);
+        let (first, second) = (self.q.first.value(), self.q.second.value());
         for l in 0..out.a.ncols() {
             for i in 0..out.a.nrows() {
-                out.a[(i, l)] = own(self.0.first.value(), l, n)[start + i];
-                out.b[(i, l)] = own(self.0.second.value(), l, n)[start + i];
-                out.c[(i, l)] = 0.0;
+                out.a[(i, l)] = own(first, self.from + l, n)[start + i];
+                out.b[(i, l)] = own(second, self.from + l, n)[start + i];
             }
         }
     }
@@ -68,21 +66,18 @@ pub(in super::super) struct Recording<'a> {
 }
 
 impl Pointwise for Recording<'_> {
-    fn sums(&self) -> usize {
-        self.inner.sums()
+    fn plan(&self) -> Plan<'_> {
+        // no latent function is left out
+        Plan { counts: None, ..self.inner.needs() }
     }
 
-    fn equal_slopes(&self) -> bool {
-        self.inner.equal_slopes()
-    }
-
-    fn rows(&self, block: LatentBlock<'_>, mut out: LatentSlopes<'_>) {
+    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
         let (n, latents, start) = (block.mu.nrows(), block.mu.ncols(), block.rows.start);
         let mut offset = Mat::zeros(n, latents);
         self.mean.evaluate(block.rows.x, offset.as_mut());
         let mu = Mat::from_fn(n, latents, |i, l| block.mu[(i, l)] - offset[(i, l)]);
         {
-            let out = LatentSlopes {
+            let out = Slopes {
                 a: out.a.as_mut(),
                 b: out.b.as_mut(),
                 c: out.c.as_mut(),
@@ -144,56 +139,6 @@ impl Seen {
     }
 }
 
-/// Rows with the sites of one latent function as targets.
-struct SiteSource<'a> {
-    inner: &'a dyn Source,
-    q: &'a Variational,
-    latent: usize,
-}
-
-impl Source for SiteSource<'_> {
-    fn rows(&self) -> usize {
-        self.inner.rows()
-    }
-    fn inputs(&self) -> usize {
-        self.inner.inputs()
-    }
-    fn outputs(&self) -> usize {
-        2
-    }
-    fn for_each_chunk(
-        &self,
-        chunk_rows: usize,
-        f: &mut dyn FnMut(Rows<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.inner.for_each_chunk(chunk_rows, &mut |rows| {
-            let total = self.q.points();
-            let (first, second) = (self.q.first.value(), self.q.second.value());
-            let sites = Mat::from_fn(rows.x.nrows(), 2, |i, j| {
-                own(if j == 0 { first } else { second }, self.latent, total)[rows.start + i]
-            });
-            f(Rows::plain(rows.start, rows.x, sites.as_ref()))
-        })
-    }
-}
-
-/// Sites as slopes of the way back: a is (λ₁, 0), b is λ₂.
-struct Back;
-
-impl Local for Back {
-    fn plan(&self) -> Plan {
-        Plan { variances: false, b: Slope::Rows, c: Slope::Constant(0.0), sums: 0 }
-    }
-
-    fn rows(&self, block: Block<'_>, mut out: Slopes<'_>) {
-        for i in 0..block.y.nrows() {
-            out.a[(i, 0)] = block.y[(i, 0)];
-            out.a[(i, 1)] = 0.0;
-            out.b[i] = block.y[(i, 1)];
-        }
-    }
-}
-
 /// Sites of all rows.
 pub(in super::super) struct RowSites;
 
@@ -223,7 +168,6 @@ impl Form for RowSites {
                 "untied sites are of all {own} rows at once, not of {rows}; for minibatches use another tying"
             )));
         }
-        let nothing = means::by_name("zero", data.inputs(), q.latents())?;
         let zeros: Vec<Mat<f64>> =
             processes.iter().map(|p| Mat::zeros(p.z.nrows(), p.latents.len())).collect();
         let mut all: Vec<Process<'_>> = Vec::new();
@@ -233,8 +177,8 @@ impl Form for RowSites {
         }
         let job = Job {
             processes: &all,
-            mean: &*nothing,
-            pointwise: &AsSlopes(q),
+            mean: &Zero,
+            pointwise: &AsSlopes { q, from: 0 },
             scale: 1.0,
             want: Want::Statistics,
         };
@@ -282,21 +226,24 @@ impl Form for RowSites {
         (model, q): (&Model, &Variational),
         (engine, data): (&dyn Engine, &dyn Source),
     ) -> Result<()> {
-        let nothing = means::by_name("zero", data.inputs(), 2)?;
+        let mut passed = Passed::default();
         for (own, sums) in step.processes.iter_mut().zip(&mut step.passed.processes) {
             for (at, latent) in own.latents.clone().enumerate() {
                 let (mean, y) = own.sites.back(&own.parts, statistics(sums), at);
-                let prepared = crate::engine::Prepared {
-                    kernel: &*model.kernels[own.kernel],
-                    mean: &*nothing,
-                    z: own.z.as_ref(),
-                    basis: &own.basis,
+                let spread = Spread::Shared(Some(y.as_ref()));
+                let process =
+                    Process { mean: mean.as_ref(), spread, ..own.whitened_process(model) };
+                let job = Job {
+                    processes: &[process],
+                    mean: &Zero,
+                    pointwise: &AsSlopes { q, from: latent },
+                    scale: 1.0,
+                    want: Want::GradientsAlone,
                 };
-                let source = SiteSource { inner: data, q, latent };
-                let to = Whitened { mean: mean.as_ref(), covariance: y.as_ref() };
-                let unfolded = engine.unfold(prepared, to, &Back, &source, 1.0)?;
-                sums.kernel.iter_mut().zip(&unfolded.kernel).for_each(|(t, v)| *t += v);
-                sums.z += &unfolded.z;
+                engine.pass(&job, data, &mut passed)?;
+                let found = &passed.processes[0];
+                sums.kernel.iter_mut().zip(&found.kernel).for_each(|(t, v)| *t += v);
+                sums.z += &found.z;
             }
         }
         Ok(())

@@ -1,9 +1,9 @@
-//! The first pass.
+//! All statistics.
 
 use crate::dense::{apart, dense, problem};
 use crate::rules::{ByR, ByS, all};
 use sparsegp::data::InMemory;
-use sparsegp::engine::{Cpu, Engine};
+use sparsegp::engine::Cpu;
 use sparsegp::linalg::Mat;
 
 /// Rounding of 1100 terms: √N ε ≈ 10⁻¹⁴ of the sum of their sizes, which exceeds the sum less than a
@@ -19,11 +19,11 @@ fn sums_match_dense_formulas() {
         for rule in all(p) {
             for q in [Some(problem.q()), None] {
                 let expected = dense(&problem, &problem.theta, &rule, q.is_some());
-                let folded = Cpu::default()
-                    .fold(parts.prepared(), q, &rule, &problem.data, scale)
+                let sums = parts
+                    .statistics(&Cpu::default(), q, &rule, &problem.data, scale)
                     .expect("rows in memory");
                 let what = format!("{rule:?}, q {}", q.is_some());
-                for (own, sum) in folded.sums.iter().zip(expected.sums) {
+                for (own, sum) in sums.sums.iter().zip(expected.sums) {
                     let sum = scale * sum;
                     assert!(
                         (own - sum).abs() <= ROUNDING * (1.0 + sum.abs()),
@@ -31,13 +31,13 @@ fn sums_match_dense_formulas() {
                     );
                 }
                 let scaled = |a: Mat<f64>| times(&a, scale);
-                assert!(apart(&folded.phi_a, &scaled(expected.phi_a())) < ROUNDING, "{what}");
+                assert!(apart(&sums.phi_a, &scaled(expected.phi_a())) < ROUNDING, "{what}");
                 let constant_b = matches!(rule.s, ByS::Constant(_));
                 let gram = expected.gram(|row| if constant_b { 1.0 } else { row.b });
-                assert!(apart(&folded.gram, &scaled(gram)) < ROUNDING, "{what}");
+                assert!(apart(&sums.gram, &scaled(gram)) < ROUNDING, "{what}");
                 let constant_c = matches!(rule.r, ByR::Constant(_));
-                assert_eq!(folded.gram_c.is_none(), constant_b && constant_c, "{what}");
-                if let Some(gram_c) = &folded.gram_c {
+                assert_eq!(sums.gram_c.is_none(), constant_b && constant_c, "{what}");
+                if let Some(gram_c) = &sums.gram_c {
                     let gram = expected.gram(|row| if constant_c { 1.0 } else { row.c });
                     assert!(apart(gram_c, &scaled(gram)) < ROUNDING, "{what}");
                 }
@@ -69,9 +69,9 @@ fn minibatches_are_unbiased() {
     let engine = Cpu::default();
     let share = 1.0 / batches as f64;
     for rule in all(2) {
-        let (prepared, q) = (parts.prepared(), problem.q());
-        let whole = engine.fold(prepared, Some(q), &rule, &problem.data, 1.0).expect("rows");
-        let back = engine.unfold(prepared, q, &rule, &problem.data, 1.0).expect("rows");
+        let q = problem.q();
+        let whole = parts.statistics(&engine, Some(q), &rule, &problem.data, 1.0).expect("rows");
+        let back = parts.gradients(&engine, q, &rule, &problem.data, 1.0).expect("rows");
         let mut phi_a = Mat::zeros(7, 2);
         let (mut gram, mut gram_c) = (Mat::zeros(7, 7), Mat::zeros(7, 7));
         let mut sums = vec![0.0; whole.sums.len()];
@@ -81,13 +81,13 @@ fn minibatches_are_unbiased() {
             let batch = part(&problem.data, index, batches);
             let scale = n as f64 / batch.x.nrows() as f64;
             assert_eq!(scale, batches as f64);
-            let own = engine.fold(prepared, Some(q), &rule, &batch, scale).expect("rows");
+            let own = parts.statistics(&engine, Some(q), &rule, &batch, scale).expect("rows");
             phi_a += times(&own.phi_a, share);
             gram += times(&own.gram, share);
             if let Some(own) = &own.gram_c {
                 gram_c += times(own, share);
             }
-            let pulled = engine.unfold(prepared, q, &rule, &batch, scale).expect("rows");
+            let pulled = parts.gradients(&engine, q, &rule, &batch, scale).expect("rows");
             // the sums of both passes are scaled alike (r is not formed in all of them)
             assert!((pulled.sums[0] - own.sums[0]).abs() <= ROUNDING * own.sums[0].abs().max(1.0));
             sums.iter_mut().zip(&own.sums).for_each(|(t, v)| *t += share * v);
@@ -120,15 +120,15 @@ fn a_sweep_stops_when_asked() {
     let stop = Arc::new(AtomicBool::new(false));
     let engine = Cpu::stopped_by(stop.clone());
     for rule in all(2) {
-        let fold = || engine.fold(parts.prepared(), Some(problem.q()), &rule, &problem.data, 1.0);
-        let unfold = || engine.unfold(parts.prepared(), problem.q(), &rule, &problem.data, 1.0);
-        let (folded, unfolded) = (fold().expect("whole"), unfold().expect("whole"));
+        let statistics = || parts.statistics(&engine, Some(problem.q()), &rule, &problem.data, 1.0);
+        let gradients = || parts.gradients(&engine, problem.q(), &rule, &problem.data, 1.0);
+        let (sums, back) = (statistics().expect("whole"), gradients().expect("whole"));
         stop.store(true, Ordering::Relaxed);
-        assert!(matches!(fold(), Err(Error::Interrupted)));
-        assert_eq!(fold().expect("whole again").sums, folded.sums);
+        assert!(matches!(statistics(), Err(Error::Interrupted)));
+        assert_eq!(statistics().expect("whole again").sums, sums.sums);
         stop.store(true, Ordering::Relaxed);
-        assert!(matches!(unfold(), Err(Error::Interrupted)));
-        assert_eq!(unfold().expect("whole again").kernel, unfolded.kernel);
+        assert!(matches!(gradients(), Err(Error::Interrupted)));
+        assert_eq!(gradients().expect("whole again").kernel, back.kernel);
         assert!(!stop.load(Ordering::Relaxed));
     }
 }

@@ -1,8 +1,8 @@
-//! The pass back.
+//! Gradients alone.
 
-use crate::dense::{Parts, Problem, dense, problem};
+use crate::dense::{Gradients, Parts, Problem, dense, problem};
 use crate::rules::{ByR, ByS, Rule, all};
-use sparsegp::engine::{Cpu, Engine, Unfolded};
+use sparsegp::engine::Cpu;
 use sparsegp::kernels::Cotangents;
 use sparsegp::linalg::Mat;
 
@@ -12,10 +12,10 @@ fn gradient(problem: &Problem, rule: &Rule, scale: f64) -> Vec<f64> {
     let parts = Parts { kernel, mean, z, kuu, tape: Default::default(), basis };
     let engine = Cpu::default();
     let q = problem.q();
-    let folded =
-        engine.fold(parts.prepared(), Some(q), rule, &problem.data, scale).expect("rows in memory");
-    let Unfolded { mut kernel, mean, mut z, .. } =
-        engine.unfold(parts.prepared(), q, rule, &problem.data, scale).expect("rows in memory");
+    let sums =
+        parts.statistics(&engine, Some(q), rule, &problem.data, scale).expect("rows in memory");
+    let Gradients { mut kernel, mean, mut z, .. } =
+        parts.gradients(&engine, q, rule, &problem.data, scale).expect("rows in memory");
     let (outputs, m) = (rule.outputs as f64, problem.m);
     let (b, c) = match (rule.s, rule.r) {
         (ByS::Constant(beta), ByR::Constant(kappa)) => (-outputs * beta, -outputs * kappa),
@@ -23,9 +23,9 @@ fn gradient(problem: &Problem, rule: &Rule, scale: f64) -> Vec<f64> {
         (_, ByR::Constant(kappa)) => (1.0, -outputs * kappa),
         _ => (1.0, 1.0),
     };
-    let gram_c = folded.gram_c.as_ref().unwrap_or(&folded.gram);
-    let first = &problem.q_mean * folded.phi_a.transpose();
-    let second = &problem.q_covariance * &folded.gram;
+    let gram_c = sums.gram_c.as_ref().unwrap_or(&sums.gram);
+    let first = &problem.q_mean * sums.phi_a.transpose();
+    let second = &problem.q_covariance * &sums.gram;
     let psi = Mat::from_fn(m, m, |i, j| {
         first[(i, j)] + 2.0 * b * second[(i, j)] - 2.0 * c * gram_c[(i, j)]
     });
@@ -82,7 +82,7 @@ fn both_paths_agree_for_constant_slopes() {
         let (s, r) = (ByS::Constant(1.3), ByR::Constant(0.8));
         let rule = Rule { variances, s, r, outputs: 2 };
         let engine = Cpu::default();
-        engine.unfold(parts.prepared(), problem.q(), &rule, &problem.data, 3.25).expect("rows")
+        parts.gradients(&engine, problem.q(), &rule, &problem.data, 3.25).expect("rows")
     };
     let (matrix, features) = (through(false), through(true));
     // the same numbers but for rounding, which L⁻¹ (condition below 10²) magnifies
