@@ -21,6 +21,8 @@ const CLIMB: f64 = 120.0;
 const STEPS: f64 = 4.0;
 /// Rows up to which methods that train q have a quarter of them as points; from there on their square root counts.
 const QUARTER: f64 = 800.0;
+/// Points that they have at least.
+const LEAST: usize = 50;
 
 /// What `auto` takes, in sentences: the limits are computed from the estimates above.
 ///
@@ -65,7 +67,16 @@ fn points(n: usize) -> usize {
     let rows = n as f64;
     let quarter =
         if rows <= QUARTER { rows / 4.0 } else { QUARTER / 4.0 * (rows / QUARTER).sqrt() };
-    (quarter as usize).clamp(50, DEFAULT_INDUCING)
+    (quarter as usize).clamp(LEAST, DEFAULT_INDUCING)
+}
+
+/// The same as a sentence.
+pub(super) fn points_rule() -> String {
+    let most = QUARTER / 4.0;
+    format!(
+        "a quarter of the rows up to {most}, then about {:.0} times their square root, from {LEAST} to {DEFAULT_INDUCING}",
+        most / QUARTER.sqrt()
+    )
 }
 
 /// Steps of minibatches for so many rows where nobody says how many epochs: thousands, and from 10⁵ rows on the more the more

@@ -31,6 +31,7 @@ mod predictions;
 pub mod quality;
 mod restarts;
 mod select;
+pub mod settings;
 mod sizes;
 mod start;
 #[cfg(feature = "tables")]

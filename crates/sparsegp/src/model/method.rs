@@ -76,6 +76,23 @@ pub enum Sampler {
     Flow,
 }
 
+impl Sampler {
+    /// Whether its draws come from sweeps of Markov chains: those of a particle flow are independent.
+    pub fn sweeps(self) -> bool {
+        self != Sampler::Flow
+    }
+
+    /// Whether it samples hyperparameters too where that is asked for.
+    pub fn samples_hyperparameters(self) -> bool {
+        matches!(self, Sampler::Gibbs | Sampler::Nuts | Sampler::Hmc)
+    }
+
+    /// Whether its chains have more laws than one ([`crate::samplers::Target`]), with inducing points or without.
+    pub fn has_laws(self, sparse: bool) -> bool {
+        self == Sampler::Gibbs && sparse
+    }
+}
+
 /// How q is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeps {
