@@ -210,7 +210,7 @@ fn check(fit: &FitArgs) -> Result<()> {
         ("--output", fit.output.is_some()),
         ("--plot", fit.plot.is_some()),
         ("--trace", fit.trace.is_some()),
-        ("--checkpoint", fit.checkpoint.is_some()),
+        ("--checkpoint", fit.settings.has("checkpoint")),
     ];
     match given.into_iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(Fail::usage(format!(

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     check_outputs(args)?;
     let split = match (args.split, &args.test_mask) {
-        (Some(fraction), _) => Split::Random(fraction, args.seed),
+        (Some(fraction), _) => Split::Random(fraction, args.settings.seed()),
         (None, Some(spec)) => Split::Mask(spec),
         (None, None) => Split::None,
     };
@@ -97,17 +97,16 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
     let scaling = match &from {
         Some(fitted) => Scaling::Given(fitted.scaler.clone()),
         None if args.no_standardise => Scaling::from(false),
-        None => {
-            Standardise::all_that(&*early).for_kernel(args.kernel.as_deref().unwrap_or_default())
-        }
+        None => Standardise::all_that(&*early)
+            .for_kernel(args.settings.text("kernel").unwrap_or_default()),
     };
     let method = args.method()?;
     // rows that are kept aside ask for minibatches, which `auto` has of plain rows by another method
-    let merging = from.is_none() && args.early_stopping.is_none();
+    let merging = from.is_none() && !args.settings.has("early_stopping");
     let purpose = merging.then_some(Purpose {
         method: &method,
         likelihood: &*early,
-        inducing: args.inducing.is_some(),
+        inducing: args.settings.has("inducing"),
     });
     let (dataset, dropped) = opened.dataset(scaling, stream, purpose)?;
     let likelihood = likelihood(args, from.as_ref(), &dataset, &opened)?;
@@ -133,7 +132,7 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
             }
         ));
     }
-    if args.likelihood.is_none() && from.is_none() && gaussian {
+    if !args.settings.has("likelihood") && from.is_none() && gaussian {
         notes.extend(two_values(&dataset)?);
     }
     context.warn(&notes);
@@ -141,7 +140,7 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
         context.note(&format!("{} exists: resuming from it", path.display()));
     }
     let mut fitted = match from {
-        Some(fitted) => go_on(fitted, args, &dataset, &options, context)?,
+        Some(fitted) => go_on(fitted, &dataset, &options, context)?,
         None => learn(&dataset, &options, context)?,
     };
     if let Some(reason) = reason {
@@ -181,7 +180,8 @@ struct Judged {
 
 /// Refuses, before any work, what could not be written after it.
 fn check_outputs(args: &FitArgs) -> Result<()> {
-    let outputs = [&args.output, &args.plot, &args.trace, &args.checkpoint];
+    let checkpoint = args.checkpoint();
+    let outputs = [&args.output, &args.plot, &args.trace, &checkpoint];
     refuse_overwriting(outputs.into_iter().flatten(), [&args.data])?;
     for path in outputs.into_iter().flatten() {
         atomic::check_writable(path)?;
@@ -203,7 +203,7 @@ fn open(
         Some(fitted) => args.table.open_for(&args.data, fitted)?,
         None => args.table.open(&args.data)?,
     };
-    let spec = args.likelihood.as_deref();
+    let spec = args.settings.text("likelihood");
     let early = match (from, spec) {
         (Some(fitted), _) => fitted.model.likelihood.clone(),
         (None, Some(spec)) => sparsegp::fit::likelihood(Some(spec), None)
@@ -248,12 +248,12 @@ fn open(
         selection = selection.categorical();
     }
     if from.is_none() {
-        let kernels = args.kernel.as_deref().unwrap_or_default();
+        let kernels = args.settings.text("kernel").unwrap_or_default();
         selection = encoded(&table, &selection, kernels, &args.categorical)?;
     }
     let mut opened = data::open(table, &selection, args.missing.into(), split)?;
-    if let Some(fraction) = args.early_stopping {
-        opened.put_aside(fraction, split, args.seed)?;
+    if let Some(fraction) = args.settings.number("early_stopping") {
+        opened.put_aside(fraction, split, args.settings.seed())?;
     }
     let levels = match args.levels.is_empty() {
         true => None,
@@ -283,7 +283,7 @@ fn likelihood(
     let classes = dataset.classes.as_ref();
     let likelihood = sparsegp::fit::likelihood_for(
         &args.method()?,
-        args.likelihood.as_deref(),
+        args.settings.text("likelihood"),
         classes.map(Classes::count),
     )
     .map_err(Fail::of_usage)?;
@@ -327,12 +327,11 @@ pub fn learn(dataset: &Dataset, options: &FitOptions, context: &Context) -> Resu
 /// Trains a saved model further.
 fn go_on(
     mut fitted: Fitted,
-    args: &FitArgs,
     dataset: &Dataset,
     options: &FitOptions,
     context: &Context,
 ) -> Result<Fitted> {
-    for path in &args.freeze {
+    for path in &options.freeze {
         fitted.model.freeze(path, true).map_err(Fail::of_usage)?;
     }
     watched(dataset, options, context, |progress| {
@@ -355,15 +354,16 @@ fn reply(
         text += &scores::table(&sets);
     } else {
         text += "\ninterrupted: the best parameters found so far are kept; not scored or drawn\n";
-        if args.checkpoint.is_some() {
+        if args.settings.has("checkpoint") {
             text += "run the same command again to resume\n";
         }
     }
+    let checkpoint = args.checkpoint();
     let files = [
         ("model", &args.output),
         ("plot", &args.plot),
         ("trace", &args.trace),
-        ("checkpoint", &args.checkpoint),
+        ("checkpoint", &checkpoint),
     ];
     let written = |name: &str| name != "plot" || scores.is_some();
     let missing = |path: &&PathBuf| {

@@ -62,7 +62,7 @@ use crate::inducing::select::Selection;
 use crate::linalg::Jitter;
 use crate::methods::{self, Keeps, Method};
 use crate::optim::LbfgsOptions;
-use crate::samplers::gibbs::GibbsOptions;
+use crate::samplers::{self, gibbs::GibbsOptions};
 use crate::train::{Event, Observer, OptimiserKind, StochasticOptions, TrainOptions};
 use crate::variational::Tying;
 use std::path::PathBuf;
@@ -222,8 +222,14 @@ pub fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     checkpoint::check(options)?;
-    let deep =
-        methods::find(&options.method).ok().filter(|entry| entry.method.architecture().is_some());
+    let method = methods::find(&options.method).ok();
+    // not after the whole training
+    if let Some((own, sampler)) =
+        method.and_then(|entry| Some((entry.method, entry.method.sampler()?)))
+    {
+        samplers::check(sampler, own.is_sparse(), &options.gibbs)?;
+    }
+    let deep = method.filter(|entry| entry.method.architecture().is_some());
     limited(options, observer, |observer| match (deep, &dataset.deviations) {
         (None, Some(own)) => noisy_inputs::fit(dataset, own, options, engine, observer),
         (Some(_), Some(_)) => Err(Error::Invalid(

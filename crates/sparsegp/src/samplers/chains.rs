@@ -117,6 +117,10 @@ pub(super) fn run<R: Runs>(
     Ok(gathered(chains))
 }
 
+/// What no chains, draws or sweeps are refused with.
+pub(super) const TOO_FEW: &str =
+    "sampling needs at least one chain, one draw and one sweep for a draw";
+
 /// Runs chains that have made so many sweeps. `watch` sees them between sweeps.
 ///
 /// # Errors
@@ -128,9 +132,7 @@ fn go_on<R: Runs>(
     watch: Watch<'_, R>,
 ) -> Result<()> {
     if chains.is_empty() || length.draws == 0 || length.thin == 0 {
-        return Err(Error::Invalid(
-            "sampling needs at least one chain, one draw and one sweep for a draw".into(),
-        ));
+        return Err(Error::Invalid(TOO_FEW.into()));
     }
     let total = length.burn_in + length.draws * length.thin;
     let (mut done, mut slice) = (from, 1);

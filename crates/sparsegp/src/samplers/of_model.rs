@@ -21,13 +21,44 @@ const DEPTH: usize = 8;
 /// Steps of a path of fixed length.
 const STEPS: usize = 10;
 
+/// Refuses what a sampler has nothing of, which nobody should learn after a training.
+///
+/// # Errors
+/// [`Error::Invalid`] for a law or sweeps that it does not have, hyperparameters that it does not sample, and for no draws.
+pub fn check(sampler: Sampler, sparse: bool, options: &GibbsOptions) -> Result<()> {
+    let refuse = |text: String| Err(Error::Invalid(text));
+    if options.target != Target::default() && !sampler.has_laws(sparse) {
+        return refuse(
+            "the law `fitc` is for Gibbs chains with inducing points, `gibbs-sparse`: leave it out"
+                .into(),
+        );
+    }
+    if options.hyperparameters && !sampler.samples_hyperparameters() {
+        let what = match sampler {
+            Sampler::Elliptical => "elliptical slices sample",
+            Sampler::Metropolis => "a random walk samples",
+            Sampler::Flow => "a particle flow samples",
+            _ => "paths in local variables sample",
+        };
+        return refuse(format!("{what} no hyperparameters: use the method `nuts` or `hmc`"));
+    }
+    if options.thin != 1 && !sampler.sweeps() {
+        return refuse(
+            "a particle flow gives independent draws: there are no sweeps for every draw".into(),
+        );
+    }
+    if options.chains == 0 || options.draws == 0 || options.thin == 0 {
+        return refuse(super::chains::TOO_FEW.into());
+    }
+    Ok(())
+}
+
 /// Samples the posterior of a model by a sampler, with the chains of `options`. Chains go on from a state, and give states to a
 /// checkpointer; independent draws (of a particle flow) begin anew. Returns the draws, and what a person should know of the paths.
 ///
 /// # Errors
 /// As for [`gibbs::sample_from`], [`hmc::sample_from`], [`everything::sample_from`], [`evidence::sample_from`] and
-/// [`elliptical::sample_from`]; [`Error::Invalid`] for
-/// hyperparameters that elliptical slices should sample.
+/// [`elliptical::sample_from`], and for [`check`].
 pub fn sample(
     sampler: Sampler,
     model: &Model,
@@ -37,31 +68,11 @@ pub fn sample(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(Draws, Option<String>)> {
     let &GibbsOptions { chains, burn_in, draws, thin, seed, hyperparameters, .. } = options;
-    if options.target != Target::default() && sampler != Sampler::Gibbs {
-        return Err(Error::Invalid(
-            "the law `fitc` is for Gibbs chains with inducing points, `gibbs-sparse`: leave it out"
-                .into(),
-        ));
-    }
+    check(sampler, model.method.is_sparse(), options)?;
     let path = match sampler {
         Sampler::Gibbs => {
             let found = gibbs::sample_from(model, rows, options, going, watch)?;
             return Ok((found, None));
-        }
-        Sampler::Elliptical
-        | Sampler::Metropolis
-        | Sampler::NutsAugmented
-        | Sampler::HmcAugmented
-            if hyperparameters =>
-        {
-            let what = match sampler {
-                Sampler::Elliptical => "elliptical slices sample",
-                Sampler::Metropolis => "a random walk samples",
-                _ => "paths in local variables sample",
-            };
-            return Err(Error::Invalid(format!(
-                "{what} no hyperparameters: use the method `nuts` or `hmc`"
-            )));
         }
         Sampler::Metropolis => {
             let own = MetropolisOptions { chains, burn_in, draws, thin, seed, step: None };
@@ -70,13 +81,6 @@ pub fn sample(
         Sampler::Elliptical => {
             let own = EllipticalOptions { chains, burn_in, draws, thin, seed };
             return Ok((elliptical::sample_from(model, rows, &own, going, watch)?.draws, None));
-        }
-        Sampler::Flow if hyperparameters || thin != 1 => {
-            return Err(Error::Invalid(
-                "particle flow gives independent draws of the function alone: it takes neither sampled hyperparameters nor \
-                 sweeps for every draw"
-                    .into(),
-            ));
         }
         Sampler::Flow => {
             return flow::sample(

@@ -65,13 +65,15 @@ impl Kind {
             Kind::Number(Bounds::Positive) => "a positive number".into(),
             Kind::Number(Bounds::NotNegative) => "a number, 0 or more".into(),
             Kind::Number(Bounds::Fraction) => "a number between 0 and 1, such as 0.1".into(),
-            Kind::Number(Bounds::Share) => {
-                "a number above 0 and at most 1, such as 0.1".into()
+            Kind::Number(Bounds::Share) => "a number above 0 and at most 1, such as 0.1".into(),
+            Kind::Time => {
+                "a positive number of seconds, or with a unit: 90s, 5min or 1.5h (1e9 s at most)"
+                    .into()
             }
-            Kind::Time => "a positive number of seconds, or with a unit: 90s, 5min or 1.5h (1e9 s at most)".into(),
             Kind::Jitter => "a number, 0 or more, such as 1e-6, or absolute:1e-6".into(),
             Kind::Choice(words) => {
-                let names: Vec<String> = words.iter().map(|(name, _)| format!("`{name}`")).collect();
+                let names: Vec<String> =
+                    words.iter().map(|(name, _)| format!("`{name}`")).collect();
                 format!("one of {}", names.join(", "))
             }
             Kind::Text => "a text".into(),
@@ -91,7 +93,9 @@ impl Kind {
             Kind::Choice(words) => words.iter().any(|(name, _)| value == name),
             Kind::Text => value.is_string(),
             Kind::Texts => value.as_array().is_some_and(|all| all.iter().all(Value::is_string)),
-            Kind::Values => serde_json::from_value::<Vec<(String, Vec<f64>)>>(value.clone()).is_ok(),
+            Kind::Values => {
+                serde_json::from_value::<Vec<(String, Vec<f64>)>>(value.clone()).is_ok()
+            }
         }
     }
 

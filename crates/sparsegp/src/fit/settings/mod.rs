@@ -102,7 +102,11 @@ pub fn apply(options: &mut FitOptions, values: &Map<String, Value>, door: Door) 
 }
 
 /// What is to be said of values that have no effect, whatever of `ways` it turns out to be.
-pub fn without_effect(values: &Map<String, Value>, ways: &[Traits], asked: &Asked<'_>) -> Vec<String> {
+pub fn without_effect(
+    values: &Map<String, Value>,
+    ways: &[Traits],
+    asked: &Asked<'_>,
+) -> Vec<String> {
     let given = all().filter_map(|own| Some((own, values.get(own.name)?)));
     given.filter_map(|(own, value)| own.refusal(value, ways, asked)).collect()
 }
@@ -159,7 +163,9 @@ impl Setting {
 
     /// The methods of the registry for which a value has an effect on one of these ways.
     fn methods(&self, value: &Value, ways: &[Way]) -> Vec<&'static str> {
-        let acts = |e: &&methods::Entry| ways.iter().any(|way| self.acts(value, &traits_of(e.method, *way)));
+        let acts = |e: &&methods::Entry| {
+            ways.iter().any(|way| self.acts(value, &traits_of(e.method, *way)))
+        };
         methods::REGISTRY.iter().filter(acts).map(|entry| entry.name).collect()
     }
 
@@ -211,7 +217,11 @@ impl Setting {
             Door::CommandLine => format!("--method {method}"),
             Door::Python => format!("method={method:?}"),
         };
-        let also = if way.full_batch && self.name != "full_batch" { format!(" and {full}") } else { String::new() };
+        let also = if way.full_batch && self.name != "full_batch" {
+            format!(" and {full}")
+        } else {
+            String::new()
+        };
         let entry = methods::find(method).ok();
         let acts = |way: Way| entry.is_some_and(|e| self.acts(value, &traits_of(e.method, way)));
         let turned = Way { full_batch: !way.full_batch, ..way };
@@ -222,10 +232,15 @@ impl Setting {
             },
             _ if acts(turned) && way.full_batch => format!("; leave it out, or {full}"),
             _ if acts(turned) => format!("; leave it out, or add {full}"),
-            _ if acts(Way { q_by_adam: false, ..way }) => "; leave it out, or what has Adam train q".into(),
+            _ if acts(Way { q_by_adam: false, ..way }) => {
+                "; leave it out, or what has Adam train q".into()
+            }
             _ => format!("; methods with it: {}", self.methods(value, &WAYS).join(", ")),
         };
-        Some(format!("{name} has no effect with {with}{also}: it needs {}{remedy}", lacking.words()))
+        Some(format!(
+            "{name} has no effect with {with}{also}: it needs {}{remedy}",
+            lacking.words()
+        ))
     }
 }
 

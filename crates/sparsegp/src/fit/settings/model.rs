@@ -196,7 +196,12 @@ pub(super) const ENTRIES: &[Setting] = &[
         ]),
         needs: &[Trait::Sites],
         value_needs: |v| (v == "untied").then_some(Trait::AllRows),
-        read: |o| Tying::ALL.iter().find(|(_, own)| *own == o.tying).map_or(Value::Null, |(name, _)| json!(name)),
+        read: |o| {
+            Tying::ALL
+                .iter()
+                .find(|(_, own)| *own == o.tying)
+                .map_or(Value::Null, |(name, _)| json!(name))
+        },
         write: |o, v| {
             let found = Tying::ALL.iter().find(|(name, _)| v == name);
             Ok(found.into_iter().for_each(|(_, own)| o.tying = *own))
@@ -211,7 +216,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         about: "Jitter of the covariance matrix: a fraction of its mean diagonal, raised where that fails, or absolute:NUMBER",
         kind: Kind::Jitter,
         needs: &[Trait::Jitter],
-        value_needs: |v| matches!(jitter(v), Some(Jitter::Relative(_))).then_some(Trait::RelativeJitter),
+        value_needs: |v| {
+            matches!(jitter(v), Some(Jitter::Relative(_))).then_some(Trait::RelativeJitter)
+        },
         read: |o| match o.jitter {
             Jitter::Relative(share) => json!(share),
             Jitter::Absolute(size) => json!(format!("absolute:{size}")),
@@ -275,7 +282,10 @@ pub(super) const ENTRIES: &[Setting] = &[
         about: "The law of Gibbs chains with inducing points",
         kind: Kind::Choice(&[
             ("variational", "The best q(u) of variational inference, of any shape"),
-            ("fitc", "The posterior of the model whose rows are independent given the inducing points"),
+            (
+                "fitc",
+                "The posterior of the model whose rows are independent given the inducing points",
+            ),
         ]),
         needs: &[Trait::Draws, Trait::Laws],
         read: |o| word(o.gibbs.target),

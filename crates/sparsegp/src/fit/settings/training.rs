@@ -227,7 +227,11 @@ pub(super) const ENTRIES: &[Setting] = &[
         about: "Train on all rows at once where minibatches would",
         needs: &[Trait::EitherWay],
         read: |o| json!(o.batches.is_none()),
-        write: |o, v| Ok(if flag(v) { o.batches = None }),
+        write: |o, v| {
+            Ok(if flag(v) {
+                o.batches = None
+            })
+        },
         ..USUAL
     },
     // after the optimiser, whose rate it is
@@ -359,7 +363,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         read: |o| of_batches(o, |t| json!(t.inducing_rate * t.adam.learning_rate)),
         write: |o, v| to_batches(o, |t| t.inducing_rate = number(v) / t.adam.learning_rate),
         default: Some(|o| match o.batches.as_ref().map(|batches| &batches.training) {
-            Some(t) if t.inducing_rate != 1.0 => (t.inducing_rate * t.adam.learning_rate).to_string(),
+            Some(t) if t.inducing_rate != 1.0 => {
+                (t.inducing_rate * t.adam.learning_rate).to_string()
+            }
             _ => "that of Adam".into(),
         }),
         ..USUAL

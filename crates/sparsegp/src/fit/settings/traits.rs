@@ -64,11 +64,15 @@ impl Trait {
             Trait::EitherWay => "a choice between minibatches and all rows at once",
             Trait::Adam => "Adam",
             Trait::Plateau => "L-BFGS",
-            Trait::NaturalSteps => "natural-gradient steps of q that do not find their size by themselves",
+            Trait::NaturalSteps => {
+                "natural-gradient steps of q that do not find their size by themselves"
+            }
             Trait::Turns => "steps in turn with those of q, or several on a minibatch",
             Trait::Moments => "a q that is kept by its moments",
             Trait::Sites => "a q that is kept as sites at inducing points",
-            Trait::AdaptiveSteps => "natural-gradient steps of q that find their size by themselves",
+            Trait::AdaptiveSteps => {
+                "natural-gradient steps of q that find their size by themselves"
+            }
             Trait::Products => "an inverse by matrix products",
             Trait::Draws => "draws from the posterior",
             Trait::Sweeps => "chains",
@@ -132,7 +136,9 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (Trait::Plateau, !minibatches && !way.adam || in_turn),
         (
             Trait::NaturalSteps,
-            in_turn || stepped && !adaptive || layers.is_some_and(|own| !Architecture::is_rootless(own)),
+            in_turn
+                || stepped && !adaptive
+                || layers.is_some_and(|own| !Architecture::is_rootless(own)),
         ),
         (Trait::Turns, in_turn || minibatches && !layered),
         (Trait::Moments, moments),
@@ -148,22 +154,28 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
     Traits { method: method.name(), held }
 }
 
-/// What the method that is asked for may turn out to have: `auto` is one of several, or the one that it has `taken` or is
-/// known to take.
+/// What the method that is asked for may turn out to have: `auto` is one of those that it is known to take, by the name of
+/// the model in the end, or of all where none is known.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a method that nobody knows.
-pub fn possible(asked: &str, taken: Option<&str>, rows: usize, way: Way) -> Result<Vec<Traits>> {
+pub fn possible(asked: &str, taken: &[&str], rows: usize, way: Way) -> Result<Vec<Traits>> {
     if asked != "auto" {
         return Ok(vec![traits_of(methods::find(asked)?.method, way)]);
     }
     let whole = Way { full_batch: true, ..way };
-    let mut all = vec![("exact", "exact", whole), ("titsias2025", "titsias2025", whole), ("tsvgp", "tsvgp", whole)];
-    // few rows are seen all at once anyway, and not the minibatches of `auto` but the end of them has the name of a bound
-    let batches = rows > AUTO_EXACT && !way.full_batch;
-    all.extend(batches.then_some(("svgp2025", "titsias2025", way)));
-    all.push(("svgp", "svgp", way));
-    let wanted = taken.filter(|name| all.iter().any(|(own, end, _)| [own, end].contains(&name)));
-    let found = all.into_iter().filter(|(own, end, _)| wanted.is_none_or(|name| name == *own || name == *end));
-    found.map(|(own, _, way)| Ok(traits_of(methods::find(own)?.method, way))).collect()
+    let all = [
+        ("exact", "exact", whole),
+        ("titsias2025", "titsias2025", whole),
+        // by minibatches, with the collapsed bound at the end
+        ("svgp2025", "titsias2025", way),
+        ("tsvgp", "tsvgp", whole),
+        ("tsvgp", "tvgp", whole),
+        ("svgp", "svgp", way),
+    ];
+    let many = rows > AUTO_EXACT && !way.full_batch;
+    let possible = all.into_iter().filter(|(own, end, _)| {
+        (taken.is_empty() || taken.contains(end)) && (many || *own != "svgp2025")
+    });
+    possible.map(|(own, _, way)| Ok(traits_of(methods::find(own)?.method, way))).collect()
 }
