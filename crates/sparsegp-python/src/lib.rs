@@ -57,6 +57,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shards::encoded, module)?)?;
     module.add_function(wrap_pyfunction!(shards::fit_elsewhere, module)?)?;
     module.add_function(wrap_pyfunction!(registry::registry, module)?)?;
+    module.add_function(wrap_pyfunction!(training::without_effect, module)?)?;
     module.add_function(wrap_pyfunction!(registry::parse_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(registry::parse_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(pool::set_num_threads, module)?)?;

@@ -3,11 +3,39 @@
 use crate::errors::exception;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
+use sparsegp::fit::settings::{self, Door, Kind, Trait};
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods;
 use sparsegp::methods;
 
-/// Kernels, likelihoods and methods with one line about each, as JSON.
+/// The settings of a fit: names in Python and at the command line, what values are, defaults, what each does.
+fn settings() -> Vec<Value> {
+    let entry = |own: &settings::Setting| {
+        let (kind, least) = match own.kind {
+            Kind::Flag => ("flag", None),
+            Kind::Whole(least) => ("whole", Some(least)),
+            Kind::Number(_) | Kind::Time => ("number", None),
+            Kind::Jitter | Kind::Choice(_) | Kind::Text => ("text", None),
+            Kind::Texts | Kind::Values => ("list", None),
+        };
+        json!({
+            "name": own.name,
+            "python": own.python,
+            "called": own.called(Door::Python),
+            "option": own.option(),
+            "of_sampling": own.needs.contains(&Trait::Draws),
+            "kind": kind,
+            "least": least,
+            "allowed": own.kind.allowed(),
+            "default": own.default_value(),
+            "default_text": own.default_text(),
+            "about": own.about,
+        })
+    };
+    settings::all().map(entry).collect()
+}
+
+/// Kernels, likelihoods and methods with one line about each, and the settings of a fit, as JSON.
 #[pyfunction]
 pub fn registry() -> String {
     let kernels: Vec<Value> = kernels::REGISTRY
@@ -32,7 +60,8 @@ pub fn registry() -> String {
             })
         })
         .collect();
-    json!({ "kernels": kernels, "likelihoods": likelihoods, "methods": methods }).to_string()
+    json!({ "kernels": kernels, "likelihoods": likelihoods, "methods": methods, "settings": settings() })
+        .to_string()
 }
 
 /// The JSON of a kernel's short form, such as `matern52 + linear`.

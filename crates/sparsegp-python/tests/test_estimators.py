@@ -328,7 +328,7 @@ def test_some_of_the_classes_move_in_a_step():
     assert model.fit(X, labels).score(X, labels) > 0.9
     with pytest.raises(ValueError, match="between 1 and 4"):
         model.set_params(classes_per_step=5).fit(X, labels)
-    with pytest.raises(ValueError, match="classes_per_step is for the method `svi`"):
+    with pytest.raises(ValueError, match="natural-gradient steps of `svi`"):
         GPClassifier(method="svgp", classes_per_step=2).fit(X, labels)
 
 

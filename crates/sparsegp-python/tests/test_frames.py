@@ -164,5 +164,5 @@ def test_kernels_take_values_in_the_units_of_the_data():
     quiet(model, day, y + 0.05 * np.cos(7.0 * day[:, 0]))
     assert model.parameters_["kernel.period"] == pytest.approx(365.25)
     assert model.score(day + 365.25, y) > 0.99
-    with pytest.raises(ValueError, match="kernel_units is 'days'"):
+    with pytest.raises(ValueError, match="kernel_units is `days`"):
         GPRegressor(kernel_units="days").fit(day, y)

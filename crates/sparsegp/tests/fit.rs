@@ -46,6 +46,8 @@ mod saved;
 mod schedules;
 #[path = "fit/seeds.rs"]
 mod seeds;
+#[path = "fit/settings.rs"]
+mod settings;
 #[path = "fit/sparse_draws.rs"]
 mod sparse_draws;
 #[path = "fit/starts.rs"]

@@ -71,7 +71,7 @@ fn what_has_no_sense_is_refused() {
     let fit = "fit p.csv --target y --features a,b -o m --method";
     for (more, parts) in [
         ("svgp --probes 10", ["--probes", "rsvgp"]),
-        ("lsvgp --inverse-steps 3", ["--inverse-steps", "--method rsvgp"]),
+        ("lsvgp --inverse-steps 3", ["--inverse-steps", "rsvgp"]),
         ("exact --single", ["--single", "rsvgp"]),
         ("rsvgp --natural-rate 0.5", ["--natural-rate", "svgp"]),
         ("lsvgp --no-natural", ["--no-natural", "svgp"]),

@@ -17,6 +17,7 @@ def entries(kind: str) -> tuple[dict[str, Any], ...]:
 
 def registry() -> dict[str, list[dict[str, Any]]]:
     """Kernels, likelihoods and methods: dictionaries with ``name``, ``aliases`` and ``about``, and for
-    methods ``cost`` and ``source``."""
+    methods ``cost`` and ``source``. And the settings of a fit, with their names as arguments (``python``) and at the command
+    line (``option``), what is ``allowed``, and the ``default``, None where it is left to the method or the data."""
     found: dict[str, list[dict[str, Any]]] = json.loads(_core.registry())
     return found

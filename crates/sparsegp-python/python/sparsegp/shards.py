@@ -444,8 +444,8 @@ def fit(estimator: BaseGP, cls: type[BaseGP], rows: Partitions, progress: Any = 
         if given[at]:
             columns[key] = first["names"][at] or key
     rows.keep(make, {i: (plan,) for i in present})
-    options = json.dumps(estimator._options(likelihood, estimator._seed()))
-    about = json.dumps(columns)
+    given = estimator._options(likelihood, estimator._seed())
+    options, about = json.dumps(given), json.dumps(columns)
     gathered, again = _core.gathered(rows.ask_shards(statistics))
     if again:
         gathered = _core.with_bodies(gathered, rows.ask_shards(bodies, gathered))
@@ -468,7 +468,7 @@ def fit(estimator: BaseGP, cls: type[BaseGP], rows: Partitions, progress: Any = 
     )
     if fitted is not None:
         estimator._of_file = plan.columns is not None
-    estimator._keep(fitted, error)
+    estimator._keep(fitted, error, options=given)
 
 
 def refuse(estimator: BaseGP) -> None:

@@ -4,14 +4,13 @@ use super::rows::Columns;
 use crate::arrays::{matrices, owned};
 use crate::errors::{exception, read_json};
 use crate::registry;
-use crate::training::tying;
 use numpy::{PyReadonlyArray2, PyReadonlyArray3};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::linalg::{Jitter, Mat};
 use sparsegp::methods::{self, Keeps};
 use sparsegp::model::{Model, inducing_param};
-use sparsegp::variational::Variational;
+use sparsegp::variational::{Tying, Variational};
 use sparsegp::{Error, means};
 
 /// What a model is made of.
@@ -35,7 +34,7 @@ struct Spec {
 }
 
 /// How sites are tied unless something else is asked for.
-const FULL: sparsegp::variational::Tying = sparsegp::variational::Tying::Natural;
+const FULL: Tying = Tying::Natural;
 
 /// Makes the model of a specification (JSON), and says of how many columns it is.
 pub fn built(
@@ -112,4 +111,14 @@ fn identities(m: usize, latents: usize, diagonal: bool) -> Vec<Mat<f64>> {
         true => vec![Mat::from_fn(m, latents, |_, _| 1.0)],
         false => vec![Mat::identity(m, m); latents],
     }
+}
+
+/// A tying by its name.
+fn tying(name: &str) -> PyResult<Tying> {
+    let found = Tying::ALL.iter().find(|(known, _)| *known == name);
+    found.map(|(_, tying)| *tying).ok_or_else(|| {
+        let known: Vec<&str> = Tying::ALL.iter().map(|(known, _)| *known).collect();
+        let text = format!("tying is `{name}`; it must be one of {}", known.join(", "));
+        exception(Error::Invalid(text))
+    })
 }

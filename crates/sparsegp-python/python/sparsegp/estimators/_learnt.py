@@ -30,9 +30,14 @@ class Learnt(Rows):
     """What was learnt."""
 
     def _keep(
-        self, fitted: Optional[_core.Fitted], error: Optional[BaseException], of_file: bool = False
+        self,
+        fitted: Optional[_core.Fitted],
+        error: Optional[BaseException],
+        of_file: bool = False,
+        options: Optional[dict[str, Any]] = None,
     ) -> None:
-        """Keeps what was learnt, also if the training was interrupted, and raises what interrupted it."""
+        """Keeps what was learnt, also if the training was interrupted, and raises what interrupted it. Warns of settings
+        among ``options`` that the method has nothing of."""
         if fitted is not None:
             self._set_fitted(fitted)
             if of_file:
@@ -49,7 +54,10 @@ class Learnt(Rows):
         if "time limit" in self.stopped_:
             text = f"training {self.stopped_}: raise time_limit ({self.time_limit})"
             warnings.warn(text, ConvergenceWarning, stacklevel=level)
-        for text in self._about["warnings"]:
+        texts = list(self._about["warnings"])
+        if options is not None:
+            texts += _core.without_effect(json.dumps(options), self.method_, self._about["rows"])
+        for text in texts:
             warnings.warn(text, UserWarning, stacklevel=level)
 
     def _set_fitted(self, fitted: _core.Fitted) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from .._arrays import whole
 from .._hints import hint, hinted
 from .._progress import Progress
+from .._registry import entries as entries_of
 from ..kernels import Kernel, as_kernel
 from ..likelihoods import as_likelihood
 from ._arguments import KernelLike, LikelihoodLike, Path, is_in_batches, kernel_text, seed_of
@@ -116,51 +117,41 @@ class Parameters(BaseEstimator):
         return self._default_likelihood if self.likelihood is None else self.likelihood
 
     def _options(self, likelihood: LikelihoodLike, seed: int) -> dict[str, Any]:
-        if self.kernel_units not in ("model", "data"):
-            raise ValueError(f"kernel_units is {self.kernel_units!r}; it must be 'model' or 'data'")
-        options: dict[str, Any] = {
+        """The settings that are given, by their names here; those of chains beside the others."""
+        sampling = self.sampling or {}
+        known = [entry["python"] for entry in entries_of("settings") if entry["of_sampling"]]
+        for name in sampling:
+            if name not in known:
+                raise ValueError(f"sampling has the unknown entry {name!r}; known: {', '.join(known)}")
+        in_words: dict[str, Any] = {
             "kernel": kernel_text(self.kernel),
-            "kernel_in_data_units": self.kernel_units == "data",
             "likelihood": None if likelihood is None else as_likelihood(likelihood).to_json(),
-            "mean": self.mean,
-            "method": self.method,
-            "inducing": None if self.n_inducing is None else whole("n_inducing", self.n_inducing, 1),
-            "selection": self.inducing if isinstance(self.inducing, str) else None,
-            "seed": seed,
-            "jitter": self.jitter,
-            "set": [
+            "inducing": self.inducing if isinstance(self.inducing, str) else None,
+            "initial": [
                 [path, np.ravel(np.asarray(value, dtype=np.float64), order="F").tolist()]
                 for path, value in (self.initial or {}).items()
             ],
-            "freeze": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
-            "pilot": whole("pilot", self.pilot, 0),
-            "lengthscale_prior": bool(self.lengthscale_prior),
-            "restarts": whole("n_restarts_optimizer", self.n_restarts_optimizer, 0),
-            "optimiser": self.optimiser,
-            "max_iterations": whole("max_iter", self.max_iter, 0),
-            "tolerance": self.tol,
-            "full_batch": bool(self.full_batch),
-            "batch_size": None if self.batch_size is None else whole("batch_size", self.batch_size, 1),
-            "epochs": None if self.epochs is None else whole("epochs", self.epochs, 1),
-            "learning_rate": self.learning_rate,
-            "natural_rate": self.natural_rate,
-            "classes_per_step": (
-                None if self.classes_per_step is None else whole("classes_per_step", self.classes_per_step, 1)
-            ),
-            "patience": whole("patience", self.patience, 1),
+            "fixed": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
+            "early_stopping": self.early_stopping or None,
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
-            "time_limit": self.time_limit,
+            "random_state": seed,
         }
-        known = ("chains", "draws", "burn_in", "thin", "law", "hyperparameters")
-        for name, value in (self.sampling or {}).items():
-            if name not in known:
-                raise ValueError(f"sampling has the unknown entry {name!r}; known: {', '.join(known)}")
-            least = 0 if name == "burn_in" else 1
-            if name == "hyperparameters":
-                options[name] = bool(value)
-            else:
-                options[name] = value if name == "law" else whole(f"sampling[{name!r}]", value, least)
-        return {name: value for name, value in options.items() if value is not None}
+        options = {}
+        for entry in entries_of("settings"):
+            name = entry["python"]
+            if name is None:
+                continue
+            value = sampling.get(name) if entry["of_sampling"] else in_words.get(name, getattr(self, name))
+            if value is None:
+                continue
+            if entry["kind"] == "whole":
+                value = whole(entry["called"], value, entry["least"])
+            elif entry["kind"] == "flag":
+                value = bool(value)
+            elif entry["kind"] == "number" and not isinstance(value, str):
+                value = float(value)
+            options[name] = value
+        return options
 
     def _seed(self) -> int:
         return seed_of(self.random_state)

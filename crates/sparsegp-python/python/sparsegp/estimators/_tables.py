@@ -136,5 +136,5 @@ class FromTables(Learnt):
                 points=None if isinstance(self.inducing, str) else aligned(check_array(self.inducing)),
                 callback=seen,
             )
-        self._keep(fitted, error, of_file=True)
+        self._keep(fitted, error, of_file=True, options=options)
         return self

@@ -51,7 +51,7 @@ class Trained(Learnt):
         if method is not None:
             options["method"] = method
         if count is not None:
-            options["inducing"] = count
+            options["n_inducing"] = count
         columns: dict[str, Any] = {
             "inputs": names(getattr(self, "feature_names_in_", None), "x", X.shape[1]),
             "targets": targets,
@@ -100,7 +100,7 @@ class Trained(Learnt):
             )
         if fitted is not None:
             self._of_file = self._columns is not None
-        self._keep(fitted, error)
+        self._keep(fitted, error, options=options)
 
     def update(
         self,
@@ -230,7 +230,7 @@ class Trained(Learnt):
             return
         seen = getattr(self, "n_samples_seen_", self._about["rows"]) + len(X)
         options = self._options(None, self._seed() + seen)
-        own = ("seed", "batch_size", "learning_rate", "natural_rate", "time_limit")
+        own = ("random_state", "batch_size", "learning_rate", "natural_rate", "time_limit")
         chosen = {name: options[name] for name in own if name in options}
         # a part may be small: steps that one of them can bear
         chosen.setdefault("learning_rate", 0.005)

@@ -61,7 +61,7 @@ class DeepGP(Model):
             "method": method + ")",
             "kernel": as_kernel(kernel).to_json(),
             "likelihood": as_likelihood(likelihood).to_json(),
-            "inducing": whole("n_inducing", n_inducing, 1),
+            "n_inducing": whole("n_inducing", n_inducing, 1),
         }
 
     def _condition(self) -> None:
@@ -118,7 +118,7 @@ class DeepGP(Model):
         x, y = matrix(data[0]), targets_of(data[1])
         options = {
             **self._spec,
-            "seed": whole("seed", seed, 0),
+            "random_state": whole("seed", seed, 0),
             "batch_size": whole("batch_size", batch_size, 1),
             "epochs": None if epochs is None else whole("epochs", epochs, 1),
             "learning_rate": learning_rate,

@@ -155,9 +155,9 @@ class Trained(Parameters):
             raise ValueError("tolerance is for L-BFGS on all rows: leave out it, batch_size or optimiser")
         options: dict[str, Any] = {
             "optimiser": optimiser,
-            "max_iterations": max_iterations,
-            "tolerance": tolerance,
-            "seed": whole("seed", seed, 0),
+            "max_iter": max_iterations,
+            "tol": tolerance,
+            "random_state": whole("seed", seed, 0),
         }
         progress = Progress(max_iterations) if verbose else None
         if batch_size is not None:

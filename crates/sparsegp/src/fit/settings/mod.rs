@@ -5,6 +5,7 @@
 //! and an entry.
 
 mod kinds;
+mod minibatches;
 mod model;
 mod training;
 mod traits;
@@ -37,8 +38,10 @@ pub struct Setting {
     pub value_needs: fn(&Value) -> Option<Trait>,
     /// Its value in options; null where it is left to the method or the data, or is no matter of options.
     pub read: fn(&FitOptions) -> Value,
+    /// Refuses values of the right kind that mean nothing.
+    pub check: fn(&Value) -> Result<()>,
     /// Puts an allowed value into options.
-    pub write: fn(&mut FitOptions, &Value) -> Result<()>,
+    pub write: fn(&mut FitOptions, &Value),
     /// What the default of these options means, where its value does not say it.
     pub default: Option<fn(&FitOptions) -> String>,
 }
@@ -54,7 +57,8 @@ const USUAL: Setting = Setting {
     needs: &[],
     value_needs: |_| None,
     read: |_| Value::Null,
-    write: |_, _| Ok(()),
+    check: |_| Ok(()),
+    write: |_, _| {},
     default: None,
 };
 
@@ -69,7 +73,7 @@ pub enum Door {
 
 /// Every setting, in the order in which values are taken.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    model::ENTRIES.iter().chain(training::ENTRIES)
+    model::ENTRIES.iter().chain(training::ENTRIES).chain(minibatches::ENTRIES)
 }
 
 /// A setting by its name.
@@ -92,7 +96,8 @@ pub fn apply(options: &mut FitOptions, values: &Map<String, Value>, door: Door) 
     for setting in all() {
         if let Some(value) = values.get(setting.name) {
             setting.kind.check(&setting.called(door), value)?;
-            (setting.write)(options, value)?;
+            (setting.check)(value)?;
+            (setting.write)(options, value);
         }
     }
     match values.keys().find(|name| find(name).is_none()) {
@@ -133,7 +138,7 @@ impl Setting {
         match (door, self.python) {
             (Door::CommandLine, _) | (_, None) => self.option(),
             (Door::Python, Some(name)) if self.needs.contains(&Trait::Draws) => {
-                format!("sampling[{name:?}]")
+                format!("sampling['{name}']")
             }
             (Door::Python, Some(name)) => name.into(),
         }
@@ -212,7 +217,11 @@ impl Setting {
         let lacking = *lacking.first()?;
         let Asked { door, method, way } = *asked;
         let of = |name: &str| find(name).map_or_else(String::new, |own| own.called(door));
-        let (name, full) = (self.called(door), of("full_batch"));
+        let full = of("full_batch");
+        let name = match value.as_str().filter(|_| (self.value_needs)(value) == Some(lacking)) {
+            Some(word) => format!("{} {word}", self.called(door)),
+            None => self.called(door),
+        };
         let with = match door {
             Door::CommandLine => format!("--method {method}"),
             Door::Python => format!("method={method:?}"),
@@ -229,6 +238,10 @@ impl Setting {
             Trait::Adam if acts(Way { adam: true, ..way }) => match door {
                 Door::CommandLine => "; add --optimiser adam, or leave it out".into(),
                 Door::Python => "; with optimiser=\"adam\" it has".to_owned(),
+            },
+            Trait::Plateau if acts(Way { adam: false, ..way }) => match door {
+                Door::CommandLine => "; leave it out, or --optimiser adam".into(),
+                Door::Python => "; without optimiser=\"adam\" it has".into(),
             },
             _ if acts(turned) && way.full_batch => format!("; leave it out, or {full}"),
             _ if acts(turned) => format!("; leave it out, or add {full}"),

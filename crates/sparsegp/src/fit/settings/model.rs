@@ -3,12 +3,10 @@
 use super::kinds::{Kind, jitter};
 use super::traits::Trait;
 use super::{Setting, USUAL};
-use crate::error::{Error, Result};
 use crate::fit::{DEFAULT_INDUCING, FitOptions, choice, deep};
 use crate::inducing::select::Selection;
 use crate::linalg::Jitter;
 use crate::methods;
-use crate::samplers::Target;
 use crate::variational::Tying;
 use serde_json::{Value, json};
 
@@ -37,8 +35,8 @@ pub(super) fn flag(value: &Value) -> bool {
 }
 
 /// A structured value that was checked.
-fn structured<T: serde::de::DeserializeOwned>(value: &Value) -> Result<T> {
-    serde_json::from_value(value.clone()).map_err(|error| Error::Invalid(error.to_string()))
+fn structured<T: serde::de::DeserializeOwned + Default>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap_or_default()
 }
 
 /// A word as `serde` has it.
@@ -66,7 +64,7 @@ pub(super) const ENTRIES: &[Setting] = &[
                 numbers, bernoulli for two classes, softmax for more",
         kind: Kind::Text,
         read: |o| json!(o.likelihood),
-        write: |o, v| Ok(o.likelihood = text(v)),
+        write: |o, v| o.likelihood = text(v),
         ..USUAL
     },
     Setting {
@@ -78,7 +76,7 @@ pub(super) const ENTRIES: &[Setting] = &[
                 latent function",
         kind: Kind::Text,
         read: |o| json!(o.kernel),
-        write: |o, v| Ok(o.kernel = text(v).unwrap_or_default()),
+        write: |o, v| o.kernel = text(v).unwrap_or_default(),
         ..USUAL
     },
     Setting {
@@ -93,7 +91,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         ]),
         needs: &[Trait::OneLayer],
         read: |o| json!(if o.kernel_in_data_units { "data" } else { "model" }),
-        write: |o, v| Ok(o.kernel_in_data_units = v == "data"),
+        write: |o, v| o.kernel_in_data_units = v == "data",
         ..USUAL
     },
     Setting {
@@ -106,7 +104,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Text,
         needs: &[Trait::OneLayer],
         read: |o| json!(o.mean),
-        write: |o, v| Ok(o.mean = text(v)),
+        write: |o, v| o.mean = text(v),
         ..USUAL
     },
     Setting {
@@ -118,7 +116,7 @@ pub(super) const ENTRIES: &[Setting] = &[
                 (for many rows by minibatches first); for other likelihoods tsvgp on all rows or svgp by minibatches",
         kind: Kind::Text,
         read: |o| json!(o.method),
-        write: |o, v| Ok(o.method = text(v).unwrap_or_default()),
+        write: |o, v| o.method = text(v).unwrap_or_default(),
         default: Some(|_| FitOptions::default().method),
         ..USUAL
     },
@@ -131,7 +129,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Whole(1),
         needs: &[Trait::Points],
         read: |o| json!(o.inducing),
-        write: |o, v| Ok(o.inducing = Some(whole(v))),
+        write: |o, v| o.inducing = Some(whole(v)),
         default: Some(points),
         ..USUAL
     },
@@ -145,7 +143,11 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Text,
         needs: &[Trait::ChosenPoints],
         read: |o| json!(o.selection.to_string()),
-        write: |o, v| Ok(o.selection = v.as_str().unwrap_or_default().parse::<Selection>()?),
+        check: |v| v.as_str().unwrap_or_default().parse::<Selection>().map(|_| ()),
+        write: |o, v| {
+            let named = v.as_str().and_then(|name| name.parse::<Selection>().ok());
+            o.selection = named.unwrap_or_default();
+        },
         ..USUAL
     },
     Setting {
@@ -157,7 +159,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         write: |o, v| {
             o.diagonal = flag(v);
             let batches = o.batches.as_mut().filter(|_| flag(v));
-            Ok(batches.into_iter().for_each(|b| b.training.natural = None))
+            batches.into_iter().for_each(|b| b.training.natural = None);
         },
         ..USUAL
     },
@@ -169,7 +171,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         about: "Start a parameter at a value (or comma-separated values) on the model's scale; repeatable",
         kind: Kind::Values,
         read: |o| json!(o.set),
-        write: |o, v| Ok(o.set = structured(v)?),
+        write: |o, v| o.set = structured(v),
         ..USUAL
     },
     Setting {
@@ -180,7 +182,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         about: "Do not train the parameter at PATH, or any whose path begins with it; repeatable",
         kind: Kind::Texts,
         read: |o| json!(o.freeze),
-        write: |o, v| Ok(o.freeze = structured(v)?),
+        write: |o, v| o.freeze = structured(v),
         ..USUAL
     },
     Setting {
@@ -204,7 +206,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         },
         write: |o, v| {
             let found = Tying::ALL.iter().find(|(name, _)| v == name);
-            Ok(found.into_iter().for_each(|(_, own)| o.tying = *own))
+            found.into_iter().for_each(|(_, own)| o.tying = *own);
         },
         ..USUAL
     },
@@ -223,7 +225,7 @@ pub(super) const ENTRIES: &[Setting] = &[
             Jitter::Relative(share) => json!(share),
             Jitter::Absolute(size) => json!(format!("absolute:{size}")),
         },
-        write: |o, v| Ok(o.jitter = jitter(v).unwrap_or_default()),
+        write: |o, v| o.jitter = jitter(v).unwrap_or_default(),
         ..USUAL
     },
     Setting {
@@ -235,7 +237,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Whole(1),
         needs: &[Trait::Draws],
         read: |o| json!(o.gibbs.chains),
-        write: |o, v| Ok(o.gibbs.chains = whole(v)),
+        write: |o, v| o.gibbs.chains = whole(v),
         ..USUAL
     },
     Setting {
@@ -247,7 +249,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Whole(1),
         needs: &[Trait::Draws],
         read: |o| json!(o.gibbs.draws),
-        write: |o, v| Ok(o.gibbs.draws = whole(v)),
+        write: |o, v| o.gibbs.draws = whole(v),
         ..USUAL
     },
     Setting {
@@ -259,7 +261,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Whole(0),
         needs: &[Trait::Draws],
         read: |o| json!(o.gibbs.burn_in),
-        write: |o, v| Ok(o.gibbs.burn_in = whole(v)),
+        write: |o, v| o.gibbs.burn_in = whole(v),
         ..USUAL
     },
     Setting {
@@ -271,7 +273,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Whole(1),
         needs: &[Trait::Draws, Trait::Sweeps],
         read: |o| json!(o.gibbs.thin),
-        write: |o, v| Ok(o.gibbs.thin = whole(v)),
+        write: |o, v| o.gibbs.thin = whole(v),
         ..USUAL
     },
     Setting {
@@ -289,7 +291,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         ]),
         needs: &[Trait::Draws, Trait::Laws],
         read: |o| word(o.gibbs.target),
-        write: |o, v| Ok(o.gibbs.target = structured::<Target>(v)?),
+        write: |o, v| o.gibbs.target = structured(v),
         ..USUAL
     },
     Setting {
@@ -299,7 +301,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         about: "Sample the hyperparameters that are not frozen too, under their priors",
         needs: &[Trait::Draws, Trait::HyperparameterDraws],
         read: |o| json!(o.gibbs.hyperparameters),
-        write: |o, v| Ok(o.gibbs.hyperparameters = flag(v)),
+        write: |o, v| o.gibbs.hyperparameters = flag(v),
         ..USUAL
     },
 ];

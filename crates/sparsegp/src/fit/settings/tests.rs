@@ -71,7 +71,7 @@ fn names_are_told_apart() {
         );
     }
     assert_eq!(find("lengthscale_prior").unwrap().option(), "--no-lengthscale-prior");
-    assert_eq!(find("draws").unwrap().called(Door::Python), "sampling[\"draws\"]");
+    assert_eq!(find("draws").unwrap().called(Door::Python), "sampling['draws']");
 }
 
 /// Every bound, from both sides, with the name, the value and what is allowed.
@@ -185,14 +185,7 @@ fn refusals_have_a_remedy() {
         ("natural_rate", json!(0.1), line, "svgp", by_adam, &["what has Adam train q"]),
         ("jitter", json!(1e-5), line, "tvgp", plain, &["--jitter", "factorised"]),
         ("tying", json!("untied"), line, "tsvgp", plain, &["--tying", "add --full-batch"]),
-        (
-            "draws",
-            json!(5),
-            Door::Python,
-            "cavi",
-            plain,
-            &["sampling[\"draws\"]", "draws", "gibbs"],
-        ),
+        ("draws", json!(5), Door::Python, "cavi", plain, &["sampling['draws']", "draws", "gibbs"]),
     ] {
         let text =
             said(name, value, door, method, way).unwrap_or_else(|| panic!("{name}, {method}"));

@@ -1,0 +1,263 @@
+//! The registry of settings is true: where it says that a setting acts on a method, two values of it give two fits, and where it
+//! says that it does not, the same bits, or an error.
+
+use serde_json::{Map, Value, json};
+use sparsegp::data::InMemory;
+use sparsegp::engine::Cpu;
+use sparsegp::fit::settings::{self, Door, Setting, Trait, Way, traits_of};
+use sparsegp::fit::{self, Dataset, FitOptions};
+use sparsegp::linalg::Mat;
+use sparsegp::methods::{self, Entry};
+use sparsegp::rng::{stream, uniform};
+use sparsegp::samplers::gibbs::GibbsOptions;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Rows: enough for three minibatches of the base.
+const ROWS: usize = 14;
+
+/// Settings that no pair of tiny fits tells about, and why.
+const UNTESTED: &[(&str, &str)] = &[
+    ("likelihood", "every method has one, and not all have two in common"),
+    ("method", "it is the method"),
+    ("seed", "what is random is another thing for every method: tests of seeds are in `seeds.rs`"),
+    ("checkpoint", "files change no fit: tests are in `resume.rs` and `whole_resume.rs`"),
+    ("checkpoint_every", "the same"),
+    ("time_limit", "no test depends on time: tests are in `limits.rs`"),
+];
+
+/// Another value of a setting than that of the base, with what else both fits have.
+fn varied(name: &str) -> (Value, Value) {
+    let alone = |value: Value| (value, json!({}));
+    match name {
+        "kernel" => alone(json!("matern32")),
+        // values of a kernel have units where there are some; the base has a variance
+        "kernel_units" => (json!("data"), json!({ "kernel": "rbf(lengthscales=0.7)" })),
+        "mean" => alone(json!("linear")),
+        "inducing" => alone(json!(3)),
+        "inducing_from" => alone(json!("random")),
+        "set" => alone(json!([["kernel.variance", [2.0]]])),
+        "freeze" => alone(json!(["kernel"])),
+        "tying" => alone(json!("whitened")),
+        "jitter" => alone(json!(1e-3)),
+        "chains" => alone(json!(2)),
+        "draws" => alone(json!(20)),
+        "burn_in" => alone(json!(9)),
+        "thin" => alone(json!(2)),
+        "law" => alone(json!("fitc")),
+        "pilot" => alone(json!(10)),
+        "restarts" => alone(json!(1)),
+        "optimiser" => alone(json!("adam")),
+        "max_iterations" => alone(json!(2)),
+        "tolerance" => (json!(0.3), json!({ "max_iterations": 60, "tolerance": 0.0 })),
+        "learning_rate" => alone(json!(0.2)),
+        "batch" => alone(json!(4)),
+        "epochs" => alone(json!(3)),
+        "natural_rate" => alone(json!(0.55)),
+        "e_steps" => alone(json!(1)),
+        "m_steps" => alone(json!(2)),
+        "classes_per_step" => alone(json!(2)),
+        "inducing_rate" => alone(json!(0.3)),
+        "inducing_wait" => alone(json!(4)),
+        "early_stopping" => alone(json!(0.2)),
+        "patience" => {
+            (json!(1), json!({ "early_stopping": 0.2, "epochs": 30, "learning_rate": 0.5 }))
+        }
+        "inverse_tolerance" => alone(json!(0.5)),
+        "inverse_steps" => alone(json!(1)),
+        "inverse_schedule" => alone(json!("log-linear")),
+        "inverse_slack" => alone(json!(10.0)),
+        "probes" => alone(json!(2)),
+        // flags
+        "lengthscale_prior" => alone(json!(false)),
+        _ => alone(json!(true)),
+    }
+}
+
+/// A method with a likelihood that it takes.
+struct Case {
+    entry: &'static Entry,
+    likelihood: &'static str,
+    /// Of the targets; none for numbers.
+    classes: Option<usize>,
+    way: Way,
+}
+
+fn cases() -> Vec<Case> {
+    let deep = ["deep(kind=w)", "deep(kind=m)"].map(|name| methods::find(name).expect("a method"));
+    let mut all = Vec::new();
+    for entry in methods::REGISTRY.iter().chain(deep) {
+        let gaussian = fit::likelihood(Some("gaussian"), None).expect("a likelihood");
+        let classes =
+            traits_of(entry.method, Way::default()).has(Trait::AdaptiveSteps).then_some(3);
+        let likelihood = match (classes, entry.method.augments(), entry.takes(&*gaussian)) {
+            (Some(_), ..) => "logistic-softmax(classes=3)",
+            (None, false, true) => "gaussian",
+            _ => "laplace",
+        };
+        let either = traits_of(entry.method, Way::default()).has(Trait::EitherWay);
+        let steps = entry.method.with_q().is_some_and(|q| q.steps_naturally()) && either;
+        for way in [
+            Some(Way::default()),
+            either.then_some(Way { full_batch: true, ..Way::default() }),
+            (!entry.method.in_minibatches() || either).then_some(Way {
+                full_batch: either,
+                adam: true,
+                q_by_adam: false,
+            }),
+            steps.then_some(Way { q_by_adam: true, ..Way::default() }),
+        ] {
+            all.extend(way.map(|way| Case { entry, likelihood, classes, way }));
+        }
+    }
+    all
+}
+
+fn rows(count: usize, seed: &str, classes: Option<usize>) -> InMemory {
+    let mut rng = stream(5, seed);
+    let x = Mat::from_fn(count, 2, |_, _| 4.0 * uniform(&mut rng) - 2.0);
+    let y = Mat::from_fn(count, 1, |i, _| {
+        let f = (1.7 * x[(i, 0)]).sin() + 0.4 * x[(i, 1)] + 0.3 * uniform(&mut rng);
+        classes.map_or(f, |k| (i % k) as f64)
+    });
+    InMemory::new(x, y).expect("rows")
+}
+
+impl Case {
+    /// What both fits have.
+    fn base(&self) -> FitOptions {
+        let mut base = settings::defaults_of(self.entry.name);
+        base.kernel = "rbf".into();
+        base.likelihood = Some(self.likelihood.into());
+        base.inducing = Some(4);
+        base.pilot = 0;
+        base.train.max_iterations = 3;
+        base.gibbs = GibbsOptions { chains: 1, draws: 16, burn_in: 8, ..GibbsOptions::default() };
+        let batches = base.batches.as_mut().expect("minibatches");
+        batches.size = 5;
+        batches.training.epochs = Some(2);
+        batches.training.pace.frozen = 0;
+        base
+    }
+
+    /// All that is to be seen of a fit, to the bit; none where it is refused.
+    fn fitted(&self, values: &Map<String, Value>) -> Result<Vec<u64>, String> {
+        let mut options = self.base();
+        let way = json!({ "full_batch": self.way.full_batch, "no_natural": self.way.q_by_adam });
+        let adam = self.way.adam.then(|| ("optimiser".to_owned(), json!("adam")));
+        let mut all: Map<String, Value> = way.as_object().expect("a map").clone();
+        all.extend(adam);
+        all.extend(values.clone());
+        settings::apply(&mut options, &all, Door::Python).map_err(|error| error.to_string())?;
+        let scaled = self.classes.is_none();
+        let mut dataset =
+            Dataset::from_rows(rows(ROWS, "learnt", self.classes), scaled).expect("rows");
+        if all.contains_key("early_stopping") {
+            dataset.held_out = Some(Box::new(rows(6, "aside", self.classes)));
+        }
+        let fitted =
+            fit::fit(&dataset, &options, &Cpu::default(), &mut ()).map_err(|e| e.to_string())?;
+        let report = fitted.report.as_ref().expect("a report");
+        let mut seen: Vec<f64> = vec![report.objective, report.iterations as f64];
+        seen.extend(&report.starts);
+        seen.extend(report.judged.iter().map(|judged| judged.objective));
+        for point in &report.trace {
+            seen.extend([point.objective, point.held_out.unwrap_or(0.0)]);
+        }
+        seen.extend(fitted.model.params().iter().flat_map(|(_, param)| param.value().to_vec()));
+        let new = rows(3, "new", None);
+        let (mean, variance) =
+            fitted.posterior.predict_f(new.x.as_ref()).map_err(|e| e.to_string())?;
+        for of in [mean, variance] {
+            seen.extend((0..of.ncols()).flat_map(|p| of.col_as_slice(p).to_vec()));
+        }
+        Ok(seen.into_iter().map(f64::to_bits).collect())
+    }
+
+    fn name(&self) -> String {
+        let Case { entry, way, .. } = self;
+        format!(
+            "{}, full_batch {}, adam {}, q_by_adam {}",
+            entry.name, way.full_batch, way.adam, way.q_by_adam
+        )
+    }
+}
+
+/// What is wrong with a setting for a method.
+fn wrong(case: &Case, setting: &Setting, value: &Value, base: &Value) -> Option<String> {
+    let base = base.as_object().expect("a map").clone();
+    let traits = traits_of(case.entry.method, case.way);
+    let acts = setting.acts(value, &traits);
+    let one = case.fitted(&base);
+    let mut other = base;
+    other.insert(setting.name.to_owned(), value.clone());
+    let two = case.fitted(&other);
+    match (acts, one, two) {
+        (true, Ok(one), Ok(two)) if one != two => None,
+        (false, Ok(one), Ok(two)) if one == two => None,
+        // what is refused is not silent
+        (false, _, Err(_)) => None,
+        (_, one, two) => {
+            let what = match (&one, &two) {
+                (Err(error), _) | (_, Err(error)) => error.as_str(),
+                _ if acts => "the fits are the same",
+                _ => "the fits differ",
+            };
+            Some(format!("{} acts {acts} on {}: {what}", setting.name, case.name()))
+        }
+    }
+}
+
+#[test]
+fn settings_act_where_the_registry_says_so() {
+    for (name, _) in UNTESTED {
+        assert!(settings::find(name).is_some(), "{name} is no setting");
+    }
+    let mut pairs = Vec::new();
+    let cases = cases();
+    for case in &cases {
+        for setting in
+            settings::all().filter(|own| UNTESTED.iter().all(|(name, _)| *name != own.name))
+        {
+            // what the way is of is not varied on it
+            let own_way = match setting.name {
+                "full_batch" => case.way.full_batch,
+                "optimiser" => case.way.adam,
+                "no_natural" | "diagonal" => case.way.q_by_adam,
+                _ => false,
+            };
+            let of_way = setting.needs.iter().any(|need| match need {
+                Trait::Adam | Trait::Plateau => case.way.adam,
+                Trait::NaturalSteps | Trait::AdaptiveSteps => case.way.q_by_adam,
+                _ => false,
+            });
+            // the other ways differ from the first two in that alone
+            let further = case.way.adam || case.way.q_by_adam;
+            if !own_way && (!further || of_way) {
+                let (value, base) = varied(setting.name);
+                pairs.push((case, setting, value, base));
+            }
+            if !further && setting.name == "jitter" {
+                pairs.push((case, setting, json!("absolute:1e-3"), json!({})));
+            }
+            if !further && setting.name == "tying" {
+                pairs.push((case, setting, json!("untied"), json!({})));
+            }
+        }
+    }
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some((case, setting, value, base)) =
+                    pairs.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let text = wrong(case, setting, value, base);
+                    found.lock().expect("no panics").extend(text);
+                }
+            });
+        }
+    });
+    let found = found.into_inner().expect("no panics");
+    assert!(found.is_empty(), "{} of {}:\n{}", found.len(), pairs.len(), found.join("\n"));
+}
