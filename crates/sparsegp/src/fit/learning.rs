@@ -241,6 +241,7 @@ impl Learning<'_> {
             })?;
         origin.warnings.extend(failures.warning());
         origin.warnings.extend(told);
+        origin.warnings.extend(draws.still());
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
         let each = seconds / ((sweeps - from) * options.chains).max(1) as f64;

@@ -2,7 +2,8 @@
 //!
 //! The step by dual averaging (Hoffman & Gelman 2014, §3.2), the diagonal mass from variances within windows that
 //! double, as in Stan (Carpenter et al. 2017; reference manual, "HMC algorithm parameters"): 75 sweeps for the step,
-//! windows of 25, 50, 100, … for the mass, 50 sweeps for the last step; less of each for short burn-ins.
+//! windows of 25, 50, 100, … for the mass, 50 sweeps for the last step; less of each for short burn-ins, and of those
+//! below 20 sweeps all for the step.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,11 +52,16 @@ pub(super) struct Adaptation {
     moments: (f64, Vec<f64>, Vec<f64>),
 }
 
+/// Sweeps below which there is no window for the mass: after one there would be none to find the step again.
+const LEAST_FOR_MASS: usize = 20;
+
 impl Adaptation {
     /// For so many sweeps of burn-in from a first step, towards a mean acceptance.
     pub fn new(burn_in: usize, dim: usize, step: f64, wanted: f64) -> Self {
         let (first, base, end) = if burn_in >= 150 {
             (75, 25, 50)
+        } else if burn_in < LEAST_FOR_MASS {
+            (0, 0, burn_in)
         } else {
             let (first, end) = (burn_in * 15 / 100, burn_in / 10);
             (first, burn_in - first - end, end)
@@ -143,6 +149,21 @@ mod tests {
         }
         assert_eq!(ends, [100, 150, 250, 450, 950]);
         assert!((mass[0] - 4.0).abs() < 0.1, "{mass:?}");
+    }
+
+    /// However short it is, what was learnt of the step is kept.
+    #[test]
+    fn a_short_burn_in_leaves_a_step_that_is_accepted() {
+        for burn_in in 1..LEAST_FOR_MASS {
+            let mut adaptation = Adaptation::new(burn_in, 1, 1e-3, 0.7);
+            let (mut step, mut mass) = (1e-3, vec![1.0]);
+            for sweep in 0..burn_in {
+                // 0.7 at the first step
+                let acceptance = 0.7_f64.powf(step / 1e-3);
+                adaptation.update(sweep, acceptance, &[0.1], &mut step, &mut mass);
+            }
+            assert!(step < 0.02 && mass == [1.0], "{burn_in}: {step}, {mass:?}");
+        }
     }
 
     #[test]

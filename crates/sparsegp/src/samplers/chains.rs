@@ -216,6 +216,19 @@ impl Draws {
         })
     }
 
+    /// That chains never moved, with the remedy: draws that are all the same say nothing of the posterior.
+    pub fn still(&self) -> Option<String> {
+        let same = |chain: &&Vec<Mat<f64>>| chain.len() > 1 && chain.iter().all(|z| *z == chain[0]);
+        let count = self.z.iter().filter(same).count();
+        (count > 0).then(|| {
+            format!(
+                "{count} of {} chains never moved, and their draws are all the same: more draws and a longer burn-in, which \
+                 finds shorter steps",
+                self.z.len()
+            )
+        })
+    }
+
     /// Of one of [`Draws::sampled`].
     fn sampled_one(&self, (path, place): &(String, usize), draws: usize) -> Option<Sampled> {
         let of = |chain: &Vec<Vec<f64>>| chain[..draws].iter().map(|h| h[*place]).collect();

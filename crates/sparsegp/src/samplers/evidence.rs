@@ -125,10 +125,11 @@ impl Unknowns for Evidence<'_> {
     }
 }
 
-/// Whether the evidence of these rows is known in closed form: Gaussian noise, no target missing.
+/// Whether the evidence of these rows is known in closed form: Gaussian noise, no target missing, no inducing points.
 pub fn is_known(model: &Model, rows: &InMemory) -> bool {
     let missing = (0..rows.y.ncols()).any(|p| rows.y.col_as_slice(p).iter().any(|y| y.is_nan()));
-    model.likelihood.as_gaussian().is_some() && model.kernels.len() == 1 && !missing
+    let plain = !model.method.is_sparse() && model.kernels.len() == 1;
+    plain && model.likelihood.as_gaussian().is_some() && !missing
 }
 
 /// Runs Hamiltonian chains of all hyperparameters that are not frozen, in parallel, with a draw of f for each draw of them.
@@ -159,7 +160,7 @@ pub fn sample_from(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Sampled> {
     super::hmc::check(options)?;
-    if model.method.is_sparse() || !is_known(model, rows) {
+    if !is_known(model, rows) {
         return Err(Error::Invalid(
             "the evidence is known for Gaussian noise, one kernel, all targets, and without inducing points".into(),
         ));

@@ -10,6 +10,8 @@ use sparsegp::linalg::Mat;
 use sparsegp::methods::{self, Entry};
 use sparsegp::rng::{stream, uniform};
 use sparsegp::samplers::gibbs::GibbsOptions;
+use sparsegp::train::{Event, Observer};
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,7 +34,7 @@ fn varied(name: &str) -> (Value, Value) {
     match name {
         "kernel" => alone(json!("matern32")),
         // values of a kernel have units where there are some; the base has a variance
-        "kernel_units" => (json!("data"), json!({ "kernel": "rbf(lengthscales=0.7)" })),
+        "kernel_units" => (json!("data"), json!({ "kernel": "rbf(lengthscales=[0.7, 1.9])" })),
         "mean" => alone(json!("linear")),
         "inducing" => alone(json!(3)),
         "inducing_from" => alone(json!("random")),
@@ -42,7 +44,7 @@ fn varied(name: &str) -> (Value, Value) {
         "jitter" => alone(json!(1e-3)),
         "chains" => alone(json!(2)),
         "draws" => alone(json!(20)),
-        "burn_in" => alone(json!(9)),
+        "burn_in" => alone(json!(15)),
         "thin" => alone(json!(2)),
         "law" => alone(json!("fitc")),
         "pilot" => alone(json!(10)),
@@ -96,7 +98,7 @@ fn cases() -> Vec<Case> {
             _ => "laplace",
         };
         let either = traits_of(entry.method, Way::default()).has(Trait::EitherWay);
-        let steps = entry.method.with_q().is_some_and(|q| q.steps_naturally()) && either;
+        let steps = either && traits_of(entry.method, Way::default()).has(Trait::Moments);
         for way in [
             Some(Way::default()),
             either.then_some(Way { full_batch: true, ..Way::default() }),
@@ -132,7 +134,7 @@ impl Case {
         base.inducing = Some(4);
         base.pilot = 0;
         base.train.max_iterations = 3;
-        base.gibbs = GibbsOptions { chains: 1, draws: 16, burn_in: 8, ..GibbsOptions::default() };
+        base.gibbs = GibbsOptions { chains: 1, draws: 16, burn_in: 12, ..GibbsOptions::default() };
         let batches = base.batches.as_mut().expect("minibatches");
         batches.size = 5;
         batches.training.epochs = Some(2);
@@ -260,4 +262,63 @@ fn settings_act_where_the_registry_says_so() {
     });
     let found = found.into_inner().expect("no panics");
     assert!(found.is_empty(), "{} of {}:\n{}", found.len(), pairs.len(), found.join("\n"));
+}
+
+fn refused(options: &FitOptions) -> (String, usize) {
+    struct Trainings(usize);
+    impl Observer for Trainings {
+        fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+            self.0 += usize::from(matches!(event, Event::Training));
+            ControlFlow::Continue(())
+        }
+    }
+    let dataset = Dataset::from_rows(rows(ROWS, "learnt", None), true).expect("rows");
+    let mut seen = Trainings(0);
+    let error = fit::fit(&dataset, options, &Cpu::default(), &mut seen).expect_err("a refusal");
+    (error.to_string(), seen.0)
+}
+
+/// What a sampler has nothing of is refused before the training, not after it.
+#[test]
+fn samplers_refuse_before_the_training() {
+    for (method, values, part) in [
+        ("ess", json!({ "sample_hyperparameters": true }), "elliptical slices"),
+        ("metropolis", json!({ "sample_hyperparameters": true }), "a random walk"),
+        ("gpf", json!({ "sample_hyperparameters": true }), "a particle flow"),
+        ("hmc-augmented", json!({ "sample_hyperparameters": true }), "local variables"),
+        ("nuts", json!({ "law": "fitc" }), "gibbs-sparse"),
+        ("gibbs", json!({ "law": "fitc" }), "gibbs-sparse"),
+        ("gpf", json!({ "thin": 2 }), "sweeps"),
+    ] {
+        let mut options = settings::defaults_of(method);
+        settings::apply(&mut options, values.as_object().expect("a map"), Door::Python)
+            .expect("values");
+        let (text, trainings) = refused(&options);
+        assert!(text.contains(part) && trainings == 0, "{method}: {text}, {trainings} trainings");
+    }
+}
+
+/// A few draws after a few sweeps are few draws, and no failure.
+#[test]
+fn few_draws_after_few_sweeps_predict() {
+    for (method, chains, burn_in, draws) in [
+        ("nuts", 4, 3, 4),
+        ("nuts", 1, 3, 4),
+        ("hmc", 1, 0, 2),
+        ("metropolis", 1, 1, 2),
+        ("nuts-sparse", 1, 2, 3),
+    ] {
+        let dataset = Dataset::from_rows(rows(40, "learnt", None), true).expect("rows");
+        let mut options =
+            FitOptions { inducing: Some(6), pilot: 0, ..settings::defaults_of(method) };
+        options.gibbs = GibbsOptions { chains, burn_in, draws, ..options.gibbs };
+        let fitted = fit::fit(&dataset, &options, &Cpu::default(), &mut ()).expect("a fit");
+        let new = rows(3, "new", None);
+        let (mean, variance) = fitted.posterior.predict_f(new.x.as_ref()).expect("predictions");
+        for i in 0..3 {
+            assert!(mean[(i, 0)].is_finite() && variance[(i, 0)] > 0.0, "{method}");
+        }
+        let warned = fitted.warnings.iter().any(|text| text.contains("never moved"));
+        assert!(!warned || method != "nuts", "{method}: {:?}", fitted.warnings);
+    }
 }

@@ -62,10 +62,11 @@ impl Draws {
             let apart = Mat::from_fn(m, draws.len(), |i, s| draws[s][(i, l)] - q_mu[(i, l)]);
             let out = covariance.as_mut();
             gemm(out, Accum::Replace, apart.as_ref(), apart.transpose(), 1.0 / count, par_for(m));
-            // fewer draws than points leave it without full rank, and one draw without any
-            let root = match draws.len() {
-                1 => covariance,
-                _ => Cholesky::new(covariance.as_ref(), Jitter::Relative(1e-10), "draws")?.l,
+            // fewer draws than points leave it without full rank, and draws that are all the same without any
+            let same = draws.iter().all(|draw| draw.col_as_slice(l) == first.col_as_slice(l));
+            let root = match same {
+                true => Mat::zeros(m, m),
+                false => Cholesky::new(covariance.as_ref(), Jitter::Relative(1e-10), "draws")?.l,
             };
             let mean = q_mu.as_ref().subcols(l, 1).subrows(0, m);
             processes.push(Process::new(l..l + 1, kernel, points, factor, vec![root], mean));
