@@ -1,4 +1,5 @@
-//! The settings of a fit at the command line: their options are made of the library's table, [`settings`].
+//! The settings of a fit at the command line: their options are made of the library's table,
+//! [`settings`].
 
 use crate::values;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -135,7 +136,8 @@ mod tests {
     use crate::args::Cli;
     use clap::CommandFactory;
 
-    /// Every option of `fit` that is not of the table, the rows or what is written is a setting, and each setting an option.
+    /// Every option of `fit` that is not of the table, the rows or what is written is a setting,
+    /// and each setting an option.
     #[test]
     fn options_of_a_fit_are_the_settings() {
         let mut command = Cli::command();

@@ -74,8 +74,8 @@ impl Options {
         Ok(options)
     }
 
-    /// For [`sparsegp::fit::go_on`] with `rows` that stand for `population`: unless a rate is given, no
-    /// minibatch moves q by more than its share.
+    /// For [`sparsegp::fit::go_on`] with `rows` that stand for `population`: unless a rate is
+    /// given, no minibatch moves q by more than its share.
     pub fn part_options(&self, rows: usize, population: usize) -> PyResult<FitOptions> {
         let mut options = self.fit_options(None)?;
         if let (false, Some(batches)) =
@@ -128,8 +128,8 @@ impl Options {
     }
 }
 
-/// What is to be said of settings that have no effect with the method that was taken in the end, of those that are not as
-/// by default; `options` is JSON.
+/// What is to be said of settings that have no effect with the method that was taken in the end, of
+/// those that are not as by default; `options` is JSON.
 #[pyfunction]
 pub fn without_effect(options: &str, taken: &str, rows: usize) -> PyResult<Vec<String>> {
     let Options { mut values, .. } = crate::errors::read_json(options)?;

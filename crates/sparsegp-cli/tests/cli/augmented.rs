@@ -192,6 +192,10 @@ fn what_has_no_sense_is_refused() {
     folder.refused(2, &format!("{HEART} --method cavi --draws 10"), &["--draws", "gibbs"]);
     folder.refused(2, &format!("{HEART} --method gibbs --law fitc"), &["--law", "gibbs-sparse"]);
     folder.refused(2, &format!("{HEART} --method gibbs --draws 0"), &["--draws"]);
+    for option in ["--natural-rate", "--e-steps"] {
+        let svi = format!("{HEART} --method svi {option} 1");
+        folder.refused(2, &svi, &[option, "--method svi", "tsvgp"]);
+    }
     folder.write("w.csv", "x,y,w\n1,0.3,1\n2,0.5,2\n3,0.1,1\n4,0.7,1\n");
     folder.refused(
         1,

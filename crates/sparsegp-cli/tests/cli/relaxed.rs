@@ -77,6 +77,7 @@ fn what_has_no_sense_is_refused() {
         ("lsvgp --no-natural", ["--no-natural", "svgp"]),
         ("rsvgp --diagonal", ["--diagonal", "svgp"]),
         ("rsvgp --tying natural", ["--tying", "tsvgp"]),
+        ("lsvgp --jitter 1e-5", ["--jitter", "factorised"]),
         ("rsvgp --probes 1.5", ["--probes", "whole number"]),
         ("rsvgp --kernel rbf;rbf --likelihood heteroscedastic", ["share kernel", "svgp"]),
         ("rsvgp --full-batch --probes 5", ["--probes", "--full-batch"]),
@@ -85,5 +86,9 @@ fn what_has_no_sense_is_refused() {
         assert!(run.code.is_some_and(|code| code > 0), "{more}");
         assert!(parts.iter().all(|part| run.err.contains(part)), "{more}: {}", run.err);
         assert!(!folder.path("m").exists());
+    }
+    // what acts is taken
+    for more in ["svgp --inducing-wait 3", "rsvgp --m-steps 2", "lsvgp --jitter absolute:1e-5"] {
+        folder.ok(&format!("{fit} {more} --inducing 5 --epochs 1"));
     }
 }

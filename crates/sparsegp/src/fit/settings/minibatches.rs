@@ -1,4 +1,5 @@
-//! The settings of a training by minibatches, and of the steps in turn that sites have on all rows too.
+//! The settings of a training by minibatches, and of the steps in turn that sites have on all rows
+//! too.
 
 use super::kinds::{Bounds, Kind};
 use super::model::{flag, number, whole};
@@ -96,8 +97,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         name: "e_steps",
         group: MINIBATCHES,
         takes: "N",
-        about: "Natural-gradient steps of q on every minibatch, each from a pass of its own; for sites on all rows the most in a \
-                round",
+        about: "Natural-gradient steps of q on every minibatch, each from a pass of its own; for \
+               sites on all rows the most in a round",
         kind: Kind::Whole(1),
         needs: &[Trait::NaturalSteps, Trait::OneLayer],
         read: |o| of_batches(o, |t| json!(t.em.map(|(e, _)| e))),
@@ -112,7 +113,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         name: "m_steps",
         group: MINIBATCHES,
         takes: "N",
-        about: "Steps of Adam on every minibatch; for sites on all rows iterations of the optimiser in a round",
+        about: "Steps of Adam on every minibatch; for sites on all rows iterations of the \
+               optimiser in a round",
         kind: Kind::Whole(1),
         needs: &[Trait::Turns],
         read: |o| of_batches(o, |t| json!(t.em.map(|(_, m)| m))),
@@ -128,7 +130,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("classes_per_step"),
         group: MINIBATCHES,
         takes: "N",
-        about: "Classes that move in a step, drawn anew for every minibatch: cheaper steps where classes are many",
+        about: "Classes that move in a step, drawn anew for every minibatch: cheaper steps where \
+               classes are many",
         kind: Kind::Whole(1),
         needs: &[Trait::Minibatches, Trait::AdaptiveSteps],
         read: |o| of_batches(o, |t| json!(t.classes_per_step)),
@@ -178,7 +181,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("early_stopping"),
         group: MINIBATCHES,
         takes: "FRACTION",
-        about: "Hold out this fraction of the training rows, and stop when their predictive density stops improving",
+        about: "Hold out this fraction of the training rows, and stop when their predictive \
+               density stops improving",
         kind: Kind::Number(Bounds::Fraction),
         needs: &[Trait::Minibatches],
         ..USUAL
@@ -245,7 +249,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         name: "inverse_slack",
         group: PRODUCTS,
         takes: "NATS",
-        about: "With Gaussian noise: end the steps of L too where the variances of the batch cost no more than this per row",
+        about: "With Gaussian noise: end the steps of L too where the variances of the batch cost \
+               no more than this per row",
         kind: Kind::Number(Bounds::Positive),
         needs: &[Trait::Products, Trait::Minibatches],
         read: |o| of_batches(o, |t| json!(t.following.slack)),
@@ -277,8 +282,8 @@ pub(super) const ENTRIES: &[Setting] = &[
     Setting {
         name: "single",
         group: PRODUCTS,
-        about: "Multiply matrices in single precision: twice as fast, bound accurate to about five digits; λ must exceed 1 % of \
-                the kernel variance",
+        about: "Multiply matrices in single precision: twice as fast, bound accurate to about five \
+               digits; λ must exceed 1 % of the kernel variance",
         needs: &[Trait::Products, Trait::Minibatches],
         read: |o| of_batches(o, |t| json!(t.following.solver.products == Precision::Single)),
         write: |o, v| {

@@ -1,8 +1,8 @@
-//! The settings of a fit, each written once: its names, what it does, what it may be, where it goes in [`FitOptions`], and
-//! what a method must have for it to have an effect.
+//! The settings of a fit, each written once: its names, what it does, what it may be, where it goes
+//! in [`FitOptions`], and what a method must have for it to have an effect.
 //!
-//! The command line and the Python package are made of this table, and so is the page of options: a new setting is a field
-//! and an entry.
+//! The command line and the Python package are made of this table, and so is the page of options: a
+//! new setting is a field and an entry.
 
 mod kinds;
 mod minibatches;
@@ -20,9 +20,11 @@ use serde_json::{Map, Value};
 
 /// A setting of a fit.
 pub struct Setting {
-    /// Its name; at the command line with - for _, and `no-` before it where it is a flag that is set by default.
+    /// Its name; at the command line with - for _, and `no-` before it where it is a flag that is
+    /// set by default.
     pub name: &'static str,
-    /// Its name among the arguments of the estimators in Python, or among the entries of `sampling`; none where it has none.
+    /// Its name among the arguments of the estimators in Python, or among the entries of
+    /// `sampling`; none where it has none.
     pub python: Option<&'static str>,
     /// The heading that it stands under.
     pub group: &'static str,
@@ -36,7 +38,8 @@ pub struct Setting {
     pub needs: &'static [Trait],
     /// What moreover a value needs, and its opposite does not.
     pub value_needs: fn(&Value) -> Option<Trait>,
-    /// Its value in options; null where it is left to the method or the data, or is no matter of options.
+    /// Its value in options; null where it is left to the method or the data, or is no matter of
+    /// options.
     pub read: fn(&FitOptions) -> Value,
     /// Refuses values of the right kind that mean nothing.
     pub check: fn(&Value) -> Result<()>,
@@ -91,7 +94,8 @@ pub fn defaults_of(method: &str) -> FitOptions {
 /// Checks values by the names of their settings, and puts them into options.
 ///
 /// # Errors
-/// [`Error::Invalid`] that names the setting as it is called there, its value and what is allowed; what reading texts gives.
+/// [`Error::Invalid`] that names the setting as it is called there, its value and what is allowed;
+/// what reading texts gives.
 pub fn apply(options: &mut FitOptions, values: &Map<String, Value>, door: Door) -> Result<()> {
     for setting in all() {
         if let Some(value) = values.get(setting.name) {
@@ -174,7 +178,8 @@ impl Setting {
         methods::REGISTRY.iter().filter(acts).map(|entry| entry.name).collect()
     }
 
-    /// The default in words, with the methods that have another one; empty where there is none to tell.
+    /// The default in words, with the methods that have another one; empty where there is none to
+    /// tell.
     pub fn default_text(&self) -> String {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         for name in self.methods(&self.default_value(), &WAYS) {
@@ -211,7 +216,8 @@ impl Setting {
         }
     }
 
-    /// Why a value has no effect, whatever of `ways` it turns out to be, and what to do; none where it may have one.
+    /// Why a value has no effect, whatever of `ways` it turns out to be, and what to do; none where
+    /// it may have one.
     pub fn refusal(&self, value: &Value, ways: &[Traits], asked: &Asked<'_>) -> Option<String> {
         let lacking = ways.iter().map(|own| self.lacks(value, own)).collect::<Option<Vec<_>>>()?;
         let lacking = *lacking.first()?;

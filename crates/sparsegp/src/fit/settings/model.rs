@@ -60,8 +60,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("likelihood"),
         group: MODEL,
         takes: "SPEC",
-        about: "Likelihood, such as `poisson` or `student-t(df=4)`, see `sparsegp likelihoods`; by default gaussian for \
-                numbers, bernoulli for two classes, softmax for more",
+        about: "Likelihood, such as `poisson` or `student-t(df=4)`, see `sparsegp likelihoods`; by \
+               default gaussian for numbers, bernoulli for two classes, softmax for more",
         kind: Kind::Text,
         read: |o| json!(o.likelihood),
         write: |o, v| o.likelihood = text(v),
@@ -72,8 +72,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("kernel"),
         group: MODEL,
         takes: "SPEC",
-        about: "Kernel, such as `rbf`, `matern52 + linear` or JSON, see `sparsegp kernels`; separated by `;` one for each \
-                latent function",
+        about: "Kernel, such as `rbf`, `matern52 + linear` or JSON, see `sparsegp kernels`; \
+               separated by `;` one for each latent function",
         kind: Kind::Text,
         read: |o| json!(o.kernel),
         write: |o, v| o.kernel = text(v).unwrap_or_default(),
@@ -84,7 +84,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("kernel_units"),
         group: MODEL,
         takes: "UNITS",
-        about: "Units of the values in the kernel, their bounds and priors, such as `periodic(period=365.25)` for days",
+        about: "Units of the values in the kernel, their bounds and priors, such as \
+               `periodic(period=365.25)` for days",
         kind: Kind::Choice(&[
             ("model", "The model's scale, that of the standardised columns"),
             ("data", "The units of the data"),
@@ -99,8 +100,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("mean"),
         group: MODEL,
         takes: "MEAN",
-        about: "Mean function: zero, constant or linear, or JSON with its values and bounds; by default zero for one \
-                standardised latent function, else constant",
+        about: "Mean function: zero, constant or linear, or JSON with its values and bounds; by \
+               default zero for one standardised latent function, else constant",
         kind: Kind::Text,
         needs: &[Trait::OneLayer],
         read: |o| json!(o.mean),
@@ -112,8 +113,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("method"),
         group: MODEL,
         takes: "METHOD",
-        about: "Inference method, see `sparsegp methods`, which says what auto takes: exact up to 2000 rows, else titsias2025 \
-                (for many rows by minibatches first); for other likelihoods tsvgp on all rows or svgp by minibatches",
+        about: "Inference method, see `sparsegp methods`, which says what auto takes: exact up to \
+               2000 rows, else titsias2025 (for many rows by minibatches first); for other \
+               likelihoods tsvgp on all rows or svgp by minibatches",
         kind: Kind::Text,
         read: |o| json!(o.method),
         write: |o, v| o.method = text(v).unwrap_or_default(),
@@ -138,8 +140,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("inducing"),
         group: MODEL,
         takes: "HOW|FILE",
-        about: "Where inducing points start: kmeans, random, greedy-variance, greedy-elbo (Gaussian noise), k-dpp, oips(0.8) \
-                (correlations below that), grid (few inputs), or a table of points with the input columns, in the data's units",
+        about: "Where inducing points start: kmeans, random, greedy-variance, greedy-elbo \
+               (Gaussian noise), k-dpp, oips(0.8) (correlations below that), grid (few inputs), \
+               or a table of points with the input columns, in the data's units",
         kind: Kind::Text,
         needs: &[Trait::ChosenPoints],
         read: |o| json!(o.selection.to_string()),
@@ -168,7 +171,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("initial"),
         group: MODEL,
         takes: "PATH=VALUE",
-        about: "Start a parameter at a value (or comma-separated values) on the model's scale; repeatable",
+        about: "Start a parameter at a value (or comma-separated values) on the model's scale; \
+               repeatable",
         kind: Kind::Values,
         read: |o| json!(o.set),
         write: |o, v| o.set = structured(v),
@@ -215,7 +219,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("jitter"),
         group: MODEL,
         takes: "JITTER",
-        about: "Jitter of the covariance matrix: a fraction of its mean diagonal, raised where that fails, or absolute:NUMBER",
+        about: "Jitter of the covariance matrix: a fraction of its mean diagonal, raised where \
+               that fails, or absolute:NUMBER",
         kind: Kind::Jitter,
         needs: &[Trait::Jitter],
         value_needs: |v| {
@@ -245,7 +250,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("draws"),
         group: DRAWS,
         takes: "N",
-        about: "Draws of every chain, over all of which predictions average (up to 512 MiB of them)",
+        about: "Draws of every chain, over all of which predictions average (up to 512 MiB of \
+               them)",
         kind: Kind::Whole(1),
         needs: &[Trait::Draws],
         read: |o| json!(o.gibbs.draws),

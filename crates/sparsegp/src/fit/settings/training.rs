@@ -40,8 +40,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("pilot"),
         group: TRAINING,
         takes: "ROWS",
-        about: "Judge starting values on at most this many random rows: several starts get a few iterations each, and the \
-                best is trained. 0 takes the plain start without a trial",
+        about: "Judge starting values on at most this many random rows: several starts get a few \
+               iterations each, and the best is trained. 0 takes the plain start without a trial",
         kind: Kind::Whole(0),
         needs: &[Trait::OneLayer],
         read: |o| json!(o.pilot),
@@ -63,9 +63,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("n_restarts_optimizer"),
         group: TRAINING,
         takes: "R",
-        about: "Train from this many additional starts, whose hyperparameters are drawn from their priors, or over a wide \
-                range about the plain start; the best objective wins. With a checkpoint each has a file of its own, \
-                FILE.restart-1, …",
+        about: "Train from this many additional starts, whose hyperparameters are drawn from their \
+               priors, or over a wide range about the plain start; the best objective wins. With \
+               a checkpoint each has a file of its own, FILE.restart-1, …",
         kind: Kind::Whole(0),
         needs: &[Trait::OneLayer],
         read: |o| json!(o.restarts),
@@ -92,7 +92,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("checkpoint"),
         group: TRAINING,
         takes: "FILE",
-        about: "Save the state of the training, or of chains, to this file periodically; if the file exists, resume from it",
+        about: "Save the state of the training, or of chains, to this file periodically; if the \
+               file exists, resume from it",
         kind: Kind::Text,
         read: |o| json!(o.checkpoint),
         write: |o, v| o.checkpoint = v.as_str().map(Into::into),
@@ -116,9 +117,10 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("time_limit"),
         group: TRAINING,
         takes: "TIME",
-        about: "End after this time with the best found so far, preparation included: seconds, or a number with s, min or h; \
-                looked at between evaluations. Learning rates of minibatches have fallen by then, so that such a training does \
-                not repeat to the bit. With a checkpoint the same command resumes, and has as much time again",
+        about: "End after this time with the best found so far, preparation included: seconds, or \
+               a number with s, min or h; looked at between evaluations. Learning rates of \
+               minibatches have fallen by then, so that such a training does not repeat to the \
+               bit. With a checkpoint the same command resumes, and has as much time again",
         kind: Kind::Time,
         read: |o| json!(o.time_limit),
         write: |o, v| o.time_limit = v.as_f64(),
@@ -166,8 +168,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("tol"),
         group: ALL_ROWS,
         takes: "FALL",
-        about: "Stop L-BFGS when ten iterations improve the objective by less than this fraction of its size (or than this \
-                many nats per target, if that is less) and the gradient promises no more",
+        about: "Stop L-BFGS when ten iterations improve the objective by less than this fraction \
+               of its size (or than this many nats per target, if that is less) and the gradient \
+               promises no more",
         kind: Kind::Number(Bounds::NotNegative),
         needs: &[Trait::AllRows, Trait::Plateau],
         read: |o| match &o.train.optimiser {

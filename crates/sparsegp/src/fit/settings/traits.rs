@@ -1,4 +1,5 @@
-//! What methods have, as far as settings ask for it: told by what [`Method`] says of them, never by their names.
+//! What methods have, as far as settings ask for it: told by what [`Method`] says of them, never by
+//! their names.
 
 use crate::deep::Architecture;
 use crate::error::Result;
@@ -154,8 +155,8 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
     Traits { method: method.name(), held }
 }
 
-/// What the method that is asked for may turn out to have: `auto` is one of those that it is known to take, by the name of
-/// the model in the end, or of all where none is known.
+/// What the method that is asked for may turn out to have: `auto` is one of those that it is known
+/// to take, by the name of the model in the end, or of all where none is known.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a method that nobody knows.
