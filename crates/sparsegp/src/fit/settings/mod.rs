@@ -76,7 +76,8 @@ pub enum Door {
 
 /// Every setting, in the order in which values are taken.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
-    model::ENTRIES.iter().chain(training::ENTRIES).chain(minibatches::ENTRIES)
+    let tables = [model::ENTRIES, training::ENTRIES, minibatches::ENTRIES, model::OF_DRAWS];
+    tables.into_iter().flatten()
 }
 
 /// A setting by its name.

@@ -11,7 +11,6 @@ use crate::variational::Tying;
 use serde_json::{Value, json};
 
 const MODEL: &str = "Model";
-/// Chains, and draws without them.
 const DRAWS: &str = "Draws from the posterior";
 
 /// A text where there is one.
@@ -233,6 +232,10 @@ pub(super) const ENTRIES: &[Setting] = &[
         write: |o, v| o.jitter = jitter(v).unwrap_or_default(),
         ..USUAL
     },
+];
+
+/// Chains, and draws without them.
+pub(super) const OF_DRAWS: &[Setting] = &[
     Setting {
         name: "chains",
         python: Some("chains"),
