@@ -134,19 +134,20 @@ pub fn plan(
         adam: given.text("optimiser") == Some("adam"),
         q_by_adam: given.has("diagonal") || given.has("no_natural"),
     };
-    let found = methods::find(taken.first().unwrap_or(&asked.as_str())).map_err(Fail::of_usage)?;
+    let name = taken.first().copied().unwrap_or(&asked);
+    let found = methods::find(name).map_err(Fail::of_usage)?;
     let ways = settings::possible(&asked, &taken, rows, way).map_err(Fail::of_usage)?;
-    let door =
-        Asked { door: Door::CommandLine, method: taken.first().unwrap_or(&asked.as_str()), way };
+    let line = Asked { door: Door::CommandLine, method: name, way };
     let mut notes = Vec::new();
     for setting in settings::all() {
         let value = given.0.get(setting.name);
-        let Some(text) = value.and_then(|value| setting.refusal(value, &ways, &door)) else {
+        let Some(text) = value.and_then(|value| setting.refusal(value, &ways, &line)) else {
             continue;
         };
         // many choices may be compared, of which some have points
-        match setting.name.starts_with("inducing") && !found.method.is_sparse() {
-            true if setting.needs.contains(&Trait::Minibatches) => return Err(Fail::usage(text)),
+        let of_points =
+            [Trait::Points, Trait::ChosenPoints].map(|own| setting.needs.contains(&own));
+        match of_points != [false; 2] && !found.method.is_sparse() {
             true => notes.push(text),
             false => return Err(Fail::usage(text)),
         }
