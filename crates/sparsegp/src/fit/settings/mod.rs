@@ -209,9 +209,10 @@ impl Setting {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    /// What it does, with its default.
+    /// What its option does, with the default.
     pub fn help(&self) -> String {
         match self.default_text() {
+            text if text.is_empty() && self.is_set() => format!("Leave out: {}", self.about),
             text if text.is_empty() => self.about.into(),
             text => format!("{} [default: {text}]", self.about),
         }
