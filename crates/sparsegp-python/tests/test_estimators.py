@@ -308,7 +308,7 @@ def test_local_variables_and_chains(tmp_path):
     )
     with pytest.raises(ValueError, match="unknown entry 'chain'; known: chains"):
         GPClassifier(method="gibbs", sampling={"chain": 2}).fit(X, high)
-    with pytest.raises(ValueError, match="law is `x`"):
+    with pytest.raises(ValueError, match=r"sampling\['law'\] is `x`"):
         GPClassifier(method="gibbs", sampling={"law": "x"}).fit(X, high)
     with pytest.raises(ValueError, match="local variables"):
         GPClassifier(method="cavi", likelihood="bernoulli").fit(X, high)
@@ -701,7 +701,7 @@ def test_training_ends_where_nothing_visible_changes():
     # the trace is in the units of the data, the size that counts is the model's
     size = abs(usual.objective_ + len(y) * np.log(y.std()))
     assert fall <= 1.001e-4 * size < before * 1.01
-    with pytest.raises(ValueError, match="tolerance"):
+    with pytest.raises(ValueError, match="tol is -1.0"):
         GPRegressor(tol=-1.0).fit(X, y)
 
 

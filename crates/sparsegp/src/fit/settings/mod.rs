@@ -253,7 +253,7 @@ impl Setting {
             },
             _ if acts(turned) && way.full_batch => format!("; leave it out, or {full}"),
             _ if acts(turned) => format!("; leave it out, or add {full}"),
-            _ if acts(Way { q_by_adam: false, ..way }) => {
+            _ if way.q_by_adam && acts(Way { q_by_adam: false, ..way }) => {
                 "; leave it out, or what has Adam train q".into()
             }
             _ => format!("; methods with it: {}", self.methods(value, &WAYS).join(", ")),
