@@ -227,7 +227,7 @@ fn some_of_the_classes_move_in_a_step() {
     assert!(hits.count() > 72, "{labels:?}");
     for (method, words) in [
         ("svgp --classes-per-step 2", ["--classes-per-step", "methods with it: svi"]),
-        ("cavi --classes-per-step 2", ["--classes-per-step", "methods with it: svi"]),
+        ("cavi --classes-per-step 2", ["--batch", "--method cavi"]),
         ("svi --classes-per-step 0", ["--classes-per-step", "0"]),
     ] {
         folder.refused(2, &format!("{fit} --method {method}"), &words);

@@ -223,3 +223,13 @@ fn auto_is_one_of_several() {
     assert_eq!(of(&["tvgp"], 100), ["tsvgp"]);
     assert!(of(&[], 3000).len() > 5);
 }
+
+/// What `auto` took sees all rows at once: nothing but another method has minibatches.
+#[test]
+fn what_auto_took_is_no_matter_of_adam() {
+    let way = Way::default();
+    let ways = possible("auto", &["tsvgp"], 100, way).unwrap();
+    let asked = Asked { door: Door::Python, method: "tsvgp", way };
+    let text = find("epochs").unwrap().refusal(&json!(5), &ways, &asked).unwrap();
+    assert!(text.contains("methods with it: svgp"), "{text}");
+}
