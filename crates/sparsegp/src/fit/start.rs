@@ -20,6 +20,7 @@ use crate::linalg::{Mat, column};
 use crate::means::{self, Mean};
 use crate::methods;
 use crate::model::{Model, inducing_param};
+use crate::params::Param;
 use crate::rng;
 use crate::train::{Event, Judged, Observer};
 
@@ -340,7 +341,10 @@ pub(super) fn prepare_start(
     }
     // covariances of whole inputs are far dearer than those with such variables: nothing is judged by them
     let other_domain = entry.method.is_sparse() && takes_interdomain(&model, options);
-    let pilots = options.pilot > 0 && !other_domain;
+    let learns = |param: &Param| !param.role().is_bulky() && !param.frozen && !param.given;
+    let any = model.params().iter().any(|(_, param)| learns(param));
+    // where every value is known, trials tell `auto` alone something: what the bound misses
+    let pilots = options.pilot > 0 && !other_domain && (any || options.method == "auto");
     let judges = pilots && restart == 0;
     let screened = match judges {
         true => judge::screen(&mut model, &sample, options, engine, observer)?,

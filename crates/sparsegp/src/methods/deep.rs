@@ -7,7 +7,6 @@ use crate::deep::{Architecture, Kind};
 use crate::engine::Engine;
 use crate::error::{Error, Result, nearest};
 use crate::model::{Model, Posterior};
-use std::sync::{Mutex, PoisonError};
 
 /// Most layers that a specification may ask for.
 const MOST_LAYERS: usize = 20;
@@ -46,18 +45,8 @@ impl Deep {
         if own == Architecture::DEFAULT {
             return Ok(registered);
         }
-        // methods live as long as the program: one for all that is asked for
-        static OTHERS: Mutex<Vec<(Architecture, &'static Entry)>> = Mutex::new(Vec::new());
-        let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, entry)) = others.iter().find(|(other, _)| *other == own) {
-            return Ok(entry);
-        }
-        let name: &'static str = Box::leak(specification(&own).into_boxed_str());
-        let method: &'static dyn Method =
-            Box::leak(Box::new(Self { name, architecture: own.clone() }));
-        let entry: &'static Entry = Box::leak(Box::new(Entry { name, method, ..*registered }));
-        others.push((own, entry));
-        Ok(entry)
+        let name = specification(&own);
+        Ok(registered.variant(name, |name| Box::new(Self { name, architecture: own })))
     }
 }
 

@@ -11,6 +11,7 @@ use crate::linalg::Jitter;
 use crate::means;
 use crate::model::Model;
 use crate::terms;
+use std::sync::{Mutex, PoisonError};
 
 /// A method that can be named.
 #[derive(Clone, Copy)]
@@ -48,6 +49,25 @@ impl Entry {
             hidden: Vec::new(),
         };
         self.method.check(&model).is_ok()
+    }
+
+    /// The same entry with a method of other options, made once for every name that is asked for: methods live as
+    /// long as the program, so that a model can hold one without owning it.
+    pub(super) fn variant(
+        &self,
+        name: String,
+        make: impl FnOnce(&'static str) -> Box<dyn Method>,
+    ) -> &'static Self {
+        static VARIANTS: Mutex<Vec<&'static Entry>> = Mutex::new(Vec::new());
+        let mut variants = VARIANTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = variants.iter().find(|entry| entry.name == name) {
+            return entry;
+        }
+        let name: &'static str = Box::leak(name.into_boxed_str());
+        let method: &'static dyn Method = Box::leak(make(name));
+        let entry: &'static Self = Box::leak(Box::new(Self { name, method, ..*self }));
+        variants.push(entry);
+        entry
     }
 }
 

@@ -180,3 +180,28 @@ fn the_default_prior_is_of_several_free_lengthscales() {
     let (prior, warnings) = of("rbf", false);
     assert!(prior.is_none() && warnings[0].contains("standardise the inputs"), "{warnings:?}");
 }
+
+/// Where all hyperparameters are known nothing is tried out first, and the fit is the one without trials.
+#[test]
+fn nothing_is_tried_where_every_hyperparameter_is_known() {
+    let rows = dataset(draws(120, "poisson", 1.0, |x| vec![0.4 + 1.1 * (2.0 * x).sin()]), false);
+    let known: Vec<(String, Vec<f64>)> = [("variance", 1.3), ("lengthscales", 0.7)]
+        .map(|(name, value)| (format!("kernel.{name}"), vec![value]))
+        .to_vec();
+    let options = |set: &[(String, Vec<f64>)], pilot: usize| FitOptions {
+        method: "tsvgp".into(),
+        inducing: Some(15),
+        set: set.to_vec(),
+        freeze: vec!["mean".into()],
+        pilot,
+        ..with("poisson")
+    };
+    let judged = |fitted: &Fitted| fitted.report.as_ref().expect("trained").judged.len();
+    let fitted = fit(&rows, &options(&known, 1000)).expect("a fit");
+    assert_eq!(judged(&fitted), 0);
+    let plain = fit(&rows, &options(&known, 0)).expect("a fit");
+    assert_eq!(objective(&fitted).to_bits(), objective(&plain).to_bits());
+    // one that is not known is reason enough
+    let some = fit(&rows, &options(&known[..1], 1000)).expect("a fit");
+    assert!(judged(&some) > 1);
+}

@@ -24,7 +24,6 @@ use crate::methods::described::Fitting;
 use crate::methods::{Diagnostics, Entry, Evaluation, Method, RowSite, finite, plain_rows};
 use crate::model::{Model, Posterior};
 use faer::reborrow::{Reborrow, ReborrowMut};
-use std::sync::{Mutex, PoisonError};
 
 /// Power expectation propagation with a power α, 0 < α ≤ 1.
 #[derive(Debug)]
@@ -54,17 +53,8 @@ impl PowerEp {
         if alpha == DEFAULT_ALPHA {
             return Ok(registered);
         }
-        // methods live as long as the program: one for every α that is asked for
-        static OTHERS: Mutex<Vec<(f64, &'static Entry)>> = Mutex::new(Vec::new());
-        let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, entry)) = others.iter().find(|(other, _)| *other == alpha) {
-            return Ok(entry);
-        }
-        let name: &'static str = Box::leak(format!("pep(alpha={alpha})").into_boxed_str());
-        let method: &'static dyn Method = Box::leak(Box::new(Self { name, alpha }));
-        let entry: &'static Entry = Box::leak(Box::new(Entry { name, method, ..*registered }));
-        others.push((alpha, entry));
-        Ok(entry)
+        let name = format!("pep(alpha={alpha})");
+        Ok(registered.variant(name, |name| Box::new(Self { name, alpha })))
     }
 }
 
