@@ -137,7 +137,8 @@ pub fn plan(
     let name = taken.first().copied().unwrap_or(&asked);
     let found = methods::find(name).map_err(Fail::of_usage)?;
     let ways = settings::possible(&asked, &taken, rows, way).map_err(Fail::of_usage)?;
-    let line = Asked { door: Door::CommandLine, method: name, way };
+    let by_auto = asked == "auto";
+    let line = Asked { door: Door::CommandLine, method: name, by_auto, way };
     let mut notes = Vec::new();
     for setting in settings::all() {
         let value = given.0.get(setting.name);

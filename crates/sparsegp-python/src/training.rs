@@ -144,6 +144,8 @@ pub fn without_effect(options: &str, taken: &str, rows: usize) -> PyResult<Vec<S
         settings::find(name).is_some_and(|own| own.default_value() != *value)
     });
     let ways = settings::possible(&asked, &[taken], rows, way).map_err(exception)?;
-    let method = if asked == "auto" { taken } else { &asked };
-    Ok(settings::without_effect(&values, &ways, &Asked { door: Door::Python, method, way }))
+    let by_auto = asked == "auto";
+    let method = if by_auto { taken } else { &asked };
+    let asked = Asked { door: Door::Python, method, by_auto, way };
+    Ok(settings::without_effect(&values, &ways, &asked))
 }

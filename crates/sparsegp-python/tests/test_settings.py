@@ -78,7 +78,7 @@ def told(model, X, y):
         ("exact", dict(epochs=5), ["epochs has no effect", 'method="exact"', "minibatches", "svgp"]),
         ("exact", dict(n_inducing=5), ["n_inducing", "inducing points"]),
         ("exact", dict(sampling={"draws": 9}), ["sampling['draws']", "nuts"]),
-        ("auto", dict(batch_size=5), ["batch_size", 'method="exact"']),
+        ("auto", dict(batch_size=5), ["batch_size", 'exact, which method="auto" took']),
         ("svgp", dict(max_iter=7, epochs=2), ["max_iter", "full_batch"]),
         ("svgp", dict(full_batch=True, epochs=2, max_iter=3), ["epochs", "full_batch"]),
         ("tvgp", dict(jitter=1e-4, max_iter=3), ["jitter"]),

@@ -145,7 +145,8 @@ fn minibatches_of_methods_that_see_all_rows_are_refused() {
                 "fit c.csv --target kind --likelihood bernoulli(link=logit) --method {method} {option}"
             );
             let name = option.split(' ').next().unwrap();
-            folder.refused(2, &line, &[&format!("{name} is for"), &format!("`{method}`")]);
+            let text = format!("{name} has no effect with --method {method}");
+            folder.refused(2, &line, &[&text, "minibatches"]);
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct ProcessSums {
     pub phi_a: Mat<f64>,
     /// Φ diag(b) Φᵀ of every latent function, or Φ diag(Σ b) Φᵀ where they share their variances;
     /// both triangles. ΦΦᵀ where b is one number for all rows. Empty for those that do not count
-    /// ([`Plan::counts`]).
+    /// ([`counts`](field@Plan::counts)).
     pub grams: Vec<Mat<f64>>,
     /// Φ diag(Σ c) Φᵀ, c summed over the latent functions, or ΦΦᵀ where c is one number for all
     /// rows; both triangles. None where `grams` tell it, c being b or both being constant.

@@ -94,7 +94,7 @@ fn what_cannot_be_is_said() {
         let error = fit(&counts(), &own, &Cpu::default(), &mut ()).expect_err(word).to_string();
         assert!(error.contains(word), "{error}");
     };
-    refused(&|o| o.gibbs.hyperparameters = true, "independent draws");
+    refused(&|o| o.gibbs.hyperparameters = true, "no hyperparameters");
     refused(&|o| o.gibbs.thin = 2, "independent draws");
     refused(&|o| o.gibbs.target = sparsegp::samplers::Target::Fitc, "`fitc`");
 }

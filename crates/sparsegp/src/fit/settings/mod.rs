@@ -126,8 +126,10 @@ pub fn without_effect(
 pub struct Asked<'a> {
     /// Where.
     pub door: Door,
-    /// The method.
+    /// The method, or what `auto` took.
     pub method: &'a str,
+    /// Whether `auto` took it.
+    pub by_auto: bool,
     /// How it goes about its training.
     pub way: Way,
 }
@@ -223,16 +225,20 @@ impl Setting {
     pub fn refusal(&self, value: &Value, ways: &[Traits], asked: &Asked<'_>) -> Option<String> {
         let lacking = ways.iter().map(|own| self.lacks(value, own)).collect::<Option<Vec<_>>>()?;
         let lacking = *lacking.first()?;
-        let Asked { door, method, way } = *asked;
+        let Asked { door, method, by_auto, way } = *asked;
         let of = |name: &str| find(name).map_or_else(String::new, |own| own.called(door));
         let full = of("full_batch");
         let name = match value.as_str().filter(|_| (self.value_needs)(value) == Some(lacking)) {
             Some(word) => format!("{} {word}", self.called(door)),
             None => self.called(door),
         };
-        let with = match door {
-            Door::CommandLine => format!("--method {method}"),
-            Door::Python => format!("method={method:?}"),
+        let whole = ways.iter().all(|own| own.has(Trait::AllRows) && own.has(Trait::EitherWay));
+        let whole = if whole { " on all rows at once" } else { "" };
+        let with = match (door, by_auto) {
+            (Door::CommandLine, false) => format!("--method {method}"),
+            (Door::CommandLine, true) => format!("{method}{whole}, which --method auto took"),
+            (Door::Python, false) => format!("method={method:?}"),
+            (Door::Python, true) => format!("{method}{whole}, which method=\"auto\" took"),
         };
         let also = if way.full_batch && self.name != "full_batch" {
             format!(" and {full}")

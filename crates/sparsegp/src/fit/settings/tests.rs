@@ -152,7 +152,7 @@ fn defaults_are_those_of_the_options() {
 
 fn said(name: &str, value: Value, door: Door, method: &str, way: Way) -> Option<String> {
     let ways = possible(method, &[], 100, way).unwrap();
-    find(name).unwrap().refusal(&value, &ways, &Asked { door, method, way })
+    find(name).unwrap().refusal(&value, &ways, &Asked { door, method, by_auto: false, way })
 }
 
 /// What is refused says what was given, why, and what to do.
@@ -229,7 +229,8 @@ fn auto_is_one_of_several() {
 fn what_auto_took_is_no_matter_of_adam() {
     let way = Way::default();
     let ways = possible("auto", &["tsvgp"], 100, way).unwrap();
-    let asked = Asked { door: Door::Python, method: "tsvgp", way };
+    let asked = Asked { door: Door::Python, method: "tsvgp", by_auto: true, way };
     let text = find("epochs").unwrap().refusal(&json!(5), &ways, &asked).unwrap();
     assert!(text.contains("methods with it: svgp"), "{text}");
+    assert!(text.contains("tsvgp on all rows at once, which method=\"auto\" took"), "{text}");
 }
