@@ -192,6 +192,10 @@ impl Setting {
                 (None, Value::Null | Value::Bool(_)) => String::new(),
                 (None, Value::Array(all)) if all.is_empty() => String::new(),
                 (None, Value::String(word)) => word,
+                (None, Value::Number(number)) => {
+                    let text = number.to_string();
+                    text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
+                }
                 (None, value) => value.to_string(),
             };
             match groups.iter_mut().find(|(own, _)| *own == text) {
@@ -203,20 +207,25 @@ impl Setting {
         let told = groups.into_iter().enumerate().filter(|(_, (text, _))| !text.is_empty());
         let told = told.map(|(at, (text, names))| match at {
             0 => text,
-            _ => {
-                let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-                format!("for {} {text}", names.join(", "))
-            }
+            _ => format!("for {} {text}", quoted(&names)),
         });
         told.collect::<Vec<_>>().join("; ")
     }
 
-    /// What its option does, with the default.
+    /// What its option does, with the default, and with the methods for which it does that where
+    /// these are few.
     pub fn help(&self) -> String {
+        let mut text = match self.is_set() {
+            true => format!("Leave out {}", self.about),
+            false => self.about.into(),
+        };
+        let methods = self.methods(&self.default_value(), &WAYS);
+        if (1..=FEW).contains(&methods.len()) {
+            text += &format!(" (for {})", quoted(&methods));
+        }
         match self.default_text() {
-            text if text.is_empty() && self.is_set() => format!("Leave out: {}", self.about),
-            text if text.is_empty() => self.about.into(),
-            text => format!("{} [default: {text}]", self.about),
+            default if default.is_empty() => text,
+            default => format!("{text} [default: {default}]"),
         }
     }
 
@@ -270,6 +279,14 @@ impl Setting {
         ))
     }
 }
+
+/// Names one after the other.
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// Most methods that the help of an option names: the refusal has them all.
+const FEW: usize = 6;
 
 /// The ways that there are to have something.
 const WAYS: [Way; 3] = [

@@ -234,3 +234,20 @@ fn what_auto_took_is_no_matter_of_adam() {
     assert!(text.contains("methods with it: svgp"), "{text}");
     assert!(text.contains("tsvgp on all rows at once, which method=\"auto\" took"), "{text}");
 }
+
+/// The help of an option says for whom it is where these are few, and its default as people write it.
+#[test]
+fn help_names_few_methods() {
+    for (name, part) in [
+        ("classes_per_step", "(for `svi`)"),
+        ("probes", "(for `rsvgp`)"),
+        ("law", "(for `gibbs-sparse`)"),
+        ("tying", "(for `tsvgp`, `cavi`, `gibbs-sparse`)"),
+        ("lengthscale_prior", "Leave out the weak prior"),
+        ("checkpoint_every", "[default: 60]"),
+    ] {
+        let help = find(name).unwrap().help();
+        assert!(help.contains(part), "{name}: {help}");
+    }
+    assert!(!find("max_iterations").unwrap().help().contains("(for"));
+}

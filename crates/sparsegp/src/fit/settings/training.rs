@@ -52,7 +52,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         name: "lengthscale_prior",
         python: Some("lengthscale_prior"),
         group: TRAINING,
-        about: "Weak prior that the lengthscales of several inputs have by default",
+        about: "the weak prior that the lengthscales of several inputs have by default",
         needs: &[Trait::OneLayer],
         read: |o| json!(o.lengthscale_prior),
         write: |o, v| o.lengthscale_prior = flag(v),
