@@ -1,10 +1,10 @@
 //! Latent functions of a layer that share a kernel and inducing points: what of them comes before and after the rows. These
 //! are the shallow formulas, of [`crate::methods::uncollapsed`] for W and M and of [`crate::inverse_free`] for L and R.
 
-use super::inducing::{Inducing, Points};
 use crate::engine::CholeskyBasis;
 use crate::error::{Error, Result};
 use crate::inverse_free::{Adjoints, LSpace, Solved, SolverOptions, Tilde};
+use crate::kernels::inducing::{Points, Variables};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{
     Accum, Jitter, Mat, MatRef, Par, by_columns, column, gram_lower, sized, zeroed,
@@ -16,7 +16,7 @@ use crate::variational::{self, Form, Parts, Variational};
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The kernel with the M inducing variables.
-    pub inducing: Box<dyn Inducing>,
+    pub inducing: Box<dyn Variables>,
     /// q(u), with one column of its mean for every function. Its form is the kind of the layer: whitened (W), marginal
     /// (M), of pseudo-observations (L) or relaxed (R).
     pub q: Variational,
@@ -36,7 +36,7 @@ impl Group {
     ///
     /// # Errors
     /// As for [`Group::new`], and what the variables say of themselves.
-    pub fn with(inducing: Box<dyn Inducing>, q: Variational) -> Result<Self> {
+    pub fn with(inducing: Box<dyn Variables>, q: Variational) -> Result<Self> {
         let group = Self { inducing, q };
         group.check()?;
         Ok(group)

@@ -1,18 +1,16 @@
 //! What is to be summed over rows.
 
 use super::{Basis, Pointwise};
-use crate::kernels::Kernel;
+use crate::kernels::inducing::Inducing;
 use crate::linalg::{Mat, MatRef};
 use crate::means::Mean;
 
-/// Latent functions that share covariance function and inducing inputs, with their q, at fixed
+/// Latent functions that share inducing variables, with their q, at fixed
 /// parameters.
 #[derive(Clone, Copy)]
 pub struct Process<'a> {
-    /// Covariance function.
-    pub kernel: &'a dyn Kernel,
-    /// Inducing inputs, M×D.
-    pub z: MatRef<'a, f64>,
+    /// Inducing variables with their covariances.
+    pub inducing: &'a dyn Inducing,
     /// From inducing covariances to features.
     pub basis: &'a dyn Basis,
     /// Whitened means, M×l. Where all of them are 0 they cost nothing.

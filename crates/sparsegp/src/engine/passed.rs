@@ -25,10 +25,9 @@ pub struct ProcessSums {
     /// 2Φ diag(b) ΦᵀR of every latent function, of which the lower triangle counts, for
     /// [`Want::Adjoints`] without statistics: then there are no `grams`.
     pub roots: Vec<Mat<f64>>,
-    /// Gradient with respect to the kernel's hyperparameters, without the part through Kuu.
-    pub kernel: Vec<f64>,
-    /// Gradient with respect to the inducing inputs, without the part through Kuu, M×D.
-    pub z: Mat<f64>,
+    /// Gradient with respect to the parameters of the process' inducing variables and their kernel, in their
+    /// order ([`num_params`](crate::kernels::inducing::Inducing::num_params)), without the part through Kuu.
+    pub inducing: Vec<f64>,
     /// Memory of M×M matrices that the last job did not ask for.
     spare: Vec<Mat<f64>>,
 }
@@ -41,8 +40,7 @@ impl Default for ProcessSums {
             gram_c: None,
             psi: None,
             roots: Vec::new(),
-            kernel: Vec::new(),
-            z: Mat::new(),
+            inducing: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -108,15 +106,13 @@ impl PartMut<'_> {
 
 impl ProcessSums {
     /// Vectors and matrices that are not M×M.
-    fn small(&self) -> [Part<'_>; 3] {
-        let full = |all| Part { all, lower: false };
-        [full(self.phi_a.as_ref()), vector(&self.kernel), full(self.z.as_ref())]
+    fn small(&self) -> [Part<'_>; 2] {
+        [Part { all: self.phi_a.as_ref(), lower: false }, vector(&self.inducing)]
     }
 
-    fn small_mut(&mut self) -> [PartMut<'_>; 3] {
-        let Self { phi_a, kernel, z, .. } = self;
-        let full = |all| PartMut { all, lower: false };
-        [full(phi_a.as_mut()), vector_mut(kernel), full(z.as_mut())]
+    fn small_mut(&mut self) -> [PartMut<'_>; 2] {
+        let Self { phi_a, inducing, .. } = self;
+        [PartMut { all: phi_a.as_mut(), lower: false }, vector_mut(inducing)]
     }
 
     /// The M×M matrices, of which lower triangles are summed.
@@ -131,19 +127,17 @@ impl ProcessSums {
 
     /// Zeros in the shape of what a job wants, but for the M×M matrices.
     fn clear_small(&mut self, want: Want, process: &Process<'_>) {
-        let (m, l) = (process.z.nrows(), process.mean.ncols());
+        let (m, l) = (process.inducing.len(), process.mean.ncols());
         sized(&mut self.phi_a, if want.phi_a() { m } else { 0 }, l);
         self.phi_a.fill(0.0);
-        let params = if want.gradients() { process.kernel.num_params() } else { 0 };
-        zeroed(&mut self.kernel, params);
-        sized(&mut self.z, if want.gradients() { m } else { 0 }, process.z.ncols());
-        self.z.fill(0.0);
+        let params = if want.gradients() { process.inducing.num_params() } else { 0 };
+        zeroed(&mut self.inducing, params);
     }
 
     /// Shapes the M×M matrices. `first` is the process' first latent function.
     fn shape(&mut self, want: Want, plan: &Plan<'_>, process: &Process<'_>, first: usize) {
         let Self { grams, gram_c, psi, roots, spare, .. } = self;
-        let (m, want) = (process.z.nrows(), want.of(process.spread));
+        let (m, want) = (process.inducing.len(), want.of(process.spread));
         let before = grams.drain(..).chain(roots.drain(..)).chain(gram_c.take()).chain(psi.take());
         spare.extend(before.filter(|a| a.nrows() > 0));
         let mut square = || {

@@ -18,6 +18,7 @@ mod form;
 pub mod gamma_exponential;
 mod gaps;
 mod harmonics;
+pub mod inducing;
 mod inner;
 pub mod linear;
 pub mod matern;

@@ -23,7 +23,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, place_of};
 use crate::likelihoods::{Gaussian, Likelihood, mixing_shape};
-use crate::linalg::{Jitter, Mat, MatRef, column, sized};
+use crate::linalg::{Jitter, Mat, MatRef, sized};
 use crate::means::Mean;
 use crate::params::{
     Named, NamedMut, Param, Role, Transform, Visitor, VisitorMut, assumed_log_prior, count,
@@ -88,15 +88,6 @@ pub struct Gradient<'a> {
     pub inducing: &'a mut [f64],
     /// q(u).
     pub q: &'a mut [f64],
-}
-
-impl Gradient<'_> {
-    /// Sets the part of the inducing points, where there is one set.
-    pub fn set_inducing(&mut self, z: MatRef<f64>) {
-        for (q, target) in self.inducing.chunks_exact_mut(z.nrows()).enumerate() {
-            target.copy_from_slice(column(z, q));
-        }
-    }
 }
 
 /// A parameter that holds inducing points (M×D).

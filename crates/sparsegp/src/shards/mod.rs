@@ -152,11 +152,13 @@ impl Shard {
             Work::Pass(sent) => {
                 let parts: Vec<(Features, Mat<f64>, OwnSpread)> =
                     sent.processes.iter().map(|p| p.read(inputs)).collect::<Result<_>>()?;
+                let inducing: Vec<_> =
+                    parts.iter().map(|(features, ..)| features.inducing()).collect();
                 let processes: Vec<Process<'_>> = parts
                     .iter()
-                    .map(|(features, mean, spread)| Process {
-                        kernel: &*features.kernel,
-                        z: features.z.as_ref(),
+                    .zip(&inducing)
+                    .map(|((features, mean, spread), inducing)| Process {
+                        inducing,
                         basis: &features.basis,
                         mean: mean.as_ref(),
                         spread: spread.spread(),

@@ -152,7 +152,7 @@ fn sums_of_shards_are_those_of_one_machine() {
     ] {
         let what = format!("{kind}, {method}, {likelihood}");
         let (local, sharded, _) = both(kind);
-        let options = options(method, likelihood);
+        let options = FitOptions { pilot: 0, ..options(method, likelihood) };
         let cpu = Cpu::default();
         let a = fit(&local, &options, &cpu, &mut ()).expect(&what);
         let b = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).expect(&what);
@@ -178,6 +178,21 @@ fn sums_of_shards_are_those_of_one_machine() {
         let x = Mat::from_fn(3, 2, |i, j| 0.3 * (i + j) as f64);
         let at = |p: &crate::model::Posterior| p.predict_f(x.as_ref()).unwrap().0[(1, 0)];
         close(at(&a.posterior), at(&posterior), 1e-9, &what);
+    }
+}
+
+/// Variables of another domain than the inputs arrive as such.
+#[test]
+fn patches_go_to_shards() {
+    for method in ["titsias2025", "svgp"] {
+        let (local, sharded, _) = both("plain");
+        let kernel = "convolutional(image=[1, 2, 1], patch=[1, 1], weighted=true)".into();
+        let options = FitOptions { kernel, ..options(method, "") };
+        let cpu = Cpu::default();
+        let a = fit(&local, &options, &cpu, &mut ()).expect(method);
+        let b = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).expect(method);
+        assert_eq!(a.model.inducing_points().unwrap().ncols(), 1, "{method}");
+        same_fits(&a, &b, 1e-5, method);
     }
 }
 

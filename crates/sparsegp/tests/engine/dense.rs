@@ -4,8 +4,9 @@ use crate::rules::{Row, Rule, SUMS, sums};
 use sparsegp::Result;
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{CholeskyBasis, Cpu, Engine, Job, Passed, Process, Spread, Want};
+use sparsegp::kernels::inducing::AtPoints;
 use sparsegp::kernels::{Inputs, Kernel, Tape, parse};
-use sparsegp::linalg::{Jitter, Mat};
+use sparsegp::linalg::{Jitter, Mat, MatRef};
 use sparsegp::means::{Mean, by_name};
 use sparsegp::rng::{stream, uniform};
 
@@ -81,6 +82,10 @@ pub struct Gradients {
 }
 
 impl Parts {
+    fn inducing(&self) -> AtPoints<'_> {
+        AtPoints { kernel: &*self.kernel, z: self.z.as_ref() }
+    }
+
     fn pass(
         &self,
         engine: &Cpu,
@@ -88,13 +93,8 @@ impl Parts {
         (rule, data, scale): (&Rule, &dyn Source, f64),
         want: Want,
     ) -> Result<Passed> {
-        let process = Process {
-            kernel: &*self.kernel,
-            z: self.z.as_ref(),
-            basis: &self.basis,
-            mean: mean.as_ref(),
-            spread,
-        };
+        let process =
+            Process { inducing: &self.inducing(), basis: &self.basis, mean: mean.as_ref(), spread };
         let processes = &[process];
         let job = Job { processes, mean: &*self.mean, pointwise: rule, scale, want };
         let mut passed = Passed::default();
@@ -118,7 +118,7 @@ impl Parts {
         };
         let mut passed = self.pass(engine, at, (rule, data, scale), Want::AllStatistics)?;
         let mut own = passed.processes.remove(0);
-        assert_eq!((own.grams.len(), own.kernel.len(), own.z.nrows()), (1, 0, 0));
+        assert_eq!((own.grams.len(), own.inducing.len()), (1, 0));
         let gram = own.grams.remove(0);
         Ok(Statistics { sums: passed.sums, phi_a: own.phi_a, gram, gram_c: own.gram_c })
     }
@@ -137,7 +137,9 @@ impl Parts {
         let own = passed.processes.remove(0);
         assert!(own.grams.is_empty() && own.gram_c.is_none() && own.phi_a.nrows() == 0);
         let (sums, mean) = (passed.sums, passed.mean);
-        Ok(Gradients { sums, kernel: own.kernel, mean, z: own.z })
+        let (kernel, z) = own.inducing.split_at(self.kernel.num_params());
+        let z = MatRef::from_column_major_slice(z, self.z.nrows(), self.z.ncols()).to_owned();
+        Ok(Gradients { sums, kernel: kernel.to_vec(), mean, z })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::support::{
     numbers, own, text,
 };
 use serde_json::{Value, json};
-use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Sampling, Stacked};
+use sparsegp::deep::{Group, Inducing, Layer, Patches, Points, Sampling, Stacked, Variables};
 use sparsegp::kernels::convolutional::Convolutional;
 use sparsegp::kernels::{Cotangents, Inputs, Kernel, Tape, build};
 use sparsegp::linalg::{Jitter, Mat, MatRef};
@@ -251,7 +251,7 @@ pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
         let m = matrix(get(get(case, "q")?, "m")?)?;
         let q = deep_problem::q(text(get(case, "kind")?)?, get(case, "q")?, &m, None)?;
         let width = patches.inputs();
-        let mut inducing: Box<dyn Inducing> = Box::new(patches);
+        let mut inducing: Box<dyn Variables> = Box::new(patches);
         let stacked = case.get("image_kernel").is_some();
         if stacked {
             let kernel = renamed(get(case, "image_kernel")?)?;

@@ -7,6 +7,7 @@ use sparsegp::data::InMemory;
 use sparsegp::engine::{
     Basis, Block, Cpu, Engine, Job, Passed, Plan, Pointwise, Process, Slope, Slopes, Spread, Want,
 };
+use sparsegp::kernels::inducing::AtPoints;
 use sparsegp::kernels::{Cotangents, Kernel, Tape};
 use sparsegp::linalg::{Mat, MatMut, MatRef};
 use sparsegp::model::Model;
@@ -129,19 +130,25 @@ impl Prepared<'_> {
     ) -> Result<Given> {
         let spread = Spread::Shared(covariance.map(Mat::as_ref));
         let (kernel, mean) = (self.model.kernel(), mean.as_ref());
-        let processes = &[Process { kernel, z: self.z, basis: self.basis, mean, spread }];
+        let inducing = &AtPoints { kernel, z: self.z };
+        let processes = &[Process { inducing, basis: self.basis, mean, spread }];
         let mean = &*self.model.mean;
         let mut passed = Passed::default();
         let job = Job { processes, mean, pointwise, scale: 1.0, want };
         Cpu::default().pass(&job, data, &mut passed)?;
         let mut own = passed.processes.remove(0);
+        // nothing where no gradients were asked for
+        let gradients = !own.inducing.is_empty();
+        let params = if gradients { kernel.num_params() } else { 0 };
+        let (by_kernel, by_z) = own.inducing.split_at(params);
+        let rows = if gradients { self.z.nrows() } else { 0 };
         Ok(Given {
             sums: passed.sums,
             phi_a: own.phi_a,
             gram: own.grams.pop().unwrap_or_else(Mat::new),
             gram_c: own.gram_c,
-            kernel: own.kernel,
-            z: own.z,
+            kernel: by_kernel.to_vec(),
+            z: MatRef::from_column_major_slice(by_z, rows, self.z.ncols()).to_owned(),
         })
     }
 

@@ -17,9 +17,11 @@ use std::path::Path;
 /// Names of a kernel's gradients and of Z's, as [`hyper`] wants them.
 pub fn named(model: &Model, kernel: &[f64], z: &Mat<f64>) -> Vec<(String, Vec<f64>)> {
     let mut gradient = vec![0.0; model.num_params()];
-    let mut parts = model.parts_of(&mut gradient);
+    let parts = model.parts_of(&mut gradient);
     parts.kernel.copy_from_slice(kernel);
-    parts.set_inducing(z.as_ref());
+    for (target, q) in parts.inducing.chunks_exact_mut(z.nrows()).zip(0..) {
+        target.copy_from_slice(z.col_as_slice(q));
+    }
     gradient_by_path(model, &gradient)
 }
 

@@ -10,6 +10,7 @@ use sparsegp::engine::{
     Block, CholeskyBasis, Cpu, Engine, Job, Passed, Plan, Pointwise, Process, Slopes as OfRows,
     Spread, Want,
 };
+use sparsegp::kernels::inducing::AtPoints;
 use sparsegp::kernels::{Kernel, Tape};
 use sparsegp::likelihoods::coregionalised::Coregionalised;
 use sparsegp::likelihoods::{Slopes, Target};
@@ -222,11 +223,15 @@ impl Pointwise for Watch {
 /// The marginals of a model at rows that fit into one block.
 pub fn marginals(model: &Model, data: &dyn Source) -> Outcome<Marginals> {
     let groups = groups(model)?;
+    let mut inducing = Vec::new();
+    for group in &groups {
+        inducing.push(AtPoints { kernel: &*model.kernels[group.kernel], z: group.z.as_ref() });
+    }
     let processes: Vec<Process<'_>> = groups
         .iter()
-        .map(|group| Process {
-            kernel: &*model.kernels[group.kernel],
-            z: group.z.as_ref(),
+        .zip(&inducing)
+        .map(|(group, inducing)| Process {
+            inducing,
             basis: &group.basis,
             mean: group.parts.mean.as_ref(),
             spread: Spread::Roots(&group.parts.roots),

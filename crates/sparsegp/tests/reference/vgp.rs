@@ -15,7 +15,8 @@ use sparsegp::engine::{
     Block, CholeskyBasis, Cpu, Engine, Job, Passed, Plan, Pointwise, Process, Slopes as OfRows,
     Spread, Want,
 };
-use sparsegp::kernels::{Cotangents, Tape};
+use sparsegp::kernels::Tape;
+use sparsegp::kernels::inducing::{AtPoints, Inducing};
 use sparsegp::likelihoods::{Likelihood, Slopes, Target};
 use sparsegp::linalg::{Cholesky, Jitter, Mat, dot};
 use sparsegp::model::Posterior;
@@ -111,7 +112,8 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     let m = z.nrows();
     let mut tape = Tape::recording();
     let mut kuu = Mat::zeros(m, m);
-    kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
+    let inducing = AtPoints { kernel, z: z.as_ref() };
+    inducing.kuu(kuu.as_mut(), &mut tape);
     let basis = own(CholeskyBasis::new(kuu.as_ref(), model.jitter))?;
     let rows = AtPoint {
         likelihood: &*model.likelihood,
@@ -119,8 +121,7 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
         conditional,
     };
     let process = Process {
-        kernel,
-        z: z.as_ref(),
+        inducing: &inducing,
         basis: &basis,
         mean: v.as_ref(),
         spread: Spread::Roots(&[]),
@@ -137,15 +138,15 @@ fn point(problem: &Problem, v: &Mat<f64>, conditional: bool) -> Outcome<Point> {
     let outer = v * sums.phi_a.transpose();
     let psi = Mat::from_fn(m, m, |i, j| outer[(i, j)] - 2.0 * gram_c[(i, j)]);
     let mut kuu_bar = basis.kuu_bar(psi);
-    let (mut by_kernel, mut by_z) = (sums.kernel, sums.z);
-    let mut sinks = Cotangents { params: &mut by_kernel, x: Some(by_z.as_mut()), z: None };
-    kernel.vjp(z.as_ref(), None, kuu.as_ref(), kuu_bar.as_mut(), &mut tape, &mut sinks);
+    let mut own = sums.inducing;
+    inducing.pull_kuu(kuu.as_ref(), kuu_bar.as_mut(), &mut tape, &mut own);
+    let (by_kernel, by_z) = own.split_at(kernel.num_params());
     let mut slopes = vec![0.0; model.num_params()];
-    let mut parts = model.parts_of(&mut slopes);
-    parts.kernel.copy_from_slice(&by_kernel);
+    let parts = model.parts_of(&mut slopes);
+    parts.kernel.copy_from_slice(by_kernel);
     parts.mean.copy_from_slice(&passed.mean);
     parts.likelihood.copy_from_slice(&passed.sums[1..]);
-    parts.set_inducing(by_z.as_ref());
+    parts.inducing.copy_from_slice(by_z);
     let mut gradient = gradient_by_path(model, &slopes);
     let v_bar = Mat::from_fn(m, v.ncols(), |i, j| sums.phi_a[(i, j)] - v[(i, j)]);
     gradient.push(("V".into(), crate::support::by_rows(v_bar.as_ref())));

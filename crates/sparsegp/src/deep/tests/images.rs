@@ -1,6 +1,7 @@
 //! Layers of images and functions of patches.
 
 use super::*;
+use crate::kernels::Tape;
 use crate::kernels::convolutional::{Colour, Convolutional, Grid};
 use serde_json::json;
 
@@ -28,7 +29,7 @@ pub(super) fn layers(sampling: Sampling) -> Vec<Layer> {
     patches.white = Some(crate::params::Param::positive(0.2));
     let points = parse("linear(variance=0.3) + rbf(variance=0.7)", Inputs::unnamed(8)).unwrap();
     let points = Points::new(points, normal(3, 8, 1.0, &mut rng).as_ref());
-    let parts: [Box<dyn Inducing>; 2] = [Box::new(patches), Box::new(points)];
+    let parts: [Box<dyn Variables>; 2] = [Box::new(patches), Box::new(points)];
     let q = q(Kind::W, 8, 1, &mut rng);
     let group = Group::with(Box::new(Stacked { parts }), q).unwrap();
     let mut last = Layer::new(vec![group], means::by_name("constant", 8, 1).unwrap());
@@ -112,4 +113,49 @@ fn images_are_not_sampled_pixel_by_pixel_unless_asked_for() {
     let mut wide = layers(Sampling::Functions);
     wide[0].grid = Some(Grid::new([3, 2, 1], [3, 1], 1, Colour::Channels, &columns).unwrap());
     says(wide, &["3 columns", "2"]);
+}
+
+/// What a kernel knows of another domain serves points as it serves patches, with the same gradients.
+#[test]
+fn points_in_patches_are_patches() {
+    let spec = json!({ "type": "convolutional", "image": [3, 2, 1], "patch": [2, 1],
+                       "weights": [0.7, 1.6, 0.4, 1.1], "base": { "type": "matern52", "variance": 1.3 } });
+    let kernel = Convolutional::from_json(&spec, Inputs::unnamed(6)).unwrap();
+    let mut rng = rng::stream(4, "images");
+    let (n, m) = (7, 4);
+    let z = normal(m, 2, 1.0, &mut rng);
+    let (x, weights) = (normal(n, 6, 1.0, &mut rng), normal(n, 1, 1.0, &mut rng));
+    let bars = [normal(m, m, 1.0, &mut rng), normal(n, m, 1.0, &mut rng)];
+    let kinds: [Box<dyn Variables>; 2] = [
+        Box::new(Patches::new(kernel.clone(), z.as_ref()).unwrap()),
+        Box::new(Points::new(Box::new(kernel), z.as_ref())),
+    ];
+    let found = kinds.map(|own| {
+        own.check().unwrap();
+        assert_eq!((own.len(), own.inputs()), (m, 6));
+        let mut tape = Tape::recording();
+        let (mut kuu, mut kuf) = (Mat::zeros(m, m), Mat::zeros(n, m));
+        let (mut kff, mut gradient) = (vec![0.0; n], vec![0.0; own.num_params()]);
+        let mut x_bar = Mat::zeros(n, 6);
+        let [mut kuu_bar, mut kuf_bar] = bars.clone();
+        own.kuu(kuu.as_mut(), &mut tape);
+        own.pull_kuu(kuu.as_ref(), kuu_bar.as_mut(), &mut tape, &mut gradient);
+        tape.restart(true);
+        own.kuf(x.as_ref(), kuf.as_mut(), &mut tape);
+        let blocks = (kuf.as_ref(), kuf_bar.as_mut());
+        own.pull_kuf(x.as_ref(), blocks, &mut tape, &mut gradient, Some(x_bar.as_mut()));
+        own.kff(x.as_ref(), &mut kff);
+        own.pull_kff(x.as_ref(), weights.col_as_slice(0), &mut gradient, Some(x_bar.as_mut()));
+        let matrices = [kuu, kuf, x_bar];
+        let mut all: Vec<f64> = [kff, gradient].concat();
+        for a in &matrices {
+            (0..a.ncols()).for_each(|j| all.extend(a.col_as_slice(j)));
+        }
+        all
+    });
+    let [patches, points] = &found;
+    assert_eq!(patches.len(), points.len());
+    for (i, (a, b)) in patches.iter().zip(points).enumerate() {
+        assert!((a - b).abs() < 1e-12 * (1.0 + a.abs()), "{i}: {a} and {b}");
+    }
 }

@@ -7,7 +7,6 @@ use super::statistics::{Right, squares};
 use super::timings::lap;
 use crate::data::Rows;
 use crate::engine::{Factors, Job, Passed, Plan, Process, Slope, Spread, Through, Want};
-use crate::kernels::Cotangents;
 use crate::linalg::{
     Accum, Mat, MatRef, Par, add_scaled_rows, column, gemm, sized, times_triangular,
 };
@@ -89,12 +88,10 @@ pub(super) fn back<'r>(
                 own.slopes_of_covariances(process);
             }
             lap(&mut mark, &mut s.timings.solves);
-            let mut sinks =
-                Cotangents { params: &mut sums.kernel, x: None, z: Some(sums.z.as_mut()) };
-            let (x, z) = (part(index).x, Some(process.z));
-            let (k, bar) = (own.k.as_ref(), own.other.as_mut());
-            process.kernel.vjp(x, z, k, bar, &mut own.tape, &mut sinks);
-            process.kernel.diag_vjp(x, &s.weights, &mut sinks);
+            let (x, gradient) = (part(index).x, &mut sums.inducing[..]);
+            let blocks = (own.k.as_ref(), own.other.as_mut());
+            process.inducing.pull_kuf(x, blocks, &mut own.tape, gradient, None);
+            process.inducing.pull_kff(x, &s.weights, gradient, None);
             lap(&mut mark, &mut s.timings.pull_back);
         });
     }

@@ -26,10 +26,10 @@ pub(super) fn forward(s: &mut Scratch, task: &Task<'_>, rows: &Rows<'_>) {
     let record = job.want.gradients();
     for (at, first, process) in task.processes() {
         let own = &mut s.processes[at];
-        let (m, l) = (process.z.nrows(), process.mean.ncols());
+        let (m, l) = (process.inducing.len(), process.mean.ncols());
         own.tape.restart(record);
         sized(&mut own.k, n, m);
-        process.kernel.evaluate(rows.x, Some(process.z), own.k.as_mut(), &mut own.tape);
+        process.inducing.kuf(rows.x, own.k.as_mut(), &mut own.tape);
         lap(&mut mark, &mut s.timings.kernel);
         let mut mu = s.mu.as_mut().subcols_mut(first, l);
         if let Some(all) = &task.by_matrix {
@@ -46,7 +46,7 @@ pub(super) fn forward(s: &mut Scratch, task: &Task<'_>, rows: &Rows<'_>) {
             own.variances(process, &s.weights, s.s.as_mut().subcols_mut(first, l));
         }
         let r = column_mut(s.r.as_mut(), first);
-        process.kernel.diag(rows.x, r);
+        process.inducing.kff(rows.x, r);
         r.iter_mut().zip(&s.weights).for_each(|(r, e)| *r -= e);
         copy_first_column(s.r.as_mut().subcols_mut(first, l));
         lap(&mut mark, &mut s.timings.products);

@@ -62,7 +62,7 @@ pub(super) struct Lane {
 const FEW: usize = 8;
 
 pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
-    let features = job.processes.iter().map(|p| p.z.nrows()).max().unwrap_or(0);
+    let features = job.processes.iter().map(|p| p.inducing.len()).max().unwrap_or(0);
     let accumulators = job.processes.iter().map(|p| p.grams()).sum();
     // neither depends on the number of threads
     let few = data.rows() <= FEW * lanes::BLOCK;

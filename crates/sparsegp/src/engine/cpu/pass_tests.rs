@@ -3,6 +3,7 @@
 use super::*;
 use crate::data::InMemory;
 use crate::engine::{CholeskyBasis, Factors, Pointwise, Spread, Through};
+use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::kernels::{Inputs, Tape, parse};
 use crate::linalg::{Jitter, Mat};
 use crate::means::by_name;
@@ -69,11 +70,10 @@ fn numbers(passed: &Passed) -> Vec<f64> {
     };
     for sums in &passed.processes {
         add(&sums.phi_a, true);
-        add(&sums.z, true);
         sums.grams.iter().chain(&sums.gram_c).for_each(|a| add(a, true));
         sums.roots.iter().chain(&sums.psi).for_each(|a| add(a, false));
     }
-    passed.processes.iter().for_each(|sums| all.extend(&sums.kernel));
+    passed.processes.iter().for_each(|sums| all.extend(&sums.inducing));
     all
 }
 
@@ -96,7 +96,8 @@ fn together_or_by_lanes() {
         let mut kernel = parse("matern52", Inputs::unnamed(d)).unwrap();
         kernel.initialise(&vec![1.3; d], 1.7);
         let mut kuu = Mat::zeros(m, m);
-        kernel.evaluate(z.as_ref(), None, kuu.as_mut(), &mut Tape::off());
+        let inducing = AtPoints { kernel: &*kernel, z: z.as_ref() };
+        inducing.kuu(kuu.as_mut(), &mut Tape::off());
         let basis = CholeskyBasis::new(kuu.as_ref(), Jitter::Relative(1e-4)).unwrap();
         let mean = by_name("linear", d, 2 * l).unwrap();
         let q_mean = wave(m, l, 0.2);
@@ -124,8 +125,7 @@ fn together_or_by_lanes() {
         for (name, spread, tolerance) in spreads {
             // beside it a process of roots
             let process = |spread| Process {
-                kernel: &*kernel,
-                z: z.as_ref(),
+                inducing: &inducing,
                 basis: &basis,
                 mean: q_mean.as_ref(),
                 spread,

@@ -3,7 +3,8 @@
 use crate::engine::description::{Description, stays};
 use crate::engine::{Basis, CholeskyBasis, Job, Process, Spread, Through, Want};
 use crate::error::{Error, Result};
-use crate::kernels::{self, Inputs, Kernel};
+use crate::kernels::inducing::{AtPoints, Inducing};
+use crate::kernels::{self, Inputs, Kernel, points_fit};
 use crate::linalg::{Cholesky, Mat, MatRef, column, mirror_lower};
 use crate::means::{self, Mean};
 use serde::{Deserialize, Serialize};
@@ -78,10 +79,13 @@ pub struct SentFeatures {
 }
 
 impl SentFeatures {
-    fn of(kernel: &dyn Kernel, z: MatRef<'_, f64>, basis: &dyn Basis) -> Result<Self> {
+    fn of(inducing: &dyn Inducing, basis: &dyn Basis) -> Result<Self> {
+        let Some(AtPoints { kernel, z }) = inducing.at_points() else {
+            return stays("their inducing variables are no values at points");
+        };
         let json = kernel.to_json().to_string();
         // a kernel that only this program knows is found out here, not by every worker
-        kernels::parse(&json, Inputs::unnamed(z.ncols())).map_err(|error| {
+        kernels::parse(&json, Inputs::unnamed(inducing.inputs())).map_err(|error| {
             Error::Invalid(format!(
                 "the rows are in other processes, which do not know this kernel: {error}"
             ))
@@ -100,10 +104,18 @@ impl SentFeatures {
     /// [`Error::Invalid`] for other rows.
     pub fn read(&self, inputs: usize) -> Result<Features> {
         let z = self.z.read()?;
-        fits(z.ncols() == inputs && z.nrows() > 0 && self.factor.size == z.nrows())?;
         let kernel = kernels::parse(&self.kernel, Inputs::unnamed(inputs))?;
+        let (m, columns) = (z.nrows(), z.ncols());
+        fits(points_fit(&*kernel, columns, inputs) && m > 0 && self.factor.size == m)?;
         let basis = CholeskyBasis::of_factor(Cholesky::of_factor(self.factor.read()?));
         Ok(Features { kernel, z, basis })
+    }
+}
+
+impl Features {
+    /// The inducing variables.
+    pub fn inducing(&self) -> AtPoints<'_> {
+        AtPoints { kernel: &*self.kernel, z: self.z.as_ref() }
     }
 }
 
@@ -195,7 +207,7 @@ impl SentProcess {
                 );
             }
         };
-        let features = SentFeatures::of(process.kernel, process.z, process.basis)?;
+        let features = SentFeatures::of(process.inducing, process.basis)?;
         Ok(Self { features, mean: Full::of(process.mean), spread })
     }
 

@@ -23,7 +23,7 @@ use crate::kernels::Tape;
 use crate::linalg::{Cholesky, Jitter};
 use crate::model::{Model, Posterior};
 use crate::terms::{Pooling, Term};
-use parts::{GaussianRows, Inducing, PullBack, RowSlopes, core, first_pass, scaled, sum, trace};
+use parts::{GaussianRows, Prepared, PullBack, RowSlopes, core, first_pass, scaled, sum, trace};
 
 /// A bound of the collapsed family.
 pub struct Collapsed {
@@ -77,8 +77,8 @@ impl Method for Collapsed {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let inducing = Inducing::new(model, Tape::recording())?;
-        let mut pass = first_pass(model, &inducing, self.term, engine, data)?;
+        let prepared = Prepared::new(model, Tape::recording())?;
+        let mut pass = first_pass(model, &prepared, self.term, engine, data)?;
         let (p, n, noise) = (pass.outputs, pass.rows, pass.noise);
         let core = core(pass.gram.as_ref(), pass.phi_y.as_ref(), noise)?;
         let value = -0.5
@@ -97,13 +97,13 @@ impl Method for Collapsed {
             }
         };
         let diagnostics = Diagnostics {
-            jitter: inducing.basis.factor().jitter,
+            jitter: prepared.basis.factor().jitter,
             unexplained: pass.sums[sum::UNEXPLAINED],
             prior_variance: Some(pass.sums[sum::UNEXPLAINED] + trace(&pass.gram)),
             negative: pass.sums[sum::NEGATIVE] as usize,
             residual: None,
         };
-        let rounding = inducing.rounding();
+        let rounding = prepared.rounding();
         let local = GaussianRows { variance: noise, b: -0.5 / noise, c, rounding };
         let pull = PullBack {
             model,
@@ -114,7 +114,7 @@ impl Method for Collapsed {
             local,
             gram_c,
         };
-        let (mut gradient, squares) = pull.run(inducing)?;
+        let (mut gradient, squares) = pull.run(prepared)?;
         // ∂F/∂σ² = ½‖a‖² − P(N − M + tr B⁻¹)/2σ² − P ∂ρ/∂σ²
         let m = covariance.nrows() as f64;
         model.parts_of(&mut gradient).likelihood[0] = 0.5 * squares
@@ -129,11 +129,11 @@ impl Method for Collapsed {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let inducing = Inducing::new(model, Tape::off())?;
-        let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
+        let prepared = Prepared::new(model, Tape::off())?;
+        let pass = first_pass(model, &prepared, &crate::terms::Titsias2009, engine, data)?;
         let core = core(pass.gram.as_ref(), pass.phi_y.as_ref(), pass.noise)?;
         let root =
             Cholesky::inverse_root(core.b.as_ref(), Jitter::Relative(0.0), "B = I + ΦΦᵀ/σ²")?;
-        Ok(Posterior::new(model, inducing.z, inducing.basis.into_factor(), core.mean, Some(root)))
+        Ok(Posterior::new(model, prepared.z, prepared.basis.into_factor(), core.mean, Some(root)))
     }
 }

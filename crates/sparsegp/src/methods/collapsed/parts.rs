@@ -7,7 +7,8 @@ use crate::engine::{
     Slope, Slopes, Spread, Want,
 };
 use crate::error::Result;
-use crate::kernels::{Cotangents, Tape};
+use crate::kernels::Tape;
+use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, par_for};
 use crate::methods::described::Fitting;
 use crate::model::Model;
@@ -114,21 +115,26 @@ pub(in crate::methods) fn described(
     Ok(Box::new(GaussianRows { variance, b, c, rounding }))
 }
 
+/// Values of the latent functions at points Z.
+fn at<'a>(model: &'a Model, z: &'a Mat<f64>) -> AtPoints<'a> {
+    AtPoints { kernel: model.kernel(), z: z.as_ref() }
+}
+
 /// Kuu and its factor at the model's inducing points.
-pub(super) struct Inducing {
+pub(super) struct Prepared {
     pub(super) z: Mat<f64>,
     pub(super) kuu: Mat<f64>,
     pub(super) tape: Tape,
     pub(super) basis: CholeskyBasis,
 }
 
-impl Inducing {
+impl Prepared {
     pub(super) fn new(model: &Model, tape: Tape) -> Result<Self> {
         let z = model.inducing_points()?;
         let m = z.nrows();
         let mut tape = tape;
         let mut kuu = Mat::zeros(m, m);
-        model.kernel().evaluate(z.as_ref(), None, kuu.as_mut(), &mut tape);
+        at(model, &z).kuu(kuu.as_mut(), &mut tape);
         let basis = CholeskyBasis::new(kuu.as_ref(), model.jitter)?;
         Ok(Self { z, kuu, tape, basis })
     }
@@ -147,8 +153,8 @@ impl Inducing {
         pointwise: &dyn Pointwise,
         want: Want,
     ) -> Result<FromRows> {
-        let (kernel, z, basis) = (model.kernel(), self.z.as_ref(), &self.basis);
-        let processes = &[Process { kernel, z, basis, mean, spread }];
+        let (inducing, basis) = (&at(model, &self.z), &self.basis);
+        let processes = &[Process { inducing, basis, mean, spread }];
         let mut passed = Passed::default();
         let mean = &*model.mean;
         engine.pass(&Job { processes, mean, pointwise, scale: 1.0, want }, data, &mut passed)?;
@@ -212,7 +218,7 @@ pub(super) struct Pass {
 
 pub(super) fn first_pass(
     model: &Model,
-    inducing: &Inducing,
+    prepared: &Prepared,
     term: &dyn Term,
     engine: &dyn Engine,
     data: &dyn Source,
@@ -225,8 +231,8 @@ pub(super) fn first_pass(
         Pooling::Rows => RowSlopes::Term(term, noise),
     };
     // at μ = m(x): a is the residual itself with variance 1
-    let local = GaussianRows { variance: 1.0, b: 1.0, c, rounding: inducing.rounding() };
-    let FromRows { sums, of, .. } = inducing.statistics(model, engine, data, &local)?;
+    let local = GaussianRows { variance: 1.0, b: 1.0, c, rounding: prepared.rounding() };
+    let FromRows { sums, of, .. } = prepared.statistics(model, engine, data, &local)?;
     let ProcessSums { phi_a: phi_y, mut grams, gram_c, .. } = of;
     let rows = sums[sum::ROWS];
     let (penalty, penalty_by_noise, penalty_by_r) = match term.pooling() {
@@ -267,12 +273,12 @@ pub(super) struct PullBack<'a> {
 
 impl PullBack<'_> {
     /// The gradient but for the noise, and Σ‖a‖².
-    pub(super) fn run(self, inducing: Inducing) -> Result<(Vec<f64>, f64)> {
+    pub(super) fn run(self, prepared: Prepared) -> Result<(Vec<f64>, f64)> {
         let Self { model, engine, data, mean, covariance, local, gram_c } = self;
         let q = (mean.as_ref(), Spread::Shared(Some(covariance.as_ref())));
-        let rows = inducing.pass(model, (engine, data), q, &local, Want::GradientsAlone)?;
+        let rows = prepared.pass(model, (engine, data), q, &local, Want::GradientsAlone)?;
         let squares = rows.sums[sum::SQUARES];
-        Ok((rows.with_kuu(model, inducing, mean, covariance, &gram_c), squares))
+        Ok((rows.with_kuu(model, prepared, mean, covariance, &gram_c), squares))
     }
 }
 
@@ -292,7 +298,7 @@ impl FromRows {
     pub(super) fn with_kuu(
         self,
         model: &Model,
-        mut inducing: Inducing,
+        mut prepared: Prepared,
         mean: &Mat<f64>,
         covariance: &Mat<f64>,
         gram_c: &Mat<f64>,
@@ -302,22 +308,16 @@ impl FromRows {
             outputs * (covariance[(i, j)] - if i == j { 1.0 } else { 0.0 }) - 2.0 * gram_c[(i, j)]
         });
         gemm(psi.as_mut(), Accum::Add, mean.as_ref(), mean.transpose(), 1.0, par_for(m));
-        let mut kuu_bar = inducing.basis.kuu_bar(psi);
+        let mut kuu_bar = prepared.basis.kuu_bar(psi);
         let mut gradient = vec![0.0; model.num_params()];
-        let mut parts = model.parts_of(&mut gradient);
-        parts.kernel.copy_from_slice(&self.of.kernel);
+        let parts = model.parts_of(&mut gradient);
         parts.mean.copy_from_slice(&self.mean);
-        let mut z_bar = self.of.z;
-        let mut sinks = Cotangents { params: parts.kernel, x: Some(z_bar.as_mut()), z: None };
-        model.kernel().vjp(
-            inducing.z.as_ref(),
-            None,
-            inducing.kuu.as_ref(),
-            kuu_bar.as_mut(),
-            &mut inducing.tape,
-            &mut sinks,
-        );
-        parts.set_inducing(z_bar.as_ref());
+        let mut own = self.of.inducing;
+        let (k, bar) = (prepared.kuu.as_ref(), kuu_bar.as_mut());
+        at(model, &prepared.z).pull_kuu(k, bar, &mut prepared.tape, &mut own);
+        let (by_kernel, by_points) = own.split_at(parts.kernel.len());
+        parts.kernel.copy_from_slice(by_kernel);
+        parts.inducing.copy_from_slice(by_points);
         gradient
     }
 }

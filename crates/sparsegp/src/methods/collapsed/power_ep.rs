@@ -14,7 +14,7 @@
 //! log N(y; m, Q + diag s̃), whose adjoint at the optimal q is the bound's. α → 0 is `titsias2009`. No value
 //! of α makes a bound: F may be above the log evidence.
 
-use super::parts::{FromRows, Inducing, core, trace};
+use super::parts::{FromRows, Prepared, core, trace};
 use crate::data::Source;
 use crate::engine::{Block, Description, Engine, Plan, Pointwise, Slope, Slopes, Spread, Want};
 use crate::error::{Error, Result};
@@ -192,10 +192,10 @@ pub(in crate::methods) fn second(
 }
 
 impl PowerEp {
-    fn rows(&self, model: &Model, inducing: &Inducing, data: &dyn Source) -> Result<Rows> {
+    fn rows(&self, model: &Model, prepared: &Prepared, data: &dyn Source) -> Result<Rows> {
         plain_rows(model, data)?;
         let noise = model.gaussian()?.variance.scalar();
-        Ok(Rows { noise, alpha: self.alpha, rounding: inducing.rounding() })
+        Ok(Rows { noise, alpha: self.alpha, rounding: prepared.rounding() })
     }
 }
 
@@ -226,9 +226,9 @@ impl Method for PowerEp {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let inducing = Inducing::new(model, Tape::recording())?;
-        let rows = self.rows(model, &inducing, data)?;
-        let FromRows { sums, of, .. } = inducing.statistics(model, engine, data, &First(rows))?;
+        let prepared = Prepared::new(model, Tape::recording())?;
+        let rows = self.rows(model, &prepared, data)?;
+        let FromRows { sums, of, .. } = prepared.statistics(model, engine, data, &First(rows))?;
         let p = data.outputs() as f64;
         let core = core(of.grams[0].as_ref(), of.phi_a.as_ref(), 1.0)?;
         let value = -0.5
@@ -242,17 +242,17 @@ impl Method for PowerEp {
         let covariance = core.factor.inverse();
         let unexplained = sums[sum::UNEXPLAINED];
         let diagnostics = Diagnostics {
-            jitter: inducing.basis.factor().jitter,
+            jitter: prepared.basis.factor().jitter,
             unexplained,
             prior_variance: of.gram_c.as_ref().map(|gram| unexplained + trace(gram)),
             negative: sums[sum::NEGATIVE] as usize,
             residual: None,
         };
         let q = (core.mean.as_ref(), Spread::Shared(Some(covariance.as_ref())));
-        let mut back = inducing.pass(model, (engine, data), q, &Second(rows), Want::Gradients)?;
+        let mut back = prepared.pass(model, (engine, data), q, &Second(rows), Want::Gradients)?;
         let delta = back.sums[0];
         let gram_c = back.of.gram_c.take().unwrap_or_else(Mat::new);
-        let mut gradient = back.with_kuu(model, inducing, &core.mean, &covariance, &gram_c);
+        let mut gradient = back.with_kuu(model, prepared, &core.mean, &covariance, &gram_c);
         model.parts_of(&mut gradient).likelihood[0] = delta - p * sums[sum::PENALTY_BY_NOISE];
         Ok(Evaluation { value, gradient, diagnostics })
     }
@@ -263,15 +263,15 @@ impl Method for PowerEp {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let inducing = Inducing::new(model, Tape::off())?;
-        let rows = self.rows(model, &inducing, data)?;
-        let of = inducing.statistics(model, engine, data, &First(rows))?.of;
+        let prepared = Prepared::new(model, Tape::off())?;
+        let rows = self.rows(model, &prepared, data)?;
+        let of = prepared.statistics(model, engine, data, &First(rows))?.of;
         let core = core(of.grams[0].as_ref(), of.phi_a.as_ref(), 1.0)?;
         let root = Cholesky::inverse_root(
             core.b.as_ref(),
             Jitter::Relative(0.0),
             "B = I + Φ diag(1/s̃) Φᵀ",
         )?;
-        Ok(Posterior::new(model, inducing.z, inducing.basis.into_factor(), core.mean, Some(root)))
+        Ok(Posterior::new(model, prepared.z, prepared.basis.into_factor(), core.mean, Some(root)))
     }
 }

@@ -1,7 +1,7 @@
 //! A bound on the log evidence from above.
 
 use super::parts::{
-    GaussianRows, Inducing, PullBack, RowSlopes, core, first_pass, scaled, sum, trace,
+    GaussianRows, Prepared, PullBack, RowSlopes, core, first_pass, scaled, sum, trace,
 };
 use crate::data::Source;
 use crate::engine::Engine;
@@ -21,8 +21,8 @@ use crate::model::Model;
 /// # Errors
 /// As for [`crate::methods::Method::evaluate`].
 pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Evaluation> {
-    let inducing = Inducing::new(model, Tape::recording())?;
-    let pass = first_pass(model, &inducing, &crate::terms::Titsias2009, engine, data)?;
+    let prepared = Prepared::new(model, Tape::recording())?;
+    let pass = first_pass(model, &prepared, &crate::terms::Titsias2009, engine, data)?;
     let (p, n, noise) = (pass.outputs, pass.rows, pass.noise);
     let t = pass.sums[sum::UNEXPLAINED];
     let wide = noise + t;
@@ -42,7 +42,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
     let c = 0.5 * squares / (wide * wide);
     let covariance = determinant.factor.inverse();
     let diagnostics = Diagnostics {
-        jitter: inducing.basis.factor().jitter,
+        jitter: prepared.basis.factor().jitter,
         unexplained: t,
         prior_variance: Some(t + trace(&pass.gram)),
         negative: pass.sums[sum::NEGATIVE] as usize,
@@ -58,11 +58,11 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
             variance: wide,
             b: -0.5 / noise,
             c: RowSlopes::Constant(c / p),
-            rounding: inducing.rounding(),
+            rounding: prepared.rounding(),
         },
         gram_c: scaled(&pass.gram, c),
     };
-    let (mut gradient, _) = pull.run(inducing)?;
+    let (mut gradient, _) = pull.run(prepared)?;
     let m = covariance.nrows() as f64;
     model.parts_of(&mut gradient).likelihood[0] =
         c - 0.5 * p * (n - m + trace(&covariance)) / noise;

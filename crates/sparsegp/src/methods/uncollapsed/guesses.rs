@@ -114,7 +114,9 @@ impl Guesses {
         let trial = Model { q: Some(prior), ..model.clone() };
         let (mut processes, mut passed) = (Vec::new(), Passed::default());
         prepare(&trial, false, None, &mut processes)?;
-        let all: Vec<Process<'_>> = processes.iter().map(|p| p.whitened_process(&trial)).collect();
+        let inducing: Vec<_> = processes.iter().map(|p| p.inducing(&trial)).collect();
+        let pairs = processes.iter().zip(&inducing);
+        let all: Vec<Process<'_>> = pairs.map(|(p, u)| p.whitened_process(u)).collect();
         let scale = data.population() as f64 / data.rows().max(1) as f64;
         let want = Want::Statistics;
         engine.pass(

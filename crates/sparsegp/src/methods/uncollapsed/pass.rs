@@ -203,11 +203,14 @@ impl Uncollapsed {
         match processes.as_slice() {
             // the usual case, which needs no list
             [one] => {
-                let processes = &[form.process(one, model)];
+                let inducing = one.inducing(model);
+                let processes = &[form.process(one, &inducing)];
                 engine.pass(&Job { processes, mean, pointwise, scale, want }, data, passed)
             }
             many => {
-                let all: Vec<Process<'_>> = many.iter().map(|p| form.process(p, model)).collect();
+                let inducing: Vec<_> = many.iter().map(|p| p.inducing(model)).collect();
+                let pairs = many.iter().zip(&inducing);
+                let all: Vec<Process<'_>> = pairs.map(|(p, u)| form.process(p, u)).collect();
                 let processes = &all[..];
                 engine.pass(&Job { processes, mean, pointwise, scale, want }, data, passed)
             }

@@ -5,7 +5,8 @@ use super::{forms::pseudo, variational};
 use crate::engine::{CholeskyBasis, Pointwise, Process, ProcessSums, Spread, Through};
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
-use crate::kernels::{Cotangents, Tape, place_of};
+use crate::kernels::inducing::{AtPoints, Inducing};
+use crate::kernels::{Tape, place_of};
 use crate::linalg::{
     Accum, Mat, MatMut, by_columns, column, gram_lower, lower_product, par_for, sized,
     solve_lower_transpose, times_triangular,
@@ -64,6 +65,11 @@ impl Default for Prepared {
     }
 }
 
+/// Values at points Z of the latent functions with one of the model's kernels.
+pub(super) fn at<'a>(model: &'a Model, kernel: usize, z: &'a Mat<f64>) -> AtPoints<'a> {
+    AtPoints { kernel: &*model.kernels[kernel], z: z.as_ref() }
+}
+
 /// Sums over rows as what q is made of sees them.
 pub(super) fn statistics(sums: &ProcessSums) -> Statistics<'_> {
     Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams }
@@ -76,8 +82,7 @@ impl Prepared {
         let m = self.z.nrows();
         self.tape.restart(record);
         sized(&mut self.kuu, m, m);
-        let kernel = &model.kernels[self.kernel];
-        kernel.evaluate(self.z.as_ref(), None, self.kuu.as_mut(), &mut self.tape);
+        at(model, self.kernel, &self.z).kuu(self.kuu.as_mut(), &mut self.tape);
         Ok(())
     }
 
@@ -184,38 +189,32 @@ impl Prepared {
         kernel: &mut [f64],
         inducing: &mut [f64],
     ) {
-        let mut sinks = Cotangents { params: &mut sums.kernel, x: Some(sums.z.as_mut()), z: None };
-        model.kernels[self.kernel].vjp(
-            self.z.as_ref(),
-            None,
-            self.kuu.as_ref(),
-            self.kuu_bar.as_mut(),
-            &mut self.tape,
-            &mut sinks,
-        );
+        let own = at(model, self.kernel, &self.z);
+        let (k, bar) = (self.kuu.as_ref(), self.kuu_bar.as_mut());
+        own.pull_kuu(k, bar, &mut self.tape, &mut sums.inducing);
+        let (by_kernel, by_points) = sums.inducing.split_at(own.kernel.num_params());
+        let add = |target: &mut [f64], values: &[f64]| {
+            target.iter_mut().zip(values).for_each(|(t, v)| *t += v);
+        };
         let start = model.kernels[..self.kernel].iter().map(|k| k.num_params()).sum::<usize>();
-        kernel[start..].iter_mut().zip(&sums.kernel).for_each(|(t, v)| *t += v);
+        add(&mut kernel[start..], by_kernel);
         let start = model.inducing[..self.set].iter().map(|z| z.len()).sum::<usize>();
-        for j in 0..sums.z.ncols() {
-            let target = &mut inducing[start + j * self.z.nrows()..];
-            target.iter_mut().zip(column(sums.z.as_ref(), j)).for_each(|(t, v)| *t += v);
-        }
+        add(&mut inducing[start..], by_points);
+    }
+
+    /// Its inducing variables, with the covariances of the model's kernel.
+    pub(super) fn inducing<'a>(&'a self, model: &'a Model) -> AtPoints<'a> {
+        at(model, self.kernel, &self.z)
     }
 
     /// As the engine wants it, by whitened moments.
-    pub(super) fn whitened_process<'a>(&'a self, model: &'a Model) -> Process<'a> {
+    pub(super) fn whitened_process<'a>(&'a self, inducing: &'a dyn Inducing) -> Process<'a> {
         let spread = if self.through {
             Spread::Through(Through { weights: self.weights.as_ref(), forms: &self.forms })
         } else {
             Spread::Roots(&self.parts.roots)
         };
-        Process {
-            kernel: &*model.kernels[self.kernel],
-            z: self.z.as_ref(),
-            basis: &self.basis,
-            mean: self.parts.mean.as_ref(),
-            spread,
-        }
+        Process { inducing, basis: &self.basis, mean: self.parts.mean.as_ref(), spread }
     }
 
     /// From Ψ to K̄uu, in the memory of both: that of the rows where they have given it (`true`), else begun by their

@@ -103,8 +103,7 @@ impl Step {
         if share != 1.0 {
             passed.mean.iter_mut().for_each(|g| *g *= share);
             for sums in &mut passed.processes {
-                sums.kernel.iter_mut().for_each(|g| *g *= share);
-                sums.z *= faer::Scale(share);
+                sums.inducing.iter_mut().for_each(|g| *g *= share);
             }
         }
         let gradient = model.parts_of(out);

@@ -2,6 +2,7 @@
 
 use super::rounding::part;
 use crate::inverse_free::{LSpace, Root};
+use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::kernels::{Kernel, covariances, place_of};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
@@ -110,11 +111,14 @@ impl Process {
         Self { latents, kernel, points, factor, roots, weights, explained, pseudo }
     }
 
+    /// The inducing variables, with the covariances of the kernel.
+    fn inducing(&self) -> AtPoints<'_> {
+        AtPoints { kernel: &*self.kernel, z: self.points.as_ref() }
+    }
+
     /// Number of input columns.
     pub(super) fn inputs(&self) -> usize {
-        let columns = self.points.ncols();
-        let other = self.kernel.interdomain().filter(|own| own.columns == columns);
-        other.map_or(columns, |own| own.inputs)
+        self.inducing().inputs()
     }
 
     /// L and E of R-SVGP.

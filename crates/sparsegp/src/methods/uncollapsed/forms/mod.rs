@@ -14,6 +14,7 @@ use crate::data::Source;
 use crate::engine::{Engine, Passed, Process, ProcessSums};
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
+use crate::kernels::inducing::Inducing;
 use crate::linalg::column;
 use crate::model::Model;
 use crate::variational::sites::Tying;
@@ -87,8 +88,8 @@ pub(super) trait Form: Sync {
     }
 
     /// Latent functions as the engine wants them.
-    fn process<'a>(&self, own: &'a Prepared, model: &'a Model) -> Process<'a> {
-        own.whitened_process(model)
+    fn process<'a>(&self, own: &'a Prepared, inducing: &'a dyn Inducing) -> Process<'a> {
+        own.whitened_process(inducing)
     }
 
     /// KL(q‖p).

@@ -10,10 +10,11 @@ use crate::error::{Error, Result};
 use crate::inverse_free::{
     Adjoints, Enough, LSpace, Solved, SolverOptions, Tilde, Traces, probes, variance_slacks,
 };
-use crate::kernels::{Kernel, Tape};
+use crate::kernels::Tape;
+use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::linalg::{Mat, MatRef, dot};
 use crate::methods::uncollapsed::Uncollapsed;
-use crate::methods::uncollapsed::prepared::Prepared;
+use crate::methods::uncollapsed::prepared::{Prepared, at};
 use crate::methods::uncollapsed::step::Step;
 use crate::model::Model;
 use crate::variational::{self, Variational};
@@ -46,8 +47,7 @@ pub(in super::super) struct Memory {
 
 /// Rows of a variance criterion.
 struct Slack<'a> {
-    kernel: &'a dyn Kernel,
-    z: MatRef<'a, f64>,
+    inducing: AtPoints<'a>,
     data: &'a dyn Source,
     /// s = min λ, σ² and the bound on what a row may cost.
     smallest: f64,
@@ -61,8 +61,8 @@ impl Slack<'_> {
         let (mut sum, mut count) = (0.0, 0.0);
         let (mut features, mut slack, mut slacks) = (Mat::new(), Mat::new(), Vec::new());
         self.data.for_each_chunk(512, &mut |rows| {
-            let mut k = Mat::zeros(rows.x.nrows(), self.z.nrows());
-            self.kernel.evaluate(rows.x, Some(self.z), k.as_mut(), &mut Tape::off());
+            let mut k = Mat::zeros(rows.x.nrows(), self.inducing.len());
+            self.inducing.kuf(rows.x, k.as_mut(), &mut Tape::off());
             let (k, memory) = (k.as_ref(), (&mut features, &mut slack));
             variance_slacks(k, l, product, self.smallest, memory.0, memory.1, &mut slacks);
             sum += slacks.iter().sum::<f64>();
@@ -103,8 +103,7 @@ impl Form for Pseudo {
         let noise = model.likelihood.as_gaussian().map(|g| g.variance.scalar());
         let criterion = how.slack.zip(noise).zip(data);
         let slack = criterion.map(|((most, noise), data)| Slack {
-            kernel: &*model.kernels[own.kernel],
-            z: own.z.as_ref(),
+            inducing: at(model, own.kernel, &own.z),
             data,
             smallest: q.second.value().iter().copied().fold(f64::INFINITY, f64::min),
             noise,
@@ -124,15 +123,9 @@ impl Form for Pseudo {
         Ok(Some(solved))
     }
 
-    fn process<'a>(&self, own: &'a Prepared, model: &'a Model) -> Process<'a> {
+    fn process<'a>(&self, own: &'a Prepared, inducing: &'a dyn Inducing) -> Process<'a> {
         let lspace = &own.pseudo.lspace;
-        Process {
-            kernel: &*model.kernels[own.kernel],
-            z: own.z.as_ref(),
-            basis: lspace.root(),
-            mean: lspace.mean(),
-            spread: lspace.spread(),
-        }
+        Process { inducing, basis: lspace.root(), mean: lspace.mean(), spread: lspace.spread() }
     }
 
     fn kl(&self, own: &Prepared) -> f64 {

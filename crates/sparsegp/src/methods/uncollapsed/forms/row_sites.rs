@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
+use crate::kernels::inducing::AtPoints;
 use crate::linalg::{Mat, column};
 use crate::means::{Mean, Zero};
 use crate::methods::uncollapsed::prepared::{Prepared, statistics};
@@ -170,10 +171,11 @@ impl Form for RowSites {
         }
         let zeros: Vec<Mat<f64>> =
             processes.iter().map(|p| Mat::zeros(p.z.nrows(), p.latents.len())).collect();
+        let inducing: Vec<AtPoints<'_>> = processes.iter().map(|p| p.inducing(model)).collect();
         let mut all: Vec<Process<'_>> = Vec::new();
-        for (p, zero) in processes.iter().zip(&zeros) {
+        for ((p, inducing), zero) in processes.iter().zip(&inducing).zip(&zeros) {
             let spread = Spread::Roots(&[]);
-            all.push(Process { mean: zero.as_ref(), spread, ..p.whitened_process(model) });
+            all.push(Process { mean: zero.as_ref(), spread, ..p.whitened_process(inducing) });
         }
         let job = Job {
             processes: &all,
@@ -231,8 +233,9 @@ impl Form for RowSites {
             for (at, latent) in own.latents.clone().enumerate() {
                 let (mean, y) = own.sites.back(&own.parts, statistics(sums), at);
                 let spread = Spread::Shared(Some(y.as_ref()));
+                let inducing = own.inducing(model);
                 let process =
-                    Process { mean: mean.as_ref(), spread, ..own.whitened_process(model) };
+                    Process { mean: mean.as_ref(), spread, ..own.whitened_process(&inducing) };
                 let job = Job {
                     processes: &[process],
                     mean: &Zero,
@@ -241,9 +244,8 @@ impl Form for RowSites {
                     want: Want::GradientsAlone,
                 };
                 engine.pass(&job, data, &mut passed)?;
-                let found = &passed.processes[0];
-                sums.kernel.iter_mut().zip(&found.kernel).for_each(|(t, v)| *t += v);
-                sums.z += &found.z;
+                let found = &passed.processes[0].inducing;
+                sums.inducing.iter_mut().zip(found).for_each(|(t, v)| *t += v);
             }
         }
         Ok(())
