@@ -37,8 +37,8 @@ mod noise;
 mod pass;
 mod predict;
 mod start;
+mod steps;
 mod targets;
-mod train;
 
 pub use crate::kernels::inducing::{Inducing, Patches, Points, Stacked, Variables};
 pub use architecture::{Architecture, WIDEST};
@@ -51,7 +51,8 @@ pub use natural::Stepped;
 pub use noise::{Draws, Noise};
 pub use predict::{Mixture, Paths, Predictor};
 pub use start::{Chain, Kind, Start, through};
-pub use train::{Standing, TrainOptions, Trained, Watch};
+pub use steps::StepOptions;
+pub(crate) use steps::Steps;
 
 #[cfg(test)]
 mod tests;

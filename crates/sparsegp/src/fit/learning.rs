@@ -281,14 +281,7 @@ impl Learning<'_> {
         let mut rows = source.batches(size, self.options.seed)?;
         origin.warnings.extend(rows.remark());
         let (failures, then) = (Failures::default(), origin.clone());
-        let mut write = |model: &Model, state: &TrainingState| match &self.options.checkpoint {
-            None => Ok(()),
-            Some(path) => {
-                let posterior = Posterior::of_q(model)?;
-                let now = then.clone().fitted(model.clone(), posterior, None);
-                failures.noted(path, checkpoint::save_training(&now, state, path))
-            }
-        };
+        let mut write = checkpoint::writer(self.options, &then, &failures);
         let observer = &mut Telling { observer, failures: &failures };
         let surroundings = Surroundings {
             settings: checkpoint::settings(self.options, self.dataset),

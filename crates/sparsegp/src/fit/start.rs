@@ -22,7 +22,7 @@ use crate::methods;
 use crate::model::{Model, inducing_param};
 use crate::params::Param;
 use crate::rng;
-use crate::train::{Event, Judged, Observer};
+use crate::train::{Event, Judged, Observer, check_batches};
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
@@ -339,6 +339,10 @@ pub(super) fn prepare_start(
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }
+    let in_minibatches = entry.method.in_minibatches();
+    let by_batches =
+        options.batches.as_ref().filter(|_| in_minibatches && !whole(dataset, options));
+    by_batches.map_or(Ok(()), |batches| check_batches(&model, &batches.training))?;
     // covariances of whole inputs are far dearer than those with such variables: nothing is judged by them
     let other_domain = entry.method.is_sparse() && takes_interdomain(&model, options);
     let learns = |param: &Param| !param.role().is_bulky() && !param.frozen && !param.given;
@@ -367,7 +371,7 @@ pub(super) fn prepare_start(
             ));
         }
         // where all rows are seen at once, an iteration on a part of few rows costs no less than one on all
-        let all_at_once = whole(dataset, options) || options.batches.is_none();
+        let all_at_once = whole(dataset, options) || in_minibatches && options.batches.is_none();
         let trains_q = entry.method.with_q().is_some() && !all_at_once;
         let mut candidates = Vec::new();
         // how many points there are depends on lengthscales: they should be as good as a pilot can make them

@@ -2,12 +2,14 @@
 
 use crate::support::{fit, value};
 use sparsegp::data::InMemory;
-use sparsegp::deep::{Deep, LastBound, Paths, Standing, TrainOptions};
+use sparsegp::deep::{Deep, LastBound, Paths, StepOptions};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::rng::{stream, uniform};
-use sparsegp::train::{Event, Observer};
+use sparsegp::train::{
+    Event, Observer, StochasticOptions, Surroundings, TrainingState, train_layers,
+};
 use sparsegp::{io, methods};
 use std::ops::ControlFlow;
 
@@ -329,24 +331,32 @@ fn several_targets_and_more_epochs() {
     assert_eq!(more.report.as_ref().unwrap().trace.len(), 36);
     // more steps go on with the whole rate: what the last third had is no end
     let source = &*dataset.source;
-    let from_to = |deep: &mut Deep, from: Option<Standing>, steps: usize| {
-        let options = TrainOptions { steps, every: 1, ..TrainOptions::default() };
-        let (mut rates, mut last) = (Vec::new(), None);
-        let mut batches = source.batches(50, 0).unwrap();
-        let mut watch = |_: &Deep, standing: &Standing| {
-            rates.push(standing.adam.options.learning_rate);
-            last = Some(standing.clone());
-            ControlFlow::Continue(None)
+    let from_to = |deep: &mut Deep, resume: Option<TrainingState>, epochs: usize| {
+        let training = StochasticOptions {
+            epochs: Some(epochs),
+            checkpoint_seconds: 0.0,
+            ..StochasticOptions::default()
         };
-        deep.train_from(&mut *batches, &options, from, &mut watch).expect("a training");
-        (rates, last)
+        let mut states = Vec::new();
+        let mut batches = source.batches(60, 0).unwrap();
+        let mut keep = |_: &_, state: &TrainingState| {
+            states.push(state.clone());
+            Ok(())
+        };
+        let surroundings =
+            Surroundings { resume, checkpoint: Some(&mut keep), ..Surroundings::default() };
+        let how = (&StepOptions::default(), &training);
+        train_layers(deep, fitted.model.method, &mut *batches, how, surroundings, &mut ())
+            .expect("a training");
+        let rates: Vec<f64> = states.iter().map(|s| s.adam.options.learning_rate).collect();
+        (rates, states.pop())
     };
     let mut layers = deep.clone();
-    let (rates, standing) = from_to(&mut layers, None, 6);
-    assert_eq!((rates[4], rates[5], rates[6]), (0.01, 0.003, 0.003));
-    // a rate is seen after its step
-    let (rates, _) = from_to(&mut layers, standing, 18);
-    assert_eq!((rates.len(), rates[1], rates[6], rates[12]), (13, 0.01, 0.01, 0.003));
+    // two steps an epoch; the last state is seen twice
+    let (rates, state) = from_to(&mut layers, None, 3);
+    assert_eq!(rates, [0.01, 0.01, 0.01, 0.01, 0.003, 0.003, 0.003]);
+    let (rates, _) = from_to(&mut layers, state, 9);
+    assert_eq!((rates.len(), rates[0], rates[5], rates[6]), (13, 0.01, 0.01, 0.003));
 }
 
 #[test]

@@ -2,12 +2,14 @@
 
 use crate::stochastic::{draws, stochastic};
 use crate::support::{arrays, bits, fit, table};
-use sparsegp::deep::{Deep, LastBound, Standing, TrainOptions};
+use sparsegp::deep::{LastBound, StepOptions};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, prepare};
 use sparsegp::methods;
 use sparsegp::optim::Optimiser;
-use sparsegp::train::{Event, Observer, Surroundings, TrainingState, train_batches};
+use sparsegp::train::{
+    Event, Observer, StochasticOptions, Surroundings, TrainingState, train_batches, train_layers,
+};
 use std::ops::ControlFlow;
 
 /// A time limit that lets so many minibatches be made, after preparation took a share of it.
@@ -153,32 +155,34 @@ fn every_run_of_layers_has_its_own_limit() {
     let (_, _, options) = cases().swap_remove(2);
     let fitted = fit(&dataset, &epochs(&options, 1)).expect("a fit");
     let mut layers = fitted.model.to_deep(LastBound::Expectation).expect("layers");
-    let options = TrainOptions { steps: 999, ..TrainOptions::default() };
-    let mut run = |from: Option<Standing>, limit: Option<usize>, steps: usize| {
-        let (mut rates, mut last, mut done) = (Vec::new(), None, 0);
-        let mut watch = |_: &Deep, standing: &Standing| {
-            rates.push(standing.adam.options.learning_rate);
-            last = Some(standing.clone());
-            done += 1;
-            match done > steps {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(limit.map(|l| (done - 1) as f64 / l as f64)),
-            }
-        };
-        let mut batches = dataset.source.batches(15, 0).expect("minibatches");
-        layers.train_from(&mut *batches, &options, from, &mut watch).expect("a training");
-        (rates, last)
+    let training = StochasticOptions {
+        epochs: Some(250),
+        checkpoint_seconds: 0.0,
+        ..StochasticOptions::default()
     };
-    let (free, _) = run(None, None, 8);
-    assert_eq!(free, [0.01; 10]);
-    // a rate is seen after its step, and the last state twice
-    let (rates, standing) = run(None, Some(8), 8);
-    assert_eq!(rates[..7], [0.01; 7]);
-    assert_eq!(rates[7..], [0.003; 3]);
-    let (rates, standing) = run(standing, Some(8), 8);
-    assert_eq!(rates[0], 0.003);
-    assert_eq!(rates[1..7], [0.01; 6]);
-    assert_eq!(rates[7..], [0.003; 3]);
-    let (rates, _) = run(standing, None, 8);
-    assert_eq!(rates[1..], [0.01; 9]);
+    let mut run = |resume: Option<TrainingState>, says: bool| {
+        let mut states = Vec::new();
+        let mut keep = |_: &_, state: &TrainingState| {
+            states.push(state.clone());
+            Ok(())
+        };
+        let surroundings =
+            Surroundings { resume, checkpoint: Some(&mut keep), ..Surroundings::default() };
+        let mut limit = Limit { preparation: 0.0, says, ..Limit::of(8) };
+        let mut batches = dataset.source.batches(15, 0).expect("minibatches");
+        let (method, how) = (fitted.model.method, (&StepOptions::default(), &training));
+        train_layers(&mut layers, method, &mut *batches, how, surroundings, &mut limit)
+            .expect("a training");
+        let rates: Vec<f64> = states.iter().map(|s| s.adam.options.learning_rate).collect();
+        (rates, states.pop())
+    };
+    let (free, _) = run(None, false);
+    assert_eq!(free, [0.01; 9]);
+    // in the last third of the time
+    let (rates, state) = run(None, true);
+    assert_eq!((&rates[..6], &rates[6..]), (&[0.01; 6][..], &[0.003; 3][..]));
+    let (rates, state) = run(state, true);
+    assert_eq!((&rates[..6], &rates[6..]), (&[0.01; 6][..], &[0.003; 3][..]));
+    let (rates, _) = run(state, false);
+    assert_eq!(rates, [0.01; 9]);
 }

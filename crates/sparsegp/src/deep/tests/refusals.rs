@@ -226,16 +226,16 @@ fn options_of_training_are_in_their_ranges() {
     let gaussian = likelihoods::parse("gaussian").unwrap();
     let mut model = Deep::start(x.as_ref(), y.as_ref(), &[], gaussian, &start).unwrap();
     let data = InMemory::new(x, y).unwrap();
-    let usual = || TrainOptions { steps: 1, ..TrainOptions::default() };
-    let mut train = |options: TrainOptions, words: &[&str]| {
+    let usual = StepOptions::default;
+    let mut train = |options: StepOptions, words: &[&str]| {
         let mut batches = ShuffledInMemory::new(&data, 5, 7).unwrap();
-        says(model.train(&mut batches, &options).map(|_| ()), words);
+        says(super::training::train(&mut model, &mut batches, &options, 1).map(|_| ()), words);
     };
     for rate in [0.0, -0.1, f64::NAN, f64::INFINITY] {
         let found = format!("{rate}");
-        train(TrainOptions { learning_rate: rate, ..usual() }, &["`learning_rate`", &found]);
-        train(TrainOptions { last: rate, ..usual() }, &["`last`", &found]);
-        train(TrainOptions { natural: Some(rate), ..usual() }, &["`natural`", &found]);
+        train(StepOptions { learning_rate: rate, ..usual() }, &["`learning_rate`", &found]);
+        train(StepOptions { last: rate, ..usual() }, &["`last`", &found]);
+        train(StepOptions { natural: Some(rate), ..usual() }, &["`natural`", &found]);
     }
-    train(TrainOptions { natural: Some(1.1), ..usual() }, &["`natural`", "1.1"]);
+    train(StepOptions { natural: Some(1.1), ..usual() }, &["`natural`", "1.1"]);
 }

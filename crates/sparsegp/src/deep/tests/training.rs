@@ -1,7 +1,12 @@
 //! Refusals, predictions and training.
 
 use super::*;
+use crate::data::Batches;
 use crate::likelihoods::Likelihood;
+use crate::train::{
+    Observer, StochasticOptions, Surroundings, TrainReport, TrainingState, train_layers,
+};
+use serde_json::json;
 
 /// A step with noise, the classic of deep models: 200 rows of one input.
 fn step(n: usize, noise: f64, seed: u64) -> (Mat<f64>, Mat<f64>) {
@@ -16,13 +21,25 @@ fn gaussian(variance: f64) -> Box<dyn Likelihood> {
     likelihoods::parse(&format!("gaussian(variance={variance})")).unwrap()
 }
 
-/// Trains on a step and returns the mean log density of others, with how it went.
-fn trained(start: &Start, options: &TrainOptions) -> (f64, Trained, Deep) {
+/// Trains for so many epochs.
+pub(super) fn train(
+    model: &mut Deep,
+    batches: &mut dyn Batches,
+    options: &StepOptions,
+    epochs: usize,
+) -> crate::Result<TrainReport> {
+    let training = StochasticOptions { epochs: Some(epochs), ..StochasticOptions::default() };
+    let (method, how) = (find("deep").unwrap().method, (options, &training));
+    train_layers(model, method, batches, how, Surroundings::default(), &mut ())
+}
+
+/// Trains for so many epochs of two steps on a step and returns the mean log density of others, with how it went.
+fn trained(start: &Start, options: &StepOptions, epochs: usize) -> (f64, TrainReport, Deep) {
     let (x, y) = step(200, 0.05, 1);
     let mut model = Deep::start(x.as_ref(), y.as_ref(), &[], gaussian(0.05), start).unwrap();
     let data = InMemory::new(x, y).unwrap();
     let mut batches = ShuffledInMemory::new(&data, 100, 7).unwrap();
-    let outcome = model.train(&mut batches, options).unwrap();
+    let outcome = train(&mut model, &mut batches, options, epochs).unwrap();
     let (x, y) = step(200, 0.05, 2);
     let predictor = model.predictor().unwrap();
     let mixture = predictor.predict(x.as_ref(), 50, &Paths::Streams { seed: 3 }).unwrap();
@@ -32,19 +49,20 @@ fn trained(start: &Start, options: &TrainOptions) -> (f64, Trained, Deep) {
 
 #[test]
 fn a_deep_model_of_a_step_beats_a_shallow_one() {
-    let options = TrainOptions { steps: 900, ..TrainOptions::default() };
+    let options = StepOptions::default();
     let start = |hidden: Vec<usize>, kind| Start { hidden, kind, points: 15, ..Start::default() };
     // noise alone: log N of targets around their mean
     let noise = -0.5 * (std::f64::consts::TAU.ln() + 1.0);
     let mut last = f64::NEG_INFINITY;
     for hidden in [vec![], vec![1]] {
-        let (density, outcome, _) = trained(&start(hidden, Kind::L), &options);
-        assert!(outcome.ended.is_none() && outcome.trace.len() == 9, "{outcome:?}");
+        let (density, outcome, _) = trained(&start(hidden, Kind::L), &options, 450);
+        let whole = outcome.stopped == "all 450 epochs done";
+        assert!(whole && outcome.trace.len() == 450, "{outcome:?}");
         assert!(density > noise + 0.3 && density > last, "{density} after {last}, noise {noise}");
         last = density;
     }
     for kind in [Kind::W, Kind::M, Kind::R] {
-        let (density, outcome, _) = trained(&start(vec![1], kind), &options);
+        let (density, outcome, _) = trained(&start(vec![1], kind), &options, 450);
         assert!(density > noise + 0.3, "{kind:?}: {density}, noise {noise}, {outcome:?}");
     }
 }
@@ -54,16 +72,11 @@ fn a_run_depends_on_its_seed_alone() {
     let start = Start { hidden: vec![2], kind: Kind::W, points: 8, ..Start::default() };
     let run = |threads: usize, seed: u64, sampling: Sampling| -> Vec<u64> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let options = TrainOptions {
-            steps: 12,
-            samples: 4,
-            natural: Some(0.05),
-            seed,
-            ..TrainOptions::default()
-        };
+        let natural = Some(0.05);
+        let options = StepOptions { samples: 4, natural, seed, ..StepOptions::default() };
         let start = Start { sampling, ..start.clone() };
-        let (_, outcome, model) = pool.install(|| trained(&start, &options));
-        assert!(outcome.ended.is_none() && outcome.steps == 12);
+        let (_, outcome, model) = pool.install(|| trained(&start, &options, 6));
+        assert_eq!((outcome.stopped.as_str(), outcome.iterations), ("all 6 epochs done", 12));
         let q = &model.layers[1].groups[0].q;
         assert!(!q.first.frozen && q.first.value().iter().any(|m| *m != 0.0));
         let all = model.params().into_iter().flat_map(|(_, p)| p.value().to_vec());
@@ -90,8 +103,8 @@ fn priors_count_in_training() {
         }
         let data = InMemory::new(x, y).unwrap();
         let mut batches = ShuffledInMemory::new(&data, 60, 7).unwrap();
-        let options = TrainOptions { steps: 400, learning_rate: 0.05, ..TrainOptions::default() };
-        model.train(&mut batches, &options).unwrap();
+        let options = StepOptions { learning_rate: 0.05, ..StepOptions::default() };
+        train(&mut model, &mut batches, &options, 400).unwrap();
         let found = model.params().into_iter().find(|(p, _)| p == "layers[1].kernel.variance");
         found.unwrap().1.scalar()
     };
@@ -104,8 +117,8 @@ fn priors_count_in_training() {
 #[test]
 fn training_that_goes_wrong_ends_at_the_last_finite_point() {
     let start = Start { points: 8, ..Start::default() };
-    let wild = TrainOptions { steps: 60, learning_rate: 1e3, ..TrainOptions::default() };
-    let (_, outcome, model) = trained(&start, &wild);
+    let wild = StepOptions { learning_rate: 1e3, ..StepOptions::default() };
+    let (_, outcome, model) = trained(&start, &wild, 30);
     let finite = model.params().iter().all(|(_, p)| p.value().iter().all(|v| v.is_finite()));
     assert!(finite && outcome.failures > 0, "{outcome:?}");
     let (x, y) = step(50, 0.05, 9);
@@ -114,6 +127,73 @@ fn training_that_goes_wrong_ends_at_the_last_finite_point() {
     let noise = Noise::Streams { seed: 0, step: 0 };
     let found = model.evaluate(&batch, &noise, Want::default(), &mut Work::default()).unwrap();
     assert!(found.value.is_finite(), "{outcome:?}");
+}
+
+/// Batches that were used before begin anew, and who interrupts before the first step is told.
+#[test]
+fn a_training_begins_at_the_first_batch() {
+    let start = Start { points: 6, ..Start::default() };
+    let (x, y) = step(60, 0.1, 4);
+    let begun = Deep::start(x.as_ref(), y.as_ref(), &[], gaussian(0.05), &start).unwrap();
+    let data = InMemory::new(x, y).unwrap();
+    let mut batches = ShuffledInMemory::new(&data, 20, 7).unwrap();
+    let run = |batches: &mut dyn Batches| {
+        let mut model = begun.clone();
+        let report = train(&mut model, batches, &StepOptions::default(), 2).unwrap();
+        let all = model.params().into_iter().flat_map(|(_, p)| p.value().to_vec());
+        (report.iterations, all.map(f64::to_bits).collect::<Vec<_>>())
+    };
+    let first = run(&mut batches);
+    assert_eq!(first.0, 6);
+    assert!(run(&mut batches) == first);
+    struct Impatient;
+    impl Observer for Impatient {
+        fn interrupted(&self) -> bool {
+            true
+        }
+    }
+    let (options, training) = (StepOptions::default(), StochasticOptions::default());
+    let (method, how) = (find("deep").unwrap().method, (&options, &training));
+    let mut model = begun.clone();
+    let around = Surroundings::default();
+    let error = train_layers(&mut model, method, &mut batches, how, around, &mut Impatient);
+    assert!(matches!(error, Err(crate::Error::Interrupted)));
+}
+
+/// Steps that lead nowhere end the training, count nothing, and a run that goes on ends at once.
+#[test]
+fn a_training_that_stalls_says_so() {
+    let start = Start { points: 6, ..Start::default() };
+    let (x, y) = step(60, 0.1, 4);
+    let mut model = Deep::start(x.as_ref(), y.as_ref(), &[], gaussian(0.05), &start).unwrap();
+    let data = InMemory::new(x, y).unwrap();
+    let mut batches = ShuffledInMemory::new(&data, 20, 7).unwrap();
+    let (options, training) = (StepOptions::default(), StochasticOptions::default());
+    let method = find("deep").unwrap().method;
+    let mut state = None;
+    let mut keep = |_: &Model, own: &TrainingState| {
+        state = Some(own.clone());
+        Ok(())
+    };
+    let mut few = StochasticOptions { epochs: Some(1), ..training.clone() };
+    let around = Surroundings { checkpoint: Some(&mut keep), ..Surroundings::default() };
+    train_layers(&mut model, method, &mut batches, (&options, &few), around, &mut ()).unwrap();
+    // far beyond what has a bound
+    let mut state = state.unwrap();
+    let mut json = serde_json::to_value(&state.adam).unwrap();
+    for x in json["state"]["x"].as_array_mut().unwrap() {
+        *x = json!(1e300);
+    }
+    state.adam = serde_json::from_value(json).unwrap();
+    state.adam.options.halvings = 2;
+    few.epochs = Some(5);
+    let around = Surroundings { resume: Some(state), ..Surroundings::default() };
+    let report =
+        train_layers(&mut model, method, &mut batches, (&options, &few), around, &mut ()).unwrap();
+    assert_eq!((report.iterations, report.trace.len()), (3, 1), "{report:?}");
+    assert!(report.failures > 0 && !report.stopped.contains("epochs done"), "{report:?}");
+    let finite = model.params().iter().all(|(_, p)| p.value().iter().all(|v| v.is_finite()));
+    assert!(finite);
 }
 
 #[test]

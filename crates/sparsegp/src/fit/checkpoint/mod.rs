@@ -8,13 +8,14 @@ mod kept;
 #[path = "refused.rs"]
 mod kept;
 
-pub(super) use kept::{
-    check, load, load_whole, save_sampling, save_training, save_whole, settings,
-};
+use kept::save_training;
+pub(super) use kept::{check, load, load_whole, save_sampling, save_whole, settings};
 
 use super::FitOptions;
+use super::fitted::Origin;
+use super::keeping::Failures;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Model, Posterior};
 use crate::samplers::SamplingState;
 use crate::train::{Place, TrainingState, set_all_values};
 use std::path::Path;
@@ -28,6 +29,25 @@ pub(super) enum Held {
     Training(Box<TrainingState>),
     Sampling(SamplingState),
     Whole(Place),
+}
+
+/// Writes checkpoints of a training by minibatches; what cannot be written or conditioned is noted.
+pub(super) fn writer(
+    options: &FitOptions,
+    origin: &Origin,
+    failures: &Failures,
+) -> impl FnMut(&Model, &TrainingState) -> Result<()> {
+    move |model, state| {
+        let Some(path) = options.checkpoint.as_deref() else { return Ok(()) };
+        let saved = match Posterior::of_q(model) {
+            Err(error) if error.is_recoverable() => Err(error),
+            outcome => {
+                let now = origin.clone().fitted(model.clone(), outcome?, None);
+                save_training(&now, state, path)
+            }
+        };
+        failures.noted(path, saved)
+    }
 }
 
 /// Gives a model that was prepared the values that it had.

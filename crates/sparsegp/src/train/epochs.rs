@@ -1,0 +1,291 @@
+//! The driver of trainings by minibatches, of models with q and of layers: epochs, history, rows kept
+//! aside, checkpoints and limits of time. What moves in an iteration is a [`Learner`]'s matter.
+
+use super::held_out::{Best, density, judge};
+use super::{Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport};
+use crate::data::{Batches, Minibatch, Position, Source};
+use crate::error::{Error, Result};
+use crate::methods::Diagnostics;
+use crate::model::{Model, hyperparameters};
+use crate::optim::{Adam, Optimiser, Progress, Reason, Status};
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+/// Everything that training needs to go on beside the model: what a checkpoint holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainingState {
+    /// What the training was asked to be ([`Surroundings::settings`]).
+    pub settings: Vec<(String, String)>,
+    /// The batch that comes next.
+    pub position: Position,
+    /// Adam with its moments.
+    pub adam: Adam,
+    /// Sum of the bound's estimates of this epoch, weighted by rows, and rows.
+    pub epoch: (f64, f64),
+    /// Steps of q that failed or were shortened.
+    pub shortened: usize,
+    /// Evaluations that failed.
+    pub failures: usize,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Seconds spent, earlier runs included.
+    pub seconds: f64,
+    /// One point per epoch.
+    pub trace: Vec<TracePoint>,
+    /// What was best for held-out rows.
+    pub best: Option<Best>,
+    /// What the numerics had to do.
+    pub diagnostics: Diagnostics,
+    /// Rates of inducing points, and on plateaus.
+    pub pace: PaceState,
+    /// Rates of q, where they adapt.
+    pub adapting: Adapting,
+}
+
+impl TrainingState {
+    fn of(adam: Adam, pace: PaceState, settings: Vec<(String, String)>) -> Self {
+        Self {
+            settings,
+            position: Position::default(),
+            pace,
+            adapting: Adapting::default(),
+            adam,
+            epoch: (0.0, 0.0),
+            shortened: 0,
+            failures: 0,
+            iterations: 0,
+            seconds: 0.0,
+            trace: Vec::new(),
+            best: None,
+            diagnostics: Diagnostics::default(),
+        }
+    }
+}
+
+/// Takes a checkpoint of a model in training.
+pub type Checkpointer<'a> = &'a mut dyn FnMut(&Model, &TrainingState) -> Result<()>;
+
+/// What training by minibatches meets beside the model and the batches.
+#[derive(Default)]
+pub struct Surroundings<'a> {
+    /// What the training was asked to be, by names: kept in its state, so that nobody goes on with a
+    /// state of another one.
+    pub settings: Vec<(String, String)>,
+    /// Rows whose density decides when to stop.
+    pub held_out: Option<&'a dyn Source>,
+    /// A state to go on from, for the model that was saved with it.
+    pub resume: Option<TrainingState>,
+    /// Called now and then, and at the end of the training.
+    pub checkpoint: Option<Checkpointer<'a>>,
+}
+
+/// What is trained.
+pub(super) trait Learner {
+    /// Adam and its rates before the first iteration.
+    fn start(&self) -> (Adam, PaceState);
+    /// Moves by a minibatch. Returns its bound at the parameters of the last pass over it; none if
+    /// Adam has stalled and there was no step.
+    ///
+    /// # Errors
+    /// Those that are not recoverable, and any at the start.
+    fn iterate(&mut self, batch: &Minibatch, state: &mut TrainingState) -> Result<Option<f64>>;
+    /// Prepares what is shown for a look at held-out rows.
+    ///
+    /// # Errors
+    /// Those that are not recoverable.
+    fn prepare(&mut self, _state: &TrainingState) -> Result<()> {
+        Ok(())
+    }
+    /// Shows the model where Adam is, or at the point of the last step, whose bound is known to be
+    /// finite; with what was frozen before the training. Nothing where it can be no model.
+    ///
+    /// # Errors
+    /// Those of `see`.
+    fn show(
+        &mut self,
+        state: &TrainingState,
+        see: &mut dyn FnMut(&Model) -> Result<()>,
+    ) -> Result<()>;
+    /// Goes to where the training ends, with the last minibatch of this run if there was one.
+    /// Returns why it is another place than Adam's.
+    ///
+    /// # Errors
+    /// Those that are not recoverable.
+    fn end(
+        &mut self,
+        state: &mut TrainingState,
+        last: Option<&Minibatch>,
+    ) -> Result<Option<String>>;
+    /// Takes these values of all parameters, if given, and brings what follows from them up to date.
+    ///
+    /// # Errors
+    /// Those that are not recoverable.
+    fn finish(&mut self, best: Option<&[f64]>) -> Result<()>;
+}
+
+/// Trains by minibatches until the epochs are over, or somebody or something ends it before.
+///
+/// # Errors
+/// Those of the learner, the batches and the checkpointer. [`Error::Interrupted`] if nothing was done
+/// before the interruption.
+pub(super) fn run(
+    learner: &mut dyn Learner,
+    batches: &mut dyn Batches,
+    options: &StochasticOptions,
+    mut surroundings: Surroundings<'_>,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    let epochs = options.epochs(batches.per_epoch());
+    let mut state = match surroundings.resume.take() {
+        Some(state) => {
+            batches.seek(state.position)?;
+            state
+        }
+        None => {
+            if batches.position() != Position::default() {
+                batches.seek(Position::default())?;
+            }
+            let (adam, pace) = learner.start();
+            TrainingState::of(adam, pace, std::mem::take(&mut surroundings.settings))
+        }
+    };
+    // a time limit is of this run, whatever another one had used
+    state.adam.progress = Progress::default();
+    let (clock, earlier) = (Instant::now(), state.seconds);
+    let (mut batch, mut seen) = (Minibatch::default(), false);
+    let mut saved = Instant::now();
+    let mut stopped = loop {
+        if state.position.epoch as usize >= epochs {
+            break format!("all {epochs} epochs done");
+        }
+        if let Status::Stalled(_) = state.adam.status() {
+            break state.adam.status().to_string();
+        }
+        if observer.interrupted() {
+            if state.iterations == 0 {
+                return Err(Error::Interrupted);
+            }
+            break "interrupted; what was learnt so far is kept".into();
+        }
+        state.adam.progress.see(observer.time_used());
+        batches.next(&mut batch)?;
+        seen = true;
+        let Some(value) = learner.iterate(&batch, &mut state)? else { continue };
+        let rows = batch.rows.rows() as f64;
+        state.epoch.0 += value * rows;
+        state.epoch.1 += rows;
+        state.seconds = earlier + clock.elapsed().as_secs_f64();
+        let at = state.position;
+        state.position = batches.position();
+        let event = Event::Batch {
+            epoch: at.epoch as usize,
+            batch: at.batch,
+            per_epoch: batches.per_epoch(),
+            epochs,
+            objective: state.epoch.0 / state.epoch.1,
+            seconds: state.seconds,
+        };
+        let mut flow = observer.event(event);
+        if state.position.epoch > at.epoch {
+            let stop = end_of_epoch(learner, &mut state, surroundings.held_out, options.patience)?;
+            if let Some(stop) = stop {
+                break stop;
+            }
+            if let Some(point) = state.trace.last()
+                && observer.event(Event::Iteration(point)).is_break()
+            {
+                flow = ControlFlow::Break(());
+            }
+        }
+        match state.adam.status() {
+            Status::Running => {}
+            Status::Converged(Reason::Gradient { .. } | Reason::NoParameters) => {
+                // a minibatch may say nothing of the hyperparameters, and q moves all the same
+                state.adam.restart();
+            }
+            status => break status.to_string(),
+        }
+        if state.adapting.settled() {
+            break "converged: q no longer changes".into();
+        }
+        if flow.is_break() {
+            break "stopped early; what was learnt so far is kept".into();
+        }
+        if let Some(checkpoint) = &mut surroundings.checkpoint
+            && saved.elapsed().as_secs_f64() >= options.checkpoint_seconds
+        {
+            learner.show(&state, &mut |model| checkpoint(model, &state))?;
+            saved = Instant::now();
+        }
+    };
+    // a resumed run goes on from here: it is saved before the end changes anything
+    if let Some(checkpoint) = &mut surroundings.checkpoint {
+        learner.show(&state, &mut |model| checkpoint(model, &state))?;
+    }
+    let elsewhere = learner.end(&mut state, seen.then_some(&batch))?;
+    if let Some(why) = elsewhere.filter(|_| state.best.is_none()) {
+        stopped = format!("{stopped}; {why}");
+    }
+    learner.finish(state.best.as_ref().map(|(_, _, values)| &values[..]))?;
+    let last = state.trace.last().map(|point| point.objective);
+    let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
+    Ok(TrainReport {
+        stopped,
+        converged: state.adapting.settled(),
+        iterations: state.iterations,
+        evaluations: state.adam.evaluations(),
+        failures: state.failures,
+        objective: last.or(so_far).unwrap_or(f64::NAN),
+        seconds: state.seconds,
+        diagnostics: state.diagnostics,
+        trace: state.trace,
+        mixing: None,
+        starts: Vec::new(),
+        judged: Vec::new(),
+    })
+}
+
+/// Writes the trace and looks at the held-out rows; a reason to stop, if there is one.
+fn end_of_epoch(
+    learner: &mut dyn Learner,
+    state: &mut TrainingState,
+    held_out: Option<&dyn Source>,
+    patience: usize,
+) -> Result<Option<String>> {
+    let epoch = state.trace.len() + 1;
+    let (sum, rows) = std::mem::take(&mut state.epoch);
+    let largest = state
+        .adam
+        .gradient()
+        .map_or(0.0, |gradient| gradient.iter().fold(0.0_f64, |m, g| m.max(g.abs())));
+    let mut point = TracePoint {
+        iteration: epoch,
+        evaluations: state.adam.evaluations(),
+        objective: sum / rows,
+        gradient_norm: largest,
+        seconds: state.seconds,
+        parameters: Vec::new(),
+        held_out: None,
+    };
+    if held_out.is_some() {
+        learner.prepare(state)?;
+    }
+    let (mut stop, mut best) = (None, state.best.take());
+    learner.show(state, &mut |model| {
+        point.parameters = hyperparameters(model);
+        if let Some(data) = held_out {
+            let now = match density(model, data) {
+                // a model that predicts nothing here is not the best
+                Err(error) if error.is_recoverable() => f64::NAN,
+                outcome => outcome?,
+            };
+            point.held_out = Some(now).filter(|now| now.is_finite());
+            stop = judge(model, now, epoch, patience, &mut best);
+        }
+        Ok(())
+    })?;
+    state.best = best;
+    state.trace.push(point);
+    Ok(stop)
+}
