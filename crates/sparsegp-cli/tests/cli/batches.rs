@@ -234,7 +234,6 @@ fn contradictions_are_refused() {
     folder.write("s.csv", snelson());
     for (more, parts) in [
         ("--method exact --batch 10", &["--batch", "svgp2025", "--method exact"][..]),
-        ("--method titsias2025 --full-batch", &["--full-batch has no effect"]),
         ("--method exact --diagonal", &["--diagonal has no effect"]),
         ("--method svgp --max-iterations 5", &["--max-iterations", "--full-batch"]),
         ("--method svgp --optimiser adam", &["--optimiser", "--full-batch"]),
@@ -258,6 +257,8 @@ fn contradictions_are_refused() {
         folder.refused(2, &format!("fit s.csv --target y -o m {more}"), parts);
     }
     folder.refused(1, "fit s.csv --target y -o m --batch 5 --checkpoint no/c", &["no/c", "folder"]);
+    // it sees all rows at once anyway
+    folder.ok("fit s.csv --target y -o m --method exact --full-batch --max-iterations 2 -q");
 }
 
 /// Sites by minibatches with steps of their own, on all rows with every tying, and what is refused.

@@ -326,3 +326,25 @@ fn few_draws_after_few_sweeps_predict() {
         assert_eq!(told, still, "{method}: {:?}", fitted.warnings);
     }
 }
+
+/// A method that sees all rows at once anyway has the same start where it is asked for, with a pilot too.
+#[test]
+fn all_rows_at_once_may_be_asked_for_where_they_are() {
+    for method in ["titsias2025", "cavi", "tvgp"] {
+        let likelihood = if method == "cavi" { "laplace" } else { "gaussian" };
+        let fitted = |full: bool| {
+            let mut options = settings::defaults_of(method);
+            (options.inducing, options.pilot) = ((method != "tvgp").then_some(4), 12);
+            (options.kernel, options.likelihood) = ("rbf".into(), Some(likelihood.into()));
+            options.train.max_iterations = 3;
+            let asked = json!({ "full_batch": full });
+            let asked = asked.as_object().expect("a map");
+            settings::apply(&mut options, asked, Door::Python).expect("a setting");
+            let dataset = Dataset::from_rows(rows(12, "learnt", None), true).expect("rows");
+            let fitted = fit::fit(&dataset, &options, &Cpu::default(), &mut ()).expect("a fit");
+            let params = fitted.model.params().into_iter();
+            params.flat_map(|(_, p)| p.value().to_vec()).map(f64::to_bits).collect::<Vec<_>>()
+        };
+        assert!(fitted(true) == fitted(false), "{method}");
+    }
+}

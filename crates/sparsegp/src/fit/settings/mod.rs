@@ -38,6 +38,8 @@ pub struct Setting {
     pub needs: &'static [Trait],
     /// What moreover a value needs, and its opposite does not.
     pub value_needs: fn(&Value) -> Option<Trait>,
+    /// Whether a value asks for what is so anyway with a method: it has no effect, and is no mistake.
+    pub so_anyway: fn(&Value, &Traits) -> bool,
     /// Its value in options; null where it is left to the method or the data, or is no matter of
     /// options.
     pub read: fn(&FitOptions) -> Value,
@@ -59,6 +61,7 @@ const USUAL: Setting = Setting {
     kind: Kind::Flag,
     needs: &[],
     value_needs: |_| None,
+    so_anyway: |_, _| false,
     read: |_| Value::Null,
     check: |_| Ok(()),
     write: |_, _| {},
@@ -232,6 +235,9 @@ impl Setting {
     /// Why a value has no effect, whatever of `ways` it turns out to be, and what to do; none where
     /// it may have one.
     pub fn refusal(&self, value: &Value, ways: &[Traits], asked: &Asked<'_>) -> Option<String> {
+        if ways.iter().any(|own| (self.so_anyway)(value, own)) {
+            return None;
+        }
         let lacking = ways.iter().map(|own| self.lacks(value, own)).collect::<Option<Vec<_>>>()?;
         let lacking = *lacking.first()?;
         let Asked { door, method, by_auto, way } = *asked;

@@ -205,6 +205,9 @@ fn refusals_have_a_remedy() {
         ("tying", json!("untied"), "tsvgp", whole),
         ("learning_rate", json!(0.1), "exact", Way { adam: true, ..plain }),
         ("seed", json!(3), "exact", plain),
+        // all rows are seen at once anyway
+        ("full_batch", json!(true), "exact", whole),
+        ("full_batch", json!(true), "titsias2025", whole),
     ] {
         assert_eq!(said(name, value, Door::CommandLine, method, way), None, "{name}, {method}");
     }

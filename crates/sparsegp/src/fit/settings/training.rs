@@ -192,6 +192,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         group: ALL_ROWS,
         about: "Train on all rows at once where minibatches would",
         needs: &[Trait::EitherWay],
+        so_anyway: |v, on| flag(v) && on.has(Trait::AllRows),
         read: |o| json!(o.batches.is_none()),
         write: |o, v| {
             if flag(v) {
