@@ -19,6 +19,10 @@ pub const LEGENDRE: [(f64, f64); 8] = [
 
 /// Of the integral, what a panel and its halves may differ by.
 const TOLERANCE: f64 = 1e-13;
+/// Of a logarithm, what it and its neighbours may be rounded by: some tens of roundings.
+const ROUNDING: f64 = 32.0 * f64::EPSILON;
+/// What a panel and its halves may differ by at most, however large logarithms are.
+const LEAST: f64 = 1e-3;
 /// Most panels of one integral.
 const MOST: usize = 4000;
 /// Most halvings of one panel.
@@ -129,8 +133,10 @@ pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
     }
     let mut count = open.len();
     while let Some((from, to, left, value)) = open.pop() {
+        // halves of panels agree no better than the digits of such logarithms
+        let tolerance = (ROUNDING * size.abs()).clamp(TOLERANCE, LEAST);
         let middle = 0.5 * from + 0.5 * to;
-        let small = value - size < TOLERANCE.ln();
+        let small = value - size < tolerance.ln();
         if left == 0 || small || count > MOST || !(from < middle && middle < to) {
             total = log_add_exp(total, value);
             continue;
@@ -139,7 +145,7 @@ pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
         count += 2;
         let both = log_add_exp(first, second);
         size = size.max(both);
-        if ((both - size).exp() - (value - size).exp()).abs() <= TOLERANCE {
+        if ((both - size).exp() - (value - size).exp()).abs() <= tolerance {
             total = log_add_exp(total, both);
         } else {
             open.push((from, middle, left - 1, first));

@@ -123,7 +123,7 @@ fn simulated(model: &Model, rng: &mut impl Rng) -> (Model, Mat<f64>, InMemory) {
 /// Where the truth is drawn from the prior, its rank among draws from the posterior is uniform.
 #[test]
 fn ranks_of_the_truth_are_uniform() {
-    const REPEATS: u64 = 160;
+    const REPEATS: u64 = 80;
     const DRAWS: usize = 63;
     const BINS: usize = 8;
     for spec in ["gaussian(variance=0.3)", "poisson", "bernoulli(link=logit)"] {

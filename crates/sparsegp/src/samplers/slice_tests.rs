@@ -183,13 +183,14 @@ fn evidence(model: &Model, data: &InMemory, target: Target, augmented: bool) -> 
 #[test]
 fn a_hyperparameter_has_the_law_of_the_integral() {
     let points = Mat::from_fn(2, 1, |i, _| [0.0, 1.7][i]);
-    for (spec, path, y) in [
-        ("bernoulli(link=logit)", "kernel.lengthscales", &[1.0, 0.0][..]),
-        ("student-t(df=3.3, scale=0.4)", "kernel.variance", &[2.5, -1.5]),
-        ("student-t(df=3.3, scale=0.4)", "likelihood.scale", &[2.5, -1.5]),
-        ("laplace(scale=0.6)", "mean.constant", &[2.5, 1.5]),
+    let (plain, sparse) = (None, Some(&points));
+    for (spec, path, y, ways) in [
+        ("bernoulli(link=logit)", "kernel.lengthscales", &[1.0, 0.0][..], &[plain, sparse][..]),
+        ("student-t(df=3.3, scale=0.4)", "kernel.variance", &[2.5, -1.5], &[sparse]),
+        ("student-t(df=3.3, scale=0.4)", "likelihood.scale", &[2.5, -1.5], &[plain]),
+        ("laplace(scale=0.6)", "mean.constant", &[2.5, 1.5], &[sparse]),
     ] {
-        for points in [None, Some(&points)] {
+        for points in ways.iter().copied() {
             let mut model = model(likelihoods::parse(spec).unwrap(), points);
             for group in ["kernel", "mean", "likelihood"] {
                 model.freeze(group, true).ok();

@@ -181,8 +181,11 @@ fn chains_from_several_sweeps() {
             likelihood: Some(likelihood.into()),
             inducing: method.ends_with("sparse").then_some(8),
             seed: 3,
+            pilot: 0,
             ..FitOptions::default()
         };
+        // what counts comes after the training
+        options.train.max_iterations = 3;
         options.gibbs.chains = 2;
         options.gibbs.burn_in = 9;
         options.gibbs.draws = 12;
