@@ -22,7 +22,7 @@ const TOLERANCE: f64 = 1e-13;
 /// Of a logarithm, what it and its neighbours may be rounded by: some tens of roundings.
 const ROUNDING: f64 = 32.0 * f64::EPSILON;
 /// What a panel and its halves may differ by at most, however large logarithms are.
-const LEAST: f64 = 1e-3;
+const LARGEST: f64 = 1e-3;
 /// Most panels of one integral.
 const MOST: usize = 4000;
 /// Most halvings of one panel.
@@ -134,7 +134,7 @@ pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
     let mut count = open.len();
     while let Some((from, to, left, value)) = open.pop() {
         // halves of panels agree no better than the digits of such logarithms
-        let tolerance = (ROUNDING * size.abs()).clamp(TOLERANCE, LEAST);
+        let tolerance = (ROUNDING * size.abs()).clamp(TOLERANCE, LARGEST);
         let middle = 0.5 * from + 0.5 * to;
         let small = value - size < tolerance.ln();
         if left == 0 || small || count > MOST || !(from < middle && middle < to) {

@@ -2,7 +2,10 @@
 
 use crate::stochastic::{dataset, draws, grid, stochastic};
 use crate::support::{bits, fit};
+use sparsegp::engine::Cpu;
 use sparsegp::fit::{FitOptions, Fitted};
+use sparsegp::train::{Event, Observer};
+use std::ops::ControlFlow;
 
 const SIX: &str = "logistic-softmax(classes=6, integration=laplace)";
 
@@ -58,13 +61,27 @@ fn the_classes_of_a_step_depend_on_the_seed_alone() {
     assert_ne!(bits(&one.model), bits(&other.model));
 }
 
+/// Whether a fit chose points, or trained.
+struct Begun(bool);
+
+impl Observer for Begun {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        self.0 |= matches!(event, Event::Pilot { .. } | Event::Inducing { .. } | Event::Training);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Before anything that takes time.
 #[test]
 fn what_has_no_choice_of_classes_is_refused() {
     let rows = || dataset(draws(400, SIX, 1.0, waves), false);
     let refused = |change: &dyn Fn(&mut FitOptions), words: &[&str]| {
         let mut options = options(100, Some(2), 2);
         change(&mut options);
-        let message = fit(&rows(), &options).expect_err("no choice").to_string();
+        let mut begun = Begun(false);
+        let outcome = sparsegp::fit::fit(&rows(), &options, &Cpu::default(), &mut begun);
+        let message = outcome.expect_err("no choice").to_string();
+        assert!(!begun.0, "refused after the start: {message}");
         assert!(words.iter().all(|word| message.contains(word)), "{message}");
     };
     refused(&|o| o.method = "svgp".into(), &["`svi`", "`svgp`"]);

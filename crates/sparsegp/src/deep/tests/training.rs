@@ -4,9 +4,10 @@ use super::*;
 use crate::data::Batches;
 use crate::likelihoods::Likelihood;
 use crate::train::{
-    Observer, StochasticOptions, Surroundings, TrainReport, TrainingState, train_layers,
+    Event, Observer, StochasticOptions, Surroundings, TrainReport, TrainingState, train_layers,
 };
 use serde_json::json;
+use std::ops::ControlFlow;
 
 /// A step with noise, the classic of deep models: 200 rows of one input.
 fn step(n: usize, noise: f64, seed: u64) -> (Mat<f64>, Mat<f64>) {
@@ -146,6 +147,16 @@ fn a_training_begins_at_the_first_batch() {
     let first = run(&mut batches);
     assert_eq!(first.0, 6);
     assert!(run(&mut batches) == first);
+    // who watches is told of every epoch
+    struct Epochs(Vec<usize>);
+    impl Observer for Epochs {
+        fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+            if let Event::Iteration(point) = event {
+                self.0.push(point.iteration);
+            }
+            ControlFlow::Continue(())
+        }
+    }
     struct Impatient;
     impl Observer for Impatient {
         fn interrupted(&self) -> bool {
@@ -154,10 +165,43 @@ fn a_training_begins_at_the_first_batch() {
     }
     let (options, training) = (StepOptions::default(), StochasticOptions::default());
     let (method, how) = (find("deep").unwrap().method, (&options, &training));
+    let two = StochasticOptions { epochs: Some(2), ..training.clone() };
+    let (mut model, mut seen) = (begun.clone(), Epochs(Vec::new()));
+    let around = Surroundings::default();
+    train_layers(&mut model, method, &mut batches, (&options, &two), around, &mut seen).unwrap();
+    assert_eq!(seen.0, [1, 2]);
     let mut model = begun.clone();
     let around = Surroundings::default();
     let error = train_layers(&mut model, method, &mut batches, how, around, &mut Impatient);
     assert!(matches!(error, Err(crate::Error::Interrupted)));
+}
+
+/// Layers that are no model of ours train as others do: nothing is kept of them, and nothing looked at.
+#[test]
+fn layers_of_images_train_without_checkpoints() {
+    let mut model = Deep::new(super::images::layers(Sampling::Functions), gaussian(0.3)).unwrap();
+    let mut rng = rng::stream(6, "images");
+    let data = InMemory::new(normal(6, 6, 1.0, &mut rng), normal(6, 1, 1.0, &mut rng)).unwrap();
+    let mut batches = ShuffledInMemory::new(&data, 3, 7).unwrap();
+    let mut kept = 0;
+    let mut keep = |_: &Model, _: &TrainingState| {
+        kept += 1;
+        Ok(())
+    };
+    let training = StochasticOptions {
+        epochs: Some(2),
+        checkpoint_seconds: 0.0,
+        ..StochasticOptions::default()
+    };
+    let around = Surroundings {
+        held_out: Some(&data),
+        checkpoint: Some(&mut keep),
+        ..Surroundings::default()
+    };
+    let (method, how) = (find("deep").unwrap().method, (&StepOptions::default(), &training));
+    let report = train_layers(&mut model, method, &mut batches, how, around, &mut ()).unwrap();
+    assert_eq!((report.iterations, report.trace.len(), kept), (4, 2, 0));
+    assert!(report.objective.is_finite() && report.trace.iter().all(|p| p.held_out.is_none()));
 }
 
 /// Steps that lead nowhere end the training, count nothing, and a run that goes on ends at once.
