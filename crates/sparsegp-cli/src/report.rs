@@ -284,24 +284,16 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
             let text = format!("number {} of {} is the best", best + 1, ends.len());
             lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
         }
-        if let [first, rest @ ..] = &report.judged[..] {
-            let others: Vec<String> = rest
-                .iter()
-                .map(|other| {
-                    let ahead = first.objective - other.objective;
-                    match ahead < 0.0 {
-                        // the plain start is left for what is clearly better alone
-                        true => format!(
-                            "{} nats behind `{}`, too few to leave it",
-                            number(-ahead, 3),
-                            other.start
-                        ),
-                        false => format!("{} nats ahead of `{}`", number(ahead, 3), other.start),
-                    }
-                })
-                .collect();
-            let ahead = if others.is_empty() { "the only one".into() } else { others.join(", ") };
-            lines.push(("start", format!("{}, {ahead}, as a few iterations judge", first.start)));
+        if let [first, rest @ ..] = &report.judged[..]
+            && !rest.is_empty()
+        {
+            let text = format!("{}, the best of {} that were tried", first.start, rest.len() + 1);
+            lines.push(("start", text));
+        }
+        let unused = fitted.unused_inputs();
+        if !unused.is_empty() {
+            let names: Vec<String> = unused.iter().map(|name| format!("`{name}`")).collect();
+            lines.push(("irrelevant", format!("{} (lengthscales are very long)", listed(&names))));
         }
         if let Some(text) = assumed_prior(fitted) {
             lines.push(("prior", text));

@@ -14,6 +14,8 @@ mod coarse;
 mod convergence;
 #[path = "fit/deep.rs"]
 mod deep;
+#[path = "fit/functions.rs"]
+mod functions;
 #[path = "fit/inducing.rs"]
 mod inducing;
 #[path = "fit/joint.rs"]

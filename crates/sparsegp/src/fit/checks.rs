@@ -274,3 +274,42 @@ pub(super) fn long_periods(
     }
     found
 }
+
+/// The larger quantile of an input over its median, and the median over the smaller, from which its values are spread over powers
+/// of ten.
+const DECADES: [f64; 2] = [6.0, 3.0];
+/// Rows from which quantiles are looked at.
+const ROWS: usize = 20;
+
+/// Warns of positive inputs whose values are spread over powers of ten: nearly all rows are in one place to a kernel of
+/// differences. Rows are as the model sees them.
+pub(super) fn over_decades(dataset: &Dataset, x: MatRef<f64>) -> Option<String> {
+    let scaler = &dataset.scaler;
+    let over = |q: &usize| {
+        let (mean, scale) = (scaler.x_mean[*q], scaler.x_scale[*q]);
+        let mut values: Vec<f64> = column(x, *q).iter().map(|v| mean + scale * v).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let rounding = 1e-9 * (mean.abs() + scale);
+        // zeros are as many people or as much money as there can be
+        if values.len() < ROWS || values[0] < -rounding {
+            return false;
+        }
+        values.retain(|v| *v > rounding);
+        let at = |part: f64| values[((values.len() - 1) as f64 * part) as usize];
+        2 * values.len() > x.nrows()
+            && at(0.95) > DECADES[0] * at(0.5)
+            && at(0.5) > DECADES[1] * at(0.05)
+    };
+    let names: Vec<String> = (0..x.ncols())
+        .filter(over)
+        .filter_map(|q| dataset.input_names.get(q))
+        .map(|name| format!("`{name}`"))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "values of {} are spread over powers of ten, so that nearly all rows are in one place to the kernel: learn from \
+             the logarithm (of 1 + the value where there are zeros), as a column of the table",
+            names.join(", ")
+        )
+    })
+}

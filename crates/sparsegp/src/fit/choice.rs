@@ -49,11 +49,13 @@ pub fn auto_rule() -> String {
          `titsias2025` at the end.\n\
          Any other likelihood; and where `exact` is out of reach, rows with weights, known noise variances or missing \
          targets: `tsvgp` on all rows up to {AUTO_EXACT} rows, and beyond while that is estimated to cost less than \
-         minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches."
+         minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches. Where a trial \
+         on few rows shows that these points are too few for what the rows know: more of them, or `tvgp`, which has none."
     )
 }
 
 /// What `auto`, or somebody, has chosen.
+#[derive(Clone)]
 pub(super) struct Choice {
     pub(super) entry: &'static methods::Entry,
     /// Inducing points that are wanted.
@@ -97,7 +99,7 @@ pub(super) fn of_batches(n: usize, m: usize, size: usize) -> f64 {
 }
 
 /// Points that were asked for.
-fn asked(options: &FitOptions) -> Option<usize> {
+pub(super) fn asked(options: &FitOptions) -> Option<usize> {
     match &options.selection {
         Selection::Given(points) => Some(points.nrows()),
         _ => options.inducing,

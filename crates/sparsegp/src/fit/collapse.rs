@@ -1,8 +1,8 @@
 //! Whether a fit has ended as a constant where the rows say something else.
 
+use super::near;
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::likelihoods::Target;
 use crate::linalg::{Cholesky, Jitter, Mat, column, dot};
 use crate::linalg::{in_parts, stacked};
 use crate::model::{Model, Posterior};
@@ -82,29 +82,10 @@ fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
 /// degrees of freedom if there is none. Returns whether it is clearly more for some latent function. It needs no fit,
 /// whatever the likelihood.
 fn has_trend(model: &Model, mean: &Mat<f64>, rows: &InMemory) -> bool {
-    let (n, d) = (rows.x.nrows(), rows.x.ncols());
-    let each = model.likelihood.latents();
-    let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-    let mut slope = vec![0.0; each];
-    for p in 0..rows.y.ncols() {
-        let mut slopes = Mat::<f64>::zeros(n, each);
-        for i in 0..n {
-            let y = rows.y[(i, p)];
-            if y.is_nan() {
-                continue;
-            }
-            let f: Vec<f64> = (0..each).map(|l| mean[(i, p * each + l)]).collect();
-            let extra = rows.extra.get(i).copied().unwrap_or(default);
-            slope.fill(0.0);
-            model.likelihood.log_prob_slope(Target { y, extra }, &f, &mut slope);
-            slope.iter().enumerate().for_each(|(l, g)| slopes[(i, l)] = *g);
-        }
-        let bar = d as f64 + CLEAR * (2.0 * d as f64).sqrt();
-        if (0..each).any(|l| statistic(rows, column(slopes.as_ref(), l)) > bar) {
-            return true;
-        }
-    }
-    false
+    let d = rows.x.ncols() as f64;
+    let slopes = near::slopes(&*model.likelihood, mean, rows);
+    let bar = d + CLEAR * (2.0 * d).sqrt();
+    (0..slopes.ncols()).any(|l| statistic(rows, column(slopes.as_ref(), l)) > bar)
 }
 
 /// sᵀV⁻¹s; 0 where it cannot be found.

@@ -81,6 +81,7 @@ impl Dataset {
             own.set(&path, &values)?;
             (own.frozen, own.given) = (all.frozen, all.given);
             (own.prior, own.assumed) = (all.prior, all.assumed);
+            own.groups.clone_from(&all.groups);
         }
         model.mean = mean;
         Ok(())
@@ -105,6 +106,7 @@ impl Dataset {
             all.set(&path, &values)?;
             (all.frozen, all.given) = (own.frozen, own.given);
             (all.prior, all.assumed) = (own.prior, own.assumed);
+            all.groups.clone_from(&own.groups);
         }
         model.mean = mean;
         Ok(())

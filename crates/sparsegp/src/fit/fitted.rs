@@ -84,7 +84,7 @@ pub(super) struct Origin {
     pub(super) rows: usize,
     pub(super) total_weight: Option<f64>,
     seed: u64,
-    reason: String,
+    pub(super) reason: String,
     pub(super) warnings: Vec<String>,
 }
 
@@ -144,7 +144,28 @@ impl Origin {
 /// Name of the annotation with [`Fitted::read_options`].
 const READING: &str = "reading";
 
+/// Spreads of a standardised input beyond which the shortest of its lengthscales leaves it without a part.
+const UNUSED: f64 = 10.0;
+
 impl Fitted {
+    /// Returns the names of standardised inputs that the model found irrelevant: those whose lengthscales are all longer than ten
+    /// standard deviations. Empty for a single input, for inputs that no kernel with lengthscales reads, and for deep models.
+    pub fn unused_inputs(&self) -> Vec<&str> {
+        let names = self.measured_names();
+        let mut relevance = vec![0.0; names.len()];
+        if names.len() < 2
+            || !self.model.hidden.is_empty()
+            || relevance.len() != self.scaler.x_scale.len()
+        {
+            return Vec::new();
+        }
+        self.model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+        let unused = |q: &usize| {
+            self.scaler.x_scale[*q] != 1.0 && relevance[*q] > 0.0 && relevance[*q] * UNUSED < 1.0
+        };
+        (0..names.len()).filter(unused).map(|q| names[q].as_str()).collect()
+    }
+
     /// How the cells of the table were written that it learnt from, if whoever read the table has noted it.
     pub fn read_options(&self) -> ReadOptions {
         let kept = self.annotations.get(READING);

@@ -1,11 +1,11 @@
 //! From data to a model that can be used: defaults, starting values, training, conditioning.
 
+mod again;
 mod assumed;
 mod certain;
 mod checkpoint;
 pub(crate) mod checks;
 mod choice;
-mod coarse;
 mod collapse;
 mod constants;
 mod covering;
@@ -13,6 +13,7 @@ mod dataset;
 mod deep;
 mod distribution;
 mod division;
+mod enough;
 #[cfg(feature = "files")]
 pub mod files;
 mod fitted;
@@ -24,12 +25,15 @@ mod keeping;
 mod learning;
 mod merging;
 mod moments;
+mod near;
 mod noisy_inputs;
 pub(crate) use crate::data::moments::spreads;
 mod pilot;
 mod predictions;
 pub mod quality;
 mod restarts;
+mod revive;
+mod screen;
 mod select;
 pub mod settings;
 mod sizes;
@@ -41,6 +45,7 @@ mod trial;
 mod units;
 mod update;
 
+use again::Again;
 use checkpoint::Held;
 pub use choice::auto_rule;
 pub use dataset::{Dataset, Scaling, Standardise};
@@ -287,65 +292,8 @@ fn best_start(
         }
         trained.report.starts = starts;
     }
-    let mut start = start;
-    if options.pilot > 0 {
-        let rows = start::sample_rows(&*dataset.source, collapse::ROWS, options.seed)?;
-        let constant = |t: &Trained| -> Result<bool> {
-            Ok(collapse::misses_a_trend(&t.model, &t.posterior, &rows)?
-                || collapse::mixes_constants(&t.model, &t.posterior, &rows)?)
-        };
-        let clear = collapse::misses_a_trend(&trained.model, &trained.posterior, &rows)?;
-        // no score test tells of mixed functions: there may be nothing to find, and what there is may be hard to
-        let attempts = if clear { 1 } else { collapse::ATTEMPTS };
-        let mut text = None;
-        for further in (1..=attempts).map(|more| options.restarts + more) {
-            if !constant(&trained)? {
-                break;
-            }
-            let again = match observer.interrupted() {
-                true => Err(Error::Interrupted),
-                false => {
-                    let own = of_start(options, further);
-                    trained_from(dataset, &own, engine, observer, further)
-                }
-            };
-            text = Some(match again {
-                // whatever became of the second, the first is a model
-                Err(error) => collapse::failed(&error),
-                Ok(again) if again.report.objective > trained.report.objective => {
-                    let (starts, seconds) = (trained.report.starts, trained.report.seconds);
-                    (trained, start) = (again, further);
-                    trained.report.starts = starts;
-                    trained.report.seconds += seconds;
-                    let still = constant(&trained)?;
-                    if still { collapse::STILL_CONSTANT } else { collapse::MENDED }.to_owned()
-                }
-                Ok(_) => collapse::STILL_CONSTANT.to_owned(),
-            });
-        }
-        trained.origin.warnings.extend(text.filter(|text| clear || text == collapse::MENDED));
-    }
-    if matches!(options.selection, Selection::Oips(_)) {
-        let rows = start::sample_rows(&*dataset.source, collapse::ROWS, options.seed)?;
-        trained.origin.warnings.extend(covering::apart(&trained.model, rows.x.as_ref(), options));
-    }
-    let mut own = of_start(options, start);
-    if let Some(lost) = coarse::missing(&trained, options, dataset.source.rows()) {
-        let further = of_start(options, options.restarts + collapse::ATTEMPTS + 1);
-        let further = FitOptions { method: "tvgp".into(), ..further };
-        let again = match observer.interrupted() {
-            true => Err(Error::Interrupted),
-            false => trained_from(dataset, &further, engine, observer, 0),
-        };
-        match again {
-            Ok(mut again) if again.report.objective > trained.report.objective => {
-                again.origin.warnings.push(coarse::mended(lost));
-                again.report.seconds += trained.report.seconds;
-                (trained, own) = (again, further);
-            }
-            _ => trained.origin.warnings.push(coarse::left(lost)),
-        }
-    }
+    let again = Again { dataset, options, engine };
+    let (trained, own) = again.improved(trained, start, observer)?;
     let learning = Learning { dataset, options: &own, engine, whole: choice::whole(dataset, &own) };
     learning.end(trained, observer)
 }

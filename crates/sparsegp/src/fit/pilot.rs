@@ -14,7 +14,7 @@ use crate::params::Role;
 const SPANS: f64 = 3.0;
 
 /// Shortens lengthscales that nobody gave to a few times what the rows span.
-pub(super) fn cap_lengthscales(model: &mut Model, x: MatRef<f64>) {
+fn cap_lengthscales(model: &mut Model, x: MatRef<f64>) {
     let spans: Vec<f64> = (0..x.ncols()).map(|q| span(x, q)).collect();
     let widest = spans.iter().copied().fold(0.0, f64::max);
     for kernel in &mut model.kernels {
@@ -40,6 +40,20 @@ pub(super) fn cap_lengthscales(model: &mut Model, x: MatRef<f64>) {
             param.start(&capped);
         }
     }
+}
+
+/// Gives a model the hyperparameters that few rows have found, but for those that somebody gave.
+pub(super) fn take(model: &mut Model, found: &[f64], x: MatRef<f64>) {
+    let mut rest = found;
+    let own = model.params_mut().into_iter().filter(|(_, param)| !param.role().is_bulky());
+    for (_, param) in own {
+        let (own, tail) = rest.split_at(param.len().min(rest.len()));
+        rest = tail;
+        if !param.frozen && !param.given && !own.is_empty() {
+            param.start(own);
+        }
+    }
+    cap_lengthscales(model, x);
 }
 
 /// Largest less smallest value of a column.

@@ -1,15 +1,15 @@
 //! Defaults and starting values from the data.
 
 use super::checks::{
-    check_labels, check_levels, check_rows, check_targets, long_periods, many_classes,
+    check_labels, check_levels, check_rows, check_targets, long_periods, many_classes, over_decades,
 };
 use super::choice::{Choice, Known, choose, whole};
 use super::judge::{self, Flown};
 use super::moments::{moments, spread};
-use super::pilot::{free_noise, widen_noise};
+use super::pilot::{free_noise, take, widen_noise};
 use super::select::{select_inducing, takes_interdomain};
 use super::spreads;
-use super::{Dataset, FitOptions, assumed, certain, restarts, sizes, units};
+use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, sizes, units};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -230,17 +230,19 @@ pub(super) fn prepare_start(
         whole: whole(dataset, options),
         sharded: data.sharded().is_some(),
     };
-    let Choice { entry, inducing: wanted, reason } = choose(options, known)?;
+    let choice = choose(options, known)?;
+    let Choice { mut entry, inducing: mut wanted, mut reason } = choice.clone();
     if entry.method.architecture().is_some() {
         return Err(Error::Invalid(
             "a deep model is started by its layers (`sparsegp::deep::Deep::start`), and fitted by `sparsegp::fit::fit`"
                 .into(),
         ));
     }
-    let reason = match dataset.rows > n {
+    let counted = |reason: String| match dataset.rows > n {
         true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
         false => reason,
     };
+    reason = counted(reason);
     warnings.extend(dataset.isolated_remarks(&*likelihood));
     let data = &dataset.trained_by(entry.method);
     let p = data.outputs();
@@ -309,7 +311,7 @@ pub(super) fn prepare_start(
         kernel.initialise_from_rows(seen.x.as_ref(), seen.y.as_ref());
     }
     if options.lengthscale_prior {
-        warnings.extend(assumed::assume(&mut kernels));
+        warnings.extend(assumed::assume(&mut kernels, seen.x.as_ref()));
     }
     if let Some(gaussian) = likelihood.as_gaussian_mut()
         && !gaussian.variance.given
@@ -336,6 +338,7 @@ pub(super) fn prepare_start(
     assumed::leave_frozen(&mut model);
     model.check_noise()?;
     warnings.extend(many_classes(dataset));
+    warnings.extend(over_decades(dataset, sample.x.as_ref()));
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }
@@ -350,10 +353,22 @@ pub(super) fn prepare_start(
     // where every value is known, trials tell `auto` alone something: what the bound misses
     let pilots = options.pilot > 0 && !other_domain && (any || options.method == "auto");
     let judges = pilots && restart == 0;
-    let screened = match judges {
-        true => judge::screen(&mut model, &sample, options, engine, observer)?,
+    // the same method for every start
+    let (mut first_start, plain_start) = (model.clone(), model.clone());
+    let screened = match pilots {
+        true => screen::screen(&mut first_start, &sample, options, engine, observer)?,
         false => None,
     };
+    if let Some((trial, _)) = &screened
+        && let Some((finer, warning)) = enough::finer(trial, &sample, options, known, &choice)?
+    {
+        warnings.extend(warning);
+        Choice { entry, inducing: wanted, reason } = finer;
+        reason = counted(reason);
+    }
+    model = if judges { first_start } else { plain_start };
+    model.method = entry.method;
+    let screened = screened.filter(|_| judges);
     if restart > 0 {
         restarts::draw(&mut model, options.seed, restart)?;
     }
@@ -390,7 +405,7 @@ pub(super) fn prepare_start(
         }
         let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
         if judges {
-            candidates.extend(judge::shorter(&model));
+            candidates.extend(screen::shorter(&model));
         }
         candidates.push((plain, model, false));
         tell(observer, Event::Inducing { count: wanted.min(most) })?;
@@ -425,7 +440,7 @@ pub(super) fn prepare_start(
             // where its iterations ended is nearer to the optimum, above all for minibatches
             if let Some(values) = compared.values {
                 let mut own = ready[best].1.clone();
-                judge::take(&mut own, &values, sample.x.as_ref());
+                take(&mut own, &values, sample.x.as_ref());
                 (ready[best].1, notes[best]) = with_points(own, false)?;
             }
         }

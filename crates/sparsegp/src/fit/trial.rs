@@ -111,6 +111,24 @@ impl Trial {
         Self { model, ..self.clone() }
     }
 
+    /// Returns its rows.
+    pub(super) fn rows(&self) -> &InMemory {
+        &self.data
+    }
+
+    /// Returns how many latent functions there are.
+    pub(super) fn latents(&self) -> usize {
+        self.latents
+    }
+
+    /// Returns the mean precision of the sites of every latent function; none where it has no site for each row.
+    pub(super) fn precisions(&self) -> Option<Vec<f64>> {
+        let q = self.model.q.as_ref().filter(|q| q.tying() == Some(Tying::Untied))?;
+        let n = self.data.x.nrows();
+        let mean = |own: &[f64]| own.iter().map(|v| v.max(0.0)).sum::<f64>() / n as f64;
+        Some(q.second.value().chunks(n).map(mean).collect())
+    }
+
     /// Starts q anew.
     fn forget(&mut self) {
         let (n, latents) = (self.data.x.nrows(), self.latents);
@@ -153,14 +171,15 @@ impl Trial {
         }
     }
 
-    /// [`Trial::climb`] with the lengthscales where they are.
+    /// [`Trial::climb`] with lengthscales and periods where they are.
     pub(super) fn settle(
         &mut self,
         iterations: usize,
         engine: &dyn Engine,
         observer: &dyn Observer,
     ) -> Result<Option<f64>> {
-        let kept = self.freeze_where(|_, param| param.role() == Role::Lengthscales);
+        let kept =
+            self.freeze_where(|_, param| matches!(param.role(), Role::Lengthscales | Role::Period));
         let value = self.climb(iterations, engine, observer);
         self.thaw(&kept);
         value

@@ -20,6 +20,11 @@ pub const ENTRY: Entry = Entry {
     build,
 };
 
+/// Powers of the parts of the rows at which places of a change are tried: of a single one near 10, 20, 35, 50, 65, 80 and 90 %.
+const PLACES: [f64; 7] = [3.3, 2.3, 1.5, 1.0, 0.62, 0.32, 0.15];
+/// How many times steeper a change is tried too.
+const STEEPER: f64 = 6.0;
+
 /// Kernels that take over from one another.
 #[derive(Clone, Debug)]
 pub struct ChangePoints {
@@ -299,6 +304,34 @@ impl Kernel for ChangePoints {
             let starts: Vec<f64> = (1..parts).map(|m| places[m * last / parts]).collect();
             super::spec::initialise(&mut self.locations, &starts);
         }
+    }
+
+    fn other_starts(&self, x: MatRef<f64>, y: MatRef<f64>) -> Vec<Box<dyn Kernel>> {
+        let mut all: Vec<Box<dyn Kernel>> = Vec::new();
+        let mut places = column(x, self.dim).to_vec();
+        places.sort_unstable_by(f64::total_cmp);
+        let Some(last) = places.len().checked_sub(1) else { return all };
+        let parts = self.children.len() as f64;
+        let at = |part: f64| places[(part * last as f64) as usize];
+        // evenly over the rows, drawn to the first or to the last of them
+        let drawn = |power: f64| -> Vec<f64> {
+            (1..self.children.len()).map(|m| at((m as f64 / parts).powf(power))).collect()
+        };
+        for (power, steeper) in PLACES.iter().flat_map(|power| [(*power, 1.0), (*power, STEEPER)]) {
+            let mut other = self.clone();
+            let steepness = self.steepness.value().iter().map(|s| steeper * s).collect::<Vec<_>>();
+            super::spec::initialise(&mut other.locations, &drawn(power));
+            super::spec::initialise(&mut other.steepness, &steepness);
+            all.push(Box::new(other));
+        }
+        for (index, child) in self.children.iter().enumerate() {
+            for start in child.other_starts(x, y) {
+                let mut other = self.clone();
+                other.children[index] = start;
+                all.push(Box::new(other));
+            }
+        }
+        all
     }
 
     fn labels(&self) -> Vec<usize> {

@@ -202,8 +202,31 @@ impl<O: Operation> Kernel for Composite<O> {
     }
 
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
-        self.children.iter_mut().for_each(|child| child.initialise_from_rows(x, y));
+        for index in 0..self.children.len() {
+            // each looks at what those before it leave
+            let before = self.children[..index].iter().map(|child| child.as_ref());
+            let left = super::periods::left_by(before, x, y);
+            self.children[index].initialise_from_rows(x, left.as_ref());
+        }
         self.part_equals();
+    }
+
+    fn other_starts(&self, x: MatRef<f64>, y: MatRef<f64>) -> Vec<Box<dyn Kernel>> {
+        let mut all: Vec<Box<dyn Kernel>> = Vec::new();
+        for (index, child) in self.children.iter().enumerate() {
+            let rest = self.children.iter().enumerate().filter(|(other, _)| *other != index);
+            let left = super::periods::left_by(rest.map(|(_, child)| child.as_ref()), x, y);
+            for start in child.other_starts(x, left.as_ref()) {
+                let mut other = self.clone();
+                other.children[index] = start;
+                all.push(Box::new(other));
+            }
+        }
+        all
+    }
+
+    fn take_out(&self, x: MatRef<f64>, mut y: MatMut<f64>) {
+        self.children.iter().for_each(|child| child.take_out(x, y.rb_mut()));
     }
 
     fn labels(&self) -> Vec<usize> {

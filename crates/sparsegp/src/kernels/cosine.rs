@@ -194,6 +194,23 @@ impl Kernel for Cosine {
         super::spec::initialise(&mut self.variance, &[variance]);
     }
 
+    fn other_starts(&self, x: MatRef<f64>, y: MatRef<f64>) -> Vec<Box<dyn Kernel>> {
+        let [d] = self.dims[..] else { return Vec::new() };
+        let periods = super::periods::others(column(x, d), y, 1, self.lengthscales.value()[0]);
+        let of = |period: f64| -> Box<dyn Kernel> {
+            let mut other = self.clone();
+            super::spec::initialise(&mut other.lengthscales, &[period]);
+            Box::new(other)
+        };
+        periods.into_iter().map(of).collect()
+    }
+
+    fn take_out(&self, x: MatRef<f64>, y: MatMut<f64>) {
+        if let [d] = self.dims[..] {
+            super::periods::take_out(column(x, d), y, self.lengthscales.value()[0], 1);
+        }
+    }
+
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
         // with several columns the wave has a direction, which looks along columns do not find
         if let [d] = self.dims[..]

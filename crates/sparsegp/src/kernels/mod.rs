@@ -24,6 +24,7 @@ pub mod linear;
 pub mod matern;
 pub mod periodic;
 mod periodogram;
+mod periods;
 pub mod polynomial;
 pub mod product;
 pub mod radial;
@@ -177,6 +178,20 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// missing). Called after [`Kernel::initialise`]; a value that the specification gave stays. Most
     /// kernels need no look.
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
+        let _ = (x, y);
+    }
+
+    /// Returns kernels with other starting values than this one has, where rows leave it open which are the best: other
+    /// periods, other places of a change. For inputs (N×D) and targets (N×P, NaN where missing), on the scale of the data;
+    /// a value that the specification gave stays.
+    fn other_starts(&self, x: MatRef<f64>, y: MatRef<f64>) -> Vec<Box<dyn Kernel>> {
+        let _ = (x, y);
+        Vec::new()
+    }
+
+    /// Takes out of targets (N×P) what the starting values explain without a fit, such as waves of a period, so that another
+    /// kernel of a sum looks for something else.
+    fn take_out(&self, x: MatRef<f64>, y: MatMut<f64>) {
         let _ = (x, y);
     }
 

@@ -15,7 +15,7 @@ use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::exp::{Vectorised, dispatch};
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
-use crate::params::{Param, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
+use crate::params::{Param, Role, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
 use std::f64::consts::PI;
@@ -31,6 +31,8 @@ pub const ENTRY: Entry = Entry {
 /// Harmonics by which starting values of the period are compared: of a function that repeats, the second or third may be the
 /// strongest.
 const HARMONICS: usize = 3;
+/// The lengthscale of a wave that is nearly a sine, on the scale of sin.
+const SMOOTH: f64 = 2.0;
 
 /// How sines of several columns make one distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,6 +357,32 @@ impl Kernel for Periodic {
         };
         if !values.is_empty() {
             super::spec::initialise(&mut self.period, &values);
+        }
+    }
+
+    fn other_starts(&self, x: MatRef<f64>, y: MatRef<f64>) -> Vec<Box<dyn Kernel>> {
+        let &[d] = self.base.dims() else { return Vec::new() };
+        let own = self.period.value()[0];
+        let mut all: Vec<Box<dyn Kernel>> = Vec::new();
+        for period in super::periods::others(column(x, d), y, HARMONICS, own) {
+            let mut other = self.clone();
+            super::spec::initialise(&mut other.period, &[period]);
+            all.push(Box::new(other));
+        }
+        // a wave with few harmonics; those with many are among the shorter lengthscales
+        let mut smooth = self.clone();
+        smooth.base.visit_mut(&mut |_, param| {
+            if param.role() == Role::Lengthscales {
+                super::spec::initialise(param, &[SMOOTH]);
+            }
+        });
+        all.push(Box::new(smooth));
+        all
+    }
+
+    fn take_out(&self, x: MatRef<f64>, y: MatMut<f64>) {
+        if let &[d] = self.base.dims() {
+            super::periods::take_out(column(x, d), y, self.period.value()[0], HARMONICS);
         }
     }
 

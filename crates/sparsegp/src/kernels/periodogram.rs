@@ -36,6 +36,12 @@ const LARGER: f64 = 0.05;
 /// the number of frequencies in a band is what a peak of it must make up for. With harmonics the double and the threefold
 /// of the best period are tried too, for signals whose fundamental is weak.
 pub fn strongest_period(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<f64> {
+    periods(x, y, harmonics)?.into_iter().next()
+}
+
+/// Returns the period of [`strongest_period`], and after it those of the other peaks that stand out of noise, the strongest
+/// first.
+pub(super) fn periods(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<Vec<f64>> {
     let targets = y.ncols().min(TARGETS);
     let mut rows: Vec<usize> = (0..x.len()).collect();
     if rows.len() > ROWS {
@@ -73,7 +79,7 @@ pub fn strongest_period(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<f
     // the part of noise explained by one wave is of Beta(1, (n − 3)/2), and as many waves are tried
     let exponent = 2.0 / (fewest.checked_sub(6)? as f64 + 3.0);
     let explained = |cycles: f64| waves.iter().map(|own| own.explained(cycles)).sum::<f64>();
-    let mut best: Option<(f64, f64)> = None;
+    let mut found: Vec<(f64, f64)> = Vec::new();
     for (begin, end) in [(0, first), (first, all)] {
         let least = 1.0 - (FALSE_ALARM / (end - begin).max(1) as f64).powf(exponent);
         // a peak may lie on the border
@@ -83,13 +89,12 @@ pub fn strongest_period(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<f
         peaks.sort_unstable_by(|&a, &b| power[b].total_cmp(&power[a]));
         for k in peaks.into_iter().take(PEAKS) {
             let (cycles, value) = nearby(&explained, cycles_at(k as f64));
-            let value = value - ((end - begin) as f64).ln();
-            if best.is_none_or(|(_, most)| value > most) {
-                best = Some((cycles, value));
-            }
+            found.push((cycles, value - ((end - begin) as f64).ln()));
         }
     }
-    let (mut cycles, _) = best?;
+    // of equal ones the first
+    found.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let (mut cycles, _) = *found.first()?;
     if harmonics > 1 {
         let part = |cycles: f64| waves.iter().map(|own| own.part(cycles)).sum::<f64>();
         let single = cycles;
@@ -103,7 +108,14 @@ pub fn strongest_period(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<f
             }
         }
     }
-    Some(range / cycles)
+    let mut all = vec![cycles];
+    for (other, _) in found {
+        // a peak is about one cycle wide
+        if all.iter().all(|own: &f64| (own - other).abs() > 1.0) {
+            all.push(other);
+        }
+    }
+    Some(all.into_iter().map(|cycles| range / cycles).collect())
 }
 
 /// Steps of the search about a peak, for every step of the periodogram.

@@ -282,7 +282,7 @@ fn equal_summands_start_apart() {
         let lengths = listed.iter().filter(|(path, _)| path.ends_with("lengthscales"));
         lengths.map(|(_, param)| param.scalar()).collect::<Vec<f64>>()
     };
-    for spec in ["rbf + rbf + rbf", "periodic + periodic + periodic"] {
+    for spec in ["rbf + rbf + rbf", "exponential + exponential + exponential"] {
         let lengths = started(spec);
         assert!((lengths[0] / lengths[1] - 3.0).abs() < 1e-12, "{spec}: {lengths:?}");
         assert!((lengths[1] / lengths[2] - 3.0).abs() < 1e-12, "{spec}: {lengths:?}");

@@ -13,7 +13,7 @@ mod transform;
 
 pub(crate) use bounds::Ruler;
 pub use bounds::{Bounds, remarks};
-pub use prior::Prior;
+pub use prior::{Group, Prior, assumed_log_prior, log_prior};
 pub use role::Role;
 pub use transform::Transform;
 
@@ -62,6 +62,8 @@ pub struct Param {
     pub prior: Option<Prior>,
     /// Whether nobody asked for the prior: it steadies the training, and comparisons of models leave it out.
     pub assumed: bool,
+    /// Numbers that an assumed prior takes for alike; a number is in one group at most.
+    pub groups: Vec<Group>,
     /// Whether optimisers leave it alone.
     pub frozen: bool,
     /// Whether a specification gave the value, so that starting values from the data keep away.
@@ -85,7 +87,20 @@ impl Param {
         let (natural, bounds) = (transform, Bounds::default());
         let (prior, assumed, frozen, given) = (None, false, false, false);
         let role = Role::default();
-        Self { value, shape, natural, transform, bounds, role, prior, assumed, frozen, given }
+        let groups = Vec::new();
+        Self {
+            value,
+            shape,
+            natural,
+            transform,
+            bounds,
+            role,
+            prior,
+            assumed,
+            groups,
+            frozen,
+            given,
+        }
     }
 
     /// Says what its numbers are.
@@ -448,33 +463,6 @@ pub fn free_gradient<'a>(
         targets.for_each(|((t, g), v)| *t = g * p.transform.slope_at(*v));
     });
     debug_assert_eq!(at, free.len());
-}
-
-/// Sum of the log prior densities; adds its gradient with respect to the constrained values (frozen
-/// parameters included in the value: they are part of the posterior density).
-pub fn log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>), gradient: &mut [f64]) -> f64 {
-    let (mut total, mut offset) = (0.0, 0);
-    visit(&mut |_, p| {
-        if let Some(prior) = &p.prior {
-            for (value, g) in p.value.iter().zip(&mut gradient[offset..]) {
-                total += prior.log_density(*value);
-                *g += prior.slope(*value);
-            }
-        }
-        offset += p.value.len();
-    });
-    total
-}
-
-/// The part of [`log_prior`] that nobody asked for.
-pub fn assumed_log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> f64 {
-    let mut total = 0.0;
-    visit(&mut |_, p| {
-        if let Some(prior) = p.prior.filter(|_| p.assumed) {
-            total += p.value.iter().map(|value| prior.log_density(*value)).sum::<f64>();
-        }
-    });
-    total
 }
 
 /// The error for a path that does not exist, with the nearest that do.

@@ -242,3 +242,37 @@ fn values_at_a_bound_are_told() {
     let real = of_json(real, serde_json::json!({"value": [-1.9995, 0.0], "min": -2.0})).unwrap();
     assert_eq!(real.at_bounds(), [(0, "min", -2.0)]);
 }
+
+/// Alike numbers move together for the price of one and apart for that of many; slopes against differences.
+#[test]
+fn a_group_of_alike_numbers_has_one_place() {
+    let prior = Prior::LogNormal { loc: 1.3, scale: 0.8 };
+    let of = |values: &[f64]| {
+        let mut param = Param::with(values.to_vec(), Shape::Vector(5), Transform::POSITIVE);
+        param.prior = Some(prior);
+        let group = Group { at: vec![0, 2, 3], centres: vec![1.5, 2.0, 4.0] };
+        param.groups = vec![group];
+        let mut gradient = vec![0.0; 5];
+        let value = log_prior(|visitor| visitor(&"p", &param), &mut gradient);
+        (value, gradient)
+    };
+    let start = [1.5, 0.7, 2.0, 4.0, 3.1];
+    let (most, gradient) = of(&start);
+    assert!([0, 2, 3].iter().all(|at| gradient[*at].abs() < 1e-12), "{gradient:?}");
+    // (log 2)² · 3 / 2(0.3² + 3 · 0.8²) together, nearly as one number: (log 2)² / 2·0.8²
+    let together = most - of(&[3.0, 0.7, 4.0, 8.0, 3.1]).0;
+    let expected = 1.5 * 2_f64.ln().powi(2) / (0.09 + 3.0 * 0.64);
+    assert!((together - expected).abs() < 1e-12, "{together} {expected}");
+    assert!(most - of(&[3.0, 0.7, 2.0, 2.0, 3.1]).0 > 5.0 * together);
+    let own = [1.1, 0.9, 2.7, 3.0, 2.2];
+    let (_, gradient) = of(&own);
+    for at in 0..5 {
+        let moved = |by: f64| {
+            let mut values = own;
+            values[at] += by;
+            of(&values).0
+        };
+        let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+        assert!((slope - gradient[at]).abs() < 1e-8 * (1.0 + slope.abs()), "{at}: {slope}");
+    }
+}

@@ -116,7 +116,7 @@ fn a_checkpoint_goes_on_over_limits() {
 fn going_on_with_a_model_has_limits_too_and_impossible_ones_are_refused() {
     let data = table(60, 1);
     let own = FitOptions { time_limit: OVER, ..options("exact", 40) };
-    let fitted = fit(&data, &options("exact", 3)).expect("a fit");
+    let fitted = fit(&data, &FitOptions { pilot: 0, ..options("exact", 3) }).expect("a fit");
     let fitted = go_on(fitted, &data, &own, &Cpu::default(), &mut ()).expect("a fit");
     assert!(said(&fitted).0.contains("time limit"));
     for limit in [0.0, -1.0, f64::NAN, f64::INFINITY] {

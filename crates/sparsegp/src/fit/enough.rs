@@ -1,0 +1,86 @@
+//! How many inducing points a default fit needs where q is trained, by what the trials of its start have found.
+//!
+//! With site precisions λᵢ the bound of M points misses at most ½ Σ λᵢ(kᵢᵢ − qᵢᵢ) nats of that without any (Titsias 2009, Eq. 9, with a
+//! noise variance of 1/λᵢ for every row). The trial has no points, knows λ on its rows, and has nearly the lengthscales
+//! that the fit will end with; rows are chosen greedily by conditional variance.
+
+use super::choice::{Choice, Known, choose};
+use super::trial::Trial;
+use super::{FitOptions, choice};
+use crate::data::InMemory;
+use crate::error::Result;
+use crate::inducing::select::greedy_traces;
+use crate::kernels::{Kernel, covariances};
+use crate::linalg::{MatRef, column};
+use crate::methods;
+
+/// Nats that points may miss.
+const MISSED: f64 = 0.5;
+/// The part of the rows beyond which as many points cost more than none.
+const PART: usize = 2;
+/// Rows times latent functions up to which inference without points is affordable.
+const AFFORDABLE: usize = 1000;
+
+/// Returns another choice where the points of a first one, by the number of rows, are too few, and a warning where even that is
+/// not enough. None where they are, or a number was asked for.
+pub(super) fn finer(
+    trial: &Trial,
+    sample: &InMemory,
+    options: &FitOptions,
+    known: Known<'_>,
+    first: &Choice,
+) -> Result<Option<(Choice, Option<String>)>> {
+    let by_default = options.method == "auto" && choice::asked(options).is_none();
+    if !by_default || first.entry.name != "tsvgp" || trial.model.likelihood.mixing().is_some() {
+        return Ok(None);
+    }
+    let (n, latents) = (known.rows, trial.latents());
+    let most = (n / PART).min(super::DEFAULT_INDUCING);
+    let Some(needed) = needed(trial, sample.x.as_ref(), most)? else { return Ok(None) };
+    if needed <= first.inducing {
+        return Ok(None);
+    }
+    let alone = methods::find("tvgp")?;
+    if needed > n / PART && n * latents <= AFFORDABLE && alone.method.check(&trial.model).is_ok() {
+        let reason = format!(
+            "{}; no inducing points, as more than half of the {n} rows would have to be some",
+            known.why
+        );
+        return Ok(Some((Choice { entry: alone, inducing: 0, reason }, None)));
+    }
+    let warning = (needed > most).then(|| {
+        format!(
+            "{most} inducing points are too few for what these rows know: the model may be a poor one; try `tvgp`, which has \
+             none and takes longer, or more of them (`--inducing`, `n_inducing`)"
+        )
+    });
+    let own = FitOptions { inducing: Some(needed.min(most)), ..options.clone() };
+    Ok(Some((choose(&own, known)?, warning)))
+}
+
+/// The number of points that is enough for all latent functions; more than `most` where so many are not. None where the trial
+/// has no sites.
+fn needed(trial: &Trial, x: MatRef<f64>, most: usize) -> Result<Option<usize>> {
+    let Some(precisions) = trial.precisions() else { return Ok(None) };
+    let rows = x.nrows();
+    let mut needed = 0;
+    for (l, kernel) in trial.model.kernels.iter().enumerate() {
+        let of_kernel = if trial.model.kernels.len() == 1 { 0..precisions.len() } else { l..l + 1 };
+        let most_sure = precisions[of_kernel].iter().copied().fold(0.0, f64::max);
+        if most_sure <= 0.0 {
+            continue;
+        }
+        let mut diag = vec![0.0; rows];
+        kernel.diag(x, &mut diag);
+        let kernel: &dyn Kernel = &**kernel;
+        let mut of_row = |i: usize| -> Result<Vec<f64>> {
+            let k = covariances(kernel, x, Some(x.subrows(i, 1)));
+            Ok(column(k.as_ref(), 0).to_vec())
+        };
+        let enough = 2.0 * MISSED / most_sure;
+        let traces = greedy_traces(most, &diag, &mut of_row, enough)?;
+        let reached = traces.last().is_some_and(|left| *left <= enough) || traces.len() <= most;
+        needed = needed.max(if reached { traces.len() - 1 } else { most + 1 });
+    }
+    Ok(Some(needed))
+}

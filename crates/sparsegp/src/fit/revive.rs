@@ -1,0 +1,161 @@
+//! Inputs that a training has lost, or made too slow, tried again at the lengths at which residuals are alike.
+//!
+//! Where a lengthscale is far too long, slopes in its logarithm vanish, and a training that has come there stays: the input is
+//! dead, and what it explains is noise to the model. Slopes of the likelihood at what the model predicts show it (`near`).
+
+use super::near::{self, Alike};
+use super::spreads;
+use crate::data::InMemory;
+use crate::error::Result;
+use crate::kernels::Kernel;
+use crate::linalg::Mat;
+use crate::model::Model;
+use crate::params::Role;
+
+/// Standard deviations from which rows that are alike are worth some iterations.
+const SUSPECT: f64 = 3.0;
+/// A lengthscale is changed if the length is less than this part of it.
+const SHORTER: f64 = 0.7;
+/// Spreads of an input from which its lengthscale is so long that the model does not use it.
+const UNUSED: f64 = 3.0;
+/// Iterations from where lengthscales were shortened, to be compared with where the training had ended.
+const TRIED: usize = 8;
+/// Those of the best of them.
+const CLIMBED: usize = 60;
+/// Inputs that are tried one at a time, in a round.
+const INPUTS: usize = 3;
+/// Rounds, as long as each is a gain.
+const ROUNDS: usize = 4;
+/// Nats behind after [`TRIED`] iterations at which there is still hope.
+const HOPELESS: f64 = 2.0;
+/// Nats that are a gain.
+const GAIN: f64 = 0.8;
+
+/// What a training can do here.
+pub(super) trait Climb {
+    /// Latent means at the rows, N×L.
+    fn means(&mut self, model: &Model) -> Result<Mat<f64>>;
+
+    /// Trains for at most so many iterations and returns the objective; none where the numerics fail.
+    fn climb(&mut self, model: &mut Model, iterations: usize) -> Result<Option<f64>>;
+}
+
+/// Returns a better model than one at which a training had ended with this objective, and its objective.
+pub(super) fn revive(
+    model: &Model,
+    objective: f64,
+    rows: &InMemory,
+    by: &mut dyn Climb,
+) -> Result<Option<(Model, f64)>> {
+    if model.likelihood.mixing().is_some() {
+        return Ok(None);
+    }
+    let (mut best, mut most, mut any) = (model.clone(), objective, false);
+    for _ in 0..ROUNDS {
+        let mean = by.means(&best)?;
+        let found = near::clear(&*best.likelihood, &mean, rows, SUSPECT);
+        let unused = unused(&best, rows);
+        let mut further: Option<(Model, f64)> = None;
+        for some in tried(&found).into_iter().chain([unused]).filter(|some| !some.is_empty()) {
+            let Some(mut own) = shortened(&best, &some, rows) else { continue };
+            let Some(value) = by.climb(&mut own, TRIED)? else { continue };
+            if further.as_ref().is_none_or(|(_, best)| value > *best) {
+                further = Some((own, value));
+            }
+        }
+        let Some((mut own, value)) = further.filter(|(_, value)| *value > most - HOPELESS) else {
+            break;
+        };
+        let value = by.climb(&mut own, CLIMBED)?.unwrap_or(value);
+        if value <= most + GAIN {
+            break;
+        }
+        (best, most, any) = (own, value, true);
+    }
+    Ok(any.then_some((best, most)))
+}
+
+/// Inputs that the model does not use, as if rows were alike up to a spread apart along each: a function of one of them and
+/// others, such as x₁²x₂ of x₁, may have no part that the slopes show.
+fn unused(model: &Model, rows: &InMemory) -> Vec<Alike> {
+    let mut all = Vec::new();
+    for (q, spread) in spreads(rows.x.as_ref()).into_iter().enumerate() {
+        for (latent, kernel) in model.kernels.iter().enumerate() {
+            let length = shortest(&**kernel, q, false).map_or(0.0, |(.., length)| length);
+            if spread > 0.0 && length > UNUSED * spread {
+                let input = Some(q);
+                all.push(Alike {
+                    input,
+                    latent,
+                    length: spread,
+                    clear: 0.0,
+                    correlation: 0.0,
+                    share: 1.0,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Where the shortest lengthscale of an input that is trained stands among the parameters of a kernel, with its value; `shared` if
+/// one number for several inputs is looked at too.
+fn shortest(kernel: &dyn Kernel, input: usize, shared: bool) -> Option<(usize, usize, f64)> {
+    let (units, mut at, mut shortest) = (kernel.units(), 0, None);
+    for (index, (_, param)) in kernel.params().into_iter().enumerate() {
+        let of_param = &units[at..at + param.len()];
+        at += param.len();
+        if param.role() != Role::Lengthscales || param.frozen || param.given {
+            continue;
+        }
+        for (place, (unit, value)) in of_param.iter().zip(param.value()).enumerate() {
+            let own = match unit {
+                Some(unit) => unit.input.is_some_and(|(q, _)| q == input),
+                None => shared,
+            };
+            if own && shortest.is_none_or(|(_, _, least)| *value < least) {
+                shortest = Some((index, place, *value));
+            }
+        }
+    }
+    shortest
+}
+
+/// The single inputs one at a time, all of them together, and the common length.
+fn tried(found: &[Alike]) -> Vec<Vec<Alike>> {
+    let single: Vec<Alike> = found.iter().filter(|own| own.input.is_some()).copied().collect();
+    let mut all: Vec<Vec<Alike>> = single.iter().take(INPUTS).map(|own| vec![*own]).collect();
+    if single.len() > 1 {
+        all.push(single);
+    }
+    all.extend(found.iter().filter(|own| own.input.is_none()).map(|own| vec![*own]));
+    all
+}
+
+/// The model with the shortest lengthscale of every such input at the length; none if that changes none.
+fn shortened(model: &Model, by: &[Alike], rows: &InMemory) -> Option<Model> {
+    let spreads = spreads(rows.x.as_ref());
+    let (mut own, mut any) = (model.clone(), false);
+    let kernels = own.kernels.len();
+    for alike in by {
+        let inputs: Vec<(usize, f64)> = match alike.input {
+            Some(q) => vec![(q, alike.length)],
+            None => spreads.iter().enumerate().map(|(q, s)| (q, s * alike.length)).collect(),
+        };
+        let kernel = &mut own.kernels[alike.latent.min(kernels - 1)];
+        for (input, length) in inputs {
+            let shortest = shortest(&**kernel, input, alike.input.is_none());
+            let Some((index, place, value)) = shortest.filter(|(.., v)| length < SHORTER * v)
+            else {
+                continue;
+            };
+            let mut params = kernel.params_mut();
+            let (_, param) = &mut params[index];
+            let mut values = param.value().to_vec();
+            values[place] = length.min(value);
+            param.start(&values);
+            any = true;
+        }
+    }
+    any.then_some(own)
+}

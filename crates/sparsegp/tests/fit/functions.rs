@@ -1,0 +1,145 @@
+//! Default fits of plain functions end where the best of several starts ends: fast inputs, dead inputs, periods, changes.
+
+use crate::support::{fit, value};
+use sparsegp::fit::{Dataset, FitOptions, Fitted};
+use sparsegp::linalg::Mat;
+use sparsegp::rng::{stream, uniform};
+use std::f64::consts::TAU;
+
+/// Uniform numbers with a standard deviation of 1.
+fn noise(generator: &mut impl rand::Rng) -> f64 {
+    12_f64.sqrt() * (uniform(generator) - 0.5)
+}
+
+fn rows(
+    [n, d]: [usize; 2],
+    seed: u64,
+    widths: &[f64],
+    sd: f64,
+    f: impl Fn(&[f64]) -> f64,
+) -> (Mat<f64>, Mat<f64>) {
+    let generator = &mut stream(seed, "functions");
+    let x = Mat::from_fn(n, d, |_, q| widths[q % widths.len()] * uniform(&mut *generator));
+    let row = |i: usize| (0..d).map(|q| x[(i, q)]).collect::<Vec<f64>>();
+    let y = Mat::from_fn(n, 1, |i, _| f(&row(i)) + sd * noise(generator));
+    (x, y)
+}
+
+fn of(kernel: &str) -> FitOptions {
+    FitOptions { kernel: kernel.into(), lengthscale_prior: false, ..FitOptions::default() }
+}
+
+fn trained(x: &Mat<f64>, y: &Mat<f64>, options: &FitOptions) -> Fitted {
+    let data = Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
+    fit(&data, options).expect("a fit")
+}
+
+/// The default fit is at most one nat behind a fit from the kernel `start`, whose values are in the data's units.
+fn no_worse(name: &str, (x, y): &(Mat<f64>, Mat<f64>), kernel: &str, start: &str) -> Fitted {
+    let own = FitOptions { kernel_in_data_units: true, ..of(start) };
+    let (default, other) = (trained(x, y, &of(kernel)), trained(x, y, &own));
+    let [own, best] = [&default, &other].map(|f| f.objective().expect("it was trained"));
+    let judged = &default.report.as_ref().expect("a report").judged;
+    assert!(own > best - 1.0, "{name}: {own}, and {best} from `{start}`; {judged:?}");
+    default
+}
+
+/// As many as 24 waves, with eight rows for each; in any unit.
+#[test]
+fn a_wave_is_not_taken_for_noise() {
+    for (waves, unit) in [(24.0, 1.0), (24.0, 1e4), (60.0, 1e-4)] {
+        let data = rows([8 * waves as usize, 1], 3, &[unit * waves], 0.1, |x| {
+            unit * (TAU * x[0] / unit).sin()
+        });
+        let (x, mut y) = data;
+        y.col_as_slice_mut(0).iter_mut().for_each(|v| *v += 7.0 * unit);
+        let start = format!("rbf(lengthscales={})", 0.25 * unit);
+        no_worse("waves", &(x, y), "rbf", &start);
+    }
+}
+
+/// One input that is fast among others that are slow or idle, and two of which only the product is.
+#[test]
+fn an_input_that_is_fast_beside_slow_ones_is_found() {
+    let data =
+        rows([250, 5], 4, &[1.0, 30.0, 0.1], 0.1, |x| (TAU * 6.0 * x[0]).sin() + 0.01 * x[1]);
+    no_worse("one", &data, "rbf", "rbf(lengthscales=[0.05, 90, 0.3, 3, 90])");
+    let data = rows([450, 2], 5, &[1.0, 30.0], 0.1, |x| {
+        (TAU * 3.5 * x[0]).sin() * (TAU * 3.5 * x[1] / 30.0).cos()
+    });
+    no_worse("two", &data, "rbf", "rbf(lengthscales=[0.08, 2.4])");
+}
+
+/// Inputs of unlike strength, of which the weaker are lost on few rows, and one that has no part without another.
+#[test]
+fn inputs_that_matter_do_not_end_dead() {
+    for seed in 0..3 {
+        let data = rows([320, 6], 10 + seed, &[4.0], 0.3, |x| {
+            let x: Vec<f64> = x.iter().map(|v| v - 2.0).collect();
+            (2.0 * x[0]).sin() + x[1] * x[1] * x[2] / 3.0 + 0.5 * (3.0 * x[3]).cos()
+        });
+        no_worse("dead", &data, "rbf", "rbf(lengthscales=[1, 1, 1, 1, 1, 1])");
+        no_worse("dead", &data, "rbf", "rbf(lengthscales=[0.5, 0.5, 0.5, 0.5, 0.5, 0.5])");
+    }
+}
+
+fn period(fitted: &Fitted, path: &str) -> f64 {
+    value(&fitted.model, path)[0] * fitted.scaler.x_scale[0]
+}
+
+#[test]
+fn two_terms_find_two_periods() {
+    let generator = &mut stream(6, "periods");
+    let x = Mat::from_fn(504, 1, |i, _| i as f64);
+    let y = Mat::from_fn(504, 1, |i, _| {
+        let angle = TAU * i as f64;
+        10.0 + (angle / 24.0).sin() + 0.8 * (angle / 168.0 + 1.0).sin() + 0.3 * noise(generator)
+    });
+    let fitted = trained(&x, &y, &of("periodic + periodic"));
+    let mut found = [0, 1].map(|l| period(&fitted, &format!("kernel.kernels[{l}].period")));
+    found.sort_by(f64::total_cmp);
+    assert!((found[0] / 24.0 - 1.0).abs() < 0.01, "{found:?}");
+    assert!((found[1] / 168.0 - 1.0).abs() < 0.03, "{found:?}");
+}
+
+#[test]
+fn a_season_on_a_level_that_wanders_is_found() {
+    for seed in [1, 4] {
+        let generator = &mut stream(seed, "season");
+        let x = Mat::from_fn(200, 1, |i, _| 5.0 + i as f64 / 12.0);
+        let mut level = 0.0;
+        let y = Mat::from_fn(200, 1, |i, _| {
+            level += noise(generator);
+            level + 3.0 * (TAU * x[(i, 0)]).sin()
+        });
+        let fitted =
+            no_worse("season", &(x, y), "periodic + matern12", "periodic(period=1.0) + matern12");
+        let found = period(&fitted, "kernel.kernels[0].period");
+        assert!((found - 1.0).abs() < 0.02, "{seed}: {found}");
+    }
+}
+
+#[test]
+fn a_change_is_found_early_and_late() {
+    for (seed, at) in [(0, 0.1), (1, 0.9), (2, 0.2)] {
+        let data = rows([150, 1], seed, &[1.0], 0.1, |x| match x[0] < at {
+            true => 0.2 * x[0],
+            false => 3.0 + (25.0 * x[0]).sin(),
+        });
+        let start = format!("changepoints(kernels=[rbf, rbf], locations=[{at}], steepness=[200])");
+        no_worse("change", &data, "changepoints(kernels=[rbf, rbf])", &start);
+    }
+}
+
+/// A kernel that cannot follow the function leaves residuals that are alike, which is said by the name of the input.
+#[test]
+fn residuals_that_are_alike_are_said() {
+    let data = rows([300, 2], 8, &[1.0, 10.0], 0.05, |x| (TAU * 2.0 * x[0]).sin() + 0.1 * x[1]);
+    let said = |kernel: &str| -> Vec<String> {
+        let fitted = trained(&data.0, &data.1, &of(kernel));
+        fitted.warnings.into_iter().filter(|text| text.contains("misses a part")).collect()
+    };
+    let slow = said("linear");
+    assert!(slow.len() == 1 && slow[0].contains("along `x0`"), "{slow:?}");
+    assert_eq!(said("rbf"), Vec::<String>::new());
+}
