@@ -301,7 +301,7 @@ fn watched(
     let rows = dataset.source.rows();
     let counted = dataset.total_weight.unwrap_or(dataset.rows as f64);
     let offset = counted * dataset.scaler.log_jacobian();
-    let mut progress = match &options.batches {
+    let mut progress = match sparsegp::fit::planned_batches(options, rows) {
         Some(batches) => {
             let epochs = batches.training.epochs(rows.div_ceil(batches.size.min(rows).max(1)));
             Progress::of_batches(context, epochs, batches.size, rows, offset)

@@ -8,6 +8,8 @@ import pytest
 from sparsegp import GPClassifier, GPRegressor
 
 matplotlib = pytest.importorskip("matplotlib")
+import matplotlib.dates  # noqa: E402
+
 from sparsegp import plotting  # noqa: E402
 from sparsegp.plotting import (  # noqa: E402
     plot_1d,
@@ -45,6 +47,27 @@ def test_a_fit_of_a_frame():
     assert plot_1d(GPRegressor().fit(frame, y), frame, y).get_xlabel() == "time"
 
 
+def test_frames_of_dates_and_texts_have_pictures(tmp_path):
+    pd = pytest.importorskip("pandas")
+    days = pd.date_range("2020-01-03", periods=80, freq="5D")
+    frame = pd.DataFrame({"day": days})
+    axes = plot_1d(GPRegressor().fit(frame, y), frame, y)
+    assert axes.get_xlabel() == "day"
+    rows = next(line for line in axes.lines if line.get_label() == "rows")
+    shown = matplotlib.dates.num2date(np.asarray(rows.get_xdata())[-1])
+    assert shown.date() == days[-1].date()
+    frame["x"] = X[:, 0]
+    axes = plot_map(GPRegressor().fit(frame, y), frame, y, num=8)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("day", "x")
+    frame["place"] = ["a", "b"] * 40
+    for method in ("auto", "deep"):
+        model = GPRegressor(method=method, **({"epochs": 2} if method == "deep" else {})).fit(frame, y)
+        plotting.report(model, frame, y, tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text()
+        assert "predictions and observations" in page
+        assert ("the first hidden layer" in page) == (method == "deep")
+
+
 def test_calibration():
     model = GPRegressor().fit(X, y)
     shares = plot_calibration(model, X, y).lines[1].get_ydata()
@@ -54,7 +77,8 @@ def test_calibration():
 
 
 def test_the_trace():
-    model = GPRegressor().fit(X, y)
+    # from a start that is not judged there is a way to go
+    model = GPRegressor(pilot=0).fit(X, y)
     line = plot_trace(model).lines[0]
     np.testing.assert_array_equal(line.get_ydata(), model.trace_["objective"])
     assert len(line.get_xdata()) > 1

@@ -194,9 +194,9 @@ pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
     n <= AUTO_EXACT || CLIMB * STEPS * of_evaluation(n, m) <= of_batches(n, m, size)
 }
 
-/// The minibatches that a model is trained by: where `auto` chose them and nobody gave a number of epochs, as many as make
-/// [`iterations`].
-pub(super) fn batches(options: &FitOptions, n: usize) -> Option<BatchOptions> {
+/// Returns the minibatches that so many rows are trained by; none where the options have none. Where `auto` chose them and no number
+/// of epochs was given, they are as many as make 2000 steps, and more from 10⁵ rows on.
+pub fn planned_batches(options: &FitOptions, n: usize) -> Option<BatchOptions> {
     let mut batches = options.batches.clone()?;
     if options.method == "auto" && batches.training.epochs.is_none() {
         let per_epoch = n.div_ceil(batches.size.clamp(1, n.max(1)));

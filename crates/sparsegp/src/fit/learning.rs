@@ -58,7 +58,7 @@ impl Learning<'_> {
         let learnt = self.dataset.trained_by(model.method);
         let data = &learnt;
         let whole = self.whole || !model.method.in_minibatches();
-        let batches = choice::batches(self.options, data.rows()).filter(|_| !whole);
+        let batches = choice::planned_batches(self.options, data.rows()).filter(|_| !whole);
         let report = match (Uncollapsed::of(model.method), batches) {
             (Ok(method), Some(batches)) => {
                 let state = match held {

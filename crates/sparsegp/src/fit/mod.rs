@@ -47,7 +47,7 @@ mod update;
 
 use again::Again;
 use checkpoint::Held;
-pub use choice::auto_rule;
+pub use choice::{auto_rule, planned_batches};
 pub use dataset::{Dataset, Scaling, Standardise};
 pub use division::{Division, Made};
 use fitted::Origin;

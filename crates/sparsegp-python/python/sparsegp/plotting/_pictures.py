@@ -18,6 +18,16 @@ def _axes(ax: Any) -> Any:
     return plt.subplots()[1]
 
 
+def _label(axis: Any, estimator: Any, input: int) -> None:
+    """Labels an axis with an input's name, and shows days as dates where the input holds dates."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        axis.set_label_text(names[input])
+        columns = estimator._about["columns"]
+        if any(column["name"] == names[input] and column["encoding"] == "date" for column in columns):
+            axis.axis_date()
+
+
 def plot_1d(
     estimator: Any,
     X: Optional[ArrayLike] = None,
@@ -54,16 +64,11 @@ def plot_1d(
             raise ValueError("give X: it says from where to where to draw")
         column = estimator.inducing_points_[:, 0]
     else:
-        column = np.asarray(X, dtype=float).reshape(len(X), -1)[:, 0]  # type: ignore[arg-type]
+        column = estimator._inputs(X)[:, 0]
     low, high = column.min(), column.max()
     margin = 0.05 * (high - low or 1.0)
     grid = np.linspace(low - margin, high + margin, num)
-    # the names of the inputs are known, and an array has none
-    names = getattr(estimator, "feature_names_in_", None)
-    points: Any = grid[:, None]
-    if names is not None and X is not None and hasattr(X, "columns"):
-        frame: Any = type(X)
-        points = frame({names[0]: grid})
+    points = grid[:, None]
     if hasattr(estimator, "predict_proba"):
         for label, p in zip(estimator.classes_, _quiet(estimator.predict_proba, points).T):
             ax.plot(grid, p, label=f"p({label})")
@@ -72,6 +77,7 @@ def plot_1d(
             ax.plot(column, codes / max(1, len(estimator.classes_) - 1), "k.", ms=3, alpha=0.5)
         ax.set_ylim(-0.05, 1.05)
         ax.set_ylabel("probability")
+        _label(ax.xaxis, estimator, 0)
         ax.legend()
         return ax
     tail = (1 - level) / 2
@@ -87,8 +93,7 @@ def plot_1d(
     if estimator.inducing_points_ is not None:
         z = estimator.inducing_points_[:, 0]
         ax.plot(z, np.full(len(z), bounds.min()), "|", color="C3", label="inducing points")
-    if names is not None:
-        ax.set_xlabel(names[0])
+    _label(ax.xaxis, estimator, 0)
     ax.legend()
     return ax
 
@@ -126,15 +131,11 @@ def plot_map(
     z = estimator.inducing_points_
     if X is None and z is None:
         raise ValueError("give X: it says from where to where to draw")
-    rows = z if X is None else np.asarray(X, dtype=float)
+    rows = z if X is None else estimator._inputs(X)
     low, high = rows.min(axis=0), rows.max(axis=0)
     margin = 0.05 * np.where(high > low, high - low, 1.0)
     sides = [np.linspace(a, b, num) for a, b in zip(low - margin, high + margin)]
-    points: Any = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    names = getattr(estimator, "feature_names_in_", None)
-    if names is not None and X is not None and hasattr(X, "columns"):
-        frame: Any = type(X)
-        points = frame({name: column for name, column in zip(names, points.T)})
+    points = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     colours = None if y is None else np.asarray(y)
     if hasattr(estimator, "predict_proba"):
         probabilities = _quiet(estimator.predict_proba, points)
@@ -162,9 +163,8 @@ def plot_map(
         ax.scatter(rows[:, 0], rows[:, 1], label="rows", **own)
     if z is not None:
         ax.plot(z[:, 0], z[:, 1], "x", color="C3", ms=4, label="inducing points")
-    if names is not None:
-        ax.set_xlabel(names[0])
-        ax.set_ylabel(names[1])
+    _label(ax.xaxis, estimator, 0)
+    _label(ax.yaxis, estimator, 1)
     return ax
 
 
@@ -300,13 +300,13 @@ def plot_layers(
     -------
     matplotlib axes
     """
-    rows = np.asarray(X, dtype=float)
+    rows = estimator._inputs(X)
     about = estimator._about
     if feature is None:
         feature = int(np.argmax(about["relevance"]))
     grid = np.tile(np.median(rows, axis=0), (200, 1))
     grid[:, feature] = np.linspace(rows[:, feature].min(), rows[:, feature].max(), 200)
-    layers = estimator.hidden_layers(grid)
+    layers = _quiet(estimator.hidden_layers, grid)
     if not 0 <= layer < len(layers):
         raise ValueError(f"there is no hidden layer {layer}: the model has {len(layers)}")
     mean, std = layers[layer]
