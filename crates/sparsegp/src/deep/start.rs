@@ -206,7 +206,7 @@ impl Deep {
         let all: Vec<Target> = all.filter(|target| !target.y.is_nan()).collect();
         let constants = likelihood.initialise(&all);
         // all that varies may be noise to a shallow model; a deep one starts where there is something to learn
-        let mut scale = 1.0;
+        let mut scale = likelihood.latent_variance(&all);
         if let Some(gaussian) = likelihood.as_gaussian_mut() {
             scale = variance(&all);
             if !gaussian.variance.given {

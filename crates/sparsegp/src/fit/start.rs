@@ -302,7 +302,7 @@ pub(super) fn prepare_start(
     }
     let variance = match likelihood.standardises() {
         true => spread(&moments(&seen, known_noise)),
-        false => 1.0,
+        false => likelihood.latent_variance(&targets.concat()),
     };
     let spreads = spreads(seen.x.as_ref());
     check_labels(dataset, &kernels)?;

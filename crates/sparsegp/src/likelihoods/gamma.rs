@@ -87,6 +87,11 @@ impl Scalar for Gamma {
         self.link.inverse(mean / self.k())
     }
 
+    fn latent_variance(&self, targets: &[Target]) -> f64 {
+        let (mean, variance) = spread(targets.iter().map(|t| t.y / self.k()));
+        self.link.latent_variance(mean, variance)
+    }
+
     fn check(&self, target: Target) -> std::result::Result<(), String> {
         positive(target)
     }

@@ -222,6 +222,15 @@ impl Positive {
         }
     }
 
+    /// Returns the variance of f that kernels start with, for r of this mean and variance: 1 where f is a logarithm. Where f has the
+    /// unit of r, a value below 0 is as good as impossible then.
+    pub fn latent_variance(self, mean: f64, variance: f64) -> f64 {
+        match self {
+            Self::Softplus if mean > 1.0 => variance.min((mean / 8.0).powi(2)).max(1.0),
+            _ => 1.0,
+        }
+    }
+
     /// Mean and variance of r for f ~ N(mean, variance) if there is a closed form.
     pub fn moments(self, mean: f64, variance: f64) -> Option<(f64, f64)> {
         match self {

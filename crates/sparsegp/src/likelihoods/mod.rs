@@ -252,6 +252,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// start: constants under which the targets are not surprising.
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64>;
 
+    /// Returns the variance of latent functions that kernels start with where targets are not standardised: 1, but where
+    /// latent values have a unit of the targets.
+    fn latent_variance(&self, _targets: &[Target]) -> f64 {
+        1.0
+    }
+
     /// What is wrong with a target, as the end of a sentence that begins with its value, such as
     /// `is no count (0, 1, 2, …)`.
     ///

@@ -2,7 +2,7 @@
 
 use super::links::Positive;
 use super::registry::{Args, Entry};
-use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count};
+use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, spread};
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::special::{log_factorial, normal_cdf, normal_density};
@@ -111,6 +111,11 @@ impl Scalar for Poisson {
 
     fn initialise(&mut self, targets: &[Target]) -> f64 {
         self.link.inverse(log_rate(targets).exp())
+    }
+
+    fn latent_variance(&self, targets: &[Target]) -> f64 {
+        let (mean, variance) = spread(targets.iter().map(|t| t.y / t.extra));
+        self.link.latent_variance(mean, variance)
     }
 
     fn check(&self, target: Target) -> std::result::Result<(), String> {

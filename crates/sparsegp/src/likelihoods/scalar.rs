@@ -44,6 +44,11 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// there is at least one.
     fn initialise(&mut self, targets: &[Target]) -> f64;
 
+    /// See [`Likelihood::latent_variance`]; `targets` as for [`Scalar::initialise`].
+    fn latent_variance(&self, _targets: &[Target]) -> f64 {
+        1.0
+    }
+
     /// See [`Likelihood::check`].
     ///
     /// # Errors

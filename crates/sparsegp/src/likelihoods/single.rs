@@ -218,6 +218,12 @@ impl<S: Scalar> Likelihood for Single<S> {
         vec![if known.is_empty() { 0.0 } else { self.model.initialise(&known) }]
     }
 
+    fn latent_variance(&self, targets: &[Target]) -> f64 {
+        let known: Vec<Target> =
+            targets.iter().copied().filter(|t| self.model.check(*t).is_ok()).collect();
+        if known.is_empty() { 1.0 } else { self.model.latent_variance(&known) }
+    }
+
     fn check(&self, target: Target) -> std::result::Result<(), String> {
         self.model.check(target)
     }
