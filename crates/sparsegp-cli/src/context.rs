@@ -22,15 +22,29 @@ fn shown(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
-/// Takes SIGTERM (of a scheduler, or of a machine that is shut down) as Ctrl-C: the first ends a training with what it has, the second
-/// ends the program. A file larger than the system allows is an error of writing, which names the file, and not the end of the program.
+/// Says whether a signal is ignored, as `nohup` has it.
+#[cfg(unix)]
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // without that file the signal keeps what it does
+    mask.is_none_or(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// Takes SIGTERM (of a scheduler, or of a machine that is shut down) and SIGHUP (of a terminal that is closed) as Ctrl-C: the first ends
+/// a training with what it has, the second SIGTERM ends the program. A file larger than the system allows is an error of writing, which names the file, and not the end of the program.
 #[cfg(unix)]
 fn other_signals(stop: &Arc<AtomicBool>) {
-    use signal_hook::consts::{SIGTERM, SIGXFSZ};
+    use signal_hook::consts::{SIGHUP, SIGTERM, SIGXFSZ};
     use signal_hook::flag::{register, register_conditional_shutdown};
     // without them the signals do what they always do, which is no reason to refuse work
     let _ = register_conditional_shutdown(SIGTERM, 143, stop.clone());
     let _ = register(SIGTERM, stop.clone());
+    // a terminal that is closed may say so twice
+    if !ignores(SIGHUP) {
+        let _ = register(SIGHUP, stop.clone());
+    }
     let _ = register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
 }
 

@@ -108,7 +108,15 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
         likelihood: &*early,
         inducing: args.settings.has("inducing"),
     });
-    let (dataset, dropped) = opened.dataset(scaling, stream, purpose)?;
+    let (mut dataset, dropped) = opened.dataset(scaling, stream, purpose)?;
+    if args.settings.has("relative_weights") {
+        if dataset.total_weight.is_none() {
+            return Err(Fail::usage(
+                "`--relative-weights` needs weights: name their column by `--weight`",
+            ));
+        }
+        dataset.make_weights_relative()?;
+    }
     let likelihood = likelihood(args, from.as_ref(), &dataset, &opened)?;
     let gaussian = Kind::of_likelihood(&*likelihood) == Kind::Gaussian;
     if dataset.classes.is_none() && !(gaussian && dataset.extra_name.is_none()) {
@@ -299,15 +307,15 @@ fn watched(
     train: impl FnOnce(&mut Progress<'_>) -> sparsegp::Result<Fitted>,
 ) -> Result<Fitted> {
     let rows = dataset.source.rows();
-    let counted = dataset.total_weight.unwrap_or(dataset.rows as f64);
-    let offset = counted * dataset.scaler.log_jacobian();
-    let mut progress = match sparsegp::fit::planned_batches(options, rows) {
+    let offset = dataset.log_jacobian();
+    let progress = match sparsegp::fit::planned_batches(options, rows) {
         Some(batches) => {
             let epochs = batches.training.epochs(rows.div_ceil(batches.size.min(rows).max(1)));
             Progress::of_batches(context, epochs, batches.size, rows, offset)
         }
         None => Progress::new(context, options.train.max_iterations, offset),
     };
+    let mut progress = progress.limited(options.time_limit);
     let fitted = train(&mut progress);
     drop(progress);
     fitted.map_err(|error| match error {

@@ -61,6 +61,8 @@ pub struct Progress<'a> {
     batches: Option<Batches>,
     /// Which start it is, where there are several.
     start: String,
+    /// When it ends whatever happens.
+    deadline: Option<Instant>,
 }
 
 /// What is known of training by minibatches.
@@ -94,7 +96,15 @@ impl<'a> Progress<'a> {
             offset,
             batches: None,
             start: String::new(),
+            deadline: None,
         }
+    }
+
+    /// With a limit of time, in seconds from now.
+    pub fn limited(mut self, seconds: Option<f64>) -> Self {
+        let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        self
     }
 
     /// For so many epochs of minibatches.
@@ -113,6 +123,7 @@ impl<'a> Progress<'a> {
 
     /// After a minibatch.
     fn show_batch(&mut self, epoch: usize, batch: usize, per_epoch: usize, objective: f64) {
+        let deadline = self.deadline;
         let Some(of) = &mut self.batches else { return };
         let done = epoch * per_epoch + batch + 1;
         let (start, before) = *of.start.get_or_insert((Instant::now(), done));
@@ -121,8 +132,7 @@ impl<'a> Progress<'a> {
         let pace = match batches {
             0 => String::new(),
             _ => {
-                let left = all.saturating_sub(done) as f64 / rate;
-                let left = if left < 1.0 { "under 1 s".into() } else { seconds(left) };
+                let left = latest(deadline, all.saturating_sub(done) as f64 / rate);
                 let rows = count((rate * of.size.min(of.rows) as f64) as usize, "row");
                 format!(", {rows}/s, ends in {left} at the latest")
             }
@@ -168,7 +178,7 @@ impl<'a> Progress<'a> {
     fn show(&mut self, point: &TracePoint) {
         let rate = point.iteration as f64 / point.seconds.max(1e-9);
         let left = self.most.saturating_sub(point.iteration) as f64 / rate.max(1e-9);
-        let left = if left < 1.0 { "under 1 s".into() } else { seconds(left) };
+        let left = latest(self.deadline, left);
         let text = format!(
             "{}iteration {} of at most {}, objective {}, {} it/s, ends in {} at the latest",
             self.start,
@@ -193,6 +203,13 @@ impl<'a> Progress<'a> {
             }
         }
     }
+}
+
+/// Says in what time something ends that takes so many seconds, or until the deadline.
+fn latest(deadline: Option<Instant>, left: f64) -> String {
+    let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+    let left = limit.map_or(left, |limit| left.min(limit.as_secs_f64()));
+    if left < 1.0 { "under 1 s".into() } else { seconds(left) }
 }
 
 impl Observer for Progress<'_> {
@@ -224,7 +241,7 @@ impl Observer for Progress<'_> {
                 let text = format!(
                     "sweep {done} of {total} of every chain, {} sweeps/s, ends in {}",
                     number(rate, 3),
-                    if left < 1.0 { "under 1 s".into() } else { seconds(left) }
+                    latest(self.deadline, left)
                 );
                 match &self.bar {
                     Some(bar) => {

@@ -195,6 +195,7 @@ pub fn aligned(facts: &[(String, String)]) -> String {
     let width = facts.iter().map(|(name, _)| name.len()).fold(10, usize::max);
     for (name, value) in facts {
         // Writing to a string cannot fail.
+        let value = value.replace('\n', "\\n");
         let _ = writeln!(text, "{name:<width$} {value}");
     }
     text
@@ -276,8 +277,7 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
             ),
         ));
         if report.starts.len() > 1 {
-            let rows = fitted.total_weight.unwrap_or(fitted.rows as f64);
-            let jacobian = rows * fitted.scaler.log_jacobian();
+            let jacobian = fitted.log_jacobian();
             let ends: Vec<f64> = report.starts.iter().map(|value| value + jacobian).collect();
             let best = ends.iter().copied().enumerate();
             let best = best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a }).0;

@@ -25,6 +25,15 @@ pub struct TableArgs {
         help_heading = "Reading the table"
     )]
     pub missing_words: Vec<String>,
+    /// Words that are categories or classes, although they mean a missing value otherwise, such as NA or None; `*` for all
+    #[arg(
+        long,
+        value_name = "WORD,…",
+        value_delimiter = ',',
+        allow_hyphen_values = true,
+        help_heading = "Reading the table"
+    )]
+    pub kept_words: Vec<String>,
     /// Format of dates other than 2024-12-31, such as %d/%m/%Y, or COLUMN=%d/%m/%Y for one column; repeatable
     #[arg(long, value_name = "[COLUMN=]FORMAT", help_heading = "Reading the table")]
     pub date_format: Vec<String>,
@@ -61,6 +70,9 @@ impl TableArgs {
         options.thousands = self.thousands.or(options.thousands);
         if !self.missing_words.is_empty() {
             options.missing_words.clone_from(&self.missing_words);
+        }
+        if !self.kept_words.is_empty() {
+            options.kept_words.clone_from(&self.kept_words);
         }
         if !self.date_format.is_empty() {
             options.date_formats.clone_from(&self.date_format);

@@ -31,8 +31,7 @@ fn held_out(fitted: &Fitted, value: Option<f64>) -> Option<f64> {
 /// Writes objective (in the data's units) and hyperparameters (on the model's scale) of every
 /// iteration.
 pub fn write(path: &Path, fitted: &Fitted) -> Result<()> {
-    let rows = fitted.total_weight.unwrap_or(fitted.rows as f64);
-    let offset = rows * fitted.scaler.log_jacobian();
+    let offset = fitted.log_jacobian();
     let points = fitted.report.as_ref().map_or(&[][..], |report| &report.trace);
     let names = names(fitted);
     let is_json = has_extension(path, "json");

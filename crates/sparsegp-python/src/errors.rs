@@ -15,8 +15,9 @@ pyo3::create_exception!(
 
 /// Puts the options of the command line that a message names into the words of `fit_file`.
 fn in_python(text: &str) -> String {
-    const OPTIONS: [(&str, &str); 9] = [
+    const OPTIONS: [(&str, &str); 10] = [
         ("missing-words", "missing_words"),
+        ("kept-words", "kept_words"),
         ("missing", "missing"),
         ("decimal", "decimal"),
         ("thousands", "thousands"),
@@ -31,7 +32,7 @@ fn in_python(text: &str) -> String {
         let (_, keyword) = OPTIONS.iter().find(|(option, _)| *option == name)?;
         let value = if value.len() > 2 { value.trim_matches('\'') } else { value };
         Some(match *keyword {
-            "missing_words" | "categorical" | "ignore" | "levels" => {
+            "missing_words" | "kept_words" | "categorical" | "ignore" | "levels" => {
                 let all: Vec<String> = value.split(',').map(|one| format!("'{one}'")).collect();
                 format!("{keyword}=[{}]", all.join(", "))
             }

@@ -239,6 +239,9 @@ pub fn fit(
     }
     let points = points.as_ref().map(|z| scaled(owned(z), &dataset.scaler)).transpose()?;
     let options = options.fit_options(points)?;
+    if options.relative_weights {
+        dataset.make_weights_relative().map_err(exception)?;
+    }
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
         sparsegp::fit::fit(&dataset, &options, engine, observer)
     })?;

@@ -59,6 +59,7 @@ struct FileColumns {
     thousands: Option<char>,
     #[serde(default)]
     missing_words: Vec<String>,
+    kept_words: Vec<String>,
     #[serde(default)]
     date_formats: Vec<String>,
     #[serde(default)]
@@ -99,6 +100,7 @@ pub fn fit_table(
         decimal: columns.decimal,
         thousands: columns.thousands,
         missing_words: columns.missing_words.clone(),
+        kept_words: columns.kept_words.clone(),
         date_formats: columns.date_formats.clone(),
         encoding: columns.encoding.clone(),
     };
@@ -156,6 +158,9 @@ pub fn fit_table(
                 false => Dataset::from_loaded(aside.read_all()?, scaling),
             };
             dataset.held_out = Some(read()?.source);
+        }
+        if fit_options.relative_weights {
+            dataset.make_weights_relative()?;
         }
         if let Chosen::Given(points) = &mut fit_options.selection {
             dataset.scaler.scale_points(points.as_mut())?;

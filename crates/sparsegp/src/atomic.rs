@@ -1,9 +1,16 @@
-//! Files that appear whole or not at all.
+//! Files that appear whole or not at all, are read whole within bounds, and are one run's at a time.
+
+mod bounded;
+mod lock;
+
+pub use bounded::read_bounded;
+pub use lock::Lock;
 
 use crate::error::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tempfile::NamedTempFile;
 
 /// A file that is written beside its destination and moved there by [`AtomicFile::commit`]; without
@@ -59,10 +66,15 @@ impl AtomicFile {
                 if !folder.is_dir() {
                     return fail("cannot be written: its folder does not exist; create it first");
                 }
-                let file = builder().tempfile_in(folder).map_err(|error| Error::File {
+                let prefix = format!(".{}.", end.file_name().unwrap_or_default().display());
+                remove_abandoned(folder, &prefix);
+                let file = builder().prefix(&prefix).suffix(PART).tempfile_in(folder);
+                let file = file.map_err(|error| Error::File {
                     path: path.into(),
                     reason: format!("cannot be written: {}", error.kind()),
                 })?;
+                // says that somebody writes it; where there are no locks its age says it
+                let _ = file.as_file().try_lock();
                 Sink::Beside(file, end)
             }
         };
@@ -84,6 +96,28 @@ impl AtomicFile {
                 .inspect(|()| keep_name(&end)),
         }
         .map_err(|e| Error::io(path, &e))
+    }
+}
+
+/// What names of files end with that are being written.
+const PART: &str = ".part";
+/// How long a file that is being written is kept though no process has its lock.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Removes what writers of the same file left that were killed.
+fn remove_abandoned(folder: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_part = name.to_str().is_some_and(|n| n.starts_with(prefix) && n.ends_with(PART));
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if !is_part || age().is_none_or(|age| age < FRESH) {
+            continue;
+        }
+        let unlocked = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+        if unlocked {
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -176,6 +210,26 @@ mod tests {
         file.commit().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(folder.path()), ["a"]);
+    }
+
+    #[test]
+    fn what_killed_writers_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        let old = std::time::SystemTime::now() - 2 * FRESH;
+        let left = |name: &str| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.set_modified(old).unwrap();
+            file
+        };
+        drop((left(".a.x7Yq.part"), left(".b.x7Yq.part"), left(".a.note")));
+        let held = left(".a.busy.part");
+        held.try_lock().unwrap();
+        File::create(folder.path().join(".a.new.part")).unwrap();
+        write_atomically(&path, b"one").unwrap();
+        let mut all = names(folder.path());
+        all.sort();
+        assert_eq!(all, [".a.busy.part", ".a.new.part", ".a.note", ".b.x7Yq.part", "a"]);
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub use fit::files as io;
 pub mod kernels;
 pub mod latent;
 pub mod likelihoods;
+#[cfg(any(feature = "files", feature = "tables"))]
+mod limits;
 pub mod linalg;
 pub mod means;
 pub mod methods;

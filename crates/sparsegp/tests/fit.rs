@@ -62,6 +62,8 @@ mod support;
 mod tables;
 #[path = "fit/training.rs"]
 mod training;
+#[path = "fit/trend.rs"]
+mod trend;
 #[path = "fit/units.rs"]
 mod units;
 #[path = "fit/update.rs"]

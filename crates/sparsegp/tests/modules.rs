@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const ORDER: &[&str] = &[
     "error",
     "rng",
+    "limits",
     "atomic",
     "linalg",
     "data",

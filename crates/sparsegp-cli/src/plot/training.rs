@@ -19,7 +19,7 @@ pub fn panel(panel: &Panel, fitted: &Fitted) -> Drawn {
     // per row, so that both curves have one axis
     let objective: Vec<(f64, f64)> = trace
         .iter()
-        .map(|point| (point.iteration as f64, point.objective / rows + jacobian))
+        .map(|point| (point.iteration as f64, (point.objective + fitted.log_jacobian()) / rows))
         .filter(|point| point.1.is_finite())
         .collect();
     let held_out: Vec<(f64, f64)> = trace

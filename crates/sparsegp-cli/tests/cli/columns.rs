@@ -150,3 +150,68 @@ fn comparisons_encode_too_and_dates_have_an_order() {
     let line = "compare s.csv --target sales --folds 2 --ordered shop -- --ignore day,holiday";
     folder.refused(1, line, &["no input column is left"]);
 }
+
+/// `None`, `NA` and the like may be categories and classes; a model that knows them needs no word for it.
+#[test]
+fn words_for_missing_values_may_be_kept() {
+    let folder = Folder::new();
+    let word = |i: usize| ["red", "None", "NA"][i % 3];
+    let line = |i: usize| format!("{},{},{}\n", i % 7, word(i), word(i + i / 3));
+    let rows: String = (0..60).map(line).collect();
+    folder.write("t.csv", format!("x,c,y\n{rows}"));
+    let refused = folder.run("fit t.csv --target y");
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.err.contains("--kept-words None"), "{}", refused.err);
+    for kept in ["None,NA", "'*'"] {
+        folder.ok(&format!(
+            "fit t.csv --target y --classes --kept-words {kept} --max-iterations 2 -o m.safetensors"
+        ));
+        let model = folder.json("inspect m.safetensors");
+        assert_eq!(model["inputs"], serde_json::json!(["x", "c=NA", "c=None", "c=red"]));
+        let predicted = folder.ok("predict m.safetensors t.csv").out;
+        assert_eq!(predicted.lines().count(), 61);
+    }
+}
+
+#[test]
+fn a_row_without_an_end_and_a_file_without_a_beginning_are_errors() {
+    let folder = Folder::new();
+    folder.write("t.csv", format!("x,y\n1,2\n3,{}\n", "4".repeat(3000)));
+    let short = |arguments: &str| {
+        let mut command = folder.command(arguments);
+        command.env("SPARSEGP_MAX_ROW_BYTES", "1000").env("SPARSEGP_MAX_FILE_BYTES", "1000");
+        let output = command.output().unwrap();
+        assert_ne!(output.status.code(), Some(0));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    // a buffer is read at a time
+    folder.write("t.csv", format!("x,y\n1,2\n3,{}\n", "4".repeat(100_000)));
+    let told = short("fit t.csv --target y");
+    assert!(
+        told.contains("longer than 1000 bytes") && told.contains("SPARSEGP_MAX_ROW_BYTES"),
+        "{told}"
+    );
+    folder.write("p.csv", "x,y\n1,2\n3,4\n4,5\n");
+    folder.ok("fit p.csv --target y --max-iterations 2 -o m.safetensors");
+    let told = short("predict m.safetensors p.csv");
+    assert!(
+        told.contains("longer than 1000 bytes") && told.contains("SPARSEGP_MAX_FILE_BYTES"),
+        "{told}"
+    );
+    if cfg!(target_os = "linux") {
+        let told = folder.run("predict /dev/zero p.csv").err;
+        assert!(told.contains("is not a complete sparsegp model file"), "{told}");
+    }
+}
+
+#[test]
+fn names_with_line_breaks_stay_on_one_line() {
+    let folder = Folder::new();
+    folder.write("t.csv", "\"col\nnew\",y\n1,2\n3,4\n4,5\n");
+    folder.ok("fit t.csv --target y --max-iterations 2 -o m.safetensors");
+    let told = folder.ok("inspect m.safetensors").out;
+    assert!(
+        told.contains("col\\nnew") && !told.lines().any(|line| line.starts_with("new")),
+        "{told}"
+    );
+}

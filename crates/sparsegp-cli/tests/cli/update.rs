@@ -136,8 +136,12 @@ fn what_cannot_be_updated_is_refused() {
     folder.write("a.csv", format!("x,y\n{}", rows(60, 0, 0.0)));
     folder.write("b.csv", format!("x,y\n{}", rows(20, 90, 0.0)));
     folder.write("bad.csv", "x,y\n1,2\n3,\n");
-    folder.ok("fit a.csv --target y -o e.safetensors");
+    folder.ok("fit a.csv --target y --likelihood laplace --method tvgp -o e.safetensors");
     folder.refused(1, "update e.safetensors b.csv -o n.safetensors", &["--inducing"]);
+    // exact inference has the rows for points
+    folder.ok("fit a.csv --target y -o x.safetensors");
+    let grown = folder.json("update x.safetensors b.csv -o n.safetensors");
+    assert!(grown["points"].as_u64().unwrap() >= 60, "{grown}");
     folder.ok("fit a.csv --target y --inducing 8 -o m.safetensors");
     folder.refused(1, "update m.safetensors bad.csv -o n.safetensors", &["row 2", "`y`"]);
     let told = folder.json("update m.safetensors bad.csv --missing drop -o n.safetensors");

@@ -80,7 +80,9 @@ impl Classes {
     /// The code of a label.
     pub fn code(&self, label: &str) -> Option<usize> {
         let find = |label: &str| self.labels.iter().position(|known| known == label);
-        find(&canonical(label)).or_else(|| find(&as_number(label)?))
+        find(&canonical(label))
+            .or_else(|| find(&as_number(label)?))
+            .or_else(|| with_exponent(self.labels.iter().map(String::as_str), label))
     }
 }
 
@@ -164,6 +166,17 @@ pub(super) fn as_number(label: &str) -> Option<String> {
     number.is_finite().then(|| (number + 0.0).to_string())
 }
 
+/// Returns the place of the only label that is the same number, written with an exponent: R writes `100000` as `1e+05`.
+pub(super) fn with_exponent<'a>(
+    labels: impl Iterator<Item = &'a str>,
+    label: &str,
+) -> Option<usize> {
+    let number = as_number(label)?;
+    let is_same = |own: &&str| own.contains(['e', 'E']) && as_number(own).as_ref() == Some(&number);
+    let mut all = labels.enumerate().filter(|(_, own)| is_same(own)).map(|(place, _)| place);
+    all.next().filter(|_| all.next().is_none())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +207,9 @@ mod tests {
             (classes.code("7.0"), classes.code("8"), classes.label(3)),
             (Some(1), None, None)
         );
+        let big = Classes::new(["1e+05", "2e+05", "150000"]).unwrap();
+        let codes = ["100000", "1.5e5", "300000"].map(|label| big.code(label));
+        assert_eq!(codes, [big.code("1e+05"), big.code("150000"), None]);
         let text = serde_json::to_string(&classes).unwrap();
         assert_eq!(text, r#"["-2","7","30"]"#);
         assert_eq!(serde_json::from_str::<Classes>(&text).unwrap(), classes);

@@ -1,6 +1,6 @@
 //! Input columns that hold no numbers: how dates and categories become numbers, and what a model remembers of it.
 
-use super::classes::{as_number, canonical, in_order};
+use super::classes::{as_number, canonical, in_order, with_exponent};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -25,6 +25,16 @@ pub enum Encoding {
     OneHot(Categories),
     /// The place of the category among all, 0, 1, …: for kernels that read labels.
     Code(Categories),
+}
+
+impl Encoding {
+    /// Returns the categories, where there are some.
+    pub fn categories(&self) -> Option<&Categories> {
+        match self {
+            Self::Number | Self::Date => None,
+            Self::OneHot(all) | Self::Code(all) => Some(all),
+        }
+    }
 }
 
 /// An input column of a table.
@@ -81,7 +91,9 @@ impl Categories {
     /// The code of a category.
     pub fn code(&self, label: &str) -> Option<usize> {
         let find = |label: &str| self.codes.get(label).copied();
-        find(&canonical(label)).or_else(|| find(&as_number(label)?))
+        find(&canonical(label))
+            .or_else(|| find(&as_number(label)?))
+            .or_else(|| with_exponent(self.labels.iter().map(String::as_str), label))
     }
 
     /// The codes that have an input each where there is one for a category: one of two says it all.

@@ -71,7 +71,9 @@ impl Loaded {
 
     /// Means and standard deviations of all columns, as the weights of the rows count them.
     pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.x.as_ref(), self.y.as_ref(), &self.weights)
+        let mut statistics = Statistics::of(self.x.as_ref(), self.y.as_ref(), &self.weights);
+        statistics.add_extra(&self.extra);
+        statistics
     }
 
     /// The rows whose flag in `mask` is `flag`; the mask is over the rows of the file. `dropped` is

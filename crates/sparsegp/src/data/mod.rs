@@ -10,6 +10,7 @@ pub mod batches;
 mod block;
 mod classes;
 mod encoding;
+pub(crate) mod fingerprint;
 mod isolated;
 mod loaded;
 pub(crate) mod moments;
@@ -29,6 +30,7 @@ pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledShards
 pub use block::Block;
 pub use classes::Classes;
 pub use encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
+pub use fingerprint::Fingerprint;
 pub use isolated::Isolated;
 pub use loaded::{Loaded, duplicate_rows};
 pub use options::ReadOptions;

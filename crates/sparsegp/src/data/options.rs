@@ -19,6 +19,9 @@ pub struct ReadOptions {
     pub thousands: Option<char>,
     /// Words that mean "no value", beside the usual ones (`NA`, `N/A`, `null`, …).
     pub missing_words: Vec<String>,
+    /// Words that are categories or classes, although they mean "no value" otherwise: `None` or `NA`; `*` for all such words.
+    /// Among numbers they mean it still.
+    pub kept_words: Vec<String>,
     /// Formats of dates, such as `%d/%m/%Y`, for all columns or as `COLUMN=%d/%m/%Y` for one.
     pub date_formats: Vec<String>,
     /// Encoding of a text file that is not UTF-8 and has no byte order mark: `latin1`, `windows-1252`, `utf-16le`, or another
@@ -32,6 +35,7 @@ impl Default for ReadOptions {
             decimal: '.',
             thousands: None,
             missing_words: Vec::new(),
+            kept_words: Vec::new(),
             date_formats: Vec::new(),
             encoding: None,
         }

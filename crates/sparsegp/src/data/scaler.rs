@@ -243,6 +243,14 @@ impl Scaler {
         let varying = (0..self.y_scale.len()).filter(|&p| !self.is_constant(p));
         -varying.map(|p| self.y_scale[p].ln()).sum::<f64>()
     }
+
+    /// Returns what to add to the log density of rows of this weight together, where of some targets rows of the weights
+    /// `absent` are missing (empty: none).
+    pub fn log_jacobian_of(&self, weight: f64, absent: &[f64]) -> f64 {
+        let varying = absent.iter().enumerate().filter(|&(p, _)| !self.is_constant(p));
+        let gaps: f64 = varying.map(|(p, gap)| gap * self.y_scale[p].ln()).sum();
+        weight * self.log_jacobian() + gaps
+    }
 }
 
 fn columns(

@@ -1,5 +1,6 @@
 //! Means, spreads and isolated values of the columns of a table.
 
+use super::fingerprint::Fingerprint;
 use super::isolated::{Isolated, Sketch};
 use super::moments::Moments;
 use super::scaler::{Scaler, scaler_shape};
@@ -15,6 +16,9 @@ pub struct Statistics {
     inputs: usize,
     columns: Vec<Moments>,
     sketch: Sketch,
+    cells: Fingerprint,
+    /// Rows of a weight above 0.
+    counted: usize,
     /// Isolated values, and the moments without them, once they have been looked for.
     isolated: Vec<Isolated>,
     bodies: Vec<Moments>,
@@ -27,6 +31,8 @@ impl Statistics {
             inputs,
             columns: vec![Moments::default(); inputs + outputs],
             sketch: Sketch::new(inputs + outputs),
+            cells: Fingerprint::new(inputs + outputs),
+            counted: 0,
             isolated: Vec::new(),
             bodies: Vec::new(),
         }
@@ -56,18 +62,27 @@ impl Statistics {
         let inputs = self.inputs.min(x.ncols());
         let value = |j: usize, i: usize| if j < inputs { x[(i, j)] } else { y[(i, j - inputs)] };
         self.add(x.nrows(), value, weights);
+        self.cells.add_rows(x, y, weights);
     }
 
-    /// Adds rows given as columns: inputs, then targets; `weight` is the index of the column of weights. Surplus columns
-    /// are not looked at.
+    /// Adds rows given as columns: inputs, then targets; `weight` is the index of the column of weights, and what else follows
+    /// are further numbers.
     #[cfg(feature = "tables")]
     pub(super) fn add_columns(&mut self, columns: &[Vec<f64>], weight: Option<usize>) {
         let rows = columns.first().map_or(0, Vec::len);
         let weights = weight.map_or(&[][..], |j| &columns[j]);
         self.add(rows, |j, i| columns[j][i], weights);
+        self.cells.add_columns(columns, weight);
+    }
+
+    /// Takes note of the further numbers of the rows that were added last.
+    pub fn add_extra(&mut self, extra: &[f64]) {
+        self.cells.add_extra(extra);
     }
 
     fn add(&mut self, rows: usize, value: impl Fn(usize, usize) -> f64, weights: &[f64]) {
+        let out = weights.iter().filter(|weight| **weight <= 0.0).count();
+        self.counted += rows - out.min(rows);
         for (j, moments) in self.columns.iter_mut().enumerate() {
             for i in 0..rows {
                 let v = value(j, i);
@@ -122,6 +137,7 @@ impl Statistics {
         let fits = own.inputs <= count
             && (own.bodies.is_empty() || own.bodies.len() == count)
             && own.sketch.fits(count)
+            && own.cells.fits(count)
             && own.isolated.iter().all(known);
         match fits {
             true => Ok(own),
@@ -181,13 +197,25 @@ impl Statistics {
         }
         self.columns.iter_mut().zip(&other.columns).for_each(|(a, b)| a.merge(b));
         self.sketch.merge(&other.sketch);
+        self.cells.merge(&other.cells);
+        self.counted += other.counted;
         (self.isolated, self.bodies) = (Vec::new(), Vec::new());
         Ok(())
+    }
+
+    /// Returns the fingerprint of all cells, weights and further numbers.
+    pub fn cells(&self) -> &Fingerprint {
+        &self.cells
     }
 
     /// Number of rows seen.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |moments| moments.count() as usize)
+    }
+
+    /// Returns the number of rows of a weight above 0.
+    pub fn counted(&self) -> usize {
+        self.counted
     }
 
     /// Sum of the weights of the rows.
@@ -198,6 +226,17 @@ impl Statistics {
     /// Number of rows in which each target is not missing.
     pub fn present_targets(&self) -> Vec<usize> {
         self.columns[self.inputs..].iter().map(|moments| moments.count() as usize).collect()
+    }
+
+    /// Returns of every target the sum of the weights of the rows in which it is missing; nothing where none is.
+    pub fn absent_weights(&self) -> Vec<f64> {
+        let all = self.rows() as u64;
+        let weight = |own: &Moments| match own.count() == all {
+            true => 0.0,
+            false => (self.total_weight() - own.weight()).max(0.0),
+        };
+        let absent: Vec<f64> = self.columns[self.inputs..].iter().map(weight).collect();
+        if absent.iter().any(|&weight| weight > 0.0) { absent } else { Vec::new() }
     }
 
     /// The scaler that gives these rows mean 0 and standard deviation 1, inputs without their isolated values.

@@ -39,6 +39,33 @@ pub(super) fn same_columns(fitted: &Fitted, dataset: &Dataset) -> Result<()> {
     Ok(())
 }
 
+/// Standard deviations of the rows that a model began with beyond which others lie far from them.
+const FAR: f64 = 5.0;
+
+/// Says that more than a tenth of the rows lie far from those by which a model's scales, and its inducing points, were chosen.
+///
+/// # Errors
+/// What reading gives.
+pub(super) fn beyond(dataset: &Dataset) -> Result<Option<String>> {
+    let mut counts = vec![0; dataset.input_names.len()];
+    dataset.source.for_each_chunk(1 << 13, &mut |rows| {
+        for (q, count) in counts.iter_mut().enumerate() {
+            *count += column(rows.x, q).iter().filter(|v| v.abs() > FAR).count();
+        }
+        Ok(())
+    })?;
+    let rows = dataset.source.rows();
+    let widest = counts.iter().enumerate().max_by_key(|(_, count)| **count);
+    Ok(widest.filter(|(_, count)| **count * 10 > rows).map(|(q, count)| {
+        format!(
+            "in {count} of {rows} rows `{}` lies more than {FAR} standard deviations from the mean of the rows that were learnt \
+             first: scale, kernel and inducing points are of those, and predictions may be far off. Begin with rows from \
+             everywhere, or let the points follow the rows (`sparsegp update`; `online=True` in Python)",
+            dataset.input_names[q]
+        )
+    }))
+}
+
 /// Refuses a target that the likelihood does not know, and rows without the further number that it
 /// needs. Returns how many targets are missing.
 pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize> {

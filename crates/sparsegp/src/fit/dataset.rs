@@ -1,6 +1,7 @@
 //! Rows to learn from.
 
 use super::noisy_inputs::{InputDeviations, take_deviations};
+use super::weights;
 use crate::data::shards::Shape;
 use crate::data::{
     Classes, InMemory, InputColumn, Isolated, Loaded, Scaler, ShardedRows, Shards, Source,
@@ -131,6 +132,8 @@ pub struct Dataset {
     pub weight_name: Option<String>,
     /// Sum of the weights of the rows, where they have weights.
     pub total_weight: Option<f64>,
+    /// Of every target the sum of the weights of the rows in which it is missing; empty where none is.
+    pub absent: Vec<f64>,
     /// Name of the column of further numbers.
     pub extra_name: Option<String>,
     /// The labels whose codes the target holds, if it is a label.
@@ -156,6 +159,10 @@ pub struct Dataset {
     pub warnings: Vec<String>,
     /// Whether more rows are to come, on the same scales.
     pub(super) part: bool,
+    /// Fingerprint of the cells, in the data's units.
+    pub(super) cells: u64,
+    /// Rows of a weight above 0.
+    pub(super) counted: usize,
 }
 
 /// Names of the columns by their roles.
@@ -194,7 +201,8 @@ impl Dataset {
     /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
     pub fn from_loaded(loaded: Loaded, scaling: impl Into<Scaling>) -> Result<Self> {
         let (rows, repeated) = (loaded.x.nrows(), duplicate_rows(loaded.x.as_ref()));
-        Self::of_rows(loaded, scaling.into(), rows, rows, repeated)
+        let counted = counted(&loaded);
+        Self::of_rows(loaded, scaling.into(), rows, counted, repeated)
     }
 
     /// From a table in memory that stands for so many rows, of which so many count and so many repeat an earlier one.
@@ -236,6 +244,8 @@ impl Dataset {
         dataset.repeated = repeated;
         dataset.warnings.extend(remarks);
         if let Some(mut own) = own {
+            let cells = Statistics::of(own.values.as_ref(), Mat::zeros(0, 0).as_ref(), &[]);
+            dataset.cells ^= cells.cells().value();
             for (at, q) in own.of.iter().enumerate() {
                 let scale = dataset.scaler.x_scale[*q];
                 own.values.col_as_slice_mut(at).iter_mut().for_each(|sd| *sd /= scale);
@@ -271,7 +281,7 @@ impl Dataset {
             extra: names.extra.is_some(),
         };
         let source = Box::new(ShardedRows::new(shards, sizes, shape)?);
-        let counts = (source.rows(), source.rows());
+        let counts = (source.rows(), statistics.counted());
         if names.weight.is_some() && statistics.total_weight() == 0.0 {
             return Err(Error::Invalid("the weights of all rows are 0: nothing counts".into()));
         }
@@ -314,6 +324,11 @@ impl Dataset {
             y: data.y,
         };
         Self::from_loaded(loaded, scaling)
+    }
+
+    /// Returns what to add to an objective on these rows on the model's scale to have it in the data's units.
+    pub fn log_jacobian(&self) -> f64 {
+        self.scaler.log_jacobian_of(self.total_weight.unwrap_or(self.rows as f64), &self.absent)
     }
 
     pub(super) fn new(
@@ -389,11 +404,14 @@ impl Dataset {
             }
         }
         let total_weight = weight.is_some().then(|| statistics.total_weight());
+        let told = total_weight.filter(|_| !part).and_then(|total| weights::odd(total, counted));
+        warnings.extend(told);
         Ok(Self {
             rows,
             isolated: if part { Vec::new() } else { statistics.isolated().to_vec() },
             rounded: rounded.into_iter().map(|(index, _)| index).collect(),
             total_weight,
+            absent: statistics.absent_weights(),
             source,
             scaler,
             input_names,
@@ -409,6 +427,16 @@ impl Dataset {
             deviations: None,
             warnings,
             part,
+            cells: statistics.cells().value(),
+            counted,
         })
+    }
+}
+
+/// Returns the number of rows of a weight above 0.
+pub(super) fn counted(loaded: &Loaded) -> usize {
+    match loaded.weights.is_empty() {
+        true => loaded.x.nrows(),
+        false => loaded.weights.iter().filter(|weight| **weight > 0.0).count(),
     }
 }

@@ -171,7 +171,8 @@ pub(super) fn fit(
     let (failures, then) = (Failures::default(), origin.clone());
     let mut write = checkpoint::writer(options, &then, &failures);
     let surroundings = Surroundings {
-        settings: checkpoint::settings(options, dataset),
+        settings: checkpoint::settings(options, dataset)?,
+        judged: Vec::new(),
         held_out: aside.as_ref().map(|rows| rows as &dyn Source),
         resume,
         checkpoint: options.checkpoint.is_some().then_some(&mut write),

@@ -4,7 +4,7 @@ use super::{Dataset, Division, Made};
 use crate::data::{Classes, InputColumn, ReadOptions, Scaler};
 use crate::model::{Model, Posterior};
 use crate::online::Site;
-use crate::train::TrainReport;
+use crate::train::{Judged, TrainReport};
 use std::collections::BTreeMap;
 
 /// What a prediction is of.
@@ -46,6 +46,8 @@ pub struct Fitted {
     pub rows: usize,
     /// Sum of the weights of the training rows, where they have weights.
     pub total_weight: Option<f64>,
+    /// Of every target the sum of the weights of the training rows in which it was missing; empty where none was.
+    pub absent: Vec<f64>,
     /// The seed.
     pub seed: u64,
     /// Why this method, in a sentence.
@@ -83,9 +85,12 @@ pub(super) struct Origin {
     target_variance: Vec<f64>,
     pub(super) rows: usize,
     pub(super) total_weight: Option<f64>,
+    pub(super) absent: Vec<f64>,
     seed: u64,
     pub(super) reason: String,
     pub(super) warnings: Vec<String>,
+    /// The starting values that were judged.
+    pub(super) judged: Vec<Judged>,
 }
 
 impl Origin {
@@ -102,9 +107,11 @@ impl Origin {
             target_variance: dataset.target_variance.clone(),
             rows: dataset.rows,
             total_weight: dataset.total_weight,
+            absent: dataset.absent.clone(),
             seed,
             reason,
             warnings,
+            judged: Vec::new(),
         }
     }
 
@@ -128,6 +135,7 @@ impl Origin {
             target_variance: self.target_variance,
             rows: self.rows,
             total_weight: self.total_weight,
+            absent: self.absent,
             seed: self.seed,
             reason: self.reason,
             report,
@@ -196,11 +204,18 @@ impl Fitted {
             target_variance: self.target_variance,
             rows: self.rows,
             total_weight: self.total_weight,
+            absent: self.absent,
             seed: self.seed,
             reason: self.reason,
             warnings: self.warnings,
+            judged: Vec::new(),
         };
         (self.model, origin)
+    }
+
+    /// Returns what to add to the objective on the model's scale to have it in the data's units.
+    pub fn log_jacobian(&self) -> f64 {
+        self.scaler.log_jacobian_of(self.total_weight.unwrap_or(self.rows as f64), &self.absent)
     }
 
     /// Log evidence or bound of the training data in their own units: the model's objective plus the
@@ -208,7 +223,6 @@ impl Fitted {
     /// asked for ([`super::FitOptions::lengthscale_prior`]) is not.
     pub fn objective(&self) -> Option<f64> {
         let report = self.report.as_ref()?;
-        let rows = self.total_weight.unwrap_or(self.rows as f64);
-        Some(report.objective + rows * self.scaler.log_jacobian())
+        Some(report.objective + self.log_jacobian())
     }
 }

@@ -53,7 +53,7 @@ impl Fitted {
         Ok(own)
     }
 
-    /// Every training row as the others predict it, in the data's own units, at the hyperparameters and inducing
+    /// Every training row as the others predict it, in the data's own units, at the hyperparameters, the mean function and the inducing
     /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
     /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale
     /// ([`super::Scaling::Given`]).
@@ -116,7 +116,8 @@ impl Fitted {
             found.gap = None;
         }
         if let Some(gap) = &mut found.gap {
-            let jacobian = dataset.source.rows() as f64 * self.scaler.log_jacobian();
+            let rows = dataset.source.rows() as f64;
+            let jacobian = self.scaler.log_jacobian_of(rows, &dataset.absent);
             gap.lower += jacobian;
             gap.upper += jacobian;
         }

@@ -48,9 +48,6 @@ impl Learning<'_> {
         held: Option<Held>,
         observer: &mut dyn Observer,
     ) -> Result<Trained> {
-        if model.method.sampler().is_some() && self.options.gibbs.hyperparameters {
-            origin.warnings.extend(assumption(&slice::assume_priors(&mut model)));
-        }
         if observer.event(Event::Training).is_break() {
             return Err(Error::Interrupted);
         }
@@ -101,7 +98,16 @@ impl Learning<'_> {
             Err(Error::Interrupted) => model.posterior(self.engine, data)?,
             outcome => outcome?,
         };
+        let (posterior, certain) = posterior.with_trend(&model, data)?;
+        origin.warnings.extend(certain);
         Ok(Trained { model, origin, posterior, report, chains: None })
+    }
+
+    /// Gives what chains sample its default priors, about the values of the start: before a checkpoint replaces these.
+    pub(super) fn assume_priors(&self, model: &mut Model, warnings: &mut Vec<String>) {
+        if model.method.sampler().is_some() && self.options.gibbs.hyperparameters {
+            warnings.extend(assumption(&slice::assume_priors(model)));
+        }
     }
 
     /// Refuses targets without any spread where the variance of the noise is a function without a least value: it would fall to 0, and
@@ -184,7 +190,7 @@ impl Learning<'_> {
         let data = &self.dataset.trained_by(model.method);
         let report = train_from(model, self.engine, data, &self.options.train, going, observer)?;
         origin.warnings.extend(failures.warning());
-        Ok(report)
+        Ok(TrainReport { judged: origin.judged.clone(), ..report })
     }
 
     /// What comes after training: chains, and what a person should know.
@@ -213,7 +219,7 @@ impl Learning<'_> {
     ) -> Result<(Posterior, TrainReport)> {
         let rows = collect(&*self.dataset.source)?;
         let now = origin.clone().fitted(model.clone(), posterior.clone(), Some(report.clone()));
-        let settings = checkpoint::settings(self.options, self.dataset);
+        let settings = checkpoint::settings(self.options, self.dataset)?;
         let failures = Failures::default();
         let mut write = |mut state: SamplingState| {
             state.settings.clone_from(&settings);
@@ -284,7 +290,8 @@ impl Learning<'_> {
         let mut write = checkpoint::writer(self.options, &then, &failures);
         let observer = &mut Telling { observer, failures: &failures };
         let surroundings = Surroundings {
-            settings: checkpoint::settings(self.options, self.dataset),
+            settings: checkpoint::settings(self.options, self.dataset)?,
+            judged: origin.judged.clone(),
             held_out: self.dataset.held_out.as_deref(),
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),

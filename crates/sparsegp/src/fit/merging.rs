@@ -1,5 +1,6 @@
 //! Equal rows: w rows that are equal in everything are one row of weight w to a likelihood, and cost as much as one.
 
+use super::dataset::counted;
 use super::{AUTO_EXACT, Dataset, Scaling};
 use crate::data::{Loaded, duplicate_rows};
 use crate::error::Result;
@@ -30,10 +31,7 @@ impl Dataset {
         purpose: Purpose<'_>,
     ) -> Result<Self> {
         let (rows, repeated) = (loaded.x.nrows(), duplicate_rows(loaded.x.as_ref()));
-        let counted = match loaded.weights.is_empty() {
-            true => rows,
-            false => loaded.weights.iter().filter(|weight| **weight > 0.0).count(),
-        };
+        let counted = counted(&loaded);
         let isolated = (repeated > 0).then(|| loaded.statistics().isolated().to_vec());
         let loaded = purpose.merged(loaded, repeated)?;
         let mut dataset = Self::of_rows(loaded, scaling.into(), rows, counted, repeated)?;

@@ -44,6 +44,7 @@ mod time_limit;
 mod trial;
 mod units;
 mod update;
+mod weights;
 
 use again::Again;
 use checkpoint::Held;
@@ -114,6 +115,9 @@ pub struct FitOptions {
     /// plain start, √D standard deviations (after Hvarfner, Hellsten & Nardi 2024); not those with a value or a prior of
     /// their own. Objectives in reports are without it, so that kernels can be compared.
     pub lengthscale_prior: bool,
+    /// Whether weights say how much rows matter beside each other: then the data set has them divided by their mean
+    /// ([`Dataset::make_weights_relative`]).
+    pub relative_weights: bool,
     /// Trainings from further starts, besides that from the values that the data suggest. Each draws the
     /// hyperparameters that are not frozen: from their priors, lengthscales together from a hundredth to three times the
     /// spreads of the inputs, another positive number within a factor of ten of where it would start (its logarithm
@@ -191,6 +195,7 @@ impl Default for FitOptions {
             freeze: Vec::new(),
             pilot: 1000,
             lengthscale_prior: true,
+            relative_weights: false,
             restarts: 0,
             train: TrainOptions {
                 optimiser: OptimiserKind::Lbfgs(LbfgsOptions::fitting()),
@@ -226,7 +231,10 @@ pub fn fit(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    checkpoint::check(options)?;
+    let _taken = checkpoint::take(options)?;
+    if options.relative_weights {
+        dataset.check_relative()?;
+    }
     let method = methods::find(&options.method).ok();
     // not after the whole training
     if let Some((own, sampler)) =
@@ -318,18 +326,21 @@ fn trained_from(
     let whole = choice::whole(dataset, options);
     let learning = Learning { dataset, options, engine, whole };
     let there = options.checkpoint.as_deref().filter(|path| path.exists());
-    let mut prepared = || start::prepare_start(dataset, options, engine, observer, restart);
+    let mut prepared = || -> Result<_> {
+        let Start { mut model, reason, mut warnings, judged } =
+            start::prepare_start(dataset, options, engine, observer, restart)?;
+        learning.assume_priors(&mut model, &mut warnings);
+        let mut origin = Origin::new(dataset, options.seed, reason, warnings);
+        origin.judged = judged;
+        Ok((model, origin))
+    };
     if let Some(path) = there
         && let Some(standing) = checkpoint::load_whole(path, dataset, options)?
     {
         // the start is a matter of the rows and the options alone: what has moved since are values
-        let Start { mut model, reason, warnings, judged } = prepared()?;
+        let (mut model, origin) = prepared()?;
         checkpoint::set_values(&mut model, &standing.values, path)?;
-        let origin = Origin::new(dataset, options.seed, reason, warnings);
-        let mut trained =
-            learning.run(model, origin, Some(Held::Whole(standing.place)), observer)?;
-        trained.report.judged = judged;
-        return Ok(trained);
+        return learning.run(model, origin, Some(Held::Whole(standing.place)), observer);
     }
     if let Some(path) = there {
         let (mut fitted, held) = checkpoint::load(path, dataset, options)?;
@@ -349,11 +360,8 @@ fn trained_from(
             }),
         };
     }
-    let Start { model, reason, warnings, judged } = prepared()?;
-    let origin = Origin::new(dataset, options.seed, reason, warnings);
-    let mut trained = learning.run(model, origin, None, observer)?;
-    trained.report.judged = judged;
-    Ok(trained)
+    let (model, origin) = prepared()?;
+    learning.run(model, origin, None, observer)
 }
 
 /// Trains a fitted model further, on these rows, which must be scaled as the model's were
@@ -369,7 +377,7 @@ pub fn go_on(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    checkpoint::check(options)?;
+    let _taken = checkpoint::take(options)?;
     fitted.check_certain("going on with the training")?;
     if dataset.deviations.is_some() {
         return Err(Error::Invalid(
@@ -381,7 +389,9 @@ pub fn go_on(
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;
+    origin.absent.clone_from(&dataset.absent);
     origin.warnings = dataset.warnings.clone();
+    origin.warnings.extend(checks::beyond(dataset)?);
     if let Some(q) = model.method.with_q().filter(|q| !q.is_of_points()) {
         // sites are of their rows
         let (rows, latents) = (dataset.source.rows(), model.latents(dataset.source.outputs()));
@@ -390,6 +400,7 @@ pub fn go_on(
     // the method is the model's, whatever `auto` would choose for these rows
     let own = FitOptions { method: model.method.name().into(), ..options.clone() };
     let learning = Learning { dataset, options: &own, engine, whole: false };
+    learning.assume_priors(&mut model, &mut origin.warnings);
     limited(options, observer, |observer| {
         let trained = learning.run(model, origin, None, observer)?;
         learning.end(trained, observer)

@@ -2,6 +2,7 @@
 
 use super::dataset::Names;
 use super::{Dataset, Division, Fitted, Scaling, Standardise};
+use crate::data::fingerprint::mixed;
 use crate::data::{EncodeOptions, Selected, Selection, Source, Table, TableSource};
 use crate::error::{Error, Result};
 use crate::kernels::label_columns;
@@ -63,7 +64,7 @@ impl Dataset {
         };
         let classes = table.classes().cloned();
         let (rows, remarks) = (table.rows(), table.remarks().to_vec());
-        let counts = (rows, rows);
+        let counts = (rows, statistics.counted());
         let mut dataset =
             Self::new(Box::new(table), scaler, names, classes, &statistics, part, counts)?;
         dataset.warnings.extend(remarks);
@@ -124,12 +125,4 @@ impl Division {
         let same = rows >= self.rows && Self::fingerprint(&[table], self.rows)? == self.fingerprint;
         Ok(same.then_some(rows))
     }
-}
-
-/// Mixes the bits of a number (the last step of SplitMix64; Steele, Lea and Flood 2014).
-fn mixed(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }

@@ -10,7 +10,7 @@ use crate::kernels::Kernel;
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
-use crate::online::{Batch, Moments, Site, SolveOptions, Solved, Update};
+use crate::online::{self, Batch, Moments, Site, SolveOptions, Solved, Update};
 use crate::variational::Variational;
 use std::ops::Range;
 
@@ -96,8 +96,8 @@ pub struct UpdateReport {
 /// changed.
 ///
 /// # Errors
-/// [`Error::Invalid`] for models without inducing points, with a set of them for each latent function, with mixed latent
-/// functions or draws, and for rows of other columns; those of `watch`.
+/// [`Error::Invalid`] for models without inducing points (but those of exact inference with Gaussian noise, which have their rows),
+/// with a set of them for each latent function, with mixed latent functions or draws, and for rows of other columns; those of `watch`.
 pub fn update(
     fitted: &Fitted,
     dataset: &Dataset,
@@ -200,6 +200,33 @@ pub(super) struct State<'a> {
     most: usize,
 }
 
+/// Whether what is known is exact: of the values at all rows, each of which was seen with noise.
+fn of_rows(model: &Model, posterior: &Posterior) -> bool {
+    let gaussian = model.likelihood.as_gaussian().is_some_and(|own| own.variance.scalar() > 0.0);
+    gaussian && !model.method.is_sparse() && posterior.draws().is_empty()
+}
+
+/// What the rows of exact inference said of the functions at their places: what they are, with the precision of their noise.
+fn sites_of_rows(model: &Model, posterior: &Posterior) -> Result<Vec<Site>> {
+    let (z, seen) = (posterior.points(), posterior.factor().l.as_ref() * posterior.q_mu());
+    let (n, known) = (z.nrows(), posterior.row_noise());
+    let precision = |i: usize| 1.0 / known.get(i).copied().unwrap_or(model.noise());
+    let none = Mat::zeros(n, 0);
+    let site = |l: usize| {
+        let mut site = Site {
+            z: z.to_owned(),
+            precision: Mat::from_fn(n, n, |i, j| if i == j { precision(i) } else { 0.0 }),
+            linear: (0..n).map(|i| precision(i) * seen[(i, l)]).collect(),
+            constant: 0.0,
+            root: None,
+        };
+        let prior = online::Prior::new(model.kernel_of(l), z, model.jitter, Some(&site))?;
+        site.constant = -prior.posterior(none.as_ref(), &[], &[])?.gain;
+        Ok(site)
+    };
+    (0..posterior.latents()).map(site).collect()
+}
+
 impl<'a> State<'a> {
     fn new(fitted: &'a Fitted, options: &UpdateOptions) -> Result<Self> {
         let (model, posterior) = (&fitted.model, &fitted.posterior);
@@ -217,6 +244,9 @@ impl<'a> State<'a> {
         let (z, mut sites) = match z {
             Ok(z) if latents == carried.len() && carried.clone().all(|site| site.z == z) => {
                 (z, fitted.carried.clone())
+            }
+            _ if of_rows(model, posterior) => {
+                (posterior.points().to_owned(), sites_of_rows(model, posterior)?)
             }
             _ => {
                 let of = |l: usize| posterior.whitened(l);
@@ -241,7 +271,12 @@ impl<'a> State<'a> {
                 site.forget(options.forget, kernel, model.jitter)?;
             }
         }
-        let most = options.most_points.unwrap_or(z.nrows().max(DEFAULT_INDUCING)).max(z.nrows());
+        // rows as points are no number that anybody chose
+        let usual = match of_rows(model, posterior) {
+            true => z.nrows() + DEFAULT_INDUCING,
+            false => z.nrows().max(DEFAULT_INDUCING),
+        };
+        let most = options.most_points.unwrap_or(usual).max(z.nrows());
         let model = Model { q: None, ..model.clone() };
         Ok(Self { fitted, model, z, sites, q: Vec::new(), most })
     }
@@ -341,30 +376,34 @@ impl<'a> State<'a> {
         fitted.model = self.model;
         let model = &mut fitted.model;
         let mut points = inducing_param(self.z.as_ref());
-        points.frozen = model.inducing[0].frozen;
+        points.frozen = model.inducing.first().is_some_and(|own| own.frozen);
         model.inducing = vec![points];
         model.q = Some(Variational::new(mean.as_ref(), &roots, false, true)?);
         // a q by moments, under the bound that found it
         let name = if model.method.augments() { "svi" } else { "svgp" };
         model.method = methods::find(name)?.method;
         fitted.carried = self.sites;
+        let certain = fitted.posterior.lost_trend();
         fitted.posterior = Posterior::of_q(model)?;
-        let before = fitted.total_weight.unwrap_or(fitted.rows as f64);
+        let (before, jacobian) =
+            (fitted.total_weight.unwrap_or(fitted.rows as f64), fitted.log_jacobian());
         fitted.rows += report.rows;
         fitted.total_weight = match (fitted.total_weight, dataset.total_weight) {
             (None, None) => None,
             (_, new) => Some(before + new.unwrap_or(report.rows as f64)),
         };
+        fitted.absent.resize(fitted.absent.len().max(dataset.absent.len()), 0.0);
+        fitted.absent.iter_mut().zip(&dataset.absent).for_each(|(own, new)| *own += new);
+        let shift = fitted.log_jacobian() - jacobian;
         if let Some(training) = &mut fitted.report {
             // it was of old rows, and is now of all
             training.objective += bound;
             // the history stays that of old rows, in the data's units, to which it comes by the number of all rows
-            let more = fitted.total_weight.unwrap_or(fitted.rows as f64) - before;
-            let shift = more * fitted.scaler.log_jacobian();
             training.trace.iter_mut().for_each(|point| point.objective -= shift);
             training.starts.iter_mut().for_each(|objective| *objective -= shift);
         }
         fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
+        fitted.warnings.extend(certain);
         Ok(fitted)
     }
 }

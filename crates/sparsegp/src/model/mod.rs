@@ -15,6 +15,8 @@ pub use hyperparameters::{hyperparameters, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub(crate) use method::finite;
 pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};
+#[cfg(feature = "files")]
+pub(crate) use posterior::SavedTrend;
 pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior, Predicted};
 
 use crate::data::Source;

@@ -13,6 +13,7 @@ mod process;
 mod quantiles;
 mod rounding;
 mod sampled;
+mod trend;
 mod whitened;
 
 pub use gradients::InputGradients;
@@ -21,6 +22,8 @@ pub use pathwise::{DEFAULT_WAVES, Functions};
 pub use quantiles::Predicted;
 
 pub(super) use gaussian::{Gaussian, Split};
+#[cfg(feature = "files")]
+pub(crate) use trend::SavedTrend;
 
 use super::Model;
 use crate::error::Result;

@@ -95,8 +95,9 @@ impl Shard {
     }
 
     fn add_to(&self, statistics: &mut Statistics) {
-        let InMemory { x, y, weights, .. } = &self.rows;
+        let InMemory { x, y, weights, extra } = &self.rows;
         statistics.add_weighted(x.as_ref(), y.as_ref(), weights);
+        statistics.add_extra(extra);
     }
 
     /// The rows as a model sees them, of the partition `index`, whose first row is the row `first` of all.

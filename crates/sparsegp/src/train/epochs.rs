@@ -2,7 +2,9 @@
 //! aside, checkpoints and limits of time. What moves in an iteration is a [`Learner`]'s matter.
 
 use super::held_out::{Best, density, judge};
-use super::{Adapting, Event, Observer, PaceState, StochasticOptions, TracePoint, TrainReport};
+use super::{
+    Adapting, Event, Judged, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
+};
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
@@ -41,12 +43,15 @@ pub struct TrainingState {
     pub pace: PaceState,
     /// Rates of q, where they adapt.
     pub adapting: Adapting,
+    /// The starting values that were judged before the first iteration.
+    pub judged: Vec<Judged>,
 }
 
 impl TrainingState {
-    fn of(adam: Adam, pace: PaceState, settings: Vec<(String, String)>) -> Self {
+    fn of(adam: Adam, pace: PaceState, surroundings: &Surroundings<'_>) -> Self {
         Self {
-            settings,
+            settings: surroundings.settings.clone(),
+            judged: surroundings.judged.clone(),
             position: Position::default(),
             pace,
             adapting: Adapting::default(),
@@ -72,6 +77,8 @@ pub struct Surroundings<'a> {
     /// What the training was asked to be, by names: kept in its state, so that nobody goes on with a
     /// state of another one.
     pub settings: Vec<(String, String)>,
+    /// The starting values that were judged, the one that was taken first.
+    pub judged: Vec<Judged>,
     /// Rows whose density decides when to stop.
     pub held_out: Option<&'a dyn Source>,
     /// A state to go on from, for the model that was saved with it.
@@ -147,7 +154,7 @@ pub(super) fn run(
                 batches.seek(Position::default())?;
             }
             let (adam, pace) = learner.start();
-            TrainingState::of(adam, pace, std::mem::take(&mut surroundings.settings))
+            TrainingState::of(adam, pace, &surroundings)
         }
     };
     // a time limit is of this run, whatever another one had used
@@ -242,7 +249,7 @@ pub(super) fn run(
         trace: state.trace,
         mixing: None,
         starts: Vec::new(),
-        judged: Vec::new(),
+        judged: state.judged,
     })
 }
 

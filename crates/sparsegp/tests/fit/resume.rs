@@ -112,6 +112,9 @@ fn through_files_from_several_positions() {
                 assert_eq!(state.expect("a state").iterations, batches);
                 let own = fit(&data, &kept).expect("the rest");
                 assert!(bits(&own.model) == bits(&whole.model), "{streamed:?} {batches}");
+                let starts = |f: &Fitted| f.report.as_ref().expect("a report").judged.clone();
+                assert_eq!(starts(&own), starts(&whole));
+                assert!(!starts(&own).is_empty());
                 let objective = |f: &Fitted| f.report.as_ref().expect("a report").objective;
                 assert_eq!(objective(&own).to_bits(), objective(&whole).to_bits());
             }

@@ -1,10 +1,10 @@
 //! What rows may bring beside inputs and targets: weights, further numbers, nothing to learn.
 
 use crate::stochastic::{dataset, draws, stochastic};
-use crate::support::{fit, prepare};
+use crate::support::{arrays, bits, fit, options, prepare};
 use sparsegp::data::{InMemory, Minibatch, Selection, Table};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::Mat;
 use sparsegp::methods::Evaluation;
 use sparsegp::model::Model;
@@ -188,4 +188,41 @@ fn what_does_not_fit_the_likelihood_is_refused() {
     let error = prepare(&dataset(rows, false), &stochastic("poisson", "svgp", 10, 1));
     let text = error.expect_err("a negative count").to_string();
     assert!(text.contains("row 8") && text.contains("-3"), "{text}");
+}
+
+/// Weights that sum to 1 make of a table one row, unless they are relative: then their size is of no matter.
+#[test]
+fn relative_weights_have_no_size() {
+    let (x, y) = arrays(40, 1);
+    let with = |size: f64, relative: bool, batches: Option<BatchOptions>| {
+        let mut rows = InMemory::new(x.clone(), y.clone()).expect("rows");
+        rows.weights = (0..40).map(|i| size * f64::from(i % 4)).collect();
+        let mut dataset = Dataset::from_rows(rows, true).expect("a table");
+        let told = dataset.warnings.iter().any(|text| text.contains("the weights of 30 rows"));
+        let mut own = FitOptions { pilot: 0, batches, ..options("svgp", 5) };
+        if relative {
+            own.relative_weights = true;
+            let error = fit(&dataset, &own).err().map(|error| error.to_string());
+            assert!(
+                size == 0.5 || error.is_some_and(|text| text.contains("make_weights_relative"))
+            );
+            dataset.make_weights_relative().expect("weights");
+            assert!(dataset.warnings.iter().all(|text| !text.contains("the weights of")));
+            assert_eq!(dataset.total_weight, Some(30.0));
+        }
+        (fit(&dataset, &own).expect("a fit"), told)
+    };
+    // their mean over the rows that count is 2
+    let stochastic = BatchOptions { size: 10, ..BatchOptions::default() };
+    for batches in [None, Some(stochastic)] {
+        let (plain, quiet) = with(0.5, false, batches.clone());
+        assert!(!quiet);
+        for size in [0.5, 2.0_f64.powi(-12), 2.0_f64.powi(12)] {
+            let (own, told) = with(size, true, batches.clone());
+            assert_eq!(bits(&own.model), bits(&plain.model), "{size}");
+            assert_eq!(own.objective(), plain.objective());
+            // whole numbers may be numbers of repeated rows
+            assert_eq!(told, size < 0.1);
+        }
+    }
 }

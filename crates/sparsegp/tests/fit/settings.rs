@@ -25,6 +25,7 @@ const UNTESTED: &[(&str, &str)] = &[
     ("seed", "what is random is another thing for every method: tests of seeds are in `seeds.rs`"),
     ("checkpoint", "files change no fit: tests are in `resume.rs` and `whole_resume.rs`"),
     ("checkpoint_every", "the same"),
+    ("relative_weights", "it is a matter of rows with weights: tests are in `rows.rs`"),
     ("time_limit", "no test depends on time: tests are in `limits.rs`"),
 ];
 

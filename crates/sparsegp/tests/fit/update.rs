@@ -161,11 +161,12 @@ fn counts_are_taken_up_and_forgotten() {
 #[test]
 fn what_cannot_be_updated_is_refused_by_name() {
     let all = table(60, 1);
-    let exact = fit(&all, &options("exact", 5)).expect("a fit");
+    let relaxed = FitOptions { likelihood: Some("laplace".into()), ..options("tvgp", 5) };
+    let relaxed = fit(&all, &relaxed).expect("a fit");
     let refused = |fitted: &Fitted, options: &UpdateOptions, data: &Dataset| {
         update(fitted, data, options, &mut |_, _| Ok(())).expect_err("a refusal").to_string()
     };
-    assert!(refused(&exact, &still(), &all).contains("--inducing"));
+    assert!(refused(&relaxed, &still(), &all).contains("--inducing"));
     let own = FitOptions { inducing: Some(6), ..options("titsias2009", 5) };
     let sparse = fit(&all, &own).expect("a fit");
     for (forget, correlation, name) in [
@@ -331,4 +332,31 @@ fn kernel_and_noise_are_learnt_from_new_rows() {
     let x = Mat::from_fn(1, 1, |_, _| -1.6);
     let f = moved.posterior.predict_f(x.as_ref()).expect("a prediction").0[(0, 0)];
     assert!((f - (4.0 * -1.6_f64).sin()).abs() < 0.3, "{f}");
+}
+
+/// Rows that are added to those of exact inference: as if all had been there, at the same hyperparameters.
+#[test]
+fn exact_inference_takes_up_rows() {
+    let all = table(60, 1);
+    let first = fit(&part(&all, 0, 40), &options("exact", 10)).expect("a fit");
+    let every = UpdateOptions { correlation: 0.999_999, ..still() };
+    let (both, report) =
+        update(&first, &part(&all, 40, 60), &every, &mut |_, _| Ok(())).expect("an update");
+    assert_eq!((report.rows, both.rows), (20, 60));
+    assert!(report.points > 40);
+    let set = first.model.params().into_iter();
+    let set = set.map(|(path, param)| (path, param.value().to_vec())).collect();
+    let mut known = FitOptions { set, ..options("exact", 1) };
+    known.freeze = ["kernel", "likelihood"].map(String::from).to_vec();
+    let whole = fit(&part(&all, 0, 60), &known).expect("a fit");
+    let x = Mat::from_fn(30, 1, |i, _| i as f64 / 5.0 - 3.0);
+    let of = |fitted: &Fitted| fitted.posterior.predict_f(x.as_ref()).expect("predictions");
+    let ((a, va), (b, vb)) = (of(&both), of(&whole));
+    let (far, wide) = (largest((&a - &b).as_ref()), largest((&va - &vb).as_ref()));
+    assert!(far < 1e-2 && wide < 1e-3, "{far} {wide}");
+    // what the new rows add to the evidence
+    let objective = |fitted: &Fitted| fitted.objective().expect("a training");
+    let gain = objective(&whole) - objective(&first);
+    let told = report.bound;
+    assert!((gain - told).abs() < 0.05, "{gain} {told}");
 }

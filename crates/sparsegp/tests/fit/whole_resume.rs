@@ -1,9 +1,12 @@
 //! Trainings on all rows go on from checkpoints to the same bits.
 
 use crate::support::{bits, fit, options, table};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted};
+use sparsegp::linalg::Mat;
 use sparsegp::optim::AdamOptions;
+use sparsegp::samplers::gibbs::GibbsOptions;
 use sparsegp::train::{Event, Observer, OptimiserKind, TracePoint};
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -187,5 +190,79 @@ fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
     std::fs::write(&path, content).expect("space");
     let error = fit(&dataset, &at_most(12)).unwrap_err().to_string();
     assert!(error.contains("no checkpoint of this training"), "{error}");
+    let _ = std::fs::remove_file(&path);
+}
+
+/// A checkpoint is of the cells that it was made of: targets, weights and further numbers count, whatever the scaler is.
+#[test]
+fn a_checkpoint_of_other_cells_is_refused() {
+    let rows = || {
+        let x = Mat::from_fn(40, 1, |i, _| i as f64 / 4.0);
+        let y = Mat::from_fn(40, 1, |i, _| f64::from((i as f64 / 6.0).sin() > 0.0));
+        let mut rows = InMemory::new(x, y).expect("rows");
+        rows.weights = (0..40).map(|i| 1.0 + f64::from(i % 2 == 0)).collect();
+        rows
+    };
+    let path = file("cells");
+    let stochastic = BatchOptions { size: 10, training: Default::default() };
+    for (likelihood, method, batches) in [
+        ("bernoulli", "svgp", None),
+        ("bernoulli", "svgp", Some(stochastic)),
+        ("bernoulli(link=logit)", "cavi", None),
+        ("poisson", "svgp", None),
+    ] {
+        let kept = FitOptions {
+            likelihood: Some(likelihood.into()),
+            checkpoint: Some(path.clone()),
+            batches: batches.clone(),
+            pilot: 0,
+            inducing: Some(5),
+            ..options(method, 5)
+        };
+        let _ = std::fs::remove_file(&path);
+        let of = |rows: InMemory| Dataset::from_rows(rows, false).expect("a table");
+        fit(&of(rows()), &kept).expect("a fit");
+        fit(&of(rows()), &kept).expect("the end of the same training");
+        type Change = fn(&mut InMemory);
+        let changes: [(&str, Change); 4] = [
+            ("targets", |own| own.y.col_as_slice_mut(0).iter_mut().for_each(|y| *y = 1.0 - *y)),
+            ("weights", |own| own.weights.reverse()),
+            ("inputs", |own| own.x.col_as_slice_mut(0).swap(3, 4)),
+            ("exposures", |own| own.extra = vec![2.0; 40]),
+        ];
+        for (what, change) in changes {
+            if what == "exposures" && likelihood != "poisson" {
+                continue;
+            }
+            let mut other = rows();
+            change(&mut other);
+            let error = fit(&of(other), &kept).expect_err(what).to_string();
+            assert!(error.contains("no checkpoint of this training (cells"), "{what}: {error}");
+        }
+    }
+    let _ = std::fs::remove_file(&path);
+}
+
+/// Default priors are about the values of the start, wherever a training before the chains was interrupted.
+#[test]
+fn assumed_priors_are_those_of_the_start() {
+    let dataset = table(30, 1);
+    let mut own = FitOptions { pilot: 0, ..options("gibbs", 20) };
+    own.likelihood = Some("student-t".into());
+    own.inducing = None;
+    own.gibbs =
+        GibbsOptions { chains: 1, burn_in: 2, draws: 3, hyperparameters: true, ..own.gibbs };
+    let priors = |fitted: &Fitted| -> Vec<String> {
+        fitted.model.params().iter().map(|(path, p)| format!("{path} {:?}", p.prior)).collect()
+    };
+    let whole = fit(&dataset, &own).expect("a fit");
+    let path = file("priors");
+    let _ = std::fs::remove_file(&path);
+    let kept = FitOptions { checkpoint: Some(path.clone()), ..own };
+    let part = with(&dataset, &kept, &mut in_the_middle(12));
+    assert!(part.posterior.draws().is_empty());
+    let resumed = with(&dataset, &kept, &mut ());
+    assert_eq!(priors(&resumed), priors(&whole));
+    assert_eq!(bits(&resumed.model), bits(&whole.model));
     let _ = std::fs::remove_file(&path);
 }

@@ -32,6 +32,8 @@ fn tensors_are_found_by_the_documented_names() {
         "q.sqrt",
         "training.parameters",
         "training.trace",
+        "trend.roots",
+        "trend.weights",
         "written.clock",
         "written.sums",
     ];

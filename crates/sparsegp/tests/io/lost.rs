@@ -51,6 +51,7 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
 fn other_files_are_no_models(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
-        assert!(name == "m" || name.starts_with(".tmp"), "{name}");
+        let part = name.starts_with(".m.") && name.ends_with(".part");
+        assert!(name == "m" || part, "{name}");
     }
 }

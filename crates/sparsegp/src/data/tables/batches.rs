@@ -272,7 +272,7 @@ impl Reading {
         sender: &SyncSender<Result<Stretch>>,
     ) -> Result<bool> {
         let mut generator = rng::stream(self.seed, stream_name(&mut String::new(), epoch));
-        self.source.check_length()?;
+        self.source.check_unchanged()?;
         let pieces = places.pieces(self.source.rows(), self.room);
         let mut cursor = Cursor::open(self.plan.clone())?;
         for group in scatter(&pieces, self.room, &mut generator) {
@@ -289,6 +289,7 @@ impl Reading {
             if stretch.columns.first().map_or(0, Vec::len) != rows {
                 return Err(self.source.recount());
             }
+            self.source.check_unchanged()?;
             self.scaler.scale_columns(&mut stretch.columns, self.plan.extra);
             stretch.order = order;
             if sender.send(Ok(stretch)).is_err() {
@@ -309,10 +310,11 @@ impl Reading {
         let mut cursor = Cursor::open(self.plan.clone())?;
         // The first stretch is cut short, so that other rows come together in another epoch.
         let mut room = 1 + rng::below(&mut generator, self.room);
-        let mut rows = 0;
+        let (mut rows, mut cells) = (0, self.source.no_cells());
         loop {
             let mut stretch = Stretch::new(room, self.held.clone());
             stretch.columns = cursor.read(room)?.numbers;
+            cells.add_columns(&stretch.columns, self.plan.weight_index());
             let n = stretch.columns.first().map_or(0, Vec::len);
             rows += n;
             if n == 0 {
@@ -334,7 +336,8 @@ impl Reading {
                 return Ok(false);
             }
         }
-        // Counted to the end, to be able to say what has changed.
-        if rows == self.source.rows() { Ok(true) } else { Err(self.source.changed(rows)) }
+        // Read to the end, to be able to say what has changed.
+        self.source.check_pass(&cells)?;
+        Ok(true)
     }
 }

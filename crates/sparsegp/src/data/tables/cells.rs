@@ -51,20 +51,28 @@ pub(super) fn is_missing_number(text: &str, options: &ReadOptions) -> bool {
     MISSING.contains(&text) || MISSING_NUMBERS.contains(&text) || options.is_missing_word(text)
 }
 
+/// Says whether a text among categories would mean a missing value or no number elsewhere.
+pub(super) fn is_odd_word(text: &str, options: &ReadOptions) -> bool {
+    is_missing_number(text, options) || text.parse::<f64>().is_ok_and(|value| !value.is_finite())
+}
+
 /// Says how a cell of labels, categories or dates is missing; none if it is there.
 pub(super) fn missing_text(text: &str, options: &ReadOptions) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {
         return Some("the cell is empty".into());
     }
-    if MISSING.contains(&text) || options.is_missing_word(text) {
-        return Some(format!("`{}` is a missing value", shown(text)));
+    if options.is_kept_word(text) {
+        return None;
     }
-    match text.parse::<f64>() {
-        Ok(value) if value.is_nan() => Some(format!("`{text}` is not a number")),
-        Ok(value) if value.is_infinite() => Some(format!("`{}` is not finite", shown(text))),
-        _ => None,
-    }
+    let word = shown(text);
+    let what = match text.parse::<f64>() {
+        _ if MISSING.contains(&text) || options.is_missing_word(text) => "a missing value",
+        Ok(value) if value.is_nan() => "not a number",
+        Ok(value) if value.is_infinite() => "not finite",
+        _ => return None,
+    };
+    Some(format!("`{word}` is {what} (a category or class of this name: `--kept-words {word}`)"))
 }
 
 /// Says whether a cell of labels, categories or dates is missing.
@@ -99,6 +107,12 @@ pub(super) enum Like {
     Currency,
     /// The unit.
     Unit(String),
+    /// In parentheses, as accountants write what is below 0.
+    Negative,
+    /// With a sign before it, as what lies below or above what can be measured.
+    Bound,
+    /// To the base 16.
+    Hexadecimal,
 }
 
 /// Says in which way a text that is no number looks like one.
@@ -107,6 +121,20 @@ pub(super) fn like(text: &str, options: &ReadOptions) -> Option<Like> {
     let text = text.trim().replace('\u{2212}', "-");
     if !text.contains(|c: char| c.is_ascii_digit()) || text.len() > 60 {
         return None;
+    }
+    if let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+        if is_shape(inner) {
+            return Some(Like::Negative);
+        }
+    }
+    if let Some(rest) = text.strip_prefix(['<', '>', '≤', '≥']) {
+        let number = rest.trim_start_matches('=');
+        return is_shape(number).then_some(Like::Bound);
+    }
+    let digits = text.trim_start_matches(['-', '+']);
+    if let Some(digits) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        let all = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        return all.then_some(Like::Hexadecimal);
     }
     let bare = text.trim_start_matches(['-', '+', '(']).trim_start();
     let sign_cut = text.trim_end_matches(')');
@@ -207,6 +235,20 @@ impl Like {
             }
             Self::Percent => format!("`{text}` has a per cent sign: {lone}"),
             Self::Currency => format!("`{text}` has a currency sign: {lone}"),
+            Self::Negative => {
+                format!(
+                    "`{text}` is in parentheses: write a number below 0 with a minus, or pass {remedy}"
+                )
+            }
+            Self::Bound => format!(
+                "`{text}` is a bound and no number: write the number that is meant (half of a limit of detection is usual), leave such \
+                 rows out, or pass {remedy}"
+            ),
+            Self::Hexadecimal => {
+                format!(
+                    "`{text}` is a hexadecimal number: write it in decimal digits, or pass {remedy}"
+                )
+            }
             Self::Unit(unit) => format!("`{text}` has the unit `{}`: {lone}", shown(unit)),
         }
     }
@@ -236,6 +278,10 @@ mod tests {
             ("130 hp", Like::Unit("hp".into())),
             ("2b", Like::Unit("b".into())),
             ("20°C", Like::Unit("°C".into())),
+            ("(0.1422)", Like::Negative),
+            ("<0.006", Like::Bound),
+            (">= 5", Like::Bound),
+            ("0x1F", Like::Hexadecimal),
         ] {
             assert_eq!(like(text, &plain), Some(expected), "{text}");
         }

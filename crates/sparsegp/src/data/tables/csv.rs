@@ -9,8 +9,8 @@ use super::places::Place;
 use super::table::Missing;
 use super::tally::Tally;
 use super::text::{BUFFER, Dialect, END, Text};
-use crate::data::options::ReadOptions;
 use crate::error::{Error, Result};
+use crate::limits::ROW;
 use csv::{ByteRecord, Position};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -34,6 +34,7 @@ fn records(path: &Path, dialect: Dialect) -> Result<Records> {
 
 /// Reads the next record; `rows` complete data rows came before it.
 fn next(path: &Path, records: &mut Records, record: &mut ByteRecord, rows: usize) -> Result<bool> {
+    records.get_mut().begin_record();
     let more = records.read_byte_record(record).map_err(|error| read_error(path, error, rows))?;
     let last = record.get(record.len().wrapping_sub(1)).unwrap_or_default();
     if !more || last.last() != END.last() {
@@ -74,6 +75,9 @@ fn read_error(path: &Path, error: csv::Error, rows: usize) -> Error {
                 "the gzip data are damaged after {rows} complete rows ({error}); copy or compress \
                  the file again"
             ),
+            ErrorKind::FileTooLarge => ROW.exceeded(&format!(
+                "after {rows} rows there is one (is a quote not closed, or has the file no line breaks?)"
+            )),
             _ => format!("cannot be read after {rows} rows: {error}"),
         },
         kind => format!("cannot be read as CSV after {rows} rows: {kind:?}"),
@@ -156,7 +160,7 @@ impl CsvReader {
             let bytes = &self.record[field.index];
             let read = match is_number(field) && !is_label(j) {
                 true => cell(bytes, &plan.options),
-                false => of_text(bytes, &plan.options),
+                false => of_text(plan, field, bytes),
             };
             match read {
                 // Only rows that are kept tell which labels there are.
@@ -204,7 +208,7 @@ impl CsvReader {
             let number = matches!(field.reading, Reading::Number) && plan.label_index() != Some(j);
             let read = match number {
                 true => cell(bytes, &plan.options),
-                false => of_text(bytes, &plan.options),
+                false => of_text(plan, field, bytes),
             };
             match read {
                 Cell::Text(text) if number => {
@@ -339,13 +343,13 @@ fn encoded(
 }
 
 /// Reads a cell of labels, categories or dates.
-fn of_text(bytes: &[u8], options: &ReadOptions) -> Cell {
+fn of_text(plan: &Plan, field: &Field, bytes: &[u8]) -> Cell {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return Cell::Text(String::new());
     };
-    match missing_text(text, options) {
-        Some(what) => Cell::Missing(what),
-        None => Cell::Text(String::new()),
+    match missing_text(text, &plan.options) {
+        Some(what) if !plan.knows(field, text) => Cell::Missing(what),
+        _ => Cell::Text(String::new()),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use faer::Mat;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// What to read from where; the same for every pass.
 #[derive(Clone, Debug)]
@@ -165,6 +166,9 @@ pub(super) trait Reader: Send {
     fn jump(&mut self, plan: &Plan, place: &Place) -> Result<()>;
 }
 
+/// Size and time of the last change of every file of a table.
+pub(super) type Stamp = Vec<(u64, Option<SystemTime>)>;
+
 impl Plan {
     /// Which of the numeric columns holds labels.
     pub fn label_index(&self) -> Option<usize> {
@@ -219,13 +223,18 @@ impl Plan {
 
     /// Returns the size of the file in bytes, or of all of several.
     pub fn bytes(&self) -> Result<u64> {
-        let size = |path: &Path| match std::fs::metadata(path) {
-            Ok(data) => Ok(data.len()),
+        Ok(self.stamp()?.iter().map(|(size, _)| size).sum())
+    }
+
+    /// Returns size and time of the last change of the file, or of each of several.
+    pub fn stamp(&self) -> Result<Stamp> {
+        let stamp = |path: &Path| match std::fs::metadata(path) {
+            Ok(data) => Ok((data.len(), data.modified().ok())),
             Err(error) => Err(Error::io(path, &error)),
         };
         match &self.format {
-            Format::Many(parts) => parts.iter().map(|part| size(&part.path)).sum(),
-            _ => size(&self.path),
+            Format::Many(parts) => parts.iter().map(|part| stamp(&part.path)).collect(),
+            _ => Ok(vec![stamp(&self.path)?]),
         }
     }
 
@@ -236,6 +245,15 @@ impl Plan {
 
     pub fn file_error(&self, reason: String) -> Error {
         Error::File { path: self.path.clone(), reason }
+    }
+
+    /// Says whether a text is one of the categories or classes that a model has for this column.
+    pub fn knows(&self, field: &Field, text: &str) -> bool {
+        let is_label = self.label_index().is_some_and(|j| self.numbers[j].index == field.index);
+        match &field.reading {
+            Reading::Category { all, .. } => all.code(text).is_some(),
+            _ => is_label && self.classes.as_ref().is_some_and(|all| all.code(text).is_some()),
+        }
     }
 
     /// An error about the cell of this row (from 0).

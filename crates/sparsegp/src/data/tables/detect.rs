@@ -5,7 +5,7 @@ use super::text::{Dialect, Text, layout};
 use crate::data::options::ReadOptions;
 use crate::error::{Error, Result};
 use encoding_rs::{Encoding, UTF_8};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 /// Beginnings of files that are mistaken for tables, and what to do about them.
@@ -73,12 +73,14 @@ pub(super) fn detect(path: &Path, options: &ReadOptions) -> Result<Option<Dialec
 }
 
 /// Reads as much of the beginning as it takes to tell what a file is. Failures that are the business of the
-/// reader (a truncated gzip stream) end the text early here.
+/// reader (a truncated gzip stream, a row that is too long) end the text early here.
 fn first_bytes(path: &Path, gzip: bool, encoding: &'static Encoding) -> Result<Vec<u8>> {
     let mut start = Vec::new();
     let mut text = Text::open(path, gzip, encoding)?.take(1 << 16);
     match text.read_to_end(&mut start) {
-        Err(error) if !gzip => Err(Error::io(path, &error)),
+        Err(error) if !gzip && error.kind() != ErrorKind::FileTooLarge => {
+            Err(Error::io(path, &error))
+        }
         _ => Ok(start),
     }
 }

@@ -28,7 +28,8 @@ pub struct EncodeOptions {
 }
 
 impl InputColumn {
-    /// Tells what a column of texts in memory holds, by the rules of [`Table::encode`].
+    /// Tells what a column of texts in memory holds, by the rules of [`Table::encode`], but that an empty text only is a missing
+    /// category: where values have types, `None` and `NA` are words.
     ///
     /// # Errors
     /// [`Error::Invalid`] that names the row (from 0) or the column, for what [`Table::encode`] refuses.
@@ -41,7 +42,7 @@ impl InputColumn {
     /// # Ok::<(), sparsegp::Error>(())
     /// ```
     pub fn of_texts(name: &str, cells: &[String], options: &EncodeOptions) -> Result<Self> {
-        let plain = ReadOptions::default();
+        let plain = ReadOptions { kept_words: vec!["*".into()], ..ReadOptions::default() };
         let is = |names: &[String]| names.iter().any(|own| own == name);
         let coded = is(&options.codes);
         let role = if coded { Role::Codes } else { Role::Input };

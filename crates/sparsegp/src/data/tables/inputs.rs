@@ -23,8 +23,11 @@ impl InputColumn {
     /// ```
     pub fn numbers(&self, cell: &str) -> std::result::Result<Vec<f64>, String> {
         let plain = ReadOptions::default();
+        if let Some(code) = self.encoding.categories().and_then(|all| all.code(cell)) {
+            return Ok(self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect());
+        }
         if is_missing(cell, &plain) {
-            return Err("is missing".into());
+            return Err("is missing: leave such rows out, or fill them in".into());
         }
         match &self.encoding {
             Encoding::Number => {
@@ -33,10 +36,7 @@ impl InputColumn {
                 number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
             }
             Encoding::Date => days(cell).map(|value| vec![value]).ok_or_else(|| no_date(cell)),
-            Encoding::Code(all) | Encoding::OneHot(all) => {
-                let code = all.find(cell)?;
-                Ok(self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect())
-            }
+            Encoding::Code(all) | Encoding::OneHot(all) => all.find(cell).map(|_| Vec::new()),
         }
     }
 

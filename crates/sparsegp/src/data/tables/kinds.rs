@@ -1,6 +1,6 @@
 //! What a column of text holds, as all of the cells that are looked at tell.
 
-use super::cells::{Like, is_missing, is_missing_number, like, shown};
+use super::cells::{Like, is_missing, is_missing_number, is_odd_word, like, shown};
 use super::dates::{days, fitting_formats};
 use crate::data::options::ReadOptions;
 use std::collections::HashSet;
@@ -39,7 +39,12 @@ pub(super) fn judge(cells: &[String], column: &str, role: Role, options: &ReadOp
         if is_missing(text, options) {
             continue;
         }
-        if options.formats_of(column).next().is_some() && options.date(column, text).is_some() {
+        if options.is_kept_word(text) && is_odd_word(text, options) {
+            dashes += 1;
+            words.push(i);
+        } else if options.formats_of(column).next().is_some()
+            && options.date(column, text).is_some()
+        {
             dates += 1;
         } else if options.number(text).is_some() {
             of_numbers += 1;

@@ -1,6 +1,6 @@
 //! Labels of a target, as they come in a pass over a file.
 
-use crate::data::classes::{Classes, as_number, canonical, too_many};
+use crate::data::classes::{Classes, as_number, canonical, too_many, with_exponent};
 use std::collections::HashMap;
 
 /// Turns labels into codes during a pass over a file.
@@ -29,6 +29,9 @@ impl Encoder {
         }
         if self.closed {
             if let Some(&code) = as_number(&label).and_then(|label| self.codes.get(&label)) {
+                return Ok(code as f64);
+            }
+            if let Some(code) = with_exponent(self.classes_by_code().into_iter(), &label) {
                 return Ok(code as f64);
             }
             return Err(format!(

@@ -1,6 +1,7 @@
 //! Parquet without Arrow: the chosen columns of flat schemas, read batch by batch with the typed
 //! column readers, so that memory stays at a page per column however large the row groups are.
 
+mod durations;
 mod jump;
 mod kind;
 mod values;
@@ -72,11 +73,13 @@ pub(super) fn schema(path: &Path) -> Result<(Vec<Column>, usize)> {
     let metadata = reader.metadata().file_metadata();
     let schema = metadata.schema_descr();
     let fields = schema.root_schema().get_fields();
+    let durations = durations::named(metadata.key_value_metadata());
     let columns = fields.iter().enumerate().map(|(i, field)| {
         let leaf = (0..schema.num_columns()).find(|&leaf| schema.get_column_root_idx(leaf) == i);
         let kind = match leaf {
+            _ if durations.contains(field.name()) => Kind::span("durations"),
             Some(leaf) if field.is_primitive() => kind(&schema.column(leaf)),
-            _ => Kind::Other("is nested".into()),
+            _ => Kind::other("is nested"),
         };
         Column { name: field.name().to_owned(), leaf: leaf.unwrap_or(0), kind }
     });
@@ -290,9 +293,11 @@ fn choose_rows(
                 let what = match levels.get(i) {
                     Some(0) => "the cell is null".to_owned(),
                     Some(&MISSING) => "the value is missing".to_owned(),
-                    _ if plan.label_index() == Some(j) => "the label is missing".to_owned(),
-                    _ if !matches!(plan.numbers[j].reading, Reading::Number) => {
-                        "the value is missing".to_owned()
+                    _ if plan.label_index() == Some(j)
+                        || !matches!(plan.numbers[j].reading, Reading::Number) =>
+                    {
+                        "the value is missing (a category or class called `None`, `NA` or the like: `--kept-words WORD`)"
+                            .to_owned()
                     }
                     _ if values[i].is_nan() => "`NaN` is not a number".to_owned(),
                     _ => format!("`{}` is not finite", values[i]),

@@ -1,19 +1,20 @@
 //! Tables that are never in memory as a whole: a [`Source`] for training, blocks for prediction.
 
 use super::batches::ShuffledTable;
-use super::cursor::{Cursor, Parts, Plan};
+use super::cursor::{Cursor, Parts, Plan, Stamp};
 use super::places::Places;
 use super::table::Selected;
 use crate::data::Block;
 use crate::data::batches::Batches;
 use crate::data::classes::Classes;
+use crate::data::fingerprint::Fingerprint;
 use crate::data::moments::Moments;
 use crate::data::scaler::Scaler;
 use crate::data::source::{InMemory, Rows, Source};
 use crate::data::statistics::Statistics;
 use crate::error::{Error, Result};
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows per read of the validating pass.
 const CHUNK: usize = 1 << 13;
@@ -32,11 +33,15 @@ pub struct TableSource {
     scaler: Scaler,
     /// Where reading can start; none where that is the first row alone.
     places: Option<Arc<Places>>,
-    /// Length of the file in bytes.
-    length: u64,
+    /// Length and time of the last change of the file when its cells were last looked at.
+    stamp: Arc<Mutex<Stamp>>,
     /// Means of every column in stretches of rows that follow one another, where the file is read in order.
     stretches: Vec<Moments>,
 }
+
+/// What is wrong with a file whose cells are others than they were.
+const CHANGED: &str =
+    "has changed since it was first read; leave the file alone while a model learns from it";
 
 /// Part of the variance of a column that stretches of a file in order may differ by.
 const MOST_DRIFT: f64 = 0.05;
@@ -48,7 +53,7 @@ impl TableSource {
         let plan = Arc::new(selected.plan.clone());
         let mut statistics = Statistics::new(plan.inputs, plan.outputs);
         // Texts are read too, so that a later pass of `blocks` cannot stumble over them.
-        let length = plan.bytes()?;
+        let stamp = plan.stamp()?;
         let mut cursor = Cursor::open(plan.clone())?;
         cursor.note_places();
         let room = room.unwrap_or_else(|| ShuffledTable::stretch_rows(plan.numbers.len()));
@@ -82,6 +87,9 @@ impl TableSource {
                 }
                 bodies.add_columns(&raw.numbers, plan.weight_index());
             }
+            if bodies.cells() != statistics.cells() {
+                return Err(plan.file_error(CHANGED.into()));
+            }
             statistics.set_bodies(bodies);
         }
         Ok(Self {
@@ -93,7 +101,7 @@ impl TableSource {
             plan: Arc::new(Plan { texts: Vec::new(), ..selected.plan.clone() }),
             statistics,
             places: cursor.into_places().map(Arc::new),
-            length,
+            stamp: Arc::new(Mutex::new(stamp)),
             stretches,
         })
     }
@@ -145,9 +153,13 @@ impl TableSource {
         &self.selected
     }
 
-    /// The next chunk, standardised; no rows at the end.
-    fn chunk(&self, cursor: &mut Cursor, rows: usize) -> Result<InMemory> {
+    /// The next chunk, standardised; no rows at the end. `cells` are those of the pass so far.
+    fn chunk(&self, cursor: &mut Cursor, rows: usize, cells: &mut Fingerprint) -> Result<InMemory> {
         let mut raw = cursor.read(rows)?;
+        if raw.rows.is_empty() {
+            self.check_pass(cells)?;
+        }
+        cells.add_columns(&raw.numbers, self.plan.weight_index());
         self.scaler.scale_columns(&mut raw.numbers, self.plan.extra);
         Ok(raw.into_parts(&self.plan).data)
     }
@@ -181,26 +193,47 @@ impl TableSource {
         })
     }
 
-    /// Refuses a file of another length than it had.
-    pub(super) fn check_length(&self) -> Result<()> {
-        if self.plan.bytes()? == self.length { Ok(()) } else { Err(self.recount()) }
+    /// Refuses a file that was written to since it was last looked at, as its length and time tell, if its cells are others.
+    pub(super) fn check_unchanged(&self) -> Result<()> {
+        let now = self.plan.stamp()?;
+        let mut known = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != now {
+            self.check_cells()?;
+            *known = now;
+        }
+        Ok(())
+    }
+
+    /// Reads the whole file, and refuses other cells than it had.
+    fn check_cells(&self) -> Result<()> {
+        let (mut cursor, mut cells) = (Cursor::open(self.plan.clone())?, self.no_cells());
+        loop {
+            let raw = cursor.read(CHUNK)?;
+            if raw.rows.is_empty() {
+                return self.check_pass(&cells);
+            }
+            cells.add_columns(&raw.numbers, self.plan.weight_index());
+        }
+    }
+
+    /// Returns what a pass begins with that is to end in [`TableSource::check_pass`].
+    pub(super) fn no_cells(&self) -> Fingerprint {
+        Fingerprint::new(self.plan.inputs + self.plan.outputs)
+    }
+
+    /// Refuses a file whose cells are others in this pass, or more or fewer, than they were.
+    pub(super) fn check_pass(&self, cells: &Fingerprint) -> Result<()> {
+        match cells.rows() == self.rows() {
+            true if cells == self.statistics.cells() => Ok(()),
+            true => Err(self.plan.file_error(CHANGED.into())),
+            false => Err(self.changed(cells.rows())),
+        }
     }
 
     /// The error of a file that has changed, as far as a pass in order can tell.
     pub(super) fn recount(&self) -> Error {
-        let count = || {
-            let mut cursor = Cursor::open(self.plan.clone())?;
-            while !cursor.read(CHUNK)?.rows.is_empty() {}
-            Ok(cursor.progress().kept)
-        };
-        match count() {
-            Ok(rows) if rows == self.rows() => self.plan.file_error(
-                "has changed since it was first read; leave the file alone while a model learns from it"
-                    .into(),
-            ),
-            Ok(rows) => self.changed(rows),
-            Err(error) => error,
-        }
+        let changed = || self.plan.file_error(CHANGED.into());
+        self.check_cells().err().unwrap_or_else(changed)
     }
 
     /// The error of a later pass that finds another number of rows.
@@ -239,12 +272,13 @@ impl Source for TableSource {
     ) -> Result<()> {
         let mut cursor = Cursor::open(self.plan.clone())?;
         let chunk_rows = chunk_rows.max(1);
-        let start = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             // Of no capacity: the reader holds one chunk ready while `f` holds another.
             let (sender, receiver) = sync_channel(0);
             scope.spawn(move || {
+                let mut cells = self.no_cells();
                 loop {
-                    let chunk = self.chunk(&mut cursor, chunk_rows);
+                    let chunk = self.chunk(&mut cursor, chunk_rows, &mut cells);
                     let last = !matches!(&chunk, Ok(data) if data.rows() > 0);
                     // A closed channel: `f` has failed, nobody wants the rest.
                     if sender.send(chunk).is_err() || last {
@@ -260,12 +294,8 @@ impl Source for TableSource {
                 }
                 start += data.rows();
             }
-            Ok(start)
-        })?;
-        if start != self.rows() {
-            return Err(self.changed(start));
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

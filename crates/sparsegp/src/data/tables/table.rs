@@ -219,17 +219,15 @@ impl Table {
         numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
         let texts = fields(&roles.ids);
         for field in numbers.iter().chain(&texts) {
+            let is_date = matches!(field.reading, Reading::Date);
             let problem = match self.kind(field.index) {
                 Some(Kind::Other(what)) => what,
-                Some(Kind::Number { date: false, .. })
-                    if matches!(field.reading, Reading::Date) =>
-                {
-                    "holds numbers where the model needs dates"
+                Some(Kind::Number { date: false, .. }) if is_date => {
+                    "holds numbers where the model needs dates; write them as dates or leave the column out"
                 }
                 _ => continue,
             };
-            let remedy = "encode it as a flat column of numbers or leave it out";
-            return Err(column(&self.path, &field.name, format!("{problem}; {remedy}")));
+            return Err(column(&self.path, &field.name, problem));
         }
         Ok(Selected {
             plan: Plan {

@@ -3,6 +3,7 @@
 use super::cells::shown;
 use super::charset::Decoded;
 use crate::error::{Error, Result};
+use crate::limits::ROW;
 use csv::ByteRecord;
 use encoding_rs::{Encoding, UTF_8};
 use flate2::read::MultiGzDecoder;
@@ -44,6 +45,9 @@ pub(super) struct Text {
     start: u64,
     /// How much of [`END`] has been read; all of it where it is not wanted.
     ended: usize,
+    /// Bytes read since a record began, as far as whoever reads says it, and the most there may be.
+    record: u64,
+    longest: u64,
 }
 
 impl Text {
@@ -58,7 +62,12 @@ impl Text {
             (false, false) => Inner::InOrder(Box::new(Decoded::new(file, encoding))),
             (false, true) => Inner::Plain(file),
         };
-        Ok(Self { inner, start: 0, ended: END.len() })
+        Ok(Self { inner, start: 0, ended: END.len(), record: 0, longest: ROW.now() })
+    }
+
+    /// Says that a record begins.
+    pub fn begin_record(&mut self) {
+        self.record = 0;
     }
 
     /// Opens a file at its header, with [`END`] after its last byte.
@@ -82,6 +91,10 @@ impl Read for Text {
             Inner::Plain(file) => file.read(buffer)?,
             Inner::InOrder(decoder) => decoder.read(buffer)?,
         };
+        self.record += count as u64;
+        if self.record > self.longest {
+            return Err(io::Error::from(ErrorKind::FileTooLarge));
+        }
         if count > 0 || buffer.is_empty() {
             return Ok(count);
         }

@@ -117,6 +117,11 @@ impl ReadOptions {
         self.missing_words.iter().any(|word| word.trim() == text)
     }
 
+    /// Says whether a text is a category or class, whatever it means otherwise.
+    pub(super) fn is_kept_word(&self, text: &str) -> bool {
+        self.kept_words.iter().map(|word| word.trim()).any(|word| word == text || word == "*")
+    }
+
     /// Returns the formats of dates that hold for a column.
     pub(super) fn formats_of<'a>(&'a self, column: &'a str) -> impl Iterator<Item = &'a str> {
         self.date_formats.iter().filter_map(move |format| {

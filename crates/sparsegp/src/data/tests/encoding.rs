@@ -229,3 +229,29 @@ fn parquet_names_the_cell_and_skips_what_is_missing() {
         &["column `y`", "holds numbers where the model needs dates"],
     );
 }
+
+#[test]
+fn times_without_a_date_are_refused_in_every_unit() {
+    let folder = Folder::new();
+    for (schema, values) in [
+        ("int32 t (TIME(MILLIS,true))", Values::Int32(vec![1000, 2000])),
+        ("int64 t (TIME(MICROS,true))", Values::Int64(vec![1000, 2000])),
+        ("int64 t (TIME(NANOS,false))", Values::Int64(vec![1000, 2000])),
+        ("int32 t (TIME_MILLIS)", Values::Int32(vec![1000, 2000])),
+        ("int64 t (TIME_MICROS)", Values::Int64(vec![1000, 2000])),
+    ] {
+        let path = folder.path("t.parquet");
+        let group = vec![(values, None), (Values::Double(vec![1.0, 2.0]), None)];
+        let schema = format!("required {schema}; required double y;");
+        write(&path, &schema, WriterProperties::builder(), &[group]);
+        let table = Table::open(&path).unwrap();
+        // as an input, a target and an identifier
+        for selection in [
+            Selection::targets(["y"]),
+            Selection::targets(["t"]),
+            Selection::targets(["y"]).inputs(["t"]).ids(["t"]),
+        ] {
+            fails(table.select(&selection), &["column `t`", "times of day", "hours"]);
+        }
+    }
+}

@@ -184,6 +184,28 @@ fn a_file_that_changes_is_noticed() {
 }
 
 #[test]
+fn a_file_whose_cells_change_is_noticed() {
+    let folder = Folder::new();
+    let path = folder.write("c.csv", "a,w,y\n1,1,2\n3,1,4\n5,2,6\n");
+    let selection = Selection::targets(["y"]).weight("w");
+    let selected = Table::open(&path).unwrap().select(&selection).unwrap();
+    let source = selected.stream().unwrap();
+    let pass = || source.for_each_chunk(2, &mut |_| Ok(()));
+    pass().unwrap();
+    for other in [
+        "a,w,y\n1,1,2\n3,1,4\n5,2,7\n",
+        "a,w,y\n1,1,2\n3,2,4\n5,1,6\n",
+        "a,w,y\n3,1,4\n1,1,2\n5,2,6\n",
+    ] {
+        folder.write("c.csv", other);
+        fails(pass(), &["c.csv: has changed since it was first read"]);
+        let mut batches = source.batches(2, 0).unwrap();
+        let mut out = Minibatch::default();
+        fails(batches.next(&mut out), &["c.csv: has changed since it was first read"]);
+    }
+}
+
+#[test]
 fn blocks_keep_order_ids_and_row_numbers() {
     let folder = Folder::new();
     for path in files(&folder) {

@@ -4,6 +4,8 @@
 //! another training. Options are taken apart in full: an option that is added does not compile before it has its word.
 
 use super::Settings;
+use crate::data::Fingerprint;
+use crate::error::Result;
 use crate::fit::{Dataset, FitOptions};
 use crate::inverse_free::{self, SolverOptions, Traces};
 use crate::linalg::Jitter;
@@ -15,7 +17,9 @@ use crate::train::{EmOptions, OptimiserKind, Pace, StochasticOptions, TrainOptio
 use crate::variational::Tying;
 
 /// The form of the values. Those of a checkpoint that does not name it are of releases that wrote other words.
-const FORM: (&str, &str) = ("form of the settings", "2");
+const FORM: (&str, &str) = ("form of the settings", "3");
+/// The name of what tells tables apart by their cells.
+const CELLS: &str = "fingerprint of the cells";
 
 /// How two lists of settings differ, for a message; none if they do not. `usual` are the settings of [`FitOptions::default`]: a
 /// setting that a checkpoint does not name is one that its release did not have, and it went as it does by default.
@@ -29,6 +33,11 @@ pub(super) fn difference(own: &Settings, asked: &Settings, usual: &Settings) -> 
     for (name, asked) in asked {
         let own = of(own, name).or_else(|| of(usual, name));
         if own.as_ref() != Some(asked) {
+            if name == CELLS {
+                return Some(
+                    "cells of the table, weights or the order of its rows have changed".into(),
+                );
+            }
             let own = own.unwrap_or_else(|| "none".into());
             return Some(format!("its {name}: {own}, not {asked}"));
         }
@@ -38,7 +47,10 @@ pub(super) fn difference(own: &Settings, asked: &Settings, usual: &Settings) -> 
 }
 
 /// The settings of a training by minibatches, or of chains; the number of epochs may change.
-pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Settings {
+///
+/// # Errors
+/// What reading the rows that are held out gives.
+pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Result<Settings> {
     let FitOptions {
         kernel,
         kernel_in_data_units,
@@ -51,6 +63,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Setti
         tying: of_sites,
         gibbs,
         lengthscale_prior,
+        relative_weights,
         // compared by itself
         seed: _,
         // a start, which parameters in the checkpoint have left behind, but for all rows at once: `whole_settings`
@@ -86,12 +99,14 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Setti
         ("tying of sites", tying(*of_sites)),
         ("chains", chains(gibbs)),
         ("prior of lengthscales", yes(*lengthscale_prior)),
+        ("relative weights", yes(*relative_weights)),
         ("partition of the rows", partition(dataset)),
+        (CELLS, cells(dataset)?),
     ];
     let training = batches.as_ref().map(|batches| &batches.training);
     let words = of_minibatches(training.unwrap_or(&StochasticOptions::default()));
     all.extend(words.map(|(name, value)| (name, given(training, |_| value.clone()))));
-    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    Ok(all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 /// Those of minibatches: what their state holds, such as rates, goes on as it was.
@@ -128,8 +143,11 @@ fn of_minibatches(training: &StochasticOptions) -> [(&'static str, String); 9] {
 }
 
 /// The settings of a training on all rows: those of [`settings`] with those of the optimiser.
-pub(super) fn whole_settings(options: &FitOptions, dataset: &Dataset) -> Settings {
-    let mut all = settings(options, dataset);
+///
+/// # Errors
+/// As for [`settings`].
+pub(super) fn whole_settings(options: &FitOptions, dataset: &Dataset) -> Result<Settings> {
+    let mut all = settings(options, dataset)?;
     // when it ends, and how often it is kept, may change
     let TrainOptions { optimiser: of_all, em: of_sites, max_iterations: _, checkpoint_seconds: _ } =
         &options.train;
@@ -146,7 +164,7 @@ pub(super) fn whole_settings(options: &FitOptions, dataset: &Dataset) -> Setting
         ]
         .map(|(name, value)| (name.to_owned(), value)),
     );
-    all
+    Ok(all)
 }
 
 fn yes(is: bool) -> String {
@@ -309,6 +327,13 @@ fn chains(options: &GibbsOptions) -> String {
     )
 }
 
+/// The cells of the rows that are learnt from, and of those that are held out.
+fn cells(dataset: &Dataset) -> Result<String> {
+    let aside = dataset.held_out.as_deref().map(|rows| Ok(Fingerprint::of(rows)?.value()));
+    let aside = aside.transpose()?.map_or(String::new(), |cells| format!(" and {cells:016x}"));
+    Ok(format!("{:016x}{aside}", dataset.cells))
+}
+
 /// How the rows lie in other processes, which decides the last bits of sums.
 fn partition(dataset: &Dataset) -> String {
     let Some(rows) = dataset.source.sharded() else { return "none".into() };
@@ -331,7 +356,7 @@ mod tests {
     }
 
     fn of(options: &FitOptions) -> Settings {
-        whole_settings(options, &data())
+        whole_settings(options, &data()).expect("settings")
     }
 
     #[test]
@@ -393,7 +418,7 @@ mod tests {
         let told = difference(
             &of(&FitOptions { train, ..other.clone() }),
             &of(&other),
-            &settings(&other, &data()),
+            &settings(&other, &data()).expect("settings"),
         );
         assert!(told.expect("a difference").starts_with("its optimiser: L-BFGS, memory 10"));
         // the state of a training has its rates: others would be ignored

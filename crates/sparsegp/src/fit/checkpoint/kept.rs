@@ -4,7 +4,7 @@ pub(in crate::fit) use super::identity::settings;
 
 use super::identity::{difference, whole_settings};
 use super::{Held, Settings, other};
-use crate::atomic::{check_writable, write_atomically};
+use crate::atomic::{Lock, check_writable, read_bounded, write_atomically};
 use crate::data::Scaler;
 use crate::error::{Error, Result};
 use crate::fit::checks::same_columns;
@@ -14,12 +14,15 @@ use crate::train::{Standing, TrainingState};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Refuses a checkpoint that could not be written, before there is anything to lose.
+/// Takes a checkpoint for this run, if there is one: refuses one that could not be written, before there is anything to lose, and
+/// one that another run writes.
 ///
 /// # Errors
 /// [`Error::File`].
-pub(in crate::fit) fn check(options: &FitOptions) -> Result<()> {
-    options.checkpoint.as_deref().map_or(Ok(()), check_writable)
+pub(in crate::fit) fn take(options: &FitOptions) -> Result<Option<Lock>> {
+    let Some(path) = options.checkpoint.as_deref() else { return Ok(None) };
+    check_writable(path)?;
+    Lock::of(path).map(Some)
 }
 
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
@@ -57,7 +60,7 @@ pub(in crate::fit) fn save_whole(
         scaler: dataset.scaler.clone(),
         rows,
         seed: options.seed,
-        settings: whole_settings(options, dataset),
+        settings: whole_settings(options, dataset)?,
         standing: standing.clone(),
     };
     let state = postcard::to_stdvec(&whole);
@@ -74,7 +77,12 @@ pub(in crate::fit) fn load_whole(
     dataset: &Dataset,
     options: &FitOptions,
 ) -> Result<Option<Standing>> {
-    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    // what is neither is refused where models are read
+    let whole = |first: &[u8]| first.starts_with(ANY).then_some(()).ok_or_else(String::new);
+    let content = match read_bounded(path, whole) {
+        Err(Error::File { reason, .. }) if reason.is_empty() => return Ok(None),
+        outcome => outcome?,
+    };
     let Some(rest) = content.strip_prefix(WHOLE) else {
         return match content.starts_with(ANY) {
             true => Err(other(path, "another release of this program wrote it")),
@@ -96,7 +104,7 @@ pub(in crate::fit) fn load_whole(
         return Err(other(path, "it is of other rows, columns or another seed"));
     }
     let of = |options: &FitOptions| whole_settings(options, dataset);
-    match difference(&whole.settings, &of(options), &of(&FitOptions::default())) {
+    match difference(&whole.settings, &of(options)?, &of(&FitOptions::default())?) {
         Some(told) => Err(other(path, &told)),
         None => Ok(Some(whole.standing)),
     }
@@ -130,7 +138,7 @@ pub(in crate::fit) fn load(
         Held::Whole(_) => &Vec::new(),
     };
     let of = |options: &FitOptions| settings(options, dataset);
-    match difference(own, &of(options), &of(&FitOptions::default())) {
+    match difference(own, &of(options)?, &of(&FitOptions::default())?) {
         Some(told) => Err(other(told)),
         None => Ok((fitted, held)),
     }

@@ -20,13 +20,13 @@ fn refused<T>(path: &Path) -> Result<T> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub(in crate::fit) fn check(options: &FitOptions) -> Result<()> {
+pub(in crate::fit) fn take(options: &FitOptions) -> Result<()> {
     options.checkpoint.as_deref().map_or(Ok(()), refused)
 }
 
 /// None: there is no file to compare them with.
-pub(in crate::fit) fn settings(_: &FitOptions, _: &Dataset) -> Settings {
-    Settings::new()
+pub(in crate::fit) fn settings(_: &FitOptions, _: &Dataset) -> Result<Settings> {
+    Ok(Settings::new())
 }
 
 /// Refuses the file.

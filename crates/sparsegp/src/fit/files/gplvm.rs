@@ -10,7 +10,7 @@
 
 use super::write::{matrix_bytes, param_bytes, sealed, shape_of};
 use super::{KEY, VERSION, foreign, read::Reader, sums};
-use crate::atomic::write_atomically;
+use crate::atomic::{read_bounded, write_atomically};
 use crate::error::{Error, Result};
 use crate::kernels::{self, Inputs};
 use crate::latent::{FittedGplvm, Gplvm, Posterior, Trainable};
@@ -193,7 +193,7 @@ pub fn gplvm_from_bytes(content: &[u8]) -> Result<FittedGplvm> {
 /// # Errors
 /// [`Error::File`] if it cannot be read, is truncated or damaged, or is no GP-LVM of this library.
 pub fn load_gplvm(path: &Path) -> Result<FittedGplvm> {
-    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    let content = read_bounded(path, super::is_model)?;
     gplvm_from_bytes(&content).map_err(|error| {
         let reason = match error {
             Error::Invalid(reason) => reason,

@@ -51,6 +51,12 @@ pub(super) struct Header {
     /// Sum of the weights of the rows, where they have weights.
     #[serde(default)]
     pub(super) total_weight: Option<f64>,
+    /// Of every target the sum of the weights of the rows in which it is missing, where some are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) absent: Vec<f64>,
+    /// Whether inputs and 1 are in the basis of a mean function whose uncertainty is known, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) trend: Option<[bool; 2]>,
     pub(super) seed: u64,
     pub(super) report: Option<TrainReport>,
     pub(super) warnings: Vec<String>,

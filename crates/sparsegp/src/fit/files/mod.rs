@@ -16,6 +16,8 @@
 //! | `sampling.chains` | bytes | of a checkpoint: what chains need to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
+//! | `trend.roots` | K×LK | roots of the covariances of a mean function's K coefficients, where they were learnt under Gaussian noise |
+//! | `trend.weights` | M×LK | by what covariances with inducing points answer for them |
 //! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
 //! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
@@ -36,7 +38,7 @@ mod read;
 mod sums;
 mod write;
 
-use crate::atomic::write_atomically;
+use crate::atomic::{read_bounded, write_atomically};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::samplers::SamplingState;
@@ -110,7 +112,20 @@ pub fn to_bytes(fitted: &Fitted) -> Result<Vec<u8>> {
 /// # Errors
 /// [`Error::File`] if it cannot be read, is truncated, or is not a model of this library.
 pub fn load(path: &Path) -> Result<Fitted> {
-    read_from(path, &std::fs::read(path).map_err(|e| Error::io(path, &e))?)
+    read_from(path, &read_bounded(path, is_model)?)
+}
+
+/// Most bytes of the header of a file of tensors.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// Says what is wrong with the beginning of a file that cannot be a model: the length of a header, and its first brace, are missing.
+fn is_model(beginning: &[u8]) -> std::result::Result<(), String> {
+    let length = beginning.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes));
+    let header = length.is_some_and(|length| (2..=LONGEST_HEADER).contains(&length));
+    match header && beginning.get(8) == Some(&b'{') {
+        true => Ok(()),
+        false => Err(foreign("it does not begin as one").to_string()),
+    }
 }
 
 /// Reads the content of this file.
@@ -144,7 +159,7 @@ fn load_with<S: serde::de::DeserializeOwned>(
     path: &Path,
     name: &str,
 ) -> Result<(Fitted, Option<S>)> {
-    let content = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+    let content = read_bounded(path, is_model)?;
     let fitted = read_from(path, &content)?;
     let damaged = |e: &dyn std::fmt::Display| Error::File {
         path: path.into(),

@@ -12,7 +12,7 @@ use crate::likelihoods;
 use crate::linalg::{Cholesky, Jitter, Mat, column};
 use crate::means;
 use crate::methods;
-use crate::model::{Model, Posterior, inducing_param};
+use crate::model::{Model, Posterior, SavedTrend, inducing_param};
 use crate::params::{Param, Shape, listed_mut};
 use crate::variational::{Form, Variational};
 use safetensors::{Dtype, SafeTensors};
@@ -177,6 +177,16 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     }
     model.check(d, p).map_err(|e| foreign(e.to_string()))?;
     let posterior = posterior(&model, &tensors, header.jitter_used, d, p)?;
+    // files of before took the mean function for certain, and still do
+    let posterior = match header.trend {
+        Some(basis) => {
+            let exact = posterior.q_sqrt().is_empty();
+            let weights = (!exact).then(|| tensors.matrix("trend.weights")).transpose()?;
+            let trend = SavedTrend { basis, weights, roots: tensors.matrix("trend.roots")? };
+            posterior.with_saved_trend(trend).map_err(|error| foreign(error.to_string()))?
+        }
+        None => posterior,
+    };
     let posterior = match header.deviations.is_empty() {
         true => posterior,
         false => posterior.with_input_deviations(header.deviations.clone())?,
@@ -217,6 +227,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         target_variance: header.target_variance,
         rows: header.rows,
         total_weight: header.total_weight,
+        absent: header.absent,
         seed: header.seed,
         reason: header.reason,
         report,
@@ -224,6 +235,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         annotations: header.annotations,
     })
 }
+
 /// Refuses a header whose parts do not fit together.
 fn check(header: &Header) -> Result<()> {
     let (d, p) = (header.inputs.len(), header.targets.len());
@@ -242,6 +254,9 @@ fn check(header: &Header) -> Result<()> {
     let scales = header.scaler.x_scale.iter().chain(&header.scaler.y_scale);
     if let Some(bad) = scales.into_iter().find(|s| !(**s > 0.0 && s.is_finite())) {
         return Err(foreign(format!("its header has a scale of {bad}")));
+    }
+    if !header.absent.is_empty() && header.absent.len() != p {
+        return Err(foreign("its header does not say of each target how many rows lack it"));
     }
     if header.target_mean.len() != p || header.target_variance.len() != p {
         return Err(foreign("its header does not have one mean and one variance for each target"));

@@ -11,6 +11,7 @@ use crate::kernels::{self, Inputs};
 use crate::likelihoods;
 use crate::linalg::{Mat, MatRef};
 use crate::means;
+use crate::model::SavedTrend;
 use crate::params::{Param, Shape};
 use safetensors::{Dtype, tensor::TensorView};
 use std::collections::HashMap;
@@ -61,6 +62,7 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
     let model = &fitted.model;
     let mut report = fitted.report.clone();
     let (history, clock) = history::taken(report.as_mut(), &fitted.made);
+    let trend = fitted.posterior.trend();
     let header = Header {
         version: VERSION,
         written_by: fitted.made.by.clone(),
@@ -92,6 +94,8 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
         target_variance: fitted.target_variance.clone(),
         rows: fitted.rows,
         total_weight: fitted.total_weight,
+        absent: fitted.absent.clone(),
+        trend: trend.as_ref().map(|trend| trend.basis),
         seed: fitted.seed,
         report,
         warnings: fitted.warnings.clone(),
@@ -123,6 +127,12 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
         let noise = fitted.posterior.row_noise();
         if !noise.is_empty() {
             matrix("posterior.noise", MatRef::from_column_major_slice(noise, noise.len(), 1));
+        }
+    }
+    if let Some(SavedTrend { weights, roots, .. }) = trend {
+        matrix("trend.roots", roots.as_ref());
+        if let Some(weights) = weights {
+            matrix("trend.weights", weights.as_ref());
         }
     }
     let draws = fitted.posterior.draws();

@@ -59,6 +59,16 @@ pub(super) const ENTRIES: &[Setting] = &[
         ..USUAL
     },
     Setting {
+        name: "relative_weights",
+        python: Some("relative_weights"),
+        group: TRAINING,
+        about: "Divide the weights of the rows by their mean: they say how much rows matter beside each \
+               other, not how often they were seen",
+        read: |o| json!(o.relative_weights),
+        write: |o, v| o.relative_weights = flag(v),
+        ..USUAL
+    },
+    Setting {
         name: "restarts",
         python: Some("n_restarts_optimizer"),
         group: TRAINING,

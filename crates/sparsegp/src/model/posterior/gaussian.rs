@@ -4,6 +4,7 @@ use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
 use super::pathwise::Part;
 use super::process::Process;
 use super::rounding::{around, part, raise, roots_of};
+use super::trend::Trend;
 use super::whitened::Whitened;
 use super::{InputGradients, mixing};
 use crate::error::{Error, Result};
@@ -35,6 +36,8 @@ pub(in crate::model) struct Gaussian {
     pub(super) row_noise: Vec<f64>,
     /// Variance of the noise of the rows of exact inference, where it is the same for all.
     pub(super) noise: Option<f64>,
+    /// What is not known of the mean function.
+    pub(super) trend: Option<Trend>,
 }
 
 /// Means of latent functions, and both parts of their variances (B×L each).
@@ -55,6 +58,7 @@ impl Gaussian {
             q_mu,
             row_noise: Vec::new(),
             noise: None,
+            trend: None,
         }
     }
 
@@ -126,7 +130,16 @@ impl Gaussian {
         Marginals { mean: self.mixed(x, mean), variance: self.mixed_variances(variance) }
     }
 
-    /// The same with both parts of the variances.
+    /// Means and variances, with what is not known of the mean function.
+    fn widened(&self, x: MatRef<f64>) -> Marginals {
+        let mut own = self.marginals(x);
+        if let Some(trend) = &self.trend {
+            trend.widen(self, x, &mut own);
+        }
+        own
+    }
+
+    /// The same with both parts of the variances, the mean function being certain.
     ///
     /// # Errors
     /// As for [`Law::check`].
@@ -204,6 +217,9 @@ impl Gaussian {
                 }
                 mirror_lower(covariance.as_mut());
                 raise(&mut covariance, &floors);
+                if let Some(trend) = &self.trend {
+                    trend.add_covariances(p.latents.start + at, p, x, covariance.as_mut());
+                }
                 all.push(covariance);
             }
         }
@@ -295,13 +311,13 @@ impl Law for Gaussian {
     }
 
     fn sweep<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<Marginals> {
-        let own = self.marginals(x);
+        let own = self.widened(x);
         work(None, &own);
         Ok(own)
     }
 
     fn marginals(&self, x: MatRef<f64>) -> Result<Marginals> {
-        Ok(self.marginals(x))
+        Ok(self.widened(x))
     }
 
     fn means(&self, x: MatRef<f64>) -> Result<Mat<f64>> {

@@ -24,7 +24,7 @@ pub struct InputGradients {
 impl Process {
     /// Adds to `out` (B×D) what cotangents of the covariances with the points, and of k(x, x) if
     /// `prior`, are as slopes in x. `cotangent` gets the covariances and makes them its own.
-    fn pull(
+    pub(super) fn pull(
         &self,
         x: MatRef<f64>,
         prior: bool,
@@ -92,6 +92,7 @@ impl Gaussian {
                 });
             }
         }
+        self.add_trend_slopes(x, &mut variances);
         let mut mean = self.mixed_slopes(means, |w| w);
         for (l, own) in mean.iter_mut().enumerate() {
             self.mean.add_slopes(x, l, own.as_mut());

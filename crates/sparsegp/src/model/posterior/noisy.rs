@@ -168,7 +168,10 @@ impl Noisy {
                 base.inputs()
             )));
         }
-        let (moments, nodes) = (Moments::of(base.gaussian()), nodes(of.len()));
+        // what is not known of a mean function has no such form
+        let certain = base.gaussian().trend.is_none();
+        let moments = Moments::of(base.gaussian()).filter(|_| certain);
+        let nodes = nodes(of.len());
         Ok(Self { base, of, nodes, moments })
     }
 

@@ -47,6 +47,8 @@ pub(super) struct Part {
     waves: Vec<Waves>,
     /// What k(x, points) is multiplied with, M×(samples·l).
     weights: Mat<f64>,
+    /// By what coefficients of the mean function differ, K×samples for each of l; none where they are certain.
+    coefficients: Vec<Mat<f64>>,
 }
 
 /// Draws of the prior of l latent functions.
@@ -181,6 +183,7 @@ impl Gaussian {
             let mut part = Part {
                 waves: Vec::with_capacity(samples),
                 weights: Mat::zeros(p.points.nrows(), samples * l),
+                coefficients: Vec::new(),
             };
             for s in 0..samples {
                 let own = Waves::draw(p, self.inputs(), waves, rng)?;
@@ -189,6 +192,16 @@ impl Gaussian {
                 let update = p.update(prior, self.q_mu.as_ref(), draws, noise, rng);
                 part.weights.as_mut().subcols_mut(s * l, l).copy_from(&update);
                 part.waves.push(own);
+            }
+            for (at, latent) in p.latents.clone().enumerate() {
+                let Some(trend) = &self.trend else { break };
+                let drawn = trend.drawn(latent, normal(trend.count(), samples, 1.0, rng).as_ref());
+                let answer = trend.answer(latent, drawn.as_ref());
+                for s in 0..samples {
+                    let to = part.weights.col_as_slice_mut(s * l + at).iter_mut();
+                    to.zip(column(answer.as_ref(), s)).for_each(|(w, more)| *w += more);
+                }
+                part.coefficients.push(drawn);
             }
             parts.push(part);
         }
@@ -253,6 +266,14 @@ impl Functions {
             let to = updates.as_mut();
             gemm(to, Accum::Replace, k.as_ref(), part.weights.as_ref(), 1.0, Par::Seq);
             let l = p.latents.len();
+            for (own, latent) in part.coefficients.iter().zip(p.latents.clone()) {
+                let Some(trend) = &law.trend else { break };
+                let trends = trend.values(x, own.as_ref());
+                for (s, values) in values.iter_mut().enumerate() {
+                    let to = column_mut(values.as_mut(), latent).iter_mut();
+                    to.zip(column(trends.as_ref(), s)).for_each(|(v, more)| *v += more);
+                }
+            }
             for (s, (values, waves)) in values.iter_mut().zip(&part.waves).enumerate() {
                 let prior = waves.evaluate(x);
                 for (at, latent) in p.latents.clone().enumerate() {

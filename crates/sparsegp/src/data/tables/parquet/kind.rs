@@ -15,7 +15,7 @@ pub(in crate::data) enum Kind {
     /// Truth values.
     Bool,
     Text,
-    /// Of no use; says what it is.
+    /// Of no use; says what it is, and what to do.
     Other(String),
 }
 

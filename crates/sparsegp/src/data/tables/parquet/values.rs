@@ -12,6 +12,7 @@ use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArrayType, DataType, Int96};
 use parquet::schema::types::ColumnDescriptor;
+use std::fmt::Display;
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
@@ -19,12 +20,32 @@ const DAY: f64 = 86_400.0;
 /// A batch of one column: definition levels (1 present, 0 null; none if all are present), values.
 pub(super) type Batch<T> = (Vec<i16>, Vec<T>);
 
+impl Kind {
+    /// Returns what a column is that cannot be read.
+    pub(super) fn other(what: impl Display) -> Self {
+        Self::Other(format!("{what}; encode it as a flat column of numbers or leave it out"))
+    }
+
+    /// Returns what a column of times without a date is.
+    pub(super) fn span(what: &str) -> Self {
+        Self::Other(format!(
+            "holds {what}, whose numbers depend on the unit of the file: write them as numbers in a unit of your \
+             choice, such as hours, or leave the column out"
+        ))
+    }
+}
+
 pub(super) fn kind(column: &ColumnDescriptor) -> Kind {
     if column.max_rep_level() > 0 {
-        return Kind::Other("is nested (a repeated field)".into());
+        return Kind::other("is nested (a repeated field)");
     }
     let converted = column.converted_type();
     let logical = column.logical_type_ref();
+    if matches!(logical, Some(LogicalType::Time(_)))
+        || matches!(converted, ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS)
+    {
+        return Kind::span("times of day");
+    }
     let decimal = match logical {
         Some(LogicalType::Decimal(decimal)) => Some(decimal.scale),
         _ => (converted == ConvertedType::DECIMAL).then(|| column.type_scale()),
@@ -70,7 +91,7 @@ pub(super) fn kind(column: &ColumnDescriptor) -> Kind {
         }
         // Some writers leave the annotation away; whether it is text shows when it is read.
         Type::BYTE_ARRAY => Kind::Text,
-        other => Kind::Other(format!("is of the type {other}")),
+        other => Kind::other(format!("is of the type {other}")),
     }
 }
 
@@ -280,6 +301,10 @@ fn written(
                     false => v.to_string(),
                 }));
             }
+            // with the digits that single precision has
+            ColumnReader::FloatColumnReader(r) => {
+                return Ok(map(read_batch(plan, field, r, n)?, |v| v.to_string()));
+            }
             _ => {}
         }
     }
@@ -321,7 +346,8 @@ pub(super) fn read_labels(
     n: usize,
 ) -> Result<Vec<Option<String>>> {
     let texts = written(plan, field, kind, reader, first_row, n)?;
-    Ok(texts.into_iter().map(|text| text.filter(|text| !is_missing(text, &plan.options))).collect())
+    let there = |text: &String| !is_missing(text, &plan.options) || plan.knows(field, text);
+    Ok(texts.into_iter().map(|text| text.filter(there)).collect())
 }
 
 fn unreadable(plan: &Plan, field: &Field) -> Error {
