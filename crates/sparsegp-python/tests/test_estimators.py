@@ -485,8 +485,11 @@ def test_partial_fit_learns_piece_by_piece():
         model.partial_fit(X[part], y[part])
     assert model.n_samples_seen_ == 3000 and model.method_ == "svgp2025"
     assert model.score(X, y) > 0.97
-    with pytest.warns(UserWarning, match="starts anew"):
-        GPRegressor().fit(X[:100], y[:100]).partial_fit(X[100:200], y[100:200])
+    # what was learnt from all rows at once is kept
+    exact = GPRegressor().fit(X[:100], y[:100])
+    before = exact.score(X[200:], y[200:])
+    exact.partial_fit(X[100:200], y[100:200])
+    assert exact.n_samples_seen_ == 200 and exact.score(X[200:], y[200:]) > before
     with pytest.raises(ValueError, match="needs training by minibatches"):
         GPRegressor(method="titsias2025").partial_fit(X, y)
     labels = GPClassifier(n_inducing=30)
@@ -495,6 +498,42 @@ def test_partial_fit_learns_piece_by_piece():
     assert labels.predict_proba(X[:3]).shape == (3, 3)
     with pytest.raises(ValueError, match="none of"):
         labels.partial_fit(X[:10], np.full(10, "d"))
+
+
+def test_parts_that_widen_are_named():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 2))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=600)
+    for order, told in ((np.arange(600), False), (np.argsort(X[:, 0]), True), (np.argsort(abs(X[:, 0])), True)):
+        model = GPRegressor(n_inducing=20, epochs=1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for part in np.split(order, 6):
+                model.partial_fit(X[part], y[part])
+        assert any("learnt first" in str(own.message) for own in caught) == told
+
+
+def test_a_fit_with_online_can_be_continued():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (300, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=300)
+    model = GPRegressor(online=True).fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
+    assert model.n_samples_seen_ == 300
+    assert model.score(X, y) > 0.95
+
+
+def test_weights_that_sum_to_one_are_named():
+    X, y = waves(100)
+    weights = np.random.default_rng(0).uniform(0.5, 1.5, 100)
+    with pytest.warns(UserWarning, match="weights of 100 rows sum to"):
+        GPRegressor(max_iter=2).fit(X, y, sample_weight=weights / weights.sum())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plain = GPRegressor(method="exact").fit(X, y, sample_weight=weights / weights.mean())
+        same = GPRegressor(method="exact", relative_weights=True).fit(
+            X, y, sample_weight=weights / weights.sum()
+        )
+    np.testing.assert_allclose(same.predict(X), plain.predict(X), rtol=1e-6)
 
 
 def test_files_are_streamed_to_the_same_model(tmp_path):
@@ -556,9 +595,9 @@ def test_a_file_with_texts_and_dates(kind, tmp_path):
     in_parts.partial_fit(frame(**columns), y)
     assert in_parts.n_samples_seen_ == 2 * n
     assert in_parts.score(frame(**columns), y) > 0.9
-    # it would start anew, of inputs by other names
-    with pytest.raises(ValueError, match="file with texts was fitted by `exact`"):
-        model.partial_fit(frame(**columns), y)
+    # what was learnt from all rows at once is kept
+    model.partial_fit(frame(**columns), y)
+    assert model.n_samples_seen_ == 2 * n and model.score(frame(**columns), y) > 0.99
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         model.predict(frame(**{key: values[:0] for key, values in columns.items()}))
     with pytest.raises(ValueError, match="column 'size' holds text"):

@@ -79,12 +79,12 @@ def test_categories_by_their_type_and_labels():
             model.fit(X, y)
         assert list(model.feature_names_in_) == ["size", "kit=0", "kit=1", "kit=2"]
         assert model.score(X, y) == 1.0
-    # truth values stay 0 and 1, and texts that are numbers are numbers
+    # truth values are 0 and 1 by the name of the second, and texts that are numbers are numbers
     X = pd.DataFrame({"flag": kit == 1, "code": texts, "name": np.where(kit == 0, "a", "b")})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = GPRegressor(**FAST).fit(X, kit)
-    assert list(model.feature_names_in_) == ["flag", "code", "name=b"]
+    assert list(model.feature_names_in_) == ["flag=true", "code", "name=b"]
 
 
 def test_parts_of_a_frame():
@@ -166,3 +166,97 @@ def test_kernels_take_values_in_the_units_of_the_data():
     assert model.score(day + 365.25, y) > 0.99
     with pytest.raises(ValueError, match="kernel_units is `days`"):
         GPRegressor(kernel_units="days").fit(day, y)
+
+
+@pytest.mark.parametrize("word", ["NA", "None", "null", "nan", "inf", "?"])
+def test_levels_may_be_called_like_a_missing_value(word, tmp_path):
+    pd = pytest.importorskip("pandas")
+    x = np.linspace(0, 6, 60)
+    level = np.arange(60) % 3
+
+    def frame(name):
+        names = np.array(["red", "blue", name], dtype=object)[level]
+        return pd.DataFrame({"x": x, "c": names, "d": pd.Categorical(names)})
+
+    y = np.sin(x) + (level == 2)
+    model = GPRegressor(max_iter=20).fit(frame(word), y)
+    assert (
+        abs(model.score(frame(word), y) - GPRegressor(max_iter=20).fit(frame("zz"), y).score(frame("zz"), y))
+        < 1e-3
+    )
+    # what the model knows is read from files, too
+    frame(word).assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    kept = GPRegressor(max_iter=20).fit_file(tmp_path / "rows.csv", "y", kept_words=[word])
+    np.testing.assert_allclose(kept.predict(frame(word)), model.predict(frame(word)), rtol=1e-6)
+    with pytest.raises(ValueError, match="is missing"):
+        model.predict(frame(None))
+
+
+def test_truth_values_are_categories():
+    pd = pytest.importorskip("pandas")
+    x = np.linspace(0, 6, 40)
+    flag = x % 2 > 1
+    for column in (flag, pd.array(flag, dtype="boolean"), flag.astype(object)):
+        model = GPRegressor(max_iter=5).fit(pd.DataFrame({"x": x, "b": column}), np.sin(x) + flag)
+        assert list(model.feature_names_in_) == ["x", "b=true"]
+    whole = GPRegressor(max_iter=5).fit(np.column_stack([x, flag]), np.sin(x) + flag)
+    np.testing.assert_allclose(
+        model.predict(pd.DataFrame({"x": x, "b": flag})), whole.predict(np.column_stack([x, flag]))
+    )
+
+
+def test_what_is_no_table_of_numbers_and_texts_is_refused():
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    x = np.linspace(0, 6, 40)
+    rows = pl.DataFrame({"x": x, "c": ["u", "v"] * 20})
+    model = GPRegressor(max_iter=2).fit(rows, x)
+    for call in (lambda: GPRegressor().fit(rows.lazy(), x), lambda: model.predict(rows.lazy())):
+        with pytest.raises(TypeError, match="collect"):
+            call()
+    for values, words in (
+        ([b"a", b"b"] * 20, "bytes"),
+        ([[1, 2], [3]] * 20, "list"),
+        (pd.Series(pd.to_timedelta([1, 2] * 20, unit="h").to_pytimedelta(), dtype=object), "durations"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            GPRegressor().fit(pd.DataFrame({"x": x, "q": pd.Series(values, dtype=object)}), x)
+    named = pd.DataFrame({("a", 1): x, ("a", 2): ["u", "v"] * 20})
+    with pytest.raises(ValueError, match="MultiIndex"):
+        GPRegressor().fit(named, x)
+    # as in files: no number
+    own = GPRegressor(max_iter=2).fit(pd.DataFrame({"x": x, "q": ["1_000", "2_000"] * 20}), x)
+    assert list(own.feature_names_in_) == ["x", "q=2_000"]
+
+
+def test_times_are_no_numbers_of_a_model():
+    pd = pytest.importorskip("pandas")
+    x = np.arange(40.0)
+    rows = pd.DataFrame({"x": x, "c": ["u", "v"] * 20})
+    model = GPRegressor(max_iter=2).fit(rows, x)
+    for times in (pd.to_timedelta(x, unit="h"), pd.to_datetime(x, unit="h")):
+        with pytest.raises(ValueError, match="dates or times"):
+            model.predict(rows.assign(x=times))
+        with pytest.raises(ValueError, match="dates or times"):
+            GPRegressor().fit(rows[["x"]], times)
+        with pytest.raises(ValueError, match="dates or times"):
+            GPRegressor().fit(rows[["x"]], x, sample_weight=times)
+
+
+def test_labels_are_numbers_where_they_give_the_texts_back():
+    from sparsegp.estimators._classifier import labels_of
+
+    for labels, kind in (
+        (["1", "2", "10"], "i"),
+        (["1", "1.5"], "f"),
+        (["0.1", "1e-07"], "f"),
+        (["01", "02", "10"], "U"),
+        (["01", "1", "1.50"], "U"),
+        (["1_000", "1000"], "U"),
+        (["1e3", "1000"], "U"),
+        (["nan", "1.5"], "U"),
+        (["false", "true"], "b"),
+    ):
+        own = labels_of(labels)
+        assert own.dtype.kind == kind, labels
+        assert len(set(own.tolist())) == len(labels)

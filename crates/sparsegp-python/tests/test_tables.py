@@ -205,3 +205,39 @@ def test_ordered_levels_take_their_order(tmp_path):
         again = load(tmp_path / "m")
         assert list(again.classes_) == order
         assert list(again.predict([[0.5], [5.5]])) == ["low", "high"]
+
+
+def test_checksums_of_pages_are_verified(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    x = np.random.default_rng(0).normal(size=64)
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(
+        pa.table({"x": x, "y": np.sin(x)}),
+        path,
+        write_page_checksum=True,
+        use_dictionary=False,
+        compression="none",
+    )
+    content = bytearray(path.read_bytes())
+    # a bit of a value
+    content[content.index(x[10].tobytes()) + 6] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="(?i)checksum"):
+        GPRegressor(max_iter=2).fit_file(path, "y")
+
+
+def test_durations_in_files_are_refused_from_every_writer(tmp_path):
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pyarrow")
+    y = np.sin(np.arange(20))
+    path = tmp_path / "rows.parquet"
+    gaps = pd.to_timedelta(np.arange(20), unit="s")
+    for write in (
+        lambda: pd.DataFrame({"t": gaps, "y": y}).to_parquet(path),
+        lambda: pl.DataFrame({"t": list(gaps.to_pytimedelta()), "y": y}).write_parquet(path),
+    ):
+        write()
+        with pytest.raises(ValueError, match="column `t` holds durations"):
+            GPRegressor(max_iter=2).fit_file(path, "y")

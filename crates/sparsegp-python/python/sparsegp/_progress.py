@@ -38,6 +38,8 @@ class Progress:
         Most iterations on all rows at once.
     batch_size : int
         Rows of a minibatch.
+    time_limit : float, optional
+        Seconds after which it ends.
     """
 
     def __init__(
@@ -45,7 +47,9 @@ class Progress:
         iterations: int,
         batch_size: int = 0,
         stream: Optional[TextIO] = None,
+        time_limit: Optional[float] = None,
     ) -> None:
+        self.deadline = None if time_limit is None else time.perf_counter() + time_limit
         self.iterations, self.batch_size = iterations, batch_size
         self.stream = sys.stderr if stream is None else stream
         self.rewritable = _rewritable(self.stream)
@@ -76,7 +80,7 @@ class Progress:
             self._write(
                 f"iteration {done} of at most {self.iterations}, objective "
                 f"{event['objective']:.7g}, {rate:.3g}/s, ends in "
-                f"{_duration(left / max(rate, 1e-9))} at the latest",
+                f"{self._latest(left / max(rate, 1e-9))} at the latest",
                 due,
             )
         elif kind == "sampling":
@@ -84,7 +88,7 @@ class Progress:
             rate = done / max(event["seconds"], 1e-9)
             self._write(
                 f"sweep {done} of {total} of every chain, {rate:.3g}/s, "
-                f"ends in {_duration((total - done) / max(rate, 1e-9))}",
+                f"ends in {self._latest((total - done) / max(rate, 1e-9))}",
                 done == total,
             )
         elif kind == "batch":
@@ -98,12 +102,17 @@ class Progress:
             if done > before:
                 left = (epochs * event["batches"] - done) / max(rate, 1e-9)
                 speed = f"{rate * self.batch_size:.3g} rows/s" if self.batch_size else f"{rate:.3g} batches/s"
-                pace = f", {speed}, ends in {_duration(left)} at the latest"
+                pace = f", {speed}, ends in {self._latest(left)} at the latest"
             self._write(
                 f"epoch {event['epoch'] + 1} of {epochs}, objective about "
                 f"{event['objective']:.6g}{self.held_out}{pace}",
                 done == 1,
             )
+
+    def _latest(self, left: float) -> str:
+        if self.deadline is not None:
+            left = min(left, max(self.deadline - time.perf_counter(), 0.0))
+        return _duration(left)
 
     def _write(self, text: str, due: bool = False) -> None:
         now = time.perf_counter()

@@ -435,7 +435,7 @@ def _run(comm: Any, options: argparse.Namespace) -> None:
     if comm.rank == 0 and not options.quiet:
         files = len({path for path, _ in all_shards})
         print(f"{len(all_shards)} shards of {files} file(s) on {comm.size} ranks", file=sys.stderr)
-        progress = Progress(options.max_iterations, options.batch_size or 0)
+        progress = Progress(options.max_iterations, options.batch_size or 0, time_limit=options.time_limit)
     with watching(progress, None) as seen:
         fitted = fit(estimator, parts, comm, seen)
     if fitted is not None:

@@ -74,7 +74,11 @@ class _OnDask(BaseGP):
                 "there is no Dask client: make one, such as `Client(LocalCluster())` of dask.distributed, or set `client`"
             ) from error
         partitions = Partitions(client, _lazy.parts(X, y, sample_weight, extra))
-        progress = WorkersProgress(self.max_iter, self.batch_size or 0, partitions) if self.verbose else None
+        progress = (
+            WorkersProgress(self.max_iter, self.batch_size or 0, partitions, self.time_limit)
+            if self.verbose
+            else None
+        )
         with watching(progress, self.callback) as seen:
             shards.fit(self, self._local, partitions, seen)
         return self

@@ -169,8 +169,10 @@ class Partitions:
 class WorkersProgress(Progress):
     """Progress that says how many workers there are."""
 
-    def __init__(self, iterations: int, batch_size: int, partitions: Partitions) -> None:
-        super().__init__(iterations, batch_size)
+    def __init__(
+        self, iterations: int, batch_size: int, partitions: Partitions, time_limit: Optional[float] = None
+    ) -> None:
+        super().__init__(iterations, batch_size, time_limit=time_limit)
         self.partitions = partitions
 
     def _write(self, text: str, due: bool = False) -> None:

@@ -332,12 +332,16 @@ class GPClassifier(ClassifierMixin, BaseGP):
 
 
 def labels_of(labels: list[str]) -> NDArray[Any]:
-    """Labels that another program kept as texts: numbers and truth values where all of them are."""
+    """Labels that another program kept as texts: numbers and truth values where all of them give the texts back."""
     if sorted(labels) == ["false", "true"]:
         return np.array([label == "true" for label in labels])
-    for kind in (int, float):
-        try:
-            return np.array([kind(label) for label in labels])
-        except ValueError:
-            pass
-    return np.array(labels)
+    try:
+        numbers = [float(label) for label in labels]
+    except ValueError:
+        return np.array(labels)
+    if all(label.isdecimal() or label[:1] == "-" and label[1:].isdecimal() for label in labels):
+        whole = [int(label) for label in labels]
+        return np.array(whole if [str(label) for label in whole] == labels else labels)
+    # 1 beside 1.5 is a number, 01 and 1.50 are names
+    same = [text in (repr(number), repr(number).removesuffix(".0")) for text, number in zip(labels, numbers)]
+    return np.array(numbers) if all(same) and np.isfinite(numbers).all() else np.array(labels)

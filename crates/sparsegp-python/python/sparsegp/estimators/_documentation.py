@@ -93,6 +93,9 @@ _PARAMETERS = """
     lengthscale_prior : bool
         Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
         standard deviations; not those that have a value or a prior of their own. ``objective_`` is without it.
+    relative_weights : bool
+        Whether ``sample_weight`` says how much rows matter beside each other: then it is divided by its mean. Without it
+        a row of weight 2 counts as two.
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional

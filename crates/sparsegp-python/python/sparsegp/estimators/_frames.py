@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from typing import Any, Optional
@@ -22,6 +23,24 @@ def columns_of(X: Any) -> list[Any]:
     return [] if callable(found) else list(found)
 
 
+def checked(X: Any) -> Any:
+    """X, if it is a frame that can be read.
+
+    Raises
+    ------
+    TypeError
+        For a query whose rows are not there yet.
+    """
+    kind = type(X).__name__
+    if hasattr(X, "collect") and not hasattr(X, "__len__") and kind == "LazyFrame":
+        raise TypeError("X is a LazyFrame, whose rows are not there yet: pass X.collect()")
+    if kind == "DuckDBPyRelation":
+        raise TypeError(
+            "X is a relation of DuckDB, whose rows are not there yet: pass X.df(), X.pl() or X.arrow()"
+        )
+    return X
+
+
 def _is_index(name: Any) -> bool:
     """Whether a column is the index of a frame that was written as a table."""
     return isinstance(name, str) and (name == "Unnamed: 0" or name.startswith("__index_level_"))
@@ -29,7 +48,7 @@ def _is_index(name: Any) -> bool:
 
 def without_index(X: Any) -> Any:
     """The frame without columns that are an index, as files are read."""
-    names = columns_of(X)
+    names = columns_of(checked(X))
     kept = [name for name in names if not _is_index(name)]
     if len(kept) == len(names) or not kept:
         return X
@@ -66,6 +85,12 @@ def cells(values: NDArray[Any]) -> list[str]:
     """As a file would have them; nothing where a value is missing."""
 
     def cell(value: Any) -> str:
+        if isinstance(value, (bytes, list, tuple, dict, set, np.ndarray)):
+            raise ValueError(
+                f"it holds {type(value).__name__}: decode bytes to text, and give every entry of a list a column"
+            )
+        if isinstance(value, (datetime.timedelta, np.timedelta64)):
+            raise ValueError("it holds durations: turn it into numbers in a unit of your own, such as days")
         if isinstance(value, (bool, np.bool_)):
             return "true" if value else "false"
         text = str(value)
@@ -86,9 +111,17 @@ def _number_type(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "biufcm"
 
 
+def _is_bool(column: Any, values: NDArray[Any]) -> bool:
+    """Whether a column holds truth values, which are categories as in files."""
+    kind = str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if values.dtype.kind == "O" and kind == "object":
+        return all(isinstance(value, (bool, np.bool_)) for value in values)
+    return values.dtype.kind == "b" or kind.startswith("bool")
+
+
 def numbers(values: NDArray[Any]) -> Optional[Array]:
-    """The values as numbers, if all of them are some."""
-    if values.dtype.kind in "mM":
+    """The values as numbers, if all of them are some; texts are read as those of files are."""
+    if values.dtype.kind in "mMSUT" or any(isinstance(value, (str, bytes)) for value in values.flat):
         return None
     try:
         return np.asarray(values, dtype=np.float64)
@@ -137,14 +170,27 @@ def encoded(X: Any, kernel: str) -> Optional[tuple[list[Column], Array, list[str
     categorical = []
     for name in names:
         column = X[name]
-        values = np.asarray(column)
-        if values.ndim != 1 or (_number_type(values) and not _is_categorical(column)):
+        try:
+            values = np.asarray(column)
+        except Exception as error:
+            raise ValueError(
+                f"column {name!r} cannot be read ({error}): turn it into floats or texts"
+            ) from error
+        as_text = _is_categorical(column) or (values.ndim == 1 and _is_bool(column, values))
+        if values.ndim != 1 or (_number_type(values) and not as_text):
             continue
-        is_category = _is_categorical(column)
-        found = None if is_category else numbers(values)
+        found = None if as_text else numbers(values)
         if found is None:
-            texts.append((str(name), cells(values)))
-            if is_category:
+            if isinstance(name, tuple):
+                raise ValueError(
+                    "the names of columns are tuples (a MultiIndex): flatten them, as in "
+                    "X.columns = ['_'.join(map(str, name)) for name in X.columns]"
+                )
+            try:
+                texts.append((str(name), cells(values)))
+            except ValueError as error:
+                raise ValueError(f"column {name!r}: {error}") from None
+            if as_text:
                 categorical.append(str(name))
         else:
             read[str(name)] = found
@@ -188,6 +234,12 @@ def input_names(column: Column) -> list[str]:
         # one of two says it all
         return [f"{name}={label}" for label in (labels[1:] if len(labels) == 2 else labels)]
     return [name]
+
+
+def refuse_times(name: str, values: Any) -> None:
+    """Refuses dates and durations where numbers are needed: as numbers they are counts in whatever unit they are stored."""
+    if np.asarray(values).dtype.kind in "mM":
+        raise ValueError(durations(name))
 
 
 def durations(name: Any) -> str:

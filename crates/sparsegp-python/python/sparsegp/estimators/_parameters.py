@@ -58,6 +58,7 @@ class Parameters(BaseEstimator):
         online: Union[bool, dict[str, Any]] = False,
         pilot: int = 1000,
         lengthscale_prior: bool = True,
+        relative_weights: bool = False,
         jitter: Optional[float] = None,
         checkpoint: Optional[Path] = None,
         time_limit: Optional[float] = None,
@@ -91,6 +92,7 @@ class Parameters(BaseEstimator):
         self.online = online
         self.pilot = pilot
         self.lengthscale_prior = lengthscale_prior
+        self.relative_weights = relative_weights
         self.jitter = jitter
         self.checkpoint = checkpoint
         self.time_limit = time_limit
@@ -159,7 +161,7 @@ class Parameters(BaseEstimator):
     def _progress(self) -> Optional[Progress]:
         if not self.verbose:
             return None
-        return Progress(self.max_iter, self.batch_size or 0)
+        return Progress(self.max_iter, self.batch_size or 0, time_limit=self.time_limit)
 
     def _stops_early(self, likelihood: LikelihoodLike, plain: bool) -> str:
         """The method of a training that rows put aside watch."""

@@ -61,8 +61,9 @@ _FIT = """{what}
 _WHAT = "Learns from rows. An interrupted training (Ctrl-C) keeps the best state found, and raises."
 _PART = """Learns from one more part of the rows: the first call fits, later ones make a pass over the
         new rows (``epochs`` passes), which stand for all rows seen so far. Inducing points and scales
-        start from the first part, which should be a fair sample. With ``online`` later calls keep what all rows
-        before said, and train nothing."""
+        start from the first part, which should be a fair sample; parts that lie far from it are warned of. With
+        ``online``, and after a ``fit`` that saw all rows at once, calls keep what all rows before said, and train
+        nothing (``update``)."""
 
 
 def _tell(cls: type[R], outputs: bool, further: str, of_fit: str = "") -> type[R]:

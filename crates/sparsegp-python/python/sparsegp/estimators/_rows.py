@@ -41,6 +41,8 @@ class Rows(Parameters):
     def _validated(self, X: Any, *y: Any, reset: bool, **how: Any) -> Any:
         """scikit-learn's checks of inputs, with targets or without."""
         X = _frames.without_index(X)
+        for targets in y:
+            _frames.refuse_times("y", targets)
         if reset:
             self._columns = None
             found = _frames.encoded(X, kernel_text(self.kernel))
@@ -84,6 +86,8 @@ class Rows(Parameters):
         for column in columns:
             name = column["name"]
             values = np.asarray(X[name])
+            if column["encoding"] == "number" and values.dtype.kind in "mM":
+                raise ValueError(_frames.durations(name))
             if column["encoding"] != "number":
                 values = np.array(self.fitted_.encoded(name, _frames.cells(values)))
             try:
@@ -99,6 +103,7 @@ class Rows(Parameters):
             return None
         if name is None:
             raise ValueError("this likelihood takes no extra number per row (noise variance, exposure, trials)")
+        _frames.refuse_times(name, extra)
         array = column_or_1d(check_array(extra, ensure_2d=False, dtype=np.float64))
         if len(array) != rows:
             raise ValueError(f"{name} has {len(array)} values for {rows} rows")
@@ -114,6 +119,7 @@ class Rows(Parameters):
     def _weights(self, sample_weight: Optional[ArrayLike], x: Array) -> Optional[Array]:
         if sample_weight is None:
             return None
+        _frames.refuse_times("sample_weight", sample_weight)
         weights: Array = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         return weights
 

@@ -36,6 +36,7 @@ class FromTables(Learnt):
         decimal: str = ".",
         thousands: Optional[str] = None,
         missing_words: Sequence[str] = (),
+        kept_words: Sequence[str] = (),
         date_format: Union[str, Sequence[str]] = (),
         levels: Sequence[str] = (),
         encoding: Optional[str] = None,
@@ -71,6 +72,9 @@ class FromTables(Learnt):
         missing_words : sequence of str
             Words that mean a missing value, beside the usual ones (``NA``, ``N/A``, ``null``, ``None``, ``?``; among numbers
             also ``-``, ``.``, ``#DIV/0!`` and the like).
+        kept_words : sequence of str
+            Words that are categories or classes, although they mean a missing value otherwise, such as ``"NA"`` or
+            ``"None"``; ``"*"`` for all. Among numbers they mean it still.
         date_format : str or sequence of str
             Formats of dates such as ``"%d/%m/%Y"``, or ``"column=%d/%m/%Y"`` for one column. Dates such as 2024-12-31 need
             none.
@@ -120,6 +124,7 @@ class FromTables(Learnt):
             "decimal": one_character("decimal", decimal),
             "thousands": None if thousands is None else one_character("thousands", thousands),
             "missing_words": texts("missing_words", missing_words),
+            "kept_words": texts("kept_words", kept_words),
             "encoding": encoding,
             "input_sd": [] if input_sd is None else [[str(k), str(v)] for k, v in input_sd.items()],
             "date_formats": [date_format] if isinstance(date_format, str) else list(date_format),

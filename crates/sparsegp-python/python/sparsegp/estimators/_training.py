@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any, Optional
 
 import numpy as np
@@ -50,6 +49,9 @@ class Trained(Learnt):
             method = own if method is None else method
         if method is not None:
             options["method"] = method
+        if self.online and not part and self.n_inducing is None and isinstance(self.inducing, str):
+            # what later rows are taken up by
+            count = min(512, len(X))
         if count is not None:
             options["n_inducing"] = count
         columns: dict[str, Any] = {
@@ -175,8 +177,11 @@ class Trained(Learnt):
             raise ValueError(
                 "a model of inputs with standard deviations takes up no further rows: fit it anew to all"
             )
+        if not first and self.relative_weights and weights is not None and (weights > 0).any():
+            weights = weights / weights[weights > 0].mean()
         taking_up = self._taking_up
-        if self.online and not first and taking_up is None:
+        if not first and taking_up is None and (self.online or not is_in_batches(self.method_)):
+            # what was learnt from all rows at once is kept, and new rows are added to it
             taking_up = self._online()
         if taking_up is not None:
             fitted, told, error = _core.update(
@@ -198,19 +203,6 @@ class Trained(Learnt):
             begin["count"] = (
                 min(100, len(X)) if self.n_inducing is None and isinstance(self.inducing, str) else None
             )
-        elif not first and not is_in_batches(self.method_):
-            if any(column["encoding"] != "number" for column in self._about["columns"]):
-                raise ValueError(
-                    f"this model of a file with texts was fitted by `{self.method_}`, which sees all rows at once: learn "
-                    "from the file by a method such as 'svgp', which partial_fit can continue"
-                )
-            warnings.warn(
-                f"this model was fitted by `{self.method_}`, which sees all rows at once: partial_fit starts "
-                "anew from these rows alone. Begin with partial_fit, or fit with a method such as 'svgp'",
-                UserWarning,
-                stacklevel=4,
-            )
-            first = True
         if first:
             if not self.online:
                 begin["method"] = self._in_batches(likelihood, classes is None and extra is None, "partial_fit")

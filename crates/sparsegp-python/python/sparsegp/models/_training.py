@@ -165,7 +165,7 @@ class Trained(Parameters):
             if iterations is not None and epochs is None:
                 epochs = -(-iterations // per_epoch)
             options.update(batch_size=batch_size, epochs=epochs)
-            progress = Progress(max_iterations, batch_size) if verbose else None
+            progress = Progress(max_iterations, batch_size, time_limit=time_limit) if verbose else None
         options.update(learning_rate=learning_rate, natural_rate=natural_rate, time_limit=time_limit)
         given = {name: value for name, value in options.items() if value is not None}
         with watching(progress, callback) as seen:
