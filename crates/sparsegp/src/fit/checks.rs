@@ -47,6 +47,9 @@ const FAR: f64 = 5.0;
 /// # Errors
 /// What reading gives.
 pub(super) fn beyond(dataset: &Dataset) -> Result<Option<String>> {
+    if dataset.source.sharded().is_some() {
+        return Ok(None);
+    }
     let mut counts = vec![0; dataset.input_names.len()];
     dataset.source.for_each_chunk(1 << 13, &mut |rows| {
         for (q, count) in counts.iter_mut().enumerate() {

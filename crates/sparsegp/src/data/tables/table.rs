@@ -218,12 +218,20 @@ impl Table {
         numbers.extend(fields(&roles.targets));
         numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
         let texts = fields(&roles.ids);
-        for field in numbers.iter().chain(&texts) {
+        let labels = if selection.labels { &roles.targets[..] } else { &[] };
+        let is_number = |j: usize, field: &Field| {
+            let read = matches!(field.reading, Reading::Number) && !labels.contains(&field.index);
+            read && j < numbers.len()
+        };
+        for (j, field) in numbers.iter().chain(&texts).enumerate() {
             let is_date = matches!(field.reading, Reading::Date);
             let problem = match self.kind(field.index) {
                 Some(Kind::Other(what)) => what,
                 Some(Kind::Number { date: false, .. }) if is_date => {
                     "holds numbers where the model needs dates; write them as dates or leave the column out"
+                }
+                Some(Kind::Number { date: true, .. }) if is_number(j, field) => {
+                    "holds dates where numbers are needed; write them as numbers or leave the column out"
                 }
                 _ => continue,
             };

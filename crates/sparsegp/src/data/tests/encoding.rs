@@ -221,6 +221,25 @@ fn parquet_names_the_cell_and_skips_what_is_missing() {
     let mask = Arc::new(Mask::new("most", [true, true, true, false]));
     let some = dropped.rows_where(mask, true).read_all().unwrap();
     assert_eq!((rows_of(&some.x), some.dropped), (vec![vec![1.0], vec![0.0]], 1));
+    // nor are dates numbers, unless a model knows them as dates; as labels and identifiers they are texts
+    let dated = folder.path("d.parquet");
+    let group = vec![(Values::Int32(vec![1, 2]), None), (Values::Double(vec![1.0, 2.0]), None)];
+    write(
+        &dated,
+        "required int32 d (DATE); required double y;",
+        WriterProperties::builder(),
+        &[group],
+    );
+    let table = Table::open(&dated).unwrap();
+    for wrong in [
+        Selection::targets(["y"]).inputs(["d"]),
+        Selection::targets(["d"]).inputs(["y"]),
+        Selection::targets(Vec::<String>::new()).inputs(["y"]).weight("d"),
+    ] {
+        fails(table.select(&wrong), &["column `d`", "holds dates where numbers are needed"]);
+    }
+    assert!(table.select(&Selection::targets(["d"]).inputs(["y"]).categorical()).is_ok());
+    assert!(table.select(&Selection::all_inputs().inputs(["y"]).ids(["d"])).is_ok());
     // numbers are no dates
     let when = InputColumn { name: "y".into(), encoding: Encoding::Date };
     let wrong = Selection::all_inputs().columns([when]);
