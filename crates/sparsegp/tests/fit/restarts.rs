@@ -1,6 +1,6 @@
 //! Trainings from several starts.
 
-use crate::support::{bits, fit, options, prepare, value};
+use crate::support::{bits, fit, options, value};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::linalg::Mat;
