@@ -127,9 +127,12 @@ pub fn log_normal_interval(a: f64, b: f64) -> [f64; 3] {
     [log_scale - 0.5 * t * t - HALF_LOG_TAU, at_b * (-drop).exp(), at_b]
 }
 
-/// ψ′(x) for x > 0: the recurrence up to 12, then the asymptotic series (Abramowitz & Stegun 6.4.6,
+/// ψ′(x) for x > 0, NaN below: the recurrence up to 12, then the asymptotic series (Abramowitz & Stegun 6.4.6,
 /// 6.4.12).
 pub fn trigamma(mut x: f64) -> f64 {
+    if x < 0.0 {
+        return f64::NAN;
+    }
     let mut sum = 0.0;
     while x < 12.0 {
         sum += 1.0 / (x * x);

@@ -1,5 +1,6 @@
 //! The gamma distribution above a bound.
 
+use super::accepted;
 use crate::error::{Error, Result};
 use crate::rng::uniform;
 use rand::Rng;
@@ -69,14 +70,11 @@ pub(super) fn tangent_sum(shape: f64, start: f64) -> f64 {
 impl Distribution<f64> for TruncatedGamma {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let Self { shape, rate, lower, .. } = *self;
-        loop {
+        accepted(|| {
             let (x, log_accept) = match self.method {
                 Method::Whole(whole) => {
                     let x = whole.sample(rng);
-                    if x > lower {
-                        return x;
-                    }
-                    continue;
+                    return (x > lower).then_some(x);
                 }
                 Method::Exponential { rate: proposed, touch } => {
                     let e: f64 = Exp1.sample(rng);
@@ -96,9 +94,7 @@ impl Distribution<f64> for TruncatedGamma {
                     }
                 }
             };
-            if Distribution::<f64>::sample(&Exp1, rng) >= -log_accept {
-                return x;
-            }
-        }
+            (Distribution::<f64>::sample(&Exp1, rng) >= -log_accept).then_some(x)
+        })
     }
 }

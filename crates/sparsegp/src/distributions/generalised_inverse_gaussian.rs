@@ -1,5 +1,6 @@
 //! The generalised inverse Gaussian distribution.
 
+use super::accepted;
 use crate::error::{Error, Result};
 use crate::rng::uniform;
 use rand::Rng;
@@ -103,7 +104,7 @@ impl Distribution<f64> for GeneralisedInverseGaussian {
         let (left, right) = (&self.left, &self.right);
         let flat = left.corner + right.corner;
         let (beyond_right, beyond_left) = (1.0 / right.slope, 1.0 / left.slope);
-        let y = loop {
+        let y = accepted(|| {
             let at = uniform(rng) * (flat + beyond_right + beyond_left);
             let (y, log_hat) = if at < flat {
                 (at - left.corner, 0.0)
@@ -116,10 +117,9 @@ impl Distribution<f64> for GeneralisedInverseGaussian {
                     (-left.corner + log * beyond_left, log)
                 }
             };
-            if (1.0 - uniform(rng)).ln() + log_hat <= log_density(self.alpha, self.lambda, y) {
-                break y;
-            }
-        };
+            let level = (1.0 - uniform(rng)).ln() + log_hat;
+            (level <= log_density(self.alpha, self.lambda, y)).then_some(y)
+        });
         self.scale * if self.negative { -y } else { y }.exp()
     }
 }

@@ -1,5 +1,6 @@
 //! The inverse Gaussian (Wald) distribution, whole and below a bound.
 
+use super::accepted;
 use crate::error::{Error, Result};
 use crate::rng::uniform;
 use rand::Rng;
@@ -107,12 +108,12 @@ impl Distribution<f64> for TruncatedInverseGaussian {
     #[inline]
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let m = self.inverse_mean;
-        loop {
+        accepted(|| {
             let x = match self.method {
                 Method::Whole => {
                     let x = draw(m, self.shape, rng);
                     if x >= self.upper {
-                        continue;
+                        return None;
                     }
                     x
                 }
@@ -120,7 +121,7 @@ impl Distribution<f64> for TruncatedInverseGaussian {
                     let normal = tail.sample(rng);
                     let x = self.shape / (normal * normal);
                     if tilt > 0.0 && Distribution::<f64>::sample(&Exp1, rng) < tilt * x {
-                        continue;
+                        return None;
                     }
                     x
                 }
@@ -131,13 +132,13 @@ impl Distribution<f64> for TruncatedInverseGaussian {
                     // 1/y − 1/y₀ + (y − y₀)/y₀² = (y − y₀)²/y y₀²
                     let below = 0.5 * self.shape * (m * beyond / start).powi(2) / y;
                     if uniform(rng) > (start / y).sqrt() * (-below).exp() {
-                        continue;
+                        return None;
                     }
                     1.0 / y
                 }
             };
-            return x;
-        }
+            Some(x)
+        })
     }
 }
 
@@ -152,26 +153,22 @@ struct NormalTail {
 impl NormalTail {
     fn beyond(start: f64) -> Self {
         // the best rate, Robert 1995
-        let rate = if start < 0.8 { 0.0 } else { 0.5 * (start + (start * start + 4.0).sqrt()) };
+        let rate = if start < 0.8 { 0.0 } else { 0.5 * (start + start.hypot(2.0)) };
         Self { start, rate }
     }
 
     #[inline]
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
-        loop {
+        accepted(|| {
             if self.rate == 0.0 {
                 let n: f64 = StandardNormal.sample(rng);
-                if n.abs() >= self.start {
-                    return n.abs();
-                }
+                (n.abs() >= self.start).then_some(n.abs())
             } else {
                 let e: f64 = Exp1.sample(rng);
                 let n = self.start + e / self.rate;
                 let gap = n - self.rate;
-                if Distribution::<f64>::sample(&Exp1, rng) >= 0.5 * gap * gap {
-                    return n;
-                }
+                (Distribution::<f64>::sample(&Exp1, rng) >= 0.5 * gap * gap).then_some(n)
             }
-        }
+        })
     }
 }

@@ -38,3 +38,14 @@ pub use inverse_gaussian::{InverseGaussian, TruncatedInverseGaussian};
 pub use laplace_inversion::{Euler, Inverted, Tilted};
 pub use mixing::Mixing;
 pub use polya_gamma::{PolyaGamma, PolyaGammaSampler, envelope_crossing};
+
+/// Proposals after which a rejection sampler ends: with numbers that floating point can hold, every one
+/// here accepts a tenth of them or more.
+const MOST_PROPOSALS: usize = 10_000;
+
+/// Proposes until something is accepted; NaN where nothing is, as parameters are then beyond the range of
+/// floating point.
+#[inline]
+fn accepted(mut propose: impl FnMut() -> Option<f64>) -> f64 {
+    (0..MOST_PROPOSALS).find_map(|_| propose()).unwrap_or(f64::NAN)
+}

@@ -1,6 +1,7 @@
 use super::kolmogorov::{REJECT, draws, integrated, off_moments, one_sample};
 use super::*;
 use crate::special::{log_normal_cdf, normal_cdf};
+use rand_distr::Distribution;
 use statrs::function::gamma::{gamma_lr, ln_gamma};
 
 const DRAWS: usize = 20_000;
@@ -155,4 +156,73 @@ fn negative_binomials() {
         assert!(NegativeBinomial::new(shape, probability).is_err());
     }
     assert!(NegativeBinomial::new(1e300, 0.5).unwrap_err().to_string().contains("too large"));
+}
+
+/// Numbers at the ends of what floating point holds, with some between.
+const WILD: [f64; 9] = [5e-324, 1e-300, 1e-160, 1e-20, 1.0, 1e20, 1e160, 1e300, f64::MAX];
+
+/// A draw or a probability ends, whatever the parameters: in the range, or NaN.
+#[test]
+fn wild_parameters_end() {
+    let mut rng = crate::rng::stream(1, "wild");
+    let in_range = |what: &str, draw: f64| {
+        assert!(draw.is_nan() || draw >= 0.0, "{what}: {draw}");
+        draw
+    };
+    for a in WILD {
+        for b in WILD {
+            if let Ok(law) = PolyaGamma::new(a, b) {
+                let what = format!("PG({a:e}, {b:e})");
+                in_range(&what, law.sample(&mut rng));
+                in_range(&what, law.sampler().sample(&mut rng));
+            }
+            let law = InverseGaussian::new(a, b).unwrap();
+            in_range("IG", law.sample(&mut rng));
+            for c in WILD {
+                let law = TruncatedInverseGaussian::new(a, b, c).unwrap();
+                in_range(&format!("IG({a:e}, {b:e}) below {c:e}"), law.sample(&mut rng));
+                if let Ok(law) = TruncatedGamma::new(a, b, c) {
+                    in_range(&format!("Ga({a:e}, {b:e}) above {c:e}"), law.sample(&mut rng));
+                }
+                for p in [a, -a] {
+                    let law = GeneralisedInverseGaussian::new(p, b, c).unwrap();
+                    in_range(&format!("GIG({p:e}, {b:e}, {c:e})"), law.sample(&mut rng));
+                }
+            }
+        }
+    }
+    // what is far from any end is drawn, by whichever way
+    let far = TruncatedInverseGaussian::new(f64::INFINITY, 1e12, 1e-12).unwrap();
+    assert!((0..100).all(|_| far.sample(&mut rng) <= 1e-12));
+    let many = PolyaGamma::new(1e9, 2.0).unwrap();
+    let x = draws(&many.sampler(), 2000, "many");
+    let off = off_moments(&x, many.mean(), many.variance());
+    assert!(off.iter().all(|z| z.abs() < 4.0), "{off:?}");
+}
+
+#[test]
+fn densities_of_mixing_variables_end_at_wild_arguments() {
+    let mixings: Vec<Box<dyn Mixing>> = vec![
+        Box::new(mixing::SechPower::new(1.0, 1.0).unwrap()),
+        Box::new(mixing::SechPower::new(1e4, 1e-6).unwrap()),
+        Box::new(mixing::StudentT::new(3.0, 1.0).unwrap()),
+        Box::new(mixing::Matern32::new(1.0).unwrap()),
+        Box::new(mixing::PseudoHuber::new(1.0, 1.0).unwrap()),
+        Box::new(mixing::Laplace::new(1.0).unwrap()),
+    ];
+    for mixing in &mixings {
+        for c in WILD.into_iter().chain([0.0]) {
+            let Ok(law) = Tilted::new(&**mixing, c) else { continue };
+            for x in WILD {
+                let (density, slope) = (law.log_density(x), law.log_density_slope(x));
+                assert!(density.is_nan() || density < 1e3, "log π({x:e} ∣ {c:e}) = {density}");
+                let tails = [law.cdf(x), law.survival(x)];
+                assert!(tails.iter().all(|p| p.is_nan() || *p <= 1.0 + 1e-9), "{tails:?}, {slope}");
+            }
+        }
+    }
+    // far in the lower tail of PG(1, 0)/2, log π ≈ −1/16x
+    let law = mixing::SechPower::new(1.0, 1.0).unwrap();
+    let density = Tilted::new(&law, 0.0).unwrap().log_density(1e-120);
+    assert!((density * 16e-120 + 1.0).abs() < 1e-6, "{density}");
 }

@@ -23,6 +23,8 @@ const STEP: f64 = 0.1;
 const HALVINGS: u32 = 7;
 /// Where two steps agree to this, the finer one is taken.
 const AGREEMENT: f64 = 1e-13;
+/// How often a bracket of factor 4 about the saddle point is halved: to 10⁻⁴.
+const BRACKET: u32 = 14;
 /// The parabola bends by qt² = pt²/x.
 const BEND: f64 = 0.1;
 
@@ -97,11 +99,12 @@ impl Tilted<'_> {
         while mean(high) > x && high < 1e300 {
             (low, high) = (high, 4.0 * high);
         }
-        while high > (1.0 + 1e-4) * low {
-            let middle = (low * high).sqrt();
+        for _ in 0..BRACKET {
+            // the root of the product, which may overflow
+            let middle = low.sqrt() * high.sqrt();
             if mean(middle) > x { low = middle } else { high = middle }
         }
-        r_min + (low * high).sqrt()
+        r_min + low.sqrt() * high.sqrt()
     }
 
     /// Through r₀, with `pole` the distance to the pole if there is one.

@@ -1,11 +1,13 @@
 //! Exact draws of PG(b, c) for real b.
 
+use crate::distributions::accepted;
+use crate::distributions::functions::{pg_mean, pg_variance};
 use crate::distributions::gamma::tangent_sum;
 use crate::distributions::inverse_gaussian::TruncatedInverseGaussian;
 use crate::rng::uniform;
 use crate::special::{log_normal_cdf, normal_cdf};
 use rand::Rng;
-use rand_distr::{Distribution, Exp1};
+use rand_distr::{Distribution, Exp1, Gamma};
 use std::f64::consts::{FRAC_PI_4, PI, TAU};
 use std::sync::LazyLock;
 
@@ -25,12 +27,13 @@ use std::sync::LazyLock;
 ///   incomplete gamma function.
 /// - For a piece of shape 1, f has the dual series Σ (−1)ⁿπ(n + ½)e^{−(n + ½)²π²x/2} above t = 0.64.
 ///
-/// The time is O(b). A shape below 10⁻¹⁰⁰ gives 0, as all but a part of 10⁻⁹⁷ of its draws would
+/// The time is O(b), up to a bound on the pieces, from which on they are a gamma variate. A shape below 10⁻¹⁰⁰ gives 0, as all but a part of 10⁻⁹⁷ of its draws would
 /// be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolyaGammaSampler {
     pieces: u64,
     piece: Piece,
+    tilt: f64,
 }
 
 /// The largest shape of a piece.
@@ -40,6 +43,11 @@ const LARGEST: f64 = 4.0;
 const FAR: f64 = 25.0;
 /// Smaller shapes draw 0.
 const TINY: f64 = 1e-100;
+/// Most pieces that are drawn one by one. Sums of more are drawn from the gamma distribution with their mean
+/// and variance: skewness, by which the two differ, is below 10⁻³.
+const MOST_PIECES: u64 = 1_000_000;
+/// Terms of a series, which falls as e^{−2n²/x} with x at most 25, or faster.
+const MOST_TERMS: u32 = 200;
 
 /// What depends on the shape b ≤ 4 of a piece alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -191,8 +199,8 @@ impl Piece {
     #[inline]
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let Shape { b, split, squeeze, .. } = self.shape;
-        loop {
-            let (x, accepted) = if uniform(rng) < self.right_mass {
+        accepted(|| {
+            let (x, below) = if uniform(rng) < self.right_mass {
                 let e: f64 = Exp1.sample(rng);
                 let x = split + e / self.rate;
                 (x, self.accept_right(x, uniform(rng)))
@@ -200,15 +208,13 @@ impl Piece {
                 let x = self.left.sample(rng);
                 if self.lacking > 0.0 && Distribution::<f64>::sample(&Exp1, rng) < self.lacking * x
                 {
-                    continue;
+                    return None;
                 }
                 let u = uniform(rng);
                 (x, u < squeeze || below_series(b, x, u, 1.0))
             };
-            if accepted {
-                return x;
-            }
-        }
+            below.then_some(x)
+        })
     }
 
     /// Whether u times the exponential envelope at x is below the density.
@@ -236,9 +242,9 @@ impl Piece {
 /// before they fall, and only falling ones bound what is left; once they fall they fall for good, as
 /// aₙ/aₙ₋₁ decreases with n. `envelope` is what f(x)/a₀(x) is known not to exceed.
 fn below_series(shape: f64, x: f64, y: f64, envelope: f64) -> bool {
-    let (mut sum, mut before, mut binomial, mut n) = (1.0, 1.0, 1.0, 0.0);
-    loop {
-        n += 1.0;
+    let (mut sum, mut before, mut binomial) = (1.0, 1.0, 1.0);
+    for n in 1..=MOST_TERMS {
+        let n = f64::from(n);
         // Γ(n + b)/(Γ(b) n!)
         binomial *= (n - 1.0 + shape) / n;
         let term = binomial * (2.0 * n + shape) / shape * (-2.0 * n * (n + shape) / x).exp();
@@ -263,13 +269,14 @@ fn below_series(shape: f64, x: f64, y: f64, envelope: f64) -> bool {
             return y <= sum;
         }
     }
+    false
 }
 
 /// The same for the dual series of shape 1, over its first term.
 fn below_dual_series(x: f64, y: f64) -> bool {
-    let (mut sum, mut n) = (1.0, 0.0);
-    loop {
-        n += 1.0;
+    let mut sum = 1.0;
+    for n in 1..=MOST_TERMS {
+        let n = f64::from(n);
         let term = (2.0 * n + 1.0) * (-0.5 * n * (n + 1.0) * PI * PI * x).exp();
         if n % 2.0 == 1.0 {
             sum -= term;
@@ -283,6 +290,7 @@ fn below_dual_series(x: f64, y: f64) -> bool {
             }
         }
     }
+    false
 }
 
 /// One draw of PG(b, c), c ≥ 0.
@@ -301,7 +309,7 @@ impl PolyaGammaSampler {
     pub(super) fn new(shape: f64, tilt: f64) -> Self {
         let pieces = if shape < TINY { 0.0 } else { (shape / LARGEST).ceil() };
         let piece = Shape::of(if pieces > 0.0 { shape / pieces } else { 1.0 });
-        Self { pieces: pieces as u64, piece: Piece::new(piece, 0.5 * tilt) }
+        Self { pieces: pieces as u64, piece: Piece::new(piece, 0.5 * tilt), tilt }
     }
 
     /// The probability that a piece is proposed above the point t that parts the two envelopes, by the
@@ -313,6 +321,14 @@ impl PolyaGammaSampler {
 
 impl Distribution<f64> for PolyaGammaSampler {
     fn sample<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
+        if self.pieces > MOST_PIECES {
+            let shape = self.pieces as f64 * self.piece.shape.b;
+            // mean and variance of the whole are those of shape 1, times the shape
+            let (mean, variance) = (pg_mean(self.tilt), pg_variance(self.tilt));
+            let scale = variance / mean;
+            let law = Gamma::new(shape * mean / scale, scale);
+            return law.map_or(f64::NAN, |law| law.sample(rng));
+        }
         0.25 * (0..self.pieces).map(|_| self.piece.draw(rng)).sum::<f64>()
     }
 }
