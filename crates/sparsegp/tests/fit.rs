@@ -56,6 +56,8 @@ mod sparse_draws;
 mod starts;
 #[path = "fit/stochastic.rs"]
 mod stochastic;
+#[path = "fit/streams.rs"]
+mod streams;
 #[path = "fit/support.rs"]
 mod support;
 #[path = "fit/tables.rs"]

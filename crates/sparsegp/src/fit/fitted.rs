@@ -1,6 +1,6 @@
 //! A model that can be used.
 
-use super::{Dataset, Division, Made};
+use super::{Dataset, Division, KeptRows, Made};
 use crate::data::{Classes, InputColumn, ReadOptions, Scaler};
 use crate::model::{Model, Posterior};
 use crate::online::Site;
@@ -66,9 +66,12 @@ pub struct Fitted {
     /// The inputs whose standard deviations the last columns of a row are, in their order; none for a model whose inputs are known
     /// exactly ([`Fitted::with_input_deviations_of`]).
     pub input_deviations: Vec<usize>,
-    /// What all rows said of every latent function, where some were added by [`update`](super::update): further ones add to
-    /// it without a detour by the posterior. Empty after a fit.
+    /// What all rows but those of `kept_rows` said of every latent function, where some were added by
+    /// [`update`](super::update): further ones add to it without a detour by the posterior. Empty after a fit.
     pub carried: Vec<Site>,
+    /// A sample of the rows that were added, with what each said: their sites are found anew with every update. None for
+    /// Gaussian noise.
+    pub kept_rows: KeptRows,
 }
 
 /// What a fitted model knows beside the model: where it comes from.
@@ -145,6 +148,7 @@ impl Origin {
             division: None,
             input_deviations: Vec::new(),
             carried: Vec::new(),
+            kept_rows: KeptRows::default(),
         }
     }
 }

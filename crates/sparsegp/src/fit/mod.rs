@@ -60,7 +60,7 @@ pub use predictions::ParameterRow;
 pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
 #[cfg(feature = "tables")]
 pub use tables::encoded;
-pub use update::{UpdateOptions, UpdateReport, update};
+pub use update::{KeptRows, UpdateOptions, UpdateReport, update};
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};

@@ -12,12 +12,18 @@ use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
 use crate::online::{self, Batch, Moments, Site, SolveOptions, Solved, Update};
 use crate::variational::Variational;
+pub use kept::KeptRows;
 use std::ops::Range;
 
+mod judged;
+mod kept;
 mod learning;
 
 /// Rows that are taken up together.
 const PART: usize = 4096;
+
+/// A last step of sites that raises the bound by less, in nats, leaves them settled.
+const SETTLED: f64 = 1e-3;
 
 /// How new rows are taken up.
 #[derive(Clone, Debug)]
@@ -86,6 +92,8 @@ pub struct UpdateReport {
     pub uncovered: usize,
     /// About log p(new rows | old rows), in nats, in the data's units.
     pub bound: f64,
+    /// Share of the new targets that 95 % intervals held before they were learnt; none for labels.
+    pub inside: Option<f64>,
     /// What was odd, in sentences.
     pub warnings: Vec<String>,
 }
@@ -117,7 +125,10 @@ pub fn update(
     let mut state = State::new(fitted, options)?;
     let rows = sample_rows(&*dataset.source, dataset.source.rows(), 0)?;
     let n = rows.x.nrows();
-    let mut report = UpdateReport { rows: dataset.rows, ..UpdateReport::default() };
+    let judged = judged::judge(fitted, &rows)?;
+    let (inside, warnings) = (judged.inside, judged.warnings.clone());
+    let mut report =
+        UpdateReport { rows: dataset.rows, inside, warnings, ..UpdateReport::default() };
     let old_points = state.z.nrows();
     let mut clipped = 0;
     let mut unsettled = 0;
@@ -156,7 +167,9 @@ pub fn update(
             report.uncovered, report.points
         ));
     }
-    Ok((state.fitted(dataset, &report, bound)?, report))
+    let mut updated = state.fitted(dataset, &report, bound)?;
+    judged.keep(&mut updated);
+    Ok((updated, report))
 }
 
 /// What the units of the targets add to minus the log density of these rows: the logs of the scales, as often as the targets that
@@ -196,6 +209,9 @@ pub(super) struct State<'a> {
     z: Mat<f64>,
     /// Of every latent function.
     sites: Vec<Site>,
+    /// Rows that these are not of, and how many rows were taken up.
+    kept: KeptRows,
+    taken: usize,
     q: Vec<Moments>,
     most: usize,
 }
@@ -241,12 +257,13 @@ impl<'a> State<'a> {
         let latents = posterior.latents();
         let z = model.inducing_points();
         let carried = fitted.carried.iter();
-        let (z, mut sites) = match z {
+        let (z, mut sites, mut kept) = match z {
             Ok(z) if latents == carried.len() && carried.clone().all(|site| site.z == z) => {
-                (z, fitted.carried.clone())
+                (z, fitted.carried.clone(), fitted.kept_rows.clone())
             }
             _ if of_rows(model, posterior) => {
-                (posterior.points().to_owned(), sites_of_rows(model, posterior)?)
+                let sites = sites_of_rows(model, posterior)?;
+                (posterior.points().to_owned(), sites, KeptRows::default())
             }
             _ => {
                 let of = |l: usize| posterior.whitened(l);
@@ -262,7 +279,7 @@ impl<'a> State<'a> {
                     let root = part.root.as_ref();
                     sites.push(Site::of_posterior(part.points, part.factor, part.mean, root)?);
                 }
-                (parts[0].points.to_owned(), sites)
+                (parts[0].points.to_owned(), sites, KeptRows::default())
             }
         };
         if options.forget < 1.0 {
@@ -270,6 +287,7 @@ impl<'a> State<'a> {
                 let kernel = model.kernel_of(l);
                 site.forget(options.forget, kernel, model.jitter)?;
             }
+            kept.forget(options.forget);
         }
         // rows as points are no number that anybody chose
         let usual = match of_rows(model, posterior) {
@@ -278,7 +296,7 @@ impl<'a> State<'a> {
         };
         let most = options.most_points.unwrap_or(usual).max(z.nrows());
         let model = Model { q: None, ..model.clone() };
-        Ok(Self { fitted, model, z, sites, q: Vec::new(), most })
+        Ok(Self { fitted, model, z, sites, kept, taken: fitted.rows, q: Vec::new(), most })
     }
 
     /// Adds rows that no point is near to; how many found no room.
@@ -310,7 +328,8 @@ impl<'a> State<'a> {
         Ok(beyond)
     }
 
-    /// Meets the rows of a part with what old ones said, for every target, and tells of it.
+    /// Meets the rows of a part, behind those that are kept, with what others said, for every target, and
+    /// tells of it.
     pub(super) fn meet(
         &self,
         part: &InMemory,
@@ -319,6 +338,7 @@ impl<'a> State<'a> {
     ) -> Result<()> {
         let model = &self.model;
         let (k, latents) = (model.likelihood.latents(), self.sites.len());
+        let part = &self.kept.with(part);
         let mut mean = Mat::zeros(part.x.nrows(), latents);
         model.mean.evaluate(part.x.as_ref(), mean.as_mut());
         for p in 0..part.y.ncols() {
@@ -340,6 +360,9 @@ impl<'a> State<'a> {
             if model.method.augments() {
                 update = update.with_local_variables()?;
             }
+            if self.kept.count() > 0 {
+                update.begin_at(&self.kept.first[own.clone()], &self.kept.second[own.clone()])?;
+            }
             let solved = update.solve(options)?;
             each(own, &update, &solved)?;
         }
@@ -348,17 +371,43 @@ impl<'a> State<'a> {
 
     /// Takes up a part: its bound, whether all settled, and sites that were held at 0.
     fn take(&mut self, part: &InMemory, options: &SolveOptions) -> Result<(f64, bool, usize)> {
-        let (mut sites, mut q) = (Vec::new(), Vec::new());
         let (mut bound, mut settled, mut clipped) = (0.0, true, 0);
+        // what the rows that are kept add is no news
+        if self.kept.count() > 0 {
+            let none = cut(part, 0, 0);
+            self.meet(&none, options, &mut |_, _, solved| {
+                bound -= solved.bound.total();
+                Ok(())
+            })?;
+        }
+        let all = self.kept.with(part);
+        // sites of Gaussian noise hold everywhere
+        let gaussian = self.model.likelihood.as_gaussian().is_some();
+        let (kept, again) = match gaussian {
+            true => (KeptRows::default(), vec![false; all.x.nrows()]),
+            false => {
+                let of = (self.fitted.seed, self.taken);
+                self.kept.sampled(&all, of)
+            }
+        };
+        let (mut sites, mut q, mut first, mut second) = (vec![], vec![], vec![], vec![]);
         self.meet(part, options, &mut |_, update, solved| {
             bound += solved.bound.total();
-            settled &= solved.converged;
+            settled &= solved.converged || solved.rise < SETTLED;
             clipped += solved.clipped;
-            sites.extend(update.sites());
+            sites.extend(update.sites_without(&again)?);
             q.extend(update.moments());
+            let stay = |own: &Vec<f64>| {
+                let own = own.iter().zip(&again).filter(|(_, again)| **again);
+                own.map(|(own, _)| *own).collect::<Vec<f64>>()
+            };
+            first.extend(update.first.iter().map(stay));
+            second.extend(update.second.iter().map(stay));
             Ok(())
         })?;
         (self.sites, self.q) = (sites, q);
+        self.kept = KeptRows { first, second, ..kept };
+        self.taken += part.x.nrows();
         Ok((bound, settled, clipped))
     }
 
@@ -384,6 +433,7 @@ impl<'a> State<'a> {
         model.method = methods::find(name)?.method;
         fitted.carried = self.sites;
         let certain = fitted.posterior.lost_trend();
+        fitted.kept_rows = self.kept;
         fitted.posterior = Posterior::of_q(model)?;
         let (before, jacobian) =
             (fitted.total_weight.unwrap_or(fitted.rows as f64), fitted.log_jacobian());

@@ -15,6 +15,7 @@
 //!
 //! Latent functions are independent, each with a kernel and a site of its own; they share Z_b.
 
+mod calibration;
 mod drift;
 mod gradient;
 mod moments;
@@ -24,6 +25,7 @@ mod site;
 mod tests;
 mod update;
 
+pub use calibration::{Calibration, Miss, Seen};
 pub use drift::{Change, Drift};
 pub use gradient::{Adjoints, Gradient};
 pub use moments::Moments;

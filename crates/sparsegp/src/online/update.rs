@@ -68,6 +68,8 @@ pub struct Solved {
     pub steps: usize,
     /// Whether the last step moved the bound by less than the tolerance.
     pub converged: bool,
+    /// By how much the last step raised the bound.
+    pub rise: f64,
     /// Sites whose precision would have been negative and was kept at 0, in the last step: the likelihood is not
     /// log-concave there.
     pub clipped: usize,
@@ -189,6 +191,20 @@ impl<'a> Update<'a> {
         self.local = true;
         self.expected = self.expect(&self.moments());
         Ok(self)
+    }
+
+    /// Begins at these sites of the first rows, λ and β of every latent function: those that were found before.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] if they leave no Gaussian.
+    pub fn begin_at(&mut self, first: &[Vec<f64>], second: &[Vec<f64>]) -> Result<()> {
+        let own = self.first.iter_mut().chain(&mut self.second);
+        for (own, found) in own.zip(first.iter().chain(second)) {
+            own[..found.len()].copy_from_slice(found);
+        }
+        self.posteriors = self.posteriors_at(&self.first, &self.second)?;
+        self.expected = self.expect(&self.moments());
+        Ok(())
     }
 
     fn posteriors_at(&self, first: &[Vec<f64>], second: &[Vec<f64>]) -> Result<Vec<Posterior>> {
@@ -325,10 +341,11 @@ impl<'a> Update<'a> {
         if self.likelihood.as_gaussian().is_some() && options.steps > 0 {
             // sites of Gaussian noise depend on nothing
             let clipped = self.step(1.0)?;
-            return Ok(Solved { bound: self.bound(), steps: 1, converged: true, clipped });
+            let bound = self.bound();
+            return Ok(Solved { bound, steps: 1, converged: true, rise: 0.0, clipped });
         }
         let (mut step, mut bound) = (options.step, self.bound());
-        let mut solved = Solved { bound, steps: 0, converged: false, clipped: 0 };
+        let mut solved = Solved { bound, steps: 0, converged: false, rise: 0.0, clipped: 0 };
         while solved.steps < options.steps {
             let kept = (
                 self.first.clone(),
@@ -353,7 +370,7 @@ impl<'a> Update<'a> {
             }
             solved.clipped = outcome?;
             bound = next;
-            solved.bound = bound;
+            (solved.bound, solved.rise) = (bound, rise);
             if rise <= options.tolerance * size {
                 solved.converged = true;
                 break;
@@ -368,6 +385,23 @@ impl<'a> Update<'a> {
             let rows = (self.first[l].as_slice(), self.second[l].as_slice());
             let w = self.rows[l].0.as_ref();
             self.priors[l].site(self.z, w, rows, self.posteriors[l].gain)
+        };
+        (0..self.priors.len()).map(of).collect()
+    }
+
+    /// The sites of old rows and of those of the batch that are not to be met again: `again` has a flag for every row.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`] if what is left is no Gaussian.
+    pub fn sites_without(&self, again: &[bool]) -> Result<Vec<Site>> {
+        let rest = |own: &[f64]| -> Vec<f64> {
+            own.iter().zip(again).map(|(own, again)| if *again { 0.0 } else { *own }).collect()
+        };
+        let of = |l: usize| {
+            let (first, second) = (rest(&self.first[l]), rest(&self.second[l]));
+            let w = self.rows[l].0.as_ref();
+            let gain = self.priors[l].posterior(w, &first, &second)?.gain;
+            Ok(self.priors[l].site(self.z, w, (&first, &second), gain))
         };
         (0..self.priors.len()).map(of).collect()
     }

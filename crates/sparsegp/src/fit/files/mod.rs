@@ -23,7 +23,8 @@
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 //! | `training.trace` | T×6 | iteration, evaluations, objective, largest slope, log density of rows kept aside (NaN without), number of hyperparameters, of every point of the history |
 //! | `training.parameters` | T×H | hyperparameters at these points |
-//! | `carried.precision`, `carried.linear`, `carried.constant` | LM×M, L×M, L×1 | Λ, h and c of what all rows said of every latent function at the inducing points, where rows were added after the fit |
+//! | `carried.precision`, `carried.linear`, `carried.constant` | LM×M, L×M, L×1 | Λ, h and c of what all rows but the kept ones said of every latent function at the inducing points, where rows were added after the fit |
+//! | `kept.rows`, `kept.sites` | K×(D+P+3), K×2L | a sample of the rows that were added, for noise that is not Gaussian: inputs, targets, weight, further number (NaN without) and rank; λ and β of their sites |
 //! | `division.held_out`, `division.aside` | bytes | a bit for each row of the table, the lowest first: rows held out to test on, rows kept aside to tell when to stop |
 //! | `model.header` | bytes | the JSON header, where it is longer than 64 KiB: the metadata then hold its version and the name of this tensor |
 //! | `written.clock` | 3 + T | when the model was made (seconds since 1970), seconds of the training, of a sweep of chains, and at every point of the history; NaN where unknown |

@@ -192,6 +192,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         false => posterior.with_input_deviations(header.deviations.clone())?,
     };
     let carried = carried::read(&tensors, &model, model.latents(p))?;
+    let kept_rows = carried::read_rows(&tensors, d, carried.len())?;
     let mut report = header.report;
     let at = match tensors.has(CLOCK) {
         true => history::read(&tensors, report.as_mut())?,
@@ -212,6 +213,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         made: Made { by: header.written_by, at },
         division: division.transpose()?,
         carried,
+        kept_rows,
         input_deviations: header.deviations,
         scaler: header.scaler,
         columns: match header.columns {
