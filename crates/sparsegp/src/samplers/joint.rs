@@ -227,9 +227,7 @@ impl<'a> Joint<'a> {
                 let (omega, square) = (t.exp(), form.square(f, r));
                 let [log, by_omega] = mixing.log_density(omega).unwrap_or_else(|| {
                     let law = Tilted::new(mixing, 0.0);
-                    law.map_or([f64::NAN; 2], |l| {
-                        [l.log_density(omega), l.log_density_slope(omega)]
-                    })
+                    law.map_or([f64::NAN; 2], |law| law.log_density_with_slope(omega))
                 });
                 value = form.log_c + form.g * f - square * omega + log + t;
                 slope = form.g - 2.0 * form.gamma * omega * (f - form.centre);

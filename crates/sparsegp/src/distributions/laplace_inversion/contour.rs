@@ -49,6 +49,11 @@ impl Tilted<'_> {
         self.density(x).1
     }
 
+    /// log π_φ(x ∣ c) and its slope, x > 0, for the work of one of them.
+    pub fn log_density_with_slope(&self, x: f64) -> [f64; 2] {
+        self.density(x).into()
+    }
+
     fn density(&self, x: f64) -> (f64, f64) {
         let parabola = self.parabola(x, self.saddle(x), f64::INFINITY);
         let [sum, slope] = self.integrate(x, &parabola, false);

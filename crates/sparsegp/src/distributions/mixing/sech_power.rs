@@ -1,10 +1,10 @@
 //! Powers of the hyperbolic secant: logistic links of classes and counts, and logistic noise.
 
 use super::{Complex64, Mixing, ln_1p, positive};
-use crate::distributions::PolyaGamma;
 use crate::distributions::functions::{
     log_cosh_of_square, pg_mean_of_square, pg_variance_of_square,
 };
+use crate::distributions::{PolyaGamma, polya_gamma};
 use crate::error::Result;
 use rand::Rng;
 use rand_distr::Distribution;
@@ -61,6 +61,13 @@ impl Mixing for SechPower {
 
     fn r_min(&self) -> f64 {
         -(PI * self.scale).powi(2)
+    }
+
+    fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
+        // of x = 4 PG, and back to ω
+        let scale = 8.0 * self.scale * self.scale;
+        let [log, slope] = polya_gamma::log_density_of_four(self.power, scale * omega)?;
+        Some([log + scale.ln(), scale * slope])
     }
 
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {

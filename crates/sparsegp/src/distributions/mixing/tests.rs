@@ -71,7 +71,8 @@ fn closed_forms_of_the_log_density_are_the_inverse_transform() {
             assert!((slope - its).abs() < 1e-8 * size, "{name} {omega}: {slope} {its}");
         }
     }
-    assert_eq!(closed, 25);
+    // all shares of six laws, and of other powers those at which series keep their digits
+    assert!(closed >= 36, "{closed}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod tests;
 
 pub use sampler::PolyaGammaSampler;
 pub use sampler::envelope_crossing;
+pub(super) use series::log_density_of_four;
 
 use super::functions::{pg_kl, pg_mean, pg_variance};
 use super::laplace_inversion::Tilted;
