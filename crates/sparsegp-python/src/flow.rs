@@ -10,10 +10,13 @@ use serde::Deserialize;
 use serde_json::json;
 use sparsegp::error::Error;
 use sparsegp::flow::{
-    Blocks, Control, Ended, Evaluation, Gpf, GpfOptions, MeanFlow, Particles, RunOptions, Target,
-    evidence_bound, free_energy, log_determinants, run,
+    Blocks, Control, Ended, Evaluation, Gpf, GpfOptions, MeanFlow, Particles, RunOptions, Settled,
+    Target, evidence_bound, free_energy, log_determinants, run,
 };
 use sparsegp::linalg::{Mat, MatMut, MatRef};
+
+/// Positions that a result is judged by.
+const LOOKED: usize = 1000;
 
 /// What the interpreter asks for.
 #[derive(Deserialize)]
@@ -24,6 +27,7 @@ struct Asked {
     mean_rate: f64,
     spread_rate: f64,
     natural_mean: bool,
+    preconditioned: bool,
     control: String,
     blocks: Option<Vec<Vec<usize>>>,
     diagonal: bool,
@@ -135,6 +139,7 @@ pub fn flow<'py>(
         mean_flow: if asked.natural_mean { MeanFlow::Natural } else { MeanFlow::Plain },
         blocks: blocks.clone(),
         control,
+        preconditioned: asked.preconditioned,
         ..GpfOptions::default()
     };
     let made = blocks.check(dim).and(start).and_then(|start| Gpf::new(start, how));
@@ -179,11 +184,25 @@ pub fn flow<'py>(
         Ended::Restored { step, reason } => ("restored", format!("step {step}: {reason}")),
     };
     let full = particles.count() > dim;
+    // by positions that did not move the particles
+    let settled = match asked.noisy || blocks != Blocks::Whole {
+        true => None,
+        false => Some(Settled::look(particles, &mut target, LOOKED, asked.seed)),
+    };
+    if let Some(error) = target.raised.take() {
+        return Err(error);
+    }
+    let settled = settled.map(|found| match found {
+        Ok(found) => json!({ "mean": found.mean, "spread": found.spread, "near": found.is_near() }),
+        // the density is not finite at a draw
+        Err(error) => json!({ "error": error.to_string() }),
+    });
     let told = json!({
         "steps": report.steps,
         "ended": ended,
         "reason": reason,
         "free_energy": energy,
+        "settled": settled,
         "bound": full.then(|| evidence_bound(energy, dim)),
         "trace": report.trace.iter().map(|(step, p)| json!([step, p.free_energy, p.stationarity, p.scale]))
             .collect::<Vec<_>>(),

@@ -48,6 +48,11 @@ impl Learning<'_> {
         held: Option<Held>,
         observer: &mut dyn Observer,
     ) -> Result<Trained> {
+        if let Some(sampler) = model.method.sampler() {
+            // not after the whole training
+            let rows = &*self.dataset.source;
+            samplers::check_rows(sampler, &model, rows, &self.options.gibbs)?;
+        }
         if observer.event(Event::Training).is_break() {
             return Err(Error::Interrupted);
         }

@@ -52,7 +52,10 @@ impl Purpose<'_> {
             // every row has a q of its own inputs
             return Ok(loaded);
         }
-        if (plain && repeated == 0) || (!plain && none) {
+        let samples = |entry: &methods::Entry| entry.method.sampler().is_some();
+        let chains = methods::find(self.method).is_ok_and(samples);
+        // chains sample a latent value of every row, and know no weights
+        if chains || (plain && repeated == 0) || (!plain && none) {
             return Ok(loaded);
         }
         let weight_name = loaded.weight_name.clone();

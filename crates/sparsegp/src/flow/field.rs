@@ -9,7 +9,8 @@ use super::energy::rows_of;
 use super::target::{centred, check_count, check_dim, check_some, row_means};
 use crate::error::Result;
 use crate::linalg::{
-    Accum, Mat, MatRef, column, column_mut, dot, gemm, not_below_0, par_for, product,
+    Accum, Cholesky, Jitter, Mat, MatRef, column, column_mut, dot, gemm, not_below_0, par_for,
+    product, solve_lower, symmetric_eigen, symmetrise,
 };
 
 /// Which way the mean moves.
@@ -34,7 +35,12 @@ pub struct Field {
     pub descent: f64,
     /// Σ_b ‖Ψ_bb − Π_b‖²_F, with the projector Π_b on the span of Z_b.
     pub residual: f64,
+    /// ‖ḡ‖².
+    pub slope_square: f64,
 }
+
+/// Least curvature that a preconditioned flow trusts, by that of the particles: none grows more than fourfold in a step.
+const LEAST_CURVATURE: f64 = 1.0 / 16.0;
 
 impl Field {
     /// Computes the flow of particles X (D×N) with gradients G (D×N) by blocks that fit. Nothing of D×D is made where
@@ -62,6 +68,7 @@ impl Field {
             spread: Mat::zeros(x.nrows(), x.ncols()),
             descent: 0.0,
             residual: 0.0,
+            slope_square: mean_gradient.iter().map(|g| g * g).sum(),
         };
         let natural = flow == MeanFlow::Natural;
         match blocks {
@@ -91,6 +98,59 @@ impl Field {
         }
         field.descent = -field.mean.iter().zip(&mean_gradient).map(|(d, g)| d * g).sum::<f64>();
         Ok(field)
+    }
+
+    /// Computes the flow measured by the curvature that the particles see, for N > D: with C = LLᵀ and the symmetric
+    /// B = LᵀE[∇φ zᵀ]L⁻ᵀ, which is LᵀΛL for a Gaussian, z goes towards L B^{−½} L⁻¹ z and the mean along
+    /// −L B⁻¹ Lᵀ ḡ. A rate of 1 is a step of Newton's method, whatever the scales of the coordinates; residuals are those
+    /// of whitened coordinates, ‖B − I‖² and ‖Lᵀḡ‖².
+    ///
+    /// # Errors
+    /// As for [`Field::new`]; [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) for particles that are
+    /// affinely dependent, and what eigenvalues give.
+    pub fn preconditioned(x: MatRef<'_, f64>, gradient: MatRef<'_, f64>) -> Result<Self> {
+        let (d, n) = (x.nrows(), x.ncols());
+        check_dim("gradients", gradient.nrows(), d)?;
+        check_count("gradients", gradient.ncols(), n)?;
+        check_some("particles", n)?;
+        let z = centred(x, &row_means(x));
+        let mean_gradient = row_means(gradient);
+        let g = centred(gradient, &mean_gradient);
+        let scale = 1.0 / n as f64;
+        let covariance = product(z.as_ref(), z.transpose()) * faer::Scale(scale);
+        let factor = Cholesky::new(covariance.as_ref(), Jitter::Absolute(0.0), "C")?;
+        let l = factor.l.as_ref();
+        let mut white = z.clone();
+        solve_lower(l, white.as_mut(), par_for(d));
+        let slopes = product(l.transpose(), g.as_ref());
+        let mut curvature = product(slopes.as_ref(), white.transpose()) * faer::Scale(scale);
+        let mut residual = 0.0;
+        for (i, j) in (0..d).flat_map(|j| (0..d).map(move |i| (i, j))) {
+            residual += (curvature[(i, j)] - f64::from(u8::from(i == j))).powi(2);
+        }
+        symmetrise(curvature.as_mut());
+        let (values, vectors) = symmetric_eigen(curvature.as_ref())?;
+        let values: Vec<f64> = values.iter().map(|b| b.max(LEAST_CURVATURE)).collect();
+        // L V, and Vᵀ times what it meets
+        let basis = product(l, vectors.as_ref());
+        let scaled = |mut a: Mat<f64>, power: f64| {
+            for j in 0..a.ncols() {
+                let own = column_mut(a.as_mut(), j).iter_mut();
+                own.zip(&values).for_each(|(a, b)| *a *= b.powf(power));
+            }
+            a
+        };
+        let to = scaled(product(vectors.transpose(), white.as_ref()), -0.5);
+        let mut spread = product(basis.as_ref(), to.as_ref());
+        spread -= &z;
+        let own = MatRef::from_column_major_slice(&mean_gradient, d, 1);
+        let white_slope = product(l.transpose(), own);
+        let moved = scaled(product(vectors.transpose(), white_slope.as_ref()), -1.0);
+        let moved = product(basis.as_ref(), moved.as_ref());
+        let mean: Vec<f64> = column(moved.as_ref(), 0).iter().map(|m| -m).collect();
+        let descent = -mean.iter().zip(&mean_gradient).map(|(d, g)| d * g).sum::<f64>();
+        let slope_square = column(white_slope.as_ref(), 0).iter().map(|g| g * g).sum();
+        Ok(Self { mean, spread, descent, residual, slope_square })
     }
 
     /// Every coordinate for itself: z_d ← z_d (1 − η(E[g z] − 1)).

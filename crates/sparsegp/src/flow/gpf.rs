@@ -51,6 +51,9 @@ pub struct GpfOptions {
     pub schedule: Schedule,
     /// What keeps steps from going too far.
     pub control: Control,
+    /// Whether flows are measured by the curvature that the particles see ([`Field::preconditioned`]): for
+    /// [`Blocks::Whole`], [`Rule::Plain`] and more particles than dimensions.
+    pub preconditioned: bool,
 }
 
 impl Default for GpfOptions {
@@ -64,6 +67,7 @@ impl Default for GpfOptions {
             apart: false,
             schedule: Schedule::Constant,
             control: Control::Free,
+            preconditioned: false,
         }
     }
 }
@@ -120,6 +124,13 @@ impl Gpf {
                     .into(),
             ));
         }
+        let whole = options.blocks == Blocks::Whole && particles.count() > particles.dim();
+        if options.preconditioned && !(whole && options.rule == Rule::Plain) {
+            return Err(Error::Invalid(format!(
+                "a preconditioned flow needs more particles than the {} dimensions, all of them in one block, and plain steps",
+                particles.dim()
+            )));
+        }
         particles.check_independent(&options.blocks)?;
         let count = if options.apart { 2 } else { 1 };
         let optimiser = || FlowOptimiser::new(options.rule, Scale::Dimension);
@@ -148,7 +159,11 @@ impl Gpf {
     fn state_with(&self, evaluation: Evaluation) -> Result<GpfState> {
         let (x, blocks) = (self.particles.x(), &self.options.blocks);
         let log_determinants = log_determinants(self.particles.deviations().as_ref(), blocks)?;
-        let field = Field::new(x, evaluation.gradient.as_ref(), blocks, self.options.mean_flow)?;
+        let gradient = evaluation.gradient.as_ref();
+        let field = match self.options.preconditioned {
+            true => Field::preconditioned(x, gradient)?,
+            false => Field::new(x, gradient, blocks, self.options.mean_flow)?,
+        };
         let free_energy = free_energy(evaluation.mean_phi(), &log_determinants);
         Ok(GpfState { evaluation, log_determinants, free_energy, field })
     }
@@ -247,11 +262,10 @@ impl Solver for Gpf {
         let known = self.evaluation.take().filter(|_| !target.is_noisy());
         let evaluation = known.map_or_else(|| Evaluation::of(target, self.particles.x()), Ok)?;
         let state = self.state_with(evaluation)?;
-        let gradient = state.evaluation.mean_gradient();
         let (by, scale) = self.moves(&state.field, step)?;
         let mut progress = Progress {
             free_energy: Some(state.free_energy),
-            stationarity: gradient.iter().map(|g| g * g).sum::<f64>() + state.field.residual,
+            stationarity: state.field.slope_square + state.field.residual,
             scale,
             stalled: false,
         };

@@ -40,6 +40,8 @@ pub struct GibbsOptions {
     pub target: Target,
     /// Whether hyperparameters that are not frozen are sampled too ([`mod@slice`]).
     pub hyperparameters: bool,
+    /// Particles of a particle flow; none for ten times as many as there are whitened variables, as far as 2000 allow.
+    pub particles: Option<usize>,
     /// Seconds between checkpoints, if somebody takes them.
     pub checkpoint_seconds: f64,
 }
@@ -54,6 +56,7 @@ impl Default for GibbsOptions {
             seed: 0,
             target: Target::default(),
             hyperparameters: false,
+            particles: None,
             checkpoint_seconds: 60.0,
         }
     }

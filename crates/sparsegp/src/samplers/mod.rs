@@ -37,7 +37,7 @@ mod whitened;
 
 pub use crate::metrics::{Mixing, Sampled};
 pub use chains::Draws;
-pub use of_model::{check, sample};
+pub use of_model::{check, check_rows, sample};
 pub use resume::{Checkpointer, Going, SamplingState};
 pub use setting::{Setting, Target};
 pub use target::{AsDensity, OfDensity};

@@ -10,7 +10,7 @@ use super::metropolis::{self, MetropolisOptions};
 use super::resume::Going;
 use super::setting::Target;
 use super::{everything, evidence};
-use crate::data::InMemory;
+use crate::data::{InMemory, Source};
 use crate::error::{Error, Result};
 use crate::methods::Sampler;
 use crate::model::Model;
@@ -53,6 +53,25 @@ pub fn check(sampler: Sampler, sparse: bool, options: &GibbsOptions) -> Result<(
     Ok(())
 }
 
+/// Refuses rows that a sampler cannot take, or too many variables, of a model that is ready to be trained.
+///
+/// # Errors
+/// [`Error::Invalid`] for weights, and for more variables than a particle flow takes, or no more particles than these.
+pub fn check_rows(
+    sampler: Sampler,
+    model: &Model,
+    rows: &dyn Source,
+    options: &GibbsOptions,
+) -> Result<()> {
+    if matches!(sampler, Sampler::Flow) {
+        return flow::check(model, rows.outputs(), options.particles);
+    }
+    rows.for_each_chunk(1 << 14, &mut |rows| match rows.weights.iter().all(|w| *w == 1.0) {
+        true => Ok(()),
+        false => Err(Error::Invalid(super::setting::WEIGHTS.into())),
+    })
+}
+
 /// Samples the posterior of a model by a sampler, with the chains of `options`. Chains go on from a state, and give states to a
 /// checkpointer; independent draws (of a particle flow) begin anew. Returns the draws, and what a person should know of the paths.
 ///
@@ -86,7 +105,7 @@ pub fn sample(
             return flow::sample(
                 model,
                 rows,
-                FlowDraws { steps: burn_in, chains, draws, seed },
+                FlowDraws { steps: burn_in, particles: options.particles, chains, draws, seed },
                 watch,
             );
         }

@@ -22,6 +22,9 @@ pub enum Target {
     Fitc,
 }
 
+/// Why rows are refused.
+pub(super) const WEIGHTS: &str = "sampling knows no weights of rows: repeat rows, or use `cavi`";
+
 /// A model with its rows, ready to be sampled: features and prior means at the model's parameters.
 #[derive(Clone, Debug)]
 pub struct Setting<'a> {
@@ -46,9 +49,7 @@ impl<'a> Setting<'a> {
     pub fn new(model: &Model, rows: &'a InMemory, target: Target) -> Result<Self> {
         model.check_shallow("sampling")?;
         if rows.weights.iter().any(|w| *w != 1.0) {
-            return Err(Error::Invalid(
-                "sampling knows no weights of rows: repeat rows, or use `cavi`".into(),
-            ));
+            return Err(Error::Invalid(WEIGHTS.into()));
         }
         let (n, latents) = (rows.x.nrows(), model.latents(rows.y.ncols()));
         let none = || Features { a: Mat::new(), k: Mat::new(), unexplained: vec![0.0; n] };

@@ -98,3 +98,40 @@ fn what_cannot_be_is_said() {
     refused(&|o| o.gibbs.thin = 2, "independent draws");
     refused(&|o| o.gibbs.target = sparsegp::samplers::Target::Fitc, "`fitc`");
 }
+
+#[test]
+fn what_a_sampler_cannot_take_is_refused_before_the_training() {
+    use sparsegp::data::InMemory;
+    use sparsegp::train::{Event, Observer};
+    use std::ops::ControlFlow;
+    struct Trained(usize);
+    impl Observer for Trained {
+        fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+            self.0 += usize::from(matches!(event, Event::Iteration(_) | Event::Batch { .. }));
+            ControlFlow::Continue(())
+        }
+    }
+    let refused = |dataset: &Dataset, own: &FitOptions, words: &str| {
+        let mut seen = Trained(0);
+        let error = fit(dataset, own, &Cpu::default(), &mut seen).expect_err("a refusal");
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(seen.0, 0, "{}: {error}", own.method);
+    };
+    let mut weighted = counts();
+    let rows = sparsegp::fit::sample_rows(&*weighted.source, 150, 0).expect("rows");
+    let weights = (0..150).map(|i| 0.5 + (i % 3) as f64).collect();
+    weighted.source = Box::new(InMemory { weights, ..rows });
+    for method in ["nuts-sparse", "gibbs-sparse", "nuts", "ess"] {
+        let likelihood =
+            if method.starts_with("gibbs") { "poisson-logistic(rate=20)" } else { "poisson" };
+        let own = FitOptions { freeze: Vec::new(), ..options(method, likelihood) };
+        let inducing = method.contains("sparse").then_some(9);
+        refused(&weighted, &FitOptions { inducing, ..own }, "weights");
+    }
+    let few = |particles| {
+        let mut own = FitOptions { freeze: Vec::new(), ..options("gpf", "poisson") };
+        own.gibbs.particles = Some(particles);
+        own
+    };
+    refused(&counts(), &few(9), "more than the 9 whitened variables");
+}

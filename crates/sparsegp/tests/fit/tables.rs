@@ -265,3 +265,17 @@ fn columns_that_vary_by_rounding_alone_have_no_effect() {
     let (mean, _) = predict(&fitted, &wide);
     mean.iter().zip(&expected).for_each(|(a, b)| close(*a, *b, 0.02));
 }
+
+/// Chains sample a latent value of every row: equal rows stay apart, as they know no weights.
+#[test]
+fn equal_rows_stay_apart_for_chains() {
+    let x = Mat::from_fn(60, 1, |i, _| 0.3 * (i / 3) as f64);
+    let y = Mat::from_fn(60, 1, |i, _| f64::from(u8::from((i / 3) % 4 > 1)));
+    for (method, rows) in
+        [("gibbs", 60), ("gibbs-sparse", 60), ("nuts-augmented", 60), ("cavi-full", 20)]
+    {
+        let own = loaded(x.clone(), y.clone(), vec![]);
+        let dataset = for_purpose(own, method, "bernoulli(link=logit)").expect("rows");
+        assert_eq!(dataset.source.rows(), rows, "{method}");
+    }
+}

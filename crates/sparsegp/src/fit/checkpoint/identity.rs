@@ -315,6 +315,8 @@ fn chains(options: &GibbsOptions) -> String {
         seed: _,
         target,
         hyperparameters,
+        // independent draws begin anew
+        particles: _,
         checkpoint_seconds: _,
     } = options;
     let law = match target {

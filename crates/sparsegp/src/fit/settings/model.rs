@@ -286,6 +286,19 @@ pub(super) const OF_DRAWS: &[Setting] = &[
         ..USUAL
     },
     Setting {
+        name: "particles",
+        python: Some("particles"),
+        group: DRAWS,
+        takes: "N",
+        about: "Particles that flow, more than there are whitened variables (inducing points times latent functions): \
+               the more, the nearer their Gaussian to the best one",
+        kind: Kind::Whole(2),
+        needs: &[Trait::Draws, Trait::Particles],
+        read: |o| json!(o.gibbs.particles),
+        write: |o, v| o.gibbs.particles = Some(whole(v)),
+        ..USUAL
+    },
+    Setting {
         name: "law",
         python: Some("law"),
         group: DRAWS,

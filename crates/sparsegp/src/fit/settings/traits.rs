@@ -45,6 +45,8 @@ pub enum Trait {
     Draws,
     /// Draws by sweeps of Markov chains.
     Sweeps,
+    /// Draws from a Gaussian that particles flow to.
+    Particles,
     /// Chains that sample hyperparameters too.
     HyperparameterDraws,
     /// Chains with more than one law.
@@ -77,6 +79,7 @@ impl Trait {
             Trait::Products => "an inverse by matrix products",
             Trait::Draws => "draws from the posterior",
             Trait::Sweeps => "chains",
+            Trait::Particles => "particles",
             Trait::HyperparameterDraws => "chains that sample hyperparameters",
             Trait::Laws => "Gibbs chains with inducing points",
         }
@@ -148,6 +151,7 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (Trait::Products, relaxed && minibatches),
         (Trait::Draws, sampler.is_some()),
         (Trait::Sweeps, sampler.is_some_and(Sampler::sweeps)),
+        (Trait::Particles, sampler.is_some_and(|own| !own.sweeps())),
         (Trait::HyperparameterDraws, sampler.is_some_and(Sampler::samples_hyperparameters)),
         (Trait::Laws, sampler.is_some_and(|own| own.has_laws(method.is_sparse()))),
     ];

@@ -8,6 +8,7 @@ mod guard;
 mod identities;
 mod parameters;
 mod refusals;
+mod settled;
 
 use super::targets::Gaussian;
 use super::*;
