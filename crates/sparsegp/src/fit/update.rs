@@ -1,13 +1,10 @@
 //! New rows for a model that keeps what old ones said, without the old ones: one pass, and training
 //! only where it is asked for.
 
-use super::covering::Variances;
 use super::{DEFAULT_INDUCING, Dataset, Fitted, checks, sample_rows};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::inducing::select::oips::accept;
-use crate::kernels::Kernel;
-use crate::linalg::{Cholesky, Jitter, Mat, MatRef, column};
+use crate::linalg::{Cholesky, Jitter, Mat, column};
 use crate::methods;
 use crate::model::{Model, Posterior, inducing_param};
 use crate::online::{self, Batch, Moments, Site, SolveOptions, Solved, Update};
@@ -18,6 +15,7 @@ use std::ops::Range;
 mod judged;
 mod kept;
 mod learning;
+mod room;
 
 /// Rows that are taken up together.
 const PART: usize = 4096;
@@ -88,6 +86,8 @@ pub struct UpdateReport {
     pub points: usize,
     /// New ones among them.
     pub added: usize,
+    /// Points that were given up for new ones, as no row had come near for long.
+    pub given_up: usize,
     /// Rows that should have become points and did not, because there were enough.
     pub uncovered: usize,
     /// About log p(new rows | old rows), in nats, in the data's units.
@@ -129,7 +129,6 @@ pub fn update(
     let (inside, warnings) = (judged.inside, judged.warnings.clone());
     let mut report =
         UpdateReport { rows: dataset.rows, inside, warnings, ..UpdateReport::default() };
-    let old_points = state.z.nrows();
     let mut clipped = 0;
     let mut unsettled = 0;
     for from in (0..n).step_by(PART) {
@@ -145,7 +144,7 @@ pub fn update(
         clipped += kept;
     }
     report.points = state.z.nrows();
-    report.added = report.points - old_points;
+    (report.added, report.given_up) = (state.added, state.given_up);
     let bound = report.bound;
     report.bound -= log_units(fitted, &rows);
     if unsettled > 0 {
@@ -158,6 +157,13 @@ pub fn update(
         report.warnings.push(format!(
             "{clipped} rows would have made the posterior wider, as outliers under `{}` do, and were held at no information",
             fitted.model.likelihood.name()
+        ));
+    }
+    if report.given_up > 0 {
+        report.warnings.push(format!(
+            "{} inducing points that no row has come near for long were given up for new ones: predictions there are those of \
+             the prior again; allow more to keep them",
+            report.given_up
         ));
     }
     if report.uncovered > 0 {
@@ -214,6 +220,10 @@ pub(super) struct State<'a> {
     taken: usize,
     q: Vec<Moments>,
     most: usize,
+    /// How many rows had been taken up when the last one came near, of every point.
+    visited: Vec<usize>,
+    added: usize,
+    given_up: usize,
 }
 
 /// Whether what is known is exact: of the values at all rows, each of which was seen with noise.
@@ -296,36 +306,10 @@ impl<'a> State<'a> {
         };
         let most = options.most_points.unwrap_or(usual).max(z.nrows());
         let model = Model { q: None, ..model.clone() };
-        Ok(Self { fitted, model, z, sites, kept, taken: fitted.rows, q: Vec::new(), most })
-    }
-
-    /// Adds rows that no point is near to; how many found no room.
-    fn grow(&mut self, x: MatRef<f64>, options: &UpdateOptions) -> Result<usize> {
-        if options.correlation == 0.0 {
-            return Ok(0);
-        }
-        let kernels = &self.model.kernels;
-        let room = self.most - self.z.nrows();
-        let of = |kernel: &dyn Kernel| Variances::new(kernel, self.z.as_ref(), x);
-        let known: Vec<Variances> = kernels.iter().map(|kernel| of(&**kernel)).collect();
-        let mut nearest: Vec<Vec<f64>> = kernels
-            .iter()
-            .zip(&known)
-            .map(|(kernel, own)| own.nearest(&**kernel, x, self.z.as_ref()))
-            .collect();
-        let mut correlations = |i: usize| {
-            let each = kernels.iter().zip(&known);
-            Ok(each.map(|(kernel, own)| own.with_row(&**kernel, x, i)).collect())
-        };
-        let (chosen, beyond) = accept(&mut nearest, options.correlation, room, &mut correlations)?;
-        if !chosen.is_empty() {
-            let m = self.z.nrows();
-            self.z = Mat::from_fn(m + chosen.len(), x.ncols(), |i, q| match i.checked_sub(m) {
-                None => self.z[(i, q)],
-                Some(new) => x[(chosen[new], q)],
-            });
-        }
-        Ok(beyond)
+        let (visited, taken) = (room::visited(fitted, z.nrows()), fitted.rows);
+        let q = Vec::new();
+        let (added, given_up) = (0, 0);
+        Ok(Self { fitted, model, z, sites, kept, taken, q, most, visited, added, given_up })
     }
 
     /// Meets the rows of a part, behind those that are kept, with what others said, for every target, and
@@ -422,6 +406,7 @@ impl<'a> State<'a> {
         let root =
             |q: &Moments| Ok(Cholesky::new(q.covariance.as_ref(), Jitter::Absolute(0.0), "S")?.l);
         let roots: Vec<Mat<f64>> = self.q.iter().map(root).collect::<Result<_>>()?;
+        room::keep(&self.visited, &mut fitted);
         fitted.model = self.model;
         let model = &mut fitted.model;
         let mut points = inducing_param(self.z.as_ref());

@@ -138,3 +138,33 @@ fn counts_and_rows_beyond_the_old_ones_are_judged() {
     let (_, warnings) = take(&first, &beyond);
     assert!(!warnings.iter().any(|w| w.contains("promised")), "{warnings:?}");
 }
+
+/// Where an input moves on for ever, points behind give way: rows that were just learnt are predicted as well as at first.
+#[test]
+fn points_behind_give_way() {
+    let x = Mat::from_fn(60, 1, |i, _| 0.1 * i as f64);
+    let wave = |t: f64, i: usize| (1.3 * t).sin() + 0.1 * (((i * i) as f64 * 0.618).fract() - 0.5);
+    let y = Mat::from_fn(60, 1, |i, _| wave(x[(i, 0)], i));
+    let first = Dataset::from_arrays(x.clone(), y, false).expect("a table");
+    let own = FitOptions { inducing: Some(12), ..options("titsias2025", 60) };
+    let mut fitted = fit(&first, &own).expect("a fit");
+    let few = UpdateOptions { most_points: Some(20), ..UpdateOptions::default() };
+    let (mut worst, mut given_up) = (0.0_f64, 0);
+    for t in 1..40 {
+        let from = 60 * t;
+        let x = Mat::from_fn(60, 1, |i, _| 0.1 * (from + i) as f64);
+        let y = Mat::from_fn(60, 1, |i, _| wave(x[(i, 0)], from + i));
+        let mut part = Dataset::from_arrays(x.clone(), y.clone(), false).expect("a table");
+        part.scaler = fitted.scaler.clone();
+        let report;
+        (fitted, report) = update(&fitted, &part, &few, &mut |_, _| Ok(())).expect("an update");
+        assert!(report.points <= 20);
+        given_up += report.given_up;
+        let told = report.warnings.iter().any(|w| w.contains("were given up"));
+        assert_eq!(told, report.given_up > 0);
+        let (mean, _) = fitted.predict(x.as_ref(), Of::Latent).expect("predictions");
+        let square: f64 = (0..60).map(|i| (mean[(i, 0)] - y[(i, 0)]).powi(2)).sum();
+        worst = worst.max((square / 60.0).sqrt());
+    }
+    assert!(given_up > 50 && worst < 0.1, "{given_up} points given up, off by {worst}");
+}
