@@ -195,6 +195,16 @@ fn train(args: &EmbedArgs, y: &Mat<f64>, context: &Context) -> Result<(FittedGpl
             (training, since) = (at.restart, Instant::now());
         }
         let rate = (at.iteration as f64) / since.elapsed().as_secs_f64().max(1e-9);
+        if at.restart >= args.restarts {
+            ticker.say(format!(
+                "from fewer dimensions: iteration {} of at most {}, bound {}, {} it/s",
+                at.iteration,
+                args.max_iterations,
+                number(at.bound, 7),
+                number(rate, 3)
+            ));
+            return !context.interrupted();
+        }
         let which = match args.restarts {
             1 => String::new(),
             several => format!("training {} of {several}: ", at.restart + 1),
@@ -359,6 +369,7 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
         write_atomically(path, csv(&ids, &heads.filled, cell, n).as_bytes())?;
     }
     let relevance = map.relevance();
+    context.warn(&Vec::from_iter(map.emptiness()));
     if let Some(path) = &args.plot {
         let colours = match &args.color {
             None => Colours::None,

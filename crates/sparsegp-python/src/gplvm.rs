@@ -168,6 +168,7 @@ impl Gplvm {
                 false => "stopped after the most iterations allowed, or by hand".to_owned(),
             },
             "converged": matches!(f.status, sparsegp::optim::Status::Converged(_)),
+            "emptiness": f.emptiness(),
             "restarts": f.restarts.iter().map(|r| r.is_finite().then_some(*r)).collect::<Vec<_>>(),
             "negative": f.negative,
             "relevance": f.relevance(),

@@ -2,6 +2,7 @@
 
 use super::batches::{self, GplvmBatches, rows_of};
 use super::embed::{EmbedOptions, Embedding};
+use super::fewer::grown;
 use super::model::{Gplvm, Trainable, Training, owned};
 use super::predict::Posterior;
 use super::start::{LatentStart, Started, principal, random};
@@ -100,7 +101,8 @@ pub struct FittedGplvm {
     pub bound: f64,
     /// How the training ended.
     pub status: Status,
-    /// The bounds of the trainings that were made, in order; minus infinity for one that failed. Before minibatches these are of the first
+    /// The bounds of the trainings that were made, in order; minus infinity for one that failed. Where there are several, of two
+    /// dimensions or more, the last began from the best map of fewer. Before minibatches these are of the first
     /// rows.
     pub restarts: Vec<f64>,
     /// Rows whose unexplained variance is below 0 by more than rounding: a larger jitter helps.
@@ -114,6 +116,9 @@ pub struct FittedGplvm {
     /// Texts that other programs keep with the model, by name.
     pub annotations: BTreeMap<String, String>,
 }
+
+/// Nats a row below which a dimension says nothing.
+const TOLD: f64 = 0.01;
 
 /// Least and largest part of the targets' variance that noise starts with.
 const NOISE: [f64; 2] = [0.01, 0.5];
@@ -285,6 +290,21 @@ fn trainings(
             Err(error) => return Err(error),
         }
     }
+    // several trainings were asked for: one more has the best of fewer dimensions for its start
+    let several = options.restarts > 1 && options.dimensions > 1;
+    if goes_on && several && options.start == LatentStart::Pca {
+        let mut watched = |_: &Gplvm, iteration, step: &Step| {
+            let (bound, gradient) = (-step.value, step.gradient_norm);
+            let restart = options.restarts;
+            watch(GplvmProgress { restart, iteration, bound, gradient, epoch: None })
+        };
+        if let Some((model, value, lbfgs)) = grown(targets, options, term, &mut watched)? {
+            restarts.push(value);
+            if best.as_ref().is_none_or(|(_, least, _)| value > *least) {
+                best = Some((model, value, lbfgs.status().clone()));
+            }
+        }
+    }
     match best {
         Some((model, value, status)) => Ok((model, value, status, restarts)),
         None => Err(failure.unwrap_or_else(|| Error::Invalid("no training was made".into()))),
@@ -292,7 +312,7 @@ fn trainings(
 }
 
 /// The model that a training starts from.
-fn started(
+pub(super) fn started(
     targets: &Targets,
     options: &GplvmOptions,
     term: &'static dyn terms::Term,
@@ -366,11 +386,37 @@ impl FittedGplvm {
     }
 
     /// How much functions vary along every latent dimension, Q numbers of which the largest is 1: the prior variance of their slope
-    /// (Σ σ²/ℓ² of squared exponentials, a of linear kernels). Dimensions with next to nothing are not used.
+    /// (Σ σ²/ℓ² of squared exponentials, a of linear kernels). Dimensions with next to nothing are not used; it is 0 for those in
+    /// which all places are those of the prior, 0 ± 1.
     pub fn relevance(&self) -> Vec<f64> {
-        let all = self.posterior.slope_variances();
+        let mut all = self.posterior.slope_variances();
+        all.iter_mut()
+            .zip(self.told())
+            .filter(|(_, told)| *told < TOLD)
+            .for_each(|(v, _)| *v = 0.0);
         let largest = all.iter().fold(f64::MIN_POSITIVE, |m, v| m.max(*v));
         all.iter().map(|v| v / largest).collect()
+    }
+
+    /// Nats that the places of a row say in the mean, KL(q(x) ‖ p(x)) of every dimension.
+    fn told(&self) -> Vec<f64> {
+        let (mean, variance) = (&self.model.mean, &self.model.variance);
+        let q = self.posterior.slope_variances().len();
+        let n = mean.len() / q.max(1);
+        let one = |at: usize| {
+            let (m, v) = (mean.value()[at], variance.value()[at]);
+            0.5 * (v + m * m - 1.0 - v.ln())
+        };
+        (0..q).map(|j| (j * n..(j + 1) * n).map(one).sum::<f64>() / n as f64).collect()
+    }
+
+    /// What a person should know of a map without any dimension: the columns have nothing in common that it could show.
+    pub fn emptiness(&self) -> Option<String> {
+        self.relevance().iter().all(|r| *r == 0.0).then(|| {
+            "the map is empty: no dimension says anything of the rows, whose columns are noise to it (relevance 0); look whether \
+             they have something in common, or try more rows, another kernel or `random` starts"
+                .into()
+        })
     }
 
     /// Noise variances of the columns in the targets' units, P numbers.

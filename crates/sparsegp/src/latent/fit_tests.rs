@@ -331,3 +331,27 @@ fn options_that_are_not_possible_are_refused() {
     assert!(text.contains("do not vary"), "{text}");
     assert!("pka".parse::<LatentStart>().unwrap_err().to_string().contains("`pca`"));
 }
+
+/// More dimensions than the rows have are no worse than as many: the best map of fewer is among the starts.
+#[test]
+fn more_dimensions_end_no_lower() {
+    let (_, y) = curve(40, 5, 2);
+    let of = |dimensions| {
+        let own = GplvmOptions { dimensions, restarts: 2, iterations: 150, ..options() };
+        fit_gplvm(y.as_ref(), &own).unwrap()
+    };
+    let (one, three) = (of(1), of(3));
+    assert!(three.bound > one.bound - 1.0, "{} {}", three.bound, one.bound);
+    assert_eq!((one.restarts.len(), three.restarts.len()), (2, 3));
+    assert_eq!(one.emptiness(), None);
+}
+
+#[test]
+fn a_map_of_noise_is_empty_and_says_so() {
+    let mut rng = stream(4, "noise");
+    let y = Mat::from_fn(80, 6, |_, _| StandardNormal.sample(&mut rng));
+    let own = GplvmOptions { dimensions: 2, iterations: 400, ..options() };
+    let fitted = fit_gplvm(y.as_ref(), &own).unwrap();
+    assert_eq!(fitted.relevance(), [0.0, 0.0], "{:?}", fitted.latent().unwrap().0);
+    assert!(fitted.emptiness().unwrap().contains("the map is empty"));
+}

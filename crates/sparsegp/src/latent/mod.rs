@@ -36,6 +36,7 @@ mod bound;
 #[cfg(test)]
 mod bound_tests;
 mod embed;
+mod fewer;
 mod fit;
 #[cfg(test)]
 mod fit_tests;

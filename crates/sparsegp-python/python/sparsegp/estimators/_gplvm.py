@@ -44,7 +44,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     init : {"pca", "random"}
         Where places start.
     n_restarts : int
-        Trainings, each from another start, of which the best is kept: there are many local optima.
+        Trainings, each from another start, of which the best is kept: there are many local optima. With several, of two
+        components or more, one more begins from the best map of fewer.
     standardise : bool
         Whether each column is divided by its own standard deviation; else all by one number.
     max_iter : int
@@ -65,7 +66,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     embedding_, embedding_std_ : arrays of shape (n_samples, n_components)
         Means and standard deviations of the places of the rows that were learnt.
     relevance_ : array of shape (n_components,)
-        Prior variance of the functions' slope along each dimension; the largest is 1.
+        Prior variance of the functions' slope along each dimension; the largest is 1, and 0 where all places are 0 ± 1, those
+        of the prior. A map without any other dimension is empty, which a warning says.
     noise_variance_ : array of shape (n_features,)
     bound_ : float
         Lower bound on the log evidence, in the units of X; ``bounds_`` has those of all trainings.
@@ -173,6 +175,8 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         elif not self.converged_:
             text = f"the training {self.stopped_}: raise max_iter ({self.max_iter})"
             warnings.warn(text, ConvergenceWarning, stacklevel=2)
+        if self._emptiness is not None:
+            warnings.warn(self._emptiness, UserWarning, stacklevel=2)
         return self
 
     def _keep(self, core: _core.Gplvm) -> None:
@@ -181,6 +185,7 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         mean, variance = core.latent()
         self.embedding_, self.embedding_std_ = mean, np.sqrt(variance)
         self.relevance_ = np.array(about["relevance"])
+        self._emptiness: Optional[str] = about["emptiness"]
         self.noise_variance_ = np.array(about["noise"])
         self.bound_ = float(about["bound"])
         self.bounds_ = np.array([-np.inf if b is None else b for b in about["restarts"]])
