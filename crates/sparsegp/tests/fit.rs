@@ -14,6 +14,8 @@ mod coarse;
 mod convergence;
 #[path = "fit/deep.rs"]
 mod deep;
+#[path = "fit/everything.rs"]
+mod everything;
 #[path = "fit/functions.rs"]
 mod functions;
 #[path = "fit/inducing.rs"]

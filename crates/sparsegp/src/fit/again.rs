@@ -52,6 +52,9 @@ impl Again<'_> {
         let options = self.options;
         if options.pilot > 0 || matches!(options.selection, Selection::Oips(_)) {
             let rows = start::sample_rows(&*self.dataset.source, collapse::ROWS, options.seed)?;
+            // a value far away hides every trend
+            let likelihood = trained.model.likelihood.clone();
+            let rows = self.dataset.drawn_in(&rows, &*likelihood);
             if options.pilot > 0 {
                 self.revive(&mut trained, &rows, observer)?;
                 self.mend_constant(&mut trained, &mut start, &rows, observer)?;

@@ -15,6 +15,7 @@ use crate::distributions::{Mixing, Tilted};
 use crate::error::{Error, Result};
 use crate::likelihoods::{Slopes, augmented::Form};
 use crate::linalg::{Mat, column, column_mut};
+use crate::model::Model;
 use rand_distr::{Distribution, StandardNormal};
 use std::f64::consts::TAU;
 
@@ -68,6 +69,25 @@ struct Own {
 /// ω̄ is infinite at h = 0 for some φ.
 const LEAST_SQUARE: f64 = 1e-6;
 
+/// Refuses a model whose likelihood has no variables to add.
+pub(super) fn check(model: &Model) -> Result<()> {
+    let likelihood = &model.likelihood;
+    let invalid = |text: String| Err(Error::Invalid(text));
+    if likelihood.as_gaussian().is_some() {
+        return invalid(format!(
+            "`{}` is Gaussian as it is: no variables to add",
+            likelihood.name()
+        ));
+    }
+    match likelihood.augmented().and_then(|own| own.super_gaussian()) {
+        Some(_) => Ok(()),
+        None => invalid(format!(
+            "`{}` has no local variables with a density: use the original variables",
+            likelihood.name()
+        )),
+    }
+}
+
 impl<'a> Joint<'a> {
     /// Of a model at its hyperparameters.
     ///
@@ -77,12 +97,8 @@ impl<'a> Joint<'a> {
     pub fn new(setting: &'a Setting<'a>, variables: Variables) -> Result<Self> {
         let likelihood = &setting.model.likelihood;
         let invalid = |text: String| Err(Error::Invalid(text));
-        let super_gaussian = likelihood.augmented().and_then(|a| a.super_gaussian());
-        if variables == Variables::Augmented && super_gaussian.is_none() {
-            return invalid(format!(
-                "`{}` has no local variables with a density: use the original variables",
-                likelihood.name()
-            ));
+        if variables == Variables::Augmented {
+            check(&setting.model)?;
         }
         if setting.model.method.is_sparse() && setting.target == Target::Fitc {
             return invalid("the law `fitc` has no density of u alone: use `variational`".into());
@@ -101,18 +117,7 @@ impl<'a> Joint<'a> {
         };
         let whitened = (0..latents).map(|l| setting.whitened(l)).sum();
         let (f, slope) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
-        let joint = Self { setting, variables, observed, whitened, f, slope, own };
-        if variables == Variables::Augmented && !joint.observed.is_empty() {
-            let mut known = false;
-            joint.with(0, |_, _, _, mixing| known = mixing.variance(1.0) == 0.0);
-            if known {
-                return invalid(format!(
-                    "`{}` is Gaussian as it is: no variables to add",
-                    likelihood.name()
-                ));
-            }
-        }
-        Ok(joint)
+        Ok(Self { setting, variables, observed, whitened, f, slope, own })
     }
 
     /// A draw of z from the prior; with it every ω at its mean given f.

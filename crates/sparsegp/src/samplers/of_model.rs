@@ -5,7 +5,7 @@ use super::elliptical::{self, EllipticalOptions};
 use super::flow::{self, FlowDraws};
 use super::gibbs::{self, GibbsOptions};
 use super::hmc::{self, HmcOptions, Path, Sampled};
-use super::joint::Variables;
+use super::joint::{self, Variables};
 use super::metropolis::{self, MetropolisOptions};
 use super::resume::Going;
 use super::setting::Target;
@@ -56,7 +56,7 @@ pub fn check(sampler: Sampler, sparse: bool, options: &GibbsOptions) -> Result<(
 /// Refuses rows that a sampler cannot take, or too many variables, of a model that is ready to be trained.
 ///
 /// # Errors
-/// [`Error::Invalid`] for weights, and for more variables than a particle flow takes, or no more particles than these.
+/// [`Error::Invalid`] for weights, for a likelihood without variables where these are to be added, and for more variables than a particle flow takes, or no more particles than these.
 pub fn check_rows(
     sampler: Sampler,
     model: &Model,
@@ -65,6 +65,9 @@ pub fn check_rows(
 ) -> Result<()> {
     if matches!(sampler, Sampler::Flow) {
         return flow::check(model, rows.outputs(), options.particles);
+    }
+    if matches!(sampler, Sampler::NutsAugmented | Sampler::HmcAugmented) {
+        joint::check(model)?;
     }
     rows.for_each_chunk(1 << 14, &mut |rows| match rows.weights.iter().all(|w| *w == 1.0) {
         true => Ok(()),

@@ -45,7 +45,9 @@ fn varied(name: &str) -> (Value, Value) {
         "jitter" => alone(json!(1e-3)),
         "chains" => alone(json!(2)),
         "draws" => alone(json!(20)),
-        "burn_in" => alone(json!(15)),
+        // a flow may have settled after a few steps
+        "burn_in" => (json!(15), json!({ "burn_in": 1 })),
+        "particles" => alone(json!(60)),
         "thin" => alone(json!(2)),
         "law" => alone(json!("fitc")),
         "pilot" => alone(json!(10)),
