@@ -379,8 +379,12 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
     let mut text = scores::table(&[(label, &scores)]);
     if !args.leave_one_out {
         text += &match (known, args.on) {
-            (Rows::Learnt, _) => "\nThe model learnt from these rows, which flatters it: --leave-one-out predicts each by \
-                                  the others.\n"
+            (Rows::Learnt, _) if fitted.posterior.leaves_one_out(&fitted.model) => {
+                "\nThe model learnt from these rows, which flatters it: --leave-one-out predicts each by the others.\n"
+                    .to_owned()
+            }
+            (Rows::Learnt, _) => "\nThe model learnt from these rows, which flatters it: hold some out (`fit --split`, \
+                                  `compare`).\n"
                 .to_owned(),
             (Rows::Unseen(..), Side::Test) => format!("\n{}\n", known.sentence()),
             _ => String::new(),

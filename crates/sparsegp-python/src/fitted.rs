@@ -215,6 +215,37 @@ impl Fitted {
         stack(py, &all)
     }
 
+    /// Hyperparameters of every draw, S×H, with their names; no rows where they were not sampled.
+    fn hyperparameter_draws<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Vec<String>, Bound<'py, PyAny>)> {
+        let names = sparsegp::model::hyperparameter_names(&self.inner.model);
+        let all = self.inner.posterior.hyperparameters();
+        let rows = sparsegp::linalg::Mat::from_fn(all.len(), names.len(), |s, h| all[s][h]);
+        Ok((names, matrix(py, rows.as_ref())?))
+    }
+
+    /// How many draws the posterior has; 0 where it was not sampled.
+    fn draw_count(&self) -> usize {
+        self.inner.posterior.draws().len()
+    }
+
+    /// Means of the latent functions given every draw, S×N×L.
+    fn predict_of_draws<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let x = owned(&x);
+        let (latents, count) = (self.inner.posterior.latents(), self.draw_count());
+        let what = format!("latent functions of {count} draws at {} rows", x.nrows());
+        room(&what, &[&[x.nrows(), count, latents, 3]], FEWER)?;
+        let all = unlocked(py, || self.inner.predict_of_draws(x.as_ref()))?;
+        let all: Vec<_> = all.iter().map(|c| c.as_ref()).collect();
+        stack(py, &all)
+    }
+
     /// The same by functions of so many waves each.
     #[pyo3(signature = (x, samples, waves, seed, *, extra=None))]
     fn sample_y_by_functions<'py>(

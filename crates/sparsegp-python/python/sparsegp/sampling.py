@@ -122,10 +122,6 @@ class Samples:
         ImportError
             Without ArviZ.
         """
-        try:
-            arviz: Any = importlib.import_module("arviz")
-        except ImportError as error:
-            raise ImportError("to_arviz needs the package arviz: pip install arviz") from error
         named = {name: self.draws[:, :, i] for i, name in enumerate(self.names)}
         posterior = named if self._named else {"x": self.draws}
         stats: dict[str, NDArray[Any]] = {
@@ -137,15 +133,23 @@ class Samples:
             stats["diverging"] = self.diverging
         if self.step_size is not None:
             stats["step_size"] = np.repeat(self.step_size[:, None], self.draws.shape[1], axis=1)
-        groups = {"posterior": posterior, "sample_stats": stats}
-        # since version 1 they are one argument
-        if int(arviz.__version__.split(".")[0]) < 1:
-            return arviz.from_dict(**groups)
-        return arviz.from_dict(groups)
+        return to_arviz({"posterior": posterior, "sample_stats": stats})
 
     def __repr__(self) -> str:
         chains, count, dim = self.draws.shape
         return f"Samples({self.method}, {chains} chains, {count} draws, {dim} variables)"
+
+
+def to_arviz(groups: dict[str, Any]) -> Any:
+    """Groups of variables, arrays of shape (chains, draws, ...), as ArviZ has them."""
+    try:
+        arviz: Any = importlib.import_module("arviz")
+    except ImportError as error:
+        raise ImportError("to_arviz needs the package arviz: pip install arviz") from error
+    # since version 1 they are one argument
+    if int(arviz.__version__.split(".")[0]) < 1:
+        return arviz.from_dict(**groups)
+    return arviz.from_dict(groups)
 
 
 def sample(

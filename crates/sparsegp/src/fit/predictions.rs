@@ -240,6 +240,20 @@ impl Fitted {
         Ok(draws)
     }
 
+    /// Means of the latent functions given every draw of a sampled posterior ([`Posterior::predict_f_of_draws`]) at inputs B×D, B×L
+    /// each: in the data's units, or on the model's scale where a target column has several latent functions.
+    ///
+    /// # Errors
+    /// As for it.
+    pub fn predict_of_draws(&self, x: MatRef<'_, f64>) -> Result<Vec<Mat<f64>>> {
+        let rows = self.scaled_rows(x)?;
+        let mut all = self.posterior.predict_f_of_draws(rows.as_ref())?;
+        if self.model.likelihood.latents() == 1 {
+            all.iter_mut().try_for_each(|f| self.scaler.unscale_mean(f.as_mut()))?;
+        }
+        Ok(all)
+    }
+
     /// Draws of the latent functions as functions ([`Posterior::sample_functions`]); [`Fitted::evaluate_functions`]
     /// gives their values.
     ///

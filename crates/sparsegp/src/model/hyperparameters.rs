@@ -5,6 +5,19 @@
 use super::Model;
 use crate::error::{Error, Result};
 
+/// Names of the numbers that [`hyperparameters`] gives, in their order: paths, with an index where a parameter has several.
+pub fn hyperparameter_names(model: &Model) -> Vec<String> {
+    let mut names = Vec::new();
+    for (path, param) in model.params() {
+        match param.len() {
+            _ if param.role().is_bulky() => {}
+            1 => names.push(path.to_string()),
+            several => names.extend((0..several).map(|i| format!("{path}[{i}]"))),
+        }
+    }
+    names
+}
+
 /// All parameters of a model but its inducing points and q: constrained values, in their order.
 pub fn hyperparameters(model: &Model) -> Vec<f64> {
     let mut all = Vec::new();

@@ -94,6 +94,34 @@ impl Direct {
 }
 
 impl Posterior {
+    /// Refuses a model whose rows cannot be left out; gives the posterior that they are left out of.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for mixed latent functions, hidden layers, and methods whose posterior is not made of sites of rows.
+    fn check_leave_one_out(&self, model: &Model) -> Result<&Gaussian> {
+        if self.likelihood().mixing().is_some() {
+            return Err(Error::Invalid(
+                "rows of mixed latent functions cannot be left out: their targets share the functions; use a \
+                 likelihood with functions of each target's own, or train without the rows"
+                    .into(),
+            ));
+        }
+        model.check_shallow("leaving one row out")?;
+        let none = matches!(model.method.row_site(), RowSite::None);
+        self.alone().filter(|_| !none).ok_or_else(|| {
+            Error::Invalid(format!(
+                "the posterior of method `{}` is not made of sites of rows, which leaving one out takes away; \
+                 use `exact`, `tsvgp` or `svgp`",
+                model.method.name()
+            ))
+        })
+    }
+
+    /// Tells whether rows can be left out ([`Posterior::leave_one_out`]).
+    pub fn leaves_one_out(&self, model: &Model) -> bool {
+        self.check_leave_one_out(model).is_ok()
+    }
+
     /// Every row of the training data (in any order, of the model's scale) as the others predict it, at the
     /// same hyperparameters. O(N³) without inducing points, else O(NM²).
     ///
@@ -110,23 +138,8 @@ impl Posterior {
                 found: format!("{}", data.outputs()),
             });
         }
-        if self.likelihood().mixing().is_some() {
-            return Err(Error::Invalid(
-                "rows of mixed latent functions cannot be left out: their targets share the functions; use a \
-                 likelihood with functions of each target's own, or train without the rows"
-                    .into(),
-            ));
-        }
-        model.check_shallow("leaving one row out")?;
+        let gaussian = self.check_leave_one_out(model)?;
         let site = model.method.row_site();
-        let gaussian = self.alone().filter(|_| !matches!(site, RowSite::None));
-        let Some(gaussian) = gaussian else {
-            return Err(Error::Invalid(format!(
-                "the posterior of method `{}` is not made of sites of rows, which leaving one out takes away; \
-                 use `exact`, `tsvgp` or `svgp`",
-                model.method.name()
-            )));
-        };
         let direct = Direct::of(self, gaussian, model, data)?;
         let zeros = |columns| Mat::zeros(n, columns);
         let mut all = LeaveOneOut {

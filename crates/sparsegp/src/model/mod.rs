@@ -11,7 +11,7 @@ mod posterior;
 pub mod precision;
 
 pub use builder::Builder;
-pub use hyperparameters::{hyperparameters, set_hyperparameters};
+pub use hyperparameters::{hyperparameter_names, hyperparameters, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub(crate) use method::finite;
 pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};

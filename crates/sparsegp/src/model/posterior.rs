@@ -303,6 +303,17 @@ impl Posterior {
         Ok(all.into_iter().map(|own| (own.mean, own.variance)).collect())
     }
 
+    /// Means of the latent functions given every draw of a sampled posterior, in the order of the draws, B×L each; one of a posterior
+    /// that was not sampled.
+    ///
+    /// # Errors
+    /// [`crate::Error::Shape`] if the number of columns differs.
+    pub fn predict_f_of_draws(&self, x: MatRef<f64>) -> Result<Vec<Mat<f64>>> {
+        let mut all = Vec::new();
+        self.components(x, |_, known| all.push(known.mean.clone()))?;
+        Ok(all)
+    }
+
     /// Joint samples of the latent functions: one B×L matrix per sample. Where the posterior was
     /// sampled each is of one of its draws; of a deep model all layers are drawn.
     ///

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._arrays import Array, whole
 from ..models import Functions
 from ._arguments import drawn_seed
+from ._draws import PosteriorDraws
 from ._learnt import Learnt
 
 
@@ -128,3 +129,40 @@ there are several
         seed = drawn_seed(random_state)
         draws = self.fitted_.sample_functions(whole("n_samples", n_samples, 1), whole("waves", waves, 1), seed)
         return Functions(draws)
+
+    def posterior_draws(self, X: Optional[ArrayLike] = None) -> PosteriorDraws:
+        """The draws of a model that was fitted by a sampler: ``"nuts"``, ``"hmc"``, ``"ess"``, ``"gibbs"`` and their kin.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), optional
+            Where to give the latent functions of every draw.
+
+        Returns
+        -------
+        PosteriorDraws
+            With ``hyperparameters``, ``latent`` and ``to_arviz()``.
+
+        Raises
+        ------
+        ValueError
+            For a model whose posterior has no draws.
+        """
+        check_is_fitted(self, "fitted_")
+        count = self.fitted_.draw_count()
+        if count == 0:
+            raise ValueError(
+                f"the method {self.method_!r} draws nothing: fit with a sampler, such as method='nuts', or draw functions with sample_f"
+            )
+        mixing = (self._about["report"] or {}).get("mixing") or {}
+        chains = int(mixing.get("chains", 1))
+        if chains * int(mixing.get("draws", 0)) != count:
+            chains = 1
+        shape = (chains, count // chains)
+        names, values = self.fitted_.hyperparameter_draws()
+        of_names = {name: values[:, i].reshape(shape) for i, name in enumerate(names)} if len(values) else {}
+        latent = None
+        if X is not None:
+            found = self.fitted_.predict_of_draws(self._inputs(X))
+            latent = found.reshape(*shape, *found.shape[1:])
+        return PosteriorDraws(of_names, latent, shape)
