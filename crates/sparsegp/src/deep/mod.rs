@@ -39,6 +39,7 @@ mod predict;
 mod start;
 mod steps;
 mod targets;
+mod units;
 
 pub use crate::kernels::inducing::{Inducing, Patches, Points, Stacked, Variables};
 pub use architecture::{Architecture, WIDEST};

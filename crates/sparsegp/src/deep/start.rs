@@ -6,6 +6,7 @@ use super::layer::{Layer, Sampling};
 use super::means::{Identity, Projection, projected};
 use super::model::{Deep, LastBound};
 use super::targets::check_targets;
+use super::units::unit_of;
 use crate::data::moments::spreads;
 use crate::error::{Error, Result};
 use crate::inducing::select::{distinct_rows, gather, kmeans};
@@ -43,7 +44,7 @@ pub struct Start {
     pub kernel: String,
     /// Most inducing points of every layer.
     pub points: usize,
-    /// Variance of hidden kernels, on the scale of inputs of variance 1. The smaller, the nearer hidden layers are to their
+    /// Variance of hidden kernels where what they give has a variance of about 1. The smaller, the nearer hidden layers are to their
     /// mean functions, and the longer training takes to leave them.
     pub hidden_variance: f64,
     /// How hidden layers are sampled.
@@ -223,7 +224,14 @@ impl Deep {
             let (z, d) = (distinct(z.as_ref()), z.ncols());
             let mut kernel = parse(&start.kernel, Inputs::unnamed(d))?;
             let hidden = weights.get(l);
-            let variance = if hidden.is_some() { start.hidden_variance } else { scale };
+            let variance = match hidden {
+                // as what the mean function makes of the rows
+                Some(w) => {
+                    let given = product(running.as_ref(), w.as_ref());
+                    start.hidden_variance * unit_of(given.as_ref()).powi(2)
+                }
+                None => scale,
+            };
             kernel.initialise(&spreads(running.as_ref()), variance);
             let (width, share) = hidden.map_or((outputs, 1.0), |w| (w.ncols(), HIDDEN_ROOT));
             let own = start.own_kernels && hidden.is_some();

@@ -4,6 +4,7 @@
 use super::bound::{Batch, Want, Work};
 use super::model::Deep;
 use super::noise::Noise;
+use super::units::Scales;
 use crate::data::Minibatch;
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
@@ -25,6 +26,9 @@ pub struct StepOptions {
     pub natural: Option<f64>,
     /// How T of R layers follows.
     pub solver: SolverOptions,
+    /// Units of all numbers, in which Adam's steps are measured ([`Deep::units`]); none for those of the model as it is. A run
+    /// that goes on with a state needs those of its start.
+    pub units: Option<Vec<f64>>,
     /// Seed of the noise.
     pub seed: u64,
 }
@@ -37,6 +41,7 @@ impl Default for StepOptions {
             last: 0.3,
             natural: None,
             solver: SolverOptions::default(),
+            units: None,
             seed: 0,
         }
     }
@@ -74,6 +79,7 @@ struct Negative<'a> {
     work: &'a mut Work,
     step: u64,
     good: &'a mut Good,
+    scales: &'a Scales,
 }
 
 /// The last point with a finite bound and gradient: free numbers, and q of the last layer where these do not have it.
@@ -109,6 +115,8 @@ impl Objective for Negative<'_> {
     }
 
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+        let moved = x;
+        let x = &self.scales.free(moved);
         set_free_values(|v| self.model.visit_mut(v), x);
         self.model.settle_in(&self.options.solver, self.work)?;
         let want = Want { gradient: true, ..Want::default() };
@@ -119,6 +127,7 @@ impl Objective for Negative<'_> {
         let value = found.value + log_prior(|v| self.model.visit(v), &mut constrained);
         free_gradient(|v| self.model.visit(v), &constrained, gradient);
         gradient.iter_mut().for_each(|g| *g = -*g);
+        self.scales.pull(moved, x, gradient);
         if value.is_finite() && gradient.iter().all(|g| g.is_finite()) {
             self.good.keep(x, self.model, self.options.natural.is_some());
         }
@@ -148,6 +157,7 @@ pub(crate) struct Steps<'a> {
     frozen: Vec<(bool, bool)>,
     work: Work,
     good: Good,
+    scales: Scales,
 }
 
 impl<'a> Steps<'a> {
@@ -166,8 +176,16 @@ impl<'a> Steps<'a> {
         if options.natural.is_some() {
             last_q(layers).for_each(|q| (q.first.frozen, q.second.frozen) = (true, true));
         }
-        let mut own =
-            Self { layers, options, planned, frozen, work: Work::default(), good: Good::default() };
+        let all = options.units.clone().unwrap_or_else(|| layers.units());
+        let fits = all.len() == layers.num_params();
+        let scales = if fits { Scales::new(layers, &all) } else { Scales::default() };
+        let (work, good) = (Work::default(), Good::default());
+        let mut own = Self { layers, options, planned, frozen, work, good, scales };
+        if !fits {
+            own.release();
+            let expected = format!("{}, one for each number", own.layers.num_params());
+            return Err(Error::shape("units of a training", expected, all.len()));
+        }
         if planned > 0 && own.count() == 0 {
             own.release();
             return Err(Error::Invalid(
@@ -188,7 +206,8 @@ impl<'a> Steps<'a> {
     pub(crate) fn adam(&self) -> Adam {
         let learning_rate = self.options.learning_rate;
         let options = AdamOptions { learning_rate, ..AdamOptions::default() };
-        Adam::new(free_values(|v| self.layers.visit(v)), options)
+        let free = free_values(|v| self.layers.visit(v));
+        Adam::new(self.scales.moved(&free), options)
     }
 
     /// Makes step `at` = 0, 1, …. A step whose bound is not finite, or for which some matrix is not positive definite, is
@@ -203,18 +222,18 @@ impl<'a> Steps<'a> {
         batch: &Minibatch,
         adam: &mut Adam,
     ) -> Result<(f64, usize)> {
-        let Self { layers, options, planned, work, good, .. } = self;
+        let Self { layers, options, planned, work, good, scales, .. } = self;
         let options = *options;
         // set anew: a run that goes on may have more steps than the one before
         let late = adam.progress.step(at, *planned) >= *planned - *planned / 3;
         adam.options.learning_rate = options.learning_rate * if late { options.last } else { 1.0 };
         let mut failures = 0;
         if let Some(rate) = options.natural {
-            set_free_values(|v| layers.visit_mut(v), adam.x());
+            set_free_values(|v| layers.visit_mut(v), &scales.free(adam.x()));
             failures += usize::from(!moved_last(layers, rate, batch, options, at, work)?);
         }
         let step = at as u64;
-        let mut objective = Negative { model: layers, batch, options, work, step, good };
+        let mut objective = Negative { model: layers, batch, options, work, step, good, scales };
         let stepped = adam.step(&mut objective)?;
         failures += stepped.evaluations.saturating_sub(1);
         if matches!(stepped.status, Status::Stalled(_)) {
@@ -236,7 +255,7 @@ impl<'a> Steps<'a> {
     /// # Errors
     /// Those that are not recoverable.
     pub(crate) fn end(&mut self, adam: &Adam, last: Option<&Minibatch>) -> Result<bool> {
-        set_free_values(|v| self.layers.visit_mut(v), adam.x());
+        set_free_values(|v| self.layers.visit_mut(v), &self.scales.free(adam.x()));
         let Some(batch) = last else {
             // T of R layers goes to where Adam is, as in the run that ended
             self.layers.settle_in(&self.options.solver, &mut self.work)?;

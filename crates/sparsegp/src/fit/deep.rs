@@ -5,8 +5,9 @@ use super::checkpoint::{self, Held};
 use super::checks::{check_levels, check_rows, check_targets, many_classes};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
+use super::learning::still_rising;
 use super::start::{apply, likelihood, sample_rows};
-use super::{BatchOptions, Dataset, FitOptions, sizes};
+use super::{BatchOptions, Dataset, FitOptions, collapse, sizes};
 use crate::data::{Classes, Source};
 use crate::deep::{Deep, Kind, Start, StepOptions};
 use crate::error::{Error, Result};
@@ -119,8 +120,9 @@ pub(super) fn fit(
         seed: options.seed,
         ..Start::default()
     };
-    let (x, y) = (sample.x.as_ref(), sample.y.as_ref());
-    let begun = Deep::start(x, y, &sample.extra, likelihood, &start)?;
+    // values far away decide no starting value
+    let seen = dataset.drawn_in(&sample, &*likelihood);
+    let begun = Deep::start(seen.x.as_ref(), seen.y.as_ref(), &seen.extra, likelihood, &start)?;
     let bound = begun.bound;
     let mut model = Model::of_deep(begun, entry.method)?;
     entry.method.check(&model)?;
@@ -136,6 +138,8 @@ pub(super) fn fit(
     apply(&mut model, options, |_| true)?;
     let mut layers = model.to_deep(bound)?;
     layers.settle(&SolverOptions::default())?;
+    // those of the start, also where a state goes on
+    let units = Some(layers.units());
     let batches = options.batches.clone().unwrap_or_else(BatchOptions::of_deep);
     let size = batches.size.clamp(1, n.max(1));
     let mut rows = source.batches(size, options.seed)?;
@@ -145,6 +149,7 @@ pub(super) fn fit(
         samples: deep.samples,
         learning_rate: batches.training.adam.learning_rate,
         natural,
+        units,
         seed: options.seed,
         ..StepOptions::default()
     };
@@ -186,6 +191,10 @@ pub(super) fn fit(
     let model = Model::of_deep(layers, entry.method)?;
     let posterior = Posterior::of_q(&model)?;
     origin.warnings.extend(params::remarks(&model.params()));
+    origin.warnings.extend(still_rising(&report));
+    if report.iterations > 0 && collapse::misses_a_trend(&model, &posterior, &sample)? {
+        origin.warnings.push(CONSTANT.into());
+    }
     if report.failures > 0 {
         origin.warnings.push(format!(
             "at {} of {} steps the bound was not finite, or a matrix not positive definite; these steps were made smaller",
@@ -197,6 +206,10 @@ pub(super) fn fit(
     }
     Ok(origin.fitted(model, posterior, Some(report)))
 }
+
+/// What is said of a model that has learnt nothing.
+const CONSTANT: &str = "the layers ended as a constant, although the targets have a trend in the inputs (a score test is clear): \
+     try more epochs (`epochs`), another `seed` (`random_state`), or a method of one layer";
 
 /// Rows whose density decides when the training stops: a mixture over paths costs much, so that some have to do.
 const LOOKED_AT: usize = 500;

@@ -161,6 +161,7 @@ impl Learning<'_> {
             outcome => outcome?,
         };
         report.objective = end.objective;
+        report.rising = None;
         report.diagnostics = end.diagnostics;
         report.failures += end.failures;
         report.evaluations += end.evaluations;
@@ -341,6 +342,16 @@ fn assumption(paths: &[String]) -> Option<String> {
 const CERTAIN: f64 = 1e-2;
 
 /// What a person should know about the numerics of a training.
+/// That a training ended before its bound did.
+pub(super) fn still_rising(report: &TrainReport) -> Option<String> {
+    report.rising.map(|rise| {
+        format!(
+            "the bound still rose when the training ended, by {rise:.3} nats a row in the last quarter of the epochs: more \
+             of them (`epochs`), or a larger learning rate, may give a better model"
+        )
+    })
+}
+
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
     let mut remarks = params::remarks(&model.params());
     // nothing but a mean that grows without bound gives all classes of training for certain
@@ -355,6 +366,7 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
             ));
         }
     }
+    remarks.extend(still_rising(report));
     let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
         mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
     });

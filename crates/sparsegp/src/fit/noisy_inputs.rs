@@ -265,6 +265,7 @@ fn run(
         seconds: earlier + begun.elapsed().as_secs_f64(),
         diagnostics,
         trace,
+        rising: None,
         mixing: None,
         starts: before.as_ref().map(|report| report.starts.clone()).unwrap_or_default(),
         judged: before.map(|report| report.judged).unwrap_or_default(),

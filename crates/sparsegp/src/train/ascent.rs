@@ -296,6 +296,7 @@ pub(super) fn ascend(
         seconds: start.seconds(),
         diagnostics: objective.diagnostics,
         trace,
+        rising: None,
         mixing: None,
         starts: Vec::new(),
         judged: Vec::new(),

@@ -419,6 +419,7 @@ pub(super) fn train_em(
         seconds: start.seconds(),
         diagnostics: state.diagnostics,
         trace: state.trace,
+        rising: None,
         mixing: None,
         starts: Vec::new(),
         judged: Vec::new(),

@@ -234,6 +234,7 @@ pub(super) fn run(
     if let Some(why) = elsewhere.filter(|_| state.best.is_none()) {
         stopped = format!("{stopped}; {why}");
     }
+    let population = batches.population().max(1) as f64;
     learner.finish(state.best.as_ref().map(|(_, _, values)| &values[..]))?;
     let last = state.trace.last().map(|point| point.objective);
     let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
@@ -246,11 +247,38 @@ pub(super) fn run(
         objective: last.or(so_far).unwrap_or(f64::NAN),
         seconds: state.seconds,
         diagnostics: state.diagnostics,
+        rising: if state.best.is_none() { rising(&state.trace, population) } else { None },
         trace: state.trace,
         mixing: None,
         starts: Vec::new(),
         judged: state.judged,
     })
+}
+
+/// Epochs of a quarter of a run, at least, to see a rise in.
+const LEAST_QUARTER: usize = 2;
+/// Nats a row that a quarter of a run may still bring.
+const STILL: f64 = 0.01;
+/// Standard errors by which a rise must be beyond chance.
+const CLEAR: f64 = 3.0;
+
+/// By how much a row the last quarter of the epochs is better than the one before, if it clearly is.
+fn rising(trace: &[TracePoint], rows: f64) -> Option<f64> {
+    let quarter = trace.len() / 4;
+    if quarter < LEAST_QUARTER {
+        return None;
+    }
+    let own = &trace[trace.len() - 2 * quarter..];
+    let mean = |part: &[TracePoint]| {
+        part.iter().map(|point| point.objective).sum::<f64>() / part.len() as f64
+    };
+    let rise = mean(&own[quarter..]) - mean(&own[..quarter]);
+    // what chance does to an epoch shows from one to the next, whatever the trend
+    let steps = own.windows(2).map(|pair| pair[1].objective - pair[0].objective);
+    let trend = rise / quarter as f64;
+    let noise = steps.map(|step| (step - trend).powi(2)).sum::<f64>() / (own.len() - 1) as f64;
+    let error = (noise / quarter as f64).sqrt();
+    (rise > CLEAR * error && rise > STILL * rows).then_some(rise / rows)
 }
 
 /// Writes the trace and looks at the held-out rows; a reason to stop, if there is one.
@@ -295,4 +323,35 @@ fn end_of_epoch(
     state.best = best;
     state.trace.push(point);
     Ok(stop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(of: impl Fn(f64) -> f64, noise: f64) -> Vec<TracePoint> {
+        let point = |i: usize| TracePoint {
+            iteration: i,
+            evaluations: i,
+            objective: of(i as f64) + noise * (((i * i) as f64 * 0.618).fract() - 0.5),
+            gradient_norm: 0.0,
+            seconds: 0.0,
+            parameters: Vec::new(),
+            held_out: None,
+        };
+        (1..=40).map(point).collect()
+    }
+
+    #[test]
+    fn a_bound_that_still_rises_is_told_from_one_that_has_settled() {
+        let rows = 100.0;
+        let rise = rising(&trace(|t| 5.0 * t, 3.0), rows).expect("a rise");
+        assert!((rise - 0.5).abs() < 0.05, "{rise}");
+        // settled, noise alone, too little to matter, a fall, and too short to tell
+        assert_eq!(rising(&trace(|t| -300.0 * (-0.5 * t).exp(), 3.0), rows), None);
+        assert_eq!(rising(&trace(|_| -50.0, 40.0), rows), None);
+        assert_eq!(rising(&trace(|t| 0.05 * t, 0.0), rows), None);
+        assert_eq!(rising(&trace(|t| -5.0 * t, 0.0), rows), None);
+        assert_eq!(rising(&trace(|t| 5.0 * t, 0.0)[..7], rows), None);
+    }
 }

@@ -136,6 +136,10 @@ pub struct TrainReport {
     pub diagnostics: Diagnostics,
     /// One point per iteration.
     pub trace: Vec<TracePoint>,
+    /// Nats a row that the last quarter of the epochs was better than the one before, where a training by minibatches
+    /// ended while its bound still rose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rising: Option<f64>,
     /// How well chains mixed, where the posterior was sampled.
     #[serde(default)]
     pub mixing: Option<Mixing>,

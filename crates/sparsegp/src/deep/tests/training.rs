@@ -361,3 +361,31 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     let found = classes.model.evaluate(&batch, &noise, Want::default(), &mut Work::default());
     says(found.map(|_| ()), &["row 3", "target 3", "3 classes"]);
 }
+
+/// A model is the same in any units of its inputs and targets: it starts alike, and Adam's steps are measured in them.
+#[test]
+fn units_of_the_data_do_not_matter() {
+    let (x, y) = step(200, 0.05, 1);
+    let of = |a: f64, b: f64| {
+        let scaled = |m: &Mat<f64>, by: f64| Mat::from_fn(200, 1, |i, _| by * m[(i, 0)]);
+        let (x, y) = (scaled(&x, a), scaled(&y, b));
+        let start = Start { points: 20, ..Start::default() };
+        let noise = likelihoods::parse("gaussian").unwrap();
+        let mut model = Deep::start(x.as_ref(), y.as_ref(), &[], noise, &start).unwrap();
+        let units = model.units();
+        assert_eq!(units.len(), model.num_params());
+        assert_eq!(units.iter().all(|u| *u == 1.0), a == 1.0 && b == 1.0);
+        let data = InMemory::new(x.clone(), y).unwrap();
+        let mut batches = ShuffledInMemory::new(&data, 200, 7).unwrap();
+        train(&mut model, &mut batches, &StepOptions::default(), 700).unwrap();
+        let predictor = model.predictor().unwrap();
+        let mixture = predictor.predict(x.as_ref(), 20, &Paths::Streams { seed: 3 }).unwrap();
+        let (mean, _) = mixture.observations(&[]).unwrap();
+        let off = |i: usize| mean[(i, 0)] / b - if data.x[(i, 0)] / a > 0.3 { 1.0 } else { -1.0 };
+        ((0..200).map(|i| off(i).powi(2)).sum::<f64>() / 200.0).sqrt()
+    };
+    for (a, b) in [(1.0, 1.0), (1e-4, 1.0), (1e4, 1.0), (1.0, 1e4), (1.0, 1e-3)] {
+        let off = of(a, b);
+        assert!(off < 0.35, "inputs times {a}, targets times {b}: {off}");
+    }
+}

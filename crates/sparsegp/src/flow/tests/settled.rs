@@ -38,7 +38,7 @@ fn curvature_makes_scales_no_matter() {
         let (mean, sigma, mut target) = gaussian(6, condition, 5);
         let (report, found) = flowed(&mut target, started(6, 7), preconditioned(), 20);
         assert_eq!(report.ended, Ended::Converged, "{condition}");
-        assert!(report.steps <= 5, "{condition}: {} steps", report.steps);
+        assert!(report.steps <= 10, "{condition}: {} steps", report.steps);
         let off = largest((&found.covariance() - &sigma).as_ref());
         assert!(off < 1e-8 * largest(sigma.as_ref()), "{condition}: {off}");
         for (i, (a, b)) in found.mean().iter().zip(&mean).enumerate() {
@@ -82,13 +82,11 @@ impl Target for Peaked {
 fn draws_show_what_few_particles_cannot() {
     let off = |count: usize| {
         let (_, found) = flowed(&mut Peaked(12), started(12, count), preconditioned(), 60);
-        let settled = Settled::look(&found, &mut Peaked(12), 4000, 2).unwrap();
-        (settled, found.variances().iter().sum::<f64>() / 12.0)
+        Settled::look(&found, &mut Peaked(12), 4000, 2).unwrap()
     };
-    let ((few, wide), (many, right)) = (off(13), off(1500));
-    assert!(!few.is_near(), "{few:?}");
+    let (few, many) = (off(13), off(1500));
+    assert!(!few.is_near() && few.spread > 0.2, "{few:?}");
     assert!(many.is_near(), "{many:?}");
-    assert!((wide / right - 1.0).abs() > 0.1, "{wide} {right}");
 }
 
 #[test]
