@@ -18,8 +18,9 @@ use crate::terms::Term;
 const NEW: f64 = 0.1;
 /// Starts from principal components for every number of dimensions.
 const STARTS: usize = 2;
-/// Lengthscales of that dimension, by the largest of the others: functions hardly vary along it.
-const LONG: f64 = 5.0;
+/// Lengthscales of that dimension, by the largest of the others: along it functions vary by less than the noise of most columns,
+/// and the bound is nearly that of the map without it.
+const LONG: f64 = 300.0;
 
 /// Trains maps of 1, 2, … dimensions, each from the one before and from principal components, and of as many as are asked
 /// for from the one before alone; none where the kernel cannot be carried over. `watch` ends it by false.
