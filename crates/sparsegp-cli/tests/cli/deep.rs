@@ -119,6 +119,8 @@ fn what_layers_do_not_have_is_refused() {
     folder.refused(1, "update m.safetensors a.csv --again -o n.safetensors", &["one layer"]);
     folder.refused(1, "fit a.csv --from m.safetensors -o n.safetensors", &["one layer"]);
     folder.refused(1, "score m.safetensors a.csv --leave-one-out", &["one layer"]);
+    let told = folder.ok("score m.safetensors a.csv");
+    assert!(!told.out.contains("--leave-one-out"), "{}", told.out);
 }
 
 #[test]

@@ -267,6 +267,15 @@ fn changes_are_told_and_forgetting_follows_them() {
     folder.write("t.csv", format!("x,y\n{}", rows(600, 1000, 0.0)));
     let still = folder.json("follow m.safetensors t.csv --batch 30 -o f.safetensors");
     assert!(still["changes"].as_array().unwrap().is_empty(), "{still}");
+    assert!(still["warnings"].as_array().unwrap().is_empty(), "{still}");
+    // what is off from the first row on has no stream before it to be compared with
+    folder.write("u.csv", format!("x,y\n{}", rows(120, 1000, 4.0)));
+    for command in ["follow m.safetensors u.csv --batch 30", "update m.safetensors u.csv"] {
+        let off = folder.json(&format!("{command} -o f.safetensors"));
+        let said = off["warnings"].as_array().unwrap();
+        let promised = |text: &serde_json::Value| text.as_str().unwrap().contains("promised");
+        assert!(said.iter().any(promised), "{off}");
+    }
 }
 
 #[test]
