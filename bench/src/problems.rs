@@ -3,6 +3,8 @@
 //! Functions are draws from a Gaussian process with the kernel `rbf`, by random waves (Rahimi & Recht
 //! 2007, §3.1): O(N) per function, so that thousands of rows cost no factorisation.
 
+mod functions;
+
 use rand::Rng;
 use sparsegp::data::InMemory;
 use sparsegp::fit::{Dataset, Standardise};

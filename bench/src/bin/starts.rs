@@ -8,6 +8,7 @@
 //! - `exact 0.1`, `exact 1`, `exact 3`: these lengthscales times that number, without a pilot. Where the
 //!   method has inducing points, `tvgp` trains first, which has none, and the default method goes on from
 //!   its hyperparameters. Up to 500 rows.
+//! - `spread 0.5`, `spread 1`: lengthscales of so many spreads, as other libraries start from, without a pilot.
 //! - `restarts`: the best of some further starts (`FitOptions::restarts`); above 1000 rows of a third as many.
 //! - `truth`: the values that made the data, without a pilot.
 //!
@@ -17,6 +18,7 @@
 //! - `--count N`: problems (240), by likelihood in turn. `--seed S` (0). `--rows-max N` (5000): rows of the
 //!   largest. `--only NAME`: only those of a likelihood. `--restarts N` (10).
 //! - `--problem #`: only the problem of that number, with the hyperparameters that every start ends at.
+//! - `--functions`: plain functions of several inputs in Gaussian noise in the place of draws of the prior.
 //! - `--quick`: 40 problems of at most 500 rows, unless these are given.
 //! - `--default-only`: no other starts; for times.
 //! - `--save FILE`: writes the best objectives as CSV, problem by problem. `--against FILE`: no other
@@ -61,6 +63,7 @@ struct Arguments {
     most_rows: usize,
     restarts: usize,
     default_only: bool,
+    functions: bool,
     save: Option<String>,
     against: Option<String>,
 }
@@ -77,6 +80,7 @@ impl Arguments {
             most_rows: if quick { 500 } else { 5000 },
             restarts: 10,
             default_only: false,
+            functions: false,
             save: None,
             against: None,
         };
@@ -86,6 +90,7 @@ impl Arguments {
             match name.as_str() {
                 "--quick" => {}
                 "--default-only" => own.default_only = true,
+                "--functions" => own.functions = true,
                 "--count" => own.count = value().parse().expect("a number of problems"),
                 "--seed" => own.seed = value().parse().expect("a seed"),
                 "--rows-max" => own.most_rows = value().parse().expect("a number of rows"),
@@ -130,10 +135,9 @@ fn prepared_is_sparse(dataset: &Dataset, options: &FitOptions) -> Result<bool, S
     start.map(|start| start.model.method.is_sparse()).map_err(|error| error.to_string())
 }
 
-/// From lengthscales of `by`·√D by the most exact method; then the default method goes on.
-fn from_exact(problem: &Problem, dataset: &Dataset, options: &FitOptions, by: f64) -> Outcome {
+/// From lengthscales of so many spreads by the most exact method; then the default method goes on.
+fn from_exact(problem: &Problem, dataset: &Dataset, options: &FitOptions, length: f64) -> Outcome {
     let exact = !prepared_is_sparse(dataset, options)?;
-    let length = by * (dataset.input_names.len() as f64).sqrt();
     let set = problem.lengthscales().into_iter().map(|path| (path, vec![length])).collect();
     let mut own = FitOptions { pilot: 0, set, ..options.clone() };
     if exact {
@@ -157,8 +161,16 @@ fn alternatives(
     tell("no pilot", ended(dataset, &FitOptions { pilot: 0, ..options.clone() }));
     // without inducing points nothing is mixed
     if rows <= EXACT_ROWS && !problem.mixed() {
-        for (name, by) in [("exact 0.1", 0.1), ("exact 1", 1.0), ("exact 3", 3.0)] {
-            tell(name, from_exact(problem, dataset, options, by));
+        let root = (dataset.input_names.len() as f64).sqrt();
+        let lengths = [
+            ("exact 0.1", 0.1 * root),
+            ("exact 1", root),
+            ("exact 3", 3.0 * root),
+            ("spread 0.5", 0.5),
+            ("spread 1", 1.0),
+        ];
+        for (name, length) in lengths {
+            tell(name, from_exact(problem, dataset, options, length));
         }
     }
     let restarts = if rows > MANY_ROWS { restarts.div_ceil(3) } else { restarts };
@@ -432,7 +444,8 @@ fn main() {
     let (mut all, mut unknown) = (Vec::new(), 0);
     let clock = Instant::now();
     for index in 0..arguments.count {
-        let problem = Problem::draw(arguments.seed, index, arguments.most_rows);
+        let draw = if arguments.functions { Problem::function } else { Problem::draw };
+        let problem = draw(arguments.seed, index, arguments.most_rows);
         if arguments.only.as_ref().is_some_and(|only| only != problem.likelihood)
             || arguments.problem.is_some_and(|problem| problem != index)
         {

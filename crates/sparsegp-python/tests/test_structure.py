@@ -54,6 +54,7 @@ ORDER = (
     "estimators._saving",
     "estimators._training",
     "estimators._tables",
+    "estimators._draws",
     "estimators._latent",
     "estimators._base",
     "estimators._regression",

@@ -206,7 +206,7 @@ def survey(part: Part, cls: type[BaseGP], release: str) -> dict[str, Any]:
         for name in frame:
             column = X[_frames._named(_frames.columns_of(X), name)]
             values = np.asarray(column)
-            category = _frames._is_categorical(column)
+            category = _frames._is_categorical(column) or _frames._is_bool(column, values)
             if _frames._number_type(values) and not category:
                 if values.dtype.kind == "m":
                     raise ValueError(_frames.durations(date))

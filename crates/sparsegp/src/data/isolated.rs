@@ -2,7 +2,8 @@
 //!
 //! A column is judged by a sample of its rows and by its smallest and largest distinct values. The body of the values
 //! grows outwards from the middle nine tenths (less where one extreme value is repeated more often than that): a value
-//! belongs to it unless the gap before it is more than ten times what the body spans. A geometric grid of steps of ten is whole by this rule.
+//! belongs to it unless the gap before it is more than ten times what the body spans. A geometric grid of steps of ten is whole by this rule,
+//! and a column of few values that is isolated at both ends is one of a design.
 
 /// A value that is isolated, or several on one side.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -161,6 +162,11 @@ impl Sketch {
         for (j, column) in self.columns.iter().enumerate() {
             let (values, seam) = column.values(self.thinned);
             if let Some(body) = body(&values, seam) {
+                let ends = [values[0].0 < body.0, values[values.len() - 1].0 > body.1];
+                if ends == [true; 2] && values.len() < ENDS {
+                    // levels of a design
+                    continue;
+                }
                 let far = values.iter().filter(|v| v.0 < body.0 || v.0 > body.1).copied();
                 let target = j >= inputs;
                 let column = if target { j - inputs } else { j };
@@ -287,6 +293,18 @@ mod tests {
 
     fn scaled(n: usize, by: f64, plus: f64) -> Vec<f64> {
         uniform(n).into_iter().map(|v| plus + by * v).collect()
+    }
+
+    /// Five positions of a design, the outer ones far from the others; the same with one code is no design.
+    #[test]
+    fn levels_of_a_design_are_no_codes() {
+        let own = [(-2.62, 56), (-0.02, 42), (0.08, 140), (0.18, 14), (2.38, 56)];
+        let of = |levels: &[(f64, usize)]| -> Vec<f64> {
+            levels.iter().flat_map(|&(value, count)| vec![value; count]).collect()
+        };
+        assert_eq!(found(&of(&own)), None);
+        let coded = found(&of(&[(-999.0, 20), (1.0, 90), (2.0, 90), (3.0, 90)])).unwrap();
+        assert_eq!(coded.values, [(-999.0, 20)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is tried after the first training, where its model shows that another start would have been better.
 
 use super::learning::{Learning, Trained};
+use super::moments::{moments, spread};
 use super::near::{self, Alike};
 use super::revive::{self, Climb};
 use super::{AUTO_EXACT, Dataset, FitOptions, choice, collapse, covering};
@@ -11,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::linalg::{Mat, in_parts, stacked};
 use crate::model::Model;
+use crate::params::Role;
 use crate::train::{Event, Observer, TrainOptions};
 use std::ops::ControlFlow;
 
@@ -18,6 +20,8 @@ use std::ops::ControlFlow;
 const CLEAR: f64 = 8.0;
 /// The same of their mean correlation: of many rows the faintest is clear.
 const STRONG: f64 = 0.25;
+/// The part of the variance of the targets that noise is where all is explained.
+const EXPLAINED: f64 = 1e-3;
 /// Those trainings.
 const RESTARTS: usize = 2;
 
@@ -150,12 +154,21 @@ impl Again<'_> {
         if trained.model.likelihood.mixing().is_some() {
             return Ok(());
         }
+        // of functions that are known to a thousandth the rest is no matter
+        let spread = spread(&moments(rows, false));
+        if trained.model.noise() < EXPLAINED * spread {
+            return Ok(());
+        }
         let left = |t: &Trained| -> Result<Option<Alike>> {
             let mean = means(t, rows)?;
             let found = near::clear(&*t.model.likelihood, &mean, rows, CLEAR);
             Ok(found.into_iter().find(|own| own.correlation > STRONG))
         };
-        let few = self.dataset.source.rows() <= AUTO_EXACT && self.options.restarts == 0;
+        // other starts differ where functions may be fast or slow
+        let learns = trained.model.params().iter().any(|(_, param)| {
+            matches!(param.role(), Role::Lengthscales | Role::Period) && !param.frozen
+        });
+        let few = self.dataset.source.rows() <= AUTO_EXACT && self.options.restarts == 0 && learns;
         let first = self.options.restarts + collapse::ATTEMPTS;
         let mut found = left(trained)?;
         for further in (1..=RESTARTS).map(|more| first + more) {

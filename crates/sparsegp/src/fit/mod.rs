@@ -402,7 +402,11 @@ pub fn go_on(
     let learning = Learning { dataset, options: &own, engine, whole: false };
     learning.assume_priors(&mut model, &mut origin.warnings);
     limited(options, observer, |observer| {
-        let trained = learning.run(model, origin, None, observer)?;
+        let mut trained = learning.run(model, origin, None, observer)?;
+        // a part of a few rows, one after the other, is not learnt to its end
+        if options.batches.as_ref().is_some_and(|own| dataset.source.rows() <= own.size) {
+            trained.report.rising = None;
+        }
         learning.end(trained, observer)
     })
 }

@@ -338,7 +338,9 @@ fn kernel_and_noise_are_learnt_from_new_rows() {
 #[test]
 fn exact_inference_takes_up_rows() {
     let all = table(60, 1);
-    let first = fit(&part(&all, 0, 40), &options("exact", 10)).expect("a fit");
+    // rows that correlate more than this with a point become none: values that are not at their optimum keep them apart
+    let early = FitOptions { pilot: 0, ..options("exact", 10) };
+    let first = fit(&part(&all, 0, 40), &early).expect("a fit");
     let every = UpdateOptions { correlation: 0.999_999, ..still() };
     let (both, report) =
         update(&first, &part(&all, 40, 60), &every, &mut |_, _| Ok(())).expect("an update");

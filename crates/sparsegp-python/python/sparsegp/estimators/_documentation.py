@@ -74,7 +74,7 @@ _PARAMETERS = """
         step, which is the cheaper for it; by default all.
     sampling : dict, optional
         For the methods that draw (``"nuts"``, ``"hmc"``, ``"ess"``, ``"gibbs"`` and their kin, ``"gpf"``): ``chains`` (4), ``draws`` of every chain (500),
-        ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), with inducing points ``law``
+        ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), ``particles`` of ``"gpf"`` (ten for each variable), with inducing points ``law``
         (``"variational"`` or ``"fitc"``), and ``hyperparameters`` (False): whether those that are not fixed are
         sampled too, under their priors or, where there are none, weak ones about their starting values. Predictions
         average over all draws, of a large model over as many as take 512 MiB (a warning says how many).
