@@ -12,13 +12,16 @@ const ROWS: (f64, f64) = (300.0, 2000.0);
 /// Fewest and most waves over the range of an input.
 const WAVES: (f64, f64) = (2.0, 200.0);
 
+/// The value at a row.
+type Value = dyn Fn(&[f64]) -> f64;
+
 /// A function of the inputs, all on (0, 1), with lengthscales near those that suit it.
 struct Drawn {
     kind: &'static str,
     rows: usize,
     inputs: usize,
     lengthscales: Vec<f64>,
-    value: Box<dyn Fn(&[f64]) -> f64>,
+    value: Box<Value>,
 }
 
 fn rows(dice: &mut Dice, most: usize) -> usize {

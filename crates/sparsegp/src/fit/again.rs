@@ -132,7 +132,7 @@ impl Again<'_> {
             if !constant(trained)? {
                 break;
             }
-            text = Some(match self.from_start(trained, start, further, observer) {
+            text = Some(match self.train_anew(trained, start, further, observer) {
                 // whatever became of the second, the first is a model
                 Err(error) => collapse::failed(&error),
                 Ok(true) if !constant(trained)? => collapse::MENDED.to_owned(),
@@ -176,7 +176,7 @@ impl Again<'_> {
             if found.is_none() || !few || !ended || observer.interrupted() {
                 break;
             }
-            if self.from_start(trained, start, further, observer).is_ok_and(|better| better) {
+            if self.train_anew(trained, start, further, observer).is_ok_and(|better| better) {
                 found = left(trained)?;
             }
         }
@@ -204,7 +204,7 @@ impl Again<'_> {
     }
 
     /// Trains from the start of this number, and keeps that if it is better. Returns whether it is.
-    fn from_start(
+    fn train_anew(
         &self,
         trained: &mut Trained,
         start: &mut usize,

@@ -122,10 +122,10 @@ pub(super) fn like(text: &str, options: &ReadOptions) -> Option<Like> {
     if !text.contains(|c: char| c.is_ascii_digit()) || text.len() > 60 {
         return None;
     }
-    if let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
-        if is_shape(inner) {
-            return Some(Like::Negative);
-        }
+    if let Some(inner) = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'))
+        && is_shape(inner)
+    {
+        return Some(Like::Negative);
     }
     if let Some(rest) = text.strip_prefix(['<', '>', '≤', '≥']) {
         let number = rest.trim_start_matches('=');
