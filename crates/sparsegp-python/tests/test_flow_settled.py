@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+
 from sparsegp import flow
 
 

@@ -8,8 +8,7 @@ import pytest
 from sparsegp import GPClassifier, GPRegressor
 
 matplotlib = pytest.importorskip("matplotlib")
-import matplotlib.dates  # noqa: E402
-
+dates = pytest.importorskip("matplotlib.dates")
 from sparsegp import plotting  # noqa: E402
 from sparsegp.plotting import (  # noqa: E402
     plot_1d,
@@ -54,7 +53,7 @@ def test_frames_of_dates_and_texts_have_pictures(tmp_path):
     axes = plot_1d(GPRegressor().fit(frame, y), frame, y)
     assert axes.get_xlabel() == "day"
     rows = next(line for line in axes.lines if line.get_label() == "rows")
-    shown = matplotlib.dates.num2date(np.asarray(rows.get_xdata())[-1])
+    shown = dates.num2date(np.asarray(rows.get_xdata())[-1])
     assert shown.date() == days[-1].date()
     frame["x"] = X[:, 0]
     axes = plot_map(GPRegressor().fit(frame, y), frame, y, num=8)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from sparsegp import GPClassifier, GPRegressor
 
 rng = np.random.default_rng(0)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+
 from sparsegp import GPClassifier, GPRegressor
 
 rng = np.random.default_rng(5)

@@ -23,7 +23,9 @@ class PosteriorDraws:
         Chains and draws. Where predictions keep fewer draws than were made, they are those that are kept, as one chain.
     """
 
-    def __init__(self, hyperparameters: dict[str, Array], latent: Optional[Array], shape: tuple[int, int]) -> None:
+    def __init__(
+        self, hyperparameters: dict[str, Array], latent: Optional[Array], shape: tuple[int, int]
+    ) -> None:
         self.hyperparameters = hyperparameters
         self.latent = latent
         self.shape = shape

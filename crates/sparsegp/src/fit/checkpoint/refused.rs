@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::fit::{Dataset, FitOptions, Fitted};
 use crate::samplers::SamplingState;
 use crate::train::{Standing, TrainingState};
+use std::convert::Infallible;
 use std::path::Path;
 
 fn refused<T>(path: &Path) -> Result<T> {
@@ -20,8 +21,8 @@ fn refused<T>(path: &Path) -> Result<T> {
 ///
 /// # Errors
 /// [`Error::File`].
-pub(in crate::fit) fn take(options: &FitOptions) -> Result<()> {
-    options.checkpoint.as_deref().map_or(Ok(()), refused)
+pub(in crate::fit) fn take(options: &FitOptions) -> Result<Option<Infallible>> {
+    options.checkpoint.as_deref().map_or(Ok(None), refused)
 }
 
 /// None: there is no file to compare them with.
