@@ -209,7 +209,11 @@ impl<'a> Progress<'a> {
 fn latest(deadline: Option<Instant>, left: f64) -> String {
     let limit = deadline.map(|at| at.saturating_duration_since(Instant::now()));
     let left = limit.map_or(left, |limit| left.min(limit.as_secs_f64()));
-    if left < 1.0 { "under 1 s".into() } else { seconds(left) }
+    // an estimate has no parts of a second
+    match left {
+        left if left < 99.0 => format!("{:.0} s", left.ceil().max(1.0)),
+        left => seconds(left),
+    }
 }
 
 impl Observer for Progress<'_> {
