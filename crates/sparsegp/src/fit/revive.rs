@@ -13,17 +13,17 @@ use crate::model::Model;
 use crate::params::Role;
 
 /// Standard deviations from which rows that are alike are worth some iterations.
-const SUSPECT: f64 = 3.0;
+const SUSPECT: f64 = 3.5;
 /// A lengthscale is changed if the length is less than this part of it.
 const SHORTER: f64 = 0.7;
 /// Spreads of an input from which its lengthscale is so long that the model does not use it.
 const UNUSED: f64 = 3.0;
 /// Iterations from where lengthscales were shortened, to be compared with where the training had ended.
-const TRIED: usize = 8;
+const TRIED: usize = 6;
 /// Those of the best of them.
 const CLIMBED: usize = 60;
 /// Inputs that are tried one at a time, in a round.
-const INPUTS: usize = 3;
+const INPUTS: usize = 2;
 /// Rounds, as long as each is a gain.
 const ROUNDS: usize = 4;
 /// Nats behind after [`TRIED`] iterations at which there is still hope.

@@ -49,7 +49,7 @@ const SETTLING: usize = 5;
 /// Iterations of all, for the best few.
 const TRAINED: usize = 10;
 /// How many those are.
-const FINALISTS: usize = 3;
+const FINALISTS: usize = 2;
 /// The same where kernels suggest starts, which differ little before they are far on.
 const TRAINED_LONG: usize = 30;
 const MANY_FINALISTS: usize = 5;
