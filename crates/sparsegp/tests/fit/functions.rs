@@ -143,3 +143,39 @@ fn residuals_that_are_alike_are_said() {
     assert!(slow.len() == 1 && slow[0].contains("along `x0`"), "{slow:?}");
     assert_eq!(said("rbf"), Vec::<String>::new());
 }
+
+/// The 0/1 inputs of a factor are one group, each factor by itself, and start equal in their own units; a number is in none.
+#[test]
+fn levels_of_a_factor_share_their_place() {
+    let x = Mat::from_fn(36, 8, |i, q| match q {
+        0..4 => f64::from(i % 9 / 2 == q || q == 3 && i % 9 == 8),
+        4..7 => f64::from(i / 12 == q - 4),
+        _ => (i as f64 * 0.7).sin(),
+    });
+    let y = Mat::from_fn(36, 1, |i, _| (i % 9) as f64 + (i as f64 * 1.3).cos());
+    let data = Dataset::from_arrays(x, y, true).expect("a table");
+    let model = crate::support::prepare(&data, &FitOptions { pilot: 0, ..FitOptions::default() });
+    let model = model.expect("a model").0;
+    let params = model.params();
+    let (_, lengths) = params.iter().find(|(path, _)| path == "kernel.lengthscales").expect("them");
+    let groups: Vec<&[usize]> = lengths.groups.iter().map(|group| &group.at[..]).collect();
+    assert_eq!(groups, [&[0, 1, 2, 3][..], &[4, 5, 6]]);
+    let raw = |q: usize| lengths.value()[q] * data.scaler.x_scale[q];
+    assert!((raw(0) / raw(3) - 1.0).abs() < 1e-12 && (raw(4) / raw(6) - 1.0).abs() < 1e-12);
+}
+
+/// Positive values over powers of ten are said by name; the logarithm of them, and what is even, are not.
+#[test]
+fn inputs_over_powers_of_ten_are_said() {
+    let generator = &mut stream(11, "decades");
+    let u: Vec<f64> = (0..120).map(|_| 6.0 * uniform(&mut *generator)).collect();
+    let y = Mat::from_fn(120, 1, |i, _| u[i].sin() + 0.1 * noise(generator));
+    let said = |of: fn(f64) -> f64| {
+        let x = Mat::from_fn(120, 2, |i, q| if q == 0 { of(u[i]) } else { (i % 7) as f64 });
+        let fitted = trained(&x, &y, &FitOptions { pilot: 0, ..FitOptions::default() });
+        fitted.warnings.into_iter().filter(|text| text.contains("powers of ten")).collect()
+    };
+    let found: Vec<String> = said(|u| 1e3 * 10_f64.powf(u));
+    assert!(found.len() == 1 && found[0].contains("`x0` are"), "{found:?}");
+    assert_eq!(said(|u| u), Vec::<String>::new());
+}
