@@ -8,7 +8,7 @@ use crate::kind::option_of;
 use sparsegp::Error;
 use sparsegp::data::Selection;
 use sparsegp::fit::settings::{self, Asked, Door, Trait, Way};
-use sparsegp::fit::{AUTO_EXACT, Dataset, FitOptions, Fitted};
+use sparsegp::fit::{AUTO_EXACT, Dataset, FitOptions, Fitted, is_automatic};
 use sparsegp::inducing::select;
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods::{Likelihood, REGISTRY};
@@ -66,7 +66,11 @@ pub fn takers(extra: &str) -> Vec<&'static str> {
 /// Refuses kernels that cannot be: a mistake should not wait for the data.
 pub fn check_kernels(args: &FitArgs, opened: &Opened) -> Result<()> {
     let names = opened.train.input_names();
-    for spec in args.settings.text("kernel").unwrap_or("rbf").split(';') {
+    let kernel = args.settings.text("kernel").unwrap_or("rbf");
+    if is_automatic(kernel) {
+        return Ok(());
+    }
+    for spec in kernel.split(';') {
         kernels::parse(spec.trim(), Inputs::named(&names)).map_err(Fail::of_usage)?;
     }
     Ok(())

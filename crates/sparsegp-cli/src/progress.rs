@@ -219,6 +219,7 @@ fn latest(deadline: Option<Instant>, left: f64) -> String {
 impl Observer for Progress<'_> {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
         match event {
+            Event::Kernels { rows } => self.announce(&format!("judging kernels on {rows} rows")),
             Event::Pilot { rows } => {
                 self.announce(&format!(
                     "hyperparameters to start from: a pilot on at most {rows} rows"

@@ -284,6 +284,9 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
             let text = format!("number {} of {} is the best", best + 1, ends.len());
             lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
         }
+        if let Some(choice) = &report.kernels {
+            lines.push(("kernel", format!("`{}`: {}", choice.kernel, choice.reason)));
+        }
         if let [first, rest @ ..] = &report.judged[..]
             && !rest.is_empty()
         {

@@ -119,6 +119,7 @@ impl<T> Observer for Sending<'_, T> {
         let under_way =
             matches!(event, Event::Iteration(_) | Event::Batch { .. } | Event::Sampling { .. });
         let value = match event {
+            Event::Kernels { rows } => Some(json!({ "event": "kernels", "rows": rows })),
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
             Event::Training => None,
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),

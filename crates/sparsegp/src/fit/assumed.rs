@@ -10,12 +10,16 @@
 //! by their frequencies, rare levels would start as the most different.
 
 use crate::kernels::{Kernel, Unit};
+use crate::likelihoods::Gaussian;
 use crate::linalg::{MatRef, column};
 use crate::model::Model;
 use crate::params::{Group, Param, Prior, Role};
 
 /// Standard deviation of the logarithm. (Their √3 leaves intervals of 95 % at 81 to 84 % with 20, 354 and 1000 inputs.)
 pub(super) const SCALE: f64 = 1.0;
+
+/// The same for a noise variance: without noise, at a millionth of the start, the density is 11 nats lower.
+const NOISE_SCALE: f64 = 3.0;
 
 /// How far logarithms of the starting values may differ for one prior to serve them all.
 const ALIKE: f64 = 1.0;
@@ -58,6 +62,19 @@ pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<
          taken for what explains few rows: standardise the inputs, or give priors in the kernel"
             .into()
     })
+}
+
+/// Gives a Gaussian noise variance that nobody gave, bounded or has a prior for a weak one with its mode where it starts. A rough
+/// function and noise explain rows of distinct inputs alike, so that the evidence may have its largest value where there is no
+/// noise: a row with the same inputs as one before, and another target, would then have a density of nothing.
+pub(super) fn assume_noise(gaussian: &mut Gaussian) {
+    let param = &mut gaussian.variance;
+    if param.given || param.frozen || param.prior.is_some() || param.bounds().any() {
+        return;
+    }
+    let loc = param.scalar().ln() + NOISE_SCALE * NOISE_SCALE;
+    param.prior = Some(Prior::LogNormal { loc, scale: NOISE_SCALE });
+    param.assumed = true;
 }
 
 /// The 0/1 inputs that are levels of one column, each with the difference between its two values.

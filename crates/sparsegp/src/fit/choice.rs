@@ -98,6 +98,25 @@ pub(super) fn of_batches(n: usize, m: usize, size: usize) -> f64 {
     iterations(n) * (4.0 * m * m * size.min(n) as f64 + 13.0 / 3.0 * m.powi(3))
 }
 
+/// Operations of the training that follows, about: what the method costs that these options take.
+pub(super) fn of_training(dataset: &Dataset, options: &FitOptions) -> f64 {
+    let n = dataset.source.rows();
+    let rows = n as f64;
+    let latents =
+        dataset.classes.as_ref().map_or(dataset.target_names.len(), |c| match c.count() {
+            2 => 1,
+            several => several,
+        });
+    let method = methods::find(&options.method).ok().map(|entry| entry.method);
+    let points = asked(options).unwrap_or(DEFAULT_INDUCING).min(n);
+    let exact = method.map_or(n <= AUTO_EXACT && asked(options).is_none(), |own| !own.is_sparse());
+    let size = options.batches.as_ref().map_or(n, |batches| batches.size);
+    let all = CLIMB * if exact { rows.powi(3) } else { of_evaluation(n, points) };
+    let some = of_batches(n, points, size);
+    let batches = method.map_or(!exact, |own| own.in_minibatches()) && options.batches.is_some();
+    latents as f64 * if batches { all.min(some) } else { all }
+}
+
 /// Points that were asked for.
 pub(super) fn asked(options: &FitOptions) -> Option<usize> {
     match &options.selection {

@@ -326,6 +326,39 @@ impl Dataset {
         Self::from_loaded(loaded, scaling)
     }
 
+    /// Returns a data set of at most so many random rows, on the same scales.
+    ///
+    /// # Errors
+    /// What reading the rows gives.
+    pub(super) fn sampled(&self, rows: usize, seed: u64) -> Result<Self> {
+        let source = super::sample_rows(&*self.source, rows, seed)?;
+        let count = source.x.nrows();
+        Ok(Self {
+            source: Box::new(source),
+            scaler: self.scaler.clone(),
+            input_names: self.input_names.clone(),
+            columns: self.columns.clone(),
+            target_names: self.target_names.clone(),
+            weight_name: self.weight_name.clone(),
+            total_weight: self.total_weight,
+            absent: self.absent.clone(),
+            extra_name: self.extra_name.clone(),
+            classes: self.classes.clone(),
+            target_mean: self.target_mean.clone(),
+            target_variance: self.target_variance.clone(),
+            held_out: None,
+            rows: count,
+            isolated: self.isolated.clone(),
+            rounded: self.rounded.clone(),
+            repeated: 0,
+            deviations: None,
+            warnings: Vec::new(),
+            part: self.part,
+            cells: self.cells,
+            counted: self.counted.min(count),
+        })
+    }
+
     /// Returns what to add to an objective on these rows on the model's scale to have it in the data's units.
     pub fn log_jacobian(&self) -> f64 {
         self.scaler.log_jacobian_of(self.total_weight.unwrap_or(self.rows as f64), &self.absent)

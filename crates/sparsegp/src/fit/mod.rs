@@ -22,6 +22,7 @@ mod isolated;
 mod judge;
 mod judging;
 mod keeping;
+mod kernel_choice;
 mod learning;
 mod merging;
 mod moments;
@@ -53,6 +54,7 @@ pub use dataset::{Dataset, Scaling, Standardise};
 pub use division::{Division, Made};
 use fitted::Origin;
 pub use fitted::{Fitted, Of};
+pub use kernel_choice::is_automatic;
 use learning::{Learning, Trained};
 pub use merging::Purpose;
 pub use noisy_inputs::InputDeviations;
@@ -78,7 +80,9 @@ use time_limit::limited;
 #[derive(Clone, Debug)]
 pub struct FitOptions {
     /// Kernel specification, such as `rbf` or `matern52 + linear`; separated by `;` one for each latent
-    /// function.
+    /// function. `auto` judges a handful of them on a sample of the rows and takes the best ([`TrainReport::kernels`]).
+    ///
+    /// [`TrainReport::kernels`]: crate::train::TrainReport::kernels
     pub kernel: String,
     /// Whether the values in it, with their bounds and priors, are in the data's units, such as a period in days; else they
     /// are on the model's scale, that of the standardised columns.
@@ -243,15 +247,22 @@ pub fn fit(
         samplers::check(sampler, own.is_sparse(), &options.gibbs)?;
     }
     let deep = method.filter(|entry| entry.method.architecture().is_some());
-    limited(options, observer, |observer| match (deep, &dataset.deviations) {
-        (None, Some(own)) => noisy_inputs::fit(dataset, own, options, engine, observer),
-        (Some(_), Some(_)) => Err(Error::Invalid(
-            "a deep model does not learn from inputs with standard deviations: leave them out, or \
-             choose another method"
-                .into(),
-        )),
-        (Some(entry), None) => deep::fit(dataset, options, entry, observer),
-        (None, None) => best_start(dataset, options, engine, observer),
+    limited(options, observer, |observer| {
+        let (options, kernels) = kernel_choice::resolved(dataset, options, engine, observer)?;
+        let mut fitted = match (deep, &dataset.deviations) {
+            (None, Some(own)) => noisy_inputs::fit(dataset, own, &options, engine, observer),
+            (Some(_), Some(_)) => Err(Error::Invalid(
+                "a deep model does not learn from inputs with standard deviations: leave them out, or \
+                 choose another method"
+                    .into(),
+            )),
+            (Some(entry), None) => deep::fit(dataset, &options, entry, observer),
+            (None, None) => best_start(dataset, &options, engine, observer),
+        }?;
+        if let Some(report) = &mut fitted.report {
+            report.kernels = kernels;
+        }
+        Ok(fitted)
     })
 }
 

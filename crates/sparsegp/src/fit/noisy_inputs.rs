@@ -269,6 +269,7 @@ fn run(
         mixing: None,
         starts: before.as_ref().map(|report| report.starts.clone()).unwrap_or_default(),
         judged: before.map(|report| report.judged).unwrap_or_default(),
+        kernels: None,
     });
     (fitted.model, fitted.posterior) = (model, posterior);
     Ok(fitted)

@@ -9,7 +9,9 @@ use super::moments::{moments, spread};
 use super::pilot::{free_noise, take, widen_noise};
 use super::select::{select_inducing, takes_interdomain};
 use super::spreads;
-use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, sizes, units};
+use super::{
+    Dataset, FitOptions, assumed, certain, enough, kernel_choice, restarts, screen, sizes, units,
+};
 use crate::data::{Classes, InMemory, Scaler, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -187,7 +189,8 @@ pub fn prepare(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Start> {
-    prepare_start(dataset, options, engine, observer, 0)
+    let (options, _) = kernel_choice::resolved(dataset, options, engine, observer)?;
+    prepare_start(dataset, &options, engine, observer, 0)
 }
 
 /// The same for a further start, from 1, whose hyperparameters are drawn ([`restarts`](super::restarts)).
@@ -317,6 +320,9 @@ pub(super) fn prepare_start(
         && !gaussian.variance.given
     {
         gaussian.start(variance);
+        if options.lengthscale_prior && !known_noise {
+            assumed::assume_noise(gaussian);
+        }
     }
     let mut model = Model {
         kernels,

@@ -86,24 +86,33 @@ impl Trial {
         for (_, param) in own.params_mut() {
             param.frozen |= param.given && !param.role().is_bulky();
         }
-        if let Some(gaussian) = own.likelihood.as_gaussian_mut()
+        let mut trial = Self { model: own, data, latents };
+        trial.limit_noise(LEAST_NOISE)?;
+        trial.forget();
+        Ok(Some(trial))
+    }
+
+    /// Bounds the noise variance from below, by a part of where it starts.
+    pub(super) fn limit_noise(&mut self, part: f64) -> Result<()> {
+        if let Some(gaussian) = self.model.likelihood.as_gaussian_mut()
             && !gaussian.variance.frozen
-            && gaussian.variance.prior.is_none()
+            && (gaussian.variance.prior.is_none() || gaussian.variance.assumed)
         {
             let start = gaussian.variance.scalar();
-            let lower = LEAST_NOISE * start;
+            let lower = part * start;
             let given = gaussian.variance.bounds();
             if given.any() {
                 let min = Some(given.min.map_or(lower, |min| min.max(lower)));
                 gaussian.variance.bound("likelihood.variance", Bounds { min, ..given })?;
             } else {
                 let transform = Transform::Softplus { lower };
-                gaussian.variance = Param::with(vec![start], Shape::Scalar, transform);
+                let mut bounded = Param::with(vec![start], Shape::Scalar, transform);
+                (bounded.prior, bounded.assumed) =
+                    (gaussian.variance.prior, gaussian.variance.assumed);
+                gaussian.variance = bounded;
             }
         }
-        let mut trial = Self { model: own, data, latents };
-        trial.forget();
-        Ok(Some(trial))
+        Ok(())
     }
 
     /// The same rows with another model of the same structure.

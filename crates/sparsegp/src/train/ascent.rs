@@ -300,5 +300,6 @@ pub(super) fn ascend(
         mixing: None,
         starts: Vec::new(),
         judged: Vec::new(),
+        kernels: None,
     })
 }

@@ -423,5 +423,6 @@ pub(super) fn train_em(
         mixing: None,
         starts: Vec::new(),
         judged: Vec::new(),
+        kernels: None,
     })
 }

@@ -252,6 +252,7 @@ pub(super) fn run(
         mixing: None,
         starts: Vec::new(),
         judged: state.judged,
+        kernels: None,
     })
 }
 

@@ -12,6 +12,7 @@ mod epochs;
 mod frame;
 mod going_on;
 mod held_out;
+mod kernels;
 mod layers;
 mod minibatch;
 mod natural;
@@ -29,6 +30,7 @@ pub use epochs::{Checkpointer, Surroundings, TrainingState};
 pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
 pub use held_out::Best;
 pub(crate) use held_out::set_all_values;
+pub use kernels::{KernelChoice, KernelScore};
 pub use layers::train_layers;
 pub use natural::natural_step;
 pub use options::{EPOCHS, LEAST_ITERATIONS, StochasticOptions};
@@ -149,6 +151,9 @@ pub struct TrainReport {
     /// The starting values that were judged by a few iterations each, the one that was taken first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub judged: Vec<Judged>,
+    /// The kernels that were considered, where one was to be chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<KernelChoice>,
 }
 
 /// A start, and what a few iterations from it came to.
@@ -163,6 +168,11 @@ pub struct Judged {
 /// What happens while a model is fitted.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
+    /// Kernels are being judged on so many rows.
+    Kernels {
+        /// How many.
+        rows: usize,
+    },
     /// Hyperparameters are being trained on at most so many rows, without inducing points.
     Pilot {
         /// How many.

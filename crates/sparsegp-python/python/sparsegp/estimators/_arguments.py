@@ -40,6 +40,8 @@ AUGMENTED = _names("augmented")
 def kernel_text(kernel: KernelLike) -> str:
     if isinstance(kernel, Kernel):
         return kernel.to_json()
+    if isinstance(kernel, str) and kernel.strip() == "auto":
+        return "auto"
     if isinstance(kernel, str):
         return ";".join(as_kernel(part).to_json() for part in kernel.split(";"))
     if isinstance(kernel, (list, tuple)):

@@ -1,0 +1,361 @@
+//! The kernel that the rows ask for: `auto` fits a handful of candidates to a sample of the rows, and the best is trained.
+//!
+//! Candidates are judged by their evidence (or bound) at the optimum on the same rows, less [`PRICE`] nats for every
+//! hyperparameter that the rows determine. That is Laplace's approximation to the evidence with the hyperparameters integrated
+//! out (MacKay 1992): each costs log(τ/s) nats where a prior of standard deviation τ becomes a posterior of standard deviation s.
+//! A lengthscale that the rows say nothing about keeps its prior, and costs nothing.
+
+use super::start::prepare_start;
+use super::trial::Trial;
+use super::{Dataset, FitOptions, Start, choice, sample_rows};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+use crate::methods;
+use crate::model::Model;
+use crate::params::{Role, assumed_log_prior};
+use crate::train::{Event, KernelChoice, KernelScore, Observer};
+
+/// The name by which a kernel is to be chosen.
+pub(super) const AUTO: &str = "auto";
+/// What is taken where nothing is to be judged, and what the others must beat.
+const USUAL: &str = "rbf";
+/// Nats that a hyperparameter costs.
+const PRICE: f64 = 1.5;
+/// Nats by which another kernel must be better than the usual one.
+const LEAST_GAIN: f64 = 2.0;
+/// Nats within which two candidates are alike.
+const ALIKE: f64 = 2.0;
+/// Lengthscales at which an input has lost its part, in multiples of where they start.
+const UNUSED: f64 = 2.0;
+/// Most inputs that have a term each.
+const TERMS: usize = 12;
+/// Part of the operations of the training that follows which the choice may take.
+const PART: f64 = 0.5;
+/// Rows that candidates see at least, if there are so many.
+const LEAST_ROWS: usize = 200;
+/// Iterations of the usual kernel.
+const FIRST: usize = 30;
+/// Iterations of variances alone, and of all, for each of the others from the values of the best so far.
+const SETTLING: usize = 5;
+const TRAINED: usize = 20;
+/// Least noise variance, as a part of the starting one.
+const LEAST_NOISE: f64 = 1e-5;
+
+/// Returns whether a specification asks for a choice.
+pub fn is_automatic(kernel: &str) -> bool {
+    kernel.trim() == AUTO
+}
+
+/// Replaces the kernel `auto` by one for these rows; other options stay. The choice depends on rows, options and seed only.
+pub(super) fn resolved(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<(FitOptions, Option<KernelChoice>)> {
+    let with = |kernel: &str| FitOptions { kernel: kernel.into(), ..options.clone() };
+    if !is_automatic(&options.kernel) {
+        return Ok((options.clone(), None));
+    }
+    let usual = |reason: String| {
+        let choice = KernelChoice { kernel: USUAL.into(), reason, rows: 0, candidates: Vec::new() };
+        Ok((with(USUAL), Some(choice)))
+    };
+    if let Some(reason) = settled(dataset, options)? {
+        return usual(reason);
+    }
+    let rows = rows(dataset, options);
+    if observer.event(Event::Kernels { rows }).is_break() {
+        return Err(Error::Interrupted);
+    }
+    let search =
+        Search { sample: dataset.sampled(rows, options.seed)?, options, rows, engine, observer };
+    let Some(scores) = search.scores()? else {
+        return usual("there are too few rows to judge kernels by".into());
+    };
+    let choice = chosen(scores, rows.min(dataset.source.rows()));
+    Ok((with(&choice.kernel), Some(choice)))
+}
+
+/// Why there is nothing to choose, if so.
+fn settled(dataset: &Dataset, options: &FitOptions) -> Result<Option<String>> {
+    let of_kernel = |path: &String| path.trim_start_matches("layers[").contains("kernel");
+    let given = options.set.iter().map(|(path, _)| path).chain(&options.freeze).any(of_kernel);
+    let deep = options.method != "auto" && {
+        let entry = methods::find(&options.method)?;
+        entry.method.architecture().is_some()
+    };
+    Ok(match () {
+        () if given => Some("values or names of its hyperparameters were given".into()),
+        () if deep => Some("the layers of a deep model make up for it".into()),
+        () if dataset.deviations.is_some() => {
+            Some("inputs with standard deviations ask for a kernel with known expectations".into())
+        }
+        () if options.pilot == 0 => Some("no rows were to be looked at beforehand".into()),
+        () => None,
+    })
+}
+
+/// Rows that candidates are judged by: as many as keep the choice to a part of the operations of the training, by the counts of
+/// [`choice`].
+fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
+    let n = dataset.source.rows();
+    let planned = choice::of_training(dataset, options);
+    // an evaluation of exact evidence and gradient takes N³ operations
+    let evaluations = (FIRST + CANDIDATES * (TRAINED + SETTLING)) as f64;
+    let affordable = (PART * planned / evaluations).cbrt() as usize;
+    affordable.max(LEAST_ROWS).min(options.pilot).min(n)
+}
+
+/// What may be done to a kernel, in the order in which it is tried.
+#[derive(Clone, Copy)]
+enum Change {
+    /// A rougher family.
+    Family(&'static str),
+    /// One lengthscale for all inputs.
+    Shared,
+    /// Another term.
+    Plus(Term),
+}
+
+/// A term beside the first.
+#[derive(Clone, Copy, PartialEq)]
+enum Term {
+    Linear,
+    Periodic,
+    OfEachInput,
+}
+
+/// Candidates that there are, about.
+const CANDIDATES: usize = 6;
+
+/// A kernel in parts.
+#[derive(Clone)]
+struct Structure {
+    family: &'static str,
+    shared: bool,
+    terms: Vec<Term>,
+}
+
+impl Structure {
+    fn with(&self, change: Change) -> Self {
+        let mut own = self.clone();
+        match change {
+            Change::Family(family) => own.family = family,
+            Change::Shared => own.shared = true,
+            Change::Plus(term) => own.terms.push(term),
+        }
+        own
+    }
+
+    /// Its specification for so many inputs.
+    fn specification(&self, d: usize) -> String {
+        let mut all = self.family.to_owned();
+        if self.shared {
+            all += "(ard=false)";
+        }
+        for term in &self.terms {
+            match term {
+                Term::Linear => all += " + linear",
+                Term::Periodic => all += " + periodic",
+                Term::OfEachInput => {
+                    (0..d).for_each(|q| all += &format!(" + rbf(active_dims=[{q}])"));
+                }
+            }
+        }
+        all
+    }
+}
+
+/// A structure whose trial is trained.
+struct Judged {
+    structure: Structure,
+    trial: Trial,
+    score: KernelScore,
+}
+
+/// The trials of all candidates.
+struct Search<'a> {
+    sample: Dataset,
+    options: &'a FitOptions,
+    rows: usize,
+    engine: &'a dyn Engine,
+    observer: &'a mut dyn Observer,
+}
+
+impl Search<'_> {
+    /// The scores of all candidates that could be had, the usual kernel first; none where even that is not to be had. Every
+    /// change is tried on the best so far, from its values.
+    fn scores(mut self) -> Result<Option<Vec<KernelScore>>> {
+        let usual = Structure { family: USUAL, shared: false, terms: Vec::new() };
+        let d = self.sample.source.inputs();
+        let Some(mut trial) = self.trial(USUAL, self.options.pilot)? else { return Ok(None) };
+        let Some(objective) = trial.climb(FIRST, self.engine, self.observer)? else {
+            return Ok(None);
+        };
+        let score = scored(USUAL, objective, &trial.model);
+        let mut all = vec![score.clone()];
+        let mut best = Judged { structure: usual, trial, score };
+        let mut changes = vec![Change::Family("matern52"), Change::Family("matern32")];
+        if d > 1 {
+            changes.push(Change::Shared);
+        }
+        changes.push(Change::Plus(Term::Linear));
+        match d {
+            1 => changes.push(Change::Plus(Term::Periodic)),
+            2..=TERMS => changes.push(Change::Plus(Term::OfEachInput)),
+            _ => {}
+        }
+        for change in changes {
+            if self.observer.interrupted() {
+                break;
+            }
+            match self.changed(&best, change, d) {
+                Ok(Some(found)) => {
+                    all.push(found.score.clone());
+                    if found.score.score > best.score.score {
+                        best = found;
+                    }
+                }
+                Ok(None) => {}
+                // a method may have no such kernel
+                Err(error) if error.is_recoverable() || matches!(error, Error::Invalid(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(all))
+    }
+
+    /// A model with this kernel on the rows.
+    fn trial(&mut self, spec: &str, pilot: usize) -> Result<Option<Trial>> {
+        let own = FitOptions {
+            kernel: spec.into(),
+            pilot,
+            checkpoint: None,
+            restarts: 0,
+            ..self.options.clone()
+        };
+        let Start { model, .. } = prepare_start(&self.sample, &own, self.engine, &mut (), 0)?;
+        let rows = sample_rows(&*self.sample.source, self.rows, self.options.seed)?;
+        let mut trial = Trial::new(&model, &rows, self.rows, self.options)?;
+        if let Some(trial) = &mut trial {
+            trial.limit_noise(LEAST_NOISE)?;
+        }
+        Ok(trial)
+    }
+
+    /// The best so far with a change, trained from its values.
+    fn changed(&mut self, best: &Judged, change: Change, d: usize) -> Result<Option<Judged>> {
+        let structure = best.structure.with(change);
+        let spec = structure.specification(d);
+        // a period is not to be had from values without one
+        let searches = matches!(change, Change::Plus(Term::Periodic));
+        let pilot = if searches { self.options.pilot } else { 0 };
+        let Some(mut trial) = self.trial(&spec, pilot)? else { return Ok(None) };
+        if searches {
+            return self.trained(structure, &spec, trial);
+        }
+        let lengths = lengthscales(&best.trial.model, d);
+        let kernels = trial.model.kernels.iter_mut().zip(&best.trial.model.kernels);
+        kernels.for_each(|(own, before)| start_at(&mut **own, &**before, &lengths));
+        let before = best.trial.model.likelihood.params();
+        for ((_, own), (_, before)) in trial.model.likelihood.params_mut().into_iter().zip(before) {
+            if !own.frozen && own.len() == before.len() {
+                own.start(before.value());
+            }
+        }
+        if matches!(change, Change::Plus(_) | Change::Shared) {
+            trial.settle(SETTLING, self.engine, self.observer)?;
+        }
+        self.trained(structure, &spec, trial)
+    }
+
+    fn trained(
+        &mut self,
+        structure: Structure,
+        spec: &str,
+        mut trial: Trial,
+    ) -> Result<Option<Judged>> {
+        let objective = trial.climb(TRAINED, self.engine, self.observer)?;
+        Ok(objective.map(|objective| {
+            let score = scored(spec, objective, &trial.model);
+            Judged { structure, trial, score }
+        }))
+    }
+}
+
+/// The shortest lengthscale of every input; infinite where there is none.
+fn lengthscales(model: &Model, d: usize) -> Vec<f64> {
+    let mut relevance = vec![0.0; d];
+    model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+    relevance.into_iter().map(|own: f64| own.recip()).collect()
+}
+
+/// Starts a kernel at the values of another that it begins with, as far as they are alike; lengthscales that several inputs
+/// come to share at the geometric mean of those of single ones.
+fn start_at(kernel: &mut dyn Kernel, before: &dyn Kernel, lengths: &[f64]) {
+    let most = 2.0 * (lengths.len() as f64).sqrt();
+    let finite: Vec<f64> = lengths.iter().filter(|l| l.is_finite()).map(|l| l.min(most)).collect();
+    let mean = finite.iter().map(|l| l.ln()).sum::<f64>() / finite.len().max(1) as f64;
+    for ((_, own), (_, before)) in kernel.params_mut().into_iter().zip(before.params()) {
+        if own.frozen || own.given || own.role() != before.role() {
+            continue;
+        }
+        if own.len() == before.len() {
+            own.start(before.value());
+        } else if own.role() == Role::Lengthscales && own.len() == 1 && !finite.is_empty() {
+            own.start(&[mean.exp()]);
+        }
+    }
+}
+
+/// The score of a trained trial.
+fn scored(spec: &str, objective: f64, model: &Model) -> KernelScore {
+    let evidence = objective - model.assumed_log_prior();
+    // what claims to be without noise must be better by more
+    let of_noise = assumed_log_prior(|v| model.likelihood.visit(v));
+    let parameters = model.kernels.iter().map(|kernel| determined(&**kernel)).sum();
+    let score = evidence - PRICE * parameters as f64 + of_noise;
+    KernelScore { kernel: spec.into(), evidence, parameters, score }
+}
+
+/// Hyperparameters of a kernel that rows determine: all but lengthscales that are far beyond where they start.
+fn determined(kernel: &dyn Kernel) -> usize {
+    let free = kernel.params().into_iter().filter(|(_, param)| !param.frozen);
+    free.map(|(_, param)| match param.role() {
+        Role::Lengthscales if param.len() > 1 => {
+            let most = UNUSED * (param.len() as f64).sqrt();
+            param.value().iter().filter(|value| **value < most).count()
+        }
+        _ => param.len(),
+    })
+    .sum()
+}
+
+/// The best candidate, or the usual one, where none is clearly better.
+fn chosen(mut scores: Vec<KernelScore>, rows: usize) -> KernelChoice {
+    let usual = scores[0].score;
+    scores.sort_by(|a, b| b.score.total_cmp(&a.score));
+    let best = &scores[0];
+    let (kernel, reason) = if best.kernel == USUAL {
+        (USUAL.to_owned(), format!("no other of {} kernels is better", scores.len()))
+    } else if best.score < usual + LEAST_GAIN {
+        let gain = best.score - usual;
+        let reason = format!("`{}` is better by no more than {gain:.1} nats", best.kernel);
+        (USUAL.to_owned(), reason)
+    } else {
+        let alike = scores.iter().filter(|own| own.score > best.score - ALIKE).count() - 1;
+        let also = match alike {
+            0 => String::new(),
+            1 => "; one other is as good within noise".into(),
+            more => format!("; {more} others are as good within noise"),
+        };
+        let gain = best.score - usual;
+        (
+            best.kernel.clone(),
+            format!("better than `{USUAL}` by {gain:.1} nats on {rows} rows{also}"),
+        )
+    };
+    KernelChoice { kernel, reason, rows, candidates: scores }
+}
