@@ -3,7 +3,7 @@
 use super::learning::{Learning, Trained};
 use super::moments::{moments, spread};
 use super::near::{self, Alike};
-use super::revive::{self, Climb};
+use super::revive::{self, Climb, Sketch};
 use super::{AUTO_EXACT, Dataset, FitOptions, choice, collapse, covering};
 use super::{of_start, start, trained_from};
 use crate::data::InMemory;
@@ -93,9 +93,10 @@ impl Again<'_> {
         }
         let whole = choice::whole(self.dataset, self.options);
         let before = trained.report.objective + trained.model.assumed_log_prior();
+        let sketch = Sketch { options: self.options, engine: self.engine, observer: &*observer };
         let mut climb = OnAllRows { again: self, trained, rows, observer: &*observer };
-        let model = climb.trained.model.clone();
-        let Some((model, _)) = revive::revive(&model, before, rows, &mut climb)? else {
+        let model = &climb.trained.model.clone();
+        let Some((model, _)) = revive::revive(model, before, rows, &sketch, &mut climb)? else {
             return Ok(());
         };
         let own = FitOptions { checkpoint: None, ..self.options.clone() };

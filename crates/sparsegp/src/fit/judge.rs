@@ -3,7 +3,7 @@
 
 use super::FitOptions;
 use super::pilot::take;
-use super::revive::{self, Climb};
+use super::revive::{self, Climb, Sketch};
 use super::screen::Verdict;
 use super::trial::Trial;
 use crate::data::{InMemory, Source};
@@ -69,8 +69,10 @@ pub(super) fn pilot(
         return Ok(Flown::Nothing);
     }
     let (flown, rows) = (trial.model.clone(), trial.rows().clone());
+    let sketch = Sketch { options, engine, observer };
     let mut climb = OfTrial { trial: &mut trial, engine, observer };
-    let found = revive::revive(&flown, value, &rows, &mut climb)?.map_or(flown, |(found, _)| found);
+    let found = revive::revive(&flown, value, &rows, &sketch, &mut climb)?;
+    let found = found.map_or(flown, |(found, _)| found);
     let mut own = model.clone();
     take(&mut own, &hyperparameters(&found), sample.x.as_ref());
     Ok(Flown::Found(Box::new(own)))

@@ -4,13 +4,16 @@
 //! dead, and what it explains is noise to the model. Slopes of the likelihood at what the model predicts show it (`near`).
 
 use super::near::{self, Alike};
-use super::spreads;
+use super::trial::Trial;
+use super::{FitOptions, spreads};
 use crate::data::InMemory;
+use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernels::Kernel;
 use crate::linalg::Mat;
-use crate::model::Model;
+use crate::model::{Model, hyperparameters, set_hyperparameters};
 use crate::params::Role;
+use crate::train::Observer;
 
 /// Standard deviations from which rows that are alike are worth some iterations.
 const SUSPECT: f64 = 3.5;
@@ -30,6 +33,12 @@ const ROUNDS: usize = 4;
 const HOPELESS: f64 = 2.0;
 /// Nats that are a gain.
 const GAIN: f64 = 0.8;
+/// Rows on which starts are sketched before all rows see the best of them.
+const SKETCHED: usize = 300;
+/// Iterations there.
+const STROKES: usize = 10;
+/// Nats that it must gain there.
+const PROMISE: f64 = 0.0;
 
 /// What a training can do here.
 pub(super) trait Climb {
@@ -40,11 +49,59 @@ pub(super) trait Climb {
     fn climb(&mut self, model: &mut Model, iterations: usize) -> Result<Option<f64>>;
 }
 
+/// Trainings of few rows, which say what all rows should try.
+pub(super) struct Sketch<'a> {
+    pub(super) options: &'a FitOptions,
+    pub(super) engine: &'a dyn Engine,
+    pub(super) observer: &'a dyn Observer,
+}
+
+impl Sketch<'_> {
+    /// Returns the start that gains the most over `best` on few rows, from where its iterations ended, and the first, if
+    /// rows say that something is `missed` there: few rows may not show what is fast. All of them where few rows have no
+    /// model.
+    fn promising(
+        &self,
+        best: &Model,
+        mut starts: Vec<Model>,
+        missed: bool,
+        rows: &InMemory,
+    ) -> Result<Vec<Model>> {
+        let climbed = |model: &Model| -> Result<Option<(f64, Vec<f64>)>> {
+            let trial = Trial::new(model, rows, SKETCHED, self.options)?;
+            let Some(mut trial) = trial else { return Ok(None) };
+            let value = trial.climb(STROKES, self.engine, self.observer)?;
+            Ok(value.map(|value| (value, hyperparameters(&trial.model))))
+        };
+        if starts.is_empty() {
+            return Ok(starts);
+        }
+        let Some((before, _)) = climbed(best)? else { return Ok(starts) };
+        let mut most: Option<(usize, f64, Vec<f64>)> = None;
+        for (index, own) in starts.iter().enumerate() {
+            let Some((value, end)) = climbed(own)? else { continue };
+            if value > most.as_ref().map_or(before + PROMISE, |(_, most, _)| *most) {
+                most = Some((index, value, end));
+            }
+        }
+        let mut kept = Vec::new();
+        if let Some((index, _, end)) = &most {
+            set_hyperparameters(&mut starts[*index], end)?;
+            kept.push(starts.swap_remove(*index));
+        }
+        if missed && most.is_none_or(|(index, ..)| index > 0) {
+            kept.push(starts.swap_remove(0));
+        }
+        Ok(kept)
+    }
+}
+
 /// Returns a better model than one at which a training had ended with this objective, and its objective.
 pub(super) fn revive(
     model: &Model,
     objective: f64,
     rows: &InMemory,
+    sketch: &Sketch<'_>,
     by: &mut dyn Climb,
 ) -> Result<Option<(Model, f64)>> {
     if model.likelihood.mixing().is_some() {
@@ -54,10 +111,16 @@ pub(super) fn revive(
     for _ in 0..ROUNDS {
         let mean = by.means(&best)?;
         let found = near::clear(&*best.likelihood, &mean, rows, SUSPECT);
-        let unused = unused(&best, rows);
+        let mut starts: Vec<Model> = tried(&found)
+            .into_iter()
+            .chain([unused(&best, rows)])
+            .filter_map(|some| shortened(&best, &some, rows))
+            .collect();
+        if rows.x.nrows() > SKETCHED {
+            starts = sketch.promising(&best, starts, !found.is_empty(), rows)?;
+        }
         let mut further: Option<(Model, f64)> = None;
-        for some in tried(&found).into_iter().chain([unused]).filter(|some| !some.is_empty()) {
-            let Some(mut own) = shortened(&best, &some, rows) else { continue };
+        for mut own in starts {
             let Some(value) = by.climb(&mut own, TRIED)? else { continue };
             if further.as_ref().is_none_or(|(_, best)| value > *best) {
                 further = Some((own, value));
