@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import itertools
 import json
 import pickle
 import re
@@ -229,6 +230,26 @@ def test_cosine_and_polynomial_are_their_formulas():
     )
 
 
+def test_additive_kernels_are_means_of_products():
+    x, x2 = rows(7, 4, 27), rows(5, 4, 28)
+    lengthscales, variances = np.array([0.8, 1.7, 0.6, 1.2]), [1.3, 0.4, 2.1]
+
+    def own(a, b):
+        z = PROFILES[Matern52](np.abs(a[:, None] - b[None]) / lengthscales)
+        parts = [
+            np.mean([z[:, :, list(some)].prod(-1) for some in itertools.combinations(range(4), d + 1)], axis=0)
+            for d in range(3)
+        ]
+        return sum(v * part for v, part in zip(variances, parts))
+
+    check_values(kernels.Additive("matern52", 3, variances, lengthscales), own, x, x2)
+    assert kernels.Additive() == as_kernel("additive")
+    with pytest.raises(ValueError, match="entries of `additive` itself"):
+        as_kernel("additive(base=rbf(lengthscales=2))")(x)
+    with pytest.raises(ValueError, match="`order` is 5"):
+        kernels.Additive(order=5)(x)
+
+
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_arc_cosine_kernels_are_layers_of_random_units(order):
     x, x2 = rows(5, 2, 27), rows(4, 2, 28)
@@ -399,6 +420,7 @@ GRADIENT_KERNELS = {
     "periodic": Periodic(Matern52([0.7, 1.9], 1.3), [2.4, 3.1]),
     "one period": Periodic(RationalQuadratic(0.9, 1.3, 0.6, active_dims=[1]), 2.8),
     "gpflow's periodic": Periodic(Matern52([0.7, 1.9], 1.3), 2.4, form="gpflow"),
+    "additive": kernels.Additive("matern52", 2, [0.4, 1.3], [0.7, 1.9]),
     "cosine": Cosine([1.7, 2.9], 0.6),
     "polynomial": Polynomial(2, [0.3, 0.8], 1.4, ard=True),
     "arc-cosine 0": ArcCosine(0, 1.3, 0.6, 0.4),
@@ -581,6 +603,7 @@ KERNEL_EXAMPLES = {
     "convolutional": kernels.Convolutional(
         [1, 3, 1], (1, 2), weights=Parameter([0.7, -0.4], fixed=True), base=Matern32(SHAPED, 1.3)
     ),
+    "additive": kernels.Additive("matern32", 2, Parameter([0.4, 1.3], fixed=True), SHAPED),
     "cosine": Cosine(np.array([0.4, 2.5]), 1.3, active_dims=["age", "height"]),
     "polynomial": Polynomial(2, 0.4, Parameter(0.7, fixed=True)),
     "arccosine": ArcCosine(1, 0.4, [0.3, 1.2], 0.7, ard=True),

@@ -76,6 +76,26 @@ fn kernels_that_are_others_at_other_parameters() {
             1e-15,
         ),
         (
+            "additive(base=matern32, variances=1.5, lengthscales=[0.8, 1.9, 0.6])",
+            "matern32(variance=0.5, lengthscales=0.8, active_dims=[0]) + matern32(variance=0.5, lengthscales=1.9, active_dims=[1]) \
+             + matern32(variance=0.5, lengthscales=0.6, active_dims=[2])",
+            1e-15,
+        ),
+        (
+            "additive(base=matern12, order=2, variances=[0.6, 1.2], lengthscales=[0.8, 1.9, 0.6])",
+            "additive(base=matern12, variances=0.6, lengthscales=[0.8, 1.9, 0.6]) \
+             + matern12(variance=0.4, lengthscales=0.8, active_dims=[0]) * matern12(variance=1, lengthscales=1.9, active_dims=[1]) \
+             + matern12(variance=0.4, lengthscales=0.8, active_dims=[0]) * matern12(variance=1, lengthscales=0.6, active_dims=[2]) \
+             + matern12(variance=0.4, lengthscales=1.9, active_dims=[1]) * matern12(variance=1, lengthscales=0.6, active_dims=[2])",
+            1e-15,
+        ),
+        (
+            "additive(order=2, variances=[0.6, 1.3], lengthscales=[0.8, 1.9], active_dims=[2, 0])",
+            "additive(variances=0.6, lengthscales=[0.8, 1.9], active_dims=[2, 0]) \
+             + rbf(variance=1.3, lengthscales=[0.8, 1.9], active_dims=[2, 0])",
+            1e-15,
+        ),
+        (
             "periodic(base=matern32(variance=1.3, lengthscales=0.6, active_dims=[1]), period=0.7, form=gpflow)",
             "periodic(base=matern32(variance=1.3, lengthscales=0.6, active_dims=[1]), period=0.7)",
             1e-14,

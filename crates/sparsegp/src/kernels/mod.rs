@@ -4,6 +4,7 @@
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
 //! line in [`REGISTRY`]. Stationary kernels of one's own, outside of this crate, are in [`custom`].
 
+pub mod additive;
 pub mod arccosine;
 mod blocks;
 pub mod change_points;

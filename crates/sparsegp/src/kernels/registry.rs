@@ -1,7 +1,7 @@
 //! The list of kernels by name, and how a kernel is built from JSON.
 
 use super::{
-    Inputs, Kernel, arccosine, change_points, constant, convolutional, coregion, cosine,
+    Inputs, Kernel, additive, arccosine, change_points, constant, convolutional, coregion, cosine,
     exponential, gamma_exponential, linear, matern, periodic, polynomial, product,
     rational_quadratic, spec, squared_exponential, sum, white,
 };
@@ -30,6 +30,7 @@ pub const REGISTRY: &[Entry] = &[
     exponential::ENTRY,
     gamma_exponential::ENTRY,
     rational_quadratic::ENTRY,
+    additive::ENTRY,
     periodic::ENTRY,
     cosine::ENTRY,
     linear::ENTRY,

@@ -27,6 +27,12 @@ pub(crate) const SPECIFICATIONS: &[&str] = &[
     "periodic(base=matern32(variance=1.6, lengthscales=[0.4, 1.3], active_dims=[2, 0]), period=2.3)",
     "periodic(base=rational_quadratic(variance=1.6, lengthscales=0.7, alpha=0.6), period=2.3)",
     "periodic(base=matern52(variance=1.6, lengthscales=0.6, active_dims=[2]), period=1.9, form=gpflow)",
+    "additive(base=rbf, order=3, variances=[1.7, 0.6, 2.3], lengthscales=[0.8, 1.9, 0.6])",
+    // not of input 2, where two rows are nearer to each other than the step of differences
+    "additive(base=matern32, order=2, variances=[0.4, 1.3], lengthscales=0.7, active_dims=[0, 1])",
+    "additive(base=matern52, variances=1.6, lengthscales=[0.9, 0.5], active_dims=[2, 0])",
+    "additive(base=matern12, order=2, variances=[0.4, 1.3], lengthscales=[0.8, 1.9], active_dims=[1, 0])",
+    "additive(base=exponential, order=1, variances=2.1, lengthscales=0.6, active_dims=[1])",
     "cosine(variance=1.6, lengthscales=[2.8, 1.9, 3.6])",
     "cosine(variance=0.6, lengthscales=2.4, active_dims=[2, 1])",
     "polynomial(variance=0.7, offset=1.4, degree=2)",
@@ -134,6 +140,8 @@ fn every_kernel_passes_the_checks_that_other_crates_have() {
                 "gamma_exponential",
                 "periodic(base=matern32) * exponential",
                 "cosine + polynomial(degree=2)",
+                "additive(base=matern52, order=5)",
+                "rbf + additive(base=matern52, order=2)",
                 "arccosine(order=1)",
                 "changepoints(kernels=[rbf, linear, matern32], active_dims=[4])",
             ]
@@ -241,6 +249,10 @@ fn mistakes_are_named_with_what_would_be_right() {
         ("rbf(active_dims=[\"weight\"])", "no input column is called `weight`"),
         ("rbf(active_dims=[0,0])", "given twice"),
         ("rbf(lengthscales=[1,2,3])", "3 values for 2 active input columns"),
+        ("additive(order=3)", "`order` is 3; it is at most the number of active input columns, 2"),
+        ("additive(order=2, variances=[1,2,3])", "has 2 values, 3 were given"),
+        ("additive(base=linear)", "one of rbf, matern12, matern32, matern52, exponential, not"),
+        ("additive(base=rbf(lengthscales=2))", "`active_dims` are entries of `additive` itself"),
         ("(rbf", "expected `)`"),
         ("rbf rbf", "expected `+`, `*` or the end"),
         ("", "expected the name of a kernel"),
@@ -319,6 +331,7 @@ fn a_large_covariance_is_shared_by_threads_and_is_what_a_block_of_rows_gives() {
         "matern32(variance=0.4, lengthscales=[0.8, 1.9, 0.6], active_dims=[4, 0, 2])",
         "matern12(variance=2.1, lengthscales=2.4)",
         "rational_quadratic(variance=1.4, lengthscales=1.9, alpha=0.7)",
+        "additive(base=matern52, order=2, variances=[1.3, 0.4], lengthscales=[1.8, 2.9, 1.6, 2.2, 3.1, 1.3])",
     ] {
         let (k, params, by_x) = of(spec, false, 3);
         assert!((k.clone(), params.clone(), by_x.clone()) == of(spec, false, 1), "{spec}: bits");

@@ -25,6 +25,7 @@ const SPECTRAL: &[&str] = &[
     "cosine(lengthscales=[3.0, 2.0, 5.0]) * rbf + constant(variance=0.4)",
     "rbf(variance=0.5) + matern32(variance=2.0, lengthscales=[0.5, 1.1, 0.8])",
     "rbf * matern12(lengthscales=[2.0, 1.1, 1.8]) * rational_quadratic",
+    "additive(base=matern52, order=2, variances=[0.7, 1.2], lengthscales=[0.5, 1.1, 0.8])",
 ];
 
 /// k(x, x′)/σ² = E cos ωᵀ(x − x′), within five standard errors (at most √½/√F) of 60 000 draws, at 12 pairs of

@@ -30,6 +30,8 @@ pub const KERNELS: &[&str] = &[
     "rational_quadratic",
     "periodic",
     "periodic(base=matern52) * rbf",
+    "additive(base=matern52)",
+    "rbf + additive(ard=false)",
     "cosine * rbf + constant",
     "polynomial(degree=2)",
     "arccosine",

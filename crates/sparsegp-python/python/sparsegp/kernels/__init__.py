@@ -17,6 +17,7 @@ from ._kernel import Kernel, Product, Sum, as_kernel
 from ._plain import Constant, Coregion, White
 from ._radial import (
     RBF,
+    Additive,
     Cosine,
     Exponential,
     GammaExponential,
@@ -28,6 +29,7 @@ from ._radial import (
 )
 
 __all__ = [
+    "Additive",
     "ArcCosine",
     "ChangePoints",
     "Constant",

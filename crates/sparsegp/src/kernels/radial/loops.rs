@@ -8,7 +8,7 @@ use faer::reborrow::ReborrowMut;
 /// No correlation is below this. It is far below the rounding of any sum it enters, and it anchors
 /// what triangular solves make of it: without a floor, products of tiny correlations die away into
 /// subnormal numbers, on which processors are a hundred times slower.
-pub(super) const FLOOR: f64 = 1e-30;
+pub(in crate::kernels) const FLOOR: f64 = 1e-30;
 
 /// No squared distance is above this: products of its correlation, which is 0 for all but the heaviest tails, with powers of
 /// it stay numbers, and 0·∞ is none.

@@ -8,6 +8,7 @@ mod loops;
 mod profile;
 mod stationary;
 
+pub(super) use loops::FLOOR;
 pub use profile::{Correlation, Profile};
 pub use stationary::Stationary;
 
