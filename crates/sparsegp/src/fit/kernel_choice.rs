@@ -28,10 +28,8 @@ const LEAST_GAIN: f64 = 2.0;
 const ALIKE: f64 = 2.0;
 /// Lengthscales at which an input has lost its part, in multiples of where they start.
 const UNUSED: f64 = 2.0;
-/// Most inputs that have a term each.
-const TERMS: usize = 12;
 /// Part of the operations of the training that follows which the choice may take.
-const PART: f64 = 0.5;
+const PART: f64 = 0.25;
 /// Rows that candidates see at least, if there are so many.
 const LEAST_ROWS: usize = 200;
 /// Iterations of the usual kernel.
@@ -39,6 +37,9 @@ const FIRST: usize = 30;
 /// Iterations of variances alone, and of all, for each of the others from the values of the best so far.
 const SETTLING: usize = 5;
 const TRAINED: usize = 20;
+/// Iterations after which one may be hopeless, and by how many nats it then is behind.
+const GLIMPSE: usize = 8;
+const HOPELESS: f64 = 12.0;
 /// Least noise variance, as a part of the starting one.
 const LEAST_NOISE: f64 = 1e-5;
 
@@ -113,6 +114,8 @@ fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
 enum Change {
     /// A rougher family.
     Family(&'static str),
+    /// Functions of one and two inputs instead of all.
+    OfPairs,
     /// One lengthscale for all inputs.
     Shared,
     /// Another term.
@@ -128,12 +131,13 @@ enum Term {
 }
 
 /// Candidates that there are, about.
-const CANDIDATES: usize = 6;
+const CANDIDATES: usize = 7;
 
 /// A kernel in parts.
 #[derive(Clone)]
 struct Structure {
     family: &'static str,
+    of_pairs: bool,
     shared: bool,
     terms: Vec<Term>,
 }
@@ -143,28 +147,34 @@ impl Structure {
         let mut own = self.clone();
         match change {
             Change::Family(family) => own.family = family,
+            Change::OfPairs => own.of_pairs = true,
             Change::Shared => own.shared = true,
             Change::Plus(term) => own.terms.push(term),
         }
         own
     }
 
-    /// Its specification for so many inputs.
-    fn specification(&self, d: usize) -> String {
-        let mut all = self.family.to_owned();
-        if self.shared {
-            all += "(ard=false)";
-        }
+    fn specification(&self) -> String {
+        let shared = if self.shared { "ard=false" } else { "" };
+        let mut all = match (self.of_pairs, self.shared) {
+            (false, false) => self.family.to_owned(),
+            (false, true) => format!("{}({shared})", self.family),
+            (true, false) => format!("additive(base={}, order=2)", self.family),
+            (true, true) => format!("additive(base={}, order=2, {shared})", self.family),
+        };
         for term in &self.terms {
-            match term {
-                Term::Linear => all += " + linear",
-                Term::Periodic => all += " + periodic",
-                Term::OfEachInput => {
-                    (0..d).for_each(|q| all += &format!(" + rbf(active_dims=[{q}])"));
-                }
-            }
+            all += match term {
+                Term::Linear => " + linear",
+                Term::Periodic => " + periodic",
+                Term::OfEachInput => " + additive",
+            };
         }
         all
+    }
+
+    /// Whether a change makes it another.
+    fn may(&self, change: Change) -> bool {
+        !(self.of_pairs && matches!(change, Change::Plus(Term::OfEachInput)))
     }
 }
 
@@ -188,7 +198,7 @@ impl Search<'_> {
     /// The scores of all candidates that could be had, the usual kernel first; none where even that is not to be had. Every
     /// change is tried on the best so far, from its values.
     fn scores(mut self) -> Result<Option<Vec<KernelScore>>> {
-        let usual = Structure { family: USUAL, shared: false, terms: Vec::new() };
+        let usual = Structure { family: USUAL, of_pairs: false, shared: false, terms: Vec::new() };
         let d = self.sample.source.inputs();
         let Some(mut trial) = self.trial(USUAL, self.options.pilot)? else { return Ok(None) };
         let Some(objective) = trial.climb(FIRST, self.engine, self.observer)? else {
@@ -199,17 +209,16 @@ impl Search<'_> {
         let mut best = Judged { structure: usual, trial, score };
         let mut changes = vec![Change::Family("matern52"), Change::Family("matern32")];
         if d > 1 {
-            changes.push(Change::Shared);
+            changes.extend([Change::OfPairs, Change::Shared]);
         }
         changes.push(Change::Plus(Term::Linear));
-        match d {
-            1 => changes.push(Change::Plus(Term::Periodic)),
-            2..=TERMS => changes.push(Change::Plus(Term::OfEachInput)),
-            _ => {}
-        }
+        changes.push(Change::Plus(if d == 1 { Term::Periodic } else { Term::OfEachInput }));
         for change in changes {
             if self.observer.interrupted() {
                 break;
+            }
+            if !best.structure.may(change) {
+                continue;
             }
             match self.changed(&best, change, d) {
                 Ok(Some(found)) => {
@@ -248,13 +257,13 @@ impl Search<'_> {
     /// The best so far with a change, trained from its values.
     fn changed(&mut self, best: &Judged, change: Change, d: usize) -> Result<Option<Judged>> {
         let structure = best.structure.with(change);
-        let spec = structure.specification(d);
+        let spec = structure.specification();
         // a period is not to be had from values without one
         let searches = matches!(change, Change::Plus(Term::Periodic));
         let pilot = if searches { self.options.pilot } else { 0 };
         let Some(mut trial) = self.trial(&spec, pilot)? else { return Ok(None) };
         if searches {
-            return self.trained(structure, &spec, trial);
+            return self.trained(structure, &spec, trial, best.score.score);
         }
         let lengths = lengthscales(&best.trial.model, d);
         let kernels = trial.model.kernels.iter_mut().zip(&best.trial.model.kernels);
@@ -265,23 +274,33 @@ impl Search<'_> {
                 own.start(before.value());
             }
         }
-        if matches!(change, Change::Plus(_) | Change::Shared) {
+        if !matches!(change, Change::Family(_)) {
             trial.settle(SETTLING, self.engine, self.observer)?;
         }
-        self.trained(structure, &spec, trial)
+        self.trained(structure, &spec, trial, best.score.score)
     }
 
+    /// Trains a candidate, and one that is hopeless for a few iterations only.
     fn trained(
         &mut self,
         structure: Structure,
         spec: &str,
         mut trial: Trial,
+        most: f64,
     ) -> Result<Option<Judged>> {
-        let objective = trial.climb(TRAINED, self.engine, self.observer)?;
-        Ok(objective.map(|objective| {
-            let score = scored(spec, objective, &trial.model);
-            Judged { structure, trial, score }
-        }))
+        let mut score = None;
+        for iterations in [GLIMPSE, TRAINED - GLIMPSE] {
+            let Some(objective) = trial.climb(iterations, self.engine, self.observer)? else {
+                break;
+            };
+            let own = scored(spec, objective, &trial.model);
+            let hopeless = own.score < most - HOPELESS;
+            score = Some(own);
+            if hopeless {
+                break;
+            }
+        }
+        Ok(score.map(|score| Judged { structure, trial, score }))
     }
 }
 
