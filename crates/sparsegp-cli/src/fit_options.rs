@@ -66,7 +66,7 @@ pub fn takers(extra: &str) -> Vec<&'static str> {
 /// Refuses kernels that cannot be: a mistake should not wait for the data.
 pub fn check_kernels(args: &FitArgs, opened: &Opened) -> Result<()> {
     let names = opened.train.input_names();
-    let kernel = args.settings.text("kernel").unwrap_or("rbf");
+    let kernel = args.settings.text("kernel").unwrap_or("auto");
     if is_automatic(kernel) {
         return Ok(());
     }

@@ -285,7 +285,7 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
             lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
         }
         if let Some(choice) = &report.kernels {
-            lines.push(("kernel", format!("`{}`: {}", choice.kernel, choice.reason)));
+            lines.push(("choice", format!("`{}`: {}", choice.kernel, choice.reason)));
         }
         if let [first, rest @ ..] = &report.judged[..]
             && !rest.is_empty()

@@ -22,6 +22,8 @@ mod functions;
 mod inducing;
 #[path = "fit/joint.rs"]
 mod joint;
+#[path = "fit/kernel_choice.rs"]
+mod kernel_choice;
 #[path = "fit/kernels.rs"]
 mod kernels;
 #[path = "fit/limits.rs"]

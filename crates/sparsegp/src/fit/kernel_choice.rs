@@ -7,7 +7,8 @@
 
 use super::start::prepare_start;
 use super::trial::Trial;
-use super::{Dataset, FitOptions, Start, choice, sample_rows};
+use super::{Dataset, FitOptions, Start, checkpoint, choice, sample_rows};
+use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -75,7 +76,11 @@ pub(super) fn resolved(
     let Some(scores) = search.scores()? else {
         return usual("there are too few rows to judge kernels by".into());
     };
-    let choice = chosen(scores, rows.min(dataset.source.rows()));
+    let mut choice = chosen(scores, rows.min(dataset.source.rows()));
+    // a time limit may have ended the choice of the run before
+    if let Some(kept) = checkpoint::kernel(options)?.filter(|kept| *kept != choice.kernel) {
+        (choice.kernel, choice.reason) = (kept, "as in the checkpoint".into());
+    }
     Ok((with(&choice.kernel), Some(choice)))
 }
 
@@ -215,7 +220,11 @@ impl Search<'_> {
         changes.push(Change::Plus(if d == 1 { Term::Periodic } else { Term::OfEachInput }));
         for change in changes {
             if self.observer.interrupted() {
-                break;
+                // at a time limit the best so far will do
+                match self.observer.time_used() {
+                    Some(used) if used >= 1.0 => break,
+                    _ => return Err(Error::Interrupted),
+                }
             }
             if !best.structure.may(change) {
                 continue;
@@ -246,7 +255,10 @@ impl Search<'_> {
             ..self.options.clone()
         };
         let Start { model, .. } = prepare_start(&self.sample, &own, self.engine, &mut (), 0)?;
-        let rows = sample_rows(&*self.sample.source, self.rows, self.options.seed)?;
+        let varying = self.sample.varying();
+        let narrow = model.mean.num_params() == 0 && model.likelihood.mixing().is_none();
+        let source: &dyn Source = if narrow { &varying } else { &*self.sample.source };
+        let rows = sample_rows(source, self.rows, self.options.seed)?;
         let mut trial = Trial::new(&model, &rows, self.rows, self.options)?;
         if let Some(trial) = &mut trial {
             trial.limit_noise(LEAST_NOISE)?;

@@ -186,7 +186,7 @@ impl Default for BatchOptions {
 impl Default for FitOptions {
     fn default() -> Self {
         Self {
-            kernel: "rbf".into(),
+            kernel: "auto".into(),
             kernel_in_data_units: false,
             likelihood: None,
             mean: None,

@@ -1,7 +1,7 @@
 //! What sums and products of kernels share.
 
 use super::registry::Args;
-use super::{Cotangents, Form, Kernel, Tape, Unit};
+use super::{Cotangents, Form, Kernel, Tape, Unit, no_spectrum, slopes};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
 use crate::params::{Role, Visitor, VisitorMut, prefixed, prefixed_mut};
@@ -241,17 +241,24 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().try_for_each(|child| child.check(x))
     }
 
-    /// Of a sum a mixture, in proportion to the variances; of a product a convolution: frequencies add.
+    /// Of a sum a mixture, in proportion to the variances, of the terms that are not linear ([`slopes`]); of a product a
+    /// convolution: frequencies add.
     fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
         if O::MULTIPLIES {
             let mut variance = 1.0;
             for child in &self.children {
+                if slopes(child.as_ref(), out.ncols()).iter().any(|v| *v > 0.0) {
+                    return Err(no_spectrum(child.name()));
+                }
                 variance *= child.spectral(out.rb_mut(), &mut *rng)?;
             }
             return Ok(variance);
         }
         let mut drawn = Vec::with_capacity(self.children.len());
         for child in &self.children {
+            if matches!(child.form(), Some(Form::Linear { .. })) {
+                continue;
+            }
             let mut own = Mat::zeros(out.nrows(), out.ncols());
             drawn.push((child.spectral(own.as_mut(), &mut *rng)?, own));
         }

@@ -38,3 +38,24 @@ pub enum Form<'a> {
     /// The product of these.
     Product(&'a [Box<dyn Kernel>]),
 }
+
+/// Returns the variances of the slopes along so many inputs of the linear terms of a kernel, which have no waves
+/// ([`Kernel::spectral`]): those of a sum and of its sums.
+pub fn slopes(kernel: &dyn Kernel, inputs: usize) -> Vec<f64> {
+    let mut all = vec![0.0; inputs];
+    add_slopes(kernel, &mut all);
+    all
+}
+
+fn add_slopes(kernel: &dyn Kernel, all: &mut [f64]) {
+    match kernel.form() {
+        Some(Form::Linear { weights, dims }) => {
+            let values = weights.value();
+            for (at, d) in dims.iter().enumerate() {
+                all[*d] += if values.len() == 1 { values[0] } else { values[at] };
+            }
+        }
+        Some(Form::Sum(children)) => children.iter().for_each(|child| add_slopes(&**child, all)),
+        _ => {}
+    }
+}

@@ -38,7 +38,7 @@ mod tape;
 pub mod white;
 
 pub use blocks::{covariances, factor, features, of_latent, place_of, read_features};
-pub use form::Form;
+pub use form::{Form, slopes};
 pub use registry::{Args, Entry, REGISTRY, build};
 pub use spec::Inputs;
 pub use tape::Tape;
@@ -231,7 +231,8 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
 
     /// Adds to every row of `out` (F×D) a draw ω from the spectral density of the kernel, independent of the
     /// other rows: k(x, x′) = σ² E cos ωᵀ(x − x′) (Bochner's theorem). Returns σ². Random functions of such
-    /// waves have this covariance ([`crate::model::Posterior::sample_functions`]).
+    /// waves have this covariance ([`crate::model::Posterior::sample_functions`]). Linear terms of sums are left out
+    /// ([`slopes`]).
     ///
     /// # Errors
     /// [`Error::Invalid`] that names a kernel without a spectral density to draw from.

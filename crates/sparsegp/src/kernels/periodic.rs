@@ -17,6 +17,7 @@ use crate::linalg::exp::{Vectorised, dispatch};
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
 use crate::params::{Param, Role, Transform, Visitor, VisitorMut, prefixed, prefixed_mut};
 use faer::reborrow::ReborrowMut;
+use rand_distr::{Distribution, Poisson};
 use serde_json::{Value, json};
 use std::f64::consts::PI;
 
@@ -324,6 +325,24 @@ impl Kernel for Periodic {
         let periods = dims.iter().map(|&d| own.then_some(Unit::input(d, 1)));
         units.extend(periods.take(self.period.len()));
         units
+    }
+
+    /// With the base `rbf` and z = 1/(4ℓ²) the correlation is exp(−z(1 − cos θ)) = e⁻ᶻ Σₖ Iₖ(z) cos kθ, θ = 2π(x − x′)/p: the number
+    /// k of the harmonic is the difference of two Poisson numbers of mean z/2 (Skellam 1946).
+    fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
+        let base = self.base.form();
+        let Some(super::Form::SquaredExponential { variance, .. }) = base else {
+            return Err(super::no_spectrum(self.name()));
+        };
+        for (q, &d) in self.base.dims().iter().enumerate() {
+            let mean = 0.125 / self.base.lengthscale(q).powi(2);
+            let count = Poisson::new(mean).map_err(|_| super::no_spectrum(self.name()))?;
+            for j in 0..out.nrows() {
+                let harmonic: f64 = count.sample(&mut *rng) - count.sample(&mut *rng);
+                out[(j, d)] += 2.0 * harmonic * self.frequency(q);
+            }
+        }
+        Ok(variance.scalar())
     }
 
     fn relevance(&self, relevance: &mut [f64]) {

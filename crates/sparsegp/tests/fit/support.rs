@@ -30,6 +30,7 @@ pub fn options(method: &str, iterations: usize) -> FitOptions {
     FitOptions {
         method: method.into(),
         inducing: (method != "exact" && method != "auto").then_some(12),
+        kernel: "rbf".into(),
         seed: 3,
         train: TrainOptions { max_iterations: iterations, ..TrainOptions::default() },
         ..FitOptions::default()

@@ -31,7 +31,7 @@ class Parameters(BaseEstimator):
     @hinted
     def __init__(
         self,
-        kernel: KernelLike = "rbf",
+        kernel: KernelLike = "auto",
         *,
         kernel_units: str = "model",
         method: str = "auto",

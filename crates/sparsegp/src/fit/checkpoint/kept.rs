@@ -25,6 +25,31 @@ pub(in crate::fit) fn take(options: &FitOptions) -> Result<Option<Lock>> {
     Lock::of(path).map(Some)
 }
 
+/// Returns the kernel of the training that a checkpoint is of, if there is one that can be read.
+///
+/// # Errors
+/// None: what is wrong with the file is said where it is loaded.
+pub(in crate::fit) fn kernel(options: &FitOptions) -> Result<Option<String>> {
+    let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) else {
+        return Ok(None);
+    };
+    let state = |content: &[u8]| -> Option<Settings> {
+        let state = content.strip_prefix(WHOLE)?.get(4..)?;
+        Some(postcard::from_bytes::<Whole>(state).ok()?.settings)
+    };
+    let whole = |first: &[u8]| first.starts_with(WHOLE).then_some(()).ok_or_else(String::new);
+    let settings = read_bounded(path, whole).ok().and_then(|content| state(&content));
+    let settings = match settings {
+        Some(settings) => settings,
+        None => match (files::load_sampling(path), files::load_checkpoint(path)) {
+            (Ok((_, Some(state))), _) => state.settings,
+            (_, Ok((_, Some(state)))) => state.settings,
+            _ => return Ok(None),
+        },
+    };
+    Ok(settings.into_iter().find(|(name, _)| name == "kernel").map(|(_, kernel)| kernel))
+}
+
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
 /// common with every run on these rows with these options is made anew.
 const WHOLE: &[u8] = b"sparsegp: a training on all rows, 2\n";

@@ -30,6 +30,11 @@ pub(in crate::fit) fn settings(_: &FitOptions, _: &Dataset) -> Result<Settings> 
     Ok(Settings::new())
 }
 
+/// None: there is no file.
+pub(in crate::fit) fn kernel(_: &FitOptions) -> Result<Option<String>> {
+    Ok(None)
+}
+
 /// Refuses the file.
 pub(in crate::fit) fn save_whole(
     path: &Path,

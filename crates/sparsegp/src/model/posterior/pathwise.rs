@@ -9,6 +9,8 @@
 //! f₀(x) = √(σ²/F) Σⱼ {aⱼ cos ωⱼᵀx + bⱼ sin ωⱼᵀx}                     a, b ~ N(0, 1), ω from the spectral density
 //! ```
 //!
+//! Linear terms of a kernel, Σ_q v_q x_q x′_q, add the exact draw Σ_q w_q x_q with w_q ~ N(0, v_q) to f₀.
+//!
 //! Frequencies are drawn anew for every function. Over many functions the covariance is then the
 //! posterior's whatever the number F of waves; a single function is one of a Gaussian process whose
 //! prior covariance is that of its own waves, off by O(1/√F).
@@ -17,6 +19,7 @@ use super::Posterior;
 use super::gaussian::Gaussian;
 use super::process::Process;
 use crate::error::{Error, Result};
+use crate::kernels::{Form, slopes};
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, Par, column, column_mut, exp::sin_cos_in_place, gemm, par_for,
     sized, solve_lower_transpose,
@@ -59,6 +62,8 @@ struct Waves {
     /// a and b, with √(σ²/F), F×l each.
     cos: Mat<f64>,
     sin: Mat<f64>,
+    /// Of linear terms, D×l; no rows where there are none.
+    slopes: Mat<f64>,
 }
 
 fn normal(rows: usize, columns: usize, scale: f64, rng: &mut dyn rand::Rng) -> Mat<f64> {
@@ -81,11 +86,27 @@ impl Waves {
         rng: &mut dyn rand::Rng,
     ) -> Result<Self> {
         let mut frequencies = Mat::zeros(count, inputs);
-        let variance = process.kernel.spectral(frequencies.as_mut(), rng)?;
+        let kernel = &*process.kernel;
+        let variance = match kernel.form() {
+            Some(Form::Linear { .. }) => 0.0,
+            _ => kernel.spectral(frequencies.as_mut(), rng)?,
+        };
         let (l, scale) = (process.latents.len(), (variance / count as f64).sqrt());
         let cos = normal(count, l, scale, rng);
         let sin = normal(count, l, scale, rng);
-        Ok(Self { frequencies, cos, sin })
+        let linear = slopes(kernel, inputs);
+        let slopes = match linear.iter().any(|v| *v > 0.0) {
+            true => {
+                let mut slopes = normal(inputs, l, 1.0, rng);
+                for at in 0..l {
+                    let own = slopes.col_as_slice_mut(at).iter_mut().zip(&linear);
+                    own.for_each(|(slope, v)| *slope *= v.sqrt());
+                }
+                slopes
+            }
+            false => Mat::zeros(0, l),
+        };
+        Ok(Self { frequencies, cos, sin, slopes })
     }
 
     /// Values at `x` (B×D), B×l.
@@ -103,7 +124,10 @@ impl Waves {
                 sin_cos_in_place(cos.col_as_slice_mut(j), sin.col_as_slice_mut(j));
             }
             gemm(to.rb_mut(), Accum::Replace, cos.as_ref(), self.cos.as_ref(), 1.0, Par::Seq);
-            gemm(to, Accum::Add, sin.as_ref(), self.sin.as_ref(), 1.0, Par::Seq);
+            gemm(to.rb_mut(), Accum::Add, sin.as_ref(), self.sin.as_ref(), 1.0, Par::Seq);
+            if self.slopes.nrows() > 0 {
+                gemm(to, Accum::Add, x, self.slopes.as_ref(), 1.0, Par::Seq);
+            }
         }
         values
     }
