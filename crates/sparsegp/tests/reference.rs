@@ -102,6 +102,8 @@ const NOISY: f64 = 3e-7;
 
 /// What the augmentation files are good to.
 const SHARP: f64 = 1e-9;
+/// Values with all digits of a double.
+const EXACT: f64 = 1e-12;
 /// What one step of a flow is good to.
 const STEPS: f64 = 1e-11;
 /// GPflow's angles between coincident points are of the order √1e-15, and order 0 is linear in them
@@ -128,6 +130,7 @@ const CLAIMS: &[(&str, Check, f64)] = &[
     ("gpflow/kernel_arccosine2", kernel::check, PLAIN),
     ("gpflow/kernel_coregion", kernel::check, PLAIN),
     ("gpflow/kernel_changepoints", kernel::check, PLAIN),
+    ("additive/kernel_*", kernel::check, EXACT),
     ("gpflow/gpr_rbf", gpflow::exact, PLAIN),
     ("gpflow/gpr_matern*", gpflow::exact, PLAIN),
     ("gpflow/gpr_sum", gpflow::exact, PLAIN),
