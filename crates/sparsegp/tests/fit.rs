@@ -66,6 +66,8 @@ mod streams;
 mod support;
 #[path = "fit/tables.rs"]
 mod tables;
+#[path = "fit/terms.rs"]
+mod terms;
 #[path = "fit/training.rs"]
 mod training;
 #[path = "fit/trend.rs"]

@@ -2,6 +2,7 @@
 
 mod again;
 mod assumed;
+mod by_term;
 mod certain;
 mod checkpoint;
 pub(crate) mod checks;

@@ -1,6 +1,7 @@
 //! What sums and products of kernels share.
 
 use super::registry::Args;
+use super::terms::{Term, name};
 use super::{Cotangents, Form, Kernel, Tape, Unit, no_spectrum, slopes};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
@@ -273,6 +274,13 @@ impl<O: Operation> Kernel for Composite<O> {
             (0..out.ncols()).for_each(|q| out[(j, q)] += own[(j, q)]);
         }
         Ok(total)
+    }
+
+    fn terms(&self, names: &[String]) -> Vec<Term> {
+        if O::MULTIPLIES {
+            return vec![Term { name: name(&self.to_json(), names), kernel: self.clone_box() }];
+        }
+        self.children.iter().flat_map(|child| child.terms(names)).collect()
     }
 
     fn form(&self) -> Option<Form<'_>> {

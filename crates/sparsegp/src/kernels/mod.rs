@@ -35,6 +35,7 @@ pub use crate::spec;
 pub mod squared_exponential;
 pub mod sum;
 mod tape;
+pub mod terms;
 pub mod white;
 
 pub use blocks::{covariances, factor, features, of_latent, place_of, read_features};
@@ -42,6 +43,7 @@ pub use form::{Form, slopes};
 pub use registry::{Args, Entry, REGISTRY, build};
 pub use spec::Inputs;
 pub use tape::Tape;
+pub use terms::Term;
 
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatMut, MatRef};
@@ -244,6 +246,12 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// The kernel's form, where its expectations under Gaussian inputs are known; `None` for others.
     fn form(&self) -> Option<Form<'_>> {
         None
+    }
+
+    /// Returns independent functions whose sum has this covariance, with names of which `names`, those of the inputs, are a
+    /// part: one for a kernel that is no sum. [`terms::terms`] numbers equal names.
+    fn terms(&self, names: &[String]) -> Vec<Term> {
+        vec![Term { name: terms::name(&self.to_json(), names), kernel: self.clone_box() }]
     }
 
     /// The kernel as a function of distances that somebody else measures; `None` if it is no such

@@ -17,7 +17,9 @@ pub(crate) use method::finite;
 pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};
 #[cfg(feature = "files")]
 pub(crate) use posterior::SavedTrend;
-pub use posterior::{DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior, Predicted};
+pub use posterior::{
+    DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior, Predicted, PredictedTerm,
+};
 
 use crate::data::Source;
 use crate::deep::Layer;

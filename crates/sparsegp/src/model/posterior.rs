@@ -13,6 +13,7 @@ mod process;
 mod quantiles;
 mod rounding;
 mod sampled;
+mod terms;
 mod trend;
 mod whitened;
 
@@ -20,6 +21,7 @@ pub use gradients::InputGradients;
 pub use observations::Judgement;
 pub use pathwise::{DEFAULT_WAVES, Functions};
 pub use quantiles::Predicted;
+pub use terms::PredictedTerm;
 
 pub(super) use gaussian::{Gaussian, Split};
 #[cfg(feature = "files")]

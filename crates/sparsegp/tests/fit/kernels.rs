@@ -23,7 +23,8 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 const ALL: [&str; 7] = [
     "rbf * coregion(output_dim=3, rank=2, active_dims=[1]) + white + constant",
     "matern12(active_dims=[0]) + exponential(active_dims=[0]) * linear + sum(kernels=[rbf, linear])",
-    "product(kernels=[matern32, gamma_exponential(active_dims=[0])]) + polynomial(degree=2, active_dims=[0])",
+    "product(kernels=[matern32, gamma_exponential(active_dims=[0])]) + polynomial(degree=2, active_dims=[0]) \
+     + additive(base=matern32)",
     "periodic(base=matern52(active_dims=[0])) * rational_quadratic(active_dims=[0]) + arccosine",
     "changepoints(kernels=[cosine(active_dims=[0]), arccosine(order=1) + rbf], active_dims=[0])",
     "matern52 * periodic(base=rbf(active_dims=[0]), period=0.7, form=gpflow)",

@@ -16,6 +16,7 @@ use super::matern::{Matern12, Matern32, Matern52};
 use super::radial::Profile;
 use super::registry::{Args, Entry, find, object};
 use super::squared_exponential::SquaredExponential;
+use super::terms::{Term, column_name};
 use super::{Cotangents, Kernel, Tape, Unit, exponential::Exponential, no_spectrum, spec};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef, column_mut, mirror_lower};
@@ -241,6 +242,28 @@ impl<P: Profile> Kernel for Additive<P> {
             }
         }
         Ok(total)
+    }
+
+    /// The function of every input, then all interactions of two, of three, ….
+    fn terms(&self, names: &[String]) -> Vec<Term> {
+        let single = |q: usize| {
+            let mut own = self.clone();
+            own.dims = vec![self.dims[q]];
+            own.dims_given = true;
+            let share = self.variances.value()[0] / self.dims.len() as f64;
+            own.variances = Param::positive_vector(vec![share]).of(Role::Variance);
+            let lengthscale = self.lengthscales.value()[self.slot(q)];
+            own.lengthscales = Param::positive_vector(vec![lengthscale]).of(Role::Lengthscales);
+            let name = format!("{}({})", ENTRY.name, column_name(names, self.dims[q]));
+            Term { name, kernel: Box::new(own) as Box<dyn Kernel> }
+        };
+        let interactions = |d: usize| {
+            let mut own = self.clone();
+            let others = own.variances.value_mut().iter_mut().enumerate().filter(|(o, _)| *o != d);
+            others.for_each(|(_, variance)| *variance = 0.0);
+            Term { name: format!("{} order {}", ENTRY.name, d + 1), kernel: Box::new(own) }
+        };
+        (0..self.dims.len()).map(single).chain((1..self.order()).map(interactions)).collect()
     }
 
     fn to_json(&self) -> Value {

@@ -6,7 +6,7 @@ use super::process::Process;
 use super::rounding::{around, part, raise, roots_of};
 use super::trend::Trend;
 use super::whitened::Whitened;
-use super::{InputGradients, mixing};
+use super::{InputGradients, PredictedTerm, mixing};
 use crate::error::{Error, Result};
 use crate::inverse_free::LSpace;
 use crate::kernels::covariances;
@@ -125,7 +125,7 @@ impl Gaussian {
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(k.as_ref(), own);
             let own = variance.as_mut().subcols_mut(p.latents.start, p.latents.len());
-            p.variances(x, &k, own);
+            p.variances(&*p.kernel, x, &k, own);
         }
         Marginals { mean: self.mixed(x, mean), variance: self.mixed_variances(variance) }
     }
@@ -342,6 +342,11 @@ impl Law for Gaussian {
     fn gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
         self.check(x)?;
         Ok(self.slopes(x))
+    }
+
+    fn terms(&self, x: MatRef<f64>, names: &[String]) -> Result<Vec<PredictedTerm>> {
+        self.check(x)?;
+        self.parts_by_term(x, names)
     }
 
     fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Part>> {

@@ -9,6 +9,7 @@
 use super::gaussian::Gaussian;
 use super::gradients::InputGradients;
 use super::pathwise::Part;
+use super::terms::PredictedTerm;
 use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef, column, column_mut};
@@ -172,6 +173,14 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
     /// [`Error::Invalid`] where they are not known, else as for [`Law::check`].
     fn gradients(&self, _x: MatRef<f64>) -> Result<InputGradients> {
         Err(self.refusal("a slope of predictions"))
+    }
+
+    /// Moments of the terms of the latent functions; `names` are those of the inputs.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where they are not known, else as for [`Law::check`].
+    fn terms(&self, _x: MatRef<f64>, _names: &[String]) -> Result<Vec<PredictedTerm>> {
+        Err(self.refusal("a prediction of terms"))
     }
 
     /// What drawn functions are made of, for every process of the Gaussian inside.

@@ -175,10 +175,17 @@ impl Process {
     }
 
     /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the
-    /// points; none below its rounding ([`part`]).
-    pub(super) fn variances(&self, x: MatRef<f64>, k: &Mat<f64>, mut out: MatMut<f64>) {
+    /// points; none below its rounding ([`part`]). `kernel` is that of the functions, or of one term of
+    /// them with its own covariances.
+    pub(super) fn variances(
+        &self,
+        kernel: &dyn Kernel,
+        x: MatRef<f64>,
+        k: &Mat<f64>,
+        mut out: MatMut<f64>,
+    ) {
         let mut prior = vec![0.0; x.nrows()];
-        self.kernel.diag(x, &mut prior);
+        kernel.diag(x, &mut prior);
         // with one root, or none, all have the first one's
         let distinct = if self.roots.len() < 2 { 1 } else { out.ncols() };
         let mut phi: Option<Mat<f64>> = None;

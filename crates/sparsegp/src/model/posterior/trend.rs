@@ -112,6 +112,20 @@ impl Trend {
         product(r.as_ref(), root.as_ref())
     }
 
+    /// Adds to the variances of the mean function of a latent function by itself.
+    pub(super) fn add_own(&self, l: usize, x: MatRef<f64>, to: &mut [f64]) {
+        let moved = product(self.basis.at(x).as_ref(), self.own[l].1.as_ref());
+        add_row_dots(moved.as_ref(), moved.as_ref(), to);
+    }
+
+    /// Adds to the variances of a term of a latent function, from its covariances with the points: what is put down to it
+    /// moves with the mean function.
+    pub(super) fn add_of_term(&self, l: usize, k: MatRef<f64>, to: &mut [f64]) {
+        let (weights, root) = &self.own[l];
+        let moved = product(product(k, weights.as_ref()).as_ref(), root.as_ref());
+        add_row_dots(moved.as_ref(), moved.as_ref(), to);
+    }
+
     /// Adds to the variances of the latent functions.
     pub(super) fn widen(&self, law: &Gaussian, x: MatRef<f64>, known: &mut Marginals) {
         for p in &*law.processes {
