@@ -13,6 +13,7 @@ A specification adds (+) and multiplies (*) kernels; brackets group, and values 
   matern32 + linear                      a rough function around a trend
   rbf(active_dims=[\"age\"]) * linear      on some input columns, by name or by index from 0
   rbf(variance=2, lengthscales=[1, 0.5]) starting values, on the model's scale
+  rbf + additive(base=matern52)          a function of all of them, and one of each
   periodic(base=matern32) * rbf + linear waves that change slowly, on a trend; the period starts from the data
   changepoints(kernels=[linear, rbf])    one function, then another (active_dims says along which input column)
   rbf(active_dims=[\"t\"]) * coregion(output_dim=3, active_dims=[\"site\"])

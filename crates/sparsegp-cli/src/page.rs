@@ -204,6 +204,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         What::Predictions,
         What::Calibration,
         What::Relevance,
+        What::Terms,
         What::Training,
         What::Patches,
         What::Layers,

@@ -23,12 +23,20 @@ Examples:
   sparsegp predict model.safetensors new.csv
   sparsegp predict model.safetensors new.parquet --id key -o predictions.csv.gz
   sparsegp predict model.safetensors new.csv --quantiles 0.05,0.5,0.95 --latent
+  sparsegp predict model.safetensors new.csv --terms
 
 Writes a row per row of the table: the --id columns as they stand, then mean, sd and the quantiles as
 q0.025 and so on (with the target's name in front where the model has several targets), in the data's
 units. Of classes: the most probable one as `label`, then the probability of each as p_LABEL. With
 --latent: mean, sd and quantiles of every latent function; where a target has several they are called
 f_… and stand on the model's scale.
+
+With --terms the columns end with the parts of the latent function, whose means add up to its mean: its
+mean function, and the summands of the kernel by name (rbf + linear: rbf_mean, rbf_sd, linear_mean, …).
+The kernel additive(order=2) has one for each input, additive(age)_mean, and additive order 2_mean. Their
+variances do not add up: what rows cannot put down to one term or another is uncertain in each. Most of that
+is a constant, which --centred takes off: then every term has the mean 0 over the training rows (the inducing
+points of a sparse model), and these means are part of the mean function.
 
 The input columns are found by name, and so are exposures, trials and known noise variances; without
 such a column exposures are 1 and known noise variances 0. --missing keep leaves the predictions of
@@ -55,6 +63,12 @@ pub struct PredictArgs {
     /// Predict the latent function rather than new observations (no observation noise)
     #[arg(long)]
     pub latent: bool,
+    /// Add mean and sd of the parts of the latent function: of its mean function and of every term of the kernel
+    #[arg(long)]
+    pub terms: bool,
+    /// With --terms: centre every term, so that its mean over the training rows (the inducing points of a sparse model) is 0
+    #[arg(long, requires = "terms")]
+    pub centred: bool,
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingInPredict,
@@ -120,7 +134,8 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     context.warn(note.as_slice());
     let form = {
         let of = if args.latent { Of::Latent } else { Of::Observations };
-        Form::new(&fitted, of, &args.id, &args.quantiles)
+        let form = Form::new(&fitted, of, &args.id, &args.quantiles);
+        if args.terms { form.with_terms(&fitted, args.centred)? } else { form }
     };
     let header = form.header()?;
     let mut blocks = rows.blocks(BLOCK, None)?;

@@ -5,6 +5,7 @@ use crate::kind::{Kind, labels};
 use crate::report::latent_names;
 use sparsegp::data::Block;
 use sparsegp::fit::{Fitted, Of};
+use sparsegp::linalg::Mat;
 use sparsegp::metrics::standard_normal_quantile;
 use std::path::Path;
 
@@ -30,6 +31,10 @@ pub struct Form {
     kind: Kind,
     parts: Vec<Part>,
     ids: Vec<String>,
+    /// Names of the terms, where they are asked for.
+    terms: Vec<String>,
+    /// Whether they are centred.
+    centred: bool,
     quantiles: Vec<f64>,
     /// Standard deviations of the quantiles from the mean, where all is Gaussian.
     widths: Vec<f64>,
@@ -49,7 +54,26 @@ impl Form {
             _ => names.into_iter().enumerate().map(number).collect(),
         };
         let widths = quantiles.iter().map(|q| standard_normal_quantile(*q)).collect();
-        Self { of, kind, parts, ids: ids.to_vec(), quantiles: quantiles.to_vec(), widths }
+        let (ids, quantiles) = (ids.to_vec(), quantiles.to_vec());
+        Self { of, kind, parts, ids, terms: Vec::new(), centred: false, quantiles, widths }
+    }
+
+    /// With mean and deviation of the terms of the latent functions.
+    ///
+    /// # Errors
+    /// If there are none for this model.
+    pub fn with_terms(self, fitted: &Fitted, centred: bool) -> Result<Self> {
+        // anywhere: the names are the same
+        let centre = &fitted.scaler.x_mean;
+        let row = Mat::from_fn(1, centre.len(), |_, q| centre[q]);
+        let latents = latent_names(fitted);
+        let prefix = |latent: usize| match latents.len() {
+            1 => String::new(),
+            _ => format!("{}_", latents[latent]),
+        };
+        let terms = fitted.predict_terms(row.as_ref(), false)?.into_iter();
+        let terms = terms.map(|term| prefix(term.latent) + &term.name).collect();
+        Ok(Self { terms, centred, ..self })
     }
 
     /// The line of names.
@@ -70,6 +94,9 @@ impl Form {
                 }
             }
         }
+        names.extend(
+            self.terms.iter().flat_map(|name| ["mean", "sd"].map(|of| format!("{name}_{of}"))),
+        );
         if let Some(both) = self.ids.iter().find(|id| names.contains(id)) {
             return Err(Fail::usage(format!(
                 "--id {both}: a column of the predictions has that name too; rename it in the table"
@@ -85,7 +112,7 @@ impl Form {
             Part::Number(..) => 2 + self.quantiles.len(),
             Part::Classes(labels) => 1 + labels.len(),
         };
-        self.parts.iter().map(one).sum()
+        self.parts.iter().map(one).sum::<usize>() + 2 * self.terms.len()
     }
 
     /// The lines for a block, one for each row.
@@ -123,6 +150,20 @@ impl Form {
                     }
                     cells.extend(known.quantiles.iter().map(|q| q[(i, *p)].to_string()));
                 }
+            }
+        }
+        let terms = if self.terms.is_empty() {
+            Vec::new()
+        } else {
+            fitted.predict_terms(x, self.centred)?
+        };
+        for (i, cells) in rows.iter_mut().enumerate() {
+            for term in &terms {
+                let (mean, sd) = (term.mean[i], term.variance[i].sqrt());
+                if !(mean.is_finite() && sd.is_finite()) {
+                    return Err(not_finite(path, block, i, mean, sd));
+                }
+                cells.extend([mean.to_string(), sd.to_string()]);
             }
         }
         let line = |(i, cells): (usize, Vec<String>)| {

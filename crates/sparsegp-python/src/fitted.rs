@@ -4,7 +4,7 @@ use crate::arrays::{Matrix, matrix, owned, stack, vector};
 use crate::errors::exception;
 use crate::pool::unlocked;
 use crate::room::room;
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+type Term<'py> = (String, usize, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// What to do about results that are too large.
 pub const FEWER: &str = "ask for fewer rows at a time";
@@ -342,6 +343,23 @@ impl Fitted {
         let x = Matrix::of(&x);
         let found = unlocked(py, || self.inner.predict_gradients(x.as_ref()))?;
         slopes(py, &found)
+    }
+
+    /// Name, latent function, means and variances of every term.
+    fn predict_terms<'py>(
+        &self,
+        py: Python<'py>,
+        x: Array2<'py>,
+        centred: bool,
+    ) -> PyResult<Vec<Term<'py>>> {
+        let x = Matrix::of(&x);
+        let all = unlocked(py, || self.inner.predict_terms(x.as_ref(), centred))?;
+        let one = |term: sparsegp::model::PredictedTerm| {
+            let [mean, variance] =
+                [term.mean, term.variance].map(|own| PyArray1::from_vec(py, own));
+            (term.name, term.latent, mean, variance)
+        };
+        Ok(all.into_iter().map(one).collect())
     }
 
     /// Inducing points in the data's units, if there are any.

@@ -381,6 +381,40 @@ def test_slopes_of_predictions():
     mean, variance = both.predict_gradients(X[:3])
     assert mean.shape == (3, 2, 2)
     np.testing.assert_allclose(mean[:, :, 1], -2 * mean[:, :, 0], rtol=1e-8)
+    with pytest.raises(NotFittedError):
+        GPRegressor().predict_gradients(X)
+
+
+def test_terms_of_a_sum():
+    X, y = waves(60)
+    model = GPRegressor(kernel="rbf + additive(order=2)").fit(X, y)
+    terms = model.predict_terms(X[:7])
+    assert list(terms) == ["mean function", "rbf", "additive(x0)", "additive(x1)", "additive order 2"]
+    mean, _ = model.latent_mean_and_variance(X[:7])
+    np.testing.assert_allclose(sum(own for own, _ in terms.values()), mean, rtol=1e-8)
+    # a function of one feature does not see the others
+    moved = X[:7] + [[0.0, 0.3]]
+    np.testing.assert_allclose(model.predict_terms(moved)["additive(x0)"], terms["additive(x0)"], rtol=1e-8)
+    centred = model.predict_terms(X[:7], centred=True)
+    np.testing.assert_allclose(sum(own for own, _ in centred.values()), mean, rtol=1e-8)
+    assert (centred["additive(x0)"][1] < terms["additive(x0)"][1]).all()
+    own = model.predict_terms(X, centred=True)["additive(x0)"][0]
+    assert abs(own.mean()) < 1e-9
+    # the only term is the function, with its uncertainty
+    single = GPRegressor(kernel="matern52", mean="zero").fit(X, y)
+    mean, variance = single.latent_mean_and_variance(X[:7])
+    own, std = single.predict_terms(X[:7])["matern52"]
+    shift = single.predict_terms(X[:7])["mean function"][0]
+    np.testing.assert_allclose((own + shift, std**2), (mean, variance), rtol=1e-8)
+    # two latent functions with kernels of their own
+    both = GPRegressor(kernel="rbf + linear; matern32", likelihood="heteroscedastic").fit(X, y)
+    terms = both.predict_terms(X[:7])
+    assert list(terms) == ["mean function", "rbf", "linear", "matern32"]
+    assert np.isnan(terms["matern32"][0][:, 0]).all() and np.isfinite(terms["matern32"][0][:, 1]).all()
+    with pytest.raises(ValueError, match="a prediction of terms"):
+        GPRegressor(method="nuts", sampling={"draws": 4, "burn_in": 4}).fit(X[:20], y[:20]).predict_terms(X[:3])
+    with pytest.raises(NotFittedError):
+        GPRegressor().predict_terms(X)
 
 
 def test_functions_are_drawn():

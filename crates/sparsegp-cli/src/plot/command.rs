@@ -21,6 +21,7 @@ Examples:
   sparsegp plot model.safetensors data.csv --what calibration --output calibration.svg
   sparsegp plot model.safetensors --what relevance --output inputs.svg
   sparsegp plot model.safetensors data.csv --what inducing --output inducing.svg
+  sparsegp plot model.safetensors data.csv --what terms --output effects.svg
 
 One input: the curve with its 95 % band (counts: quantiles), the rows as points. Two inputs: the surface
 of the mean and of its uncertainty, or the decision surface of classes. More inputs: targets against

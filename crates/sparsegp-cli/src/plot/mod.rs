@@ -18,6 +18,7 @@ mod reliability;
 mod scatter;
 mod style;
 mod surface;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod training;
@@ -41,6 +42,7 @@ use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::classes::ClassScores;
 use std::path::Path;
 use style::Ticks;
+use terms::Effects;
 
 /// Most points in a panel, up to a factor of two.
 const POINTS: usize = 3000;
@@ -107,14 +109,26 @@ fn failed(error: Box<dyn std::error::Error>) -> Fail {
 }
 
 /// Draws so many panels, one below the other, as SVG.
-fn svg(panels: usize, look: &Look, mut draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<String> {
+fn svg(panels: usize, look: &Look, draw: impl FnMut(usize, &Panel) -> Drawn) -> Result<String> {
+    svg_beside(1, panels, look, draw)
+}
+
+/// Draws so many panels, up to `most` beside each other, as SVG.
+fn svg_beside(
+    most: usize,
+    panels: usize,
+    look: &Look,
+    mut draw: impl FnMut(usize, &Panel) -> Drawn,
+) -> Result<String> {
     let mut svg = String::new();
     let (width, height) = look.size;
-    let size = (width, height * panels as u32);
+    let columns = panels.clamp(1, most);
+    let lines = panels.div_ceil(columns);
+    let size = (width * columns as u32, height * lines as u32);
     let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     let mut draw_all = || -> Drawn {
         root.fill(&WHITE)?;
-        for (p, area) in root.split_evenly((panels, 1)).into_iter().enumerate() {
+        for (p, area) in root.split_evenly((lines, columns)).into_iter().take(panels).enumerate() {
             draw(p, &Panel::new(area, look))?;
         }
         root.present()?;
@@ -157,6 +171,8 @@ pub enum What {
     Patches,
     /// What the hidden layers of a deep model do to the input that matters most
     Layers,
+    /// The terms of a sum that are functions of one input each, centred, the largest first
+    Terms,
 }
 
 impl What {
@@ -176,6 +192,7 @@ impl What {
             Self::Inducing => "Inducing points",
             Self::Patches => "Inducing patches",
             Self::Layers => "Hidden layers",
+            Self::Terms => "Effects of single inputs",
         }
     }
 
@@ -197,6 +214,7 @@ impl What {
             Self::Layers if fitted.model.hidden.is_empty() => {
                 Some("it has no hidden layers: the method `deep` has")
             }
+            Self::Terms => terms::cannot(fitted),
             _ => None,
         }
     }
@@ -250,6 +268,10 @@ pub fn of_rows(
         let train = sample(fitted, &opened.train)?;
         let count = fitted.model.hidden.len();
         return svg(count, look, |l, panel| layers::panel(panel, fitted, l, &train));
+    }
+    if what == What::Terms {
+        let effects = Effects::of(fitted, &sample(fitted, &opened.train)?)?;
+        return svg_beside(2, effects.count(), look, |t, panel| effects.panel(panel, fitted, t));
     }
     // between labels there is nothing to draw
     let labels = has_categories(fitted);

@@ -127,3 +127,52 @@ fn all_that_is_listed_can_be_fitted() {
         }
     }
 }
+
+/// Two effects that add: predictions where only one of them was seen, and each by itself.
+#[test]
+fn terms_of_an_additive_kernel_are_the_effects() {
+    let folder = Folder::new();
+    let effects = |a: f64, b: f64| [2.0 * (1.5 * a).sin(), 0.4 * b * b];
+    let mut text = String::from("a,b,y\n");
+    for i in 0..90 {
+        let (a, b) = (6.0 * jumble(i), 6.0 * jumble(i + 500));
+        // no row has both large
+        if a < 1.0 || b < 1.0 {
+            text += &format!(
+                "{a},{b},{}\n",
+                5.0 + effects(a, b).iter().sum::<f64>() + 0.1 * jumble(i + 900)
+            );
+        }
+    }
+    folder.write("t.csv", text);
+    folder.ok("fit t.csv --target y --kernel additive --mean zero -o m.safetensors");
+    folder.write("new.csv", "key,a,b\nu,2,2\nv,2,-1\nw,-1,2\nx,,0\n");
+    folder.ok("predict m.safetensors new.csv --id key --latent --terms --missing keep -o p.csv");
+    let text = folder.read("p.csv");
+    let header = "key,mean,sd,q0.025,q0.975,mean function_mean,mean function_sd,additive(a)_mean,additive(a)_sd,\
+                  additive(b)_mean,additive(b)_sd";
+    assert_eq!(text.lines().next(), Some(header));
+    // a row that lacks a number has as many cells
+    assert_eq!(text.lines().last(), Some("x,,,,,,,,,,"));
+    let rows: String = text.lines().take(4).map(|line| format!("{line}\n")).collect();
+    let of = |name: &str| column(&rows, name);
+    let (mean, a, b) = (of("mean"), of("additive(a)_mean"), of("additive(b)_mean"));
+    for i in 0..3 {
+        let sum = of("mean function_mean")[i] + a[i] + b[i];
+        assert!((sum - mean[i]).abs() < 1e-9, "{sum} {}", mean[i]);
+    }
+    // of one input each
+    assert!((a[0] - a[1]).abs() < 1e-12 && (b[0] - b[2]).abs() < 1e-12, "{text}");
+    let [sine, square] = effects(2.0, 2.0);
+    assert!((mean[0] - 5.0 - sine - square).abs() < 0.3, "{text}");
+    assert!((a[0] - a[2] - (sine - effects(-1.0, 0.0)[0])).abs() < 0.3, "{text}");
+    assert!((b[0] - b[1] - (square - effects(0.0, -1.0)[1])).abs() < 0.3, "{text}");
+    // without the constant that could be part of either
+    folder.ok("predict m.safetensors new.csv --latent --terms --centred -o c.csv");
+    let centred = column(&folder.read("c.csv"), "additive(a)_sd")[0];
+    assert!(centred < 0.5 * of("additive(a)_sd")[0], "{centred} {text}");
+    folder.refused(2, "predict m.safetensors new.csv --centred", &["--terms"]);
+    folder.write("odd.csv", "additive(a)_mean,a,b\n1,2,2\n");
+    let odd = "predict m.safetensors odd.csv --id 'additive(a)_mean' --terms";
+    folder.refused(2, odd, &["additive(a)_mean", "rename it"]);
+}

@@ -14,9 +14,10 @@ impl Fitted {
     ///
     /// # Errors
     /// As for it.
-    pub fn predict_terms(&self, x: MatRef<'_, f64>) -> Result<Vec<PredictedTerm>> {
+    pub fn predict_terms(&self, x: MatRef<'_, f64>, centred: bool) -> Result<Vec<PredictedTerm>> {
         let names = self.measured_names();
-        let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_terms(x, names))?;
+        let parts =
+            self.in_parts(x, &[], |_, x, _| self.posterior.predict_terms(x, names, centred))?;
         let mut parts = parts.into_iter();
         // without rows there is one part, which has the names
         let Some(mut all) = parts.next() else { return Ok(Vec::new()) };

@@ -251,6 +251,7 @@ fn mistakes_are_named_with_what_would_be_right() {
         ("rbf(lengthscales=[1,2,3])", "3 values for 2 active input columns"),
         ("additive(order=3)", "`order` is 3; it is at most the number of active input columns, 2"),
         ("additive(order=2, variances=[1,2,3])", "has 2 values, 3 were given"),
+        ("{\"type\": \"additive\", \"base\": {}}", "its base is the name of one of rbf"),
         ("additive(base=linear)", "one of rbf, matern12, matern32, matern52, exponential, not"),
         ("additive(base=rbf(lengthscales=2))", "`active_dims` are entries of `additive` itself"),
         ("(rbf", "expected `)`"),

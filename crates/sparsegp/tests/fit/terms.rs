@@ -46,7 +46,7 @@ fn terms_of_exact_inference_are_those_of_the_textbook() {
     (0..40).for_each(|i| a[(i, i)] += fitted.model.noise());
     let a = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").expect("definite");
     let weights = a.solve(y.as_ref());
-    let all = fitted.predict_terms(places().as_ref()).expect("a sum");
+    let all = fitted.predict_terms(places().as_ref(), false).expect("a sum");
     let names: Vec<&str> = all.iter().map(|term| term.name.as_str()).collect();
     let expected = [
         PredictedTerm::MEAN_FUNCTION,
@@ -58,6 +58,8 @@ fn terms_of_exact_inference_are_those_of_the_textbook() {
         "white",
     ];
     assert_eq!(names, expected);
+    let inputs: Vec<&[usize]> = all.iter().map(|term| &term.inputs[..]).collect();
+    assert_eq!(inputs, [&[][..], &[0], &[0], &[1], &[0, 1], &[0, 1], &[]]);
     assert!(all[0].mean.iter().all(|m| *m == fitted.scaler.y_mean[0]));
     assert!(all[0].variance.iter().all(|v| *v == 0.0));
     for (own, term) in all[1..].iter().zip(terms(kernel, fitted.measured_names())) {
@@ -82,7 +84,7 @@ fn terms_add_up_whatever_the_method() {
             let own = || FitOptions { mean: Some(mean.into()), ..options(method, 5) };
             let fitted_sum = fitted("rbf + additive(order=2) + rbf", own());
             let (latent, _) = fitted_sum.predict(places().as_ref(), Of::Latent).unwrap();
-            let all = fitted_sum.predict_terms(places().as_ref()).expect(method);
+            let all = fitted_sum.predict_terms(places().as_ref(), false).expect(method);
             assert_eq!(all[1].name, "rbf 1", "{method}");
             assert_eq!(all.last().unwrap().name, "rbf 2", "{method}");
             for i in 0..5 {
@@ -92,7 +94,7 @@ fn terms_add_up_whatever_the_method() {
             if mean == "zero" {
                 let single = fitted("matern52", own());
                 let (latent, variance) = single.predict(places().as_ref(), Of::Latent).unwrap();
-                let all = single.predict_terms(places().as_ref()).expect(method);
+                let all = single.predict_terms(places().as_ref(), false).expect(method);
                 assert_eq!(all.len(), 2, "{method}");
                 for i in 0..5 {
                     close(all[0].mean[i] + all[1].mean[i], latent[(i, 0)], 1e-12, method);
@@ -117,7 +119,10 @@ fn the_mean_function_is_a_term_that_is_not_certain() {
     let constant = format!("{rbf} + constant(variance={})", frozen(1e6));
     let vague = fitted(&constant, with("zero"));
     let learnt = fitted(&rbf, with("constant"));
-    let (a, b) = (vague.predict_terms(places().as_ref()), learnt.predict_terms(places().as_ref()));
+    let (a, b) = (
+        vague.predict_terms(places().as_ref(), false),
+        learnt.predict_terms(places().as_ref(), false),
+    );
     let (a, b) = (a.unwrap(), b.unwrap());
     for i in 0..5 {
         close(b[1].mean[i], a[1].mean[i], 1e-4, "rbf");
@@ -125,6 +130,63 @@ fn the_mean_function_is_a_term_that_is_not_certain() {
         close(b[0].variance[i], a[2].variance[i], 1e-4, "variance of the constant");
     }
     assert!(b[0].variance[0] > 0.01, "{}", b[0].variance[0]);
+}
+
+/// Centred terms have the mean 0 over the rows and add up too; their variances are those of f_t(x) − Σ f_t(xⱼ)/N, in plain
+/// algebra.
+#[test]
+fn centred_terms_are_known_better() {
+    for (method, mean) in [("exact", "zero"), ("exact", "constant"), ("titsias2025", "linear")] {
+        let own = FitOptions { mean: Some(mean.into()), ..options(method, 10) };
+        let fitted = fitted("matern52 + additive", own);
+        let (latent, _) = fitted.predict(places().as_ref(), Of::Latent).unwrap();
+        let plain = fitted.predict_terms(places().as_ref(), false).expect(method);
+        let centred = fitted.predict_terms(places().as_ref(), true).expect(method);
+        for i in 0..5 {
+            let sum: f64 = centred.iter().map(|term| term.mean[i]).sum();
+            close(sum, latent[(i, 0)], 1e-9, method);
+        }
+        let mut points = fitted.posterior.points().to_owned();
+        fitted.scaler.unscale_points(points.as_mut()).unwrap();
+        let there = fitted.predict_terms(points.as_ref(), true).expect(method);
+        let here = fitted.predict_terms(points.as_ref(), false).expect(method);
+        for ((own, own_plain), (at, at_plain)) in
+            centred[1..].iter().zip(&plain[1..]).zip(there[1..].iter().zip(&here[1..]))
+        {
+            let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+            close(mean(&at.mean), 0.0, 1e-9, &own.name);
+            close(own.mean[0], own_plain.mean[0] - mean(&at_plain.mean), 1e-9, &own.name);
+            assert!(at.variance.iter().all(|v| *v >= 0.0), "{}", own.name);
+            assert!(mean(&at.variance) < mean(&at_plain.variance), "{}", own.name);
+        }
+        let name = PredictedTerm::MEAN_FUNCTION;
+        assert!(centred[0].name == name && centred[0].variance[0].is_finite(), "{method}");
+    }
+    // the joint law of a term at a place and at all rows, exact and without a mean function
+    let fitted = fitted(
+        "rbf(active_dims=[0]) + additive",
+        FitOptions { mean: Some("zero".into()), ..options("exact", 10) },
+    );
+    let (mut x, mut at) = (arrays(40, 2).0, places());
+    fitted.scaler.scale_x(x.as_mut()).unwrap();
+    fitted.scaler.scale_x(at.as_mut()).unwrap();
+    let kernel = fitted.model.kernel();
+    let mut a = covariances(kernel, x.as_ref(), x.as_ref());
+    (0..40).for_each(|i| a[(i, i)] += fitted.model.noise());
+    let a = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").expect("definite");
+    let own = fitted.predict_terms(places().as_ref(), true).unwrap();
+    for (own, term) in own[1..].iter().zip(terms(kernel, fitted.measured_names())) {
+        for i in 0..5 {
+            // a row above all rows: weights 1 and −1/N
+            let all = Mat::from_fn(41, 2, |j, q| if j == 0 { at[(i, q)] } else { x[(j - 1, q)] });
+            let weights = Mat::from_fn(41, 1, |j, _| if j == 0 { 1.0 } else { -1.0 / 40.0 });
+            let k = covariances(&*term.kernel, all.as_ref(), all.as_ref());
+            let cross = covariances(&*term.kernel, x.as_ref(), all.as_ref());
+            let posterior = k - cross.transpose() * a.solve(cross.as_ref());
+            let variance = (weights.transpose() * posterior * &weights)[(0, 0)];
+            close(own.variance[i], variance * fitted.scaler.y_scale[0].powi(2), 1e-7, &own.name);
+        }
+    }
 }
 
 /// Terms of functions that targets share add up to those of the targets; other posteriors are refused.
@@ -145,7 +207,7 @@ fn terms_of_mixed_functions_add_up_and_those_of_draws_are_refused() {
     for kernel in ["rbf + additive", "rbf + additive; rbf(ard=false) + additive(base=matern12)"] {
         let fitted = mixed(kernel);
         let (latent, _) = fitted.predict(places().as_ref(), Of::Latent).unwrap();
-        let all = fitted.predict_terms(places().as_ref()).expect(kernel);
+        let all = fitted.predict_terms(places().as_ref(), false).expect(kernel);
         assert_eq!(all.len(), 3 * 4, "{kernel}");
         for (i, p) in (0..5).flat_map(|i| (0..3).map(move |p| (i, p))) {
             let own = all.iter().filter(|term| term.latent == p);
@@ -154,11 +216,11 @@ fn terms_of_mixed_functions_add_up_and_those_of_draws_are_refused() {
     }
     // one term for all: its variance is that of the targets
     let single = mixed("matern52; rbf");
-    let error = single.predict_terms(places().as_ref()).expect_err("two terms").to_string();
+    let error = single.predict_terms(places().as_ref(), false).expect_err("two terms").to_string();
     assert!(error.contains("`matern52` and `rbf` are in the same place"), "{error}");
     let single = mixed("rbf");
     let (_, variance) = single.predict(places().as_ref(), Of::Latent).unwrap();
-    let all = single.predict_terms(places().as_ref()).unwrap();
+    let all = single.predict_terms(places().as_ref(), false).unwrap();
     let own: Vec<_> = all.iter().filter(|term| term.name == "rbf").collect();
     for (i, p) in (0..5).flat_map(|i| (0..3).map(move |p| (i, p))) {
         close(own[p].variance[i], variance[(i, p)], 1e-9, "variance");
@@ -167,7 +229,7 @@ fn terms_of_mixed_functions_add_up_and_those_of_draws_are_refused() {
     let own = FitOptions { pilot: 0, ..options("nuts", 3) };
     let (x, y) = arrays(12, 2);
     let drawn = fit(&Dataset::from_arrays(x, y, true).expect("a table"), &own).expect("drawn");
-    let error = drawn.predict_terms(places().as_ref()).expect_err("drawn").to_string();
+    let error = drawn.predict_terms(places().as_ref(), false).expect_err("drawn").to_string();
     assert!(error.contains("a prediction of terms"), "{error}");
 }
 
@@ -187,4 +249,10 @@ fn terms_are_named_by_the_inputs() {
         "constant",
     ];
     assert_eq!(found, expected);
+    let found = terms(&*kernel, &names).into_iter().map(|term| term.inputs(3));
+    assert_eq!(found.collect::<Vec<_>>(), [vec![0, 1, 2], vec![2], vec![0], vec![0, 1, 2], vec![]]);
+    let spec = "coregion(output_dim=3, active_dims=[1]) * linear(active_dims=[2]) + cosine(active_dims=[0])";
+    let kernel = parse(spec, Inputs::unnamed(3)).unwrap();
+    let found = terms(&*kernel, &names).into_iter().map(|term| term.inputs(3));
+    assert_eq!(found.collect::<Vec<_>>(), [vec![1, 2], vec![0]]);
 }

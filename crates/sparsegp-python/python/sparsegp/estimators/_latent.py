@@ -97,10 +97,49 @@ class Latent(Learnt):
 there are several
             Of :meth:`latent_mean_and_variance`, per unit of each feature.
         """
-        mean, variance = self.fitted_.predict_gradients(self._inputs(X))
+        x = self._inputs(X)
+        mean, variance = self.fitted_.predict_gradients(x)
         if len(mean) == 1:
             return mean[0], variance[0]
         return np.moveaxis(mean, 0, -1), np.moveaxis(variance, 0, -1)
+
+    def predict_terms(self, X: ArrayLike, *, centred: bool = False) -> dict[str, tuple[Array, Array]]:
+        """Mean and standard deviation of the parts of a sum: of the mean function and of every term of the kernel.
+
+        A kernel ``rbf + linear`` has the terms ``rbf`` and ``linear``; ``additive(order=2)`` has one for each
+        feature, ``additive(age)``, and ``additive order 2`` for all interactions of two. Means add up to that of
+        :meth:`latent_mean_and_variance`. Variances do not: what the rows cannot put down to one term or another is
+        uncertain in each, most of all a constant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        centred : bool
+            Whether the mean of every term over the training rows (the inducing points of a sparse model) is made
+            part of the mean function, so that terms are known without that constant.
+
+        Returns
+        -------
+        dict of str to (mean, std)
+            Arrays of shape (n_samples,), or (n_samples, n_latents) if there are several latent functions, NaN for
+            those that have no such term; in the units of :meth:`latent_mean_and_variance`.
+
+        Raises
+        ------
+        ValueError
+            For deep models, posteriors of draws, and features with standard deviations.
+        """
+        x = self._inputs(X)
+        found = self.fitted_.predict_terms(x, bool(centred))
+        latents = 1 + max(latent for _, latent, _, _ in found)
+        terms: dict[str, tuple[Array, Array]] = {}
+        for name, latent, mean, variance in found:
+            if name not in terms:
+                terms[name] = (np.full((len(mean), latents), np.nan), np.full((len(mean), latents), np.nan))
+            terms[name][0][:, latent], terms[name][1][:, latent] = mean, np.sqrt(variance)
+        if latents == 1:
+            return {name: (mean[:, 0], std[:, 0]) for name, (mean, std) in terms.items()}
+        return terms
 
     def sample_f(self, n_samples: int = 1, random_state: Any = 0, waves: int = 1024) -> Functions:
         """Draws of the latent functions that can be evaluated anywhere, cheaply: by Matheron's rule with random

@@ -11,13 +11,12 @@ fixed values. Wherever a kernel is expected, its short form does too: ``"matern5
 
 from __future__ import annotations
 
-from ._composed import ChangePoints, Convolutional, Periodic
+from ._composed import Additive, ChangePoints, Convolutional, Periodic
 from ._inner import ArcCosine, Linear, Polynomial
 from ._kernel import Kernel, Product, Sum, as_kernel
 from ._plain import Constant, Coregion, White
 from ._radial import (
     RBF,
-    Additive,
     Cosine,
     Exponential,
     GammaExponential,

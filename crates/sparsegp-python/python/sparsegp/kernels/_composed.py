@@ -57,6 +57,57 @@ class Periodic(_WithBase):
         super().__init__(base=RBF() if base is None else as_kernel(base), period=period, form=form)
 
 
+class Additive(_WithBase):
+    """Functions of one input each and, with ``order``, of two or more: Σ_d v_d e_d(κ₁, …, κ_D)/C(D, d).
+
+    e_d is the sum of the products of d of the one-dimensional kernels κ_q = κ(|x_q − x′_q|/ℓ_q), C(D, d) their
+    number, v_d the variance of order d. Predictions extrapolate along every input by what other rows say of
+    it, and have parts for the inputs.
+
+    Parameters
+    ----------
+    base : Kernel or str, optional
+        κ, without values: one of :class:`RBF`, :class:`Matern12`, :class:`Matern32`, :class:`Matern52` and
+        :class:`Exponential`. By default :class:`RBF`.
+    order : int, optional
+        Most inputs that act together, by default 1.
+    variances : float, sequence of float or Parameter, optional
+        One for each order; by default from the data.
+    lengthscales : float, sequence of float or Parameter, optional
+        One for all input columns or one for each; by default one for each, from the data.
+    active_dims : sequence of int or str, optional
+        The input columns that the kernel sees, by index or name; by default all.
+    ard : bool, optional
+        Whether each input column has a lengthscale of its own.
+    """
+
+    _type = "additive"
+    order: Optional[int]
+    variances: Value
+    lengthscales: Value
+    active_dims: Dims
+    ard: Optional[bool]
+
+    def __init__(
+        self,
+        base: Union[None, Kernel, str] = None,
+        order: Optional[int] = None,
+        variances: Value = None,
+        lengthscales: Value = None,
+        *,
+        active_dims: Dims = None,
+        ard: Optional[bool] = None,
+    ) -> None:
+        super().__init__(
+            base=RBF() if base is None else as_kernel(base),
+            order=order,
+            variances=variances,
+            lengthscales=lengthscales,
+            active_dims=dims_of(active_dims),
+            ard=ard,
+        )
+
+
 class Convolutional(_WithBase):
     """Images whose columns are pixels: Σ_p Σ_q w_p w_q k(patch p of x, patch q of x′), a function of patches summed
     over an image.

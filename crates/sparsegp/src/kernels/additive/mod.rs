@@ -54,9 +54,8 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
         Some(other) => other.clone(),
         None => json!({ "type": SquaredExponential::NAME }),
     };
-    let plain = base.as_object().filter(|own| own.keys().all(|key| key == "type"));
-    let name =
-        plain.and_then(|own| own["type"].as_str()).map(|name| find(name).map_or(name, |e| e.name));
+    let plain = base.as_object().filter(|own| own.len() == 1).and_then(|own| own.get("type"));
+    let name = plain.and_then(Value::as_str).map(|name| find(name).map_or(name, |e| e.name));
     match name {
         Some(SquaredExponential::NAME) => Additive::<SquaredExponential>::read(&args),
         Some(Matern12::NAME) => Additive::<Matern12>::read(&args),

@@ -125,7 +125,9 @@ impl Gaussian {
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(k.as_ref(), own);
             let own = variance.as_mut().subcols_mut(p.latents.start, p.latents.len());
-            p.variances(&*p.kernel, x, &k, own);
+            let mut prior = vec![0.0; x.nrows()];
+            p.kernel.diag(x, &mut prior);
+            p.variances(&prior, &k, own);
         }
         Marginals { mean: self.mixed(x, mean), variance: self.mixed_variances(variance) }
     }
@@ -344,9 +346,9 @@ impl Law for Gaussian {
         Ok(self.slopes(x))
     }
 
-    fn terms(&self, x: MatRef<f64>, names: &[String]) -> Result<Vec<PredictedTerm>> {
+    fn terms(&self, x: MatRef<f64>, names: &[String], centred: bool) -> Result<Vec<PredictedTerm>> {
         self.check(x)?;
-        self.parts_by_term(x, names)
+        self.parts_by_term(x, names, centred)
     }
 
     fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Part>> {

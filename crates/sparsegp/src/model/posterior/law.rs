@@ -175,11 +175,16 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Err(self.refusal("a slope of predictions"))
     }
 
-    /// Moments of the terms of the latent functions; `names` are those of the inputs.
+    /// Moments of the terms of the latent functions, centred if so said; `names` are those of the inputs.
     ///
     /// # Errors
     /// [`Error::Invalid`] where they are not known, else as for [`Law::check`].
-    fn terms(&self, _x: MatRef<f64>, _names: &[String]) -> Result<Vec<PredictedTerm>> {
+    fn terms(
+        &self,
+        _: MatRef<f64>,
+        _names: &[String],
+        _centred: bool,
+    ) -> Result<Vec<PredictedTerm>> {
         Err(self.refusal("a prediction of terms"))
     }
 

@@ -174,18 +174,9 @@ impl Process {
         prior
     }
 
-    /// Variances of its latent functions (into `out`, B×l) at rows with these covariances with the
-    /// points; none below its rounding ([`part`]). `kernel` is that of the functions, or of one term of
-    /// them with its own covariances.
-    pub(super) fn variances(
-        &self,
-        kernel: &dyn Kernel,
-        x: MatRef<f64>,
-        k: &Mat<f64>,
-        mut out: MatMut<f64>,
-    ) {
-        let mut prior = vec![0.0; x.nrows()];
-        kernel.diag(x, &mut prior);
+    /// Variances of its latent functions, or of a term of them, (into `out`, B×l) at rows with these
+    /// prior variances and covariances with the points; none below its rounding ([`part`]).
+    pub(super) fn variances(&self, prior: &[f64], k: &Mat<f64>, mut out: MatMut<f64>) {
         // with one root, or none, all have the first one's
         let distinct = if self.roots.len() < 2 { 1 } else { out.ncols() };
         let mut phi: Option<Mat<f64>> = None;
@@ -207,7 +198,7 @@ impl Process {
                 });
                 self.add_explained(at, phi.as_ref(), variance);
             }
-            for (v, prior) in variance.iter_mut().zip(&prior) {
+            for (v, prior) in variance.iter_mut().zip(prior) {
                 let (left, least) = (prior - *v, part * prior);
                 *v = match left {
                     // with a kernel that grows: less than ∞ by ∞ is no number, and the rest as large

@@ -112,17 +112,20 @@ impl Trend {
         product(r.as_ref(), root.as_ref())
     }
 
-    /// Adds to the variances of the mean function of a latent function by itself.
-    pub(super) fn add_own(&self, l: usize, x: MatRef<f64>, to: &mut [f64]) {
-        let moved = product(self.basis.at(x).as_ref(), self.own[l].1.as_ref());
-        add_row_dots(moved.as_ref(), moved.as_ref(), to);
-    }
-
     /// Adds to the variances of a term of a latent function, from its covariances with the points: what is put down to it
-    /// moves with the mean function.
-    pub(super) fn add_of_term(&self, l: usize, k: MatRef<f64>, to: &mut [f64]) {
+    /// moves with the mean function, which itself is a part of it at `x` if that is given.
+    pub(super) fn widen_term(
+        &self,
+        l: usize,
+        x: Option<MatRef<f64>>,
+        k: MatRef<f64>,
+        to: &mut [f64],
+    ) {
         let (weights, root) = &self.own[l];
-        let moved = product(product(k, weights.as_ref()).as_ref(), root.as_ref());
+        let none = || Mat::zeros(k.nrows(), weights.ncols());
+        let mut r = x.map_or_else(none, |x| self.basis.at(x));
+        gemm(r.as_mut(), Accum::Add, k, weights.as_ref(), -1.0, Par::Seq);
+        let moved = product(r.as_ref(), root.as_ref());
         add_row_dots(moved.as_ref(), moved.as_ref(), to);
     }
 
