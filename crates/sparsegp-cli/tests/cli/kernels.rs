@@ -172,6 +172,16 @@ fn terms_of_an_additive_kernel_are_the_effects() {
     let centred = column(&folder.read("c.csv"), "additive(a)_sd")[0];
     assert!(centred < 0.5 * of("additive(a)_sd")[0], "{centred} {text}");
     folder.refused(2, "predict m.safetensors new.csv --centred", &["--terms"]);
+    // as pictures, beside each other
+    folder.ok("plot m.safetensors t.csv --what terms -o effects.svg");
+    let svg = folder.read("effects.svg");
+    assert!(svg.contains("additive(a)") && svg.contains("additive(b)"), "{svg}");
+    assert!(svg.starts_with("<svg width=\"1800\" height=\"520\""), "{}", &svg[..80]);
+    folder.ok("report m.safetensors t.csv -o page.html");
+    assert!(folder.read("page.html").contains("Effects of single inputs"));
+    folder.ok("fit t.csv --target y --kernel rbf -o rbf.safetensors");
+    let none = "plot rbf.safetensors t.csv --what terms -o none.svg";
+    folder.refused(2, none, &["its kernel is not a sum", "additive"]);
     folder.write("odd.csv", "additive(a)_mean,a,b\n1,2,2\n");
     let odd = "predict m.safetensors odd.csv --id 'additive(a)_mean' --terms";
     folder.refused(2, odd, &["additive(a)_mean", "rename it"]);
