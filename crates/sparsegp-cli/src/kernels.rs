@@ -18,6 +18,7 @@ A specification adds (+) and multiplies (*) kernels; brackets group, and values 
   changepoints(kernels=[linear, rbf])    one function, then another (active_dims says along which input column)
   rbf(active_dims=[\"t\"]) * coregion(output_dim=3, active_dims=[\"site\"])
                                          a function of t for each of the labels 0, 1, 2 in `site`
+  rbf + categorical(active_dims=[\"shop\"]) a level for every shop; rbf leaves that column out
   {\"type\": \"rbf\", \"variance\": {\"value\": 2, \"frozen\": true}}
                                          JSON: values may be frozen or have a prior
 

@@ -98,7 +98,8 @@ pub fn has_categories(fitted: &Fitted) -> bool {
 
 /// The columns with which a model is judged: inputs, targets, further number.
 pub fn judged(fitted: &Fitted, table: &Table) -> (Selection, Option<String>) {
-    let mut selection = with_targets(fitted);
+    let targets = fitted.target_names.clone();
+    let mut selection = Selection { targets, ..fitted.selection_of_new() };
     if fitted.classes.is_some() {
         selection = selection.categorical();
     }

@@ -122,7 +122,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
     let fitted = args.noisy.of(io::load(&args.model)?)?;
     let table = args.table.open_for(&args.data, &fitted)?;
-    let selection = fitted.selection().ids(&args.id);
+    let selection = fitted.selection_of_new().ids(&args.id);
     let (selection, note) = match args.latent {
         true => (selection, None),
         false => kind::with_extra(&fitted, &table, selection),

@@ -95,10 +95,12 @@ impl Fitted {
         .to_string()
     }
 
-    /// The inputs that cells of a column of the file become, row by row.
-    fn encoded(&self, column: &str, cells: Vec<String>) -> PyResult<Vec<Vec<f64>>> {
-        let own = self.inner.columns.iter().find(|own| own.name == column);
-        let own = own.ok_or_else(|| PyValueError::new_err(format!("no column `{column}`")))?;
+    /// The inputs that cells of a column of the file become, row by row; `new` to predict at, where kernels may know groups of
+    /// no training row.
+    fn encoded(&self, column: &str, cells: Vec<String>, new: bool) -> PyResult<Vec<Vec<f64>>> {
+        let at = self.inner.columns.iter().position(|own| own.name == column);
+        let at = at.ok_or_else(|| PyValueError::new_err(format!("no column `{column}`")))?;
+        let own = if new { self.inner.column_of_new(at) } else { self.inner.columns[at].clone() };
         let numbers = |(row, cell): (usize, &String)| {
             let refuse = |reason| format!("row {row}, column `{column}`: {reason}");
             own.numbers(cell).map_err(|reason| PyValueError::new_err(refuse(reason)))

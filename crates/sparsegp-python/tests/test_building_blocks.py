@@ -607,6 +607,7 @@ KERNEL_EXAMPLES = {
     "cosine": Cosine(np.array([0.4, 2.5]), 1.3, active_dims=["age", "height"]),
     "polynomial": Polynomial(2, 0.4, Parameter(0.7, fixed=True)),
     "arccosine": ArcCosine(1, 0.4, [0.3, 1.2], 0.7, ard=True),
+    "categorical": kernels.Categorical(0.4, Parameter(0.3, fixed=True), active_dims="age"),
     "coregion": Coregion(W=Parameter([[0.4, 1.3], [0.2, -0.7]], fixed=True), kappa=[0.3, 0.9], active_dims=1),
     "changepoints": ChangePoints(
         [RBF(0.4, 1.3), Periodic("matern12", 0.7) * Constant()],

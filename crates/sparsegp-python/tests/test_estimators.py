@@ -30,7 +30,7 @@ from sparsegp import (
     HeteroscedasticGPRegressor,
     RobustGPRegressor,
 )
-from sparsegp.kernels import RBF, Linear, Matern52
+from sparsegp.kernels import RBF, Categorical, Linear, Matern52
 from sparsegp.priors import Parameter
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -383,6 +383,24 @@ def test_slopes_of_predictions():
     np.testing.assert_allclose(mean[:, :, 1], -2 * mean[:, :, 0], rtol=1e-8)
     with pytest.raises(NotFittedError):
         GPRegressor().predict_gradients(X)
+
+
+def test_groups_of_a_frame():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(8)
+    t, shop = rng.uniform(-3, 3, 150), rng.integers(0, 12, 150)
+    level = 2 * np.sin(2.7 * np.arange(12))
+    frame = pd.DataFrame({"t": t, "shop": [f"shop {s}" for s in shop]})
+    y = np.sin(1.5 * t) + level[shop] + rng.normal(scale=0.1, size=150)
+    for kernel in ("rbf + categorical(active_dims=[shop])", RBF() + Categorical(active_dims="shop")):
+        model = GPRegressor(kernel=kernel).fit(frame, y)
+        new = pd.DataFrame({"t": [0.4, 0.4, 0.4], "shop": ["shop 5", "another", "shop 99"]})
+        mean, std = model.predict(new, return_std=True)
+        assert mean[0] == pytest.approx(np.sin(0.6) + level[5], abs=0.2) and std[0] < 0.3
+        assert mean[1] == mean[2] and std[1] == std[2] > 0.8
+        assert list(model.predict_terms(new)) == ["mean function", "rbf(t)", "categorical(shop)"]
+        with pytest.raises(ValueError, match="`another` is none of"):
+            model.partial_fit(new, mean)
 
 
 def test_terms_of_a_sum():

@@ -20,17 +20,19 @@ pub struct Inputs<'a> {
     pub dim: usize,
     /// Their names, if any, for `active_dims`.
     pub names: Option<&'a [String]>,
+    /// Those that are groups, which a kernel sees only if it is given them.
+    pub groups: &'a [usize],
 }
 
 impl<'a> Inputs<'a> {
     /// Unnamed columns.
     pub fn unnamed(dim: usize) -> Self {
-        Self { dim, names: None }
+        Self { dim, names: None, groups: &[] }
     }
 
     /// Named columns.
     pub fn named(names: &'a [String]) -> Self {
-        Self { dim: names.len(), names: Some(names) }
+        Self { dim: names.len(), names: Some(names), groups: &[] }
     }
 
     /// Index of a column.

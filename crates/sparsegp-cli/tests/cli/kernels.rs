@@ -128,6 +128,53 @@ fn all_that_is_listed_can_be_fitted() {
     }
 }
 
+/// Shops with a level each, by name or number: a new one has the prior of a shop about the common function.
+#[test]
+fn groups_have_levels_of_their_own_and_new_ones_the_prior() {
+    let folder = Folder::new();
+    let level = |shop: usize| 3.0 * (2.7 * shop as f64).sin();
+    let mut texts = String::from("t,shop,y\n");
+    let mut numbers = texts.clone();
+    for i in 0..160 {
+        let (t, shop) = (6.0 * jumble(i), i * 7 % 23);
+        let y = 10.0 + (1.5 * t).sin() + level(shop) + 0.2 * jumble(i + 700);
+        texts += &format!("{t},shop {shop},{y}\n");
+        numbers += &format!("{t},{},{y}\n", 1000 + 17 * shop);
+    }
+    folder.write("texts.csv", texts);
+    folder.write("numbers.csv", numbers);
+    folder.write("new-texts.csv", "t,shop\n0.4,shop 5\n0.4,shop 99\n0.4,elsewhere\n");
+    folder.write("new-numbers.csv", "t,shop\n0.4,1085\n0.4,3\n0.4,-7.5\n");
+    folder.write("more.csv", "t,shop,y\n0.4,elsewhere,11\n0.5,shop 5,12\n");
+    for kind in ["texts", "numbers"] {
+        let fit = "--target y --kernel 'rbf + categorical(active_dims=[shop])'";
+        folder.ok(&format!("fit {kind}.csv {fit} -o m.safetensors"));
+        folder.ok(&format!("predict m.safetensors new-{kind}.csv --latent -o p.csv"));
+        let text = folder.read("p.csv");
+        let (mean, sd) = (column(&text, "mean"), column(&text, "sd"));
+        let known = 10.0 + 0.6_f64.sin() + level(5);
+        assert!((mean[0] - known).abs() < 0.2 && sd[0] < 0.2, "{kind}: {text}");
+        // between the shops, as uncertain as they differ
+        assert_eq!((mean[1], sd[1]), (mean[2], sd[2]), "{kind}");
+        assert!((mean[1] - 10.0 - 0.6_f64.sin()).abs() < 1.5, "{kind}: {text}");
+        assert!((1.5..3.5).contains(&sd[1]), "{kind}: {text}");
+        if kind == "texts" {
+            // to learn from a new one its name must be known
+            folder.refused(
+                1,
+                "update m.safetensors more.csv -o u.safetensors",
+                &["`elsewhere` is none of"],
+            );
+            folder.ok("score m.safetensors more.csv");
+        }
+    }
+    // a kernel of labels knows those that it has learnt
+    let fit =
+        "--target y --kernel 'rbf(active_dims=[t]) + coregion(output_dim=23, active_dims=[shop])'";
+    folder.ok(&format!("fit texts.csv {fit} -o m.safetensors"));
+    folder.refused(1, "predict m.safetensors new-texts.csv -o p.csv", &["`shop 99` is none of"]);
+}
+
 /// Two effects that add: predictions where only one of them was seen, and each by itself.
 #[test]
 fn terms_of_an_additive_kernel_are_the_effects() {
@@ -168,7 +215,7 @@ fn terms_of_an_additive_kernel_are_the_effects() {
     assert!((a[0] - a[2] - (sine - effects(-1.0, 0.0)[0])).abs() < 0.3, "{text}");
     assert!((b[0] - b[1] - (square - effects(0.0, -1.0)[1])).abs() < 0.3, "{text}");
     // without the constant that could be part of either
-    folder.ok("predict m.safetensors new.csv --latent --terms --centred -o c.csv");
+    folder.ok("predict m.safetensors new.csv --latent --terms --centred --missing drop -o c.csv");
     let centred = column(&folder.read("c.csv"), "additive(a)_sd")[0];
     assert!(centred < 0.5 * of("additive(a)_sd")[0], "{centred} {text}");
     folder.refused(2, "predict m.safetensors new.csv --centred", &["--terms"]);

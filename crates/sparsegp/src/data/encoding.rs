@@ -48,6 +48,16 @@ pub struct InputColumn {
 }
 
 impl InputColumn {
+    /// Returns the column where categories that are none of its codes have a code too, that after the last: for kernels
+    /// that know groups of no training row. Not to learn from: there all of them would be one.
+    #[must_use]
+    pub fn opened(mut self) -> Self {
+        if let Encoding::Code(all) = &mut self.encoding {
+            all.open = true;
+        }
+        self
+    }
+
     /// A column of numbers.
     pub fn number(name: impl Into<String>) -> Self {
         Self { name: name.into(), encoding: Encoding::Number }
@@ -72,6 +82,8 @@ impl InputColumn {
 pub struct Categories {
     labels: Vec<String>,
     codes: HashMap<String, usize>,
+    /// Whether others are known too, all of them by the code after the last.
+    pub(super) open: bool,
 }
 
 impl Categories {
@@ -115,7 +127,7 @@ impl TryFrom<Vec<String>> for Categories {
         if codes.len() < labels.len() {
             return Err(Error::Invalid("a category is given twice".into()));
         }
-        Ok(Self { labels, codes })
+        Ok(Self { labels, codes, open: false })
     }
 }
 

@@ -3,9 +3,9 @@
 use super::dataset::Names;
 use super::{Dataset, Division, Fitted, Scaling, Standardise};
 use crate::data::fingerprint::mixed;
-use crate::data::{EncodeOptions, Selected, Selection, Source, Table, TableSource};
+use crate::data::{EncodeOptions, InputColumn, Selected, Selection, Source, Table, TableSource};
 use crate::error::{Error, Result};
-use crate::kernels::label_columns;
+use crate::kernels::{Kernel, label_columns};
 
 /// The columns asked for of a table, with how inputs that hold no numbers become some ([`Table::encode`]): one code
 /// where these kernels (as for [`Standardise::for_kernel`]) read a column as labels; `categorical` names columns whose
@@ -73,6 +73,30 @@ impl Dataset {
 }
 
 impl Fitted {
+    /// As [`Fitted::selection`], for predictions: groups of no training row are known where all kernels that read them know
+    /// such ([`Kernel::open_labels`]).
+    pub fn selection_of_new(&self) -> Selection {
+        let columns: Vec<InputColumn> =
+            (0..self.columns.len()).map(|at| self.column_of_new(at)).collect();
+        self.selection().columns(columns)
+    }
+
+    /// Returns the input column at this place for such predictions.
+    pub fn column_of_new(&self, at: usize) -> InputColumn {
+        let before = &self.columns[..at];
+        let input: usize = before.iter().map(|column| column.input_names().len()).sum();
+        let kernels = self.model.input_kernels();
+        let readers = |of: &dyn Fn(&dyn Kernel) -> Vec<usize>| {
+            kernels.iter().flat_map(|kernel| of(*kernel)).filter(|q| *q == input).count()
+        };
+        let all = readers(&|kernel| kernel.labels());
+        let column = self.columns[at].clone();
+        match all > 0 && all == readers(&|kernel| kernel.open_labels()) {
+            true => column.opened(),
+            false => column,
+        }
+    }
+
     /// The model's input columns in a table, with their encodings; targets may be added.
     pub fn selection(&self) -> Selection {
         let deviations = self.deviation_columns();

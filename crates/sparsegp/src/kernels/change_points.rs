@@ -338,6 +338,10 @@ impl Kernel for ChangePoints {
         self.children.iter().flat_map(|child| child.labels()).collect()
     }
 
+    fn open_labels(&self) -> Vec<usize> {
+        self.children.iter().flat_map(|child| child.open_labels()).collect()
+    }
+
     fn alike(&self) -> Vec<Vec<usize>> {
         self.children.iter().flat_map(|child| child.alike()).collect()
     }

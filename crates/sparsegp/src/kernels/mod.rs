@@ -7,6 +7,7 @@
 pub mod additive;
 pub mod arccosine;
 mod blocks;
+pub mod categorical;
 pub mod change_points;
 pub mod composite;
 pub mod constant;
@@ -203,6 +204,11 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
+    /// Those of the labels of which values that no training row has are known too: groups.
+    fn open_labels(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// Input columns of one kind, such as the pixels of an image, group by group: those of a group are standardised
     /// with one mean and one scale, or they could not be compared any more.
     fn alike(&self) -> Vec<Vec<usize>> {
@@ -377,6 +383,8 @@ use faer::reborrow::ReborrowMut;
 
 #[cfg(test)]
 mod far_tests;
+#[cfg(test)]
+mod groups_tests;
 #[cfg(test)]
 mod identities;
 #[cfg(test)]

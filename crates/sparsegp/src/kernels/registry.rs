@@ -1,9 +1,9 @@
 //! The list of kernels by name, and how a kernel is built from JSON.
 
 use super::{
-    Inputs, Kernel, additive, arccosine, change_points, constant, convolutional, coregion, cosine,
-    exponential, gamma_exponential, linear, matern, periodic, polynomial, product,
-    rational_quadratic, spec, squared_exponential, sum, white,
+    Inputs, Kernel, additive, arccosine, categorical, change_points, constant, convolutional,
+    coregion, cosine, exponential, gamma_exponential, linear, matern, periodic, polynomial,
+    product, rational_quadratic, spec, squared_exponential, sum, white,
 };
 use crate::error::{Error, Result, nearest};
 use crate::params::{Param, Role, Transform};
@@ -39,6 +39,7 @@ pub const REGISTRY: &[Entry] = &[
     constant::ENTRY,
     white::ENTRY,
     coregion::ENTRY,
+    categorical::ENTRY,
     change_points::ENTRY,
     convolutional::ENTRY,
     sum::ENTRY,
@@ -75,7 +76,36 @@ pub fn build(json: &Value, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
             names.collect::<Vec<_>>().join(", ")
         )));
     };
+    let groups = groups(json, inputs);
+    let inputs =
+        if inputs.groups.is_empty() { Inputs { groups: &groups, ..inputs } } else { inputs };
     (entry.build)(Args { name: entry.name, entries, inputs })
+}
+
+/// The columns that kernels of groups were given, anywhere in a kernel: others leave them out unless they are given
+/// columns too, since between groups there is no distance.
+fn groups(json: &Value, inputs: Inputs<'_>) -> Vec<usize> {
+    let own = |entries: &Map<String, Value>| {
+        let name = entries.get("type").and_then(Value::as_str).and_then(find);
+        let given = name.filter(|entry| entry.name == categorical::ENTRY.name);
+        let given = given.and_then(|_| entries.get("active_dims")?.as_array());
+        let column = |item: &Value| match item {
+            Value::String(name) => inputs.positions(name),
+            other => other.as_u64().map(|d| d as usize).into_iter().collect(),
+        };
+        given.into_iter().flatten().flat_map(column).collect::<Vec<_>>()
+    };
+    match json {
+        Value::Object(entries) => {
+            let inner = ["kernels", "base"].into_iter().filter_map(|key| entries.get(key));
+            own(entries).into_iter().chain(inner.flat_map(|inner| groups(inner, inputs))).collect()
+        }
+        Value::Array(items) => items.iter().flat_map(|item| groups(item, inputs)).collect(),
+        Value::String(short) => {
+            spec::read(short).map_or_else(|_| Vec::new(), |own| groups(&own, inputs))
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The entries of a kernel's JSON object, with the inputs it will see.
@@ -181,7 +211,15 @@ impl<'a> Args<'a> {
     /// Indices of the input columns the kernel looks at, and whether they were given.
     pub fn active_dims(&self) -> Result<(Vec<usize>, bool)> {
         let Some(given) = self.entries.get("active_dims") else {
-            return Ok(((0..self.inputs.dim).collect(), false));
+            let groups = self.inputs.groups;
+            let dims: Vec<usize> = (0..self.inputs.dim).filter(|d| !groups.contains(d)).collect();
+            if dims.is_empty() && self.inputs.dim > 0 {
+                return Err(self.wrong(format!(
+                    "all input columns are read as groups by `{}`, and none is left: give `active_dims`",
+                    categorical::ENTRY.name
+                )));
+            }
+            return Ok((dims, !groups.is_empty()));
         };
         let Value::Array(items) = given else {
             return Err(self.wrong(format!("`active_dims` is a list, not {given}")));

@@ -52,6 +52,8 @@ pub(crate) const SPECIFICATIONS: &[&str] = &[
      base=rbf(variance=1.4, lengthscales=[0.8, 1.3]))",
     "conv(image=[1, 2, 1], patch=[1, 1], weights=[0.6, 1.3], normalise=false, base=matern52 + linear(variance=0.3), \
      active_dims=[2, 0])",
+    "categorical(variance=1.4, active_dims=[1])",
+    "rbf(variance=1.3, lengthscales=0.8) * categorical(variance=0.7, similarity=0.3, active_dims=[0, 2])",
     "linear(variance=0.7)",
     "linear(variance=[0.7, 1.2, 2.0])",
     "linear(variance=[0.7], active_dims=[1], ard=true)",
@@ -249,6 +251,8 @@ fn mistakes_are_named_with_what_would_be_right() {
         ("rbf(active_dims=[\"weight\"])", "no input column is called `weight`"),
         ("rbf(active_dims=[0,0])", "given twice"),
         ("rbf(lengthscales=[1,2,3])", "3 values for 2 active input columns"),
+        ("rbf + categorical(active_dims=[age, height])", "are read as groups by `categorical`"),
+        ("categorical(similarity=1)", "1 is outside the interval (0, 1)"),
         ("additive(order=3)", "`order` is 3; it is at most the number of active input columns, 2"),
         ("additive(order=2, variances=[1,2,3])", "has 2 values, 3 were given"),
         ("{\"type\": \"additive\", \"base\": {}}", "its base is the name of one of rbf"),

@@ -53,7 +53,7 @@ class Rows(Parameters):
                 self.n_features_in_ = len(inputs)
                 self._columns = columns
                 return checked
-        encoded = None if reset else self._encoded(X)
+        encoded = None if reset else self._encoded(X, new=not y)
         if encoded is None:
             date = _frames.date_column(X)
             if date is not None:
@@ -70,8 +70,8 @@ class Rows(Parameters):
         # these are the model's inputs by name; as an array they would be warned of
         return check_X_y(encoded, *y, **how) if y else check_array(encoded, **how)
 
-    def _encoded(self, X: Any) -> Optional[Array]:
-        """The inputs, if X is a frame with the columns of the file that was learnt from."""
+    def _encoded(self, X: Any, new: bool) -> Optional[Array]:
+        """The inputs, if X is a frame with the columns of the file that was learnt from; `new` to predict at."""
         if not self._of_file:
             return None
         columns = self._about["columns"]
@@ -89,7 +89,7 @@ class Rows(Parameters):
             if column["encoding"] == "number" and values.dtype.kind in "mM":
                 raise ValueError(_frames.durations(name))
             if column["encoding"] != "number":
-                values = np.array(self.fitted_.encoded(name, _frames.cells(values)))
+                values = np.array(self.fitted_.encoded(name, _frames.cells(values), new))
             try:
                 parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
             except (TypeError, ValueError) as error:

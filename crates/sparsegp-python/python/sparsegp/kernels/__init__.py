@@ -14,7 +14,7 @@ from __future__ import annotations
 from ._composed import Additive, ChangePoints, Convolutional, Periodic
 from ._inner import ArcCosine, Linear, Polynomial
 from ._kernel import Kernel, Product, Sum, as_kernel
-from ._plain import Constant, Coregion, White
+from ._plain import Categorical, Constant, Coregion, White
 from ._radial import (
     RBF,
     Cosine,
@@ -30,6 +30,7 @@ from ._radial import (
 __all__ = [
     "Additive",
     "ArcCosine",
+    "Categorical",
     "ChangePoints",
     "Constant",
     "Convolutional",

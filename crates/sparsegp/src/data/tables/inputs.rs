@@ -36,7 +36,9 @@ impl InputColumn {
                 number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
             }
             Encoding::Date => days(cell).map(|value| vec![value]).ok_or_else(|| no_date(cell)),
-            Encoding::Code(all) | Encoding::OneHot(all) => all.find(cell).map(|_| Vec::new()),
+            Encoding::Code(all) | Encoding::OneHot(all) => {
+                all.find(cell).map(|code| vec![code as f64])
+            }
         }
     }
 
@@ -61,7 +63,7 @@ impl InputColumn {
 impl Categories {
     /// The code of a cell.
     pub(super) fn find(&self, cell: &str) -> Result<usize, String> {
-        self.code(cell).ok_or_else(|| {
+        self.code(cell).or_else(|| self.open.then_some(self.labels().len())).ok_or_else(|| {
             format!(
                 "`{}` is none of the categories that the model knows: {}; correct the cell, or learn from rows \
                  that have it",
