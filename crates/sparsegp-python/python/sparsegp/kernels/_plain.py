@@ -49,9 +49,7 @@ class Categorical(Kernel):
     similarity: Scalar
     active_dims: Dims
 
-    def __init__(
-        self, variance: Scalar = None, similarity: Scalar = None, *, active_dims: Dims = None
-    ) -> None:
+    def __init__(self, variance: Scalar = None, similarity: Scalar = None, *, active_dims: Dims = None) -> None:
         super().__init__(variance=variance, similarity=similarity, active_dims=dims_of(active_dims))
 
 
