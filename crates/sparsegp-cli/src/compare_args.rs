@@ -35,7 +35,7 @@ pub struct CompareArgs {
     /// Inference method, see `sparsegp methods`; repeat it to compare [default: auto]
     #[arg(long, short, value_parser = values::method, help_heading = "What to compare")]
     pub method: Vec<String>,
-    /// Kernel, see `sparsegp kernels`; repeat it to compare [default: rbf]
+    /// Kernel, see `sparsegp kernels`; repeat it to compare [default: auto]
     #[arg(long, short, value_name = "SPEC", help_heading = "What to compare")]
     pub kernel: Vec<String>,
     /// Likelihood, see `sparsegp likelihoods`; repeat it to compare

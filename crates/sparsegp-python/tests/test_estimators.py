@@ -998,3 +998,17 @@ def test_a_linear_mean_that_separates_the_classes_is_said():
     other = rng.normal(size=(400, 2))
     truth = other[:, 0] + 0.1 * rng.standard_normal(400) > 0
     assert log_loss(truth, held.predict_proba(other)) < 0.5 * log_loss(truth, sure.predict_proba(other))
+
+
+def test_a_kernel_is_chosen_by_default():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-20, 20, size=(150, 3))
+    y = 300 + 20 * np.sin(X[:, 0] / 6) + 0.2 * X[:, 1] ** 2 - 3 * X[:, 2] + rng.normal(size=150)
+    model = sparsegp.GPRegressor().fit(X, y)
+    choice = model.kernel_choice_
+    assert "additive" in choice["kernel"] and choice["rows"] == 150
+    scores = [one["score"] for one in choice["candidates"]]
+    assert scores == sorted(scores, reverse=True) and len(scores) > 4
+    assert sparsegp.GPRegressor(kernel="rbf").fit(X, y).kernel_choice_ is None
+    with pytest.raises(ValueError, match="auto"):
+        sparsegp.GPRegressor(kernel="auto + rbf").fit(X, y)

@@ -133,7 +133,7 @@ fn hyperparameters_are_sampled_on_request() {
     let folder = folder();
     let chains = "--chains 2 --draws 40 --burn-in 20 --sample-hyperparameters";
     for (method, more) in
-        [("gibbs", "--kernel 'rbf(ard=false)'"), ("gibbs-sparse", "--inducing 20")]
+        [("gibbs", "--kernel 'rbf(ard=false)'"), ("gibbs-sparse", "--inducing 20 --kernel rbf")]
     {
         let fit = format!("{HEART} --method {method} {more} {chains}");
         let fitted = folder.ok(&format!("{fit} -o m.gp"));

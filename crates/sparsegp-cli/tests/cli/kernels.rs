@@ -233,3 +233,27 @@ fn terms_of_an_additive_kernel_are_the_effects() {
     let odd = "predict m.safetensors odd.csv --id 'additive(a)_mean' --terms";
     folder.refused(2, odd, &["additive(a)_mean", "rename it"]);
 }
+
+/// Without `--kernel` one is chosen, said, and remembered with what it was compared with.
+#[test]
+fn a_kernel_is_chosen() {
+    let folder = Folder::new();
+    let mut text = String::from("a,b,c,y\n");
+    for i in 0..150 {
+        let [a, b, c] = [0, 1000, 5000].map(|from| 40.0 * jumble(i + from));
+        let y = 300.0 + 20.0 * (a / 6.0).sin() + 0.2 * b * b - 3.0 * c + jumble(i + 9000);
+        text += &format!("{a},{b},{c},{y}\n");
+    }
+    folder.write("t.csv", text);
+    let run = folder.ok("fit t.csv --target y -o m");
+    let line = run.out.lines().find(|line| line.starts_with("choice")).expect("a choice");
+    assert!(line.contains("additive") && line.contains("better than `rbf`"), "{line}");
+    let model = folder.json("inspect m");
+    let choice = &model["training"]["kernels"];
+    assert_eq!(choice["rows"], 150);
+    let candidates = choice["candidates"].as_array().expect("candidates");
+    assert!(candidates.len() > 4 && candidates.iter().any(|own| own["kernel"] == "rbf"));
+    assert_eq!(candidates[0]["kernel"], choice["kernel"]);
+    let asked = folder.ok("fit t.csv --target y --kernel rbf");
+    assert!(!asked.out.contains("choice"), "{}", asked.out);
+}

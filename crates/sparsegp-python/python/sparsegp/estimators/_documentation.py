@@ -11,7 +11,8 @@ _PARAMETERS = """
     ----------
     kernel : str, Kernel or list of these
         Covariance function: an object of :mod:`sparsegp.kernels`, or its short form such as
-        ``"matern52 + linear"``. A list has one for each latent function.
+        ``"matern52 + linear"``. A list has one for each latent function. ``"auto"`` tries several on a sample of the rows
+        and takes the best (``kernel_choice_``).
     kernel_units : {"model", "data"}
         Units of the values given in the kernel, their bounds and priors: the model's scale, that of standardised columns
         unless ``standardise=False``, or the data's units, as in ``periodic(period=365.25)`` for days.
@@ -119,6 +120,9 @@ _ATTRIBUTES = """
     ----------
     kernel_ : Kernel or list of Kernel
         With the values learnt, on the model's (standardised) scale.
+    kernel_choice_ : dict or None
+        With ``kernel="auto"``: the specification that was taken (``kernel``), why (``reason``), the number of ``rows`` that it was
+        judged on, and the ``candidates``, each with ``kernel``, ``evidence``, ``parameters`` and ``score``, the best first.
     likelihood_ : Likelihood
         With the values learnt, on the model's scale.
     parameters_ : dict

@@ -72,7 +72,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         group: MODEL,
         takes: "SPEC",
         about: "Kernel, such as `rbf`, `matern52 + linear` or JSON, see `sparsegp kernels`; \
-               separated by `;` one for each latent function",
+               separated by `;` one for each latent function; `auto` tries several on a sample of the rows and takes \
+               the best",
         kind: Kind::Text,
         read: |o| json!(o.kernel),
         write: |o, v| o.kernel = text(v).unwrap_or_default(),
