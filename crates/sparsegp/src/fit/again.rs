@@ -10,7 +10,7 @@ use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
-use crate::linalg::{Mat, in_parts, stacked};
+use crate::linalg::Mat;
 use crate::model::Model;
 use crate::params::Role;
 use crate::train::{Event, Observer, TrainOptions};
@@ -30,6 +30,39 @@ pub(super) struct Again<'a> {
     pub(super) dataset: &'a Dataset,
     pub(super) options: &'a FitOptions,
     pub(super) engine: &'a dyn Engine,
+}
+
+/// The best training so far, with the number of its start.
+struct Going<'a> {
+    trained: &'a mut Trained,
+    start: &'a mut usize,
+    observer: &'a mut dyn Observer,
+}
+
+/// What a trained model says at rows.
+struct Seen {
+    /// Latent means, N×L.
+    mean: Mat<f64>,
+    /// Where residuals are alike; nothing of latent functions that a likelihood mixes.
+    alike: Vec<Alike>,
+}
+
+impl Seen {
+    fn of(trained: &Trained, rows: &InMemory) -> Result<Self> {
+        let mean = collapse::means(&trained.posterior, rows)?;
+        let likelihood = &*trained.model.likelihood;
+        let alike = match likelihood.mixing() {
+            Some(_) => Vec::new(),
+            None => near::clear(likelihood, &mean, rows, revive::SUSPECT),
+        };
+        Ok(Self { mean, alike })
+    }
+
+    /// Returns the clearest that is worth a warning.
+    fn left(&self) -> Option<Alike> {
+        let clear = |own: &&Alike| own.clear >= CLEAR && own.correlation > STRONG;
+        self.alike.iter().find(clear).copied()
+    }
 }
 
 /// Passes on an interruption and shows nothing else.
@@ -60,9 +93,13 @@ impl Again<'_> {
             let likelihood = trained.model.likelihood.clone();
             let rows = self.dataset.drawn_in(&rows, &*likelihood);
             if options.pilot > 0 {
-                self.revive(&mut trained, &rows, observer)?;
-                self.mend_constant(&mut trained, &mut start, &rows, observer)?;
-                self.mend_residuals(&mut trained, &mut start, &rows, observer)?;
+                let mut seen = Seen::of(&trained, &rows)?;
+                if self.revive(&mut trained, &seen, &rows, observer)? {
+                    seen = Seen::of(&trained, &rows)?;
+                }
+                let mut going = Going { trained: &mut trained, start: &mut start, observer };
+                self.mend_constant(&mut going, &mut seen, &rows)?;
+                self.mend_residuals(&mut going, seen, &rows)?;
             }
             trained.origin.warnings.extend(covering::apart(
                 &trained.model,
@@ -81,108 +118,95 @@ impl Again<'_> {
         at_once && trained.report.iterations < self.options.train.max_iterations
     }
 
-    /// Tries inputs again that the training has lost, where all rows were seen at once and it came to its end.
+    /// Tries inputs again that the training has lost, where all rows were seen at once and it came to its end. Returns whether
+    /// that is a better model.
     fn revive(
         &self,
         trained: &mut Trained,
+        seen: &Seen,
         rows: &InMemory,
         observer: &mut dyn Observer,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if !self.came_to_its_end(trained) || observer.interrupted() {
-            return Ok(());
+            return Ok(false);
         }
         let whole = choice::whole(self.dataset, self.options);
         let before = trained.report.objective + trained.model.assumed_log_prior();
         let sketch = Sketch { options: self.options, engine: self.engine, observer: &*observer };
         let mut climb = OnAllRows { again: self, trained, rows, observer: &*observer };
-        let model = &climb.trained.model.clone();
-        let Some((model, _)) = revive::revive(model, before, rows, &sketch, &mut climb)? else {
-            return Ok(());
-        };
+        let (model, found) = (&climb.trained.model.clone(), seen.alike.clone());
+        let revived = revive::revive(model, before, found, rows, &sketch, &mut climb)?;
+        let Some((model, _)) = revived else { return Ok(false) };
         let own = FitOptions { checkpoint: None, ..self.options.clone() };
         let learning =
             Learning { options: &own, whole, dataset: self.dataset, engine: self.engine };
         match learning.run(model, trained.origin.clone(), None, observer) {
             Ok(again) => {
                 take(trained, again);
-                Ok(())
+                Ok(true)
             }
             // the first is a model
-            Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => Ok(()),
+            Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => {
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
 
     /// Trains from another start where the model is a constant although the targets have a trend.
-    fn mend_constant(
-        &self,
-        trained: &mut Trained,
-        start: &mut usize,
-        rows: &InMemory,
-        observer: &mut dyn Observer,
-    ) -> Result<()> {
-        let constant = |t: &Trained| -> Result<bool> {
-            Ok(collapse::misses_a_trend(&t.model, &t.posterior, rows)?
-                || collapse::mixes_constants(&t.model, &t.posterior, rows)?)
+    fn mend_constant(&self, going: &mut Going<'_>, seen: &mut Seen, rows: &InMemory) -> Result<()> {
+        let constant = |model: &Model, seen: &Seen| {
+            collapse::misses_a_trend(model, &seen.mean, rows)
+                || collapse::mixes_constants(model, &seen.mean)
         };
-        let clear = collapse::misses_a_trend(&trained.model, &trained.posterior, rows)?;
+        let clear = collapse::misses_a_trend(&going.trained.model, &seen.mean, rows);
         // no score test tells of mixed functions: there may be nothing to find, and what there is may be hard to
         let attempts = if clear { 1 } else { collapse::ATTEMPTS };
         let mut text = None;
         for further in (1..=attempts).map(|more| self.options.restarts + more) {
-            if !constant(trained)? {
+            if !constant(&going.trained.model, seen) {
                 break;
             }
-            text = Some(match self.train_anew(trained, start, further, observer) {
+            let better = self.train_anew(going, further);
+            if better.as_ref().is_ok_and(|better| *better) {
+                *seen = Seen::of(going.trained, rows)?;
+            }
+            text = Some(match better {
                 // whatever became of the second, the first is a model
                 Err(error) => collapse::failed(&error),
-                Ok(true) if !constant(trained)? => collapse::MENDED.to_owned(),
+                Ok(true) if !constant(&going.trained.model, seen) => collapse::MENDED.to_owned(),
                 Ok(_) => collapse::STILL_CONSTANT.to_owned(),
             });
         }
-        trained.origin.warnings.extend(text.filter(|text| clear || text == collapse::MENDED));
+        let said = text.filter(|text| clear || text == collapse::MENDED);
+        going.trained.origin.warnings.extend(said);
         Ok(())
     }
 
     /// Trains from other starts where residuals of near rows are clearly alike, and says so where they stay so.
-    fn mend_residuals(
-        &self,
-        trained: &mut Trained,
-        start: &mut usize,
-        rows: &InMemory,
-        observer: &mut dyn Observer,
-    ) -> Result<()> {
-        if trained.model.likelihood.mixing().is_some() {
-            return Ok(());
-        }
+    fn mend_residuals(&self, going: &mut Going<'_>, mut seen: Seen, rows: &InMemory) -> Result<()> {
         // of functions that are known to a thousandth the rest is no matter
         let spread = spread(&moments(rows, false));
-        if trained.model.noise() < EXPLAINED * spread {
+        if going.trained.model.noise() < EXPLAINED * spread {
             return Ok(());
         }
-        let left = |t: &Trained| -> Result<Option<Alike>> {
-            let mean = means(t, rows)?;
-            let found = near::clear(&*t.model.likelihood, &mean, rows, CLEAR);
-            Ok(found.into_iter().find(|own| own.correlation > STRONG))
-        };
         // other starts differ where functions may be fast or slow
-        let learns = trained.model.params().iter().any(|(_, param)| {
+        let learns = going.trained.model.params().iter().any(|(_, param)| {
             matches!(param.role(), Role::Lengthscales | Role::Period) && !param.frozen
         });
         let few = self.dataset.source.rows() <= AUTO_EXACT && self.options.restarts == 0 && learns;
         let first = self.options.restarts + collapse::ATTEMPTS;
-        let mut found = left(trained)?;
         for further in (1..=RESTARTS).map(|more| first + more) {
-            let ended = self.came_to_its_end(trained);
-            if found.is_none() || !few || !ended || observer.interrupted() {
+            let ended = self.came_to_its_end(going.trained);
+            if seen.left().is_none() || !few || !ended || going.observer.interrupted() {
                 break;
             }
-            if self.train_anew(trained, start, further, observer).is_ok_and(|better| better) {
-                found = left(trained)?;
+            if self.train_anew(going, further).is_ok_and(|better| better) {
+                seen = Seen::of(going.trained, rows)?;
             }
         }
-        if let Some(alike) = found {
-            trained.origin.warnings.push(self.what_is_left(alike));
+        if let Some(alike) = seen.left() {
+            going.trained.origin.warnings.push(self.what_is_left(alike));
         }
         Ok(())
     }
@@ -205,23 +229,18 @@ impl Again<'_> {
     }
 
     /// Trains from the start of this number, and keeps that if it is better. Returns whether it is.
-    fn train_anew(
-        &self,
-        trained: &mut Trained,
-        start: &mut usize,
-        further: usize,
-        observer: &mut dyn Observer,
-    ) -> Result<bool> {
+    fn train_anew(&self, going: &mut Going<'_>, further: usize) -> Result<bool> {
+        let Going { trained, start, observer } = going;
         if observer.interrupted() {
             return Err(Error::Interrupted);
         }
         let own = of_start(self.options, further);
-        let again = trained_from(self.dataset, &own, self.engine, observer, further)?;
+        let again = trained_from(self.dataset, &own, self.engine, *observer, further)?;
         let better = again.report.objective > trained.report.objective;
         if better {
             let starts = trained.report.starts.clone();
             take(trained, again);
-            (*start, trained.report.starts) = (further, starts);
+            (**start, trained.report.starts) = (further, starts);
         } else {
             trained.report.seconds += again.report.seconds;
         }
@@ -241,13 +260,6 @@ fn take(trained: &mut Trained, again: Trained) {
     report.starts = before.report.starts;
 }
 
-/// Latent means of a trained model at rows, N×L.
-fn means(trained: &Trained, rows: &InMemory) -> Result<Mat<f64>> {
-    let posterior = &trained.posterior;
-    let parts = in_parts(rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
-    Ok(stacked(&parts, rows.x.nrows(), posterior.latents()))
-}
-
 /// Trainings on all rows, for [`revive`].
 struct OnAllRows<'a, 'b> {
     again: &'a Again<'b>,
@@ -260,9 +272,7 @@ impl Climb for OnAllRows<'_, '_> {
     fn means(&mut self, model: &Model) -> Result<Mat<f64>> {
         let mut own = model.clone();
         let data = self.again.dataset.conditioning(&mut own)?;
-        let posterior = own.posterior(self.again.engine, &data)?;
-        let parts = in_parts(self.rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
-        Ok(stacked(&parts, self.rows.x.nrows(), posterior.latents()))
+        collapse::means(&own.posterior(self.again.engine, &data)?, self.rows)
     }
 
     fn climb(&mut self, model: &mut Model, iterations: usize) -> Result<Option<f64>> {

@@ -34,34 +34,23 @@ pub(super) fn failed(error: &Error) -> String {
     )
 }
 
-/// Whether a model is a constant although the targets have a trend in the inputs.
-pub(super) fn misses_a_trend(
-    model: &Model,
-    posterior: &Posterior,
-    rows: &InMemory,
-) -> Result<bool> {
-    let (n, d) = (rows.x.nrows(), rows.x.ncols());
-    if model.likelihood.mixing().is_some() || n <= 2 * d {
-        return Ok(false);
-    }
+/// Returns the latent means at rows, N×L.
+pub(super) fn means(posterior: &Posterior, rows: &InMemory) -> Result<Mat<f64>> {
     let parts = in_parts(rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
-    let mean = stacked(&parts, n, posterior.latents());
-    Ok(is_constant(model, &mean) && has_trend(model, &mean, rows))
+    Ok(stacked(&parts, rows.x.nrows(), posterior.latents()))
+}
+
+/// Whether a model with these latent means is a constant although the targets have a trend in the inputs.
+pub(super) fn misses_a_trend(model: &Model, mean: &Mat<f64>, rows: &InMemory) -> bool {
+    let (n, d) = (rows.x.nrows(), rows.x.ncols());
+    let judged = model.likelihood.mixing().is_none() && n > 2 * d;
+    judged && is_constant(model, mean) && has_trend(model, mean, rows)
 }
 
 /// Whether all latent functions that a likelihood mixes are constants, which is a place where gradients vanish: functions and
 /// the weights that mix them are at 0 together. No score test tells then, and another start is worth its time.
-pub(super) fn mixes_constants(
-    model: &Model,
-    posterior: &Posterior,
-    rows: &InMemory,
-) -> Result<bool> {
-    if model.likelihood.mixing().is_none() {
-        return Ok(false);
-    }
-    let n = rows.x.nrows();
-    let parts = in_parts(rows.x.as_ref(), |_, x| posterior.predict_mean(x))?;
-    Ok(is_constant(model, &stacked(&parts, n, posterior.latents())))
+pub(super) fn mixes_constants(model: &Model, mean: &Mat<f64>) -> bool {
+    model.likelihood.mixing().is_some() && is_constant(model, mean)
 }
 
 /// Whether the means of all latent functions, N×L, are constants.

@@ -192,7 +192,9 @@ pub(super) fn fit(
     let posterior = Posterior::of_q(&model)?;
     origin.warnings.extend(params::remarks(&model.params()));
     origin.warnings.extend(still_rising(&report));
-    if report.iterations > 0 && collapse::misses_a_trend(&model, &posterior, &sample)? {
+    if report.iterations > 0
+        && collapse::misses_a_trend(&model, &collapse::means(&posterior, &sample)?, &sample)
+    {
         origin.warnings.push(CONSTANT.into());
     }
     if report.failures > 0 {

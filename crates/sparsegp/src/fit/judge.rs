@@ -2,6 +2,7 @@
 //! there, the hyperparameters trained on more rows, still without inducing points; by the sparse objective itself.
 
 use super::FitOptions;
+use super::near;
 use super::pilot::take;
 use super::revive::{self, Climb, Sketch};
 use super::screen::Verdict;
@@ -71,7 +72,11 @@ pub(super) fn pilot(
     let (flown, rows) = (trial.model.clone(), trial.rows().clone());
     let sketch = Sketch { options, engine, observer };
     let mut climb = OfTrial { trial: &mut trial, engine, observer };
-    let found = revive::revive(&flown, value, &rows, &sketch, &mut climb)?;
+    let found = match flown.likelihood.mixing() {
+        Some(_) => Vec::new(),
+        None => near::clear(&*flown.likelihood, &climb.means(&flown)?, &rows, revive::SUSPECT),
+    };
+    let found = revive::revive(&flown, value, found, &rows, &sketch, &mut climb)?;
     let found = found.map_or(flown, |(found, _)| found);
     let mut own = model.clone();
     take(&mut own, &hyperparameters(&found), sample.x.as_ref());

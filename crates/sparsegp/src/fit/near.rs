@@ -90,11 +90,6 @@ pub(super) fn search(x: &Mat<f64>, spreads: &[f64], slopes: &[f64]) -> Vec<Alike
     found
 }
 
-/// The bin of a distance, the first of which ends at `shortest`.
-fn bin(distance: f64, shortest: f64) -> usize {
-    ((distance.max(shortest) / shortest).ln() / STEP.ln()).ceil() as usize
-}
-
 /// Sums of all bins up to each.
 fn accumulated(bins: &[Sums; BINS]) -> impl Iterator<Item = (i32, Sums)> {
     let mut total = Sums::default();
@@ -164,16 +159,23 @@ fn together(x: &Mat<f64>, spreads: &[f64], g: &[f64]) -> Option<Alike> {
         false => (0..n).collect(),
     };
     let used: Vec<usize> = (0..x.ncols()).filter(|q| spreads[*q] > 0.0).collect();
-    let rows: Vec<Vec<f64>> =
-        picked.iter().map(|&i| used.iter().map(|&q| x[(i, q)] / spreads[q]).collect()).collect();
     let g: Vec<f64> = picked.iter().map(|&i| g[i]).collect();
-    let (n, root) = (g.len(), (used.len() as f64).sqrt());
-    // pairs by the logarithm of their distance
+    let n = g.len();
+    let columns: Vec<Vec<f64>> =
+        used.iter().map(|&q| picked.iter().map(|&i| x[(i, q)] / spreads[q]).collect()).collect();
+    let ends: Vec<f64> = (0..BINS)
+        .map(|steps| used.len() as f64 * (SHORTEST * STEP.powi(steps as i32)).powi(2))
+        .collect();
     let mut bins = [Sums::default(); BINS];
+    let mut squares = vec![0.0; n];
     for i in 0..n {
-        for j in 0..i {
-            let square: f64 = rows[i].iter().zip(&rows[j]).map(|(a, b)| (a - b) * (a - b)).sum();
-            if let Some(sums) = bins.get_mut(bin(square.sqrt() / root, SHORTEST)) {
+        squares[..i].fill(0.0);
+        for own in &columns {
+            let pairs = squares[..i].iter_mut().zip(own);
+            pairs.for_each(|(square, other)| *square += (own[i] - other) * (own[i] - other));
+        }
+        for (j, square) in squares[..i].iter().enumerate() {
+            if let Some(sums) = bins.get_mut(ends.partition_point(|end| end < square)) {
                 let product = 2.0 * g[i] * g[j];
                 sums.add(Sums { product, squares: 0.5 * product * product, pairs: 2.0 });
             }

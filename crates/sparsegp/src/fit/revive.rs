@@ -16,7 +16,7 @@ use crate::params::Role;
 use crate::train::Observer;
 
 /// Standard deviations from which rows that are alike are worth some iterations.
-const SUSPECT: f64 = 3.5;
+pub(super) const SUSPECT: f64 = 3.5;
 /// A lengthscale is changed if the length is less than this part of it.
 const SHORTER: f64 = 0.7;
 /// Spreads of an input from which its lengthscale is so long that the model does not use it.
@@ -29,16 +29,14 @@ const CLIMBED: usize = 60;
 const INPUTS: usize = 2;
 /// Rounds, as long as each is a gain.
 const ROUNDS: usize = 4;
-/// Nats behind after [`TRIED`] iterations at which there is still hope.
-const HOPELESS: f64 = 2.0;
 /// Nats that are a gain.
 const GAIN: f64 = 0.8;
 /// Rows on which starts are sketched before all rows see the best of them.
-const SKETCHED: usize = 300;
+const SKETCHED: usize = 200;
 /// Iterations there.
-const STROKES: usize = 10;
+const STROKES: usize = 8;
 /// Nats that it must gain there.
-const PROMISE: f64 = 0.0;
+const PROMISE: f64 = 0.5;
 
 /// What a training can do here.
 pub(super) trait Climb {
@@ -96,10 +94,12 @@ impl Sketch<'_> {
     }
 }
 
-/// Returns a better model than one at which a training had ended with this objective, and its objective.
+/// Returns a better model than one at which a training had ended with this objective, and its objective; residuals there were
+/// alike where `found` has it.
 pub(super) fn revive(
     model: &Model,
     objective: f64,
+    mut found: Vec<Alike>,
     rows: &InMemory,
     sketch: &Sketch<'_>,
     by: &mut dyn Climb,
@@ -109,8 +109,9 @@ pub(super) fn revive(
     }
     let (mut best, mut most, mut any) = (model.clone(), objective, false);
     for _ in 0..ROUNDS {
-        let mean = by.means(&best)?;
-        let found = near::clear(&*best.likelihood, &mean, rows, SUSPECT);
+        if any {
+            found = near::clear(&*best.likelihood, &by.means(&best)?, rows, SUSPECT);
+        }
         let mut starts: Vec<Model> = tried(&found)
             .into_iter()
             .chain([unused(&best, rows)])
@@ -126,7 +127,7 @@ pub(super) fn revive(
                 further = Some((own, value));
             }
         }
-        let Some((mut own, value)) = further.filter(|(_, value)| *value > most - HOPELESS) else {
+        let Some((mut own, value)) = further.filter(|(_, value)| *value > most) else {
             break;
         };
         let value = by.climb(&mut own, CLIMBED)?.unwrap_or(value);

@@ -56,6 +56,9 @@ const MANY_FINALISTS: usize = 5;
 /// Nats behind the best at which none is among them.
 const HOPELESS: f64 = 6.0;
 
+/// The same of the plain start.
+const HOPELESS_PLAIN: f64 = 30.0;
+
 /// Nats by which another start must be better than the plain one.
 const LEAST_GAIN: f64 = 2.0;
 
@@ -282,7 +285,7 @@ impl Screen<'_> {
         Ok(())
     }
 
-    /// Leaves the plain start and the best others, with a few iterations more.
+    /// Leaves the plain start, unless it is far behind, and the best others, with a few iterations more.
     fn finals(&mut self) -> Result<()> {
         let (count, iterations) = match self.suggestions {
             true => (MANY_FINALISTS, TRAINED_LONG),
@@ -294,6 +297,7 @@ impl Screen<'_> {
         let most = objectives.fold(f64::NEG_INFINITY, f64::max);
         rest.retain(|own| own.objective >= most - HOPELESS);
         rest.truncate(count - 1);
+        self.all.retain(|plain| plain.objective >= most - HOPELESS_PLAIN);
         self.all.extend(rest);
         for mut own in std::mem::take(&mut self.all) {
             let mut model = self.final_trial.model.clone();
