@@ -241,13 +241,15 @@ class Binomial(Likelihood):
 
 
 class Poisson(Likelihood):
-    """Counts of rate exp(f) or softplus(f) (``link``), times the exposure ``extra``. With
-    ``whole=False`` targets need not be whole numbers."""
+    """Counts of rate exp(f) or unit·softplus(f) (``link``), times the exposure ``extra``. The ``unit`` is the
+    pooled rate by default. With ``whole=False`` targets need not be whole numbers."""
 
     _type = "poisson"
 
-    def __init__(self, link: Link = None, *, whole: Optional[bool] = None) -> None:
-        super().__init__(link=link, whole=whole)
+    def __init__(
+        self, link: Link = None, *, whole: Optional[bool] = None, unit: Optional[float] = None
+    ) -> None:
+        super().__init__(link=link, whole=whole, unit=unit)
 
 
 class NegativeBinomial(Likelihood):
@@ -269,21 +271,23 @@ class ZeroInflatedPoisson(Likelihood):
 
 
 class Gamma(Likelihood):
-    """Positive numbers of this ``shape``; ``link`` is ``"exp"`` or ``"softplus"``."""
+    """Positive numbers of this ``shape`` and of the scale exp(f) or unit·softplus(f) (``link``); the ``unit`` is
+    by default what makes the mean that of the targets."""
 
     _type = "gamma"
 
-    def __init__(self, shape: Scalar = None, link: Link = None) -> None:
-        super().__init__(shape=shape, link=link)
+    def __init__(self, shape: Scalar = None, link: Link = None, *, unit: Optional[float] = None) -> None:
+        super().__init__(shape=shape, link=link, unit=unit)
 
 
 class Exponential(Likelihood):
-    """Positive numbers, exponentially distributed."""
+    """Positive numbers, exponentially distributed, of the mean exp(f) or unit·softplus(f) (``link``); the ``unit`` is
+    by default the mean of the targets."""
 
     _type = "exponential"
 
-    def __init__(self, link: Link = None) -> None:
-        super().__init__(link=link)
+    def __init__(self, link: Link = None, *, unit: Optional[float] = None) -> None:
+        super().__init__(link=link, unit=unit)
 
 
 class Beta(Likelihood):

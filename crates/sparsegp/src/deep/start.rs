@@ -205,6 +205,7 @@ impl Deep {
             |p| column(y, p).iter().enumerate().map(|(i, y)| Target { y: *y, extra: extra(i) });
         let all = (0..y.ncols()).flat_map(own);
         let all: Vec<Target> = all.filter(|target| !target.y.is_nan()).collect();
+        likelihood.adopt_unit(&all);
         let constants = likelihood.initialise(&all);
         // all that varies may be noise to a shallow model; a deep one starts where there is something to learn
         let mut scale = likelihood.latent_variance(&all);

@@ -266,6 +266,7 @@ pub(super) fn prepare_start(
             own
         })
         .collect();
+    likelihood.adopt_unit(&targets.concat());
     let mut starts: Vec<f64> =
         targets.iter().flat_map(|own| likelihood.clone().initialise(own)).collect();
     let known_noise = likelihood.as_gaussian().is_some() && !sample.extra.is_empty();
@@ -309,8 +310,10 @@ pub(super) fn prepare_start(
     };
     let spreads = spreads(seen.x.as_ref());
     check_labels(dataset, &kernels)?;
-    for kernel in &mut kernels {
-        kernel.initialise(&spreads, variance);
+    for (l, kernel) in kernels.iter_mut().enumerate() {
+        // of latent functions that differ in kind the first has the unit of the targets
+        let first = !likelihood.separate_kernels() || l % likelihood.latents() == 0;
+        kernel.initialise(&spreads, if first { variance } else { 1.0 });
         kernel.initialise_from_rows(seen.x.as_ref(), seen.y.as_ref());
     }
     if options.lengthscale_prior {

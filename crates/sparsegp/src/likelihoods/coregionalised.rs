@@ -115,6 +115,10 @@ impl Likelihood for Coregionalised {
         units.extend(std::iter::repeat_n(1, self.mixing.len()));
         units
     }
+    fn adopt_unit(&mut self, targets: &[Target]) {
+        self.inner.adopt_unit(targets);
+    }
+
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
         self.inner.initialise(targets)
     }

@@ -1,4 +1,5 @@
-//! Gamma: p(y | f) = y^{k−1} e^{−y/θ}/(Γ(k) θᵏ) with scale θ = link(f); exponential is k = 1.
+//! Gamma: p(y | f) = y^{k−1} e^{−y/θ}/(Γ(k) θᵏ) with scale θ = link(f), eᶠ or u log(1 + eᶠ) with the unit u of the targets;
+//! exponential is k = 1.
 //!
 //! With the link exp: E log p = (k − 1) log y − lnΓ(k) − kμ − y e^{−μ+v/2}.
 
@@ -9,7 +10,7 @@ use super::{Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use rand_distr::Distribution;
-use serde_json::{Value, json};
+use serde_json::Value;
 use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
 
 /// Registry entry.
@@ -46,7 +47,7 @@ pub struct Gamma {
 }
 
 fn build(args: &Args<'_>, exponential: bool) -> Result<Box<dyn Likelihood>> {
-    args.allow(if exponential { &["link"] } else { &["link", "shape"] }, &OPTIONS)?;
+    args.allow(if exponential { &["link", "unit"] } else { &["link", "unit", "shape"] }, &OPTIONS)?;
     let shape = if exponential {
         Param::with(vec![1.0], Shape::Scalar, Transform::POSITIVE)
     } else {
@@ -78,6 +79,12 @@ impl Scalar for Gamma {
         }
     }
 
+    fn adopt_unit(&mut self, targets: &[Target]) {
+        let mut own = self.clone();
+        own.initialise(targets);
+        self.link.adopt_unit(spread(targets.iter().map(|t| t.y)).0 / own.k());
+    }
+
     fn initialise(&mut self, targets: &[Target]) -> f64 {
         // moments: k = mean²/variance, of a variance that the inputs will explain in part
         let (mean, variance) = spread(targets.iter().map(|t| t.y));
@@ -97,9 +104,7 @@ impl Scalar for Gamma {
     }
 
     fn write(&self, json: &mut Value) {
-        if self.link != Positive::default() {
-            json["link"] = json!(self.link.name());
-        }
+        self.link.write(json);
         if !self.exponential {
             json["shape"] = self.shape.to_json(Transform::POSITIVE);
         }

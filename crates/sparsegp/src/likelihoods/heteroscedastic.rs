@@ -31,7 +31,7 @@ pub enum Scale {
     /// σ = e^{f₁}.
     #[default]
     Exp,
-    /// σ = log(1 + e^{f₁}).
+    /// σ = u log(1 + e^{f₁}), where the unit u is that of the targets ([`Options::unit`]).
     Softplus,
     /// σ⁻² = λ/(1 + e^{−f₁}) with the parameter `precision`, λ: the noise has at least the variance 1/λ, and
     /// there are local variables that make it Gaussian (Galy-Fajou 2022, §7.2).
@@ -83,11 +83,14 @@ pub struct Options {
     pub tensor: bool,
     /// The slopes in the variances.
     pub slope: Slope,
+    /// u of [`Scale::Softplus`]; 1 where it is neither given nor found in targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unit: Option<f64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { scale: Scale::Exp, points: 20, tensor: false, slope: Slope::Rule }
+        Self { scale: Scale::Exp, points: 20, tensor: false, slope: Slope::Rule, unit: None }
     }
 }
 
@@ -153,13 +156,15 @@ impl<N: Noise> Heteroscedastic<N> {
 
     /// σ, σ′ and σ″ at f₁.
     fn scale_at(&self, f: f64) -> (f64, f64, f64) {
-        let (s, first, second) = self.options.scale.at(f);
+        let ((s, first, second), unit) = (self.options.scale.at(f), self.unit());
+        (unit * s, unit * first, unit * second)
+    }
+
+    /// What σ is multiplied by.
+    fn unit(&self) -> f64 {
         match self.most_precise() {
-            None => (s, first, second),
-            Some(precision) => {
-                let unit = precision.sqrt().recip();
-                (unit * s, unit * first, unit * second)
-            }
+            Some(precision) => precision.sqrt().recip(),
+            None => self.options.unit.unwrap_or(1.0),
         }
     }
 
@@ -170,7 +175,7 @@ impl<N: Noise> Heteroscedastic<N> {
     /// [`crate::Error::Invalid`], [`crate::Error::InvalidParameter`].
     pub fn from_json(json: &Value) -> Result<Self> {
         let mut noise = N::default();
-        let mut known = vec!["scale", "points", "tensor", "slope", "precision"];
+        let mut known = vec!["scale", "points", "tensor", "slope", "unit", "precision"];
         known.extend(N::PARAMS);
         let spec = Spec::new(json, N::NAME, &known)?;
         for (path, param) in listed_mut(|v| noise.visit_mut(v)) {
@@ -182,7 +187,16 @@ impl<N: Noise> Heteroscedastic<N> {
             points: spec.option("points")?.unwrap_or(default.points),
             tensor: spec.option("tensor")?.unwrap_or(default.tensor),
             slope: spec.option("slope")?.unwrap_or(default.slope),
+            unit: spec.option("unit")?,
         };
+        if let Some(unit) = options.unit
+            && !(options.scale == Scale::Softplus && unit > 0.0 && f64::is_finite(unit))
+        {
+            return Err(Error::Invalid(format!(
+                "likelihood {}: `unit` is a positive number, and belongs to `scale=softplus`",
+                N::NAME
+            )));
+        }
         let mut of = Self::of(noise, options)?;
         if of.most_precise().is_none() && json.get("precision").is_some() {
             return Err(Error::Invalid(format!(
@@ -237,6 +251,15 @@ impl<N: Noise> Heteroscedastic<N> {
     }
 }
 
+/// Mean and variance of the known targets; a variance of 1 where they have none.
+fn moments(targets: &[Target]) -> (f64, f64) {
+    let known: Vec<f64> = targets.iter().map(|t| t.y).filter(|y| y.is_finite()).collect();
+    let n = known.len().max(1) as f64;
+    let mean = known.iter().sum::<f64>() / n;
+    let variance = known.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n;
+    (mean, if variance > 0.0 && variance.is_finite() { variance } else { 1.0 })
+}
+
 impl<N: Noise> Likelihood for Heteroscedastic<N> {
     fn name(&self) -> &'static str {
         N::NAME
@@ -277,22 +300,24 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         units
     }
 
+    fn adopt_unit(&mut self, targets: &[Target]) {
+        if self.options.scale == Scale::Softplus && self.options.unit.is_none() {
+            self.options.unit = Some(moments(targets).1.sqrt());
+        }
+    }
+
     /// The mean, and the scale at which the noise alone would have the variance of the targets.
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
-        let known: Vec<f64> = targets.iter().map(|t| t.y).filter(|y| y.is_finite()).collect();
-        let n = known.len().max(1) as f64;
-        let mean = known.iter().sum::<f64>() / n;
-        let variance = known.iter().map(|y| (y - mean).powi(2)).sum::<f64>() / n;
-        let variance = if variance > 0.0 && variance.is_finite() { variance } else { 1.0 };
+        let (mean, variance) = moments(targets);
         let factor = self.noise.variance_factor();
         let factor = if factor.is_finite() { factor } else { 1.0 };
         if self.options.scale == Scale::Logistic {
             start(&mut self.precision, LEAST_SHARE.recip() * factor / variance);
         }
-        let unit = self.most_precise().unwrap_or(1.0).sqrt();
-        let deviation = unit * (variance / factor).sqrt();
+        let deviation = (variance / factor).sqrt() / self.unit();
         // a given precision may leave no room
-        let deviation = if unit == 1.0 { deviation } else { deviation.max(1.1) };
+        let least = if self.options.scale == Scale::Logistic { 1.1 } else { 0.0 };
+        let deviation = deviation.max(least);
         vec![mean, self.options.scale.inverse(deviation)]
     }
 

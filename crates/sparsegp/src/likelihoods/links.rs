@@ -5,7 +5,7 @@ use crate::linalg::exp;
 use crate::special::{
     TAIL, inverse_softplus, log_normal_cdf, log_normal_cdf_slopes, normal_cdf, sigmoid, softplus,
 };
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::f64::consts::{PI, TAU};
 
 /// A probability p of a latent value, with 1 − p(f) = p(−f).
@@ -166,15 +166,18 @@ impl Formula for LogProbit {
     }
 }
 
-/// A positive number of a latent value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// A positive number r of a latent value.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Positive {
     /// eᶠ.
     #[default]
     Exp,
-    /// log(1 + eᶠ).
-    Softplus,
+    /// u log(1 + eᶠ), where the unit u is that of the numbers: then f does not depend on what they are measured in. In a unit
+    /// far smaller than the numbers r is f itself, and a Gaussian q would have to keep off the values below 0.
+    Softplus {
+        /// u; 1 where it is neither given nor found in targets.
+        unit: Option<f64>,
+    },
 }
 
 impl Positive {
@@ -182,7 +185,34 @@ impl Positive {
     pub fn name(self) -> &'static str {
         match self {
             Self::Exp => "exp",
-            Self::Softplus => "softplus",
+            Self::Softplus { .. } => "softplus",
+        }
+    }
+
+    /// Takes the unit from a typical number, unless it is known.
+    pub fn adopt_unit(&mut self, typical: f64) {
+        if let Self::Softplus { unit: unit @ None } = self
+            && typical > 0.0
+            && typical.is_finite()
+        {
+            *unit = Some(typical);
+        }
+    }
+
+    /// Writes the entries of a specification, but for the default.
+    pub fn write(self, json: &mut Value) {
+        if let Self::Softplus { unit } = self {
+            json["link"] = json!(self.name());
+            if let Some(unit) = unit {
+                json["unit"] = json!(unit);
+            }
+        }
+    }
+
+    fn unit(self) -> f64 {
+        match self {
+            Self::Exp => 1.0,
+            Self::Softplus { unit } => unit.unwrap_or(1.0),
         }
     }
 
@@ -190,43 +220,46 @@ impl Positive {
     pub fn value(self, f: f64) -> [f64; 3] {
         match self {
             Self::Exp => [f.exp(); 3],
-            Self::Softplus => {
+            Self::Softplus { .. } => {
                 let slope = sigmoid(f);
-                [softplus(f), slope, slope * sigmoid(-f)]
+                [softplus(f), slope, slope * sigmoid(-f)].map(|v| self.unit() * v)
             }
         }
     }
 
     /// log r with its first and second derivative.
     pub fn log(self, f: f64) -> [f64; 3] {
-        match self {
-            Self::Exp => [f, 1.0, 0.0],
-            // log(1 + eᶠ) = eᶠ(1 − eᶠ/2 + …)
-            Self::Softplus if f < -18.0 => {
-                let e = f.exp();
-                [f - 0.5 * e, 1.0 - 0.5 * e, -0.5 * e]
-            }
-            Self::Softplus => {
-                let r = softplus(f);
-                let slope = sigmoid(f) / r;
-                [r.ln(), slope, slope * (sigmoid(-f) - slope)]
-            }
+        let unit = match self {
+            Self::Exp => return [f, 1.0, 0.0],
+            Self::Softplus { .. } => self.unit().ln(),
+        };
+        // log(1 + eᶠ) = eᶠ(1 − eᶠ/2 + …)
+        if f < -18.0 {
+            let e = f.exp();
+            return [unit + f - 0.5 * e, 1.0 - 0.5 * e, -0.5 * e];
         }
+        let r = softplus(f);
+        let slope = sigmoid(f) / r;
+        [unit + r.ln(), slope, slope * (sigmoid(-f) - slope)]
     }
 
     /// f of a positive number.
     pub fn inverse(self, r: f64) -> f64 {
         match self {
             Self::Exp => r.ln(),
-            Self::Softplus => r + (-(-r).exp_m1()).ln(),
+            Self::Softplus { .. } => {
+                let r = r / self.unit();
+                r + (-(-r).exp_m1()).ln()
+            }
         }
     }
 
-    /// Returns the variance of f that kernels start with, for r of this mean and variance: 1 where f is a logarithm. Where f has the
-    /// unit of r, a value below 0 is as good as impossible then.
+    /// Returns the variance of f that kernels start with, for r of this mean and variance: 1 where f is a logarithm. Where r is
+    /// much more than its unit, so that f is r in that unit, a value below 0 is as good as impossible then.
     pub fn latent_variance(self, mean: f64, variance: f64) -> f64 {
+        let (mean, variance) = (mean / self.unit(), variance / self.unit().powi(2));
         match self {
-            Self::Softplus if mean > 1.0 => variance.min((mean / 8.0).powi(2)).max(1.0),
+            Self::Softplus { .. } if mean > 1.0 => variance.min((mean / 8.0).powi(2)).max(1.0),
             _ => 1.0,
         }
     }
@@ -239,7 +272,7 @@ impl Positive {
                 // in logarithms: nothing times infinity
                 Some((expected, (2.0 * mean + variance + inverse_softplus(variance)).exp()))
             }
-            Self::Softplus => None,
+            Self::Softplus { .. } => None,
         }
     }
 
@@ -247,7 +280,7 @@ impl Positive {
     pub fn pole(self) -> f64 {
         match self {
             Self::Exp => f64::INFINITY,
-            Self::Softplus => PI,
+            Self::Softplus { .. } => PI,
         }
     }
 }

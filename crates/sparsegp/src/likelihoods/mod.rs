@@ -247,6 +247,10 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         vec![0; self.num_params()]
     }
 
+    /// Takes the unit of the targets (NaN where missing), where a link has one and the specification did not give it: once,
+    /// before [`Likelihood::initialise`].
+    fn adopt_unit(&mut self, _targets: &[Target]) {}
+
     /// Gives the parameters starting values from targets (NaN where missing) with their further
     /// numbers; what the specification gave stays. Returns where the K latent functions should
     /// start: constants under which the targets are not surprising.

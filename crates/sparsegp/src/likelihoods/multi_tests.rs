@@ -106,7 +106,7 @@ fn boxed(likelihood: impl Likelihood + 'static) -> Box<dyn Likelihood> {
 }
 
 fn hetero(scale: Scale, tensor: bool, slope: Slope) -> Options {
-    Options { scale, points: 20, tensor, slope }
+    Options { scale, points: 20, tensor, slope, unit: None }
 }
 
 /// All of them, with slopes of one kind.

@@ -31,7 +31,7 @@ pub struct Poisson {
 }
 
 fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
-    args.allow(&["link", "whole"], &OPTIONS)?;
+    args.allow(&["link", "unit", "whole"], &OPTIONS)?;
     let whole = match args.get("whole") {
         None => true,
         Some(Value::Bool(whole)) => *whole,
@@ -109,6 +109,10 @@ impl Scalar for Poisson {
         Some(EXPOSURE)
     }
 
+    fn adopt_unit(&mut self, targets: &[Target]) {
+        self.link.adopt_unit(log_rate(targets).exp());
+    }
+
     fn initialise(&mut self, targets: &[Target]) -> f64 {
         self.link.inverse(log_rate(targets).exp())
     }
@@ -131,9 +135,7 @@ impl Scalar for Poisson {
         if !self.whole {
             json["whole"] = json!(false);
         }
-        if self.link != Positive::default() {
-            json["link"] = json!(self.link.name());
-        }
+        self.link.write(json);
     }
 
     fn constant(&self, target: Target) -> f64 {

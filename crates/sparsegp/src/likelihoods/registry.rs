@@ -247,10 +247,22 @@ impl Args<'_> {
         }
     }
 
-    /// `link` to positive numbers.
+    /// `link` to positive numbers, with its `unit`.
     pub fn positive_link(&self) -> Result<Positive> {
-        let known = [("exp", Positive::Exp), ("softplus", Positive::Softplus)];
-        Ok(self.word("link", &known)?.unwrap_or_default())
+        let unit = match self.entries.get("unit") {
+            None => None,
+            Some(given) => match given.as_f64() {
+                Some(unit) if unit > 0.0 && unit.is_finite() => Some(unit),
+                _ => return Err(self.wrong(format!("`unit` is a positive number, not {given}"))),
+            },
+        };
+        let known = [("exp", Positive::Exp), ("softplus", Positive::Softplus { unit })];
+        match self.word("link", &known)?.unwrap_or_default() {
+            Positive::Exp if unit.is_some() => {
+                Err(self.wrong("`unit` belongs to the link softplus".into()))
+            }
+            link => Ok(link),
+        }
     }
 
     /// The entry `rule`, see [`Rule::from_json`].

@@ -40,6 +40,9 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
         vec![0; crate::params::count(|v| self.visit(v))]
     }
 
+    /// See [`Likelihood::adopt_unit`]; `targets` as for [`Scalar::initialise`].
+    fn adopt_unit(&mut self, _targets: &[Target]) {}
+
     /// See [`Likelihood::initialise`]; `targets` are known and have passed [`Scalar::check`], and
     /// there is at least one.
     fn initialise(&mut self, targets: &[Target]) -> f64;

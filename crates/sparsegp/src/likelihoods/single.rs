@@ -124,6 +124,11 @@ impl<S: Scalar> Single<S> {
         Ok(Box::new(Self::with(model, args.quadrature()?, args.slope()?)))
     }
 
+    /// The targets that can be.
+    fn known(&self, targets: &[Target]) -> Vec<Target> {
+        targets.iter().copied().filter(|t| self.model.check(*t).is_ok()).collect()
+    }
+
     /// Σ wⱼ {g, g′, xⱼg′, g″} at f = mean + √variance xⱼ, adding the slopes with respect to the
     /// parameters.
     fn sums(&self, target: Target, mean: f64, variance: f64, params: &mut [f64]) -> [f64; 4] {
@@ -212,15 +217,20 @@ impl<S: Scalar> Likelihood for Single<S> {
         self.model.units()
     }
 
+    fn adopt_unit(&mut self, targets: &[Target]) {
+        let known = self.known(targets);
+        if !known.is_empty() {
+            self.model.adopt_unit(&known);
+        }
+    }
+
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
-        let known: Vec<Target> =
-            targets.iter().copied().filter(|t| self.model.check(*t).is_ok()).collect();
+        let known = self.known(targets);
         vec![if known.is_empty() { 0.0 } else { self.model.initialise(&known) }]
     }
 
     fn latent_variance(&self, targets: &[Target]) -> f64 {
-        let known: Vec<Target> =
-            targets.iter().copied().filter(|t| self.model.check(*t).is_ok()).collect();
+        let known = self.known(targets);
         if known.is_empty() { 1.0 } else { self.model.latent_variance(&known) }
     }
 

@@ -62,7 +62,7 @@ pub(super) fn zoo() -> Vec<Case> {
         case("negative-binomial(dispersion=0.003)", Counts, 2.3, &[0.0, 1.0, 30.0], true),
         case("zero-inflated-poisson(zero=0.27)", Counts, 2.3, &[0.0, 3.0, 40.0], false),
         case("gamma(shape=2.7)", Positive, 0.0, &[0.02, 3.1, 40.0], true),
-        case("gamma(shape=0.7, link=softplus)", Positive, 0.0, &[0.02, 3.1, 40.0], false),
+        case("gamma(shape=0.7, link=softplus, unit=1.7)", Positive, 0.0, &[0.02, 3.1, 40.0], false),
         case("exponential", Positive, 0.0, &[0.02, 3.1, 40.0], true),
         case("exponential(link=softplus)", Positive, 0.0, &[0.02, 3.1, 40.0], false),
         case("beta(scale=5.3)", Unit, 0.0, &[0.02, 0.6, 0.97], false),

@@ -27,7 +27,7 @@ fn counts_that_are_all_zero_bound_the_rate_by_their_exposure() {
     for (likelihood, exposure) in [
         ("poisson", 1.0),
         ("poisson", 17.0),
-        ("poisson(link=softplus)", 17.0),
+        ("poisson(link=softplus, unit=1)", 17.0),
         ("negative-binomial", 2.5),
         ("zero-inflated-poisson", 2.5),
     ] {

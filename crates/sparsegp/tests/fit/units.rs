@@ -1,12 +1,14 @@
 //! From the model's scale to the data's units and back.
 
 use crate::support::{METHODS, arrays, bits, fit, options, predict};
+use rand_distr::{Distribution, Exp, Poisson, StandardNormal};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::linalg::Mat;
 use sparsegp::means::by_name;
 use sparsegp::model::Model;
+use sparsegp::rng;
 
 fn moved(a: &Mat<f64>, scale: f64, offset: f64) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| scale * (a[(i, j)] + offset))
@@ -236,5 +238,52 @@ fn missing_cells_have_no_unit() {
         assert!((change - there * 1024.0_f64.ln()).abs() < 1e-6, "{change}");
         let back = sparsegp::io::from_bytes(&sparsegp::io::to_bytes(&small).expect("a file"));
         assert_eq!(objective(&back.expect("the model")), objective(&small));
+    }
+}
+
+/// Latent functions in the unit of the targets, or of an exposure, are the same whatever it is: so is the log density of
+/// the model but for the Jacobian. What remains is where iterations end.
+#[test]
+fn links_have_the_unit_of_the_targets() {
+    let n = 80;
+    let x = Mat::from_fn(n, 1, |i, _| 0.075 * i as f64);
+    let generator = &mut rng::stream(29, "units");
+    let mut draw = |law: &str, i: usize| -> f64 {
+        let mean = x[(i, 0)].sin().exp();
+        match law {
+            "counts" => Poisson::new(3.0 * mean).expect("a mean").sample(generator),
+            "times" => Exp::new(1.0 / mean).expect("a rate").sample(generator),
+            _ => {
+                let z: f64 = StandardNormal.sample(generator);
+                mean + 0.2 * mean * z
+            }
+        }
+    };
+    for (likelihood, law) in [
+        ("gamma(link=softplus)", "times"),
+        ("exponential(link=softplus)", "times"),
+        ("poisson(link=softplus)", "counts"),
+        ("heteroscedastic", "numbers"),
+        ("heteroscedastic(scale=softplus)", "numbers"),
+        ("heteroscedastic-student-t(scale=softplus)", "numbers"),
+    ] {
+        let y: Vec<f64> = (0..n).map(|i| draw(law, i)).collect();
+        let in_unit = |unit: f64| {
+            let of_rows = if law == "counts" { 1.0 } else { unit };
+            let targets = Mat::from_fn(n, 1, |i, _| of_rows * y[i]);
+            let mut rows = InMemory::new(x.clone(), targets).expect("as many targets");
+            if law == "counts" {
+                rows.extra = vec![3.0 / unit; n];
+            }
+            let own = FitOptions { likelihood: Some(likelihood.into()), ..options("auto", 300) };
+            let fitted = fit(&Dataset::from_rows(rows, false).expect("a table"), &own);
+            let fitted = fitted.unwrap_or_else(|error| panic!("{likelihood} × {unit}: {error}"));
+            fitted.report.expect("a training").objective + n as f64 * of_rows.ln()
+        };
+        let plain = in_unit(1.0);
+        for unit in [1e-4, 1e4, 1e9] {
+            let own = in_unit(unit);
+            assert!((own - plain).abs() < 0.05, "{likelihood} × {unit}: {own}, {plain}");
+        }
     }
 }
