@@ -179,6 +179,7 @@ pub(super) fn fit(
         settings: checkpoint::settings(options, dataset)?,
         judged: Vec::new(),
         held_out: aside.as_ref().map(|rows| rows as &dyn Source),
+        bound: None,
         resume,
         checkpoint: options.checkpoint.is_some().then_some(&mut write),
     };

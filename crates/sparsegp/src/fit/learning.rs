@@ -70,11 +70,11 @@ impl Learning<'_> {
                     }
                     None => None,
                 };
+                let end = choice::end(self.options, &model, data.rows());
+                let judge = end.map(|(collapsed, _)| collapsed);
                 let mut report =
-                    self.in_batches(&mut model, &mut origin, &batches, state, observer)?;
-                if let Some((collapsed, iterations)) =
-                    choice::end(self.options, &model, data.rows())
-                {
+                    self.in_batches(&mut model, &mut origin, (&batches, judge), state, observer)?;
+                if let Some((collapsed, iterations)) = end {
                     self.collapse(&mut model, collapsed, iterations, &mut report, observer)?;
                 } else if !observer.interrupted() {
                     // the estimates of an epoch are of a q that moved; this is the bound at the end
@@ -135,6 +135,13 @@ impl Learning<'_> {
         Ok(())
     }
 
+    /// The objective on all rows, with the log priors.
+    fn on_all(&self, mut model: Model) -> Result<f64> {
+        self.dataset.narrow_mean(&mut model)?;
+        let data = self.dataset.trained_by(model.method);
+        Ok(model.evaluate(self.engine, &data)?.value + model.log_prior())
+    }
+
     /// The end of a training by minibatches: q at its best in closed form, and a few iterations on all rows.
     fn collapse(
         &self,
@@ -147,7 +154,12 @@ impl Learning<'_> {
         model.method = collapsed;
         model.q = None;
         self.dataset.narrow_mean(model)?;
+        let so_far = match self.dataset.held_out {
+            Some(_) => "; the objective is an estimate by minibatches",
+            None => "; the objective is the collapsed bound there",
+        };
         if observer.interrupted() {
+            report.stopped += so_far;
             return Ok(());
         }
         let options = TrainOptions { max_iterations, ..self.options.train.clone() };
@@ -155,7 +167,7 @@ impl Learning<'_> {
         let end = match train(model, self.engine, data, &options, observer) {
             // what the minibatches have found is kept
             Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => {
-                report.stopped += "; the objective is an estimate by minibatches";
+                report.stopped += so_far;
                 return Ok(());
             }
             outcome => outcome?,
@@ -284,10 +296,14 @@ impl Learning<'_> {
         &self,
         model: &mut Model,
         origin: &mut Origin,
-        batches: &BatchOptions,
+        (batches, judge): (&BatchOptions, Option<&'static dyn Method>),
         state: Option<TrainingState>,
         observer: &mut dyn Observer,
     ) -> Result<TrainReport> {
+        let mut bound = |model: &Model| {
+            let own = Model { method: judge.unwrap_or(model.method), q: None, ..model.clone() };
+            self.on_all(own)
+        };
         let source = &*self.dataset.source;
         let size = batches.size.min(source.rows());
         let mut rows = source.batches(size, self.options.seed)?;
@@ -299,6 +315,10 @@ impl Learning<'_> {
             settings: checkpoint::settings(self.options, self.dataset)?,
             judged: origin.judged.clone(),
             held_out: self.dataset.held_out.as_deref(),
+            bound: match judge {
+                Some(_) if self.dataset.held_out.is_none() => Some(&mut bound),
+                _ => None,
+            },
             resume: state,
             checkpoint: self.options.checkpoint.is_some().then_some(&mut write),
         };

@@ -143,7 +143,7 @@ pub struct FitOptions {
     pub diagonal: bool,
     /// What stays as it is when hyperparameters move, for the methods that keep q as sites.
     pub tying: Tying,
-    /// Seconds after which everything ends, preparation included, with the best found so far
+    /// Seconds after which a fit ends, preparation included, with the best found so far
     /// ([`Deadline`](crate::train::Deadline)); none for no limit. Learning rates of minibatches fall by the time as they
     /// fall by the steps, so that such a training does not repeat to the bit. A checkpoint goes on from there, and the limit
     /// counts for every run anew.

@@ -1,7 +1,7 @@
 //! The driver of trainings by minibatches, of models with q and of layers: epochs, history, rows kept
 //! aside, checkpoints and limits of time. What moves in an iteration is a [`Learner`]'s matter.
 
-use super::held_out::{Best, density, judge};
+use super::held_out::{Best, all_values, density, judge};
 use super::{
     Adapting, Event, Judged, Observer, PaceState, StochasticOptions, TracePoint, TrainReport,
 };
@@ -71,6 +71,9 @@ impl TrainingState {
 /// Takes a checkpoint of a model in training.
 pub type Checkpointer<'a> = &'a mut dyn FnMut(&Model, &TrainingState) -> Result<()>;
 
+/// Evaluates the objective on all rows.
+pub type Bound<'a> = &'a mut dyn FnMut(&Model) -> Result<f64>;
+
 /// What training by minibatches meets beside the model and the batches.
 #[derive(Default)]
 pub struct Surroundings<'a> {
@@ -81,6 +84,8 @@ pub struct Surroundings<'a> {
     pub judged: Vec<Judged>,
     /// Rows whose density decides when to stop.
     pub held_out: Option<&'a dyn Source>,
+    /// A bound on all rows that decides instead: at the start, after 1, 2, 4, … epochs and at the end.
+    pub bound: Option<Bound<'a>>,
     /// A state to go on from, for the model that was saved with it.
     pub resume: Option<TrainingState>,
     /// Called now and then, and at the end of the training.
@@ -160,6 +165,10 @@ pub(super) fn run(
     // a time limit is of this run, whatever another one had used
     state.adam.progress = Progress::default();
     let (clock, earlier) = (Instant::now(), state.seconds);
+    let mut judged_at = None;
+    if state.iterations == 0 {
+        judge_bound(learner, &mut state, &mut surroundings.bound, &mut judged_at)?;
+    }
     let (mut batch, mut seen) = (Minibatch::default(), false);
     let mut saved = Instant::now();
     let mut stopped = loop {
@@ -199,6 +208,12 @@ pub(super) fn run(
             if let Some(stop) = stop {
                 break stop;
             }
+            if state.trace.len().is_power_of_two() {
+                let bound = &mut surroundings.bound;
+                if let Some(stop) = judge_bound(learner, &mut state, bound, &mut judged_at)? {
+                    break stop;
+                }
+            }
             if let Some(point) = state.trace.last()
                 && observer.event(Event::Iteration(point)).is_break()
             {
@@ -230,6 +245,9 @@ pub(super) fn run(
     if let Some(checkpoint) = &mut surroundings.checkpoint {
         learner.show(&state, &mut |model| checkpoint(model, &state))?;
     }
+    if judged_at != Some(state.iterations) {
+        judge_bound(learner, &mut state, &mut surroundings.bound, &mut judged_at)?;
+    }
     let elsewhere = learner.end(&mut state, seen.then_some(&batch))?;
     if let Some(why) = elsewhere.filter(|_| state.best.is_none()) {
         stopped = format!("{stopped}; {why}");
@@ -238,13 +256,14 @@ pub(super) fn run(
     learner.finish(state.best.as_ref().map(|(_, _, values)| &values[..]))?;
     let last = state.trace.last().map(|point| point.objective);
     let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
+    let bound = surroundings.bound.and(state.best.as_ref()).map(|(bound, ..)| *bound);
     Ok(TrainReport {
         stopped,
         converged: state.adapting.settled(),
         iterations: state.iterations,
         evaluations: state.adam.evaluations(),
         failures: state.failures,
-        objective: last.or(so_far).unwrap_or(f64::NAN),
+        objective: bound.or(last).or(so_far).unwrap_or(f64::NAN),
         seconds: state.seconds,
         diagnostics: state.diagnostics,
         rising: if state.best.is_none() { rising(&state.trace, population) } else { None },
@@ -254,6 +273,38 @@ pub(super) fn run(
         judged: state.judged,
         kernels: None,
     })
+}
+
+/// What a bound on all rows must gain, as a part of its size, from one look to the next.
+const GAIN: f64 = 1e-4;
+
+/// Keeps the state where the bound on all rows is the largest so far. Returns why the training should end: two looks, of which
+/// each is after twice as many epochs as the one before, have not raised it.
+fn judge_bound(
+    learner: &mut dyn Learner,
+    state: &mut TrainingState,
+    bound: &mut Option<Bound<'_>>,
+    judged_at: &mut Option<usize>,
+) -> Result<Option<String>> {
+    let Some(bound) = bound else { return Ok(None) };
+    *judged_at = Some(state.iterations);
+    let (epoch, mut best) = (state.trace.len(), state.best.take());
+    learner.show(state, &mut |model| {
+        let now = match bound(model) {
+            Err(error) if error.is_recoverable() || matches!(error, Error::Interrupted) => f64::NAN,
+            outcome => outcome?,
+        };
+        let least = best.as_ref().map_or(f64::NEG_INFINITY, |(most, ..)| most + GAIN * most.abs());
+        if now > least {
+            best = Some((now, epoch, all_values(model)));
+        }
+        Ok(())
+    })?;
+    state.best = best;
+    let Some((_, at, _)) = state.best else { return Ok(None) };
+    Ok((epoch >= (4 * at).max(8)).then(|| {
+        format!("the bound on all rows rose no more after epoch {at} of {epoch}, which is kept")
+    }))
 }
 
 /// Epochs of a quarter of a run, at least, to see a rise in.

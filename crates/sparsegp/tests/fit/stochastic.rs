@@ -8,8 +8,9 @@ use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::model::Posterior;
 use sparsegp::rng::{stream, uniform};
-use sparsegp::train::{EPOCHS, LEAST_ITERATIONS, Observer, StochasticOptions, TrainReport};
+use sparsegp::train::{EPOCHS, Event, LEAST_ITERATIONS, Observer, StochasticOptions, TrainReport};
 use sparsegp::variational::Tying;
+use std::ops::ControlFlow;
 
 pub fn stochastic(likelihood: &str, method: &str, size: usize, epochs: usize) -> FitOptions {
     let training = StochasticOptions { epochs: Some(epochs), ..StochasticOptions::default() };
@@ -393,4 +394,72 @@ fn steps_that_adapt_learn_what_others_learn() {
     let apart = (bound(&all) - bound(&adaptive)).abs();
     assert!(apart < 0.05 * bound(&all).abs(), "{} {}", bound(&all), bound(&adaptive));
     assert_eq!(bound(&fitted("svi")), bound(&adaptive));
+}
+
+/// Minibatches of `auto` with rates far too large.
+fn ruinous(epochs: usize) -> (Dataset, FitOptions) {
+    let (x, y) = arrays(2400, 1);
+    let mut own = stochastic("gaussian", "auto", 16, epochs);
+    own.batches.as_mut().expect("minibatches").training.adam.learning_rate = 3.0;
+    (Dataset::from_arrays(x, y, true).expect("a table"), own)
+}
+
+/// The collapsed bound of what is delivered, with the priors that were asked for.
+fn collapsed(fitted: &Fitted, dataset: &Dataset) -> f64 {
+    let model = &fitted.model;
+    assert_eq!(model.method.name(), "titsias2025");
+    let own = model.evaluate(&Cpu::default(), &*dataset.source).expect("a bound").value;
+    own + model.log_prior() - model.assumed_log_prior()
+}
+
+/// Where minibatches only make the bound on all rows worse, they end soon, and the start is what is delivered.
+#[test]
+fn minibatches_that_gain_nothing_end_where_they_began() {
+    let (data, own) = ruinous(40);
+    let begun = prepare(&data, &own).expect("a start").0;
+    let begun = sparsegp::model::Model {
+        method: sparsegp::methods::find("titsias2025").expect("a method").method,
+        q: None,
+        ..begun
+    };
+    let start = begun.evaluate(&Cpu::default(), &*data.source).expect("a bound").value
+        + begun.log_prior()
+        - begun.assumed_log_prior();
+    let fitted = fit(&data, &own).expect("a fit");
+    let report = report(&fitted);
+    assert!(report.stopped.contains("rose no more after epoch 0 of 8"), "{}", report.stopped);
+    assert!(report.objective >= start, "{} {start}", report.objective);
+    let delivered = collapsed(&fitted, &data);
+    assert!((report.objective - delivered).abs() < 1e-6 * delivered.abs(), "{delivered}");
+}
+
+/// Ends after some minibatches.
+struct AfterBatches(usize);
+
+impl Observer for AfterBatches {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        match event {
+            Event::Batch { .. } => {
+                self.0 = self.0.saturating_sub(1);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn interrupted(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// An interruption delivers the best by the bound on all rows, and its objective is that bound.
+#[test]
+fn interrupted_minibatches_have_the_objective_of_what_is_delivered() {
+    let (data, own) = ruinous(40);
+    let fitted = sparsegp::fit::fit(&data, &own, &Cpu::default(), &mut AfterBatches(200));
+    let fitted = fitted.expect("a fit");
+    let report = report(&fitted);
+    assert!(report.stopped.starts_with("interrupted"), "{}", report.stopped);
+    let delivered = collapsed(&fitted, &data);
+    assert!((report.objective - delivered).abs() < 1e-6 * delivered.abs(), "{delivered}");
 }

@@ -104,7 +104,7 @@ _PARAMETERS = """
         longer be written, a warning says so and the training goes on.
     time_limit : float, optional
         Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
-        says so. It is looked at between evaluations. Rates of minibatches have fallen by then, so that such a
+        says so. It is looked at between evaluations; taking over the data comes on top. Rates of minibatches have fallen by then, so that such a
         training does not repeat to the bit. With ``checkpoint`` the next call of ``fit`` resumes.
     random_state : int, RandomState instance or None
         Seed of everything random; the same seed gives the same bits on any number of threads.

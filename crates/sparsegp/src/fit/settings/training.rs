@@ -128,7 +128,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         group: TRAINING,
         takes: "TIME",
         about: "End after this time with the best found so far, preparation included: seconds, or \
-               a number with s, min or h; looked at between evaluations. Learning rates of \
+               a number with s, min or h; looked at between evaluations. Reading the table and \
+               scores afterwards come on top. Learning rates of \
                minibatches have fallen by then, so that such a training does not repeat to the \
                bit. With a checkpoint the same command resumes, and has as much time again",
         kind: Kind::Time,
