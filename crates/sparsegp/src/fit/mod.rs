@@ -2,6 +2,7 @@
 
 mod again;
 mod assumed;
+mod beginning;
 mod by_term;
 mod certain;
 mod checkpoint;
@@ -31,6 +32,7 @@ mod near;
 mod noisy_inputs;
 pub(crate) use crate::data::moments::spreads;
 mod pilot;
+mod placing;
 mod predictions;
 pub mod quality;
 mod restarts;

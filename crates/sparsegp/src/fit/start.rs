@@ -1,27 +1,20 @@
 //! Defaults and starting values from the data.
 
+use super::beginning;
 use super::checks::{
-    check_labels, check_levels, check_rows, check_targets, long_periods, many_classes, over_decades,
+    check_levels, check_rows, check_targets, long_periods, many_classes, over_decades,
 };
 use super::choice::{Choice, Known, choose, whole};
-use super::judge::{self, Flown};
-use super::moments::{moments, spread};
-use super::pilot::{free_noise, take, widen_noise};
-use super::select::{select_inducing, takes_interdomain};
-use super::spreads;
-use super::{
-    Dataset, FitOptions, assumed, certain, enough, kernel_choice, restarts, screen, sizes, units,
-};
-use crate::data::{Classes, InMemory, Scaler, Source};
+use super::placing::{Placing, of_points};
+use super::select::takes_interdomain;
+use super::{Dataset, FitOptions, assumed, certain, enough, kernel_choice, restarts, screen, sizes};
+use crate::data::{Classes, InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::inducing::select::Selection;
-use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Likelihood, Target};
-use crate::linalg::{Mat, column};
-use crate::means::{self, Mean};
+use crate::linalg::Mat;
 use crate::methods;
-use crate::model::{Model, inducing_param};
+use crate::model::Model;
 use crate::params::Param;
 use crate::rng;
 use crate::train::{Event, Judged, Observer, check_batches};
@@ -128,54 +121,6 @@ fn with_classes(spec: &str, classes: usize) -> String {
     }
 }
 
-/// The mean function that was asked for, with its constants at the latent functions' starts. Without
-/// a wish it is zero for standardised targets, else constant.
-fn mean(
-    dataset: &Dataset,
-    options: &FitOptions,
-    plain: bool,
-    starts: &[f64],
-) -> Result<Box<dyn Mean>> {
-    let d = dataset.source.inputs();
-    let name = options.mean.as_deref().unwrap_or(if plain { "zero" } else { "constant" });
-    let mut mean = if name.trim_start().starts_with('{') {
-        let json = serde_json::from_str(name)
-            .map_err(|e| Error::Invalid(format!("mean {name}: not valid JSON: {e}")))?;
-        means::from_json(&json, d, starts.len())?
-    } else {
-        means::by_name(name, d, starts.len())?
-    };
-    for (path, param) in mean.params_mut() {
-        if path == "constant" && !param.given {
-            param.start(starts);
-        }
-    }
-    Ok(mean)
-}
-
-/// Kernels of a specification: one for all latent functions, or one for each, separated by `;`.
-fn kernels(
-    spec: &str,
-    inputs: Inputs<'_>,
-    likelihood: &dyn Likelihood,
-    latents: usize,
-) -> Result<Vec<Box<dyn Kernel>>> {
-    let mut all = spec
-        .split(';')
-        .map(|part| kernels::parse(part.trim(), inputs))
-        .collect::<Result<Vec<_>>>()?;
-    if all.len() == 1 && likelihood.separate_kernels() {
-        all = vec![all[0].clone(); latents];
-    }
-    if all.len() != 1 && all.len() != latents {
-        return Err(Error::Invalid(format!(
-            "{} kernels were given; {latents} latent functions need one for all or one for each",
-            all.len()
-        )));
-    }
-    Ok(all)
-}
-
 /// Builds a model with starting values from the data: lengthscales √D standard deviations (then two random rows
 /// have a correlation near e⁻¹ whatever D is) or a fraction of that, whichever explains at most 200 rows best; the
 /// kernel's variance that of Gaussian targets (else 1); what the likelihood makes of the targets; inducing points as
@@ -201,14 +146,62 @@ pub(super) fn prepare_start(
     observer: &mut dyn Observer,
     restart: usize,
 ) -> Result<Start> {
-    let data = &*dataset.source;
-    let (n, d) = (data.rows(), data.inputs());
-    if d == 0 {
+    if dataset.source.inputs() == 0 {
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
     let mut warnings = dataset.warnings.clone();
+    let mut likelihood = checked_likelihood(dataset, options)?;
+    let missing = check_targets(dataset, &*likelihood)?;
+    let why = why_other(&*likelihood, missing);
+    let known = known(dataset, options, &*likelihood, missing, &why);
+    let choice = choose(options, known)?;
+    let method = choice.entry.method;
+    if method.architecture().is_some() {
+        return Err(Error::Invalid(
+            "a deep model is started by its layers (`sparsegp::deep::Deep::start`), and fitted by `sparsegp::fit::fit`"
+                .into(),
+        ));
+    }
+    warnings.extend(dataset.isolated_remarks(&*likelihood));
+    let data = &dataset.trained_by(method);
+    let sample = sample_rows(data, SAMPLE, options.seed)?;
+    check_rows(dataset, choice.entry, missing, &sample)?;
+    sizes::check(&*likelihood, dataset, &sample)?;
+    let targets = beginning::targets_of(&sample, &*likelihood);
+    let starts = beginning::latent_starts(&mut *likelihood, &targets, &sample);
+    let latents =
+        beginning::latent_functions(&*likelihood, starts.len(), dataset.source.outputs())?;
+    let centred = beginning::is_centred(dataset, &*likelihood, &sample);
+    let mean = beginning::mean(dataset, options, centred, &starts)?;
+    // nothing but a mean function, and what mixes latent functions, knows how many columns there are
+    let varying = dataset.varying();
+    let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();
+    let rows: &dyn Source = if narrow { &varying } else { data };
+    let sample = if narrow { sample_rows(rows, SAMPLE, options.seed)? } else { sample };
+    let model = Model {
+        kernels: Vec::new(),
+        mean,
+        likelihood,
+        inducing: Vec::new(),
+        q: None,
+        method,
+        jitter: options.jitter,
+        hidden: Vec::new(),
+    };
+    let model = completed(model, dataset, options, (latents, &targets), &sample, &mut warnings)?;
+    let search = Search { dataset, options, engine, restart, known, latents, sample, rows };
+    let mut start = search.best(model, choice, warnings, observer)?;
+    start.warnings.extend(certain::hold(&mut start.model, dataset, &targets));
+    if !start.model.method.is_sparse() {
+        apply(&mut start.model, options, of_points)?;
+    }
+    Ok(start)
+}
+
+/// The likelihood, if it fits the targets.
+fn checked_likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn Likelihood>> {
     let classes = dataset.classes.as_ref().map(Classes::count);
-    let mut likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
+    let likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
     if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
         return Err(Error::Invalid(format!(
             "the likelihood `{}` needs its targets as they stand, and they are standardised; make \
@@ -217,132 +210,64 @@ pub(super) fn prepare_start(
         )));
     }
     check_levels(dataset, &*likelihood)?;
-    let missing = check_targets(dataset, &*likelihood)?;
-    let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
-    let plain = gaussian && data.is_plain();
-    let why = match likelihood.as_gaussian() {
+    Ok(likelihood)
+}
+
+/// Why the method is not one of plain Gaussian rows, where it is not.
+fn why_other(likelihood: &dyn Likelihood, missing: usize) -> String {
+    match likelihood.as_gaussian() {
         None => format!("the likelihood is not Gaussian ({})", likelihood.name()),
         Some(_) if missing > 0 => "some targets are missing".into(),
         Some(_) => "rows have weights or known noise variances".into(),
-    };
-    let known = Known {
-        rows: n,
+    }
+}
+
+/// What `auto` goes by.
+fn known<'a>(
+    dataset: &Dataset,
+    options: &FitOptions,
+    likelihood: &dyn Likelihood,
+    missing: usize,
+    why: &'a str,
+) -> Known<'a> {
+    let data = &*dataset.source;
+    let gaussian = likelihood.as_gaussian().is_some() && missing == 0;
+    Known {
+        rows: data.rows(),
         gaussian,
-        plain,
-        why: &why,
+        plain: gaussian && data.is_plain(),
+        why,
         whole: whole(dataset, options),
         sharded: data.sharded().is_some(),
-    };
-    let choice = choose(options, known)?;
-    let Choice { mut entry, inducing: mut wanted, mut reason } = choice.clone();
-    if entry.method.architecture().is_some() {
-        return Err(Error::Invalid(
-            "a deep model is started by its layers (`sparsegp::deep::Deep::start`), and fitted by `sparsegp::fit::fit`"
-                .into(),
-        ));
     }
-    let counted = |reason: String| match dataset.rows > n {
-        true => format!("{reason}; equal rows counted, there are {}", dataset.rows),
-        false => reason,
-    };
-    reason = counted(reason);
-    warnings.extend(dataset.isolated_remarks(&*likelihood));
-    let data = &dataset.trained_by(entry.method);
-    let p = data.outputs();
-    let sample = sample_rows(data, SAMPLE, options.seed)?;
-    check_rows(dataset, entry, missing, &sample)?;
-    sizes::check(&*likelihood, dataset, &sample)?;
-    let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-    let targets: Vec<Vec<Target>> = (0..p)
-        .map(|j| {
-            let values = column(sample.y.as_ref(), j).iter().enumerate();
-            let extra = |i: usize| sample.extra.get(i).copied().unwrap_or(default);
-            let known = values.filter(|(_, y)| !y.is_nan());
-            let mut own: Vec<Target> =
-                known.map(|(i, y)| Target { y: *y, extra: extra(i) }).collect();
-            if own.is_empty() {
-                own.push(Target { y: 0.0, extra: default });
-            }
-            own
-        })
-        .collect();
-    likelihood.adopt_unit(&targets.concat());
-    let mut starts: Vec<f64> =
-        targets.iter().flat_map(|own| likelihood.clone().initialise(own)).collect();
-    let known_noise = likelihood.as_gaussian().is_some() && !sample.extra.is_empty();
-    if known_noise {
-        // rows of much noise would move the others' mean
-        let own = moments(&sample, true).into_iter().map(|(centre, _)| centre);
-        starts.iter_mut().zip(own).for_each(|(start, centre)| *start = centre);
-    }
-    likelihood.initialise(&targets.concat());
-    let latents = match likelihood.mixing().map(likelihoods::mixing_shape) {
-        None => starts.len(),
-        Some((rows, latents)) if rows == p => latents,
-        Some((rows, _)) => {
-            return Err(Error::Shape {
-                what: "targets of the likelihood `coregionalised`".into(),
-                expected: format!("outputs={p}, as many as there are target columns"),
-                found: format!("{rows}"),
-            });
-        }
-    };
-    let standardised = dataset.scaler != Scaler::identity(d, p);
-    // a scaler knows nothing of the noise of rows
-    let alone = likelihood.latents() == 1 && !known_noise;
-    let zero = standardised && likelihood.standardises() && alone;
-    let mean = mean(dataset, options, zero, &starts)?;
-    // nothing but a mean function, and what mixes latent functions, knows how many columns there are
-    let varying = dataset.varying();
-    let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();
-    let judged_by: &dyn Source = if narrow { &varying } else { data };
-    let sample = if narrow { sample_rows(judged_by, SAMPLE, options.seed)? } else { sample };
-    let seen = dataset.drawn_in(&sample, &*likelihood);
-    let names = &dataset.input_names;
-    let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
-    let mut kernels = kernels(&options.kernel, inputs, &*likelihood, latents)?;
-    if options.kernel_in_data_units {
-        units::from_data(&mut kernels, &dataset.scaler, likelihood.latents())?;
-    }
-    let variance = match likelihood.standardises() {
-        true => spread(&moments(&seen, known_noise)),
-        false => likelihood.latent_variance(&targets.concat()),
-    };
-    let spreads = spreads(seen.x.as_ref());
-    check_labels(dataset, &kernels)?;
-    for (l, kernel) in kernels.iter_mut().enumerate() {
-        // of latent functions that differ in kind the first has the unit of the targets
-        let first = !likelihood.separate_kernels() || l % likelihood.latents() == 0;
-        kernel.initialise(&spreads, if first { variance } else { 1.0 });
-        kernel.initialise_from_rows(seen.x.as_ref(), seen.y.as_ref());
-    }
+}
+
+/// The model with its kernels, starting values and what was given, checked for what would be refused later.
+fn completed(
+    mut model: Model,
+    dataset: &Dataset,
+    options: &FitOptions,
+    (latents, targets): (usize, &[Vec<Target>]),
+    sample: &InMemory,
+    warnings: &mut Vec<String>,
+) -> Result<Model> {
+    let seen = dataset.drawn_in(sample, &*model.likelihood);
+    let likelihood = &*model.likelihood;
+    let (mut kernels, variance) =
+        beginning::started_kernels(dataset, options, likelihood, latents, targets, &seen)?;
     if options.lengthscale_prior {
         warnings.extend(assumed::assume(&mut kernels, seen.x.as_ref()));
     }
-    if let Some(gaussian) = likelihood.as_gaussian_mut()
+    model.kernels = kernels;
+    if let Some(gaussian) = model.likelihood.as_gaussian_mut()
         && !gaussian.variance.given
     {
         gaussian.start(variance);
-        if options.lengthscale_prior && !known_noise {
+        if options.lengthscale_prior && sample.extra.is_empty() {
             assumed::assume_noise(gaussian);
         }
     }
-    let mut model = Model {
-        kernels,
-        mean,
-        likelihood,
-        inducing: Vec::new(),
-        q: None,
-        method: entry.method,
-        jitter: options.jitter,
-        hidden: Vec::new(),
-    };
-    entry.method.check(&model)?;
-    // a path, or the group of it
-    let within = |path: &str, group: &str| {
-        path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    };
-    let of_points = |path: &str| within(path, "inducing") || within(path, "q");
+    model.method.check(&model)?;
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
     model.check_noise()?;
@@ -351,124 +276,96 @@ pub(super) fn prepare_start(
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }
-    let in_minibatches = entry.method.in_minibatches();
-    let by_batches =
-        options.batches.as_ref().filter(|_| in_minibatches && !whole(dataset, options));
+    let in_minibatches = model.method.in_minibatches() && !whole(dataset, options);
+    let by_batches = options.batches.as_ref().filter(|_| in_minibatches);
     by_batches.map_or(Ok(()), |batches| check_batches(&model, &batches.training))?;
-    // covariances of whole inputs are far dearer than those with such variables: nothing is judged by them
-    let other_domain = entry.method.is_sparse() && takes_interdomain(&model, options);
-    let learns = |param: &Param| !param.role().is_bulky() && !param.frozen && !param.given;
-    let any = model.params().iter().any(|(_, param)| learns(param));
-    // where every value is known, trials tell `auto` alone something: what the bound misses
-    let pilots = options.pilot > 0 && !other_domain && (any || options.method == "auto");
-    let judges = pilots && restart == 0;
-    // the same method for every start
-    let (mut first_start, plain_start) = (model.clone(), model.clone());
-    let screened = match pilots {
-        true => screen::screen(&mut first_start, &sample, options, engine, observer)?,
-        false => None,
-    };
-    if let Some((trial, _)) = &screened
-        && let Some((finer, warning)) = enough::finer(trial, &sample, options, known, &choice)?
-    {
-        warnings.extend(warning);
-        Choice { entry, inducing: wanted, reason } = finer;
-        reason = counted(reason);
-    }
-    model = if judges { first_start } else { plain_start };
-    model.method = entry.method;
-    let screened = screened.filter(|_| judges);
-    if restart > 0 {
-        restarts::draw(&mut model, options.seed, restart)?;
-    }
-    let (first, mut judged) = screened.map_or((None, Vec::new()), |(t, v)| (Some(t), v));
-    if entry.method.is_sparse() {
-        if wanted == 0 {
-            return Err(Error::Invalid("at least one inducing point is needed".into()));
-        }
-        let by_number = !matches!(options.selection, Selection::Given(_));
-        let most = if other_domain { usize::MAX } else { n };
-        if by_number && options.inducing.is_some_and(|asked| most < asked) {
-            warnings.push(format!(
-                "{n} training rows are fewer than the {wanted} inducing points asked for: every \
-                 distinct row becomes one"
-            ));
-        }
-        // where all rows are seen at once, an iteration on a part of few rows costs no less than one on all
-        let all_at_once = whole(dataset, options) || in_minibatches && options.batches.is_none();
-        let trains_q = entry.method.with_q().is_some() && !all_at_once;
-        let mut candidates = Vec::new();
-        // how many points there are depends on lengthscales: they should be as good as a pilot can make them
-        let by_kernel = matches!(options.selection, Selection::Oips(_));
-        if pilots && (n > options.pilot || trains_q || by_kernel) {
-            tell(observer, Event::Pilot { rows: options.pilot.min(n) })?;
-            let (start, rows) = (first.as_ref(), &sample);
-            match judge::pilot(&model, start, rows, options, engine, observer)? {
-                Flown::Found(found) => candidates.push(("pilot".to_owned(), *found, true)),
-                Flown::Nothing => {}
-                Flown::Failed => warnings.push(
-                    "the pilot failed (a matrix was not positive definite); training starts from the plain values"
-                        .into(),
-                ),
-            }
-        }
-        let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
-        if judges {
-            candidates.extend(screen::shorter(&model));
-        }
-        candidates.push((plain, model, false));
-        tell(observer, Event::Inducing { count: wanted.min(most) })?;
-        let with_points = |mut own: Model, flown: bool| -> Result<(Model, Option<String>)> {
-            let selected = select_inducing(&own, &sample, wanted.min(most), options)?;
-            let points = selected.points.nrows();
-            own.inducing = vec![inducing_param(selected.points.as_ref())];
-            if flown && free_noise(&own) {
-                widen_noise(&mut own, sample.x.as_ref(), engine)?;
-            }
-            let size = [n, points, latents];
-            let with_q = entry.method.with_q();
-            own.q = with_q.map(|q| q.start(size, options.tying, options.diagonal));
-            apply(&mut own, options, of_points)?;
-            Ok((own, selected.note))
+    Ok(model)
+}
+
+/// The search for the best start of a model.
+struct Search<'a> {
+    dataset: &'a Dataset,
+    options: &'a FitOptions,
+    engine: &'a dyn Engine,
+    restart: usize,
+    known: Known<'a>,
+    latents: usize,
+    sample: InMemory,
+    rows: &'a dyn Source,
+}
+
+impl Search<'_> {
+    /// The best start, with its method, points and q.
+    fn best(
+        &self,
+        mut model: Model,
+        mut choice: Choice,
+        mut warnings: Vec<String>,
+        observer: &mut dyn Observer,
+    ) -> Result<Start> {
+        let Self { dataset, options, engine, .. } = *self;
+        // covariances of whole inputs are far dearer than those with such variables: nothing is judged by them
+        let other_domain = model.method.is_sparse() && takes_interdomain(&model, options);
+        let learns = |param: &Param| !param.role().is_bulky() && !param.frozen && !param.given;
+        let any = model.params().iter().any(|(_, param)| learns(param));
+        // where every value is known, trials tell `auto` alone something: what the bound misses
+        let pilots = options.pilot > 0 && !other_domain && (any || options.method == "auto");
+        let judges = pilots && self.restart == 0;
+        // the same method for every start
+        let mut first_start = model.clone();
+        let screened = match pilots {
+            true => screen::screen(&mut first_start, &self.sample, options, engine, observer)?,
+            false => None,
         };
-        let (mut ready, mut notes) = (Vec::new(), Vec::new());
-        for (name, own, flown) in candidates {
-            let (own, note) = with_points(own, flown)?;
-            ready.push((name, own));
-            notes.push(note);
-        }
-        let mut best = 0;
-        // points are placed by lengthscales, so that those of several inputs should be known first
-        let places = d > 1 && options.selection.is_placed_by_lengthscales();
-        if judges && (ready.len() > 1 || places) {
-            let compared = judge::compare(&ready, judged_by, &sample, options, engine, observer)?;
-            best = compared.best;
-            if ready.len() > 1 {
-                judged = compared.verdict;
-            }
-            // where its iterations ended is nearer to the optimum, above all for minibatches
-            if let Some(values) = compared.values {
-                let mut own = ready[best].1.clone();
-                take(&mut own, &values, sample.x.as_ref());
-                (ready[best].1, notes[best]) = with_points(own, false)?;
+        if let Some((trial, _)) = &screened {
+            let finer = enough::finer(trial, &self.sample, options, self.known, &choice)?;
+            if let Some((finer, warning)) = finer {
+                warnings.extend(warning);
+                choice = finer;
             }
         }
-        // of the points that are taken
-        warnings.extend(notes.swap_remove(best));
-        model = ready.swap_remove(best).1;
+        if judges {
+            model = first_start;
+        }
+        model.method = choice.entry.method;
+        if self.restart > 0 {
+            restarts::draw(&mut model, options.seed, self.restart)?;
+        }
+        let screened = screened.filter(|_| judges);
+        let (first, mut judged) = screened.map_or((None, Vec::new()), |(t, v)| (Some(t), v));
+        let method = model.method;
+        if method.is_sparse() {
+            let (wanted, latents) = (choice.inducing, self.latents);
+            let (sample, rows) = (&self.sample, self.rows);
+            let placing = Placing {
+                dataset,
+                options,
+                engine,
+                method,
+                wanted,
+                latents,
+                sample,
+                rows,
+                pilots,
+                judges,
+                other_domain,
+            };
+            model = placing.place(model, first.as_ref(), &mut judged, &mut warnings, observer)?;
+        }
+        if let Some(q) = method.with_q().filter(|q| !q.is_of_points()) {
+            let size = [self.known.rows, 0, self.latents];
+            model.q = Some(q.start(size, options.tying, options.diagonal));
+        }
+        let reason = match dataset.rows > self.known.rows {
+            true => format!("{}; equal rows counted, there are {}", choice.reason, dataset.rows),
+            false => choice.reason,
+        };
+        Ok(Start { model, reason, warnings, judged })
     }
-    if let Some(q) = entry.method.with_q().filter(|q| !q.is_of_points()) {
-        model.q = Some(q.start([n, 0, latents], options.tying, options.diagonal));
-    }
-    warnings.extend(certain::hold(&mut model, dataset, &targets));
-    if !entry.method.is_sparse() {
-        apply(&mut model, options, of_points)?;
-    }
-    Ok(Start { model, reason, warnings, judged })
 }
 
 /// Tells the observer, who may end the preparation; there is nothing to keep yet.
-fn tell(observer: &mut dyn Observer, event: Event<'_>) -> Result<()> {
+pub(super) fn tell(observer: &mut dyn Observer, event: Event<'_>) -> Result<()> {
     if observer.event(event).is_break() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
