@@ -394,48 +394,11 @@ impl Dataset {
                 "target column `{name}` is missing in all rows: there is nothing to learn from"
             )));
         }
-        let mut warnings = Vec::new();
-        let alike = |columns: Vec<usize>| if part { Vec::new() } else { columns };
-        let mut constant = alike(statistics.constant_inputs());
-        constant.retain(|index| !together.contains(index));
-        if constant.len() > 3 {
-            warnings.push(format!(
-                "{} input columns are constant (`{}`, `{}`, …): they cannot help and are kept without \
-                 effect",
-                constant.len(),
-                input_names[constant[0]],
-                input_names[constant[1]]
-            ));
-        } else {
-            warnings.extend(constant.into_iter().map(|index| {
-                format!(
-                    "input column `{}` is constant: it cannot help and is kept without effect",
-                    input_names[index]
-                )
-            }));
-        }
+        let mut warnings =
+            if part { Vec::new() } else { of_inputs(&input_names, &together, &scaler, statistics) };
+        warnings.extend(of_targets(&target_names, &scaler, statistics, part));
         let rounded = if part { Vec::new() } else { statistics.rounded_inputs() };
-        for &(index, range) in rounded.iter().take(3) {
-            warnings.push(format!(
-                "input column `{}` varies by no more than rounding ({range:e} at {}): it is not scaled up, and cannot help",
-                input_names[index], scaler.x_mean[index]
-            ));
-        }
         let (means, variances) = statistics.target_mean_and_variance();
-        for (p, name) in target_names.iter().enumerate() {
-            let (constant, value) = (variances[p] == 0.0, scaler.y_mean[p]);
-            if scaler.is_constant(p) && !(constant && means[p] == value) {
-                warnings.push(format!(
-                    "target column `{name}` was {value} in all rows of before: it is still predicted as that"
-                ));
-            } else if scaler.is_constant(p) {
-                warnings.push(format!(
-                    "target column `{name}` is {value} in all rows: nothing is learnt of it, and it is predicted as that"
-                ));
-            } else if constant && !part {
-                warnings.push(format!("target column `{name}` is constant"));
-            }
-        }
         let total_weight = weight.is_some().then(|| statistics.total_weight());
         let told = total_weight.filter(|_| !part).and_then(|total| weights::odd(total, counted));
         warnings.extend(told);
@@ -472,4 +435,65 @@ pub(super) fn counted(loaded: &Loaded) -> usize {
         true => loaded.x.nrows(),
         false => loaded.weights.iter().filter(|weight| **weight > 0.0).count(),
     }
+}
+
+/// What is odd of the inputs of these names, of which some belong together.
+fn of_inputs(
+    input_names: &[String],
+    together: &[usize],
+    scaler: &Scaler,
+    statistics: &Statistics,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut constant = statistics.constant_inputs();
+    constant.retain(|index| !together.contains(index));
+    if constant.len() > 3 {
+        warnings.push(format!(
+            "{} input columns are constant (`{}`, `{}`, …): they cannot help and are kept without \
+             effect",
+            constant.len(),
+            input_names[constant[0]],
+            input_names[constant[1]]
+        ));
+    } else {
+        warnings.extend(constant.into_iter().map(|index| {
+            format!(
+                "input column `{}` is constant: it cannot help and is kept without effect",
+                input_names[index]
+            )
+        }));
+    }
+    for (index, range) in statistics.rounded_inputs().into_iter().take(3) {
+        warnings.push(format!(
+            "input column `{}` varies by no more than rounding ({range:e} at {}): it is not scaled up, and cannot help",
+            input_names[index], scaler.x_mean[index]
+        ));
+    }
+    warnings
+}
+
+/// What is odd of the targets of these names; of a part of the rows little is.
+fn of_targets(
+    target_names: &[String],
+    scaler: &Scaler,
+    statistics: &Statistics,
+    part: bool,
+) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let (means, variances) = statistics.target_mean_and_variance();
+    for (p, name) in target_names.iter().enumerate() {
+        let (constant, value) = (variances[p] == 0.0, scaler.y_mean[p]);
+        if scaler.is_constant(p) && !(constant && means[p] == value) {
+            warnings.push(format!(
+                "target column `{name}` was {value} in all rows of before: it is still predicted as that"
+            ));
+        } else if scaler.is_constant(p) {
+            warnings.push(format!(
+                "target column `{name}` is {value} in all rows: nothing is learnt of it, and it is predicted as that"
+            ));
+        } else if constant && !part {
+            warnings.push(format!("target column `{name}` is constant"));
+        }
+    }
+    warnings
 }

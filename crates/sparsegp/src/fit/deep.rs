@@ -2,22 +2,23 @@
 //! ([`crate::deep`]; Salimbeni & Deisenroth 2017).
 
 use super::checkpoint::{self, Held};
-use super::checks::{check_levels, check_rows, check_targets, many_classes};
+use super::checks::{check_rows, check_targets, many_classes};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::learning::still_rising;
-use super::start::{apply, likelihood, sample_rows};
+use super::start::{apply, check_fits, likelihood, sample_rows};
 use super::{BatchOptions, Dataset, FitOptions, collapse, sizes};
-use crate::data::{Classes, Source};
-use crate::deep::{Deep, Kind, Start, StepOptions};
+use crate::data::{Classes, InMemory, Source};
+use crate::deep::{Architecture, Deep, Kind, LastBound, Start, StepOptions};
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::SolverOptions;
+use crate::likelihoods::Likelihood;
 use crate::linalg::Jitter;
 use crate::methods::{Entry, finite};
 use crate::model::{Model, Posterior};
 use crate::params;
-use crate::train::{Event, Observer, StochasticOptions, Surroundings, train_layers};
+use crate::train::{Event, Observer, StochasticOptions, Surroundings, TrainReport, train_layers};
 
 /// Rows that the start is found on.
 const ROWS: usize = 10_000;
@@ -69,6 +70,12 @@ fn refuse(options: &FitOptions) -> Result<()> {
     }
 }
 
+/// The layers of a method.
+fn architecture(entry: &'static Entry) -> Result<&'static Architecture> {
+    let none = || Error::Invalid(format!("the method `{}` has no hidden layers", entry.name));
+    entry.method.architecture().ok_or_else(none)
+}
+
 /// Prepares and trains a deep model.
 ///
 /// # Errors
@@ -79,25 +86,15 @@ pub(super) fn fit(
     entry: &'static Entry,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let Some(deep) = entry.method.architecture() else {
-        return Err(Error::Invalid(format!("the method `{}` has no hidden layers", entry.name)));
-    };
+    architecture(entry)?;
     refuse(options)?;
     let source = &*dataset.source;
-    let (n, d) = (source.rows(), source.inputs());
-    if d == 0 {
+    if source.inputs() == 0 {
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
     let classes = dataset.classes.as_ref().map(Classes::count);
     let likelihood = likelihood(options.likelihood.as_deref(), classes)?;
-    if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
-        return Err(Error::Invalid(format!(
-            "the likelihood `{}` needs its targets as they stand, and they are standardised; make the data set with \
-             `Standardise::all_that(&*likelihood)`",
-            likelihood.name()
-        )));
-    }
-    check_levels(dataset, &*likelihood)?;
+    check_fits(dataset, &*likelihood)?;
     let missing = check_targets(dataset, &*likelihood)?;
     let sample = sample_rows(source, ROWS, options.seed)?;
     check_rows(dataset, entry, missing, &sample)?;
@@ -106,14 +103,33 @@ pub(super) fn fit(
     warnings.extend(dataset.isolated_remarks(&*likelihood));
     warnings.extend(many_classes(dataset));
     let points = options.inducing.unwrap_or(POINTS);
-    if observer.event(Event::Inducing { count: points.min(n) }).is_break() {
+    if observer.event(Event::Inducing { count: points.min(source.rows()) }).is_break() {
         return Err(Error::Interrupted);
     }
+    let (model, bound) = begun(dataset, options, entry, likelihood, &sample)?;
+    let count = model.hidden.len() + 1;
+    let reason =
+        format!("`{}` was asked for: {count} layers, {points} inducing points each", entry.name);
+    let origin = Origin::new(dataset, options.seed, reason, warnings);
+    let (layers, origin, report) =
+        trained(dataset, options, entry, (model, bound), origin, observer)?;
+    ended(layers, origin, report, entry, &sample)
+}
+
+/// The layers before the training, as a model, and their bound.
+fn begun(
+    dataset: &Dataset,
+    options: &FitOptions,
+    entry: &'static Entry,
+    likelihood: Box<dyn Likelihood>,
+    sample: &InMemory,
+) -> Result<(Model, LastBound)> {
+    let deep = architecture(entry)?;
     let start = Start {
-        hidden: deep.hidden(d),
+        hidden: deep.hidden(dataset.source.inputs()),
         kind: deep.kind,
         kernel: options.kernel.clone(),
-        points,
+        points: options.inducing.unwrap_or(POINTS),
         sampling: deep.sampling(),
         skip: deep.skip,
         own_kernels: deep.own_kernels,
@@ -121,7 +137,7 @@ pub(super) fn fit(
         ..Start::default()
     };
     // values far away decide no starting value
-    let seen = dataset.drawn_in(&sample, &*likelihood);
+    let seen = dataset.drawn_in(sample, &*likelihood);
     let begun = Deep::start(seen.x.as_ref(), seen.y.as_ref(), &seen.extra, likelihood, &start)?;
     let bound = begun.bound;
     let mut model = Model::of_deep(begun, entry.method)?;
@@ -136,14 +152,26 @@ pub(super) fn fit(
         )));
     }
     apply(&mut model, options, |_| true)?;
+    Ok((model, bound))
+}
+
+/// Trains layers, or goes on where a checkpoint was written.
+fn trained(
+    dataset: &Dataset,
+    options: &FitOptions,
+    entry: &'static Entry,
+    (model, bound): (Model, LastBound),
+    mut origin: Origin,
+    observer: &mut dyn Observer,
+) -> Result<(Deep, Origin, TrainReport)> {
+    let (deep, source) = (architecture(entry)?, &*dataset.source);
     let mut layers = model.to_deep(bound)?;
     layers.settle(&SolverOptions::default())?;
     // those of the start, also where a state goes on
     let units = Some(layers.units());
     let batches = options.batches.clone().unwrap_or_else(BatchOptions::of_deep);
-    let size = batches.size.clamp(1, n.max(1));
-    let mut rows = source.batches(size, options.seed)?;
-    warnings.extend(rows.remark());
+    let mut rows = source.batches(batches.size.clamp(1, source.rows().max(1)), options.seed)?;
+    origin.warnings.extend(rows.remark());
     let natural = batches.training.natural.filter(|_| matches!(deep.kind, Kind::W | Kind::M));
     let steps = StepOptions {
         samples: deep.samples,
@@ -153,10 +181,6 @@ pub(super) fn fit(
         seed: options.seed,
         ..StepOptions::default()
     };
-    let count = model.hidden.len() + 1;
-    let reason =
-        format!("`{}` was asked for: {count} layers, {points} inducing points each", entry.name);
-    let mut origin = Origin::new(dataset, options.seed, reason, warnings);
     let mut resume = None;
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         let (fitted, held) = checkpoint::load(path, dataset, options)?;
@@ -185,16 +209,26 @@ pub(super) fn fit(
     };
     let observer = &mut Telling { observer, failures: &failures };
     let how = (&steps, &batches.training);
-    let mut report =
-        train_layers(&mut layers, entry.method, &mut *rows, how, surroundings, observer)?;
+    let report = train_layers(&mut layers, entry.method, &mut *rows, how, surroundings, observer)?;
     origin.warnings.extend(failures.warning());
+    Ok((layers, origin, report))
+}
+
+/// A deep model after its training, and what a person should know.
+fn ended(
+    layers: Deep,
+    mut origin: Origin,
+    mut report: TrainReport,
+    entry: &'static Entry,
+    sample: &InMemory,
+) -> Result<Fitted> {
     report.stopped += "; the objective is an estimate by minibatches";
     let model = Model::of_deep(layers, entry.method)?;
     let posterior = Posterior::of_q(&model)?;
     origin.warnings.extend(params::remarks(&model.params()));
     origin.warnings.extend(still_rising(&report));
     if report.iterations > 0
-        && collapse::misses_a_trend(&model, &collapse::means(&posterior, &sample)?, &sample)
+        && collapse::misses_a_trend(&model, &collapse::means(&posterior, sample)?, sample)
     {
         origin.warnings.push(CONSTANT.into());
     }

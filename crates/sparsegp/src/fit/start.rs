@@ -150,7 +150,9 @@ pub(super) fn prepare_start(
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
     let mut warnings = dataset.warnings.clone();
-    let mut likelihood = checked_likelihood(dataset, options)?;
+    let classes = dataset.classes.as_ref().map(Classes::count);
+    let mut likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
+    check_fits(dataset, &*likelihood)?;
     let missing = check_targets(dataset, &*likelihood)?;
     let why = why_other(&*likelihood, missing);
     let known = known(dataset, options, &*likelihood, missing, &why);
@@ -198,10 +200,8 @@ pub(super) fn prepare_start(
     Ok(start)
 }
 
-/// The likelihood, if it fits the targets.
-fn checked_likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn Likelihood>> {
-    let classes = dataset.classes.as_ref().map(Classes::count);
-    let likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
+/// Refuses targets that are standardised or classes where the likelihood needs others.
+pub(super) fn check_fits(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
     if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
         return Err(Error::Invalid(format!(
             "the likelihood `{}` needs its targets as they stand, and they are standardised; make \
@@ -209,8 +209,7 @@ fn checked_likelihood(dataset: &Dataset, options: &FitOptions) -> Result<Box<dyn
             likelihood.name()
         )));
     }
-    check_levels(dataset, &*likelihood)?;
-    Ok(likelihood)
+    check_levels(dataset, likelihood)
 }
 
 /// Why the method is not one of plain Gaussian rows, where it is not.
