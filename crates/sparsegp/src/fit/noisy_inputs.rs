@@ -9,7 +9,7 @@ use crate::kernels::{self, Inputs};
 use crate::latent::{NoisyInputs, Targets, Trainable, train};
 use crate::likelihoods;
 use crate::linalg::{Mat, MatRef};
-use crate::methods::{self, collect};
+use crate::methods::{self, Diagnostics, collect};
 use crate::model::hyperparameters;
 use crate::model::{Model, Posterior};
 use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status, Step};
@@ -190,6 +190,31 @@ pub(super) fn fit(
     run.with_input_deviations(&deviations.of, &deviations.names)
 }
 
+/// The posterior of a model whose inputs have been found, and what its numerics had to do.
+fn conditioned(
+    own: &NoisyInputs,
+    targets: &Targets,
+    model: &Model,
+) -> Result<(Posterior, Diagnostics)> {
+    let (posterior, negative) = own.with_bound(targets, |bound| {
+        // the moments of the whitened variable L⁻¹u
+        let parts = bound.whitened()?;
+        Ok((
+            Posterior::new(
+                model,
+                own.points.matrix().to_owned(),
+                parts.factor,
+                parts.mean,
+                Some(parts.root),
+            ),
+            bound.negative(),
+        ))
+    })?;
+    let diagnostics =
+        Diagnostics { jitter: posterior.factor().jitter, negative, ..Default::default() };
+    Ok((posterior, diagnostics))
+}
+
 /// Trains everything, and makes a model of it that predicts at inputs that are known.
 fn run(
     start: NoisyInputs,
@@ -230,25 +255,7 @@ fn run(
         train(start, targets, how, &mut watch)?;
     let mut model = fitted.model.clone();
     copy(&own, &mut model);
-    let (posterior, negative) = own.with_bound(targets, |bound| {
-        // the moments of the whitened variable L⁻¹u
-        let parts = bound.whitened()?;
-        Ok((
-            Posterior::new(
-                &model,
-                own.points.matrix().to_owned(),
-                parts.factor,
-                parts.mean,
-                Some(parts.root),
-            ),
-            bound.negative(),
-        ))
-    })?;
-    let diagnostics = crate::methods::Diagnostics {
-        jitter: posterior.factor().jitter,
-        negative,
-        ..Default::default()
-    };
+    let (posterior, diagnostics) = conditioned(&own, targets, &model)?;
     let asked = model.log_prior() - model.assumed_log_prior();
     fitted.warnings.extend(params::remarks(&model.params()));
     fitted.reason = format!(

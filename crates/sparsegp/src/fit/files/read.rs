@@ -90,107 +90,13 @@ impl Reader<'_> {
 /// # Errors
 /// [`Error::Invalid`] if that is truncated, or is not a model of this library.
 pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
-    sums::check_header(content)?;
-    let (_, metadata) =
-        SafeTensors::read_metadata(content).map_err(|e| foreign(format!("its header: {e}")))?;
-    let text = metadata
-        .metadata()
-        .as_ref()
-        .and_then(|m| m.get(KEY))
-        .ok_or_else(|| foreign("its header names no model"))?;
-    let version: serde_json::Value =
-        serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?;
-    let moved = version.get("header").is_some();
-    let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
-    if version > u64::from(VERSION) {
-        return Err(Error::Invalid(format!(
-            "has layout version {version}; this program reads up to {VERSION}: use a newer one"
-        )));
-    }
-    let tensors =
-        Reader(SafeTensors::deserialize(content).map_err(|e| foreign(format!("its header: {e}")))?);
-    sums::check(content, &metadata, version)?;
-    let header: serde_json::Value = if moved {
-        let elsewhere: Elsewhere = serde_json::from_str(text).map_err(foreign)?;
-        let named = tensors.0.tensor(&elsewhere.header).map_err(foreign)?;
-        serde_json::from_slice(named.data())
-            .map_err(|e| foreign(format!("tensor `{HEADER}`: {e}")))?
-    } else {
-        serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?
-    };
-    if header.get("kind").and_then(serde_json::Value::as_str) == Some(gplvm::KIND) {
-        return Err(Error::Invalid(
-            "holds a GP-LVM, which has no inputs to predict from: `sparsegp embed` uses it".into(),
-        ));
-    }
-    let header: Header =
-        serde_json::from_value(header).map_err(|e| foreign(format!("its header: {e}")))?;
+    let (tensors, mut header) = opened(content)?;
     check(&header)?;
     // standard deviations of inputs are none to the model
-    let known = &header.inputs[..header.inputs.len() - header.deviations.len()];
+    let known = header.inputs[..header.inputs.len() - header.deviations.len()].to_vec();
     let (d, p) = (known.len(), header.targets.len());
-    let likelihood = likelihoods::build(&header.likelihood)?;
-    let method = methods::find(&header.method)?.method;
-    let sets = header.inducing.len();
-    let read_set = |(l, kept): (usize, Kept)| {
-        let name =
-            if sets == 1 { "inducing.points".into() } else { format!("inducing.points[{l}]") };
-        let mut param = inducing_param(tensors.matrix(&name)?.as_ref());
-        kept.apply(&mut param);
-        Ok(param)
-    };
-    let inducing: Vec<Param> =
-        header.inducing.into_iter().enumerate().map(read_set).collect::<Result<_>>()?;
-    let q = header.q.map(|q| read_q(q, &tensors, "q")).transpose()?;
-    if header.layers.len() + 1 != method.architecture().map_or(1, |own| own.layers) {
-        return Err(foreign("its header and its method do not agree on layers"));
-    }
-    if header.layers.first().is_some_and(|layer| layer.inputs() != d) {
-        return Err(foreign("its first layer does not see the inputs"));
-    }
-    let layers = header.layers.into_iter().enumerate();
-    let hidden = layers.map(|(l, own)| own.read(l, &tensors)).collect::<Result<Vec<_>>>()?;
-    // the last of several layers sees what the one before gives
-    let (inputs, columns) = match (hidden.is_empty(), inducing.first().map(Param::shape)) {
-        (false, Some(Shape::Matrix(_, columns))) => (Inputs::unnamed(columns), columns),
-        _ => (Inputs::named(known), d),
-    };
-    let kernels = match &header.kernel {
-        serde_json::Value::Array(several) => {
-            several.iter().map(|json| kernels::build(json, inputs)).collect::<Result<Vec<_>>>()?
-        }
-        one => vec![kernels::build(one, inputs)?],
-    };
-    let seen = likelihood.latents() * p;
-    let mut model = Model {
-        kernels,
-        mean: means::from_json(&header.mean, columns, seen)?,
-        likelihood,
-        inducing,
-        q,
-        method,
-        jitter: header.jitter,
-        hidden,
-    };
-    for (path, param) in model.params_mut() {
-        tensors.fill(&path, param)?;
-    }
-    model.check(d, p).map_err(|e| foreign(e.to_string()))?;
-    let posterior = posterior(&model, &tensors, header.jitter_used, d, p)?;
-    // files of before took the mean function for certain, and still do
-    let posterior = match header.trend {
-        Some(basis) => {
-            let exact = posterior.q_sqrt().is_empty();
-            let weights = (!exact).then(|| tensors.matrix("trend.weights")).transpose()?;
-            let trend = SavedTrend { basis, weights, roots: tensors.matrix("trend.roots")? };
-            posterior.with_saved_trend(trend).map_err(|error| foreign(error.to_string()))?
-        }
-        None => posterior,
-    };
-    let posterior = match header.deviations.is_empty() {
-        true => posterior,
-        false => posterior.with_input_deviations(header.deviations.clone())?,
-    };
+    let model = read_model(&mut header, &tensors, &known, p)?;
+    let posterior = read_posterior(&header, &tensors, &model, d, p)?;
     let carried = carried::read(&tensors, &model, model.latents(p))?;
     let kept_rows = carried::read_rows(&tensors, d, carried.len())?;
     let mut report = header.report;
@@ -236,6 +142,131 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         warnings: header.warnings,
         annotations: header.annotations,
     })
+}
+
+/// The tensors and the header of a file.
+fn opened(content: &[u8]) -> Result<(Reader<'_>, Header)> {
+    sums::check_header(content)?;
+    let (_, metadata) =
+        SafeTensors::read_metadata(content).map_err(|e| foreign(format!("its header: {e}")))?;
+    let text = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|m| m.get(KEY))
+        .ok_or_else(|| foreign("its header names no model"))?;
+    let version: serde_json::Value =
+        serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?;
+    let moved = version.get("header").is_some();
+    let version = version.get("version").and_then(serde_json::Value::as_u64).unwrap_or(0);
+    if version > u64::from(VERSION) {
+        return Err(Error::Invalid(format!(
+            "has layout version {version}; this program reads up to {VERSION}: use a newer one"
+        )));
+    }
+    let tensors =
+        Reader(SafeTensors::deserialize(content).map_err(|e| foreign(format!("its header: {e}")))?);
+    sums::check(content, &metadata, version)?;
+    let header: serde_json::Value = if moved {
+        let elsewhere: Elsewhere = serde_json::from_str(text).map_err(foreign)?;
+        let named = tensors.0.tensor(&elsewhere.header).map_err(foreign)?;
+        serde_json::from_slice(named.data())
+            .map_err(|e| foreign(format!("tensor `{HEADER}`: {e}")))?
+    } else {
+        serde_json::from_str(text).map_err(|e| foreign(format!("its header: {e}")))?
+    };
+    if header.get("kind").and_then(serde_json::Value::as_str) == Some(gplvm::KIND) {
+        return Err(Error::Invalid(
+            "holds a GP-LVM, which has no inputs to predict from: `sparsegp embed` uses it".into(),
+        ));
+    }
+    let header = serde_json::from_value(header).map_err(|e| foreign(format!("its header: {e}")))?;
+    Ok((tensors, header))
+}
+
+/// The model, of these inputs and so many targets.
+fn read_model(
+    header: &mut Header,
+    tensors: &Reader<'_>,
+    known: &[String],
+    p: usize,
+) -> Result<Model> {
+    let likelihood = likelihoods::build(&header.likelihood)?;
+    let method = methods::find(&header.method)?.method;
+    let d = known.len();
+    let sets = header.inducing.len();
+    let read_set = |(l, kept): (usize, Kept)| {
+        let name =
+            if sets == 1 { "inducing.points".into() } else { format!("inducing.points[{l}]") };
+        let mut param = inducing_param(tensors.matrix(&name)?.as_ref());
+        kept.apply(&mut param);
+        Ok(param)
+    };
+    let inducing: Vec<Param> = std::mem::take(&mut header.inducing)
+        .into_iter()
+        .enumerate()
+        .map(read_set)
+        .collect::<Result<_>>()?;
+    let q = header.q.take().map(|q| read_q(q, tensors, "q")).transpose()?;
+    if header.layers.len() + 1 != method.architecture().map_or(1, |own| own.layers) {
+        return Err(foreign("its header and its method do not agree on layers"));
+    }
+    if header.layers.first().is_some_and(|layer| layer.inputs() != d) {
+        return Err(foreign("its first layer does not see the inputs"));
+    }
+    let layers = std::mem::take(&mut header.layers).into_iter().enumerate();
+    let hidden = layers.map(|(l, own)| own.read(l, tensors)).collect::<Result<Vec<_>>>()?;
+    // the last of several layers sees what the one before gives
+    let (inputs, columns) = match (hidden.is_empty(), inducing.first().map(Param::shape)) {
+        (false, Some(Shape::Matrix(_, columns))) => (Inputs::unnamed(columns), columns),
+        _ => (Inputs::named(known), d),
+    };
+    let kernels = match &header.kernel {
+        serde_json::Value::Array(several) => {
+            several.iter().map(|json| kernels::build(json, inputs)).collect::<Result<Vec<_>>>()?
+        }
+        one => vec![kernels::build(one, inputs)?],
+    };
+    let seen = likelihood.latents() * p;
+    let mut model = Model {
+        kernels,
+        mean: means::from_json(&header.mean, columns, seen)?,
+        likelihood,
+        inducing,
+        q,
+        method,
+        jitter: header.jitter,
+        hidden,
+    };
+    for (path, param) in model.params_mut() {
+        tensors.fill(&path, param)?;
+    }
+    model.check(d, p).map_err(|e| foreign(e.to_string()))?;
+    Ok(model)
+}
+
+/// The posterior of a model, of d inputs and p targets.
+fn read_posterior(
+    header: &Header,
+    tensors: &Reader<'_>,
+    model: &Model,
+    d: usize,
+    p: usize,
+) -> Result<Posterior> {
+    let posterior = posterior(model, tensors, header.jitter_used, d, p)?;
+    // files of before took the mean function for certain, and still do
+    let posterior = match header.trend {
+        Some(basis) => {
+            let exact = posterior.q_sqrt().is_empty();
+            let weights = (!exact).then(|| tensors.matrix("trend.weights")).transpose()?;
+            let trend = SavedTrend { basis, weights, roots: tensors.matrix("trend.roots")? };
+            posterior.with_saved_trend(trend).map_err(|error| foreign(error.to_string()))?
+        }
+        None => posterior,
+    };
+    match header.deviations.is_empty() {
+        true => Ok(posterior),
+        false => posterior.with_input_deviations(header.deviations.clone()),
+    }
 }
 
 /// Refuses a header whose parts do not fit together.

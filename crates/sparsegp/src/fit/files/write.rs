@@ -13,6 +13,7 @@ use crate::linalg::{Mat, MatRef};
 use crate::means;
 use crate::model::SavedTrend;
 use crate::params::{Param, Shape};
+use crate::train::TrainReport;
 use safetensors::{Dtype, tensor::TensorView};
 use std::collections::HashMap;
 
@@ -63,7 +64,40 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
     let mut report = fitted.report.clone();
     let (history, clock) = history::taken(report.as_mut(), &fitted.made);
     let trend = fitted.posterior.trend();
-    let header = Header {
+    let header = header_of(fitted, report, trend.as_ref())?;
+    // the last of several layers sees what the one before gives
+    let columns = model.inducing_points().ok().filter(|_| !model.hidden.is_empty());
+    let header = readable(header, columns.map(|z| z.ncols()))?;
+    let mut tensors = tensors_of(fitted, trend.as_ref());
+    tensors.extend(history);
+    tensors.push((CLOCK.into(), vec![clock.len()], bytes(clock.into_iter())));
+    let mut raw: Vec<(&str, Vec<u8>)> = Vec::new();
+    if let Some(division) = &fitted.division {
+        let masks = [(HELD_OUT, &division.held_out), (ASIDE, &division.aside)];
+        raw.extend(masks.into_iter().filter_map(|(name, mask)| Some((name, bits(mask.as_ref()?)))));
+    }
+    let state = match state {
+        Holds::Nothing => None,
+        Holds::Training(state) => Some((STATE, postcard::to_stdvec(state))),
+        Holds::Sampling(state) => Some((SAMPLING, postcard::to_stdvec(state))),
+    };
+    if let Some((name, bytes)) = state {
+        raw.push((name, bytes.map_err(|e| e.to_string())?));
+    }
+    sealed(header, &tensors, raw)
+}
+
+/// Name, shape and content.
+type Tensor = (String, Vec<usize>, Vec<u8>);
+
+/// The header of a model with this report.
+fn header_of(
+    fitted: &Fitted,
+    report: Option<TrainReport>,
+    trend: Option<&SavedTrend>,
+) -> std::result::Result<Header, String> {
+    let model = &fitted.model;
+    Ok(Header {
         version: VERSION,
         written_by: fitted.made.by.clone(),
         kernel: match &model.kernels[..] {
@@ -95,7 +129,7 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
         rows: fitted.rows,
         total_weight: fitted.total_weight,
         absent: fitted.absent.clone(),
-        trend: trend.as_ref().map(|trend| trend.basis),
+        trend: trend.map(|trend| trend.basis),
         seed: fitted.seed,
         report,
         warnings: fitted.warnings.clone(),
@@ -104,11 +138,13 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
             rows: division.rows,
             fingerprint: format!("{:016x}", division.fingerprint),
         }),
-    };
-    // the last of several layers sees what the one before gives
-    let columns = model.inducing_points().ok().filter(|_| !model.hidden.is_empty());
-    let header = readable(header, columns.map(|z| z.ncols()))?;
-    let mut tensors: Vec<(String, Vec<usize>, Vec<u8>)> = model
+    })
+}
+
+/// The tensors of a model: parameters, posterior and what it carries.
+fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
+    let model = &fitted.model;
+    let mut tensors: Vec<Tensor> = model
         .params()
         .into_iter()
         .map(|(path, param)| (path, shape_of(param), param_bytes(param)))
@@ -151,22 +187,7 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
     for (name, own) in carried::matrices(fitted) {
         tensors.push((name.into(), vec![own.nrows(), own.ncols()], matrix_bytes(own.as_ref())));
     }
-    tensors.extend(history);
-    tensors.push((CLOCK.into(), vec![clock.len()], bytes(clock.into_iter())));
-    let mut raw: Vec<(&str, Vec<u8>)> = Vec::new();
-    if let Some(division) = &fitted.division {
-        let masks = [(HELD_OUT, &division.held_out), (ASIDE, &division.aside)];
-        raw.extend(masks.into_iter().filter_map(|(name, mask)| Some((name, bits(mask.as_ref()?)))));
-    }
-    let state = match state {
-        Holds::Nothing => None,
-        Holds::Training(state) => Some((STATE, postcard::to_stdvec(state))),
-        Holds::Sampling(state) => Some((SAMPLING, postcard::to_stdvec(state))),
-    };
-    if let Some((name, bytes)) = state {
-        raw.push((name, bytes.map_err(|e| e.to_string())?));
-    }
-    sealed(header, &tensors, raw)
+    tensors
 }
 
 /// A file of tensors of numbers and of bytes with a header, which is a tensor too where it is long, and checksums.
