@@ -297,7 +297,7 @@ impl Screen<'_> {
         let most = objectives.fold(f64::NEG_INFINITY, f64::max);
         rest.retain(|own| own.objective >= most - HOPELESS);
         rest.truncate(count - 1);
-        self.all.retain(|plain| plain.objective >= most - HOPELESS_PLAIN);
+        self.all.retain(|plain| self.suggestions || plain.objective >= most - HOPELESS_PLAIN);
         self.all.extend(rest);
         for mut own in std::mem::take(&mut self.all) {
             let mut model = self.final_trial.model.clone();
