@@ -424,7 +424,7 @@ def test_terms_of_a_sum():
     own, std = single.predict_terms(X[:7])["matern52"]
     shift = single.predict_terms(X[:7])["mean function"][0]
     np.testing.assert_allclose((own + shift, std**2), (mean, variance), rtol=1e-8)
-    # two latent functions with kernels of their own
+    # two latent functions, each with its own kernel
     both = GPRegressor(kernel="rbf + linear; matern32", likelihood="heteroscedastic").fit(X, y)
     terms = both.predict_terms(X[:7])
     assert list(terms) == ["mean function", "rbf", "linear", "matern32"]

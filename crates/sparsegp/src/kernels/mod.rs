@@ -255,7 +255,7 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     }
 
     /// Returns independent functions whose sum has this covariance, with names of which `names`, those of the inputs, are a
-    /// part: one for a kernel that is no sum. [`terms::terms`] numbers equal names.
+    /// part: one for a kernel that is not a sum. [`terms::terms`] numbers equal names.
     fn terms(&self, names: &[String]) -> Vec<Term> {
         vec![Term { name: terms::name(&self.to_json(), names), kernel: self.clone_box() }]
     }

@@ -76,7 +76,7 @@ fn terms_of_exact_inference_are_those_of_the_textbook() {
     }
 }
 
-/// Means add up to that of the latent function, and the only term of a kernel that is no sum is the latent function, of every method.
+/// Means add up to that of the latent function, and the only term of a kernel that is not a sum is the latent function, of every method.
 #[test]
 fn terms_add_up_whatever_the_method() {
     for method in ["exact", "titsias2009", "spherical", "titsias2025", "svgp", "tsvgp", "lsvgp"] {

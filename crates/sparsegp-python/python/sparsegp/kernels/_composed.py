@@ -78,7 +78,7 @@ class Additive(_WithBase):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
-        Whether each input column has a lengthscale of its own.
+        Whether each input column has its own lengthscale.
     """
 
     _type = "additive"

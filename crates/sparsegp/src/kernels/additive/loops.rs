@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Rows of a strip.
-const STRIP: usize = 128;
+const STRIP: usize = 256;
 /// Columns of K(X) that one thread works on.
 const CHUNK: usize = 64;
 /// No scaled difference is above this, so that its square is a number.
@@ -180,13 +180,13 @@ impl<P: Profile> Vectorised for Forward<'_, P> {
             let own = q * n..(q + 1) * n;
             let (x, z) = (&column(task.x, d)[rows.clone()], task.z[(j, d)]);
             let differences = &mut memory.differences[own.clone()];
-            for (own, x) in differences.iter_mut().zip(x) {
-                *own = difference(*x, z, *inverse);
-            }
+            differences.iter_mut().zip(x).for_each(|(own, x)| *own = difference(*x, z, *inverse));
+            // in place, as two results at once are vectors only so
             let correlations = &mut memory.correlations[own.clone()];
-            let both = correlations.iter_mut().zip(&mut memory.slopes[own]);
-            for ((own, slope), difference) in both.zip(differences) {
-                let (value, by_square) = P::value_and_slope::<FMA>(*difference * *difference);
+            let squares = correlations.iter_mut().zip(differences.iter());
+            squares.for_each(|(own, difference)| *own = difference * difference);
+            for (own, slope) in correlations.iter_mut().zip(&mut memory.slopes[own]) {
+                let (value, by_square) = P::value_and_slope::<FMA>(*own);
                 *own = if value < FLOOR { FLOOR } else { value };
                 *slope = if value < FLOOR { 0.0 } else { by_square };
             }
