@@ -104,6 +104,7 @@ fn table1(arguments: &[String]) {
                     inducing: Some(points),
                     batches: Some(batches),
                     seed,
+                    kernel: "rbf".into(),
                     ..FitOptions::default()
                 };
                 let clock = Instant::now();
@@ -248,6 +249,7 @@ fn child(arguments: &[String]) {
         inducing: Some(100),
         batches: Some(batches),
         checkpoint: Some(checkpoint.into()),
+        kernel: "rbf".into(),
         ..FitOptions::default()
     };
     let there = Path::new(checkpoint).exists();

@@ -121,6 +121,7 @@ fn model_bytes(folder: &Path) -> Vec<(&'static str, Vec<u8>)> {
             inducing: (method != "exact").then_some(4),
             checkpoint: (!targets).then(|| checkpoint.clone()),
             batches: Some(BatchOptions { size: 10, training: training.clone() }),
+            kernel: "rbf".into(),
             ..FitOptions::default()
         };
         options.train.max_iterations = 2;
@@ -201,6 +202,7 @@ fn requests() -> Vec<Vec<u8>> {
             likelihood: Some(likelihood.into()),
             inducing: Some(4),
             batches: None,
+            kernel: "rbf".into(),
             ..FitOptions::default()
         };
         let options = FitOptions {

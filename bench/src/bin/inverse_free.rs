@@ -265,7 +265,12 @@ fn toy(name: &str) -> (InMemory, Model, f64, usize) {
         let grid = Mat::from_fn(10, 1, |i, _| low + (high - low) * i as f64 / 9.0);
         (grid, likelihoods::parse("gaussian").expect("a likelihood"))
     } else {
-        let options = FitOptions { inducing: Some(64), pilot: 0, ..FitOptions::default() };
+        let options = FitOptions {
+            inducing: Some(64),
+            pilot: 0,
+            kernel: "rbf".into(),
+            ..FitOptions::default()
+        };
         let options = FitOptions { method: "svgp".into(), ..options };
         let copy = Dataset::from_arrays(data.x.clone(), data.y.clone(), false).expect("rows");
         let start = prepare(&copy, &options, &Cpu::default(), &mut ()).expect("k-means");
@@ -488,6 +493,7 @@ fn train_table(
             ("kernel.lengthscales".into(), vec![1.0]),
             ("likelihood.variance".into(), vec![1.0]),
         ],
+        kernel: "rbf".into(),
         ..FitOptions::default()
     };
     let engine = Cpu::default();

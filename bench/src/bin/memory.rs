@@ -18,8 +18,12 @@ fn child(path: &str, iterations: usize) {
         .and_then(|selected| selected.stream())
         .expect("columns of numbers");
     let dataset = Dataset::from_table(source, true).expect("usable rows");
-    let mut options =
-        FitOptions { method: "titsias2025".into(), inducing: Some(512), ..FitOptions::default() };
+    let mut options = FitOptions {
+        method: "titsias2025".into(),
+        inducing: Some(512),
+        kernel: "rbf".into(),
+        ..FitOptions::default()
+    };
     options.train.max_iterations = iterations;
     let engine = Cpu::default();
     let fitted = fit(&dataset, &options, &engine, &mut ()).expect("a fit");

@@ -89,6 +89,7 @@ impl Problem {
         let options = FitOptions {
             method: "titsias2025".into(),
             inducing: Some(if d == 1 { 30 } else { 100 }),
+            kernel: "rbf".into(),
             ..FitOptions::default()
         };
         fit(&Dataset::from_loaded(loaded, true)?, &options, &Cpu::default(), &mut ())

@@ -298,6 +298,7 @@ fn judge(
     let options = FitOptions {
         likelihood: Some(problem.spec.clone()),
         lengthscale_prior: false,
+        kernel: "rbf".into(),
         ..FitOptions::default()
     };
     let clock = processor_seconds();

@@ -60,6 +60,7 @@ fn child(arguments: &[String]) {
         inducing: Some(number("--inducing")),
         checkpoint: Some(checkpoint.clone().into()),
         batches: Some(BatchOptions { size: number("--batch"), training }),
+        kernel: "rbf".into(),
         ..FitOptions::default()
     };
     let fitted =

@@ -37,8 +37,12 @@ fn run(name: &str, split: usize, method: &str, inducing: usize, iterations: usiz
     let mask = Arc::new(mask);
     let training = selected.clone().rows_where(mask.clone(), false).read_all().expect("rows");
     let dataset = Dataset::from_loaded(training, true).expect("usable rows");
-    let mut options =
-        FitOptions { method: method.into(), inducing: Some(inducing), ..FitOptions::default() };
+    let mut options = FitOptions {
+        method: method.into(),
+        inducing: Some(inducing),
+        kernel: "rbf".into(),
+        ..FitOptions::default()
+    };
     options.train.max_iterations = iterations;
     let engine = Cpu::default();
     let fitted = fit(&dataset, &options, &engine, &mut ()).expect("a fit");

@@ -455,8 +455,8 @@ def test_functions_are_drawn():
     np.testing.assert_array_equal(draws, again)
     with pytest.raises(ValueError, match="'joint' or 'pathwise'"):
         model.sample_y(X, method="other")
-    with pytest.raises(ValueError, match="`linear`.*jointly"):
-        GPRegressor("rbf + linear").fit(X, y).sample_f()
+    with pytest.raises(ValueError, match="`arccosine`.*jointly"):
+        GPRegressor("rbf + arccosine").fit(X, y).sample_f()
     own = model.model_.sample_functions(3, seed=1, waves=50)
     assert own(X[:5]).shape == (3, 5, 1)
 
@@ -781,8 +781,8 @@ def test_dates_are_refused_where_they_have_no_unit():
 
 def test_training_ends_where_nothing_visible_changes():
     X, y = waves(300, noise=0.5)
-    usual = GPRegressor(n_inducing=20).fit(X, y)
-    sharp = GPRegressor(n_inducing=20, tol=1e-9).fit(X, y)
+    usual = GPRegressor("rbf", n_inducing=20).fit(X, y)
+    sharp = GPRegressor("rbf", n_inducing=20, tol=1e-9).fit(X, y)
     assert usual.converged_ and "the last 10 iterations" in usual.stopped_
     assert usual.n_iter_ < sharp.n_iter_ and usual.objective_ <= sharp.objective_
     std = sharp.predict(X, return_std=True)[1]

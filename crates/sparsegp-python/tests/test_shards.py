@@ -130,8 +130,8 @@ def test_the_driver_sees_few_rows():
     here = Here(parts_of(frame, INPUTS, "y"))
     model = sparsegp.GPRegressor(n_inducing=10, max_iter=10, pilot=50)
     shards.fit(model, sparsegp.GPRegressor, here)
-    # all rows are a sample here; three looks at it
-    assert here.rows <= 3 * 3000
+    # all rows are a sample here; three looks at it, and one at the 50 rows that kernels are judged by
+    assert here.rows <= 3 * 3000 + 50
     assert here.rounds >= 20
 
 

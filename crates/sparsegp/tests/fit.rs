@@ -12,6 +12,8 @@ mod classes;
 mod coarse;
 #[path = "fit/convergence.rs"]
 mod convergence;
+#[path = "fit/counts.rs"]
+mod counts;
 #[path = "fit/deep.rs"]
 mod deep;
 #[path = "fit/everything.rs"]

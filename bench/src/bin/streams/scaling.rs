@@ -163,6 +163,7 @@ pub fn electricity(arguments: &[String]) -> Drawn {
         method: "titsias2009".into(),
         inducing: Some(m),
         train: TrainOptions { max_iterations: 100, ..TrainOptions::default() },
+        kernel: "rbf".into(),
         ..FitOptions::default()
     };
     let first = fit(&dataset, &options, &Cpu::default(), &mut ())?;

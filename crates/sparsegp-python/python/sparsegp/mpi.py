@@ -328,7 +328,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--ignore", default="", help="columns that are no inputs")
     add("--weight", help="column of weights")
     add("--extra", help="column of the further number of every row: noise variance, exposure, trials")
-    add("--kernel", default="rbf")
+    add("--kernel", default="auto")
     add("--likelihood")
     add("--method", default="auto")
     add("--inducing", type=int, help="number of inducing points")

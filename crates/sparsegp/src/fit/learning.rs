@@ -3,7 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice, counts};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -222,6 +222,10 @@ impl Learning<'_> {
             _ => (posterior, report),
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
+        let source = &*self.dataset.source;
+        // what cannot be predicted is for predictions to say
+        let of_counts = counts::remarks(&model, &posterior, source, self.options.seed);
+        origin.warnings.extend(of_counts.ok().flatten());
         Ok(origin.fitted(model, posterior, Some(report)))
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod checks;
 mod choice;
 mod collapse;
 mod constants;
+mod counts;
 mod covering;
 mod dataset;
 mod deep;
@@ -62,7 +63,7 @@ use learning::{Learning, Trained};
 pub use merging::Purpose;
 pub use noisy_inputs::InputDeviations;
 pub use predictions::ParameterRow;
-pub use start::{Start, likelihood, likelihood_for, prepare, sample_rows};
+pub use start::{Start, likelihood, likelihood_for, sample_rows};
 #[cfg(feature = "tables")]
 pub use tables::encoded;
 pub use update::{KeptRows, UpdateOptions, UpdateReport, update};
@@ -225,6 +226,23 @@ pub const KEPT_NUMBERS: usize = 1 << 26;
 pub const AUTO_EXACT: usize = 2000;
 /// Inducing points unless a number is given.
 pub const DEFAULT_INDUCING: usize = 512;
+
+/// Builds a model with starting values from the data: lengthscales √D standard deviations (then two random rows
+/// have a correlation near e⁻¹ whatever D is) or a fraction of that, whichever explains at most 200 rows best; the
+/// kernel's variance that of Gaussian targets (else 1); what the likelihood makes of the targets; inducing points as
+/// asked for; q at the prior; then the values that were given.
+///
+/// # Errors
+/// [`Error::Spec`], [`Error::Invalid`] or a parameter error for options that do not fit.
+pub fn prepare(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<Start> {
+    let (options, _) = kernel_choice::resolved(dataset, options, engine, observer)?;
+    start::prepare_start(dataset, &options, engine, observer, 0)
+}
 
 /// Prepares, trains and conditions a model; `&mut ()` observes nothing. If
 /// [`FitOptions::checkpoint`] names a file that is there, the training that it holds goes on.

@@ -7,7 +7,7 @@ use super::checks::{
 use super::choice::{Choice, Known, choose, whole};
 use super::placing::{Placing, of_points};
 use super::select::takes_interdomain;
-use super::{Dataset, FitOptions, assumed, certain, enough, kernel_choice, restarts, screen, sizes};
+use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, sizes};
 use crate::data::{Classes, InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -121,24 +121,8 @@ fn with_classes(spec: &str, classes: usize) -> String {
     }
 }
 
-/// Builds a model with starting values from the data: lengthscales √D standard deviations (then two random rows
-/// have a correlation near e⁻¹ whatever D is) or a fraction of that, whichever explains at most 200 rows best; the
-/// kernel's variance that of Gaussian targets (else 1); what the likelihood makes of the targets; inducing points as
-/// asked for; q at the prior; then the values that were given.
-///
-/// # Errors
-/// [`Error::Spec`], [`Error::Invalid`] or a parameter error for options that do not fit.
-pub fn prepare(
-    dataset: &Dataset,
-    options: &FitOptions,
-    engine: &dyn Engine,
-    observer: &mut dyn Observer,
-) -> Result<Start> {
-    let (options, _) = kernel_choice::resolved(dataset, options, engine, observer)?;
-    prepare_start(dataset, &options, engine, observer, 0)
-}
-
-/// The same for a further start, from 1, whose hyperparameters are drawn ([`restarts`](super::restarts)).
+/// Prepares a model ([`super::prepare`]); for a further start, from 1, with hyperparameters that are drawn
+/// ([`restarts`](super::restarts)).
 pub(super) fn prepare_start(
     dataset: &Dataset,
     options: &FitOptions,
