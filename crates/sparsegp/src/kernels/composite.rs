@@ -70,6 +70,23 @@ impl<O: Operation> Composite<O> {
 const APART: f64 = 3.0;
 
 impl<O: Operation> Composite<O> {
+    /// A start in which every child of a sum has the last of its other starts for what those before it leave: one wave after
+    /// the other. None where fewer than two have any.
+    fn in_turn(&self, x: MatRef<f64>, y: MatRef<f64>) -> Option<Box<dyn Kernel>> {
+        if O::MULTIPLIES {
+            return None;
+        }
+        let (mut all, mut left, mut moved) = (self.clone(), y.to_owned(), 0);
+        for child in &mut all.children {
+            if let Some(start) = child.other_starts(x, left.as_ref()).pop() {
+                start.take_out(x, left.as_mut());
+                *child = start;
+                moved += 1;
+            }
+        }
+        (moved > 1).then(|| Box::new(all) as Box<dyn Kernel>)
+    }
+
     /// Equal children would have equal slopes, and stay equal for ever: each starts with lengthscales [`APART`] times
     /// shorter than the one before it, where they are not given.
     fn part_equals(&mut self) {
@@ -223,6 +240,7 @@ impl<O: Operation> Kernel for Composite<O> {
                 all.push(Box::new(other));
             }
         }
+        all.extend(self.in_turn(x, y));
         all
     }
 

@@ -395,13 +395,24 @@ impl Kernel for Periodic {
                 super::spec::initialise(param, &[SMOOTH]);
             }
         });
-        all.push(Box::new(smooth));
+        all.push(Box::new(smooth.clone()));
+        // of two waves a common multiple of their periods explains both by its harmonics: the stronger wave by itself
+        if let Some(period) = super::periodogram::strongest_period(column(x, d), y, 1) {
+            super::spec::initialise(&mut smooth.period, &[period]);
+            all.push(Box::new(smooth));
+        }
         all
     }
 
     fn take_out(&self, x: MatRef<f64>, y: MatMut<f64>) {
+        let mut harmonics = HARMONICS;
+        self.base.visit(&mut |_, param| {
+            if param.role() == Role::Lengthscales && param.value().iter().all(|l| *l >= SMOOTH) {
+                harmonics = 1;
+            }
+        });
         if let &[d] = self.base.dims() {
-            super::periods::take_out(column(x, d), y, self.period.value()[0], HARMONICS);
+            super::periods::take_out(column(x, d), y, self.period.value()[0], harmonics);
         }
     }
 

@@ -127,4 +127,29 @@ mod tests {
             assert!((periods[1] / 168.0 - 1.0).abs() < 0.08, "{spec}: {periods:?}");
         }
     }
+
+    /// Waves of periods 2 and 3 are harmonics of one of 6: a start has the two by themselves.
+    #[test]
+    fn a_sum_has_a_start_with_two_waves_of_commensurate_periods() {
+        let generator = &mut rng::stream(3, "two waves");
+        let x = Mat::from_fn(240, 1, |_, _| 60.0 * rng::uniform(&mut *generator));
+        let y = Mat::from_fn(240, 1, |i, _| {
+            let angle = TAU * x[(i, 0)];
+            (angle / 6.0).sin() + 0.7 * (angle / 9.0).cos() + 0.3 * noise(generator)
+        });
+        let mut kernel = parse("periodic + periodic", Inputs::unnamed(1)).unwrap();
+        kernel.initialise(&[17.3], 0.8);
+        kernel.initialise_from_rows(x.as_ref(), y.as_ref());
+        let has_both = |kernel: &dyn crate::kernels::Kernel| {
+            let near = |param: &crate::params::Param, period: f64| {
+                (param.value()[0] / period - 1.0).abs() < 0.03
+            };
+            let params = kernel.params();
+            let periods: Vec<_> = params.iter().filter(|(p, _)| p.ends_with("period")).collect();
+            [6.0, 9.0].iter().all(|own| periods.iter().any(|(_, param)| near(param, *own)))
+        };
+        assert!(!has_both(&*kernel));
+        let others = kernel.other_starts(x.as_ref(), y.as_ref());
+        assert!(others.iter().any(|other| has_both(&**other)));
+    }
 }
