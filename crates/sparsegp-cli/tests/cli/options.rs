@@ -193,7 +193,8 @@ fn without_standardising_both_scales_are_one() {
 fn a_trace_as_json() {
     let folder = Folder::new();
     folder.write("s.csv", snelson());
-    folder.ok("fit s.csv --target y --max-iterations 6 --trace t.json");
+    // the search for a start would come to the optimum
+    folder.ok("fit s.csv --target y --pilot 0 --max-iterations 6 --trace t.json");
     let trace: serde_json::Value = serde_json::from_str(&folder.read("t.json")).unwrap();
     let points = trace.as_array().unwrap();
     assert_eq!(points.len(), 6);
