@@ -171,10 +171,11 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
     }
 }
 
-/// The prior that nobody asked for, if there is one.
+/// The prior of lengthscales that nobody asked for, if there is one. (That of the noise is so weak that its note is enough.)
 fn assumed_prior(fitted: &Fitted) -> Option<String> {
     let params = fitted.model.params();
-    let (path, param) = params.into_iter().find(|(_, param)| param.assumed)?;
+    let of_lengths = |param: &Param| param.assumed && param.role() == Role::Lengthscales;
+    let (path, param) = params.into_iter().find(|(_, param)| of_lengths(param))?;
     let Some(Prior::LogNormal { loc, scale }) = param.prior else { return None };
     Some(format!(
         "{path} are log-normal about {}, with a standard deviation of {} in the logarithm (by default, for training \
@@ -429,7 +430,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "starts": r.starts, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
+            "starts": r.starts, "kernels": r.kernels, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| {

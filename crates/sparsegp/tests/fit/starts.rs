@@ -13,7 +13,11 @@ use sparsegp::params::Prior;
 use sparsegp::rng::{stream, uniform};
 
 fn with(likelihood: &str) -> FitOptions {
-    FitOptions { likelihood: Some(likelihood.into()), ..FitOptions::default() }
+    FitOptions {
+        kernel: "rbf".into(),
+        likelihood: Some(likelihood.into()),
+        ..FitOptions::default()
+    }
 }
 
 fn normal(rng: &mut impl Rng) -> f64 {

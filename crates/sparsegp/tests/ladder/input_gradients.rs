@@ -147,8 +147,12 @@ fn fitted_models_have_them_in_the_units_of_the_data() {
     let x = Mat::from_fn(40, 2, |i, q| 30.0 + [0.2, 50.0][q] * data.x[(i, q)]);
     let y = Mat::from_fn(40, 2, |i, p| 100.0 + [3.0, 0.4][p] * data.y[(i, p)]);
     let dataset = Dataset::from_arrays(x.clone(), y, true).expect("rows");
-    let mut options =
-        FitOptions { method: "titsias2025".into(), inducing: Some(7), ..FitOptions::default() };
+    let mut options = FitOptions {
+        kernel: "rbf".into(),
+        method: "titsias2025".into(),
+        inducing: Some(7),
+        ..FitOptions::default()
+    };
     options.train.max_iterations = 5;
     let fitted = fit(&dataset, &options, &Cpu::default(), &mut ()).expect("fits");
     let found = fitted.predict_gradients(x.as_ref()).expect("its inputs");

@@ -67,7 +67,7 @@ fn frequencies_have_the_density_of_the_kernel() {
         let kernel = parse(spec, Inputs::unnamed(3)).expect(spec);
         let error = kernel.spectral(Mat::zeros(3, 3).as_mut(), &mut rng).expect_err(spec);
         let message = error.to_string();
-        let culprit = spec.split(&[' ', '*', '+']).find(|w| !w.is_empty() && *w != "rbf");
+        let culprit = spec.split(&[' ', '*', '+', '(']).find(|w| !w.is_empty() && *w != "rbf");
         assert!(message.contains(culprit.expect("there is one")), "{spec}: {message}");
         assert!(message.contains("jointly"), "{message}");
     }
@@ -248,12 +248,12 @@ fn functions_of_a_sampled_posterior_are_of_its_draws() {
 
 #[test]
 fn functions_are_refused_with_a_remedy() {
-    let draw = Draw { n: 25, m: 5, d: 1, p: 1, kernel: "rbf + linear", mean: "zero", seed: 6 };
+    let draw = Draw { n: 25, m: 5, d: 1, p: 1, kernel: "rbf + arccosine", mean: "zero", seed: 6 };
     let problem = problem(&draw);
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let exact = problem.with("exact").posterior(&Cpu::default(), &problem.data).expect("posed");
-    let error = exact.sample_functions(1, 10, &mut rng).expect_err("linear").to_string();
-    assert!(error.contains("`linear`") && error.contains("jointly"), "{error}");
+    let error = exact.sample_functions(1, 10, &mut rng).expect_err("arccosine").to_string();
+    assert!(error.contains("`arccosine`") && error.contains("jointly"), "{error}");
     let error = exact.sample_functions(1, 0, &mut rng).expect_err("no waves").to_string();
     assert!(error.contains("at least one wave"), "{error}");
     let mut model = problem.with("rsvgp");
