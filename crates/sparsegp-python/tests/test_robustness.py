@@ -491,7 +491,7 @@ print("model")
 x, y = problem(20_000)
 model = GPRegressor(method="titsias2025", n_inducing=200, pilot=1500)
 def early(event):
-    assert event["event"] in ("pilot", "inducing")
+    assert event["event"] in ("kernels", "pilot", "inducing")
     os.kill(os.getpid(), signal.SIGINT)
 try:
     model.set_params(callback=early).fit(x, y)

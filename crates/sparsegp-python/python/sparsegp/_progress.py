@@ -62,6 +62,8 @@ class Progress:
         kind = event["event"]
         if kind == "pilot":
             self._write(f"starting values: exact inference on {event['rows']} rows")
+        elif kind == "kernels":
+            self._write(f"judging kernels on {event['rows']} rows")
         elif kind == "restart":
             best = "" if event["best"] is None else f", best objective so far {event['best']:.7g}"
             self.first, self.held_out = None, ""
