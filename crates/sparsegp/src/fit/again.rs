@@ -3,6 +3,7 @@
 use super::learning::{Learning, Trained};
 use super::moments::{moments, spread};
 use super::near::{self, Alike};
+use super::quiet::Quiet;
 use super::revive::{self, Climb, Sketch};
 use super::{AUTO_EXACT, Dataset, FitOptions, choice, collapse, covering};
 use super::{of_start, start, trained_from};
@@ -13,8 +14,7 @@ use crate::inducing::select::Selection;
 use crate::linalg::Mat;
 use crate::model::Model;
 use crate::params::Role;
-use crate::train::{Event, Observer, TrainOptions};
-use std::ops::ControlFlow;
+use crate::train::{Observer, TrainOptions};
 
 /// Standard deviations from which residuals that are alike are worth trainings from other starts, and a warning.
 const CLEAR: f64 = 8.0;
@@ -62,19 +62,6 @@ impl Seen {
     fn left(&self) -> Option<Alike> {
         let clear = |own: &&Alike| own.clear >= CLEAR && own.correlation > STRONG;
         self.alike.iter().find(clear).copied()
-    }
-}
-
-/// Passes on an interruption and shows nothing else.
-struct Quiet<'a>(&'a dyn Observer);
-
-impl Observer for Quiet<'_> {
-    fn event(&mut self, _: Event<'_>) -> ControlFlow<()> {
-        if self.0.interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn interrupted(&self) -> bool {
-        self.0.interrupted()
     }
 }
 
@@ -185,7 +172,7 @@ impl Again<'_> {
 
     /// Trains from other starts where residuals of near rows are clearly alike, and says so where they stay so.
     fn mend_residuals(&self, going: &mut Going<'_>, mut seen: Seen, rows: &InMemory) -> Result<()> {
-        // of functions that are known to a thousandth the rest is no matter
+        // of functions that are known to a thousandth the rest does not matter
         let spread = spread(&moments(rows, false));
         if going.trained.model.noise() < EXPLAINED * spread {
             return Ok(());

@@ -4,6 +4,7 @@
 use super::FitOptions;
 use super::near;
 use super::pilot::take;
+use super::quiet::Quiet;
 use super::revive::{self, Climb, Sketch};
 use super::screen::Verdict;
 use super::trial::Trial;
@@ -190,12 +191,6 @@ fn by_objective(
         max_iterations: COMPARED,
         ..TrainOptions::default()
     };
-    struct Quiet<'a>(&'a dyn Observer);
-    impl Observer for Quiet<'_> {
-        fn interrupted(&self) -> bool {
-            self.0.interrupted()
-        }
-    }
     let trained = train(&mut own, engine, rows, &training, &mut Quiet(observer));
     match trained {
         Ok(report) if report.objective.is_finite() => {

@@ -36,6 +36,7 @@ mod pilot;
 mod placing;
 mod predictions;
 pub mod quality;
+mod quiet;
 mod restarts;
 mod revive;
 mod screen;

@@ -2,6 +2,7 @@
 //! and known noise, without inducing points.
 
 use super::FitOptions;
+use super::quiet::Quiet;
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -32,15 +33,6 @@ pub(super) struct Trial {
     pub(super) model: Model,
     data: InMemory,
     latents: usize,
-}
-
-/// Watches for an interruption: the iterations of a trial are nobody's business.
-struct Quiet<'a>(&'a dyn Observer);
-
-impl Observer for Quiet<'_> {
-    fn interrupted(&self) -> bool {
-        self.0.interrupted()
-    }
 }
 
 impl Trial {
