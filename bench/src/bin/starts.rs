@@ -135,7 +135,7 @@ fn prepared_is_sparse(dataset: &Dataset, options: &FitOptions) -> Result<bool, S
     start.map(|start| start.model.method.is_sparse()).map_err(|error| error.to_string())
 }
 
-/// From lengthscales of so many spreads by the most exact method; then the default method goes on.
+/// From lengthscales of so many spreads by the most exact method; then by the default method.
 fn from_exact(problem: &Problem, dataset: &Dataset, options: &FitOptions, length: f64) -> Outcome {
     let exact = !prepared_is_sparse(dataset, options)?;
     let set = problem.lengthscales().into_iter().map(|path| (path, vec![length])).collect();

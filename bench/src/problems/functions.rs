@@ -1,4 +1,4 @@
-//! Plain functions of several inputs, which are no draws of the prior: unlike strength and speed, idle inputs, waves.
+//! Plain functions of several inputs that are not drawn from the prior: unlike strength and speed, idle inputs, waves.
 
 use super::{Dice, Function, Problem};
 use sparsegp::data::InMemory;

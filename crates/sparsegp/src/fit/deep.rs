@@ -155,7 +155,7 @@ fn begun(
     Ok((model, bound))
 }
 
-/// Trains layers, or goes on where a checkpoint was written.
+/// Trains layers, or resumes where a checkpoint was written.
 fn trained(
     dataset: &Dataset,
     options: &FitOptions,

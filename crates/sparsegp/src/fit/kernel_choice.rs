@@ -5,6 +5,7 @@
 //! out (MacKay 1992): each costs log(τ/s) nats where a prior of standard deviation τ becomes a posterior of standard deviation s.
 //! A lengthscale that the rows say nothing about keeps its prior, and costs nothing.
 
+use super::quiet::Quiet;
 use super::start::prepare_start;
 use super::trial::Trial;
 use super::{Dataset, FitOptions, Start, checkpoint, choice, sample_rows};
@@ -78,7 +79,7 @@ pub(super) fn resolved(
     };
     let mut choice = chosen(scores, rows.min(dataset.source.rows()));
     // a time limit may have ended the choice of the run before
-    if let Some(kept) = checkpoint::kernel(options)?.filter(|kept| *kept != choice.kernel) {
+    if let Some(kept) = checkpoint::kernel(options).filter(|kept| *kept != choice.kernel) {
         (choice.kernel, choice.reason) = (kept, "as in the checkpoint".into());
     }
     Ok((with(&choice.kernel), Some(choice)))
@@ -254,7 +255,8 @@ impl Search<'_> {
             restarts: 0,
             ..self.options.clone()
         };
-        let Start { model, .. } = prepare_start(&self.sample, &own, self.engine, &mut (), 0)?;
+        let quiet = &mut Quiet(&*self.observer);
+        let Start { model, .. } = prepare_start(&self.sample, &own, self.engine, quiet, 0)?;
         let varying = self.sample.varying();
         let narrow = model.mean.num_params() == 0 && model.likelihood.mixing().is_none();
         let source: &dyn Source = if narrow { &varying } else { &*self.sample.source };

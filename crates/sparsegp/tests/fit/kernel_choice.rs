@@ -1,11 +1,13 @@
 //! The kernel that rows ask for.
 
 use crate::support::{arrays, fit, options, table};
+use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::io;
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
-use sparsegp::train::KernelChoice;
+use sparsegp::train::{Event, KernelChoice, Observer};
+use std::ops::ControlFlow;
 
 fn automatic() -> FitOptions {
     FitOptions { kernel: "auto".into(), ..options("auto", 100) }
@@ -171,5 +173,41 @@ fn other_likelihoods_choose_too() {
         );
         let found = fit(&data.expect("a table"), &own).expect("a fit");
         assert!(choice(&found).candidates.len() >= 4, "{likelihood}: {:?}", choice(&found));
+    }
+}
+
+/// Ends a training after its third iteration.
+struct Short(usize);
+
+impl Observer for Short {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        self.0 += usize::from(matches!(event, Event::Iteration(_)));
+        if self.0 < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+/// A time limit may have ended the choice of the run before: the checkpoint knows the kernel.
+#[test]
+fn a_resumed_run_has_the_kernel_of_its_checkpoint() {
+    let data = table(80, 2);
+    for kernel_in_data_units in [false, true] {
+        let name = format!("sparsegp-kernel-{}-{kernel_in_data_units}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut own = FitOptions {
+            kernel: "matern12".into(),
+            kernel_in_data_units,
+            checkpoint: Some(path.clone()),
+            ..automatic()
+        };
+        own.train.checkpoint_seconds = 0.0;
+        sparsegp::fit::fit(&data, &own, &Cpu::default(), &mut Short(0)).expect("a fit");
+        assert!(path.exists());
+        let resumed = fit(&data, &FitOptions { kernel: "auto".into(), ..own.clone() });
+        std::fs::remove_file(&path).expect("the checkpoint");
+        let resumed = resumed.expect("the same training");
+        assert_eq!(choice(&resumed).kernel, "matern12");
+        assert!(choice(&resumed).reason.contains("checkpoint"));
+        let anew = fit(&data, &FitOptions { checkpoint: None, ..automatic() }).expect("a fit");
+        assert_ne!(choice(&anew).kernel, "matern12");
     }
 }

@@ -16,6 +16,9 @@ use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{EmOptions, OptimiserKind, Pace, StochasticOptions, TrainOptions};
 use crate::variational::Tying;
 
+/// What follows a kernel whose values are in the data's units.
+pub(super) const IN_DATA_UNITS: &str = " in the data's units";
+
 /// The form of the values. Those of a checkpoint that does not name it are of releases that wrote other words.
 const FORM: (&str, &str) = ("form of the settings", "3");
 /// The name of what tells tables apart by their cells.
@@ -86,7 +89,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         (
             "kernel",
             match kernel_in_data_units {
-                true => format!("{kernel} in the data's units"),
+                true => format!("{kernel}{IN_DATA_UNITS}"),
                 false => kernel.clone(),
             },
         ),

@@ -2,7 +2,7 @@
 
 pub(in crate::fit) use super::identity::settings;
 
-use super::identity::{difference, whole_settings};
+use super::identity::{IN_DATA_UNITS, difference, whole_settings};
 use super::{Held, Settings, other};
 use crate::atomic::{Lock, check_writable, read_bounded, write_atomically};
 use crate::data::Scaler;
@@ -25,14 +25,10 @@ pub(in crate::fit) fn take(options: &FitOptions) -> Result<Option<Lock>> {
     Lock::of(path).map(Some)
 }
 
-/// Returns the kernel of the training that a checkpoint is of, if there is one that can be read.
-///
-/// # Errors
-/// None: what is wrong with the file is said where it is loaded.
-pub(in crate::fit) fn kernel(options: &FitOptions) -> Result<Option<String>> {
-    let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) else {
-        return Ok(None);
-    };
+/// Returns the kernel of the training that a checkpoint is of, if there is one that can be read. What is wrong with the file is
+/// said where it is loaded.
+pub(in crate::fit) fn kernel(options: &FitOptions) -> Option<String> {
+    let path = options.checkpoint.as_deref().filter(|path| path.exists())?;
     let state = |content: &[u8]| -> Option<Settings> {
         let state = content.strip_prefix(WHOLE)?.get(4..)?;
         Some(postcard::from_bytes::<Whole>(state).ok()?.settings)
@@ -44,10 +40,11 @@ pub(in crate::fit) fn kernel(options: &FitOptions) -> Result<Option<String>> {
         None => match (files::load_sampling(path), files::load_checkpoint(path)) {
             (Ok((_, Some(state))), _) => state.settings,
             (_, Ok((_, Some(state)))) => state.settings,
-            _ => return Ok(None),
+            _ => return None,
         },
     };
-    Ok(settings.into_iter().find(|(name, _)| name == "kernel").map(|(_, kernel)| kernel))
+    let (_, kernel) = settings.into_iter().find(|(name, _)| name == "kernel")?;
+    Some(kernel.strip_suffix(IN_DATA_UNITS).unwrap_or(&kernel).to_owned())
 }
 
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in

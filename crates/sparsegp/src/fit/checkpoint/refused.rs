@@ -30,9 +30,9 @@ pub(in crate::fit) fn settings(_: &FitOptions, _: &Dataset) -> Result<Settings> 
     Ok(Settings::new())
 }
 
-/// None: there is no file.
-pub(in crate::fit) fn kernel(_: &FitOptions) -> Result<Option<String>> {
-    Ok(None)
+/// Returns nothing, as there is no file.
+pub(in crate::fit) fn kernel(_: &FitOptions) -> Option<String> {
+    None
 }
 
 /// Refuses the file.
