@@ -8,7 +8,7 @@ use crate::kind::option_of;
 use sparsegp::Error;
 use sparsegp::data::Selection;
 use sparsegp::fit::settings::{self, Asked, Door, Trait, Way};
-use sparsegp::fit::{AUTO_EXACT, Dataset, FitOptions, Fitted, is_automatic};
+use sparsegp::fit::{AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Fitted, is_automatic};
 use sparsegp::inducing::select;
 use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods::{Likelihood, REGISTRY};
@@ -112,7 +112,9 @@ fn method(
             (true, false) if !points => Ok((asked, vec!["exact"], None)),
             // exact inference has nothing of what was wished for
             (true, true) => of("tsvgp"),
-            _ if few || settings.has("full_batch") => Ok((asked, vec!["tsvgp"], None)),
+            _ if dataset.source.rows() <= AUTO_WHOLE || settings.has("full_batch") => {
+                Ok((asked, vec!["tsvgp"], None))
+            }
             _ => Ok((asked, vec!["svgp", "tsvgp"], None)),
         };
     }

@@ -288,6 +288,13 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
         if let Some(choice) = &report.kernels {
             lines.push(("choice", format!("`{}`: {}", choice.kernel, choice.reason)));
         }
+        if let Some(own) = &report.averaged {
+            let text = format!(
+                "predictions average over {} settings of the hyperparameters, as few rows leave them open",
+                own.settings
+            );
+            lines.push(("average", text));
+        }
         if let [first, rest @ ..] = &report.judged[..]
             && !rest.is_empty()
         {
@@ -430,7 +437,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "starts": r.starts, "kernels": r.kernels, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
+            "starts": r.starts, "kernels": r.kernels, "averaged": r.averaged, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| {

@@ -29,7 +29,10 @@ impl TryFrom<Map<String, Value>> for Options {
                 own.last_rate = value.as_f64();
                 continue;
             }
-            let called = |own: &&settings::Setting| own.python.unwrap_or(own.name) == name;
+            let called = |own: &&settings::Setting| match own.python {
+                Some(_) => own.called(Door::Python) == name,
+                None => own.name == name,
+            };
             let setting = settings::all()
                 .find(called)
                 .ok_or_else(|| format!("there is no setting `{name}`"))?;

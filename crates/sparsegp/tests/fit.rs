@@ -1,5 +1,7 @@
 //! From data to a fitted model: training, choices, odd data, units, seeds.
 
+#[path = "fit/averaging.rs"]
+mod averaging;
 #[path = "fit/bounds.rs"]
 mod bounds;
 #[path = "fit/certain.rs"]

@@ -5,7 +5,7 @@ use super::moments::{moments, spread};
 use super::near::{self, Alike};
 use super::quiet::Quiet;
 use super::revive::{self, Climb, Sketch};
-use super::{AUTO_EXACT, Dataset, FitOptions, choice, collapse, covering};
+use super::{AUTO_WHOLE, Dataset, FitOptions, choice, collapse, covering};
 use super::{of_start, start, trained_from};
 use crate::data::InMemory;
 use crate::engine::Engine;
@@ -181,7 +181,7 @@ impl Again<'_> {
         let learns = going.trained.model.params().iter().any(|(_, param)| {
             matches!(param.role(), Role::Lengthscales | Role::Period) && !param.frozen
         });
-        let few = self.dataset.source.rows() <= AUTO_EXACT && self.options.restarts == 0 && learns;
+        let few = self.dataset.source.rows() <= AUTO_WHOLE && self.options.restarts == 0 && learns;
         let first = self.options.restarts + collapse::ATTEMPTS;
         for further in (1..=RESTARTS).map(|more| first + more) {
             let ended = self.came_to_its_end(going.trained);

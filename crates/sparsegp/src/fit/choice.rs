@@ -1,22 +1,25 @@
 //! Which method, how many inducing points, and whether by minibatches, unless somebody says so.
 //!
-//! `auto` counts floating-point operations. With N rows, M points and minibatches of B rows,
+//! `auto` counts multiplications. With N rows, M points and minibatches of B rows,
 //!
-//! | training | operations |
+//! | training | multiplications |
 //! | --- | --- |
+//! | exact inference | [`FINISH`] evaluations of ½N³, from where a pilot ended |
 //! | collapsed bound on all rows | [`CLIMB`] evaluations of 6NM² |
 //! | sites on all rows | [`CLIMB`] evaluations with [`STEPS`] steps of q for each, of 6NM² |
 //! | minibatches | T steps of 4M²B + 4⅓M³, T by [`iterations`] |
 
-use super::{AUTO_EXACT, BatchOptions, DEFAULT_INDUCING, Dataset, FitOptions};
+use super::{AUTO_EXACT, AUTO_WHOLE, BatchOptions, DEFAULT_INDUCING, Dataset, FitOptions};
 use crate::error::Result;
 use crate::inducing::select::Selection;
 use crate::methods::{self, Method};
 use crate::model::Model;
 use crate::train::LEAST_ITERATIONS;
 
-/// Evaluations until L-BFGS ends, about.
+/// Evaluations until L-BFGS ends, about; where inducing points move, `auto` ends it after so many iterations.
 const CLIMB: f64 = 120.0;
+/// The same from hyperparameters that half of the rows, or a thousand, have found.
+const FINISH: f64 = 20.0;
 /// Steps of q at every point of L-BFGS, about.
 const STEPS: f64 = 4.0;
 /// Rows up to which methods that train q have a quarter of them as points; from there on their square root counts.
@@ -48,7 +51,7 @@ pub fn auto_rule() -> String {
          minibatches (up to about {plain} rows with {m} inducing points), beyond it `svgp2025` by minibatches, with \
          `titsias2025` at the end.\n\
          Any other likelihood; and where `exact` is out of reach, rows with weights, known noise variances or missing \
-         targets: `tsvgp` on all rows up to {AUTO_EXACT} rows, and beyond while that is estimated to cost less than \
+         targets: `tsvgp` on all rows up to {AUTO_WHOLE} rows, and beyond while that is estimated to cost less than \
          minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches. Where a trial \
          on few rows shows that these points are too few for what the rows know: more of them, or `tvgp`, which has none."
     )
@@ -87,6 +90,11 @@ pub(super) fn iterations(n: usize) -> f64 {
     LEAST_ITERATIONS as f64 * (n as f64 / 1e5).max(1.0).powf(0.6)
 }
 
+/// Multiplications of an evaluation of the exact evidence: a factor and an inverse.
+fn of_exact(n: usize) -> f64 {
+    0.5 * (n as f64).powi(3)
+}
+
 /// Operations of an evaluation on all rows.
 pub(super) fn of_evaluation(n: usize, m: usize) -> f64 {
     6.0 * n as f64 * (m as f64).powi(2)
@@ -101,7 +109,6 @@ pub(super) fn of_batches(n: usize, m: usize, size: usize) -> f64 {
 /// Operations of the training that follows, about: what the method costs that these options take.
 pub(super) fn of_training(dataset: &Dataset, options: &FitOptions) -> f64 {
     let n = dataset.source.rows();
-    let rows = n as f64;
     let latents =
         dataset.classes.as_ref().map_or(dataset.target_names.len(), |c| match c.count() {
             2 => 1,
@@ -111,7 +118,7 @@ pub(super) fn of_training(dataset: &Dataset, options: &FitOptions) -> f64 {
     let points = asked(options).unwrap_or(DEFAULT_INDUCING).min(n);
     let exact = method.map_or(n <= AUTO_EXACT && asked(options).is_none(), |own| !own.is_sparse());
     let size = options.batches.as_ref().map_or(n, |batches| batches.size);
-    let all = CLIMB * if exact { rows.powi(3) } else { of_evaluation(n, points) };
+    let all = if exact { FINISH * of_exact(n) } else { CLIMB * of_evaluation(n, points) };
     let some = of_batches(n, points, size);
     let batches = method.map_or(!exact, |own| own.in_minibatches()) && options.batches.is_some();
     latents as f64 * if batches { all.min(some) } else { all }
@@ -165,15 +172,15 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
     }
     if !plain {
         let points = trained.min(n);
-        let how = match (whole, n <= AUTO_EXACT) {
-            (true, true) => format!("all rows at once, as {n} rows are at most {AUTO_EXACT}"),
+        let how = match (whole, n <= AUTO_WHOLE) {
+            (true, true) => format!("all rows at once, as {n} rows are at most {AUTO_WHOLE}"),
             (true, false) => format!("all {n} rows at once, which costs less than minibatches"),
             (false, _) => "minibatches".into(),
         };
         let name = if whole { "tsvgp" } else { "svgp" };
         return of(name, trained, format!("{why}; {points} inducing points; {how}"));
     }
-    if n <= AUTO_EXACT {
+    if n <= AUTO_WHOLE {
         let reason = match sharded {
             true => "the tightest sparse bound, as the rows are in other processes".into(),
             false => {
@@ -182,7 +189,13 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
         };
         return of("titsias2025", wanted, reason);
     }
-    let many = format!("{n} rows are too many for exact inference (up to {AUTO_EXACT})");
+    let many = match asked {
+        Some(asked) if n <= AUTO_EXACT => {
+            format!("{asked} inducing points were asked for, for {n} rows")
+        }
+        None if n <= AUTO_EXACT => format!("the {n} rows are in other processes"),
+        _ => format!("{n} rows are too many for exact inference (up to {AUTO_EXACT})"),
+    };
     let size = options.batches.as_ref().map_or(n, |batches| batches.size);
     let (all, some) = (CLIMB * of_evaluation(n, wanted), of_batches(n, wanted, size));
     if options.batches.is_some() && some < all {
@@ -210,7 +223,7 @@ pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
     let n = dataset.source.rows();
     let m = asked(options).unwrap_or(points(n)).min(n);
     let size = options.batches.as_ref().map_or(n, |batches| batches.size);
-    n <= AUTO_EXACT || CLIMB * STEPS * of_evaluation(n, m) <= of_batches(n, m, size)
+    n <= AUTO_WHOLE || CLIMB * STEPS * of_evaluation(n, m) <= of_batches(n, m, size)
 }
 
 /// Returns the minibatches that so many rows are trained by; none where the options have none. Where `auto` chose them and no number
@@ -223,6 +236,14 @@ pub fn planned_batches(options: &FitOptions, n: usize) -> Option<BatchOptions> {
         batches.training.epochs = Some((epochs as usize).max(1));
     }
     Some(batches)
+}
+
+/// Iterations that `auto` takes where inducing points move on all rows at once, unless another number than the usual one was
+/// asked for: beyond them points creep for hundreds, and predictions hardly change.
+pub(super) fn most_iterations(options: &FitOptions, model: &Model) -> Option<usize> {
+    let usual = options.train.max_iterations == FitOptions::default().train.max_iterations;
+    let moves = model.inducing.iter().any(|points| !points.frozen) && !model.method.has_q();
+    (options.method == "auto" && usual && moves).then_some(CLIMB as usize)
 }
 
 /// Share of the operations of the minibatches that the end may take.

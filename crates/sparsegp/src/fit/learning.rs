@@ -3,7 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, choice, counts};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, counts};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -56,6 +56,7 @@ impl Learning<'_> {
         if observer.event(Event::Training).is_break() {
             return Err(Error::Interrupted);
         }
+        averaging::check(self.options, &model, self.dataset.deviations.is_some())?;
         self.dataset.narrow_mean(&mut model)?;
         let learnt = self.dataset.trained_by(model.method);
         let data = &learnt;
@@ -206,7 +207,13 @@ impl Learning<'_> {
             checkpoint: if self.options.checkpoint.is_some() { Some(&mut write) } else { None },
         };
         let data = &self.dataset.trained_by(model.method);
-        let report = train_from(model, self.engine, data, &self.options.train, going, observer)?;
+        let mut training = self.options.train.clone();
+        let most = choice::most_iterations(self.options, model);
+        training.max_iterations = most.unwrap_or(training.max_iterations);
+        let mut report = train_from(model, self.engine, data, &training, going, observer)?;
+        if most.is_some_and(|most| !report.converged && report.iterations >= most) {
+            report.stopped += ", which is where `auto` leaves moving inducing points";
+        }
         origin.warnings.extend(failures.warning());
         Ok(TrainReport { judged: origin.judged.clone(), ..report })
     }
@@ -214,12 +221,16 @@ impl Learning<'_> {
     /// What comes after training: chains, and what a person should know.
     pub(super) fn end(&self, trained: Trained, observer: &mut dyn Observer) -> Result<Fitted> {
         let Trained { model, mut origin, posterior, report, chains } = trained;
-        let (posterior, report) = match model.method.sampler() {
+        let (posterior, mut report) = match model.method.sampler() {
             Some(sampler) if !observer.interrupted() => {
                 let trained = (posterior, report);
                 self.sampled(sampler, &model, &mut origin, trained, chains.as_ref(), observer)?
             }
             _ => (posterior, report),
+        };
+        let posterior = match self.dataset.deviations.is_none() && !observer.interrupted() {
+            true => averaging::averaged(self.options, &model, posterior, &mut report)?,
+            false => posterior,
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         let source = &*self.dataset.source;

@@ -2,6 +2,7 @@
 
 mod again;
 mod assumed;
+mod averaging;
 mod beginning;
 mod by_term;
 mod certain;
@@ -53,6 +54,7 @@ mod update;
 mod weights;
 
 use again::Again;
+pub use averaging::{FEW, Hyperparameters};
 use checkpoint::Held;
 pub use choice::{auto_rule, planned_batches};
 pub use dataset::{Dataset, Scaling, Standardise};
@@ -124,6 +126,8 @@ pub struct FitOptions {
     /// plain start, √D standard deviations (after Hvarfner, Hellsten & Nardi 2024); not those with a value or a prior of
     /// their own. Objectives in reports are without it, so that kernels can be compared.
     pub lengthscale_prior: bool,
+    /// What predictions do about hyperparameters that the rows leave open.
+    pub hyperparameters: Hyperparameters,
     /// Whether weights say how much rows matter beside each other: then the data set has them divided by their mean
     /// ([`Dataset::make_weights_relative`]).
     pub relative_weights: bool,
@@ -204,6 +208,7 @@ impl Default for FitOptions {
             freeze: Vec::new(),
             pilot: 1000,
             lengthscale_prior: true,
+            hyperparameters: Hyperparameters::Auto,
             relative_weights: false,
             restarts: 0,
             train: TrainOptions {
@@ -223,8 +228,11 @@ impl Default for FitOptions {
 /// Numbers that the draws of a sampled posterior may take, at most (512 MiB), factors of those with hyperparameters of their own
 /// included: predictions average over all draws that were asked for, or over fewer of a large model, which a warning says.
 pub const KEPT_NUMBERS: usize = 1 << 26;
-/// Rows up to which `auto` means exact inference.
-pub const AUTO_EXACT: usize = 2000;
+/// Rows up to which `auto` means exact inference: its training costs no more than that of a sparse bound with
+/// [`DEFAULT_INDUCING`] points then, by the counts of [`auto_rule`].
+pub const AUTO_EXACT: usize = 4300;
+/// Rows up to which `auto` sees all rows at once wherever it has inducing points or sites, whatever that costs.
+pub const AUTO_WHOLE: usize = 2000;
 /// Inducing points unless a number is given.
 pub const DEFAULT_INDUCING: usize = 512;
 

@@ -277,6 +277,7 @@ fn run(
         starts: before.as_ref().map(|report| report.starts.clone()).unwrap_or_default(),
         judged: before.map(|report| report.judged).unwrap_or_default(),
         kernels: None,
+        averaged: None,
     });
     (fitted.model, fitted.posterior) = (model, posterior);
     Ok(fitted)

@@ -5,8 +5,10 @@ use super::checks::{
     check_levels, check_rows, check_targets, long_periods, many_classes, over_decades,
 };
 use super::choice::{Choice, Known, choose, whole};
+use super::judge::{self, Flown};
 use super::placing::{Placing, of_points};
 use super::select::takes_interdomain;
+use super::trial::Trial;
 use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, sizes};
 use crate::data::{Classes, InMemory, Source};
 use crate::engine::Engine;
@@ -21,6 +23,8 @@ use crate::train::{Event, Judged, Observer, check_batches};
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
+/// Rows from which a pilot finds where exact inference starts.
+const PILOTED: usize = 1000;
 
 /// A random subset of at most `count` rows, in the order of the data.
 ///
@@ -278,6 +282,22 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// What half of the rows, or a thousand, find for exact inference: an evaluation on them costs an eighth at most.
+    fn piloted(
+        &self,
+        model: Model,
+        first: Option<&Trial>,
+        observer: &mut dyn Observer,
+    ) -> Result<Model> {
+        let rows = self.options.pilot.min(self.known.rows / 2);
+        let options = FitOptions { pilot: rows, ..self.options.clone() };
+        tell(observer, Event::Pilot { rows })?;
+        Ok(match judge::pilot(&model, first, &self.sample, &options, self.engine, observer)? {
+            Flown::Found(found) => *found,
+            Flown::Nothing | Flown::Failed => model,
+        })
+    }
+
     /// The best start, with its method, points and q.
     fn best(
         &self,
@@ -315,6 +335,9 @@ impl Search<'_> {
             restarts::draw(&mut model, options.seed, self.restart)?;
         }
         let screened = screened.filter(|_| judges);
+        if judges && choice.entry.name == "exact" && self.known.rows >= PILOTED {
+            model = self.piloted(model, screened.as_ref().map(|(trial, _)| trial), observer)?;
+        }
         let (first, mut judged) = screened.map_or((None, Vec::new()), |(t, v)| (Some(t), v));
         let method = model.method;
         if method.is_sparse() {

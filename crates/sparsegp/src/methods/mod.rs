@@ -6,7 +6,7 @@ mod collapsed;
 mod collected;
 mod deep;
 pub mod described;
-mod exact;
+pub(crate) mod exact;
 mod registry;
 mod steps;
 mod tvgp;

@@ -28,6 +28,7 @@ pub(super) use gaussian::{Gaussian, Split};
 pub(crate) use trend::SavedTrend;
 
 use super::Model;
+use crate::data::InMemory;
 use crate::error::Result;
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Cholesky, Mat, MatRef};
@@ -124,6 +125,30 @@ impl Posterior {
         hyperparameters: Vec<Vec<f64>>,
     ) -> Result<Self> {
         Ok(Self::of_law(model, Sampled::new(model, x, draws, hyperparameters)?))
+    }
+
+    /// Averages exact inference over other hyperparameters, each of which counts so many `times`. Leaving rows out, drawn
+    /// functions and inputs with errors stay with the model's own.
+    ///
+    /// # Errors
+    /// [`crate::Error::Invalid`] for other posteriors than those of exact inference; what conditioning gives.
+    pub(crate) fn integrated(
+        self,
+        model: &Model,
+        hyperparameters: Vec<Vec<f64>>,
+        times: &[usize],
+    ) -> Result<Self> {
+        let Some(own) = self.law.alone().filter(|own| own.is_exact()) else {
+            return Err(self.law.refusal("an average over hyperparameters"));
+        };
+        let law = Sampled::integrated(model, own.clone(), hyperparameters, times)?;
+        Ok(Self { law: Arc::new(law), ..self })
+    }
+
+    /// The rows of exact inference (of the model's scale), whose noise beyond the common one is their further number; none for
+    /// other methods.
+    pub(crate) fn rows(&self) -> Option<InMemory> {
+        self.law.alone().filter(|own| own.is_exact()).map(Gaussian::rows)
     }
 
     /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.
@@ -230,10 +255,15 @@ impl Posterior {
         self.law.draws()
     }
 
-    /// Hyperparameters of every draw, where they were sampled too, in the order of the parameters
-    /// but for inducing points and q; else empty.
+    /// Hyperparameters of every draw, where they were sampled too, or of every part of an average over
+    /// them, in the order of the parameters but for inducing points and q; else empty.
     pub fn hyperparameters(&self) -> &[Vec<f64>] {
         self.law.hyperparameters()
+    }
+
+    /// How many of the components have each of the [`Posterior::hyperparameters`]; empty where these are plugged in.
+    pub fn times(&self) -> Vec<usize> {
+        self.law.times()
     }
 
     /// Estimates what rounding changes in the log evidence of exact inference, in nats

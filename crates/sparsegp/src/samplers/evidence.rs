@@ -15,9 +15,10 @@ use crate::engine::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::covariances;
 use crate::linalg::{Cholesky, Jitter, Mat, product};
-use crate::methods;
+use crate::methods::{self, exact};
 use crate::model::Model;
 use crate::model::hyperparameters;
+use crate::params::log_prior;
 use crate::rng::stream;
 use crate::samplers::chains::Length;
 use rand_chacha::ChaCha8Rng;
@@ -27,50 +28,87 @@ use std::ops::ControlFlow;
 /// Spread of the starts of chains about the model's hyperparameters, in what moves.
 const SPREAD: f64 = 0.3;
 
+/// The posterior density of hyperparameters: their evidence with their priors.
+pub(super) struct Posterior<'a> {
+    /// Of the method `exact`.
+    pub(super) model: Model,
+    pub(super) rows: &'a InMemory,
+    pub(super) sampled: &'a Hyperparameters,
+    pub(super) cpu: Cpu,
+}
+
 /// What moves of the hyperparameters.
 struct Evidence<'a> {
-    /// Of the method `exact`.
-    model: Model,
-    rows: &'a InMemory,
-    sampled: &'a Hyperparameters,
-    cpu: Cpu,
+    density: Posterior<'a>,
     rng: ChaCha8Rng,
     f: Mat<f64>,
     z: Mat<f64>,
 }
 
-impl Evidence<'_> {
-    fn at(&mut self, position: &[f64], gradient: Option<&mut [f64]>) -> Result<f64> {
+impl<'a> Posterior<'a> {
+    pub(super) fn new(
+        model: &Model,
+        rows: &'a InMemory,
+        sampled: &'a Hyperparameters,
+    ) -> Result<Self> {
+        let model = Model { method: methods::find("exact")?.method, q: None, ..model.clone() };
+        Ok(Self { model, rows, sampled, cpu: Cpu::default() })
+    }
+
+    /// The same, to be moved by itself.
+    pub(super) fn another(&self) -> Self {
+        Self { model: self.model.clone(), cpu: Cpu::default(), ..*self }
+    }
+
+    /// Where the model is.
+    pub(super) fn position(&self) -> Vec<f64> {
+        self.sampled.coordinates.iter().map(|own| own.to_free(own.read(&self.model))).collect()
+    }
+
+    /// Moves the model there.
+    pub(super) fn set(&mut self, position: &[f64]) {
         for (own, free) in self.sampled.coordinates.iter().zip(position) {
             own.write(&mut self.model, own.to_value(*free));
         }
-        let found = self.model.method.evaluate(&self.model, &self.cpu, self.rows)?;
-        let mut value = found.value;
-        for own in &self.sampled.coordinates {
-            value += own.log_prior(own.read(&self.model));
-        }
-        if let Some(gradient) = gradient {
-            for (own, to) in self.sampled.coordinates.iter().zip(gradient) {
-                *to = own.slope(own.read(&self.model), found.gradient[own.place]);
-            }
-        }
-        Ok(value)
     }
 
+    /// Log density of what moves, with its slopes.
+    ///
+    /// # Errors
+    /// What factorising covariances gives.
+    pub(super) fn at(&mut self, position: &[f64], gradient: Option<&mut [f64]>) -> Result<f64> {
+        self.set(position);
+        let coordinates = &self.sampled.coordinates;
+        let jacobian: f64 =
+            coordinates.iter().map(|own| own.log_jacobian(own.read(&self.model))).sum();
+        let Some(gradient) = gradient else {
+            let value = exact::log_evidence(&self.model, &self.cpu, self.rows)?;
+            return Ok(value + self.model.log_prior() + jacobian);
+        };
+        let mut found = self.model.method.evaluate(&self.model, &self.cpu, self.rows)?;
+        let prior = log_prior(|v| self.model.visit(v), &mut found.gradient);
+        for (own, to) in coordinates.iter().zip(gradient) {
+            *to = own.slope_of(own.read(&self.model), found.gradient[own.place]);
+        }
+        Ok(found.value + prior + jacobian)
+    }
+}
+
+impl Evidence<'_> {
     /// Draws whitened f and f given the hyperparameters of the model.
     fn draw(&mut self) -> Result<()> {
-        let InMemory { x, y, extra, .. } = self.rows;
+        let Posterior { model, rows: InMemory { x, y, extra, .. }, .. } = &self.density;
         let (n, p) = (y.nrows(), y.ncols());
-        let mut k = covariances(self.model.kernel(), x.as_ref(), None);
-        let factor = Cholesky::new(k.as_ref(), self.model.jitter, "K")?;
-        let noise = self.model.gaussian()?.variance.scalar();
+        let mut k = covariances(model.kernel(), x.as_ref(), None);
+        let factor = Cholesky::new(k.as_ref(), model.jitter, "K")?;
+        let noise = model.gaussian()?.variance.scalar();
         let of = |i: usize| noise + extra.get(i).copied().unwrap_or(0.0);
         (0..n).for_each(|i| k[(i, i)] += factor.jitter + of(i));
         let whole = Cholesky::new(k.as_ref(), Jitter::Absolute(0.0), "K + Σ")?;
         let rng = &mut self.rng;
         let start: Mat<f64> = Mat::from_fn(n, p, |_, _| StandardNormal.sample(rng));
         let mut mean = Mat::zeros(n, p);
-        self.model.mean.evaluate(x.as_ref(), mean.as_mut());
+        model.mean.evaluate(x.as_ref(), mean.as_mut());
         let prior = product(factor.l.as_ref(), start.as_ref());
         let rest = Mat::from_fn(n, p, |i, j| {
             let normal: f64 = StandardNormal.sample(rng);
@@ -85,24 +123,22 @@ impl Evidence<'_> {
 
 impl LogDensity for Evidence<'_> {
     fn dim(&self) -> usize {
-        self.sampled.coordinates.len()
+        self.density.sampled.coordinates.len()
     }
 
     fn value(&mut self, position: &[f64]) -> f64 {
-        self.at(position, None).unwrap_or(f64::NEG_INFINITY)
+        self.density.at(position, None).unwrap_or(f64::NEG_INFINITY)
     }
 
     fn evaluate(&mut self, position: &[f64], gradient: &mut [f64]) -> f64 {
         gradient.fill(0.0);
-        self.at(position, Some(gradient)).unwrap_or(f64::NEG_INFINITY)
+        self.density.at(position, Some(gradient)).unwrap_or(f64::NEG_INFINITY)
     }
 }
 
 impl Unknowns for Evidence<'_> {
     fn latent_values_at(&mut self, position: &[f64]) -> &Mat<f64> {
-        for (own, free) in self.sampled.coordinates.iter().zip(position) {
-            own.write(&mut self.model, own.to_value(*free));
-        }
+        self.density.set(position);
         // a chain is where the evidence had a value: its matrices have factors
         let _ = self.draw();
         &self.f
@@ -113,7 +149,7 @@ impl Unknowns for Evidence<'_> {
     }
 
     fn hyperparameters(&self) -> Option<Vec<f64>> {
-        Some(hyperparameters(&self.model))
+        Some(hyperparameters(&self.density.model))
     }
 
     fn generator(&self) -> Option<&ChaCha8Rng> {
@@ -170,7 +206,7 @@ pub fn sample_from(
     let sampled = Hyperparameters::new(model, model.latents(rows.y.ncols()))?;
     let &HmcOptions { burn_in, draws, thin, .. } = options;
     let length = Length { burn_in, draws, thin };
-    let exact = Model { method: methods::find("exact")?.method, q: None, ..model.clone() };
+    let density = Posterior::new(model, rows, &sampled)?;
     let found = whitened::sample(options.chains, length, going, watch, |chain| {
         let mut rng = stream(options.seed, &format!("evidence/{chain}"));
         let start = |rng: &mut ChaCha8Rng| -> Vec<f64> {
@@ -182,10 +218,7 @@ pub fn sample_from(
         };
         let position = start(&mut rng);
         let mut own = Evidence {
-            model: exact.clone(),
-            rows,
-            sampled: &sampled,
-            cpu: Cpu::default(),
+            density: density.another(),
             rng: stream(options.seed, &format!("evidence/{chain}/f")),
             f: Mat::new(),
             z: Mat::new(),

@@ -7,6 +7,7 @@
 //! | [`mod@slice`] | hyperparameters within sweeps of [`gibbs`], one at a time | priors |
 //! | [`everything`] | whitened variables and hyperparameters together, along Hamiltonian paths | the same with slopes by them, priors |
 //! | [`evidence`] | hyperparameters under their log evidence, for Gaussian noise, with exact draws of f | slopes of the evidence, priors |
+//! | [`laplace`] | no chain: weighted points about the mode of hyperparameters | the same |
 //! | [`elliptical`] | whitened variables on ellipses through draws of the prior | log p(y ∣ f) |
 //! | [`metropolis`] | whitened variables by a random walk: the baseline | log p(y ∣ f) |
 //!
@@ -25,6 +26,7 @@ mod flow;
 pub mod gibbs;
 pub mod hmc;
 pub mod joint;
+pub mod laplace;
 pub mod metropolis;
 mod moves;
 mod nuts;
@@ -50,6 +52,8 @@ mod everything_tests;
 mod gibbs_tests;
 #[cfg(test)]
 mod hmc_tests;
+#[cfg(test)]
+mod laplace_tests;
 #[cfg(test)]
 mod nuts_tests;
 #[cfg(test)]

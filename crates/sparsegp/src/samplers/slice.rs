@@ -63,12 +63,21 @@ impl Coordinate {
 
     /// Log density of what moves, by prior and Jacobian.
     pub fn log_prior(self, value: f64) -> f64 {
-        let jacobian = as_logarithm(self.transform).slope_at(value).ln();
-        jacobian + self.prior.map_or(0.0, |prior| prior.log_density(value))
+        self.log_jacobian(value) + self.prior.map_or(0.0, |prior| prior.log_density(value))
+    }
+
+    /// log |∂ value / ∂ free|.
+    pub fn log_jacobian(self, value: f64) -> f64 {
+        as_logarithm(self.transform).slope_at(value).ln()
     }
 
     /// The slope of [`Coordinate::log_prior`] plus what a function of the value with this slope adds, by what moves.
     pub fn slope(self, value: f64, by_value: f64) -> f64 {
+        self.slope_of(value, by_value + self.prior.map_or(0.0, |prior| prior.slope(value)))
+    }
+
+    /// The slope of [`Coordinate::log_jacobian`] plus a function of the value with this slope, by what moves.
+    pub fn slope_of(self, value: f64, by_value: f64) -> f64 {
         let transform = as_logarithm(self.transform);
         let slope = transform.slope_at(value);
         // of log |∂ value / ∂ free|
@@ -79,7 +88,7 @@ impl Coordinate {
             Transform::Interval { lower, upper } => (lower + upper - 2.0 * value) / (upper - lower),
             Transform::Below { .. } => slope - 1.0,
         };
-        jacobian + slope * (by_value + self.prior.map_or(0.0, |prior| prior.slope(value)))
+        jacobian + slope * by_value
     }
 
     /// The value in a model.

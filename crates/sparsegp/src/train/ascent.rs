@@ -301,5 +301,6 @@ pub(super) fn ascend(
         starts: Vec::new(),
         judged: Vec::new(),
         kernels: None,
+        averaged: None,
     })
 }

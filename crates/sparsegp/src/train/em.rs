@@ -424,5 +424,6 @@ pub(super) fn train_em(
         starts: Vec::new(),
         judged: Vec::new(),
         kernels: None,
+        averaged: None,
     })
 }

@@ -272,6 +272,7 @@ pub(super) fn run(
         starts: Vec::new(),
         judged: state.judged,
         kernels: None,
+        averaged: None,
     })
 }
 

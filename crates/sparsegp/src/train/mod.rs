@@ -154,6 +154,21 @@ pub struct TrainReport {
     /// The kernels that were considered, where one was to be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernels: Option<KernelChoice>,
+    /// What predictions are averaged over, where that is not one setting of the hyperparameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub averaged: Option<Averaged>,
+}
+
+/// Settings of the hyperparameters that stand for their posterior ([`crate::samplers::laplace`]).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Averaged {
+    /// How many different ones.
+    pub settings: usize,
+    /// Components of the even mixture that they make, each some of them.
+    pub components: usize,
+    /// The effective share of the points that were given weights: near 1 where the posterior of the hyperparameters is near a
+    /// normal one.
+    pub effective: f64,
 }
 
 /// A start, and what a few iterations from it came to.

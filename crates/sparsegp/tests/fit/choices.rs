@@ -7,12 +7,16 @@ use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions};
 
 #[test]
 fn auto_is_exact_while_that_is_affordable() {
-    assert_eq!(AUTO_EXACT, 2000);
+    // 20 evaluations of ½N³ multiplications cost no more than 120 of 6NM²
+    let costs = |n: f64| [20.0 * 0.5 * n.powi(3), 120.0 * 6.0 * n * 512.0_f64.powi(2)];
+    let [exact, sparse] = costs(AUTO_EXACT as f64);
+    let [later, other] = costs(AUTO_EXACT as f64 + 100.0);
+    assert!(exact <= sparse && later > other, "{exact} {sparse} {later} {other}");
     for (n, inducing, method, count) in [
         (1999, None, "exact", 0),
-        (2000, None, "exact", 0),
-        (2001, None, "titsias2025", 512),
-        (2001, Some(7), "titsias2025", 7),
+        (AUTO_EXACT, None, "exact", 0),
+        (AUTO_EXACT + 1, None, "titsias2025", 512),
+        (AUTO_EXACT + 1, Some(7), "titsias2025", 7),
         (300, Some(7), "titsias2025", 7),
     ] {
         let options = FitOptions { inducing, pilot: 0, ..options("auto", 0) };

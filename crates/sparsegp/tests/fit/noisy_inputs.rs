@@ -3,7 +3,7 @@
 use rand_distr::{Distribution, StandardNormal};
 use sparsegp::data::Loaded;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, fit};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, Of, fit};
 use sparsegp::io;
 use sparsegp::linalg::Mat;
 use sparsegp::rng;
@@ -127,6 +127,7 @@ fn predictions_are_averages_over_the_inputs() {
             kernel: kernel.into(),
             method: method.into(),
             inducing: (method != "exact").then_some(20),
+            hyperparameters: Hyperparameters::PlugIn,
             ..FitOptions::default()
         };
         let plain = fitted(&train, false, &options);

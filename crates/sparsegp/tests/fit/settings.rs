@@ -51,6 +51,7 @@ fn varied(name: &str) -> (Value, Value) {
         "thin" => alone(json!(2)),
         "law" => alone(json!("fitc")),
         "pilot" => alone(json!(10)),
+        "hyperparameters" => alone(json!("plug-in")),
         "restarts" => alone(json!(1)),
         "optimiser" => alone(json!("adam")),
         "max_iterations" => alone(json!(2)),

@@ -2,7 +2,7 @@
 
 use sparsegp::Result;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, Of};
 use sparsegp::linalg::Mat;
 use sparsegp::model::Model;
 use sparsegp::rng::{stream, uniform};
@@ -31,6 +31,8 @@ pub fn options(method: &str, iterations: usize) -> FitOptions {
         method: method.into(),
         inducing: (method != "exact" && method != "auto").then_some(12),
         kernel: "rbf".into(),
+        // formulas are those of one setting
+        hyperparameters: Hyperparameters::PlugIn,
         seed: 3,
         train: TrainOptions { max_iterations: iterations, ..TrainOptions::default() },
         ..FitOptions::default()

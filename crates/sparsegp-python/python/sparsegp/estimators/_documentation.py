@@ -25,7 +25,7 @@ _PARAMETERS = """
         likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``, ``"metropolis"``, with local variables beside f
         ``"nuts-augmented"``, ``"hmc-augmented"``; ``"gpf"`` draws from the Gaussian of
         a particle flow. ``"auto"`` is
-        ``"exact"`` for Gaussian noise and at most 2000 rows, ``"titsias2025"`` for more (for many rows after
+        ``"exact"`` for Gaussian noise and at most 4300 rows, ``"titsias2025"`` for more (for many rows after
         minibatches of ``"svgp2025"``), and for other likelihoods ``"tsvgp"`` on all rows, or ``"svgp"`` by
         minibatches where that costs less.
     likelihood : str or Likelihood
@@ -94,6 +94,11 @@ _PARAMETERS = """
     lengthscale_prior : bool
         Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
         standard deviations; not those that have a value or a prior of their own. ``objective_`` is without it.
+    hyperparameters : {"auto", "plug-in", "laplace"}
+        What predictions do about hyperparameters that few rows leave open: take the values that training found for the
+        truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
+        exact inference). ``"auto"`` averages for at most 300 rows of exact inference. Leaving rows out, functions drawn by
+        waves and ``kernel_`` are those of the best values.
     relative_weights : bool
         Whether ``sample_weight`` says how much rows matter beside each other: then it is divided by its mean. Without it
         a row of weight 2 counts as two.

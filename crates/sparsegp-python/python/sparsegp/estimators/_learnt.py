@@ -80,6 +80,7 @@ class Learnt(Rows):
         self.stopped_ = str(report.get("stopped", ""))
         self.start_ = [(str(one["start"]), float(one["objective"])) for one in report.get("judged", [])]
         self.kernel_choice_ = report.get("kernels")
+        self.averaged_ = report.get("averaged")
         trace = report.get("trace", [])
         columns = ("iteration", "evaluations", "objective", "gradient_norm", "seconds", "held_out")
         self.trace_ = {name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns}

@@ -58,6 +58,7 @@ class Parameters(BaseEstimator):
         online: Union[bool, dict[str, Any]] = False,
         pilot: int = 1000,
         lengthscale_prior: bool = True,
+        hyperparameters: str = "auto",
         relative_weights: bool = False,
         jitter: Optional[float] = None,
         checkpoint: Optional[Path] = None,
@@ -92,6 +93,7 @@ class Parameters(BaseEstimator):
         self.online = online
         self.pilot = pilot
         self.lengthscale_prior = lengthscale_prior
+        self.hyperparameters = hyperparameters
         self.relative_weights = relative_weights
         self.jitter = jitter
         self.checkpoint = checkpoint
@@ -152,7 +154,7 @@ class Parameters(BaseEstimator):
                 value = bool(value)
             elif entry["kind"] == "number" and not isinstance(value, str):
                 value = float(value)
-            options[name] = value
+            options[entry["called"]] = value
         return options
 
     def _seed(self) -> int:

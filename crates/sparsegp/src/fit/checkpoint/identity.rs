@@ -6,7 +6,7 @@
 use super::Settings;
 use crate::data::Fingerprint;
 use crate::error::Result;
-use crate::fit::{Dataset, FitOptions};
+use crate::fit::{Dataset, FitOptions, Hyperparameters};
 use crate::inverse_free::{self, SolverOptions, Traces};
 use crate::linalg::Jitter;
 use crate::methods::Following;
@@ -67,6 +67,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         gibbs,
         lengthscale_prior,
         relative_weights,
+        hyperparameters,
         // compared by itself
         seed: _,
         // a start, which parameters in the checkpoint have left behind, but for all rows at once: `whole_settings`
@@ -103,6 +104,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         ("chains", chains(gibbs)),
         ("prior of lengthscales", yes(*lengthscale_prior)),
         ("relative weights", yes(*relative_weights)),
+        ("average over hyperparameters", averages(*hyperparameters).to_owned()),
         ("partition of the rows", partition(dataset)),
         (CELLS, cells(dataset)?),
     ];
@@ -110,6 +112,14 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
     let words = of_minibatches(training.unwrap_or(&StochasticOptions::default()));
     all.extend(words.map(|(name, value)| (name, given(training, |_| value.clone()))));
     Ok(all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn averages(over: Hyperparameters) -> &'static str {
+    match over {
+        Hyperparameters::Auto => "auto",
+        Hyperparameters::PlugIn => "none",
+        Hyperparameters::Laplace => "laplace",
+    }
 }
 
 /// Those of minibatches: what their state holds, such as rates, goes on as it was.

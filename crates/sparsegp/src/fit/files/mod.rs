@@ -20,6 +20,7 @@
 //! | `trend.weights` | M×LK | by what covariances with inducing points answer for them |
 //! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
 //! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
+//! | `posterior.times` | S×1 | for exact inference averaged over `posterior.hyperparameters`: how often each counts |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 //! | `training.trace` | T×6 | iteration, evaluations, objective, largest slope, log density of rows kept aside (NaN without), number of hyperparameters, of every point of the history |
 //! | `training.parameters` | T×H | hyperparameters at these points |

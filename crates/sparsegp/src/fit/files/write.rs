@@ -183,6 +183,11 @@ fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
     if let Some(first) = hyper.first() {
         let all = Mat::from_fn(hyper.len(), first.len(), |s, i| hyper[s][i]);
         matrix("posterior.hyperparameters", all.as_ref());
+        if draws.is_empty() {
+            let times = fitted.posterior.times();
+            let times = Mat::from_fn(times.len(), 1, |s, _| times[s] as f64);
+            matrix("posterior.times", times.as_ref());
+        }
     }
     for (name, own) in carried::matrices(fitted) {
         tensors.push((name.into(), vec![own.nrows(), own.ncols()], matrix_bytes(own.as_ref())));

@@ -34,12 +34,12 @@ pub(super) fn flag(value: &Value) -> bool {
 }
 
 /// A structured value that was checked.
-fn structured<T: serde::de::DeserializeOwned + Default>(value: &Value) -> T {
+pub(super) fn structured<T: serde::de::DeserializeOwned + Default>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap_or_default()
 }
 
 /// A word as `serde` has it.
-fn word<T: serde::Serialize>(value: T) -> Value {
+pub(super) fn word<T: serde::Serialize>(value: T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
@@ -114,7 +114,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         group: MODEL,
         takes: "METHOD",
         about: "Inference method, see `sparsegp methods`, which says what auto takes: exact up to \
-               2000 rows, else titsias2025 (for many rows by minibatches first); for other \
+               4300 rows, else titsias2025 (for many rows by minibatches first); for other \
                likelihoods tsvgp on all rows or svgp by minibatches",
         kind: Kind::Text,
         read: |o| json!(o.method),

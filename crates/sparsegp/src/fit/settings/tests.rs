@@ -60,7 +60,8 @@ fn rates_are_of_the_optimiser_that_is_asked_for() {
 fn names_are_told_apart() {
     let names: Vec<&str> = all().map(|own| own.name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
-    let python: Vec<&str> = all().filter_map(|own| own.python).collect();
+    let python: Vec<String> =
+        all().filter(|own| own.python.is_some()).map(|own| own.called(Door::Python)).collect();
     assert_eq!(python.iter().collect::<BTreeSet<_>>().len(), python.len());
     for setting in all() {
         assert!(!setting.about.ends_with('.') && !setting.about.is_empty(), "{}", setting.name);

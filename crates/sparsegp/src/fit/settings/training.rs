@@ -1,7 +1,7 @@
 //! The settings of a training.
 
 use super::kinds::{Bounds, Kind};
-use super::model::{flag, number, whole};
+use super::model::{flag, number, structured, whole, word};
 use super::traits::{Trait, Way, traits_of};
 use super::{Setting, USUAL};
 use crate::fit::FitOptions;
@@ -56,6 +56,23 @@ pub(super) const ENTRIES: &[Setting] = &[
         needs: &[Trait::OneLayer],
         read: |o| json!(o.lengthscale_prior),
         write: |o, v| o.lengthscale_prior = flag(v),
+        ..USUAL
+    },
+    Setting {
+        name: "hyperparameters",
+        python: Some("hyperparameters"),
+        group: TRAINING,
+        takes: "HOW",
+        about: "What predictions do about hyperparameters that few rows leave open",
+        kind: Kind::Choice(&[
+            ("auto", "`laplace` for at most 300 rows of exact inference, else `plug-in`"),
+            ("plug-in", "Take the values that training found for the truth"),
+            ("laplace", "Average over settings that stand for their posterior, about its mode"),
+        ]),
+        needs: &[Trait::Evidence],
+        so_anyway: |v, on| v != "laplace" && !on.has(Trait::Evidence),
+        read: |o| word(o.hyperparameters),
+        write: |o, v| o.hyperparameters = structured(v),
         ..USUAL
     },
     Setting {

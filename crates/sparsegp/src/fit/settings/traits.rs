@@ -3,7 +3,7 @@
 
 use crate::deep::Architecture;
 use crate::error::Result;
-use crate::fit::AUTO_EXACT;
+use crate::fit::AUTO_WHOLE;
 use crate::methods::{self, Keeps, Method, Sampler};
 
 /// Something that a setting needs.
@@ -51,6 +51,8 @@ pub enum Trait {
     HyperparameterDraws,
     /// Chains with more than one law.
     Laws,
+    /// An evidence in closed form, without inducing points.
+    Evidence,
 }
 
 impl Trait {
@@ -82,6 +84,7 @@ impl Trait {
             Trait::Particles => "particles",
             Trait::HyperparameterDraws => "chains that sample hyperparameters",
             Trait::Laws => "Gibbs chains with inducing points",
+            Trait::Evidence => "an evidence in closed form",
         }
     }
 }
@@ -153,6 +156,7 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (Trait::Sweeps, sampler.is_some_and(Sampler::sweeps)),
         (Trait::Particles, sampler.is_some_and(|own| !own.sweeps())),
         (Trait::HyperparameterDraws, sampler.is_some_and(Sampler::samples_hyperparameters)),
+        (Trait::Evidence, method.name() == "exact"),
         (Trait::Laws, sampler.is_some_and(|own| own.has_laws(method.is_sparse()))),
     ];
     let held = held.into_iter().filter_map(|(own, is)| is.then_some(own)).collect();
@@ -178,7 +182,7 @@ pub fn possible(asked: &str, taken: &[&str], rows: usize, way: Way) -> Result<Ve
         ("tsvgp", "tvgp", whole),
         ("svgp", "svgp", way),
     ];
-    let many = rows > AUTO_EXACT && !way.full_batch;
+    let many = rows > AUTO_WHOLE && !way.full_batch;
     let possible = all.into_iter().filter(|(own, end, _)| {
         (taken.is_empty() || taken.contains(end)) && (many || *own != "svgp2025")
     });

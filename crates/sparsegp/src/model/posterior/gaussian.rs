@@ -7,6 +7,7 @@ use super::rounding::{around, part, raise, roots_of};
 use super::trend::Trend;
 use super::whitened::Whitened;
 use super::{InputGradients, PredictedTerm, mixing};
+use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::inverse_free::LSpace;
 use crate::kernels::covariances;
@@ -90,6 +91,17 @@ impl Gaussian {
         Ok(Self::new(model, q_mu, processes))
     }
 
+    /// The rows of exact inference, whose targets are m(X) + L q_mu.
+    pub(super) fn rows(&self) -> InMemory {
+        let (x, factor) = self.points();
+        let mut y = Mat::zeros(x.nrows(), self.q_mu.ncols());
+        self.mean.evaluate(x, y.as_mut());
+        y += product(factor.l.as_ref(), self.q_mu.as_ref());
+        let noise = self.noise.unwrap_or(0.0);
+        let extra = self.row_noise.iter().map(|v| (v - noise).max(0.0)).collect();
+        InMemory { x: x.to_owned(), y, weights: Vec::new(), extra }
+    }
+
     /// Number of latent functions, mixed ones where there is mixing.
     pub(super) fn latents(&self) -> usize {
         self.mixing.as_ref().map_or(self.q_mu.ncols(), |w| w.nrows())
@@ -133,7 +145,7 @@ impl Gaussian {
     }
 
     /// Means and variances, with what is not known of the mean function.
-    fn widened(&self, x: MatRef<f64>) -> Marginals {
+    pub(super) fn widened(&self, x: MatRef<f64>) -> Marginals {
         let mut own = self.marginals(x);
         if let Some(trend) = &self.trend {
             trend.widen(self, x, &mut own);

@@ -201,9 +201,14 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Hyperparameters of every draw, where they were sampled too.
+    /// Hyperparameters of every draw, where they were sampled too, or of every part of an average over them.
     fn hyperparameters(&self) -> &[Vec<f64>] {
         &[]
+    }
+
+    /// How many components have each of these.
+    fn times(&self) -> Vec<usize> {
+        Vec::new()
     }
 
     /// Moments of what every hidden layer gives, B×P each.

@@ -34,6 +34,9 @@ const WHITENED: usize = 10;
 /// Inputs with errors before what is known at inputs without.
 #[derive(Debug)]
 pub(super) struct Noisy {
+    /// What is known at inputs without errors.
+    whole: Arc<dyn Law>,
+    /// The same, or of an average over hyperparameters that with the model's own.
     base: Arc<dyn Law>,
     /// The inputs whose deviations follow them, in this order.
     of: Vec<usize>,
@@ -154,7 +157,11 @@ impl Noisy {
     ///
     /// # Errors
     /// [`Error::Invalid`] for an input that is not there, and for several components.
-    pub(super) fn new(base: Arc<dyn Law>, of: Vec<usize>) -> Result<Self> {
+    pub(super) fn new(whole: Arc<dyn Law>, of: Vec<usize>) -> Result<Self> {
+        let base = match whole.alone() {
+            Some(own) if whole.count() > 1 => Arc::new(own.clone()),
+            _ => whole.clone(),
+        };
         if base.count() > 1 {
             return Err(Error::Invalid(
                 "predictions at inputs with standard deviations are for models of one layer whose posterior is not a set of \
@@ -172,7 +179,7 @@ impl Noisy {
         let certain = base.gaussian().trend.is_none();
         let moments = Moments::of(base.gaussian()).filter(|_| certain);
         let nodes = nodes(of.len());
-        Ok(Self { base, of, nodes, moments })
+        Ok(Self { whole, base, of, nodes, moments })
     }
 
     /// Measured inputs (B×D) and variances of their errors (B×D).
@@ -303,14 +310,18 @@ impl Law for Noisy {
     }
 
     fn draws(&self) -> &[Mat<f64>] {
-        self.base.draws()
+        self.whole.draws()
     }
 
     fn hyperparameters(&self) -> &[Vec<f64>] {
-        self.base.hyperparameters()
+        self.whole.hyperparameters()
+    }
+
+    fn times(&self) -> Vec<usize> {
+        self.whole.times()
     }
 
     fn without_errors(&self) -> Option<&Arc<dyn Law>> {
-        Some(&self.base)
+        Some(&self.whole)
     }
 }

@@ -150,7 +150,7 @@ impl Posterior {
     }
 
     /// Calls `work` with every component, and keeps what quantiles are made of: at most [`MOST`]
-    /// components, and none of a Gaussian process alone, whose moments say all.
+    /// components, and none where a single Gaussian process is all: its moments say all.
     fn kept<'a>(
         &'a self,
         x: MatRef<f64>,
@@ -159,7 +159,7 @@ impl Posterior {
         self.law.check(x)?;
         let (mut mixture, mut at) = (Vec::new(), 0);
         let every = self.components_count().div_ceil(MOST);
-        let mixed = self.law.alone().is_none();
+        let mixed = self.components_count() > 1;
         let moments = self.law.sweep(x, &mut |own, known| {
             let likelihood = own.unwrap_or(&*self.likelihood);
             if mixed && at % every == 0 {

@@ -1,12 +1,13 @@
-//! Posteriors whose hyperparameters were sampled too: even mixtures of what is known at every draw
+//! Posteriors whose hyperparameters were sampled too, or integrated over: even mixtures of what is known at every draw
 //! under its own.
 
-use super::InputGradients;
 use super::draws::{Draws, unfit};
 use super::gaussian::Gaussian;
-use super::law::{Drawn, Joint, Law, Marginals, Work};
+use super::law::{Drawn, Joint, Law, Marginals, Work, pool};
 use super::pathwise::Part;
 use super::process::Process;
+use super::{InputGradients, PredictedTerm};
+use crate::engine::Cpu;
 use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Accum, Mat, MatRef, Par, gemm, par_for, solve_lower};
@@ -15,14 +16,16 @@ use crate::rng;
 use rand::Rng;
 use rayon::prelude::*;
 
-/// Draws of the whitened variables with hyperparameters of their own.
+/// Draws of the whitened variables with hyperparameters of their own, or Gaussian processes with these.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
     /// Moments of the same values in the coordinates of the model's own hyperparameters.
     common: Gaussian,
-    /// M×L each.
+    /// M×L each; none of exact inference.
     draws: Vec<Mat<f64>>,
     each: Vec<Known>,
+    /// Sum of [`Known::times`].
+    count: usize,
     /// In the order of [`crate::model::hyperparameters`].
     hyperparameters: Vec<Vec<f64>>,
 }
@@ -30,6 +33,8 @@ pub(super) struct Sampled {
 /// What is known at one draw: as after exact inference, means and what is left unexplained.
 #[derive(Clone, Debug)]
 struct Known {
+    /// How many of the components it is.
+    times: usize,
     likelihood: Box<dyn Likelihood>,
     gaussian: Gaussian,
 }
@@ -49,7 +54,7 @@ impl Known {
             processes.push(Process::new(latents, kernel, points, factor, vec![], mean));
         }
         let gaussian = Gaussian::new(&model, z.clone(), processes);
-        Ok(Self { likelihood: model.likelihood, gaussian })
+        Ok(Self { times: 1, likelihood: model.likelihood, gaussian })
     }
 }
 
@@ -91,11 +96,59 @@ impl Sampled {
             }
         }
         let common = Draws::new(model, x, common)?.into_gaussian();
-        Ok(Self { common, draws, each, hyperparameters })
+        let count = each.len();
+        Ok(Self { common, draws, each, count, hyperparameters })
     }
 
-    fn share(&self) -> f64 {
-        1.0 / self.each.len() as f64
+    /// Of exact inference at other hyperparameters, each of which is so many components; `common` is what is known at the
+    /// model's.
+    ///
+    /// # Errors
+    /// What conditioning gives; [`Error::Shape`] for hyperparameters that are not the model's.
+    pub(super) fn integrated(
+        model: &Model,
+        common: Gaussian,
+        hyperparameters: Vec<Vec<f64>>,
+        times: &[usize],
+    ) -> Result<Self> {
+        let rows = common.rows();
+        let known = |(own, times): (&Vec<f64>, &usize)| {
+            let mut model = model.clone();
+            set_hyperparameters(&mut model, own)?;
+            let found = model.posterior(&Cpu::default(), &rows)?;
+            let (found, _) = found.with_trend(&model, &rows)?;
+            match found.alone() {
+                Some(gaussian) => {
+                    let gaussian = gaussian.clone();
+                    Ok(Known { times: *times, likelihood: model.likelihood, gaussian })
+                }
+                None => Err(common.refusal("an average over hyperparameters")),
+            }
+        };
+        let each = hyperparameters.par_iter().zip(times).map(known).collect::<Result<Vec<_>>>()?;
+        let count = times.iter().sum();
+        if each.len() != times.len() || count == 0 {
+            return Err(Error::Shape {
+                what: "counts of hyperparameters".into(),
+                expected: format!("those of {} settings", hyperparameters.len()),
+                found: times.len().to_string(),
+            });
+        }
+        Ok(Self { common, draws: Vec::new(), each, count, hyperparameters })
+    }
+
+    /// Of a component.
+    fn of(&self, component: usize) -> usize {
+        let mut before = 0;
+        let ends = self.each.iter().position(|own| {
+            before += own.times;
+            component < before
+        });
+        ends.unwrap_or(self.each.len() - 1)
+    }
+
+    fn share(&self, of: &Known) -> f64 {
+        of.times as f64 / self.count as f64
     }
 }
 
@@ -104,22 +157,26 @@ impl Law for Sampled {
         &self.common
     }
 
+    fn alone(&self) -> Option<&Gaussian> {
+        self.draws.is_empty().then_some(&self.common)
+    }
+
     fn count(&self) -> usize {
-        self.each.len()
+        self.count
     }
 
     fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {
         for own in &self.each {
-            work(Some(&*own.likelihood), &own.gaussian.marginals(x));
+            let known = own.gaussian.widened(x);
+            (0..own.times).for_each(|_| work(Some(&*own.likelihood), &known));
         }
         Ok(())
     }
 
     fn means(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         let mut mean = Mat::zeros(x.nrows(), self.latents());
-        let share = faer::Scale(self.share());
         for own in &self.each {
-            mean += share * own.gaussian.means(x);
+            mean += faer::Scale(self.share(own)) * own.gaussian.means(x);
         }
         Ok(mean)
     }
@@ -131,7 +188,7 @@ impl Law for Sampled {
         samples: usize,
         rng: &mut dyn Rng,
     ) -> Result<Vec<Drawn<'a>>> {
-        let of: Vec<usize> = (0..samples).map(|_| rng::below(rng, self.each.len())).collect();
+        let of: Vec<usize> = (0..samples).map(|_| self.of(rng::below(rng, self.count))).collect();
         let mut drawn: Vec<Mat<f64>> = vec![Mat::new(); samples];
         for (at, own) in self.each.iter().enumerate() {
             let places: Vec<usize> = (0..samples).filter(|s| of[*s] == at).collect();
@@ -147,10 +204,10 @@ impl Law for Sampled {
     fn joint(&self, x: MatRef<f64>) -> Result<Joint> {
         self.check(x)?;
         let n = x.nrows();
-        let share = self.share();
         let mean = self.means(x)?;
         let mut own = vec![Mat::zeros(n, n); self.latents()];
         for known in &self.each {
+            let share = self.share(known);
             let its = known.gaussian.full(x);
             let apart = &its.mean - &mean;
             for (l, (sum, within)) in own.iter_mut().zip(&its.each()).enumerate() {
@@ -169,8 +226,8 @@ impl Law for Sampled {
         let empty = || vec![Mat::zeros(x.nrows(), x.ncols()); self.latents()];
         let mut all = InputGradients { mean: empty(), variance: empty() };
         let Marginals { mean, .. } = self.marginals(x)?;
-        let share = self.share();
         for one in &self.each {
+            let share = self.share(one);
             let own = one.gaussian.marginals(x).mean;
             let slopes = one.gaussian.slopes(x);
             for l in 0..self.latents() {
@@ -188,7 +245,35 @@ impl Law for Sampled {
         Ok(all)
     }
 
-    fn functions(&self, _: usize, _: usize, _: &mut dyn Rng) -> Result<Vec<Part>> {
+    /// Averages those of every setting; functions that are sampled at the same hyperparameters have no terms.
+    fn terms(&self, x: MatRef<f64>, names: &[String], centred: bool) -> Result<Vec<PredictedTerm>> {
+        if !self.draws.is_empty() {
+            return Err(self.refusal("a prediction of terms"));
+        }
+        let mut all = Vec::new();
+        let mut before = 0;
+        for one in &self.each {
+            before += one.times;
+            let own = one.gaussian.terms(x, names, centred)?;
+            if all.is_empty() {
+                all = own;
+                continue;
+            }
+            let share = one.times as f64 / before as f64;
+            for (to, of) in all.iter_mut().zip(own) {
+                let to = to.mean.iter_mut().zip(&mut to.variance);
+                to.zip(of.mean.into_iter().zip(of.variance))
+                    .for_each(|(to, of)| pool(share, to, of));
+            }
+        }
+        Ok(all)
+    }
+
+    /// At the model's own hyperparameters, where there is a Gaussian process with them.
+    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Part>> {
+        if self.draws.is_empty() {
+            return self.common.functions(samples, waves, rng);
+        }
         Err(Error::Invalid(
             "functions cannot be drawn by features from a posterior whose hyperparameters were sampled: draw \
              them jointly at given inputs"
@@ -202,5 +287,9 @@ impl Law for Sampled {
 
     fn hyperparameters(&self) -> &[Vec<f64>] {
         &self.hyperparameters
+    }
+
+    fn times(&self) -> Vec<usize> {
+        self.each.iter().map(|own| own.times).collect()
     }
 }

@@ -401,7 +401,7 @@ fn certain(why: &str) -> String {
 
 impl Gaussian {
     /// Whether this is exact inference, whose factor is that of the covariance of all targets.
-    fn is_exact(&self) -> bool {
+    pub(super) fn is_exact(&self) -> bool {
         self.processes.iter().all(|p| p.roots.is_empty() && p.pseudo.is_none())
     }
 

@@ -1,0 +1,73 @@
+//! Predictions averaged over hyperparameters, for few rows.
+//!
+//! With few rows many settings of the hyperparameters explain the targets about as well as the best one, and predictions that
+//! take the best for the truth are too sure: intervals of 95 % held 87 % of new rows with 20 to 50 rows. Exact inference at
+//! settings that stand for their posterior ([`crate::samplers::laplace`]) costs some hundred evaluations of the evidence.
+
+use super::FitOptions;
+use crate::error::{Error, Result};
+use crate::model::{Model, Posterior};
+use crate::samplers::{evidence, laplace};
+use crate::train::{Averaged, TrainReport};
+use serde::{Deserialize, Serialize};
+
+/// What predictions do about hyperparameters that the rows leave open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hyperparameters {
+    /// [`Hyperparameters::Laplace`] for at most [`FEW`] rows of exact inference, else [`Hyperparameters::PlugIn`].
+    #[default]
+    Auto,
+    /// They take the values found by training for the truth.
+    PlugIn,
+    /// They are an average over settings that stand for the posterior of the hyperparameters, about its mode.
+    Laplace,
+}
+
+/// Rows up to which predictions of exact inference are averaged by default.
+pub const FEW: usize = 300;
+
+/// Refuses an average that there is no way to.
+pub(super) fn check(options: &FitOptions, model: &Model, deviations: bool) -> Result<()> {
+    let exact = model.method.name() == "exact" && !deviations;
+    if options.hyperparameters != Hyperparameters::Laplace || exact {
+        return Ok(());
+    }
+    let reason = match deviations {
+        true => "inputs with standard deviations".into(),
+        false => format!("method `{}`", model.method.name()),
+    };
+    Err(Error::Invalid(format!(
+        "hyperparameters are averaged by `laplace` with the method `exact`, not with {reason}: leave it out, or sample \
+         them too (method `nuts`)"
+    )))
+}
+
+/// The average, where there is to be one.
+pub(super) fn averaged(
+    options: &FitOptions,
+    model: &Model,
+    posterior: Posterior,
+    report: &mut TrainReport,
+) -> Result<Posterior> {
+    let wanted = match options.hyperparameters {
+        Hyperparameters::PlugIn => false,
+        Hyperparameters::Auto => posterior.points().nrows() <= FEW,
+        Hyperparameters::Laplace => true,
+    };
+    let exact = model.method.name() == "exact" && model.hidden.is_empty();
+    let rows = match wanted && exact {
+        true => posterior.rows(),
+        false => None,
+    };
+    let Some(rows) = rows.filter(|rows| evidence::is_known(model, rows)) else {
+        return Ok(posterior);
+    };
+    let Some(found) = laplace::integrate(model, &rows, options.seed)? else { return Ok(posterior) };
+    report.averaged = Some(Averaged {
+        settings: found.times.len(),
+        components: found.times.iter().sum(),
+        effective: found.effective,
+    });
+    posterior.integrated(model, found.hyperparameters, &found.times)
+}

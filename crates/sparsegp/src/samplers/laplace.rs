@@ -1,0 +1,256 @@
+//! Settings of the hyperparameters, and how often each counts, that stand for their posterior: without chains.
+//!
+//! With θ on the scale on which hyperparameters move (logarithms), p(θ | y) ∝ evidence · priors has its mode at θ̂ and the
+//! Hessian −VΛVᵀ there. The proposal of Rue, Martino & Chopin (2009, §6.5) stretches each half of each eigenvector by what the
+//! density loses along it,
+//!
+//! ```text
+//! θ(z) = θ̂ + Σⱼ zⱼ σⱼ± vⱼ      σⱼ± = λⱼ^−½ / √{log p(θ̂) − log p(θ̂ ± √2 λⱼ^−½ vⱼ)}      z with halves of a normal density
+//! ```
+//!
+//! which is Laplace's approximation where the density is normal. Points of a Latin hypercube in z get the importance weights
+//! p(θ)/q(θ), the largest cut at √S times their mean (Ionides 2008), and are resampled systematically, so that predictions are
+//! an even mixture.
+
+use super::evidence::{Posterior, is_known};
+use super::slice::{Hyperparameters, assume_priors};
+use crate::data::InMemory;
+use crate::error::{Error, Result};
+use crate::linalg::{Mat, symmetric_eigen};
+use crate::metrics::standard_normal_quantile;
+use crate::model::{Model, hyperparameters};
+use crate::rng::{below, stream, uniform};
+use rayon::prelude::*;
+
+/// Points that get weights.
+const POINTS: usize = 128;
+/// Components of the even mixture that they are resampled to.
+const COMPONENTS: usize = 32;
+/// Step of the differences of gradients.
+const STEP: f64 = 1e-3;
+/// Largest standard deviation along an eigenvector of the Hessian, in logarithms: rows say nothing beyond.
+const WIDEST: f64 = 2.0;
+/// How far a half may be stretched.
+const STRETCH: f64 = 2.0;
+/// Steps of Newton's method, at most; there the mode of θ is near that of the evidence.
+const STEPS: usize = 8;
+/// Nats that another step has to promise.
+const PROMISE: f64 = 1e-3;
+
+/// What stands for the posterior of hyperparameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Integration {
+    /// In the order of [`hyperparameters`], all different.
+    pub hyperparameters: Vec<Vec<f64>>,
+    /// How often each counts.
+    pub times: Vec<usize>,
+    /// The effective share of the points that got weights, (Σw)²/SΣw²: 1 for a normal density.
+    pub effective: f64,
+}
+
+/// The density about its mode.
+struct Shape {
+    mode: Vec<f64>,
+    /// Eigenvectors.
+    axes: Mat<f64>,
+    /// Standard deviations of both halves along each.
+    halves: Vec<[f64; 2]>,
+}
+
+/// A point with the logarithm of its density under the proposal.
+struct Proposed {
+    at: Vec<f64>,
+    log_density: f64,
+}
+
+impl Posterior<'_> {
+    /// The gradient; none where matrices have no factors.
+    fn slopes(&mut self, at: &[f64]) -> Option<Vec<f64>> {
+        let mut gradient = vec![0.0; at.len()];
+        let value = self.at(at, Some(&mut gradient)).ok()?;
+        (value.is_finite() && gradient.iter().all(|g| g.is_finite())).then_some(gradient)
+    }
+
+    fn value(&mut self, at: &[f64]) -> f64 {
+        let value = self.at(at, None).unwrap_or(f64::NEG_INFINITY);
+        if value.is_nan() { f64::NEG_INFINITY } else { value }
+    }
+
+    /// Eigenvalues of minus the Hessian, by central differences of gradients, and its eigenvectors. Where the density does not
+    /// fall off on the scale of [`WIDEST`], eigenvalues are as if it did.
+    fn curvature(&mut self, at: &[f64]) -> Result<Option<(Vec<f64>, Mat<f64>)>> {
+        let dim = at.len();
+        let mut hessian = Mat::zeros(dim, dim);
+        for j in 0..dim {
+            let mut beside = |step: f64| {
+                let mut moved = at.to_vec();
+                moved[j] += step;
+                self.slopes(&moved)
+            };
+            let (Some(up), Some(down)) = (beside(STEP), beside(-STEP)) else { return Ok(None) };
+            for i in 0..dim {
+                hessian[(i, j)] = (down[i] - up[i]) / (2.0 * STEP);
+            }
+        }
+        let symmetric = Mat::from_fn(dim, dim, |i, j| 0.5 * (hessian[(i, j)] + hessian[(j, i)]));
+        let (values, vectors) = symmetric_eigen(symmetric.as_ref())?;
+        let values = values.into_iter().map(|v| v.abs().max(WIDEST.powi(-2))).collect();
+        Ok(Some((values, vectors)))
+    }
+
+    /// Newton's method from where the model is, with steps of at most one. Returns the mode with its curvature.
+    fn mode(&mut self) -> Result<Option<(Vec<f64>, Vec<f64>, Mat<f64>)>> {
+        let mut at = self.position();
+        let mut best = self.value(&at);
+        let Some(mut curvature) = self.curvature(&at)? else { return Ok(None) };
+        for _ in 0..STEPS {
+            let Some(gradient) = self.slopes(&at) else { return Ok(None) };
+            let (values, vectors) = &curvature;
+            let mut step = vec![0.0; at.len()];
+            for (j, value) in values.iter().enumerate() {
+                let along: f64 =
+                    gradient.iter().zip(vectors.col_as_slice(j)).map(|(g, v)| g * v).sum();
+                let own = step.iter_mut().zip(vectors.col_as_slice(j));
+                own.for_each(|(s, v)| *s += along / value * v);
+            }
+            let promise: f64 = gradient.iter().zip(&step).map(|(g, s)| 0.5 * g * s).sum();
+            let longest = step.iter().fold(1.0, |m: f64, s| m.max(s.abs()));
+            let mut share = 1.0 / longest;
+            let mut moved = None;
+            while promise > PROMISE && share > 1e-3 {
+                let next: Vec<f64> = at.iter().zip(&step).map(|(a, s)| a + share * s).collect();
+                let value = self.value(&next);
+                if value > best {
+                    moved = Some((next, value));
+                    break;
+                }
+                share *= 0.3;
+            }
+            let Some((next, value)) = moved else { break };
+            (at, best) = (next, value);
+            match self.curvature(&at)? {
+                Some(own) => curvature = own,
+                None => return Ok(None),
+            }
+        }
+        let (values, vectors) = curvature;
+        Ok(Some((at, values, vectors)))
+    }
+
+    fn shape(&mut self) -> Result<Option<Shape>> {
+        let Some((mode, values, axes)) = self.mode()? else { return Ok(None) };
+        let best = self.value(&mode);
+        let mut half = |j: usize, sign: f64| {
+            let deviation = values[j].powf(-0.5);
+            let far = sign * std::f64::consts::SQRT_2 * deviation;
+            let beside = moved(&mode, &axes, &[(j, far)]);
+            let loss = (best - self.value(&beside)).max(0.0);
+            deviation * loss.powf(-0.5).clamp(1.0 / STRETCH, STRETCH)
+        };
+        let halves = (0..values.len()).map(|j| [half(j, -1.0), half(j, 1.0)]).collect();
+        Ok(Some(Shape { mode, axes, halves }))
+    }
+}
+
+/// A point so far along some of the axes.
+fn moved(from: &[f64], axes: &Mat<f64>, along: &[(usize, f64)]) -> Vec<f64> {
+    let mut at = from.to_vec();
+    for &(j, far) in along {
+        at.iter_mut().zip(axes.col_as_slice(j)).for_each(|(a, v)| *a += far * v);
+    }
+    at
+}
+
+impl Shape {
+    /// Points of a Latin hypercube.
+    fn propose(&self, seed: u64) -> Vec<Proposed> {
+        let mut rng = stream(seed, "laplace");
+        let mut along = vec![Vec::new(); POINTS];
+        let mut log_densities = vec![0.0; POINTS];
+        for (j, &[left, right]) in self.halves.iter().enumerate() {
+            let mut cells: Vec<usize> = (0..POINTS).collect();
+            for i in (1..POINTS).rev() {
+                cells.swap(i, below(&mut rng, i + 1));
+            }
+            let share = left / (left + right);
+            for (s, cell) in cells.into_iter().enumerate() {
+                let u = (cell as f64 + uniform(&mut rng).clamp(1e-6, 1.0 - 1e-6)) / POINTS as f64;
+                let (z, width) = match u < share {
+                    true => (standard_normal_quantile(0.5 * u / share), left),
+                    false => {
+                        (standard_normal_quantile(0.5 * (1.0 + (u - share) / (1.0 - share))), right)
+                    }
+                };
+                along[s].push((j, z * width));
+                log_densities[s] -= 0.5 * z * z;
+            }
+        }
+        along
+            .iter()
+            .zip(log_densities)
+            .map(|(own, log_density)| Proposed {
+                at: moved(&self.mode, &self.axes, own),
+                log_density,
+            })
+            .collect()
+    }
+}
+
+/// Finds settings of the hyperparameters that stand for their posterior under the priors of the model, and of those that
+/// [`assume_priors`] gives; the model is at the mode of its evidence, or near it. None where all hyperparameters are frozen or
+/// the density about the mode is not known.
+///
+/// # Errors
+/// [`Error::Invalid`] where the evidence is not known in closed form ([`is_known`]).
+pub fn integrate(model: &Model, rows: &InMemory, seed: u64) -> Result<Option<Integration>> {
+    if !is_known(model, rows) || rows.weights.iter().any(|w| *w != 1.0) {
+        return Err(Error::Invalid(
+            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel, rows without weights \
+             and all targets"
+                .into(),
+        ));
+    }
+    let mut model = model.clone();
+    assume_priors(&mut model);
+    let Ok(sampled) = Hyperparameters::new(&model, model.latents(rows.y.ncols())) else {
+        return Ok(None);
+    };
+    let mut density = Posterior::new(&model, rows, &sampled)?;
+    let Some(shape) = density.shape()? else { return Ok(None) };
+    let proposed = shape.propose(seed);
+    let judged: Vec<(f64, Vec<f64>)> = proposed
+        .par_iter()
+        .map_init(
+            || density.another(),
+            |density, own| {
+                let weight = density.value(&own.at) - own.log_density;
+                (weight, hyperparameters(&density.model))
+            },
+        )
+        .collect();
+    let largest = judged.iter().fold(f64::NEG_INFINITY, |m, (w, _)| m.max(*w));
+    if !largest.is_finite() {
+        return Ok(None);
+    }
+    let mut weights: Vec<f64> = judged.iter().map(|(w, _)| (w - largest).exp()).collect();
+    let mean = weights.iter().sum::<f64>() / POINTS as f64;
+    let cut = mean * (POINTS as f64).sqrt();
+    weights.iter_mut().for_each(|w| *w = w.min(cut));
+    let total: f64 = weights.iter().sum();
+    let effective = total * total / (POINTS as f64 * weights.iter().map(|w| w * w).sum::<f64>());
+    let mut found = Integration { hyperparameters: Vec::new(), times: Vec::new(), effective };
+    let (mut sum, mut next) = (0.0, 0.5);
+    for (weight, (_, own)) in weights.iter().zip(judged) {
+        sum += weight / total * COMPONENTS as f64;
+        let mut times = 0;
+        while next < sum && found.times.iter().sum::<usize>() + times < COMPONENTS {
+            times += 1;
+            next += 1.0;
+        }
+        if times > 0 {
+            found.hyperparameters.push(own);
+            found.times.push(times);
+        }
+    }
+    Ok(Some(found))
+}

@@ -1,0 +1,155 @@
+//! Predictions averaged over hyperparameters that few rows leave open.
+
+use crate::support::{fit, options};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, Of};
+use sparsegp::io;
+use sparsegp::linalg::{Mat, MatRef};
+use sparsegp::rng::{stream, uniform};
+
+fn noise(rng: &mut impl rand::Rng) -> f64 {
+    (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+}
+
+/// Rows of a curve in the first of two inputs, off zero and in units of 40.
+fn table(n: usize, seed: u64) -> (Mat<f64>, Mat<f64>) {
+    let mut rng = stream(seed, "rows");
+    let x = Mat::from_fn(n, 2, |_, _| 30.0 * uniform(&mut rng) - 200.0);
+    let y = Mat::from_fn(n, 1, |i, _| {
+        500.0 + 40.0 * ((x[(i, 0)] / 6.0).sin() + 0.05 * x[(i, 1)] + 0.3 * noise(&mut rng))
+    });
+    (x, y)
+}
+
+fn part(a: &Mat<f64>, from: usize, to: usize) -> Mat<f64> {
+    a.as_ref().subrows(from, to - from).to_owned()
+}
+
+fn how(hyperparameters: Hyperparameters) -> FitOptions {
+    FitOptions { hyperparameters, kernel: "rbf".into(), ..options("auto", 200) }
+}
+
+fn fitted(x: &Mat<f64>, y: &Mat<f64>, options: &FitOptions) -> Fitted {
+    let dataset = Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
+    fit(&dataset, options).expect("a fit")
+}
+
+/// Sum of the log densities of rows, and how many are in the interval of 95 %.
+fn judged(fitted: &Fitted, x: MatRef<f64>, y: MatRef<f64>) -> (f64, usize) {
+    let densities = fitted.log_density(x, y, &[]).expect("densities");
+    let quantiles = fitted.quantiles(x, &[], &[0.025, 0.975], Of::Observations).expect("quantiles");
+    let inside = (0..x.nrows())
+        .filter(|i| (quantiles[0][(*i, 0)]..=quantiles[1][(*i, 0)]).contains(&y[(*i, 0)]))
+        .count();
+    (densities.iter().sum(), inside)
+}
+
+#[test]
+fn intervals_hold_what_they_promise_with_few_rows() {
+    let mut all = [(0.0, 0), (0.0, 0)];
+    for seed in 0..25 {
+        let (x, y) = table(20 + 60, seed);
+        let (train, test) =
+            ((part(&x, 0, 20), part(&y, 0, 20)), (part(&x, 20, 80), part(&y, 20, 80)));
+        for (to, own) in all.iter_mut().zip([Hyperparameters::PlugIn, Hyperparameters::Auto]) {
+            let found = fitted(&train.0, &train.1, &how(own));
+            let (density, inside) = judged(&found, test.0.as_ref(), test.1.as_ref());
+            *to = (to.0 + density, to.1 + inside);
+        }
+    }
+    let [(plugged, few), (averaged, more)] = all;
+    let share = |inside: usize| inside as f64 / (25.0 * 60.0);
+    assert!(averaged > plugged + 20.0, "{plugged} {averaged}");
+    assert!(share(few) < 0.93 && (0.94..0.985).contains(&share(more)), "{few} {more}");
+}
+
+#[test]
+fn a_saved_average_predicts_the_same_bits() {
+    let (x, y) = table(30, 3);
+    let folder = tempfile::tempdir().expect("a folder");
+    for mean in ["zero", "linear"] {
+        let options = FitOptions { mean: Some(mean.into()), ..how(Hyperparameters::Laplace) };
+        let found = fitted(&x, &y, &options);
+        let report = found.report.as_ref().and_then(|report| report.averaged.clone());
+        let report = report.expect("an average");
+        assert_eq!(found.posterior.components_count(), report.components);
+        assert_eq!(found.posterior.hyperparameters().len(), report.settings);
+        let path = folder.path().join("m");
+        io::save(&found, &path).expect("saved");
+        let again = io::load(&path).expect("loaded");
+        assert_eq!(again.report.as_ref().and_then(|r| r.averaged.clone()), Some(report));
+        let (a, b) = (
+            found.predict(x.as_ref(), Of::Observations),
+            again.predict(x.as_ref(), Of::Observations),
+        );
+        assert_eq!(a.expect("predictions"), b.expect("predictions"), "{mean}");
+        assert_eq!(judged(&found, x.as_ref(), y.as_ref()), judged(&again, x.as_ref(), y.as_ref()));
+    }
+}
+
+#[test]
+fn moments_draws_and_slopes_are_those_of_the_mixture() {
+    let (x, y) = table(24, 4);
+    let found = fitted(&x, &y, &how(Hyperparameters::Laplace));
+    let posterior = &found.posterior;
+    let at = Mat::from_fn(3, 2, |i, q| [[0.1, 0.4], [-1.2, 2.6], [3.1, -0.2]][i][q]);
+    let (mean, variance) = posterior.predict_f(at.as_ref()).expect("moments");
+    let each = posterior.predict_f_of_draws(at.as_ref()).expect("components");
+    assert_eq!(each.len(), posterior.times().iter().sum::<usize>());
+    for i in 0..3 {
+        let own = each.iter().map(|m| m[(i, 0)]).sum::<f64>() / each.len() as f64;
+        assert!((own - mean[(i, 0)]).abs() < 1e-12, "{own} {}", mean[(i, 0)]);
+    }
+    let (_, covariance) = posterior.predict_f_full(at.as_ref()).expect("a covariance");
+    (0..3).for_each(|i| assert!((covariance[0][(i, i)] / variance[(i, 0)] - 1.0).abs() < 1e-9));
+    // draws of the functions, by their moments
+    let mut rng = stream(8, "draws");
+    let draws = posterior.sample_f(at.as_ref(), 8000, &mut rng).expect("draws");
+    for i in 0..3 {
+        let own = draws.iter().map(|f| f[(i, 0)]).sum::<f64>() / 8000.0;
+        let spread = draws.iter().map(|f| (f[(i, 0)] - own).powi(2)).sum::<f64>() / 8000.0;
+        let error = (variance[(i, 0)] / 8000.0).sqrt();
+        assert!((own - mean[(i, 0)]).abs() < 4.5 * error, "{i}: {own} {}", mean[(i, 0)]);
+        assert!((spread / variance[(i, 0)] - 1.0).abs() < 0.15, "{i}: {spread}");
+    }
+    // slopes by differences
+    let slopes = posterior.predict_gradients(at.as_ref()).expect("slopes");
+    for q in 0..2 {
+        let beside = |step: f64| {
+            let moved = Mat::from_fn(3, 2, |i, j| at[(i, j)] + if j == q { step } else { 0.0 });
+            posterior.predict_f(moved.as_ref()).expect("moments")
+        };
+        let (up, down) = (beside(1e-5), beside(-1e-5));
+        for i in 0..3 {
+            let of = |a: &Mat<f64>, b: &Mat<f64>| (a[(i, 0)] - b[(i, 0)]) / 2e-5;
+            let (m, v) = (of(&up.0, &down.0), of(&up.1, &down.1));
+            assert!((slopes.mean[0][(i, q)] - m).abs() < 1e-6 * (1.0 + m.abs()), "mean {i} {q}");
+            assert!(
+                (slopes.variance[0][(i, q)] - v).abs() < 1e-6 * (1.0 + v.abs()),
+                "variance {i} {q}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_average_is_for_exact_inference() {
+    let (x, y) = table(40, 5);
+    for method in ["titsias2025", "tsvgp", "svgp"] {
+        let options = FitOptions {
+            method: method.into(),
+            inducing: Some(8),
+            ..how(Hyperparameters::Laplace)
+        };
+        let dataset = Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table");
+        let error = fit(&dataset, &options).expect_err("a refusal").to_string();
+        assert!(error.contains("laplace") && error.contains(method), "{error}");
+        let usual = FitOptions { hyperparameters: Hyperparameters::Auto, ..options };
+        assert_eq!(fitted(&x, &y, &usual).posterior.times(), Vec::<usize>::new());
+    }
+    let (x, y) = table(sparsegp::fit::FEW + 1, 6);
+    let many = FitOptions {
+        train: sparsegp::train::TrainOptions { max_iterations: 5, ..Default::default() },
+        ..how(Hyperparameters::Auto)
+    };
+    assert_eq!(fitted(&x, &y, &many).posterior.times(), Vec::<usize>::new());
+}
