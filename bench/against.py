@@ -89,7 +89,8 @@ class Results:
 
     def __init__(self, path):
         self.path = path
-        self.all = json.loads(path.read_text()) if path.exists() else {"versions": {}, "results": []}
+        empty = {"versions": {}, "peers": {}, "results": []}
+        self.all = json.loads(path.read_text()) if path.exists() else empty
 
     @staticmethod
     def key(table, split, peer, rows):
@@ -166,6 +167,7 @@ def run(args):
     done = results.done()
     versions = {peer.package: version(peer.package) for peer in peers.PEERS.values()}
     results.all["versions"].update(versions)
+    results.all["peers"].update((name, [own.package, own.about]) for name, own in peers.PEERS.items())
     for name, load in tables_of(args):
         table = load()
         for number in range(args.splits):

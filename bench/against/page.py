@@ -169,10 +169,13 @@ def failures(results):
 def page(stored):
     """The page, in Markdown."""
     results, versions = stored["results"], stored["versions"]
-    parts = [INTRO]
-    there = [f"{package} {own}" for package, own in sorted(versions.items()) if own]
-    parts.append("Versions: " + ", ".join(there) + ".\n")
-    if missing := [package for package, own in sorted(versions.items()) if not own]:
+    there = {result["peer"] for result in results}
+    rows = [["peer", "package", "what"]]
+    for name, (package, about) in stored["peers"].items():
+        if name in there:
+            rows.append([name, f"{package} {versions[package] or ''}", about])
+    parts = [INTRO, markdown(rows)]
+    if missing := [name for name, (package, _) in stored["peers"].items() if not versions[package]]:
         parts.append(f"Left out, because they did not install: {', '.join(missing)}.\n")
     for kind, scores in SCORES.items():
         cells = Cells(results, kind)
