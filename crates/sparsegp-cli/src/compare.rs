@@ -1,6 +1,7 @@
 //! `sparsegp compare`: methods, kernels and likelihoods under one protocol.
 
 use crate::compare_args::CompareArgs;
+use crate::compare_auto::{self, is_baseline};
 use crate::comparison::{reply, write_runs};
 use crate::context::{Context, Reply};
 use crate::data::Split;
@@ -29,6 +30,8 @@ struct FitLine {
 pub struct Choice {
     /// What tells it from the others.
     pub label: String,
+    /// Whether it is there to be beaten ([`compare_auto`]).
+    pub baseline: bool,
     args: FitArgs,
 }
 
@@ -56,6 +59,8 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
     }
     let first = choices(args, None)?;
     let table = first[0].args.table.open(&args.data)?;
+    let completed = if args.auto { Some(compare_auto::completed(args, &table)?) } else { None };
+    let args = completed.as_ref().unwrap_or(args);
     let protocol = protocol(args, &table)?;
     let choices = choices(args, no_input(args, &protocol))?;
     let rows = rows_of(&table)?;
@@ -186,10 +191,13 @@ fn choices(args: &CompareArgs, no_input: Option<&String>) -> Result<Vec<Choice>>
                 false => parts.join(", "),
             };
             let label = if label.is_empty() { "defaults".into() } else { label };
+            let kernel = choice.iter().find(|(option, _)| *option == "--kernel");
+            let baseline = args.auto && kernel.is_some_and(|(_, kernel)| is_baseline(kernel));
+            let label = if baseline { format!("{label} (baseline)") } else { label };
             if !labels.insert(label.clone()) {
                 return Err(Fail::usage(format!("{label} is asked for twice")));
             }
-            Ok(Choice { label, args: fit })
+            Ok(Choice { label, baseline, args: fit })
         })
         .collect()
 }

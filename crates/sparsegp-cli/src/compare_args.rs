@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 const AFTER: &str = "\
 Examples:
+  sparsegp compare data.csv --target y --auto
   sparsegp compare data.csv --target y --method exact --method svgp
   sparsegp compare data.csv --target y --kernel rbf --kernel matern52 --kernel 'rbf + linear' --folds 10
   sparsegp compare data.csv --target y --splits 10 --split 0.1 --inducing 50 --inducing 200 -o runs.csv
@@ -13,6 +14,9 @@ Examples:
   sparsegp compare patients.csv --target y --group patient
   sparsegp compare data.csv --target y --test-mask masks.csv
   sparsegp compare sales.csv --target sales --ordered date -- --ignore id --epochs 20
+
+With --auto the baselines are the kernels `constant` and `constant + linear`: how much better another choice is than
+these is what a Gaussian process adds. Of whole numbers from 0 up, densities are compared with probabilities.
 
 Every choice of --method, --kernel, --likelihood and --inducing is combined with every other; all are fitted
 to the same rows and tested on the same rows. Options after `--` are passed to `sparsegp fit` for every choice,
@@ -23,7 +27,7 @@ training rows). `behind` is the paired difference from the best choice in negati
 with its standard error; differences below two standard errors are not significant.";
 
 /// Options of `sparsegp compare`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct CompareArgs {
     /// The table: CSV (plain or .gz) or Parquet
@@ -32,6 +36,10 @@ pub struct CompareArgs {
     #[arg(long, short, value_name = "COLUMN", required = true)]
     pub target: Vec<String>,
 
+    /// Compare several kernels and the likelihoods that the targets allow, unless these are named, and two baselines: a
+    /// constant and a line
+    #[arg(long, help_heading = "What to compare")]
+    pub auto: bool,
     /// Inference method, see `sparsegp methods`; repeat it to compare [default: auto]
     #[arg(long, short, value_parser = values::method, help_heading = "What to compare")]
     pub method: Vec<String>,

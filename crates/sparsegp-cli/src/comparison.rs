@@ -146,7 +146,7 @@ pub fn reply(
             .map(|(_, f, text)| json!({ "division": folds[*f].name, "error": text }))
             .collect();
         machines.push(json!({
-            "choice": choices[c].label, "done": own.len(), "scores": metrics, "seconds": time,
+            "choice": choices[c].label, "baseline": choices[c].baseline, "done": own.len(), "scores": metrics, "seconds": time,
             "peak_megabytes": memory, "failures": failed,
             "behind": { "mean": apart.0, "standard_error": apart.1 },
         }));

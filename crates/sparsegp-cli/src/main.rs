@@ -3,6 +3,7 @@
 mod args;
 mod compare;
 mod compare_args;
+mod compare_auto;
 mod comparison;
 mod context;
 mod data;

@@ -136,3 +136,42 @@ fn a_choice_of_which_nothing_can_be_trained_is_a_failure() {
     assert_eq!(run.code, Some(1));
     assert_eq!(told["choices"][1]["failures"].as_array().unwrap().len(), 2);
 }
+
+/// Kernels and likelihoods for the targets, and what they are better than.
+#[test]
+fn an_automatic_comparison_has_baselines_and_likelihoods_for_the_targets() {
+    let folder = Folder::new();
+    folder.write("data.csv", table());
+    let line = "compare data.csv --target y --auto --kernel rbf --splits 1 --split 0.3 -- --features x --max-iterations 30";
+    let compared = folder.json(line);
+    let choices = compared["choices"].as_array().unwrap();
+    let labels: Vec<&str> = choices.iter().map(|own| own["choice"].as_str().unwrap()).collect();
+    assert_eq!(labels.len(), 9, "{labels:?}");
+    for label in [
+        "rbf, student-t",
+        "constant, gaussian (baseline)",
+        "constant + linear, heteroscedastic (baseline)",
+    ] {
+        assert!(labels.contains(&label), "{labels:?}");
+    }
+    let score = |label: &str| {
+        let own = choices.iter().find(|own| own["choice"] == label).unwrap();
+        assert_eq!(own["baseline"], label.ends_with("(baseline)"));
+        own["scores"]["NLPD"]["mean"].as_f64().unwrap()
+    };
+    // a wave is no line
+    assert!(score("rbf, gaussian") < score("constant + linear, gaussian (baseline)") - 0.5);
+    assert!(score("rbf, gaussian") < score("constant, gaussian (baseline)") - 0.5);
+    // counts and classes have others
+    let mut text = String::from("x,class,count\n");
+    for i in 0..40 {
+        text += &format!("{i},{},{}\n", if (i / 7) % 2 == 0 { "a" } else { "b" }, (i * 3) % 5);
+    }
+    folder.write("other.csv", text);
+    for (target, word) in [("class", "bernoulli(link=logit)"), ("count", "negative-binomial")] {
+        let line = format!(
+            "compare other.csv --target {target} --auto --kernel rbf --splits 1 --split 0.3 -- --features x --max-iterations 5"
+        );
+        assert!(folder.run(&line).out.contains(word), "{target}");
+    }
+}
