@@ -22,9 +22,11 @@ impl Kind {
     /// Of a model.
     pub fn of(fitted: &Fitted) -> Self {
         match Self::of_likelihood(&*fitted.model.likelihood) {
-            // what hidden layers and errors of inputs make of it is a mixture
+            // what hidden layers, errors of inputs and functions of the targets make of it is not Gaussian
             Self::Gaussian
-                if !fitted.model.hidden.is_empty() || !fitted.input_deviations.is_empty() =>
+                if !fitted.model.hidden.is_empty()
+                    || !fitted.input_deviations.is_empty()
+                    || fitted.scaler.is_transformed() =>
             {
                 Self::Other
             }

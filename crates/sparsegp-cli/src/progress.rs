@@ -220,6 +220,7 @@ impl Observer for Progress<'_> {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
         match event {
             Event::Kernels { rows } => self.announce(&format!("judging kernels on {rows} rows")),
+            Event::Targets { log_jacobian } => self.offset = log_jacobian,
             Event::Pilot { rows } => {
                 self.announce(&format!(
                     "hyperparameters to start from: a pilot on at most {rows} rows"

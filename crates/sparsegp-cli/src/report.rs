@@ -236,7 +236,7 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
         let all: Vec<String> = pairs.map(|(input, name)| format!("{name} of {input}")).collect();
         lines.push(("standard deviations", all.join(", ")));
     }
-    lines.push(("targets", fitted.target_names.join(", ")));
+    lines.push(("targets", targets_text(fitted)));
     if fitted.classes.is_some() {
         let labels = labels(fitted);
         lines.push(("classes", format!("{}: {}", labels.len(), listed(&labels))));
@@ -344,10 +344,23 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
         let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
         lines.push((
             "noise",
-            format!("standard deviation {} in the target's units", numbers(&noises, false)),
+            format!(
+                "standard deviation {} in the {} units",
+                numbers(&noises, false),
+                if fitted.scaler.is_transformed() { "transformed target's" } else { "target's" }
+            ),
         ));
     }
     lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The target columns, with the functions of them that are learnt.
+fn targets_text(fitted: &Fitted) -> String {
+    let one = |(p, name): (usize, &String)| match fitted.scaler.transform(p) {
+        Some(transform) => format!("{name} ({transform})"),
+        None => name.clone(),
+    };
+    fitted.target_names.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// The input columns, with what those are that hold no numbers.
@@ -437,7 +450,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
-            "starts": r.starts, "kernels": r.kernels, "averaged": r.averaged, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
+            "starts": r.starts, "kernels": r.kernels, "findings": r.findings, "averaged": r.averaged, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });
     let parameters = fitted.parameters().into_iter().map(|row| {

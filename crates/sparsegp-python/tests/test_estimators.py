@@ -1014,3 +1014,46 @@ def test_a_kernel_is_chosen_by_default():
     assert sparsegp.GPRegressor(kernel="rbf").fit(X, y).kernel_choice_ is None
     with pytest.raises(ValueError, match="auto"):
         sparsegp.GPRegressor(kernel="auto + rbf").fit(X, y)
+
+
+def test_functions_of_targets_are_learnt_and_undone(tmp_path):
+    rng = np.random.default_rng(6)
+    X = rng.uniform(0, 6, size=(120, 1))
+    y = np.exp(2 * np.sin(X[:, 0]) + 0.4 * rng.normal(size=120))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain = sparsegp.GPRegressor("rbf").fit(X, y)
+    model = sparsegp.GPRegressor("rbf", target_transform="log").fit(X, y)
+    other = sparsegp.GPRegressor("rbf").fit(X, np.log(y))
+    assert model.target_transform_ == "log" and plain.target_transform_ is None
+    new = rng.uniform(0, 6, size=(50, 1))
+    m, s = other.predict(new, return_std=True)
+    mean, std, q = model.predict(new, return_std=True, return_quantiles=[0.05, 0.95])
+    np.testing.assert_allclose(mean, np.exp(m + s**2 / 2), rtol=1e-6)
+    np.testing.assert_allclose(std, mean * np.sqrt(np.expm1(s**2)), rtol=1e-6)
+    np.testing.assert_allclose(q, np.exp(other.predict(new, return_quantiles=[0.05, 0.95])[1]), rtol=1e-6)
+    np.testing.assert_allclose(
+        model.log_predictive_density(X, y), other.log_predictive_density(X, np.log(y)) - np.log(y), atol=1e-6
+    )
+    np.testing.assert_allclose(model.predict(new), mean)
+    assert (model.sample_y(new, 20) > 0).all()
+    model.save(tmp_path / "m.gp")
+    again = sparsegp.load(tmp_path / "m.gp")
+    assert again.target_transform_ == "log"
+    np.testing.assert_array_equal(again.predict(new), mean)
+    power = sparsegp.GPRegressor("rbf", target_transform="yeo-johnson").fit(X, y).target_transform_
+    assert 0 <= power["yeo-johnson"]["lambda"] < 0.8
+    assert sparsegp.GPRegressor("rbf", target_transform="auto").fit(X, y).target_transform_ == "log"
+    with pytest.raises(ValueError, match="poisson"):
+        sparsegp.GPCountRegressor(target_transform="log").fit(X, np.round(y))
+
+
+def test_what_rows_say_against_a_likelihood_is_named():
+    rng = np.random.default_rng(7)
+    X = rng.uniform(0, 6, size=(200, 1))
+    y = np.sin(X[:, 0]) + 0.2 * rng.standard_t(2, size=200)
+    with pytest.warns(UserWarning, match="heavier tails than Gaussian noise"):
+        model = sparsegp.GPRegressor("rbf").fit(X, y)
+    (found,) = model.findings_
+    assert found["name"] == "tails" and found["remedies"] == ["student-t"] and found["gain"] > 0.03
+    assert sparsegp.RobustGPRegressor("rbf").fit(X, y).findings_ == []

@@ -14,12 +14,12 @@ mod classes;
 mod coarse;
 #[path = "fit/convergence.rs"]
 mod convergence;
-#[path = "fit/counts.rs"]
-mod counts;
 #[path = "fit/deep.rs"]
 mod deep;
 #[path = "fit/everything.rs"]
 mod everything;
+#[path = "fit/findings.rs"]
+mod findings;
 #[path = "fit/functions.rs"]
 mod functions;
 #[path = "fit/inducing.rs"]
@@ -70,6 +70,8 @@ mod streams;
 mod support;
 #[path = "fit/tables.rs"]
 mod tables;
+#[path = "fit/target_transform.rs"]
+mod target_transform;
 #[path = "fit/terms.rs"]
 mod terms;
 #[path = "fit/training.rs"]

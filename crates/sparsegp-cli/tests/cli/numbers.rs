@@ -253,3 +253,51 @@ fn likelihoods_list_the_registry() {
     assert_eq!(json.as_array().unwrap().len(), sparsegp::likelihoods::REGISTRY.len());
     assert!(folder.ok("methods").out.contains("svgp-spherical"));
 }
+
+/// Targets whose logarithm is learnt: predictions, intervals, densities and scores are of the targets.
+#[test]
+fn transformed_targets_are_predicted_in_their_own_units() {
+    let folder = Folder::new();
+    let (mut plain, mut log) = (String::from("x,y\n"), String::from("x,y\n"));
+    for i in 0..60 {
+        let (x, noise) = (f64::from(i) / 10.0, f64::from((i * 37) % 11) / 10.0 - 0.5);
+        let y = (2.0 * x.sin() + noise).exp();
+        plain += &format!("{x},{y}\n");
+        log += &format!("{x},{}\n", y.ln());
+    }
+    folder.write("plain.csv", plain);
+    folder.write("log.csv", log);
+    let fit = "--target y --kernel rbf";
+    let own = folder.json(&format!("fit plain.csv {fit} --target-transform log -o plain.gp"));
+    let other = folder.json(&format!("fit log.csv {fit} -o log.gp"));
+    // the finding that asks for it is made without it only
+    let plain = folder.json(&format!("fit plain.csv {fit}"));
+    let names = |fit: &serde_json::Value| {
+        let found = fit["model"]["training"]["findings"].as_array().cloned().unwrap_or_default();
+        found.iter().map(|own| own["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(names(&plain).contains(&"skew".into()), "{:?}", names(&plain));
+    assert!(!names(&own).contains(&"skew".into()), "{:?}", names(&own));
+    assert!(plain["model"]["warnings"].to_string().contains("--target-transform log"));
+    let text = folder.ok("inspect plain.gp").out;
+    assert!(text.contains("y (the logarithm)"), "{text}");
+    // the score of a density is that of the logarithm less its mean
+    let nlpd = |model: &str, table: &str| {
+        number(&folder.json(&format!("score {model} {table}")), "/scores/overall/nlpd")
+    };
+    let sum: f64 = (0..60)
+        .map(|i| 2.0 * (f64::from(i) / 10.0).sin() + f64::from((i * 37) % 11) / 10.0 - 0.5)
+        .sum();
+    let gap = nlpd("plain.gp", "plain.csv") - (nlpd("log.gp", "log.csv") + sum / 60.0);
+    assert!(gap.abs() < 1e-6, "{gap}");
+    assert_eq!(own["model"]["scaler"]["y_transform"][0], "log");
+    assert_eq!(other["model"]["scaler"]["y_transform"], serde_json::json!([]));
+    for (line, word) in [
+        ("fit plain.csv --target y --target-transform log --likelihood gamma", "`gamma`"),
+        ("fit log.csv --target y --target-transform log", "has no logarithm"),
+        ("fit plain.csv --target y --target-transform square", "square"),
+    ] {
+        let run = folder.run(line);
+        assert!(run.code != Some(0) && run.err.contains(word), "{line}\n{}", run.err);
+    }
+}

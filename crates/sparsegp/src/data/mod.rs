@@ -23,6 +23,7 @@ mod split;
 mod statistics;
 #[cfg(feature = "tables")]
 mod tables;
+mod target_transform;
 #[cfg(all(test, feature = "parquet"))]
 mod tests;
 
@@ -45,3 +46,4 @@ pub use tables::{
     Blocks, EncodeOptions, Missing, Selected, Selection, ShuffledTable, Table, TableSource,
     date_text, days,
 };
+pub use target_transform::TargetTransform;

@@ -1,6 +1,7 @@
 //! Standardisation of inputs and targets, and its inverse for means, variances and densities.
 
 use super::statistics::Statistics;
+use super::target_transform::TargetTransform;
 use crate::error::{Error, Result};
 use faer::reborrow::ReborrowMut;
 use faer::{MatMut, MatRef};
@@ -22,6 +23,9 @@ pub struct Scaler {
     // never left out: the states of trainings are written without names
     #[serde(default)]
     pub y_constant: Vec<bool>,
+    /// The functions of the targets that `y_mean` and `y_scale` are of, P or none; constants have none.
+    #[serde(default)]
+    pub y_transform: Vec<Option<TargetTransform>>,
 }
 
 /// Scale of a constant target, as a part of the constant: predictions have next to no variance.
@@ -36,7 +40,30 @@ impl Scaler {
             y_mean: vec![0.0; outputs],
             y_scale: vec![1.0; outputs],
             y_constant: Vec::new(),
+            y_transform: Vec::new(),
         }
+    }
+
+    /// Returns the function of a target that is standardised, if it is not the target itself.
+    pub fn transform(&self, target: usize) -> Option<&TargetTransform> {
+        self.y_transform.get(target)?.as_ref()
+    }
+
+    /// Tells whether functions of targets are standardised.
+    pub fn is_transformed(&self) -> bool {
+        self.y_transform.iter().any(Option::is_some)
+    }
+
+    /// Returns a standardised value in the target's own units: of quantiles and draws, not of means.
+    pub fn unscaled(&self, target: usize, value: f64) -> f64 {
+        let own = value * self.y_scale[target] + self.y_mean[target];
+        self.transform(target).map_or(own, |transform| transform.inverse(own))
+    }
+
+    /// Returns the logarithm of the slope of a standardised value in the target, at the target.
+    pub fn log_slope(&self, target: usize, y: f64) -> f64 {
+        let own = self.transform(target).map_or(0.0, |transform| transform.log_slope(y));
+        own - self.y_scale[target].ln()
     }
 
     /// Whether a target is a constant that nothing is learnt of.
@@ -66,6 +93,7 @@ impl Scaler {
     /// This scaler, with targets left as they are: mean 0, scale 1.
     #[must_use]
     pub fn without_targets(mut self) -> Self {
+        self.y_transform.clear();
         self.y_mean.fill(0.0);
         self.y_scale.fill(1.0);
         self.y_constant.clear();
@@ -146,7 +174,10 @@ impl Scaler {
                 return Err(scaler_shape(what, expected, found));
             }
         }
-        Ok(())
+        if self.is_transformed() && self.y_transform.len() != outputs {
+            return Err(scaler_shape("functions of targets", outputs, self.y_transform.len()));
+        }
+        self.y_transform.iter().flatten().try_for_each(TargetTransform::check)
     }
 
     /// Columns as a model sees them, in place: inputs, then targets, then weights if there are any, then
@@ -158,6 +189,11 @@ impl Scaler {
         }
         let means = self.x_mean.iter().chain(&self.y_mean);
         let scales = self.x_scale.iter().chain(&self.y_scale);
+        for (p, column) in columns.iter_mut().skip(self.x_mean.len()).enumerate() {
+            if let Some(transform) = self.transform(p) {
+                column.iter_mut().for_each(|y| *y = transform.of(*y));
+            }
+        }
         for (column, (mean, scale)) in columns.iter_mut().zip(means.zip(scales)) {
             column.iter_mut().for_each(|value| *value = (*value - mean) / scale);
         }
@@ -213,6 +249,11 @@ impl Scaler {
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
     pub fn scale_y(&self, mut y: MatMut<'_, f64>) -> Result<()> {
         let scaled = |v: f64, mean: f64, scale: f64| (v - mean) / scale;
+        for (p, column) in y.rb_mut().col_iter_mut().enumerate() {
+            if let Some(transform) = self.transform(p) {
+                column.iter_mut().for_each(|y| *y = transform.of(*y));
+            }
+        }
         columns("targets", y.rb_mut(), &self.y_mean, &self.y_scale, scaled)?;
         for p in (0..self.y_scale.len()).filter(|&p| self.is_constant(p)) {
             y.rb_mut().col_mut(p).fill(f64::NAN);
@@ -220,7 +261,21 @@ impl Scaler {
         Ok(())
     }
 
-    /// Predicted means, quantiles or samples (N×P) in the targets' own units, in place.
+    /// Quantiles or samples (N×P) in the targets' own units, in place; means too, where targets are not transformed.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
+    pub fn unscale_values(&self, mut values: MatMut<'_, f64>) -> Result<()> {
+        self.unscale_mean(values.rb_mut())?;
+        for (p, column) in values.col_iter_mut().enumerate() {
+            if let Some(transform) = self.transform(p) {
+                column.iter_mut().for_each(|value| *value = transform.inverse(*value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Predicted means (N×P) in the units of the targets, or of their functions where they are transformed, in place.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -228,7 +283,7 @@ impl Scaler {
         columns("targets", mean, &self.y_mean, &self.y_scale, |v, mean, scale| v * scale + mean)
     }
 
-    /// Predicted variances (N×P) in the targets' own units, in place: times scale².
+    /// Predicted variances (N×P) in the units of the targets, or of their functions, in place: times scale².
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -354,6 +409,7 @@ mod tests {
             y_mean: vec![3.0, -1.0],
             y_scale: vec![0.5, 20.0],
             y_constant: vec![],
+            y_transform: vec![],
         };
         let mut variance = Mat::from_fn(2, 2, |i, j| (i + j + 1) as f64);
         scaler.unscale_variance(variance.as_mut()).unwrap();

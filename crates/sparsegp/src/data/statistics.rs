@@ -248,6 +248,7 @@ impl Statistics {
             y_mean: outputs.iter().map(Moments::mean).collect(),
             y_scale: outputs.iter().map(Moments::scale).collect(),
             y_constant: Vec::new(),
+            y_transform: Vec::new(),
         }
     }
 

@@ -9,7 +9,8 @@ use crate::model::PredictedTerm;
 
 impl Fitted {
     /// Returns moments of the terms of the latent functions at inputs B×D ([`Posterior::predict_terms`]), in the data's
-    /// units; where a target column has several latent functions, on the model's scale. The mean of the targets is part of
+    /// units, those of the functions of targets that are transformed; where a target column has several latent functions, on the
+    /// model's scale. The mean of the targets is part of
     /// the mean function. On all threads.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Rows to learn from.
 
 use super::noisy_inputs::{InputDeviations, take_deviations};
-use super::weights;
+use super::{target_transform, weights};
 use crate::data::shards::Shape;
 use crate::data::{
     Classes, InMemory, InputColumn, Isolated, Loaded, Scaler, ShardedRows, Shards, Source,
@@ -134,6 +134,8 @@ pub struct Dataset {
     pub total_weight: Option<f64>,
     /// Of every target the sum of the weights of the rows in which it is missing; empty where none is.
     pub absent: Vec<f64>,
+    /// Sum of the logarithms of the slopes of transformed targets ([`Scaler::y_transform`]), weighted; 0 without.
+    pub log_slope: f64,
     /// Name of the column of further numbers.
     pub extra_name: Option<String>,
     /// The labels whose codes the target holds, if it is a label.
@@ -236,12 +238,14 @@ impl Dataset {
         }
         let mut data = loaded.into_source();
         scaler.scale_x(data.x.as_mut())?;
+        let log_slope = target_transform::log_slope(&scaler, data.y.as_ref(), &data.weights);
         scaler.scale_y(data.y.as_mut())?;
         scaler.scale_extra(&mut data.extra);
         let counts = (rows, counted);
         let mut dataset =
             Self::new(Box::new(data), scaler, names, classes, &statistics, part, counts)?;
         dataset.repeated = repeated;
+        dataset.log_slope = log_slope;
         dataset.warnings.extend(remarks);
         if let Some(mut own) = own {
             let cells = Statistics::of(own.values.as_ref(), Mat::zeros(0, 0).as_ref(), &[]);
@@ -268,6 +272,12 @@ impl Dataset {
         scaler: Scaler,
     ) -> Result<Self> {
         let (classes, names) = (head.classes.take(), Names::taken(&mut head, Vec::new()));
+        if scaler.is_transformed() {
+            return Err(Error::Invalid(
+                "the targets of the model are transformed, which needs all rows in one process"
+                    .into(),
+            ));
+        }
         if let Some(p) = (0..names.targets.len()).find(|&p| scaler.is_constant(p)) {
             return Err(Error::Invalid(format!(
                 "target column `{}` is {} in all rows: leave it out where rows are in other processes",
@@ -326,42 +336,10 @@ impl Dataset {
         Self::from_loaded(loaded, scaling)
     }
 
-    /// Returns a data set of at most so many random rows, on the same scales.
-    ///
-    /// # Errors
-    /// What reading the rows gives.
-    pub(super) fn sampled(&self, rows: usize, seed: u64) -> Result<Self> {
-        let source = super::sample_rows(&*self.source, rows, seed)?;
-        let count = source.x.nrows();
-        Ok(Self {
-            source: Box::new(source),
-            scaler: self.scaler.clone(),
-            input_names: self.input_names.clone(),
-            columns: self.columns.clone(),
-            target_names: self.target_names.clone(),
-            weight_name: self.weight_name.clone(),
-            total_weight: self.total_weight,
-            absent: self.absent.clone(),
-            extra_name: self.extra_name.clone(),
-            classes: self.classes.clone(),
-            target_mean: self.target_mean.clone(),
-            target_variance: self.target_variance.clone(),
-            held_out: None,
-            rows: count,
-            isolated: self.isolated.clone(),
-            rounded: self.rounded.clone(),
-            repeated: 0,
-            deviations: None,
-            warnings: Vec::new(),
-            part: self.part,
-            cells: self.cells,
-            counted: self.counted.min(count),
-        })
-    }
-
     /// Returns what to add to an objective on these rows on the model's scale to have it in the data's units.
     pub fn log_jacobian(&self) -> f64 {
-        self.scaler.log_jacobian_of(self.total_weight.unwrap_or(self.rows as f64), &self.absent)
+        let weight = self.total_weight.unwrap_or(self.rows as f64);
+        self.scaler.log_jacobian_of(weight, &self.absent) + self.log_slope
     }
 
     pub(super) fn new(
@@ -408,6 +386,7 @@ impl Dataset {
             rounded: rounded.into_iter().map(|(index, _)| index).collect(),
             total_weight,
             absent: statistics.absent_weights(),
+            log_slope: 0.0,
             source,
             scaler,
             input_names,

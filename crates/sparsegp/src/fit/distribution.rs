@@ -40,6 +40,11 @@ impl Fitted {
         levels: &[f64],
         of: Of,
     ) -> Result<Predicted> {
+        if self.is_mixed() {
+            let (mean, variance) = self.moments_of_mixture(x, extra, of)?;
+            let quantiles = self.quantiles(x, extra, levels, of)?;
+            return Ok(Predicted { mean, variance, quantiles });
+        }
         let parts = self.in_parts(x, extra, |_, x, extra| match of {
             Of::Observations => self.posterior.predict_y_with_quantiles(x, extra, levels),
             Of::Latent => self.posterior.predict_f_with_quantiles(x, levels),
@@ -66,7 +71,7 @@ impl Fitted {
             let own: Vec<Mat<f64>> = parts.iter().map(|part| part[level].clone()).collect();
             let mut all = stacked(&own, rows, self.columns(of));
             if self.own_units(of) {
-                self.scaler.unscale_mean(all.as_mut())?;
+                self.scaler.unscale_values(all.as_mut())?;
             }
             Ok(all)
         };

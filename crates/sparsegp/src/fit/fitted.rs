@@ -48,6 +48,8 @@ pub struct Fitted {
     pub total_weight: Option<f64>,
     /// Of every target the sum of the weights of the training rows in which it was missing; empty where none was.
     pub absent: Vec<f64>,
+    /// Sum of the logarithms of the slopes of transformed targets at those of the training rows; 0 without.
+    pub log_slope: f64,
     /// The seed.
     pub seed: u64,
     /// Why this method, in a sentence.
@@ -89,6 +91,7 @@ pub(super) struct Origin {
     pub(super) rows: usize,
     pub(super) total_weight: Option<f64>,
     pub(super) absent: Vec<f64>,
+    pub(super) log_slope: f64,
     seed: u64,
     pub(super) reason: String,
     pub(super) warnings: Vec<String>,
@@ -111,6 +114,7 @@ impl Origin {
             rows: dataset.rows,
             total_weight: dataset.total_weight,
             absent: dataset.absent.clone(),
+            log_slope: dataset.log_slope,
             seed,
             reason,
             warnings,
@@ -139,6 +143,7 @@ impl Origin {
             rows: self.rows,
             total_weight: self.total_weight,
             absent: self.absent,
+            log_slope: self.log_slope,
             seed: self.seed,
             reason: self.reason,
             report,
@@ -209,6 +214,7 @@ impl Fitted {
             rows: self.rows,
             total_weight: self.total_weight,
             absent: self.absent,
+            log_slope: self.log_slope,
             seed: self.seed,
             reason: self.reason,
             warnings: self.warnings,
@@ -219,7 +225,8 @@ impl Fitted {
 
     /// Returns what to add to the objective on the model's scale to have it in the data's units.
     pub fn log_jacobian(&self) -> f64 {
-        self.scaler.log_jacobian_of(self.total_weight.unwrap_or(self.rows as f64), &self.absent)
+        let weight = self.total_weight.unwrap_or(self.rows as f64);
+        self.scaler.log_jacobian_of(weight, &self.absent) + self.log_slope
     }
 
     /// Log evidence or bound of the training data in their own units: the model's objective plus the

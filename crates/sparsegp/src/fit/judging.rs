@@ -1,11 +1,10 @@
 //! What a fitted model says of the rows that it was trained on.
 
-use super::{Dataset, Fitted};
+use super::{Dataset, Fitted, Of};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::fit::quality::{Quality, QualityOptions, quality};
-use crate::linalg::stacked;
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Mat, MatRef, column, stacked};
 #[cfg(doc)]
 use crate::model::Posterior;
 use crate::model::{Judgement, LeaveOneOut};
@@ -39,14 +38,19 @@ impl Fitted {
             below: all(&|part| &part.below),
             up_to: all(&|part| &part.up_to),
         };
-        self.scaler.unscale_mean(own.mean.as_mut())?;
-        self.scaler.unscale_variance(own.variance.as_mut())?;
+        if self.is_mixed() {
+            (own.mean, own.variance) = self.moments_of_mixture(x, extra, Of::Observations)?;
+        } else {
+            self.unscale_moments(&mut own.mean, &mut own.variance)?;
+        }
         for p in 0..columns {
-            let (unit, own) = (self.scaler.y_scale[p].ln(), own.log_density.col_as_slice_mut(p));
+            let own = own.log_density.col_as_slice_mut(p);
             match self.scaler.is_constant(p) {
                 // a constant has no density
                 true => own.fill(0.0),
-                false => own.iter_mut().for_each(|v| *v -= unit),
+                false => own.iter_mut().enumerate().for_each(|(i, v)| {
+                    *v += self.scaler.log_slope(p, y[(i, p)]);
+                }),
             }
         }
         self.shares_of_constants(y, &mut own.below, &mut own.up_to);
@@ -77,20 +81,23 @@ impl Fitted {
             true => self.posterior.leave_one_out(&self.model, &*dataset.source)?,
             false => self.posterior.leave_one_out(&self.model, &dataset.filled())?,
         };
-        self.scaler.unscale_mean(all.mean.as_mut())?;
-        self.scaler.unscale_variance(all.variance.as_mut())?;
+        self.unscale_moments(&mut all.mean, &mut all.variance)?;
         if self.model.likelihood.latents() == 1 {
-            self.scaler.unscale_mean(all.f_mean.as_mut())?;
-            self.scaler.unscale_variance(all.f_variance.as_mut())?;
+            self.unscale_moments(&mut all.f_mean, &mut all.f_variance)?;
         }
-        for (p, scale) in self.scaler.y_scale.iter().enumerate() {
-            let densities = all.log_density.col_as_slice_mut(p);
-            match self.scaler.is_constant(p) {
-                // a constant has no density
-                true => densities.fill(0.0),
-                false => densities.iter_mut().for_each(|v| *v -= scale.ln()),
+        for p in (0..all.log_density.ncols()).filter(|p| self.scaler.is_constant(*p)) {
+            // a constant has no density
+            all.log_density.col_as_slice_mut(p).fill(0.0);
+        }
+        dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+            for p in (0..rows.y.ncols()).filter(|p| !self.scaler.is_constant(*p)) {
+                for (i, y) in column(rows.y, p).iter().enumerate() {
+                    let own = self.scaler.log_slope(p, self.scaler.unscaled(p, *y));
+                    all.log_density[(rows.start + i, p)] += own;
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(all)
     }
 
@@ -117,7 +124,7 @@ impl Fitted {
         }
         if let Some(gap) = &mut found.gap {
             let rows = dataset.source.rows() as f64;
-            let jacobian = self.scaler.log_jacobian_of(rows, &dataset.absent);
+            let jacobian = self.scaler.log_jacobian_of(rows, &dataset.absent) + dataset.log_slope;
             gap.lower += jacobian;
             gap.upper += jacobian;
         }

@@ -3,7 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, counts};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -233,10 +233,13 @@ impl Learning<'_> {
             false => posterior,
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
-        let source = &*self.dataset.source;
-        // what cannot be predicted is for predictions to say
-        let of_counts = counts::remarks(&model, &posterior, source, self.options.seed);
-        origin.warnings.extend(of_counts.ok().flatten());
+        if !observer.interrupted() {
+            // what cannot be predicted is for predictions to say
+            let Self { dataset, options, engine, .. } = *self;
+            let asked = findings::Asked { model: &model, dataset, options, engine, observer };
+            report.findings = findings::of(&asked, &posterior).unwrap_or_default();
+            origin.warnings.extend(report.findings.iter().map(|own| own.text.clone()));
+        }
         Ok(origin.fitted(model, posterior, Some(report)))
     }
 

@@ -11,7 +11,7 @@ pub(crate) mod checks;
 mod choice;
 mod collapse;
 mod constants;
-mod counts;
+mod copies;
 mod covering;
 mod dataset;
 mod deep;
@@ -20,6 +20,7 @@ mod division;
 mod enough;
 #[cfg(feature = "files")]
 pub mod files;
+mod findings;
 mod fitted;
 mod hidden;
 mod isolated;
@@ -47,6 +48,7 @@ mod sizes;
 mod start;
 #[cfg(feature = "tables")]
 mod tables;
+mod target_transform;
 mod time_limit;
 mod trial;
 mod units;
@@ -69,6 +71,7 @@ pub use predictions::ParameterRow;
 pub use start::{Start, likelihood, likelihood_for, sample_rows};
 #[cfg(feature = "tables")]
 pub use tables::encoded;
+pub use target_transform::TransformTargets;
 pub use update::{KeptRows, UpdateOptions, UpdateReport, update};
 
 use crate::engine::Engine;
@@ -100,6 +103,9 @@ pub struct FitOptions {
     pub likelihood: Option<String>,
     /// Mean function by name or as JSON; by default `zero` for standardised targets, else `constant`.
     pub mean: Option<String>,
+    /// Which function of the targets is learnt ([`Scaler::y_transform`](crate::data::Scaler::y_transform)); predictions, scores
+    /// and draws are of the targets.
+    pub target_transform: TransformTargets,
     /// Method by name, or `auto`.
     pub method: String,
     /// Number of inducing points; by default 512, or as many as there are rows. For the methods that train q a quarter of the
@@ -199,6 +205,7 @@ impl Default for FitOptions {
             kernel_in_data_units: false,
             likelihood: None,
             mean: None,
+            target_transform: TransformTargets::None,
             method: "auto".into(),
             inducing: None,
             selection: Selection::KMeans,
@@ -249,6 +256,8 @@ pub fn prepare(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Start> {
+    let own = target_transform::resolved(dataset, options, engine, observer)?;
+    let dataset = own.as_ref().unwrap_or(dataset);
     let (options, _) = kernel_choice::resolved(dataset, options, engine, observer)?;
     start::prepare_start(dataset, &options, engine, observer, 0)
 }
@@ -278,6 +287,8 @@ pub fn fit(
     }
     let deep = method.filter(|entry| entry.method.architecture().is_some());
     limited(options, observer, |observer| {
+        let own = target_transform::resolved(dataset, options, engine, observer)?;
+        let dataset = own.as_ref().unwrap_or(dataset);
         let (options, kernels) = kernel_choice::resolved(dataset, options, engine, observer)?;
         let mut fitted = match (deep, &dataset.deviations) {
             (None, Some(own)) => noisy_inputs::fit(dataset, own, &options, engine, observer),
@@ -431,6 +442,7 @@ pub fn go_on(
     origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;
     origin.absent.clone_from(&dataset.absent);
+    origin.log_slope = dataset.log_slope;
     origin.warnings = dataset.warnings.clone();
     origin.warnings.extend(checks::beyond(dataset)?);
     if let Some(q) = model.method.with_q().filter(|q| !q.is_of_points()) {

@@ -278,6 +278,7 @@ fn run(
         judged: before.map(|report| report.judged).unwrap_or_default(),
         kernels: None,
         averaged: None,
+        findings: Vec::new(),
     });
     (fitted.model, fitted.posterior) = (model, posterior);
     Ok(fitted)

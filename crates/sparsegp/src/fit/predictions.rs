@@ -89,6 +89,9 @@ impl Fitted {
         extra: &[f64],
         of: Of,
     ) -> Result<(Mat<f64>, Mat<f64>)> {
+        if self.is_mixed() {
+            return self.moments_of_mixture(x, extra, of);
+        }
         let parts = self.in_parts(x, extra, |_, x, extra| match of {
             Of::Observations => self.posterior.predict_y(x, extra),
             Of::Latent => self.posterior.predict_f(x),
@@ -107,8 +110,7 @@ impl Fitted {
         let all = |parts: &[Mat<f64>]| stacked(parts, rows, self.columns(of));
         let (mut mean, mut spread) = (all(&means), all(&variances));
         if self.own_units(of) {
-            self.scaler.unscale_mean(mean.as_mut())?;
-            self.scaler.unscale_variance(spread.as_mut())?;
+            self.unscale_moments(&mut mean, &mut spread)?;
         }
         Ok((mean, spread))
     }
@@ -131,6 +133,9 @@ impl Fitted {
     /// is not that of the latent function. [`Error::Shape`] if the number of columns differs.
     pub fn predict_mean(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let latents = self.of_location("its means are not those of the latent function")?;
+        if self.scaler.is_transformed() {
+            return Ok(self.predict(x, Of::Observations)?.0);
+        }
         let parts = self.in_parts(x, &[], |_, x, _| {
             let f = self.posterior.predict_mean(x)?;
             Ok(Mat::from_fn(f.nrows(), f.ncols() / latents, |i, p| f[(i, p * latents)]))
@@ -141,8 +146,8 @@ impl Fitted {
     }
 
     /// Slopes of means and variances of the latent functions in the inputs ([`Posterior::predict_gradients`]),
-    /// B×D each, in the data's own units; where a target column has several latent functions, these are on the
-    /// model's scale.
+    /// B×D each, in the data's own units, those of the functions of targets that are transformed; where a target column has
+    /// several latent functions, these are on the model's scale.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
@@ -179,6 +184,7 @@ impl Fitted {
         of: Of,
     ) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
         let latents = self.of_location("its observations have no covariance of this form")?;
+        self.check_untransformed("covariances of predictions")?;
         let rows = self.scaled_rows(x)?;
         let (f, mut all) = self.posterior.predict_f_full(rows.as_ref())?;
         let outputs = self.target_names.len();
@@ -236,7 +242,7 @@ impl Fitted {
         let mut rng = crate::rng::stream(seed, "samples of observations");
         let extra = self.scaled_extra(extra);
         let mut draws = self.posterior.sample_y(rows.as_ref(), &extra, samples, &mut rng)?;
-        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;
+        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_values(draw.as_mut()))?;
         Ok(draws)
     }
 
@@ -249,7 +255,7 @@ impl Fitted {
         let rows = self.scaled_rows(x)?;
         let mut all = self.posterior.predict_f_of_draws(rows.as_ref())?;
         if self.model.likelihood.latents() == 1 {
-            all.iter_mut().try_for_each(|f| self.scaler.unscale_mean(f.as_mut()))?;
+            all.iter_mut().try_for_each(|f| self.scaler.unscale_values(f.as_mut()))?;
         }
         Ok(all)
     }
@@ -276,7 +282,7 @@ impl Fitted {
     ) -> Result<Vec<Mat<f64>>> {
         let mut all = self.scaled_functions(functions, x)?;
         if self.model.likelihood.latents() == 1 {
-            all.iter_mut().try_for_each(|f| self.scaler.unscale_mean(f.as_mut()))?;
+            all.iter_mut().try_for_each(|f| self.scaler.unscale_values(f.as_mut()))?;
         }
         Ok(all)
     }
@@ -308,7 +314,7 @@ impl Fitted {
         let latent = self.scaled_functions(&functions, x)?;
         let mut rng = crate::rng::stream(seed, "samples of observations");
         let mut draws = self.posterior.observed(&latent, &self.scaled_extra(extra), &mut rng);
-        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_mean(draw.as_mut()))?;
+        draws.iter_mut().try_for_each(|draw| self.scaler.unscale_values(draw.as_mut()))?;
         Ok(draws)
     }
 
@@ -331,7 +337,7 @@ impl Fitted {
         let mut density = parts.concat();
         for (i, d) in density.iter_mut().enumerate() {
             let known = (0..y.ncols()).filter(|p| !scaled[(i, *p)].is_nan());
-            *d -= known.map(|p| self.scaler.y_scale[p].ln()).sum::<f64>();
+            *d += known.map(|p| self.scaler.log_slope(p, y[(i, p)])).sum::<f64>();
         }
         Ok(density)
     }

@@ -40,6 +40,12 @@ impl Dataset {
                 "the standard deviations `{name}` of `{input}` need all rows in memory: do not stream the table"
             )));
         }
+        if matches!(&scaling, Scaling::Given(scaler) if scaler.is_transformed()) {
+            return Err(Error::Invalid(
+                "the targets of the model are transformed, which needs all rows in memory: do not stream the table"
+                    .into(),
+            ));
+        }
         let part = matches!(scaling, Scaling::Given(_));
         let together = scaling.together(&table.selected().input_names());
         let scaler = match scaling {

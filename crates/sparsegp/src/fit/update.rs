@@ -114,6 +114,7 @@ pub fn update(
 ) -> Result<(Fitted, UpdateReport)> {
     checks::same_columns(fitted, dataset)?;
     fitted.check_certain("taking up new rows")?;
+    fitted.check_untransformed("taking up new rows")?;
     if fitted.posterior.points().ncols() != fitted.posterior.inputs() {
         return Err(Error::Invalid(format!(
             "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: fit it anew to all",

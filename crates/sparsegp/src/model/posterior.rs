@@ -8,6 +8,7 @@ mod law;
 mod mixing;
 mod noisy;
 mod observations;
+mod of_functions;
 mod pathwise;
 mod process;
 mod quantiles;

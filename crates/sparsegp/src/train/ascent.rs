@@ -302,5 +302,6 @@ pub(super) fn ascend(
         judged: Vec::new(),
         kernels: None,
         averaged: None,
+        findings: Vec::new(),
     })
 }

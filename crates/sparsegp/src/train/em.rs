@@ -425,5 +425,6 @@ pub(super) fn train_em(
         judged: Vec::new(),
         kernels: None,
         averaged: None,
+        findings: Vec::new(),
     })
 }

@@ -273,6 +273,7 @@ pub(super) fn run(
         judged: state.judged,
         kernels: None,
         averaged: None,
+        findings: Vec::new(),
     })
 }
 

@@ -9,6 +9,7 @@ mod climb;
 mod deadline;
 mod em;
 mod epochs;
+mod findings;
 mod frame;
 mod going_on;
 mod held_out;
@@ -27,6 +28,7 @@ pub use adaptive_rate::{AdaptiveRate, RelativeChange};
 pub use deadline::Deadline;
 pub use em::EmOptions;
 pub use epochs::{Checkpointer, Surroundings, TrainingState};
+pub use findings::Finding;
 pub use going_on::{Ascent, GoingOn, Notary, Place, Rounds, Standing};
 pub use held_out::Best;
 pub(crate) use held_out::set_all_values;
@@ -157,6 +159,9 @@ pub struct TrainReport {
     /// What predictions are averaged over, where that is not one setting of the hyperparameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub averaged: Option<Averaged>,
+    /// What the rows say against the likelihood; empty if nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
 }
 
 /// Settings of the hyperparameters that stand for their posterior ([`crate::samplers::laplace`]).
@@ -187,6 +192,11 @@ pub enum Event<'a> {
     Kernels {
         /// How many.
         rows: usize,
+    },
+    /// Functions of the targets are learnt in their place ([`crate::fit::FitOptions::target_transform`]).
+    Targets {
+        /// What to add to an objective on the model's scale to have it in the data's units.
+        log_jacobian: f64,
     },
     /// Hyperparameters are being trained on at most so many rows, without inducing points.
     Pilot {

@@ -32,6 +32,10 @@ _PARAMETERS = """
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str, optional
         ``"zero"``, ``"constant"`` or ``"linear"``.
+    target_transform : {"none", "log", "yeo-johnson", "auto"}
+        Function of the targets that is learnt, under Gaussian noise; predictions, intervals, densities, draws and scores are of
+        the targets. ``"yeo-johnson"`` takes the power that a sample of the rows asks for, ``"auto"`` the best of all
+        (``target_transform_``).
     n_inducing : int, optional
         Number of inducing points; by default 512, for methods that train q a quarter of the rows up to
         200, then about 7 times their square root, from 50 to 512; 100 in every layer of ``"deep"``; never more than
@@ -128,6 +132,13 @@ _ATTRIBUTES = """
     kernel_choice_ : dict or None
         With ``kernel="auto"``: the specification that was taken (``kernel``), why (``reason``), the number of ``rows`` that it was
         judged on, and the ``candidates``, each with ``kernel``, ``evidence``, ``parameters`` and ``score``, the best first.
+    findings_ : list of dict
+        What the rows say against the likelihood, each with its ``name`` (``"tails"``, ``"spread"``, ``"skew"``, ``"shares"``,
+        ``"dispersion"`` or ``"zeros"``), ``target``, ``text``, ``remedies`` and, where it was asked, the ``gain`` in nats a row
+        that a density of the first remedy's kind has. They are warnings, too.
+    target_transform_ : None, str or dict
+        The function of the targets that was learnt: ``"log"``, or ``{"yeo-johnson": {...}}`` with its ``lambda``; a list for
+        several targets.
     likelihood_ : Likelihood
         With the values learnt, on the model's scale.
     parameters_ : dict

@@ -81,6 +81,9 @@ class Learnt(Rows):
         self.start_ = [(str(one["start"]), float(one["objective"])) for one in report.get("judged", [])]
         self.kernel_choice_ = report.get("kernels")
         self.averaged_ = report.get("averaged")
+        self.findings_ = report.get("findings", [])
+        transforms = about["scaler"].get("y_transform") or [None] * len(about["targets"])
+        self.target_transform_ = transforms[0] if len(transforms) == 1 else transforms
         trace = report.get("trace", [])
         columns = ("iteration", "evaluations", "objective", "gradient_norm", "seconds", "held_out")
         self.trace_ = {name: np.array([p.get(name) for p in trace], dtype=np.float64) for name in columns}

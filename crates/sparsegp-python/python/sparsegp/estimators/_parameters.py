@@ -37,6 +37,7 @@ class Parameters(BaseEstimator):
         method: str = "auto",
         likelihood: LikelihoodLike = None,
         mean: Optional[str] = None,
+        target_transform: str = "none",
         n_inducing: Optional[int] = None,
         inducing: Union[str, ArrayLike] = "kmeans",
         fixed: Sequence[str] = (),
@@ -72,6 +73,7 @@ class Parameters(BaseEstimator):
         self.method = method
         self.likelihood = likelihood
         self.mean = mean
+        self.target_transform = target_transform
         self.n_inducing = n_inducing
         self.inducing = inducing
         self.fixed = fixed

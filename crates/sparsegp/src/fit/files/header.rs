@@ -54,6 +54,9 @@ pub(super) struct Header {
     /// Of every target the sum of the weights of the rows in which it is missing, where some are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) absent: Vec<f64>,
+    /// Of transformed targets, where some are.
+    #[serde(default)]
+    pub(super) log_slope: f64,
     /// Whether inputs and 1 are in the basis of a mean function whose uncertainty is known, where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) trend: Option<[bool; 2]>,

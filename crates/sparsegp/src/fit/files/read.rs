@@ -136,6 +136,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         rows: header.rows,
         total_weight: header.total_weight,
         absent: header.absent,
+        log_slope: header.log_slope,
         seed: header.seed,
         reason: header.reason,
         report,

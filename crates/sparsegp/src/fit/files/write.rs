@@ -129,6 +129,7 @@ fn header_of(
         rows: fitted.rows,
         total_weight: fitted.total_weight,
         absent: fitted.absent.clone(),
+        log_slope: fitted.log_slope,
         trend: trend.map(|trend| trend.basis),
         seed: fitted.seed,
         report,

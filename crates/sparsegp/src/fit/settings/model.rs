@@ -3,7 +3,7 @@
 use super::kinds::{Kind, jitter};
 use super::traits::Trait;
 use super::{Setting, USUAL};
-use crate::fit::{DEFAULT_INDUCING, FitOptions, choice, deep};
+use crate::fit::{DEFAULT_INDUCING, FitOptions, TransformTargets, choice, deep};
 use crate::inducing::select::Selection;
 use crate::linalg::Jitter;
 use crate::methods;
@@ -106,6 +106,29 @@ pub(super) const ENTRIES: &[Setting] = &[
         needs: &[Trait::OneLayer],
         read: |o| json!(o.mean),
         write: |o, v| o.mean = text(v),
+        ..USUAL
+    },
+    Setting {
+        name: "target_transform",
+        python: Some("target_transform"),
+        group: MODEL,
+        takes: "TRANSFORM",
+        about: "Function of the targets that is learnt, under Gaussian noise; predictions, intervals, densities and scores \
+               are of the targets",
+        kind: Kind::Choice(&[
+            ("none", "The targets as they are"),
+            ("log", "The logarithm, of positive targets"),
+            (
+                "yeo-johnson",
+                "A power by Yeo and Johnson, whose exponent a sample of the rows decides",
+            ),
+            ("auto", "The best of these, by the evidence of a sample of the rows"),
+        ]),
+        needs: &[Trait::OneLayer],
+        read: |o| json!(o.target_transform.name()),
+        write: |o, v| {
+            o.target_transform = v.as_str().map_or_else(Default::default, TransformTargets::named)
+        },
         ..USUAL
     },
     Setting {
