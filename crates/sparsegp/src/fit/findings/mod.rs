@@ -24,7 +24,10 @@ const ROWS: usize = 2000;
 pub(super) fn of(asked: &Asked<'_>, posterior: &Posterior) -> Result<Vec<Finding>> {
     match asked.model.likelihood.name() {
         "poisson" | "binomial" => counts::findings(asked, posterior),
-        "gaussian" => Ok(numbers::findings(&predicted(asked, posterior)?, asked.dataset)),
+        "gaussian" => {
+            let seen = predicted(asked, posterior)?;
+            Ok(numbers::findings(&seen, asked.model.noise(), asked.dataset))
+        }
         _ => Ok(Vec::new()),
     }
 }

@@ -31,6 +31,10 @@ const FEWEST_OF_PART: usize = 8;
 /// Degrees of freedom of Student's t that are tried.
 const DEGREES: [f64; 7] = [2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0];
 
+/// Noise variance, as a part of that of the targets, below which there is none.
+const NOISELESS: f64 = 1e-5;
+/// Spread of the predictions, in standard deviations of one, from which they have an order.
+const SIGNAL: f64 = 0.3;
 /// Powers of the targets that are tried.
 const POWERS: [f64; 4] = [0.0, 0.5, 1.5, 2.0];
 
@@ -45,7 +49,7 @@ struct Errors {
 }
 
 /// Returns what the rows say against Gaussian noise.
-pub(super) fn findings(seen: &Predicted, dataset: &Dataset) -> Vec<Finding> {
+pub(super) fn findings(seen: &Predicted, noise: f64, dataset: &Dataset) -> Vec<Finding> {
     let mut found = Vec::new();
     for (p, target) in dataset.target_names.iter().enumerate() {
         let rows = seen.known(p);
@@ -61,7 +65,9 @@ pub(super) fn findings(seen: &Predicted, dataset: &Dataset) -> Vec<Finding> {
             sd: of(&|i| unit * sd(i)),
             z: of(&|i| (seen.rows.y[(i, p)] - seen.mean[(i, p)]) / sd(i)),
         };
-        if errors.z.iter().any(|z| !z.is_finite()) {
+        // errors of a function without noise are its own, not the noise's
+        let noiseless = noise * unit * unit < NOISELESS * deviation(&errors.y).powi(2);
+        if noiseless || errors.z.iter().any(|z| !z.is_finite()) {
             continue;
         }
         let inputs = (0..seen.rows.x.ncols()).map(|q| {
@@ -70,7 +76,10 @@ pub(super) fn findings(seen: &Predicted, dataset: &Dataset) -> Vec<Finding> {
             (format!("`{name}`"), of(&|i| values[i]))
         });
         let mut ordered: Vec<(String, Vec<f64>)> = inputs.collect();
-        ordered.push(("the prediction".into(), errors.mean.clone()));
+        // the mean of the others is in the order of the row's own target where that is all there is to predict
+        if deviation(&errors.mean) > SIGNAL * mean(errors.sd.iter().copied()) {
+            ordered.push(("the prediction".into(), errors.mean.clone()));
+        }
         let (varies, heavy) = (spread(target, &errors.z, &ordered), tails(target, &errors.z));
         // a mixture of spreads has heavy tails, and outliers are somewhere: the better explanation is the one
         let gain = |own: &Option<Finding>| own.as_ref().and_then(|own| own.gain).unwrap_or(0.0);
@@ -90,6 +99,11 @@ pub(super) fn findings(seen: &Predicted, dataset: &Dataset) -> Vec<Finding> {
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     let count = values.len().max(1) as f64;
     values.sum::<f64>() / count
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let centre = mean(values.iter().copied());
+    mean(values.iter().map(|v| (v - centre).powi(2))).sqrt()
 }
 
 /// log N(z; 0, 1).
@@ -223,8 +237,7 @@ fn shares(target: &str, errors: &Errors) -> Option<Finding> {
 
 /// A function of the targets whose errors are more Gaussian than theirs: the best of the logarithm and some powers.
 fn skew(target: &str, errors: &Errors) -> Option<Finding> {
-    let centre = mean(errors.y.iter().copied());
-    let scale = mean(errors.y.iter().map(|y| (y - centre).powi(2))).sqrt();
+    let (centre, scale) = (mean(errors.y.iter().copied()), deviation(&errors.y));
     let powers = POWERS.map(|lambda| TargetTransform::YeoJohnson { lambda, centre, scale });
     let positive = errors.y.iter().all(|y| *y > 0.0);
     let all = positive.then_some(TargetTransform::Log).into_iter().chain(powers);
