@@ -22,6 +22,8 @@ use crate::train::{Event, KernelChoice, KernelScore, Observer};
 pub(super) const AUTO: &str = "auto";
 /// What is taken where nothing is to be judged, and what the others must beat.
 const USUAL: &str = "rbf";
+/// Straight lines and nothing else.
+const LINE: &str = "linear";
 /// Nats that a hyperparameter costs.
 const PRICE: f64 = 1.5;
 /// Nats by which another kernel must be better than the usual one.
@@ -42,6 +44,8 @@ const TRAINED: usize = 20;
 /// Iterations after which one may be hopeless, and by how many nats it then is behind.
 const GLIMPSE: usize = 8;
 const HOPELESS: f64 = 12.0;
+/// Variance that straight lines leave to another term where nothing says how large the noise is.
+const REST: f64 = 0.1;
 /// Least noise variance, as a part of the starting one.
 const LEAST_NOISE: f64 = 1e-5;
 
@@ -137,7 +141,7 @@ enum Term {
 }
 
 /// Candidates that there are, about.
-const CANDIDATES: usize = 7;
+const CANDIDATES: usize = 9;
 
 /// A kernel in parts.
 #[derive(Clone)]
@@ -191,6 +195,20 @@ struct Judged {
     score: KernelScore,
 }
 
+impl Judged {
+    fn by_score(&self, other: &Self) -> std::cmp::Ordering {
+        self.score.score.total_cmp(&other.score.score)
+    }
+}
+
+/// Passes over a candidate that a method or the numerics do not allow.
+fn passed_over(error: Error) -> Result<Option<Judged>> {
+    match error.is_recoverable() || matches!(error, Error::Invalid(_)) {
+        true => Ok(None),
+        false => Err(error),
+    }
+}
+
 /// The trials of all candidates.
 struct Search<'a> {
     sample: Dataset,
@@ -204,15 +222,12 @@ impl Search<'_> {
     /// The scores of all candidates that could be had, the usual kernel first; none where even that is not to be had. Every
     /// change is tried on the best so far, from its values.
     fn scores(mut self) -> Result<Option<Vec<KernelScore>>> {
-        let usual = Structure { family: USUAL, of_pairs: false, shared: false, terms: Vec::new() };
         let d = self.sample.source.inputs();
-        let Some(mut trial) = self.trial(USUAL, self.options.pilot)? else { return Ok(None) };
-        let Some(objective) = trial.climb(FIRST, self.engine, self.observer)? else {
-            return Ok(None);
-        };
-        let score = scored(USUAL, objective, &trial.model);
-        let mut all = vec![score.clone()];
-        let mut best = Judged { structure: usual, trial, score };
+        let Some(mut best) = self.plain(USUAL, self.options.pilot)? else { return Ok(None) };
+        let mut all = vec![best.score.clone()];
+        // straight lines are not to be had from a function that bends: the evidence has two optima
+        let line = self.plain(LINE, 0).or_else(passed_over)?;
+        all.extend(line.as_ref().map(|line| line.score.clone()));
         let mut changes = vec![Change::Family("matern52"), Change::Family("matern32")];
         if d > 1 {
             changes.extend([Change::OfPairs, Change::Shared]);
@@ -230,20 +245,42 @@ impl Search<'_> {
             if !best.structure.may(change) {
                 continue;
             }
-            match self.changed(&best, change, d) {
-                Ok(Some(found)) => {
-                    all.push(found.score.clone());
-                    if found.score.score > best.score.score {
-                        best = found;
-                    }
+            let mut found = self.changed(&best, change, d).or_else(passed_over)?;
+            if let (Change::Plus(Term::Linear), Some(line)) = (change, &line) {
+                let other = self.beside(line, &best.structure).or_else(passed_over)?;
+                found = found.into_iter().chain(other).max_by(Judged::by_score);
+            }
+            if let Some(found) = found {
+                all.push(found.score.clone());
+                if found.score.score > best.score.score {
+                    best = found;
                 }
-                Ok(None) => {}
-                // a method may have no such kernel
-                Err(error) if error.is_recoverable() || matches!(error, Error::Invalid(_)) => {}
-                Err(error) => return Err(error),
             }
         }
         Ok(Some(all))
+    }
+
+    /// A kernel by itself, trained from its own start.
+    fn plain(&mut self, family: &'static str, pilot: usize) -> Result<Option<Judged>> {
+        let structure = Structure { family, of_pairs: false, shared: false, terms: Vec::new() };
+        let Some(mut trial) = self.trial(family, pilot)? else { return Ok(None) };
+        let objective = trial.climb(FIRST, self.engine, self.observer)?;
+        let score = objective.map(|objective| scored(family, objective, &trial.model));
+        Ok(score.map(|score| Judged { structure, trial, score }))
+    }
+
+    /// A structure beside straight lines, from their values and its own start in what they leave unexplained.
+    fn beside(&mut self, line: &Judged, structure: &Structure) -> Result<Option<Judged>> {
+        let structure = structure.with(Change::Plus(Term::Linear));
+        let spec = structure.specification();
+        let Some(mut trial) = self.trial(&spec, 0)? else { return Ok(None) };
+        let from = &line.trial.model;
+        let left = from.likelihood.as_gaussian().map_or(REST, |noise| noise.variance.scalar());
+        let kernels = trial.model.kernels.iter_mut().zip(&from.kernels);
+        kernels.for_each(|(own, line)| start_beside(&mut **own, &**line, left));
+        start_likelihood(&mut trial.model, from);
+        trial.settle(SETTLING, self.engine, self.observer)?;
+        self.trained(structure, &spec, trial, line.score.score)
     }
 
     /// A model with this kernel on the rows.
@@ -282,12 +319,7 @@ impl Search<'_> {
         let lengths = lengthscales(&best.trial.model, d);
         let kernels = trial.model.kernels.iter_mut().zip(&best.trial.model.kernels);
         kernels.for_each(|(own, before)| start_at(&mut **own, &**before, &lengths));
-        let before = best.trial.model.likelihood.params();
-        for ((_, own), (_, before)) in trial.model.likelihood.params_mut().into_iter().zip(before) {
-            if !own.frozen && own.len() == before.len() {
-                own.start(before.value());
-            }
-        }
+        start_likelihood(&mut trial.model, &best.trial.model);
         if !matches!(change, Change::Family(_)) {
             trial.settle(SETTLING, self.engine, self.observer)?;
         }
@@ -339,6 +371,28 @@ fn start_at(kernel: &mut dyn Kernel, before: &dyn Kernel, lengths: &[f64]) {
             own.start(before.value());
         } else if own.role() == Role::Lengthscales && own.len() == 1 && !finite.is_empty() {
             own.start(&[mean.exp()]);
+        }
+    }
+}
+
+/// Starts a sum that ends in straight lines at the variance of these; other terms have this variance.
+fn start_beside(kernel: &mut dyn Kernel, line: &dyn Kernel, left: f64) {
+    let line = line.params().into_iter().find(|(_, param)| param.role() == Role::Variance);
+    let mut variances: Vec<_> = kernel.params_mut().into_iter().map(|(_, param)| param).collect();
+    variances.retain(|param| param.role() == Role::Variance && !param.frozen && !param.given);
+    let last = variances.pop();
+    variances.into_iter().for_each(|own| own.start(&vec![left; own.len()]));
+    if let (Some(last), Some((_, line))) = (last, line) {
+        last.start(line.value());
+    }
+}
+
+/// Starts the likelihood at that of another trial.
+fn start_likelihood(model: &mut Model, from: &Model) {
+    let before = from.likelihood.params();
+    for ((_, own), (_, before)) in model.likelihood.params_mut().into_iter().zip(before) {
+        if !own.frozen && own.len() == before.len() {
+            own.start(before.value());
         }
     }
 }
