@@ -137,7 +137,7 @@ class Parameter:
     @classmethod
     def of(cls, entry: Any) -> Any:
         """What :meth:`to_dict` gave; anything else as it is."""
-        known = {"value", "prior", "assumed", "frozen", "min", "max"}
+        known = {"value", "prior", "assumed", "alike", "frozen", "min", "max"}
         if not isinstance(entry, dict) or not entry.keys() <= known:
             return _tuples(entry)
         # a prior that the library assumed is not the user's

@@ -16,6 +16,8 @@ pub(crate) struct Moments {
     squares: f64,
     min: f64,
     max: f64,
+    /// Whether there are more than two values.
+    many: bool,
     /// Values outside are not looked at.
     within: (f64, f64),
 }
@@ -30,6 +32,7 @@ impl Default for Moments {
             squares: 0.0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
+            many: false,
             within: (f64::NEG_INFINITY, f64::INFINITY),
         }
     }
@@ -63,6 +66,11 @@ impl Moments {
         let delta = value_shift - self.shift;
         self.shift += weight * delta / self.weight;
         self.squares += weight * delta * (value_shift - self.shift);
+        self.see(value);
+    }
+
+    fn see(&mut self, value: f64) {
+        self.many |= self.min < self.max && value != self.min && value != self.max;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
@@ -80,8 +88,9 @@ impl Moments {
         self.squares += other.squares + delta * delta * (a * (b / (a + b)));
         self.count += other.count;
         self.weight += other.weight;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
+        self.many |= other.many;
+        self.see(other.min);
+        self.see(other.max);
     }
 
     /// Sum of the weights.
@@ -124,17 +133,40 @@ impl Moments {
         match deviation {
             _ if self.is_constant() || self.rounding().is_some() => 1.0,
             deviation if self.squares.is_normal() => deviation,
-            _ => (self.max / 2.0 - self.min / 2.0).max(f64::MIN_POSITIVE),
+            _ => self.half_range(),
         }
+    }
+
+    /// What an input is divided by: the standard deviation, or half of the difference between two values, so that a level which
+    /// few rows have is not far from the others. It is 1 as for [`Moments::scale`].
+    pub fn spread(&self) -> f64 {
+        match self.many || self.is_constant() || self.rounding().is_some() {
+            true => self.scale(),
+            false => self.half_range(),
+        }
+    }
+
+    /// The standard deviation, 0 for a constant.
+    pub fn deviation(&self) -> f64 {
+        if self.is_constant() { 0.0 } else { self.scale() }
+    }
+
+    fn half_range(&self) -> f64 {
+        (self.max / 2.0 - self.min / 2.0).max(f64::MIN_POSITIVE)
     }
 }
 
-/// Standard deviation of every column; 1 for a constant one.
+/// The spread of every column: its standard deviation, or half of the difference between two values; 1 for a constant one.
 pub(crate) fn spreads(x: MatRef<f64>) -> Vec<f64> {
     let n = x.nrows() as f64;
     (0..x.ncols())
         .map(|q| {
             let values = column(x, q);
+            let first = values.first().copied().unwrap_or(0.0);
+            let other = values.iter().copied().find(|v| *v != first).unwrap_or(first);
+            if first != other && values.iter().all(|v| *v == first || *v == other) {
+                return (first / 2.0 - other / 2.0).abs().max(f64::MIN_POSITIVE);
+            }
             let mean = values.iter().sum::<f64>() / n;
             let sd = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n).sqrt();
             if sd > 0.0 && sd.is_finite() { sd } else { 1.0 }
@@ -189,6 +221,37 @@ mod tests {
         let far = of(noise(10_000).map(|v| v + 1e9));
         close(far.scale(), near.scale(), 1e-9);
         close(far.mean(), 1e9 + near.mean(), 2.0 * f64::EPSILON);
+    }
+
+    /// Two values differ by two spreads, whatever the rows that have either, in parts and together.
+    #[test]
+    fn two_values_are_spread_by_half_of_their_difference() {
+        let rare = || (0..200).map(|i| if i == 70 { 7.0 } else { 3.0 });
+        assert_eq!(of(rare()).spread(), 2.0);
+        assert_eq!(of(rare().chain([3.5])).spread(), of(rare().chain([3.5])).scale());
+        let mut parts = Moments::default();
+        for part in [of([3.0; 4]), of([]), of([7.0; 2]), of(rare())] {
+            parts.merge(&part);
+        }
+        assert_eq!(parts.spread(), 2.0);
+        for other in [of([3.0, 8.0]), of([5.0]), of([1.0, 3.0])] {
+            let mut more = parts;
+            more.merge(&other);
+            assert_eq!(more.spread(), more.scale());
+        }
+        let x = crate::linalg::Mat::from_fn(200, 2, |i, q| match q {
+            0 => {
+                if i == 70 {
+                    7.0
+                } else {
+                    3.0
+                }
+            }
+            _ => (i % 3) as f64,
+        });
+        let found = spreads(x.as_ref());
+        assert_eq!(found[0], 2.0);
+        close(found[1], of((0..200).map(|i| (i % 3) as f64)).scale(), 1e-12);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct Scaler {
     /// Mean of each input, D.
     pub x_mean: Vec<f64>,
-    /// Population standard deviation (1/N) of each input, D; 1 where the input is constant.
+    /// Population standard deviation (1/N) of each input, D, or half of the difference where it has two values; 1 where it is
+    /// constant.
     pub x_scale: Vec<f64>,
     /// Mean of each target, P.
     pub y_mean: Vec<f64>,
@@ -136,20 +137,12 @@ impl Scaler {
         self
     }
 
-    /// This scaler, with one mean and one scale for these inputs: those of all their values. `constants` are the inputs
-    /// that have one value in all rows.
+    /// This scaler, with this mean and this scale for some inputs.
     #[must_use]
-    pub fn with_one_scale(mut self, columns: &[usize], constants: &[usize]) -> Self {
-        let share = 1.0 / columns.len().max(1) as f64;
-        let mean: f64 = columns.iter().map(|&d| share * self.x_mean[d]).sum();
-        let square = |d: usize| {
-            let own = if constants.contains(&d) { 0.0 } else { self.x_scale[d] };
-            own.hypot(self.x_mean[d] - mean).powi(2)
-        };
-        let scale = columns.iter().map(|&d| share * square(d)).sum::<f64>().sqrt();
+    pub fn with_one_scale(mut self, columns: &[usize], (mean, scale): (f64, f64)) -> Self {
         for &column in columns {
             self.x_mean[column] = mean;
-            self.x_scale[column] = if scale > 0.0 { scale } else { 1.0 };
+            self.x_scale[column] = scale;
         }
         self
     }
@@ -365,8 +358,9 @@ mod tests {
             _ => 3.0 * d as f64 + ((i * i + d) as f64).sin(),
         });
         let y = crate::linalg::Mat::from_fn(5, 1, |i, _| i as f64);
-        let scaler = Scaler::fit(x.as_ref(), y.as_ref());
-        let one = scaler.clone().with_one_scale(&[0, 1, 3], &[1]);
+        let statistics = Statistics::of(x.as_ref(), y.as_ref(), &[]);
+        let scaler = statistics.scaler();
+        let one = scaler.clone().with_one_scale(&[0, 1, 3], statistics.pooled(&[0, 1, 3]));
         let all: Vec<f64> =
             [0, 1, 3].iter().flat_map(|&d| (0..5).map(move |i| (i, d))).map(|at| x[at]).collect();
         let mean = all.iter().sum::<f64>() / 15.0;

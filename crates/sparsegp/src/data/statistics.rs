@@ -239,12 +239,13 @@ impl Statistics {
         if absent.iter().any(|&weight| weight > 0.0) { absent } else { Vec::new() }
     }
 
-    /// The scaler that gives these rows mean 0 and standard deviation 1, inputs without their isolated values.
+    /// The scaler that gives these rows mean 0 and standard deviation 1, inputs without their isolated values. Inputs of two
+    /// values differ by 2 instead, whatever the number of rows that have either.
     pub fn scaler(&self) -> Scaler {
         let (inputs, outputs) = (self.bodies(0..self.inputs), &self.columns[self.inputs..]);
         Scaler {
             x_mean: inputs.iter().map(Moments::mean).collect(),
-            x_scale: inputs.iter().map(Moments::scale).collect(),
+            x_scale: inputs.iter().map(Moments::spread).collect(),
             y_mean: outputs.iter().map(Moments::mean).collect(),
             y_scale: outputs.iter().map(Moments::scale).collect(),
             y_constant: Vec::new(),
@@ -260,6 +261,16 @@ impl Statistics {
             y_scale: targets.iter().map(Moments::scale).collect(),
             ..self.scaler()
         }
+    }
+
+    /// Returns mean and standard deviation of all values of these inputs together; 1 for a constant.
+    pub fn pooled(&self, inputs: &[usize]) -> (f64, f64) {
+        let all = self.bodies(0..self.inputs);
+        let share = 1.0 / inputs.len().max(1) as f64;
+        let mean: f64 = inputs.iter().map(|&d| share * all[d].mean()).sum();
+        let square = |d: usize| all[d].deviation().hypot(all[d].mean() - mean).powi(2);
+        let scale = inputs.iter().map(|&d| share * square(d)).sum::<f64>().sqrt();
+        (mean, if scale > 0.0 { scale } else { 1.0 })
     }
 
     fn bodies(&self, range: std::ops::Range<usize>) -> &[Moments] {

@@ -104,7 +104,7 @@ impl Scaling {
         let constants = if some { &constants[..] } else { &[] };
         let mut scaler = all.with_constants(constants).without_columns(&labels);
         for group in &alike {
-            scaler = scaler.with_one_scale(group, &statistics.constant_inputs());
+            scaler = scaler.with_one_scale(group, statistics.pooled(group));
         }
         if !chosen.inputs {
             scaler = scaler.without_inputs();

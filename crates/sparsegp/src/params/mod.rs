@@ -274,6 +274,9 @@ impl Param {
         if self.assumed {
             object["assumed"] = json!(true);
         }
+        if !self.groups.is_empty() {
+            object["alike"] = json!(self.groups);
+        }
         if self.frozen {
             object["frozen"] = json!(true);
         }
@@ -328,6 +331,11 @@ impl Param {
                         .as_bool()
                         .ok_or_else(|| invalid(format!("assumed: {entry} is not true or false")))?;
                 }
+                "alike" => {
+                    let groups: Vec<Group> = serde_json::from_value(entry.clone())
+                        .map_err(|e| invalid(format!("alike: {e}")))?;
+                    self.groups = groups;
+                }
                 "frozen" => {
                     self.frozen = entry
                         .as_bool()
@@ -336,7 +344,7 @@ impl Param {
                 "value" => {}
                 other => {
                     return Err(invalid(format!(
-                        "unknown entry `{other}`; known are value, min, max, prior, assumed, frozen, transform"
+                        "unknown entry `{other}`; known are value, min, max, prior, assumed, alike, frozen, transform"
                     )));
                 }
             }
@@ -344,9 +352,19 @@ impl Param {
         if bounds.any() {
             self.bound(path, bounds)?;
         }
-        match object.get("value") {
-            Some(value) => self.set(path, &numbers(value)?),
-            None => Ok(()),
+        if let Some(value) = object.get("value") {
+            self.set(path, &numbers(value)?)?;
+        }
+        let mut alike = vec![0; self.len()];
+        let known = |at: &usize| {
+            alike.get_mut(*at).is_some_and(|count| {
+                *count += 1;
+                *count == 1
+            })
+        };
+        match self.groups.iter().flatten().all(known) {
+            true => Ok(()),
+            false => Err(invalid("alike: places are those of values, each at most once".into())),
         }
     }
 }

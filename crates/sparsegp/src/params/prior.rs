@@ -54,42 +54,42 @@ pub enum Prior {
 /// Standard deviation of the logarithms of a group about their common place.
 const ALIKE: f64 = 0.3;
 
-/// Numbers of a parameter whose logarithms a log-normal prior takes for alike, such as the lengthscales of the levels of one
-/// column: about centres cₖ, log vₖ = log cₖ + m + eₖ with m ~ N(0, scale²) for all of them and eₖ ~ N(0, 0.3²).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Group {
-    /// Their places in the parameter.
-    pub at: Vec<usize>,
-    /// cₖ, where the density of the logarithms is largest.
-    pub centres: Vec<f64>,
-}
+/// Numbers of a parameter, by their places, whose logarithms a log-normal prior takes for alike, such as the lengthscales of the
+/// levels of one column: log vₖ = log c + m + eₖ with the mode c of the prior, m ~ N(0, scale²) for all of them and
+/// eₖ ~ N(0, 0.3²).
+pub type Group = Vec<usize>;
 
-impl Group {
-    /// Returns the log density of the logarithms but for a constant; adds its slopes by the values.
-    fn log_density(&self, values: &[f64], scale: f64, mut slopes: Option<&mut [f64]>) -> f64 {
-        let count = self.at.len() as f64;
-        let away = |(&at, centre): (&usize, &f64)| (values[at] / centre).ln();
-        let away: Vec<f64> = self.at.iter().zip(&self.centres).map(away).collect();
-        let mean = away.iter().sum::<f64>() / count;
-        let (own, common) = (ALIKE * ALIKE, ALIKE * ALIKE + count * scale * scale);
-        if let Some(slopes) = &mut slopes {
-            for (&at, away) in self.at.iter().zip(&away) {
-                slopes[at] -= ((away - mean) / own + mean / common) / values[at];
-            }
+/// Returns the log density of the logarithms of a group about `centre` but for a constant; adds its slopes by the values.
+fn of_group(
+    group: &Group,
+    (centre, scale): (f64, f64),
+    values: &[f64],
+    slopes: Option<&mut [f64]>,
+) -> f64 {
+    let count = group.len() as f64;
+    let away: Vec<f64> = group.iter().map(|&at| (values[at] / centre).ln()).collect();
+    let mean = away.iter().sum::<f64>() / count;
+    let (own, common) = (ALIKE * ALIKE, ALIKE * ALIKE + count * scale * scale);
+    if let Some(slopes) = slopes {
+        for (&at, away) in group.iter().zip(&away) {
+            slopes[at] -= ((away - mean) / own + mean / common) / values[at];
         }
-        let squares: f64 = away.iter().map(|a| (a - mean).powi(2)).sum();
-        -0.5 * (squares / own + count * mean * mean / common)
     }
+    let squares: f64 = away.iter().map(|a| (a - mean).powi(2)).sum();
+    -0.5 * (squares / own + count * mean * mean / common)
 }
 
 /// The log prior density of a parameter; adds its slopes by the values.
 fn of_param(p: &Param, prior: &Prior, mut slopes: Option<&mut [f64]>) -> f64 {
     let mut total = 0.0;
-    let scale = if let Prior::LogNormal { scale, .. } = prior { *scale } else { 1.0 };
-    for group in &p.groups {
-        total += group.log_density(&p.value, scale, slopes.as_deref_mut());
+    let (groups, about) = match prior {
+        Prior::LogNormal { loc, scale } => (&p.groups[..], ((loc - scale * scale).exp(), *scale)),
+        _ => (&[][..], (1.0, 1.0)),
+    };
+    for group in groups {
+        total += of_group(group, about, &p.value, slopes.as_deref_mut());
     }
-    let single = |i: &usize| p.groups.iter().all(|group| !group.at.contains(i));
+    let single = |i: &usize| groups.iter().all(|group| !group.contains(i));
     for i in (0..p.value.len()).filter(single) {
         total += prior.log_density(p.value[i]);
         if let Some(slopes) = &mut slopes {

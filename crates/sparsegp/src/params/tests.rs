@@ -243,6 +243,24 @@ fn values_at_a_bound_are_told() {
     assert_eq!(real.at_bounds(), [(0, "min", -2.0)]);
 }
 
+#[test]
+fn groups_are_written_and_read() {
+    let mut param = Param::with(vec![1.0, 2.0, 3.0], Shape::Vector(3), Transform::POSITIVE);
+    param.prior = Some(Prior::LogNormal { loc: 0.3, scale: 1.0 });
+    (param.assumed, param.groups) = (true, vec![vec![0, 2]]);
+    let json = param.to_json(Transform::POSITIVE);
+    let fresh = || Param::with(vec![1.0; 3], Shape::Vector(3), Transform::POSITIVE);
+    let mut back = fresh();
+    back.read_json("p", &json).unwrap();
+    assert_eq!((&back.groups, back.prior, back.assumed), (&param.groups, param.prior, true));
+    for alike in [serde_json::json!([[0, 3]]), serde_json::json!([[0, 1], [1, 2]])] {
+        let mut damaged = json.clone();
+        damaged["alike"] = alike;
+        let error = fresh().read_json("p", &damaged).unwrap_err().to_string();
+        assert!(error.contains("alike"), "{error}");
+    }
+}
+
 /// Alike numbers move together for the price of one and apart for that of many; slopes against differences.
 #[test]
 fn a_group_of_alike_numbers_has_one_place() {
@@ -250,20 +268,20 @@ fn a_group_of_alike_numbers_has_one_place() {
     let of = |values: &[f64]| {
         let mut param = Param::with(values.to_vec(), Shape::Vector(5), Transform::POSITIVE);
         param.prior = Some(prior);
-        let group = Group { at: vec![0, 2, 3], centres: vec![1.5, 2.0, 4.0] };
-        param.groups = vec![group];
+        param.groups = vec![vec![0, 2, 3]];
         let mut gradient = vec![0.0; 5];
         let value = log_prior(|visitor| visitor(&"p", &param), &mut gradient);
         (value, gradient)
     };
-    let start = [1.5, 0.7, 2.0, 4.0, 3.1];
+    let mode = (1.3_f64 - 0.64).exp();
+    let start = [mode, 0.7, mode, mode, 3.1];
     let (most, gradient) = of(&start);
     assert!([0, 2, 3].iter().all(|at| gradient[*at].abs() < 1e-12), "{gradient:?}");
     // (log 2)² · 3 / 2(0.3² + 3 · 0.8²) together, nearly as one number: (log 2)² / 2·0.8²
-    let together = most - of(&[3.0, 0.7, 4.0, 8.0, 3.1]).0;
+    let together = most - of(&[2.0 * mode, 0.7, 2.0 * mode, 2.0 * mode, 3.1]).0;
     let expected = 1.5 * 2_f64.ln().powi(2) / (0.09 + 3.0 * 0.64);
     assert!((together - expected).abs() < 1e-12, "{together} {expected}");
-    assert!(most - of(&[3.0, 0.7, 2.0, 2.0, 3.1]).0 > 5.0 * together);
+    assert!(most - of(&[2.0 * mode, 0.7, mode, 0.5 * mode, 3.1]).0 > 5.0 * together);
     let own = [1.1, 0.9, 2.7, 3.0, 2.2];
     let (_, gradient) = of(&own);
     for at in 0..5 {

@@ -1,8 +1,10 @@
 //! Default fits of plain functions end where the best of several starts ends: fast inputs, dead inputs, periods, changes.
 
 use crate::support::{fit, value};
-use sparsegp::fit::{Dataset, FitOptions, Fitted};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
+use sparsegp::io;
 use sparsegp::linalg::Mat;
+use sparsegp::model::Model;
 use sparsegp::rng::{stream, uniform};
 use std::f64::consts::TAU;
 
@@ -144,24 +146,47 @@ fn residuals_that_are_alike_are_said() {
     assert_eq!(said("rbf"), Vec::<String>::new());
 }
 
-/// The 0/1 inputs of a factor are one group, each factor by itself, and start equal in their own units; a number is in none.
+/// The 0/1 inputs of a factor are one group, each factor by itself; a number is in none. They start equal, however few rows
+/// have a level, and are still a group in a model that is saved and read.
 #[test]
 fn levels_of_a_factor_share_their_place() {
     let x = Mat::from_fn(36, 8, |i, q| match q {
         0..4 => f64::from(i % 9 / 2 == q || q == 3 && i % 9 == 8),
-        4..7 => f64::from(i / 12 == q - 4),
+        4 => f64::from(i == 7),
+        5..7 => f64::from(i != 7 && i % 2 == q - 5),
         _ => (i as f64 * 0.7).sin(),
     });
     let y = Mat::from_fn(36, 1, |i, _| (i % 9) as f64 + (i as f64 * 1.3).cos());
     let data = Dataset::from_arrays(x, y, true).expect("a table");
-    let model = crate::support::prepare(&data, &FitOptions { pilot: 0, ..FitOptions::default() });
-    let model = model.expect("a model").0;
-    let params = model.params();
-    let (_, lengths) = params.iter().find(|(path, _)| path == "kernel.lengthscales").expect("them");
-    let groups: Vec<&[usize]> = lengths.groups.iter().map(|group| &group.at[..]).collect();
-    assert_eq!(groups, [&[0, 1, 2, 3][..], &[4, 5, 6]]);
-    let raw = |q: usize| lengths.value()[q] * data.scaler.x_scale[q];
-    assert!((raw(0) / raw(3) - 1.0).abs() < 1e-12 && (raw(4) / raw(6) - 1.0).abs() < 1e-12);
+    assert!(data.scaler.x_scale[..7].iter().all(|scale| *scale == 0.5), "{:?}", data.scaler);
+    let groups_of = |model: &Model| {
+        let params = model.params();
+        let (_, lengths) =
+            params.iter().find(|(path, _)| path == "kernel.lengthscales").expect("them");
+        (lengths.groups.clone(), lengths.value().to_vec())
+    };
+    let options = FitOptions { pilot: 0, ..FitOptions::default() };
+    let (groups, start) = groups_of(&crate::support::prepare(&data, &options).expect("a model").0);
+    assert_eq!(groups, [vec![0, 1, 2, 3], vec![4, 5, 6]]);
+    assert!(start[..7].iter().all(|own| (own / start[0] - 1.0).abs() < 1e-12), "{start:?}");
+    let fitted = fit(&data, &options).expect("a fit");
+    let back = io::from_bytes(&io::to_bytes(&fitted).expect("a file")).expect("a model");
+    assert_eq!(groups_of(&back.model), groups_of(&fitted.model));
+    assert_eq!(back.model.assumed_log_prior(), fitted.model.assumed_log_prior());
+}
+
+/// A level that few rows have is as near to the others as one that half of them have: what they show holds there too.
+#[test]
+fn a_rare_level_is_not_far_away() {
+    let generator = &mut stream(12, "levels");
+    let u: Vec<f64> = (0..150).map(|_| 6.0 * uniform(&mut *generator)).collect();
+    let y = Mat::from_fn(150, 1, |i, _| u[i].sin() + 0.1 * noise(generator));
+    let x = Mat::from_fn(150, 2, |i, q| if q == 0 { u[i] } else { f64::from(i % 75 == 9) });
+    let fitted = trained(&x, &y, &FitOptions { kernel: "rbf".into(), ..FitOptions::default() });
+    let places = Mat::from_fn(50, 2, |i, q| if q == 0 { 0.12 * i as f64 } else { 1.0 });
+    let (mean, _) = fitted.predict(places.as_ref(), Of::Latent).expect("predictions");
+    let worst = (0..50).map(|i| (mean[(i, 0)] - (0.12 * i as f64).sin()).abs()).fold(0.0, f64::max);
+    assert!(worst < 0.3, "{worst}");
 }
 
 /// Positive values over powers of ten are said by name; the logarithm of them, and what is even, are not.

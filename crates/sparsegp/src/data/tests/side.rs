@@ -59,8 +59,8 @@ fn side_columns_are_no_inputs_and_come_with_the_rows() {
             Ok(())
         };
         source.for_each_chunk(1, &mut take).unwrap();
-        // places and scales are of rows that count by their weights: y has the variance 0.64
-        let expected = [(0, -2.0, 0.5, 2.0 / 0.64), (1, 0.5, 2.0, 4.0 / 0.64)];
+        // places and scales are of rows that count by their weights: y has the variance 0.64, two inputs differ by 2
+        let expected = [(0, -1.6, 0.5, 2.0 / 0.64), (1, 0.4, 2.0, 4.0 / 0.64)];
         for (own, (start, x, weight, extra)) in found.iter().zip(expected) {
             assert_eq!((own.0, &own.2), (start, &vec![weight]));
             assert!((own.1 - x).abs() < 1e-15 && (own.3[0] - extra).abs() < 1e-14);
