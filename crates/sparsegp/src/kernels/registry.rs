@@ -273,6 +273,10 @@ impl<'a> Args<'a> {
     /// The children of a kernel that combines several.
     pub fn children(&self) -> Result<Vec<Box<dyn Kernel>>> {
         match self.entries.get("kernels") {
+            Some(Value::Array(items)) if items.len() > MOST_CHILDREN => Err(self.wrong(format!(
+                "{} kernels are combined; {MOST_CHILDREN} are the most",
+                items.len()
+            ))),
             Some(Value::Array(items)) if !items.is_empty() => {
                 items.iter().map(|item| build(item, self.inputs)).collect()
             }
@@ -280,6 +284,9 @@ impl<'a> Args<'a> {
         }
     }
 }
+
+/// Most kernels that one combines: slopes of a product, and starts, look at all pairs.
+const MOST_CHILDREN: usize = 100;
 
 /// JSON of a kernel from its parameters: plain numbers where nothing else is set.
 pub fn object(name: &str, params: &[(&str, &Param)], dims: Option<&[usize]>) -> Value {

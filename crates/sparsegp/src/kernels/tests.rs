@@ -239,6 +239,11 @@ fn lengthscales_are_one_per_input_unless_said_otherwise() {
 fn mistakes_are_named_with_what_would_be_right() {
     let names = vec!["age".to_owned(), "height".to_owned()];
     let refuse = |s: &str| parse(s, Inputs::named(&names)).unwrap_err().to_string();
+    for between in [" + ", "*"] {
+        let many = vec!["rbf"; 101].join(between);
+        assert!(refuse(&many).contains("101 kernels are combined; 100 are the most"));
+        assert!(parse(&many[between.len() + 3..], Inputs::named(&names)).is_ok());
+    }
     for (spec, expected) in [
         ("mattern52", "nearest: matern52"),
         ("rbf + mattern52", "specification `rbf + mattern52` at position 6: unknown kernel"),
