@@ -41,6 +41,24 @@ pub struct Embedding {
     pub converged: Vec<bool>,
 }
 
+/// Where a start has led.
+pub(super) struct Optimum {
+    /// μ, then log S.
+    pub at: Vec<f64>,
+    bound: f64,
+    converged: bool,
+}
+
+/// Where rows may lie, and what is predicted there.
+pub(super) struct Candidates {
+    pub mean: Mat<f64>,
+    pub variance: Mat<f64>,
+    predicted: (Mat<f64>, Mat<f64>),
+}
+
+/// The cells that a row has: columns with their values.
+pub(super) type Cells = [(usize, f64)];
+
 /// Largest slope for every cell of a search that stalled and has settled all the same: q(x) is as wide as its bound is
 /// curved, and no wider than 1, so that its mean is off by some 10⁻⁴ of its width.
 const FLAT: f64 = 1e-4;
@@ -188,6 +206,37 @@ impl Posterior {
         candidates: Uncertain<'_>,
         options: &EmbedOptions,
     ) -> Result<Embedding> {
+        let (q, near) = (self.dimensions(), self.candidates(y, candidates, options)?);
+        let rows: Vec<Optimum> = (0..y.nrows())
+            .into_par_iter()
+            .map(|i| {
+                let own = cells(y, i)?;
+                if own.is_empty() {
+                    return Ok(Optimum { at: vec![0.0; 2 * q], bound: 0.0, converged: true });
+                }
+                let found = self.optima(&own, &near, options)?;
+                let best = found.into_iter().reduce(|a, b| if b.bound > a.bound { b } else { a });
+                best.ok_or_else(|| Error::Invalid("new rows need at least one start".into()))
+            })
+            .collect::<Result<_>>()?;
+        Ok(Embedding {
+            mean: Mat::from_fn(rows.len(), q, |i, j| rows[i].at[j]),
+            variance: Mat::from_fn(rows.len(), q, |i, j| rows[i].at[q + j].exp()),
+            bounds: rows.iter().map(|row| row.bound).collect(),
+            converged: rows.iter().map(|row| row.converged).collect(),
+        })
+    }
+
+    /// Looks at candidates for the places of these rows.
+    ///
+    /// # Errors
+    /// As for [`Posterior::embed`].
+    pub(super) fn candidates(
+        &self,
+        y: MatRef<f64>,
+        candidates: Uncertain<'_>,
+        options: &EmbedOptions,
+    ) -> Result<Candidates> {
         if y.ncols() != self.columns() {
             return Err(Error::Shape {
                 what: "new rows".into(),
@@ -205,90 +254,81 @@ impl Posterior {
         let count = all.min(CANDIDATES);
         let pick = |a: MatRef<f64>| Mat::from_fn(count, q, |i, j| a[(i * all / count, j)]);
         let (mean, variance) = (pick(candidates.mean), pick(candidates.variance));
-        let near = Uncertain::new(mean.as_ref(), variance.as_ref())?;
-        let predicted = self.predict_f(near)?;
-        let rows: Vec<(Vec<f64>, f64, bool)> = (0..y.nrows())
-            .into_par_iter()
-            .map(|i| {
-                let mut own = Vec::new();
-                for p in (0..y.ncols()).filter(|p| !y[(i, *p)].is_nan()) {
-                    if y[(i, p)].is_infinite() {
-                        let what = format!("the target in row {}, column {}", i + 1, p + 1);
-                        return Err(Error::NonFinite { what, value: y[(i, p)] });
-                    }
-                    own.push((p, y[(i, p)]));
-                }
-                if own.is_empty() {
-                    return Ok((vec![0.0; 2 * q], 0.0, true));
-                }
-                let starts = self.starts(&own, near, &predicted, options.starts);
-                self.place(&own, starts, options)
-            })
-            .collect::<Result<_>>()?;
-        Ok(Embedding {
-            mean: Mat::from_fn(rows.len(), q, |i, j| rows[i].0[j]),
-            variance: Mat::from_fn(rows.len(), q, |i, j| rows[i].0[q + j].exp()),
-            bounds: rows.iter().map(|row| row.1).collect(),
-            converged: rows.iter().map(|row| row.2).collect(),
-        })
+        let predicted = self.predict_f(Uncertain::new(mean.as_ref(), variance.as_ref())?)?;
+        Ok(Candidates { mean, variance, predicted })
     }
 
-    /// The candidates under which the cells are most probable, best first.
-    fn starts(
-        &self,
-        y: &[(usize, f64)],
-        near: Uncertain<'_>,
-        (mean, variance): &(Mat<f64>, Mat<f64>),
-        count: usize,
-    ) -> Vec<Vec<f64>> {
-        let score = |i: usize| -> f64 {
-            let of = |(p, y): &(usize, f64)| {
-                let spread = variance[(i, *p)] + self.noise;
-                (y - mean[(i, *p)]).powi(2) / spread + spread.ln()
-            };
-            y.iter().map(of).sum()
+    /// Returns for every candidate −2 log of the density that cells have there, but for a constant.
+    pub(super) fn misfits(&self, y: &Cells, near: &Candidates) -> Vec<f64> {
+        let (mean, variance) = &near.predicted;
+        let of = |i: usize, (p, y): &(usize, f64)| {
+            let spread = variance[(i, *p)] + self.noise;
+            (y - mean[(i, *p)]).powi(2) / spread + spread.ln()
         };
-        let mut order: Vec<(f64, usize)> = (0..mean.nrows()).map(|i| (score(i), i)).collect();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let start = |(_, i): (f64, usize)| {
-            let q = near.mean.ncols();
+        (0..mean.nrows()).map(|i| y.iter().map(|cell| of(i, cell)).sum()).collect()
+    }
+
+    /// Returns where the candidates lead under which the cells are most probable.
+    pub(super) fn optima(
+        &self,
+        y: &Cells,
+        near: &Candidates,
+        options: &EmbedOptions,
+    ) -> Result<Vec<Optimum>> {
+        let misfits = self.misfits(y, near);
+        let mut order: Vec<usize> = (0..misfits.len()).collect();
+        order.sort_by(|a, b| misfits[*a].total_cmp(&misfits[*b]));
+        let mut row = Places::of_row(self, y);
+        let from = |i: usize| {
+            let q = self.dimensions();
             // a known place has no logarithm
             let log = |j: usize| near.variance[(i, j)].max(1e-6).ln();
-            (0..q).map(|j| near.mean[(i, j)]).chain((0..q).map(log)).collect()
+            let start = (0..q).map(|j| near.mean[(i, j)]).chain((0..q).map(log)).collect();
+            self.climb(&mut row, start, y.len(), options)
         };
-        order.into_iter().take(count).map(start).collect()
+        order.into_iter().take(options.starts).map(from).collect()
     }
 
-    /// The best place that the starts lead to, its bound, and whether it has converged.
-    fn place(
+    /// Returns where a start leads.
+    fn climb(
         &self,
-        y: &[(usize, f64)],
-        starts: Vec<Vec<f64>>,
+        row: &mut Places<'_>,
+        start: Vec<f64>,
+        cells: usize,
         options: &EmbedOptions,
-    ) -> Result<(Vec<f64>, f64, bool)> {
-        let mut row = Places::of_row(self, y);
-        let mut best: Option<(Vec<f64>, f64, bool)> = None;
-        for start in starts {
-            let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
-            let mut slope = f64::INFINITY;
-            for _ in 0..options.iterations.max(1) {
-                let step = lbfgs.step(&mut row)?;
-                slope = step.gradient_norm;
-                if step.status.is_final() {
-                    break;
-                }
-            }
-            let (x, value) = lbfgs.best().map_or((lbfgs.x(), f64::INFINITY), |best| best);
-            if best.as_ref().is_none_or(|(_, least, _)| -value > *least) {
-                let converged = match lbfgs.status() {
-                    Status::Converged(_) => true,
-                    // rounding hides lower values before the tolerance of the slopes is met
-                    Status::Stalled(Stall::LineSearch { .. }) => slope <= FLAT * y.len() as f64,
-                    Status::Stalled(_) | Status::Running => false,
-                };
-                best = Some((x.to_vec(), -value, converged));
+    ) -> Result<Optimum> {
+        let mut lbfgs = Lbfgs::new(start, options.lbfgs.clone());
+        let mut slope = f64::INFINITY;
+        for _ in 0..options.iterations.max(1) {
+            let step = lbfgs.step(row)?;
+            slope = step.gradient_norm;
+            if step.status.is_final() {
+                break;
             }
         }
-        best.ok_or_else(|| Error::Invalid("new rows need at least one start".into()))
+        let (x, value) = lbfgs.best().map_or((lbfgs.x(), f64::INFINITY), |best| best);
+        let converged = match lbfgs.status() {
+            Status::Converged(_) => true,
+            // rounding hides lower values before the tolerance of the slopes is met
+            Status::Stalled(Stall::LineSearch { .. }) => slope <= FLAT * cells as f64,
+            Status::Stalled(_) | Status::Running => false,
+        };
+        Ok(Optimum { at: x.to_vec(), bound: -value, converged })
     }
+}
+
+/// Returns the cells that a row has.
+///
+/// # Errors
+/// [`Error::NonFinite`] for an infinity.
+pub(super) fn cells(y: MatRef<f64>, i: usize) -> Result<Vec<(usize, f64)>> {
+    let mut own = Vec::new();
+    for p in (0..y.ncols()).filter(|p| !y[(i, *p)].is_nan()) {
+        if y[(i, p)].is_infinite() {
+            let what = format!("the target in row {}, column {}", i + 1, p + 1);
+            return Err(Error::NonFinite { what, value: y[(i, p)] });
+        }
+        own.push((p, y[(i, p)]));
+    }
+    Ok(own)
 }

@@ -447,12 +447,7 @@ impl FittedGplvm {
     /// # Errors
     /// As for [`Posterior::embed`].
     pub fn embed(&self, y: MatRef<f64>, options: &EmbedOptions) -> Result<Embedding> {
-        if y.ncols() != self.centre.len() {
-            // the posterior says what is wrong
-            return self.posterior.embed(y, self.model.latent()?, options);
-        }
-        let scaled =
-            Mat::from_fn(y.nrows(), y.ncols(), |i, j| (y[(i, j)] - self.centre[j]) / self.scale[j]);
+        let scaled = self.scaled(y);
         let mut own = self.posterior.embed(scaled.as_ref(), self.model.latent()?, options)?;
         for (i, bound) in own.bounds.iter_mut().enumerate() {
             let known = (0..y.ncols()).filter(|j| !y[(i, *j)].is_nan());
@@ -462,20 +457,30 @@ impl FittedGplvm {
     }
 
     /// Fills in the missing cells of new rows (N×P, NaN where missing): values, with those that are known as they are, and variances of
-    /// observations, 0 for those that are known; N×P each.
+    /// observations, 0 for those that are known; N×P each. They are averaged over all places where a row may lie.
     ///
     /// # Errors
     /// As for [`Posterior::embed`].
     pub fn impute(&self, y: MatRef<f64>, options: &EmbedOptions) -> Result<(Mat<f64>, Mat<f64>)> {
-        let embedding = self.embed(y, options)?;
-        let x = Uncertain::new(embedding.mean.as_ref(), embedding.variance.as_ref())?;
-        let (mean, variance) = self.predict_f(x)?;
-        let noise = self.noise();
+        let (mean, variance) =
+            self.posterior.impute(self.scaled(y).as_ref(), self.model.latent()?, options)?;
         let known = |i: usize, j: usize| !y[(i, j)].is_nan();
         let (n, p) = (y.nrows(), y.ncols());
+        let value = |i: usize, j: usize| self.centre[j] + self.scale[j] * mean[(i, j)];
+        let spread = |i: usize, j: usize| self.scale[j] * self.scale[j] * variance[(i, j)];
         Ok((
-            Mat::from_fn(n, p, |i, j| if known(i, j) { y[(i, j)] } else { mean[(i, j)] }),
-            Mat::from_fn(n, p, |i, j| if known(i, j) { 0.0 } else { variance[(i, j)] + noise[j] }),
+            Mat::from_fn(n, p, |i, j| if known(i, j) { y[(i, j)] } else { value(i, j) }),
+            Mat::from_fn(n, p, |i, j| if known(i, j) { 0.0 } else { spread(i, j) }),
         ))
+    }
+
+    /// Rows in the unit of the posterior. What has other columns stays, and the posterior says what is wrong.
+    fn scaled(&self, y: MatRef<f64>) -> Mat<f64> {
+        match y.ncols() == self.centre.len() {
+            true => Mat::from_fn(y.nrows(), y.ncols(), |i, j| {
+                (y[(i, j)] - self.centre[j]) / self.scale[j]
+            }),
+            false => y.to_owned(),
+        }
     }
 }

@@ -70,6 +70,40 @@ fn a_curve_is_found_and_missing_cells_are_filled_in() {
     assert!(filled[(0, 1)] == y[(0, 1)] && variance[(0, 1)] == 0.0);
 }
 
+/// Rows of functions of two hidden numbers may lie in several places: intervals of cells that they lack hold what they say.
+#[test]
+fn intervals_of_missing_cells_hold() {
+    let (mut held, mut count) = (0, 0);
+    for seed in [2, 3] {
+        let mut rng = stream(seed, "sheet");
+        let mut normal = move || -> f64 { StandardNormal.sample(&mut rng) };
+        let loads = Mat::from_fn(6, 5, |_, _| normal());
+        let mut table = |n: usize| {
+            let hidden = Mat::from_fn(n, 2, |_, _| normal());
+            Mat::from_fn(n, 6, |i, p| {
+                let along =
+                    |a: usize| hidden[(i, 0)] * loads[(p, a)] + hidden[(i, 1)] * loads[(p, a + 1)];
+                (along(0) + 3.0 * loads[(p, 4)]).sin() + 0.5 * along(2) + 0.1 * normal()
+            })
+        };
+        let (learnt, whole) = (table(150), table(150));
+        let own = GplvmOptions { dimensions: 2, inducing: 40, iterations: 1000, ..options() };
+        let fitted = fit_gplvm(learnt.as_ref(), &own).unwrap();
+        let gone = |i: usize, p: usize| (i * 7 + p * 5) % 3 == 0;
+        let y = Mat::from_fn(150, 6, |i, p| if gone(i, p) { f64::NAN } else { whole[(i, p)] });
+        let (filled, variance) = fitted.impute(y.as_ref(), &EmbedOptions::default()).unwrap();
+        for i in 0..150 {
+            for p in (0..6).filter(|p| gone(i, *p)) {
+                let error = (filled[(i, p)] - whole[(i, p)]).abs();
+                held += usize::from(error < 1.96 * variance[(i, p)].sqrt());
+                count += 1;
+            }
+        }
+    }
+    let part = held as f64 / count as f64;
+    assert!((0.92..0.98).contains(&part), "{part} of {count}");
+}
+
 #[test]
 fn relevance_leaves_what_is_needed() {
     let (_, y) = curve(70, 5, 0);

@@ -41,6 +41,7 @@ mod fit;
 #[cfg(test)]
 mod fit_tests;
 mod global;
+mod impute;
 mod model;
 mod noisy;
 mod predict;
