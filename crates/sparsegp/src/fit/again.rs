@@ -5,7 +5,7 @@ use super::moments::{moments, spread};
 use super::near::{self, Alike};
 use super::quiet::Quiet;
 use super::revive::{self, Climb, Sketch};
-use super::{AUTO_WHOLE, Dataset, FitOptions, choice, collapse, covering};
+use super::{AUTO_WHOLE, Dataset, FitOptions, choice, collapse, covering, left_out};
 use super::{of_start, start, trained_from};
 use crate::data::InMemory;
 use crate::engine::Engine;
@@ -87,6 +87,8 @@ impl Again<'_> {
                 let mut going = Going { trained: &mut trained, start: &mut start, observer };
                 self.mend_constant(&mut going, &mut seen, &rows)?;
                 self.mend_residuals(&mut going, seen, &rows)?;
+                let said = left_out::warnings(&trained, self.dataset, options.seed)?;
+                trained.origin.warnings.extend(said);
             }
             trained.origin.warnings.extend(covering::apart(
                 &trained.model,

@@ -343,3 +343,43 @@ pub(super) fn over_decades(dataset: &Dataset, x: MatRef<f64>) -> Option<String> 
         )
     })
 }
+
+/// Part of the rows that are few (at least one row), and of the squares that they may hold.
+const FEW: f64 = 0.01;
+const SQUARES: f64 = 0.5;
+
+/// Returns what to say where few rows hold most of the squared deviations of a target, and the noise is Gaussian: they decide
+/// what is learnt.
+pub(super) fn few_decide(
+    dataset: &Dataset,
+    sample: &InMemory,
+    likelihood: &dyn Likelihood,
+) -> Option<String> {
+    likelihood.as_gaussian()?;
+    let isolated = |p: usize| dataset.isolated.iter().any(|own| own.target && own.column == p);
+    let share = |p: usize| {
+        let mut values: Vec<f64> = column(sample.y.as_ref(), p).to_vec();
+        values.retain(|v| !v.is_nan());
+        let few = ((FEW * values.len() as f64) as usize).max(1);
+        values.sort_unstable_by(f64::total_cmp);
+        let median = *values.get(values.len() / 2)?;
+        let mut squares: Vec<f64> = values.iter().map(|v| (v - median).powi(2)).collect();
+        squares.sort_unstable_by(|a, b| b.total_cmp(a));
+        let total: f64 = squares.iter().sum();
+        let share = squares[..few].iter().sum::<f64>() / total;
+        (squares.len() >= ROWS && share > SQUARES).then_some((few, squares.len(), share))
+    };
+    let all = sample.y.ncols() == dataset.target_names.len();
+    let judged = (0..sample.y.ncols()).filter(|&p| all && !isolated(p));
+    let (p, (few, rows, share)) = judged.filter_map(|p| Some((p, share(p)?))).next()?;
+    let of = match dataset.target_names.len() {
+        1 => "the target".into(),
+        _ => format!("`{}`", dataset.target_names[p]),
+    };
+    Some(format!(
+        "{few} of {rows} rows hold {:.0} % of the squared deviations of {of} from its median, and decide what is learnt: learn the \
+         logarithm (the likelihood `log-normal` does so for positive targets), or take a likelihood with heavy tails \
+         (`student-t`)",
+        100.0 * share
+    ))
+}

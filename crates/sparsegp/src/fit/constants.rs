@@ -26,7 +26,7 @@ impl Dataset {
         (0..self.target_names.len()).map(move |p| (!is_constant(p)).then_some(p))
     }
 
-    fn has_constants(&self) -> bool {
+    pub(super) fn has_constants(&self) -> bool {
         self.scaler.y_constant.contains(&true)
     }
 

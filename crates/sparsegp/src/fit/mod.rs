@@ -29,6 +29,7 @@ mod judging;
 mod keeping;
 mod kernel_choice;
 mod learning;
+mod left_out;
 mod merging;
 mod moments;
 mod near;

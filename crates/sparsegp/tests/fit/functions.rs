@@ -189,6 +189,39 @@ fn a_rare_level_is_not_far_away() {
     assert!(worst < 0.3, "{worst}");
 }
 
+/// What the largest evidence may cost in errors is said: errors of straight lines in rows that are left out are compared with the
+/// model's, and few rows that decide are named.
+#[test]
+fn large_errors_are_said() {
+    let (x, y) = rows([120, 3], 13, &[4.0], 0.1, |u| u[0] - 2.0 * u[1] + u[2]);
+    let said = |of: &Mat<f64>, kernel: &str, begins: &str| -> usize {
+        let freeze = vec!["kernel".into()];
+        let options = FitOptions { kernel: kernel.into(), freeze, ..FitOptions::default() };
+        let warnings = trained(&x, of, &options).warnings;
+        warnings.iter().filter(|text| text.contains(begins)).count()
+    };
+    let lines = "straight lines predict rows that are left out better";
+    assert_eq!(said(&y, "rbf(lengthscales=0.3)", lines), 1);
+    assert_eq!(said(&y, "rbf(lengthscales=6)", lines), 0);
+    let few = "1 of 120 rows hold";
+    let with = |far: f64| Mat::from_fn(120, 1, |i, _| if i == 57 { far } else { y[(i, 0)] });
+    assert_eq!(said(&with(60.0), "linear", few), 1);
+    assert_eq!(said(&with(9.0), "linear", few), 0);
+}
+
+/// A function without noise that jumps: it is said that the model is too sure, and not said of a smooth one.
+#[test]
+fn jumps_without_noise_are_said() {
+    let said = |f: fn(f64) -> f64| -> usize {
+        let (x, y) = rows([100, 1], 14, &[4.0], 0.0, |u| f(u[0] - 2.0));
+        let warnings =
+            trained(&x, &y, &FitOptions { kernel: "auto".into(), ..FitOptions::default() });
+        warnings.warnings.iter().filter(|text| text.contains("the model knows no noise")).count()
+    };
+    assert_eq!(said(|u| f64::from(u > 0.3)), 1);
+    assert_eq!(said(|u| (3.0 * u).sin()), 0);
+}
+
 /// Positive values over powers of ten are said by name; the logarithm of them, and what is even, are not.
 #[test]
 fn inputs_over_powers_of_ten_are_said() {
