@@ -211,8 +211,23 @@ def test_what_is_no_table_of_numbers_and_texts_is_refused():
     x = np.linspace(0, 6, 40)
     rows = pl.DataFrame({"x": x, "c": ["u", "v"] * 20})
     model = GPRegressor(max_iter=2).fit(rows, x)
-    for call in (lambda: GPRegressor().fit(rows.lazy(), x), lambda: model.predict(rows.lazy())):
+    lazy = rows.select("c").lazy()
+    for call in (
+        lambda: GPRegressor().fit(rows.lazy(), x),
+        lambda: model.predict(rows.lazy()),
+        lambda: GPRegressor().fit(rows, lazy),
+        lambda: GPClassifier().fit(rows, lazy),
+        lambda: GPRegressor().fit(rows, x, sample_weight=lazy),
+    ):
         with pytest.raises(TypeError, match="collect"):
+            call()
+    wide = pl.Series("w", range(40)).cast(pl.Int128)
+    for call in (
+        lambda: GPRegressor().fit(rows.with_columns(wide), x),
+        lambda: GPRegressor().fit(rows, wide),
+        lambda: GPRegressor().fit(rows, x, sample_weight=wide),
+    ):
+        with pytest.raises(ValueError, match="cannot be read .* turn it into floats"):
             call()
     for values, words in (
         ([b"a", b"b"] * 20, "bytes"),

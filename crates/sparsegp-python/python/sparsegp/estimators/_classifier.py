@@ -13,6 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from .._arrays import Array, whole
 from .._core import NumericalError
 from ..likelihoods import as_likelihood
+from . import _frames
 from ._arguments import AUGMENTED, drawn_seed, target_names
 from ._base import BaseGP
 from ._documentation import document
@@ -30,7 +31,7 @@ def texts(classes: NDArray[Any]) -> list[str]:
 
 def _refuse_missing(y: Any) -> None:
     """Refuses labels among which some are missing, by the row of the first."""
-    labels = np.asarray(y)
+    labels = np.asarray(_frames.checked(y, "y"))
     if labels.dtype != object or labels.ndim == 0:
         return
 

@@ -23,7 +23,7 @@ def columns_of(X: Any) -> list[Any]:
     return [] if callable(found) else list(found)
 
 
-def checked(X: Any) -> Any:
+def checked(X: Any, name: str = "X") -> Any:
     """X, if it is a frame that can be read.
 
     Raises
@@ -33,10 +33,11 @@ def checked(X: Any) -> Any:
     """
     kind = type(X).__name__
     if hasattr(X, "collect") and not hasattr(X, "__len__") and kind == "LazyFrame":
-        raise TypeError("X is a LazyFrame, whose rows are not there yet: pass X.collect()")
-    if kind == "DuckDBPyRelation":
+        raise TypeError(f"{name} is a LazyFrame, whose rows are not there yet: pass {name}.collect()")
+    if kind in ("DuckDBPyRelation", "DuckDBPyConnection"):
+        what = "relation" if kind.endswith("Relation") else "result"
         raise TypeError(
-            "X is a relation of DuckDB, whose rows are not there yet: pass X.df(), X.pl() or X.arrow()"
+            f"{name} is a {what} of DuckDB, whose rows are not there yet: pass {name}.df(), {name}.pl() or {name}.arrow()"
         )
     return X
 
@@ -238,7 +239,13 @@ def input_names(column: Column) -> list[str]:
 
 def refuse_times(name: str, values: Any) -> None:
     """Refuses dates and durations where numbers are needed: as numbers they are counts in whatever unit they are stored."""
-    if np.asarray(values).dtype.kind in "mM":
+    try:
+        array = np.asarray(checked(values, name))
+    except TypeError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{name} cannot be read ({error}): turn it into floats or texts") from error
+    if array.dtype.kind in "mM":
         raise ValueError(durations(name))
 
 
