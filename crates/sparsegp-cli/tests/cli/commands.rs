@@ -225,7 +225,7 @@ fn rows_are_scored_by_the_others() {
         std::iter::once(lines[0].clone()).chain(rows).collect::<Vec<_>>().join("\n") + "\n"
     };
     folder.write("s.csv", table(&|_| true));
-    folder.ok("fit s.csv --target y --max-iterations 5 -o m");
+    folder.ok("fit s.csv --target y --max-iterations 5 --hyperparameters plug-in -o m");
     let nlpd = |json: &serde_json::Value| number(json, "/scores/overall/nlpd");
     let score = folder.json("score m s.csv --leave-one-out");
     assert_eq!(number(&score, "/rows"), ROWS as f64);
@@ -244,7 +244,7 @@ fn rows_are_scored_by_the_others() {
         folder.write("others.csv", table(&|j| j != i));
         folder.write("one.csv", table(&|j| j == i));
         folder.ok(&format!(
-            "fit others.csv --target y --no-standardise --mean constant --max-iterations 0 {set} \
+            "fit others.csv --target y --no-standardise --mean constant --max-iterations 0 --hyperparameters plug-in {set} \
              --set mean.constant={mean} --freeze mean -o other"
         ));
         sum += nlpd(&folder.json("score other one.csv")) / ROWS as f64;

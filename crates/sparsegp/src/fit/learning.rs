@@ -228,9 +228,16 @@ impl Learning<'_> {
             }
             _ => (posterior, report),
         };
-        let posterior = match self.dataset.deviations.is_none() && !observer.interrupted() {
-            true => averaging::averaged(self.options, &model, posterior, &mut report)?,
-            false => posterior,
+        let posterior = match observer.interrupted() {
+            true => posterior,
+            false => averaging::averaged(
+                self.options,
+                self.dataset,
+                &model,
+                posterior,
+                &mut report,
+                &mut origin.warnings,
+            )?,
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
         if !observer.interrupted() {

@@ -29,7 +29,6 @@ pub(super) use gaussian::{Gaussian, Split};
 pub(crate) use trend::SavedTrend;
 
 use super::Model;
-use crate::data::InMemory;
 use crate::error::Result;
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Cholesky, Mat, MatRef};
@@ -144,12 +143,6 @@ impl Posterior {
         };
         let law = Sampled::integrated(model, own.clone(), hyperparameters, times)?;
         Ok(Self { law: Arc::new(law), ..self })
-    }
-
-    /// The rows of exact inference (of the model's scale), whose noise beyond the common one is their further number; none for
-    /// other methods.
-    pub(crate) fn rows(&self) -> Option<InMemory> {
-        self.law.alone().filter(|own| own.is_exact()).map(Gaussian::rows)
     }
 
     /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.

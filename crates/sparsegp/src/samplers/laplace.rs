@@ -162,9 +162,9 @@ fn moved(from: &[f64], axes: &Mat<f64>, along: &[(usize, f64)]) -> Vec<f64> {
 }
 
 impl Shape {
-    /// Points of a Latin hypercube.
-    fn propose(&self, seed: u64) -> Vec<Proposed> {
-        let mut rng = stream(seed, "laplace");
+    /// Points of a Latin hypercube, always the same one.
+    fn propose(&self) -> Vec<Proposed> {
+        let mut rng = stream(0, "laplace");
         let mut along = vec![Vec::new(); POINTS];
         let mut log_densities = vec![0.0; POINTS];
         for (j, &[left, right]) in self.halves.iter().enumerate() {
@@ -202,7 +202,7 @@ impl Shape {
 ///
 /// # Errors
 /// [`Error::Invalid`] where the evidence is not known in closed form ([`is_known`]).
-pub fn integrate(model: &Model, rows: &InMemory, seed: u64) -> Result<Option<Integration>> {
+pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> {
     if !is_known(model, rows) || rows.weights.iter().any(|w| *w != 1.0) {
         return Err(Error::Invalid(
             "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel, rows without weights \
@@ -217,7 +217,7 @@ pub fn integrate(model: &Model, rows: &InMemory, seed: u64) -> Result<Option<Int
     };
     let mut density = Posterior::new(&model, rows, &sampled)?;
     let Some(shape) = density.shape()? else { return Ok(None) };
-    let proposed = shape.propose(seed);
+    let proposed = shape.propose();
     let judged: Vec<(f64, Vec<f64>)> = proposed
         .par_iter()
         .map_init(
