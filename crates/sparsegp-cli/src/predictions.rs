@@ -64,8 +64,8 @@ impl Form {
     /// If there are none for this model.
     pub fn with_terms(self, fitted: &Fitted, centred: bool) -> Result<Self> {
         // anywhere: the names are the same
-        let centre = &fitted.scaler.x_mean;
-        let row = Mat::from_fn(1, centre.len(), |_, q| centre[q]);
+        let centre = |_, q| fitted.scaler.unscaled_input(q, 0.0);
+        let row = Mat::from_fn(1, fitted.scaler.x_mean.len(), centre);
         let latents = latent_names(fitted);
         let prefix = |latent: usize| match latents.len() {
             1 => String::new(),

@@ -288,6 +288,13 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
         if let Some(choice) = &report.kernels {
             lines.push(("choice", format!("`{}`: {}", choice.kernel, choice.reason)));
         }
+        let logs: Vec<String> = (0..fitted.scaler.x_log.len())
+            .filter(|q| fitted.scaler.log_unit(*q).is_some())
+            .map(|q| format!("`{}`", fitted.input_names[q]))
+            .collect();
+        if !logs.is_empty() {
+            lines.push(("logarithms", format!("of {} are learnt from", listed(&logs))));
+        }
         if let Some(own) = &report.averaged {
             let text = format!(
                 "predictions average over {} settings of the hyperparameters, as few rows leave them open",

@@ -32,6 +32,8 @@ mod kernel_choice;
 mod kernels;
 #[path = "fit/limits.rs"]
 mod limits;
+#[path = "fit/log_inputs.rs"]
+mod log_inputs;
 #[path = "fit/noiseless.rs"]
 mod noiseless;
 #[path = "fit/noisy_inputs.rs"]

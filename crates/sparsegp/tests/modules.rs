@@ -156,6 +156,101 @@ fn sources_are_no_longer_than_one_subject_takes() {
     );
 }
 
+/// Lines of a function, at most.
+const LONGEST: usize = 80;
+
+/// The functions that have more, with their lines: a list that becomes shorter only.
+const LONG: &[(&str, &str, usize)] = &[
+    ("sparsegp/src/train/em.rs", "train_em", 188),
+    ("sparsegp/src/train/ascent.rs", "ascend", 161),
+    ("sparsegp-cli/src/report.rs", "facts", 148),
+    ("sparsegp/src/train/epochs.rs", "run", 135),
+    ("sparsegp-cli/src/page.rs", "run", 122),
+    ("sparsegp-python/src/flow.rs", "flow", 109),
+    ("sparsegp/src/data/tables/parquet.rs", "fill", 108),
+    ("sparsegp-cli/src/embed.rs", "run", 104),
+    ("sparsegp-python/src/fit_table.rs", "fit_table", 101),
+    ("sparsegp-cli/src/follow/mod.rs", "run", 100),
+    ("sparsegp/src/methods/uncollapsed/pass.rs", "sum", 96),
+    ("sparsegp-cli/src/score.rs", "run", 96),
+    ("sparsegp/src/inverse_free/adjoints.rs", "pull", 94),
+    ("sparsegp/src/kernels/convolutional/mod.rs", "vjp", 93),
+    ("sparsegp-cli/src/comparison.rs", "reply", 93),
+    ("sparsegp/src/deep/start.rs", "start", 88),
+    ("sparsegp/src/latent/fit.rs", "fit_gplvm_watched", 86),
+    ("sparsegp-python/src/watch.rs", "answered", 85),
+    ("sparsegp-cli/src/predict.rs", "run", 85),
+];
+
+/// The name of the function that begins at a line, with its indentation.
+fn function(line: &str) -> Option<(&str, &str)> {
+    let text = line.trim_start();
+    let indent = &line[..line.len() - text.len()];
+    let (before, after) = text.split_once("fn ")?;
+    let word = |word: &str| {
+        ["const", "async", "unsafe"].contains(&word)
+            || word.starts_with("pub")
+            || word.ends_with(')')
+    };
+    let name = after.split(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+    (before.split_whitespace().all(word) && !name.is_empty()).then_some((indent, name))
+}
+
+/// The functions of a source with their lines, as `rustfmt` writes them: they end at a brace that is indented as they are.
+fn functions(text: &str) -> Vec<(String, usize)> {
+    let lines: Vec<&str> = code_lines(text);
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let Some((indent, name)) = function(line) else { continue };
+        let end = format!("{indent}}}");
+        let length = lines[at..].iter().position(|own| *own == end);
+        // a declaration without a body
+        let declared = lines[at..].iter().position(|own| {
+            own.ends_with(';') && own.starts_with(indent) && !own[indent.len()..].starts_with(' ')
+        });
+        if let Some(length) = length.filter(|end| declared.is_none_or(|other| other > *end)) {
+            found.push((name.to_owned(), length + 1));
+        }
+    }
+    found
+}
+
+/// The lines before the tests.
+fn code_lines(text: &str) -> Vec<&str> {
+    text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).collect()
+}
+
+#[test]
+fn functions_are_no_longer_than_a_page() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for name in ["sparsegp", "sparsegp-cli", "sparsegp-python"] {
+        sources(&crates.join(name).join("src"), &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for path in &files {
+        let file =
+            path.strip_prefix(&crates).expect("a source").to_string_lossy().replace('\\', "/");
+        if is_test(&file) {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).expect("a source");
+        for (name, lines) in functions(&text).into_iter().filter(|own| own.1 > LONGEST) {
+            found.insert((file.clone(), name, lines));
+        }
+    }
+    let allowed = |own: &&(String, String, usize)| {
+        LONG.iter().any(|(file, name, most)| *file == own.0 && *name == own.1 && own.2 <= *most)
+    };
+    let long: Vec<_> = found.iter().filter(|own| !allowed(own)).collect();
+    assert!(long.is_empty(), "divide these, they have over {LONGEST} lines: {long:?}");
+    let gone: Vec<_> = LONG
+        .iter()
+        .filter(|own| !found.iter().any(|(file, name, _)| file == own.0 && name == own.1))
+        .collect();
+    assert!(gone.is_empty(), "these are no longer long, take them out of the list: {gone:?}");
+}
+
 /// The reading order of DESIGN.md is this one, from the top down.
 #[test]
 fn the_reading_order_is_that_of_the_design() {
@@ -176,4 +271,12 @@ fn names_are_found_in_lists_and_paths() {
     let text = "use crate::{a::{b, c}, d};\nlet x = crate::e::f(); // crate::g\n#[cfg(test)]\nmod tests {\n crate::h";
     let found: Vec<String> = named(&code(text)).into_iter().collect();
     assert_eq!(found, ["a", "d", "e"]);
+}
+
+/// And how long functions are.
+#[test]
+fn functions_are_found_with_their_lines() {
+    let text = "pub(crate) fn a(\n    x: f64,\n) -> f64 {\n    x\n}\n\ntrait T {\n    fn b(&self);\n    const fn c() {\n    }\n}\n\
+                #[cfg(test)]\nfn d() {\n}\n";
+    assert_eq!(functions(text), [("a".to_owned(), 5), ("c".to_owned(), 2)]);
 }

@@ -46,7 +46,7 @@ pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
             "its kernel is not a sum: `additive`, or `rbf + additive`, has a term for every input",
         );
     }
-    let row = Mat::from_fn(1, names.len(), |_, q| fitted.scaler.x_mean[q]);
+    let row = Mat::from_fn(1, names.len(), |_, q| fitted.scaler.unscaled_input(q, 0.0));
     match fitted.predict_terms(row.as_ref(), true) {
         Err(_) => {
             Some("its posterior is of draws, of layers or of inputs with errors, and has no terms")

@@ -13,6 +13,7 @@ mod encoding;
 pub(crate) mod fingerprint;
 mod isolated;
 mod loaded;
+pub(crate) mod log_inputs;
 pub(crate) mod moments;
 mod options;
 mod sample;

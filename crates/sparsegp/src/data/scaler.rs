@@ -27,6 +27,9 @@ pub struct Scaler {
     /// The functions of the targets that `y_mean` and `y_scale` are of, P or none; constants have none.
     #[serde(default)]
     pub y_transform: Vec<Option<TargetTransform>>,
+    /// c of asinh(x/c), which is the logarithm far above c, where `x_mean` and `x_scale` are of that; D or none.
+    #[serde(default)]
+    pub x_log: Vec<Option<f64>>,
 }
 
 /// Scale of a constant target, as a part of the constant: predictions have next to no variance.
@@ -42,29 +45,8 @@ impl Scaler {
             y_scale: vec![1.0; outputs],
             y_constant: Vec::new(),
             y_transform: Vec::new(),
+            x_log: Vec::new(),
         }
-    }
-
-    /// Returns the function of a target that is standardised, if it is not the target itself.
-    pub fn transform(&self, target: usize) -> Option<&TargetTransform> {
-        self.y_transform.get(target)?.as_ref()
-    }
-
-    /// Tells whether functions of targets are standardised.
-    pub fn is_transformed(&self) -> bool {
-        self.y_transform.iter().any(Option::is_some)
-    }
-
-    /// Returns a standardised value in the target's own units: of quantiles and draws, not of means.
-    pub fn unscaled(&self, target: usize, value: f64) -> f64 {
-        let own = value * self.y_scale[target] + self.y_mean[target];
-        self.transform(target).map_or(own, |transform| transform.inverse(own))
-    }
-
-    /// Returns the logarithm of the slope of a standardised value in the target, at the target.
-    pub fn log_slope(&self, target: usize, y: f64) -> f64 {
-        let own = self.transform(target).map_or(0.0, |transform| transform.log_slope(y));
-        own - self.y_scale[target].ln()
     }
 
     /// Whether a target is a constant that nothing is learnt of.
@@ -104,6 +86,7 @@ impl Scaler {
     /// This scaler, with inputs left as they are.
     #[must_use]
     pub fn without_inputs(mut self) -> Self {
+        self.x_log.clear();
         self.x_mean.fill(0.0);
         self.x_scale.fill(1.0);
         self
@@ -132,6 +115,7 @@ impl Scaler {
     /// This scaler, of the first so many inputs.
     #[must_use]
     pub fn first_inputs(mut self, count: usize) -> Self {
+        self.x_log.truncate(count);
         self.x_mean.truncate(count);
         self.x_scale.truncate(count);
         self
@@ -170,6 +154,14 @@ impl Scaler {
         if self.is_transformed() && self.y_transform.len() != outputs {
             return Err(scaler_shape("functions of targets", outputs, self.y_transform.len()));
         }
+        if !(self.x_log.is_empty() || self.x_log.len() == inputs) {
+            return Err(scaler_shape("logarithms of inputs", inputs, self.x_log.len()));
+        }
+        if let Some(c) = self.x_log.iter().flatten().find(|c| !(**c > 0.0 && c.is_finite())) {
+            return Err(Error::Invalid(format!(
+                "the scaler has the logarithm of an input over {c}"
+            )));
+        }
         self.y_transform.iter().flatten().try_for_each(TargetTransform::check)
     }
 
@@ -182,6 +174,11 @@ impl Scaler {
         }
         let means = self.x_mean.iter().chain(&self.y_mean);
         let scales = self.x_scale.iter().chain(&self.y_scale);
+        for (q, column) in columns.iter_mut().take(self.x_mean.len()).enumerate() {
+            if let Some(c) = self.log_unit(q) {
+                column.iter_mut().for_each(|x| *x = (*x / c).asinh());
+            }
+        }
         for (p, column) in columns.iter_mut().skip(self.x_mean.len()).enumerate() {
             if let Some(transform) = self.transform(p) {
                 column.iter_mut().for_each(|y| *y = transform.of(*y));
@@ -201,7 +198,8 @@ impl Scaler {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
-    pub fn scale_x(&self, x: MatMut<'_, f64>) -> Result<()> {
+    pub fn scale_x(&self, mut x: MatMut<'_, f64>) -> Result<()> {
+        self.take_logs(x.rb_mut());
         columns("inputs", x, &self.x_mean, &self.x_scale, |v, mean, scale| (v - mean) / scale)
     }
 
@@ -209,8 +207,11 @@ impl Scaler {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
-    pub fn unscale_x(&self, x: MatMut<'_, f64>) -> Result<()> {
-        columns("inputs", x, &self.x_mean, &self.x_scale, |v, mean, scale| v * scale + mean)
+    pub fn unscale_x(&self, mut x: MatMut<'_, f64>) -> Result<()> {
+        let unscaled = |v: f64, mean: f64, scale: f64| v * scale + mean;
+        columns("inputs", x.rb_mut(), &self.x_mean, &self.x_scale, unscaled)?;
+        self.undo_logs(x);
+        Ok(())
     }
 
     /// The further numbers of rows as a model sees them, in place. Where targets are scaled they are
@@ -404,6 +405,7 @@ mod tests {
             y_scale: vec![0.5, 20.0],
             y_constant: vec![],
             y_transform: vec![],
+            x_log: vec![],
         };
         let mut variance = Mat::from_fn(2, 2, |i, j| (i + j + 1) as f64);
         scaler.unscale_variance(variance.as_mut()).unwrap();

@@ -250,6 +250,7 @@ impl Statistics {
             y_scale: outputs.iter().map(Moments::scale).collect(),
             y_constant: Vec::new(),
             y_transform: Vec::new(),
+            x_log: Vec::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Monotone functions of targets: what a model sees is the standardised value of one.
 
+use super::Scaler;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,30 @@ impl std::fmt::Display for TargetTransform {
             Self::Log => write!(f, "the logarithm"),
             Self::YeoJohnson { lambda, .. } => write!(f, "Yeo–Johnson with λ = {lambda:.2}"),
         }
+    }
+}
+
+impl Scaler {
+    /// Returns the function of a target that is standardised, if it is not the target itself.
+    pub fn transform(&self, target: usize) -> Option<&TargetTransform> {
+        self.y_transform.get(target)?.as_ref()
+    }
+
+    /// Tells whether functions of targets are standardised.
+    pub fn is_transformed(&self) -> bool {
+        self.y_transform.iter().any(Option::is_some)
+    }
+
+    /// Returns a standardised value in the target's own units: of quantiles and draws, not of means.
+    pub fn unscaled(&self, target: usize, value: f64) -> f64 {
+        let own = value * self.y_scale[target] + self.y_mean[target];
+        self.transform(target).map_or(own, |transform| transform.inverse(own))
+    }
+
+    /// Returns the logarithm of the slope of a standardised value in the target, at the target.
+    pub fn log_slope(&self, target: usize, y: f64) -> f64 {
+        let own = self.transform(target).map_or(0.0, |transform| transform.log_slope(y));
+        own - self.y_scale[target].ln()
     }
 }
 

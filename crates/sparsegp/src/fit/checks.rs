@@ -1,7 +1,7 @@
 //! Refusals and warnings about rows, targets and kernels before anything is trained.
 
 use super::pilot::span;
-use super::{Dataset, FitOptions, Fitted};
+use super::{Dataset, FitOptions, Fitted, LogInputs};
 use crate::data::{InMemory, Rows, Scaler};
 use crate::engine::{Description, Sweep, sweep};
 use crate::error::{Error, Result};
@@ -311,11 +311,14 @@ const DECADES: [f64; 2] = [6.0, 3.0];
 /// Rows from which quantiles are looked at.
 const ROWS: usize = 20;
 
-/// Warns of positive inputs whose values are spread over powers of ten: nearly all rows are in one place to a kernel of
-/// differences. Rows are as the model sees them.
-pub(super) fn over_decades(dataset: &Dataset, x: MatRef<f64>) -> Option<String> {
+/// Returns the positive inputs whose values are spread over powers of ten: nearly all rows are in one place to a kernel of
+/// differences. Rows are as the model sees them; of other inputs it sees the logarithm already.
+pub(super) fn over_decades(dataset: &Dataset, x: MatRef<f64>) -> Vec<usize> {
     let scaler = &dataset.scaler;
     let over = |q: &usize| {
+        if scaler.log_unit(*q).is_some() {
+            return false;
+        }
         let (mean, scale) = (scaler.x_mean[*q], scaler.x_scale[*q]);
         let mut values: Vec<f64> = column(x, *q).iter().map(|v| mean + scale * v).collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -330,16 +333,24 @@ pub(super) fn over_decades(dataset: &Dataset, x: MatRef<f64>) -> Option<String> 
             && at(0.95) > DECADES[0] * at(0.5)
             && at(0.5) > DECADES[1] * at(0.05)
     };
-    let names: Vec<String> = (0..x.ncols())
-        .filter(over)
-        .filter_map(|q| dataset.input_names.get(q))
-        .map(|name| format!("`{name}`"))
-        .collect();
+    (0..x.ncols()).filter(over).collect()
+}
+
+/// Warns of such inputs, where nothing was decided about them.
+pub(super) fn decades(dataset: &Dataset, options: &FitOptions, x: MatRef<f64>) -> Option<String> {
+    if options.log_inputs == LogInputs::Named(Vec::new()) {
+        return None;
+    }
+    let found = over_decades(dataset, x).into_iter();
+    let names: Vec<&str> =
+        found.filter_map(|q| dataset.input_names.get(q).map(String::as_str)).collect();
     (!names.is_empty()).then(|| {
+        let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         format!(
             "values of {} are spread over powers of ten, so that nearly all rows are in one place to the kernel: learn from \
-             the logarithm (of 1 + the value where there are zeros), as a column of the table",
-            names.join(", ")
+             the logarithm (`--log-inputs {}`, in Python `log_inputs`)",
+            quoted.join(", "),
+            names.join(",")
         )
     })
 }

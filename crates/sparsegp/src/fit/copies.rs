@@ -67,6 +67,34 @@ impl Dataset {
         }
     }
 
+    /// Returns this data set with the logarithms of these inputs (none: the input itself) in their places, standardised: c of
+    /// asinh(x/c).
+    ///
+    /// # Errors
+    /// What reading the rows gives.
+    pub(super) fn with_logarithms(&self, units: Vec<Option<f64>>) -> Result<Self> {
+        let mut rows = sample_rows(&*self.source, self.source.rows(), 0)?;
+        self.scaler.unscale_x(rows.x.as_mut())?;
+        let mut scaler = self.scaler.clone();
+        for (q, unit) in units.iter().enumerate() {
+            let Some(c) = unit else { continue };
+            // inputs that are not to be standardised are not
+            if scaler.x_mean[q] == 0.0 && scaler.x_scale[q] == 1.0 {
+                continue;
+            }
+            let n = rows.x.nrows() as f64;
+            let logs: Vec<f64> =
+                column(rows.x.as_ref(), q).iter().map(|x| (x / c).asinh()).collect();
+            let mean = logs.iter().sum::<f64>() / n;
+            let square = logs.iter().map(|u| (u - mean).powi(2)).sum::<f64>() / n;
+            scaler.x_mean[q] = mean;
+            scaler.x_scale[q] = if square > 0.0 { square.sqrt() } else { 1.0 };
+        }
+        scaler.x_log = units;
+        scaler.scale_x(rows.x.as_mut())?;
+        Ok(Self { scaler, ..self.with_rows(rows) })
+    }
+
     /// Returns this data set with these functions of its targets (none: the target itself) in their places, standardised.
     ///
     /// # Errors

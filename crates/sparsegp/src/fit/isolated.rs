@@ -27,11 +27,11 @@ impl Dataset {
             let all = rows.y.ncols() == self.target_names.len();
             let gone = |j: usize| (0..j).filter(|&p| scaler.is_constant(p)).count();
             let at = if own.target && !all { j - gone(j) } else { j };
-            let (mean, scale) = match own.target {
-                true => (scaler.y_mean[j], scaler.y_scale[j]),
-                false => (scaler.x_mean[j], scaler.x_scale[j]),
+            let scaled = |value: f64| match own.target {
+                true => (value - scaler.y_mean[j]) / scaler.y_scale[j],
+                false => scaler.scaled_input(j, value),
             };
-            let (low, high) = ((own.body.0 - mean) / scale, (own.body.1 - mean) / scale);
+            let (low, high) = (scaled(own.body.0), scaled(own.body.1));
             let data = seen.to_mut();
             let column = if own.target { &mut data.y } else { &mut data.x };
             column.col_as_slice_mut(at).iter_mut().for_each(|v| *v = v.clamp(low, high));

@@ -30,6 +30,7 @@ mod keeping;
 mod kernel_choice;
 mod learning;
 mod left_out;
+mod log_inputs;
 mod merging;
 mod moments;
 mod near;
@@ -66,6 +67,7 @@ use fitted::Origin;
 pub use fitted::{Fitted, Of};
 pub use kernel_choice::is_automatic;
 use learning::{Learning, Trained};
+pub use log_inputs::LogInputs;
 pub use merging::Purpose;
 pub use noisy_inputs::InputDeviations;
 pub use predictions::ParameterRow;
@@ -104,6 +106,8 @@ pub struct FitOptions {
     pub likelihood: Option<String>,
     /// Mean function by name or as JSON; by default `zero` for standardised targets, else `constant`.
     pub mean: Option<String>,
+    /// Which inputs are learnt from by their logarithms ([`Scaler::x_log`](crate::data::Scaler::x_log)).
+    pub log_inputs: LogInputs,
     /// Which function of the targets is learnt ([`Scaler::y_transform`](crate::data::Scaler::y_transform)); predictions, scores
     /// and draws are of the targets.
     pub target_transform: TransformTargets,
@@ -206,6 +210,7 @@ impl Default for FitOptions {
             kernel_in_data_units: false,
             likelihood: None,
             mean: None,
+            log_inputs: LogInputs::Auto,
             target_transform: TransformTargets::None,
             method: "auto".into(),
             inducing: None,
@@ -257,9 +262,11 @@ pub fn prepare(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<Start> {
-    let own = target_transform::resolved(dataset, options, engine, observer)?;
+    let (own, options) = log_inputs::resolved(dataset, options, engine, observer)?;
     let dataset = own.as_ref().unwrap_or(dataset);
-    let (options, _) = kernel_choice::resolved(dataset, options, engine, observer)?;
+    let own = target_transform::resolved(dataset, &options, engine, observer)?;
+    let dataset = own.as_ref().unwrap_or(dataset);
+    let (options, _) = kernel_choice::resolved(dataset, &options, engine, observer)?;
     start::prepare_start(dataset, &options, engine, observer, 0)
 }
 
@@ -288,9 +295,11 @@ pub fn fit(
     }
     let deep = method.filter(|entry| entry.method.architecture().is_some());
     limited(options, observer, |observer| {
-        let own = target_transform::resolved(dataset, options, engine, observer)?;
+        let (own, options) = log_inputs::resolved(dataset, options, engine, observer)?;
         let dataset = own.as_ref().unwrap_or(dataset);
-        let (options, kernels) = kernel_choice::resolved(dataset, options, engine, observer)?;
+        let own = target_transform::resolved(dataset, &options, engine, observer)?;
+        let dataset = own.as_ref().unwrap_or(dataset);
+        let (options, kernels) = kernel_choice::resolved(dataset, &options, engine, observer)?;
         let mut fitted = match (deep, &dataset.deviations) {
             (None, Some(own)) => noisy_inputs::fit(dataset, own, &options, engine, observer),
             (Some(_), Some(_)) => Err(Error::Invalid(

@@ -158,8 +158,9 @@ impl Fitted {
             let parts: Vec<Mat<f64>> = parts.iter().map(|part| of(part)[l].clone()).collect();
             let mut slopes = stacked(&parts, x.nrows(), x.ncols());
             let target = if own_units { self.scaler.y_scale[l].powi(power) } else { 1.0 };
-            for (q, scale) in self.scaler.x_scale.iter().enumerate() {
-                slopes.col_as_slice_mut(q).iter_mut().for_each(|v| *v *= target / scale);
+            for q in 0..self.scaler.x_scale.len() {
+                let own = slopes.col_as_slice_mut(q).iter_mut().enumerate();
+                own.for_each(|(i, v)| *v *= target * self.scaler.input_slope(q, x[(i, q)]));
             }
             slopes
         };
@@ -421,6 +422,11 @@ impl Fitted {
                         .iter()
                         .zip(&value)
                         .map(|(unit, v)| {
+                            // of a logarithm there is no length in the input's unit
+                            let logarithm = |(q, _)| self.scaler.log_unit(q).is_some();
+                            if unit.input.is_some_and(logarithm) {
+                                return None;
+                            }
                             let x = unit.input.map_or(1.0, |(q, p)| self.scaler.x_scale[q].powi(p));
                             // what a hidden layer gives is on no scale of the targets
                             let usable = unit.output == 0 || (one_unit && shallow);
@@ -442,7 +448,7 @@ impl Fitted {
                 };
                 let unscaled = (0..d).flat_map(|q| (0..m).map(move |i| (q, i)));
                 let s = &self.scaler;
-                Some(unscaled.map(|(q, i)| value[q * m + i] * s.x_scale[q] + s.x_mean[q]).collect())
+                Some(unscaled.map(|(q, i)| s.unscaled_input(q, value[q * m + i])).collect())
             } else if part == Part::Mean
                 && role == Role::Constant
                 && self.model.mean.name() == "constant"

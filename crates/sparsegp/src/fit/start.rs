@@ -2,7 +2,7 @@
 
 use super::beginning;
 use super::checks::{
-    check_levels, check_rows, check_targets, few_decide, long_periods, many_classes, over_decades,
+    check_levels, check_rows, check_targets, decades, few_decide, long_periods, many_classes,
 };
 use super::choice::{Choice, Known, choose, whole};
 use super::judge::{self, Flown};
@@ -259,7 +259,7 @@ fn completed(
     assumed::leave_frozen(&mut model);
     model.check_noise()?;
     warnings.extend(many_classes(dataset));
-    warnings.extend(over_decades(dataset, sample.x.as_ref()));
+    warnings.extend(decades(dataset, options, sample.x.as_ref()));
     warnings.extend(few_decide(dataset, sample, &*model.likelihood));
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));

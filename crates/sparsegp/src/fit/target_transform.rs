@@ -218,25 +218,36 @@ impl Search<'_> {
         let mut all = vec![None; self.dataset.target_names.len()];
         all[self.target] = transform;
         let sample = self.dataset.sampled(ROWS, self.options.seed)?.transformed(all)?;
-        let kernel = &self.options.kernel;
-        let own = FitOptions {
-            kernel: if is_automatic(kernel) { "rbf".into() } else { kernel.clone() },
-            target_transform: TransformTargets::None,
-            checkpoint: None,
-            restarts: 0,
-            ..self.options.clone()
-        };
-        let quiet = &mut Quiet(self.observer);
-        let Start { model, .. } = prepare_start(&sample, &own, self.engine, quiet, 0)?;
-        let rows = sample_rows(&*sample.source, ROWS, self.options.seed)?;
-        let trial = Trial::new(&model, &rows, ROWS, &own)?;
-        let Some(mut trial) = trial else { return Ok(f64::NEG_INFINITY) };
-        let objective = trial.climb(TRAINED, self.engine, self.observer)?;
-        let Some(objective) = objective else { return Ok(f64::NEG_INFINITY) };
-        let count = trial.rows().y.nrows() as f64;
-        let jacobian = sample.scaler.log_jacobian_of(count, &[]) + sample.log_slope;
-        Ok(objective - trial.model.assumed_log_prior() + jacobian)
+        sampled_evidence(&sample, self.options, self.engine, self.observer)
     }
+}
+
+/// Returns the evidence of a few rows in the units of the data, or the bound of other likelihoods; less than any other where it is
+/// not to be had.
+pub(super) fn sampled_evidence(
+    sample: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<f64> {
+    let kernel = &options.kernel;
+    let own = FitOptions {
+        kernel: if is_automatic(kernel) { "rbf".into() } else { kernel.clone() },
+        target_transform: TransformTargets::None,
+        checkpoint: None,
+        restarts: 0,
+        ..options.clone()
+    };
+    let quiet = &mut Quiet(observer);
+    let Start { model, .. } = prepare_start(sample, &own, engine, quiet, 0)?;
+    let rows = sample_rows(&*sample.source, ROWS, options.seed)?;
+    let trial = Trial::new(&model, &rows, ROWS, &own)?;
+    let Some(mut trial) = trial else { return Ok(f64::NEG_INFINITY) };
+    let objective = trial.climb(TRAINED, engine, observer)?;
+    let Some(objective) = objective else { return Ok(f64::NEG_INFINITY) };
+    let count = trial.rows().y.nrows() as f64;
+    let jacobian = sample.scaler.log_jacobian_of(count, &[]) + sample.log_slope;
+    Ok(objective - trial.model.assumed_log_prior() + jacobian)
 }
 
 /// Points of the rule by which moments of targets are those of their functions.

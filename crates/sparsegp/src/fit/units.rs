@@ -53,6 +53,10 @@ pub(super) fn from_data(
         if unit.output != 0 && !one_unit {
             return None;
         }
+        // of a logarithm there is no length in the input's unit
+        if unit.input.is_some_and(|(q, _)| scaler.log_unit(q).is_some()) {
+            return None;
+        }
         let x = unit.input.map_or(1.0, |(q, power)| scaler.x_scale[q].powi(power));
         let place = unit.input.filter(|_| unit.place);
         let origin = place.map_or(0.0, |(q, _)| scaler.x_mean[q]);

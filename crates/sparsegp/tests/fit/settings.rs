@@ -25,6 +25,8 @@ const UNTESTED: &[(&str, &str)] = &[
     ("seed", "what is random is another thing for every method: tests of seeds are in `seeds.rs`"),
     ("checkpoint", "files change no fit: tests are in `resume.rs` and `whole_resume.rs`"),
     ("checkpoint_every", "the same"),
+    ("target_transform", "it is for Gaussian noise: tests are in `target_transform.rs`"),
+    ("log_inputs", "it is for inputs that are not negative: tests are in `log_inputs.rs`"),
     ("relative_weights", "it is a matter of rows with weights: tests are in `rows.rs`"),
     ("time_limit", "no test depends on time: tests are in `limits.rs`"),
 ];

@@ -32,6 +32,11 @@ _PARAMETERS = """
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str, optional
         ``"zero"``, ``"constant"`` or ``"linear"``.
+    log_inputs : str or sequence of str
+        Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
+        ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end
+        of the values of training asinh continues the logarithm, so that every number can be predicted at. ``log_inputs_``
+        names those that were taken.
     target_transform : {"none", "log", "yeo-johnson", "auto"}
         Function of the targets that is learnt, under Gaussian noise; predictions, intervals, densities, draws and scores are of
         the targets. ``"yeo-johnson"`` takes the power that a sample of the rows asks for, ``"auto"`` the best of all
@@ -129,6 +134,8 @@ _ATTRIBUTES = """
     ----------
     kernel_ : Kernel or list of Kernel
         With the values learnt, on the model's (standardised) scale.
+    log_inputs_ : list of str
+        Inputs whose logarithms were learnt from.
     kernel_choice_ : dict or None
         With ``kernel="auto"``: the specification that was taken (``kernel``), why (``reason``), the number of ``rows`` that it was
         judged on, and the ``candidates``, each with ``kernel``, ``evidence``, ``parameters`` and ``score``, the best first.

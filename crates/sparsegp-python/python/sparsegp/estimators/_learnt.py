@@ -81,6 +81,8 @@ class Learnt(Rows):
         self.start_ = [(str(one["start"]), float(one["objective"])) for one in report.get("judged", [])]
         self.kernel_choice_ = report.get("kernels")
         self.averaged_ = report.get("averaged")
+        logs = about["scaler"].get("x_log") or []
+        self.log_inputs_ = [name for name, unit in zip(about["inputs"], logs) if unit is not None]
         self.findings_ = report.get("findings", [])
         transforms = about["scaler"].get("y_transform") or [None] * len(about["targets"])
         self.target_transform_ = transforms[0] if len(transforms) == 1 else transforms

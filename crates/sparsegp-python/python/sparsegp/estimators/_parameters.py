@@ -37,6 +37,7 @@ class Parameters(BaseEstimator):
         method: str = "auto",
         likelihood: LikelihoodLike = None,
         mean: Optional[str] = None,
+        log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
         inducing: Union[str, ArrayLike] = "kmeans",
@@ -73,6 +74,7 @@ class Parameters(BaseEstimator):
         self.method = method
         self.likelihood = likelihood
         self.mean = mean
+        self.log_inputs = log_inputs
         self.target_transform = target_transform
         self.n_inducing = n_inducing
         self.inducing = inducing
@@ -138,6 +140,7 @@ class Parameters(BaseEstimator):
                 for path, value in (self.initial or {}).items()
             ],
             "fixed": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
+            "log_inputs": self.log_inputs if isinstance(self.log_inputs, str) else ",".join(self.log_inputs) or "none",
             "early_stopping": self.early_stopping or None,
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
             "random_state": seed,

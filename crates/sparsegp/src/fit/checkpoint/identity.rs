@@ -60,6 +60,8 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         likelihood,
         mean,
         target_transform,
+        // as they turned out
+        log_inputs: _,
         method,
         inducing,
         batches,
@@ -98,6 +100,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         ("likelihood", word(likelihood)),
         ("mean", word(mean)),
         ("transform of targets", target_transform.name().into()),
+        ("logarithms of inputs", logarithms(dataset)),
         ("method", method.clone()),
         ("number of inducing points", word(&inducing.map(|m| m.to_string()))),
         ("rows of a minibatch", size.to_string()),
@@ -114,6 +117,13 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
     let words = of_minibatches(training.unwrap_or(&StochasticOptions::default()));
     all.extend(words.map(|(name, value)| (name, given(training, |_| value.clone()))));
     Ok(all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+fn logarithms(dataset: &Dataset) -> String {
+    let units = dataset.scaler.x_log.iter().enumerate();
+    let all: Vec<String> =
+        units.filter_map(|(q, c)| c.map(|c| format!("{q} over {c:e}"))).collect();
+    if all.is_empty() { "none".into() } else { all.join(", ") }
 }
 
 fn averages(over: Hyperparameters) -> &'static str {

@@ -3,7 +3,7 @@
 use super::kinds::{Kind, jitter};
 use super::traits::Trait;
 use super::{Setting, USUAL};
-use crate::fit::{DEFAULT_INDUCING, FitOptions, TransformTargets, choice, deep};
+use crate::fit::{DEFAULT_INDUCING, FitOptions, LogInputs, TransformTargets, choice, deep};
 use crate::inducing::select::Selection;
 use crate::linalg::Jitter;
 use crate::methods;
@@ -106,6 +106,19 @@ pub(super) const ENTRIES: &[Setting] = &[
         needs: &[Trait::OneLayer],
         read: |o| json!(o.mean),
         write: |o, v| o.mean = text(v),
+        ..USUAL
+    },
+    Setting {
+        name: "log_inputs",
+        python: Some("log_inputs"),
+        group: MODEL,
+        takes: "INPUTS",
+        about: "Inputs to learn from by their logarithms (below the small end of the values asinh continues them): names with \
+               commas between them, `none`, or `auto` for those over powers of ten where a sample of the rows is explained \
+               better by that",
+        kind: Kind::Text,
+        read: |o| json!(o.log_inputs.text()),
+        write: |o, v| o.log_inputs = v.as_str().map_or_else(Default::default, LogInputs::parse),
         ..USUAL
     },
     Setting {
