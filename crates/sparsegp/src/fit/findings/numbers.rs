@@ -32,7 +32,7 @@ const FEWEST_OF_PART: usize = 8;
 const DEGREES: [f64; 7] = [2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0];
 
 /// Noise variance, as a part of that of the targets, below which there is none.
-const NOISELESS: f64 = 1e-5;
+const NOISELESS: f64 = 3e-4;
 /// Spread of the predictions, in standard deviations of one, from which they have an order.
 const SIGNAL: f64 = 0.3;
 /// Powers of the targets that are tried.
