@@ -20,7 +20,8 @@ Scores of numbers, with targets in standard deviations of the training rows, and
 density (NLPD), CRPS (by 99 quantiles), coverage and mean width of 90 % intervals. Of classes: log loss, error, and expected
 calibration error (ECE, ten bins of the likeliest class). Seconds are of one processor, for training with all that the answers need.
 
-Every result is written to --json at once, and what is there is not run again. A peer has --limit seconds for a split.
+Every result is written to --json at once, and what is there is not run again. A peer has --limit seconds
+of a processor for a split.
 """
 
 import argparse
@@ -29,6 +30,8 @@ import importlib.metadata
 import json
 import multiprocessing
 import os
+import resource
+import signal
 import subprocess
 import sys
 import warnings
@@ -49,7 +52,12 @@ def arguments():
     option("--peers", type=lambda text: text.split(","), help="some of them, such as sparsegp,catboost")
     option("--splits", type=int, default=5, help="of every table (default 5)")
     option("--rows", type=int, default=5000, help="most training rows (default 5000)")
-    option("--limit", type=int, default=600, help="seconds that a peer may take for a split (default 600)")
+    option(
+        "--limit",
+        type=int,
+        default=600,
+        help="seconds of a processor that a peer may take for a split (default 600)",
+    )
     option("--csv", action="append", default=[], metavar="FILE", help="a table more; needs --target and --kind")
     option("--target", action="append", default=[], metavar="NAME", help="its target column")
     option("--kind", action="append", default=[], choices=KINDS, help="what its target is")
@@ -114,11 +122,12 @@ def version(package):
         return None
 
 
-def in_process(peer, split, answer):
+def in_process(peer, split, answer, limit):
     """Judges a peer in a process of its own."""
     import peers
 
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     try:
         answer.send(peers.judged(peer, split))
     except Exception as error:  # whatever a peer raises is its result
@@ -129,16 +138,21 @@ def result_of(peer, split, limit):
     """Scores of a peer, or why there are none."""
     fork = multiprocessing.get_context("fork")
     answer, own = fork.Pipe(duplex=False)
-    process = fork.Process(target=in_process, args=(peer, split, own))
+    process = fork.Process(target=in_process, args=(peer, split, own, limit))
     process.start()
     own.close()
     try:
-        return answer.recv() if answer.poll(limit) else {"failure": f"not done after {limit} s"}
+        # one that waits for others has more
+        if answer.poll(10 * limit):
+            return answer.recv()
     except EOFError:
-        return {"failure": "the process died"}
+        process.join()
+        if process.exitcode not in (-signal.SIGXCPU, -signal.SIGKILL):
+            return {"failure": f"the process died ({process.exitcode})"}
     finally:
         process.kill()
         process.join()
+    return {"failure": f"not done after {limit} s of a processor"}
 
 
 def tables_of(args):
