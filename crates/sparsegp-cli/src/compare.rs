@@ -13,6 +13,7 @@ use crate::format::{count, number, seconds};
 use crate::outputs::refuse_overwriting;
 use crate::score::{self, Score};
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use sparsegp::{atomic, data};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -200,6 +201,17 @@ fn choices(args: &CompareArgs, no_input: Option<&String>) -> Result<Vec<Choice>>
             Ok(Choice { label, baseline, args: fit })
         })
         .collect()
+}
+
+/// Adds where options of `fit` stand to an error about an option that `compare` lacks.
+pub fn with_remedy(mut error: clap::Error) -> clap::Error {
+    let here = std::env::args().nth(1).is_some_and(|command| command == "compare");
+    if here && error.kind() == ErrorKind::UnknownArgument {
+        let text = "options of `fit` stand after a `--` at the end: compare TABLE --target y -- --max-iterations 50";
+        let remedy = ContextValue::StyledStrs(vec![text.into()]);
+        error.insert(ContextKind::Suggested, remedy);
+    }
+    error
 }
 
 /// What `fit` said of its options, as an error of ours.

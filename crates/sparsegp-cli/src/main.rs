@@ -50,7 +50,7 @@ use context::Context;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| compare::with_remedy(error).exit());
     let result = Context::new(&cli.global).and_then(|context| {
         let reply = match &cli.command {
             Command::Demo => demo::run(&context),

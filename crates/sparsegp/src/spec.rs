@@ -227,7 +227,14 @@ impl Parser<'_> {
         let value = serde_json::from_str(&quote_words(text)).or_else(|e| {
             let kernel = text.trim_start_matches(['[', '(', ' ']);
             if !kernel.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                return Err(self.wrong(format!("`{text}` is not a value: {e}")));
+                let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+                return Err(self.wrong(match number.parse::<f64>() {
+                    Ok(_) if number.len() < text.len() => format!(
+                        "`{text}` is a number with a unit; numbers have none, and are in the data's units with \
+                         `--kernel-units data` (`kernel_units=\"data\"`)"
+                    ),
+                    _ => format!("`{text}` is not a value: {e}"),
+                }));
             }
             self.kernels(text.len())
         })?;

@@ -287,3 +287,27 @@ fn targets_are_mixtures_of_common_functions() {
         &["outputs=2"],
     );
 }
+
+/// What people write who do not know the program yet, with the remedy.
+#[test]
+fn mistakes_name_their_remedy() {
+    let folder = Folder::new();
+    folder.write("s.csv", "a,b,y\n1,20,3\n2,10,5\n3,30,4\n4,50,6\n");
+    for (code, line, remedy) in [
+        (1, "fit - --target y", "`follow` reads from `-`"),
+        (
+            2,
+            "fit s.csv --target y --method laplace",
+            "is a likelihood, not a method: --likelihood laplace",
+        ),
+        (2, "compare s.csv --target y --max-iterations 5", "stand after a `--` at the end"),
+        (2, "fit s.csv --target y --freeze noise", "nearest: `likelihood.variance`\n"),
+        (
+            2,
+            "fit s.csv --target y --kernel-units data --kernel 'rbf(lengthscales=10)'",
+            "give one for each column in a list",
+        ),
+    ] {
+        folder.refused(code, line, &[remedy]);
+    }
+}

@@ -21,6 +21,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ._core import NumericalError, __version__, num_threads, set_num_threads
+from ._hints import no_attribute
 
 if TYPE_CHECKING:
     from . import flow, kernels, likelihoods, models, plotting, priors, sampling
@@ -77,7 +78,7 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"{__name__}.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise no_attribute(__name__, name, __all__)
     globals()[name] = value
     return value
 

@@ -3,7 +3,7 @@
 use crate::data::Scaler;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Unit};
-use crate::params::{Bounds, Param, Prior};
+use crate::params::{Bounds, Param, Prior, Role};
 
 /// What turns a number of the model's scale into the data's units.
 #[derive(Clone, Copy, PartialEq)]
@@ -80,9 +80,16 @@ pub(super) fn from_data(
 fn convert(path: &str, param: &mut Param, scales: Option<Vec<Scale>>) -> Result<()> {
     let invalid = |reason: &str| Error::InvalidParameter {
         path: format!("kernel.{path}"),
-        reason: format!("{reason}; give the kernel's values on the model's scale"),
+        reason: format!("{reason}; or give the kernel's values on the model's scale"),
     };
-    let scales = scales.ok_or_else(|| invalid("has no unit that the data know"))?;
+    let shared = match param.role() {
+        Role::Lengthscales => {
+            "is one number for columns of different units: give one for each column in a list, or the columns of one unit in \
+             `active_dims`"
+        }
+        _ => "has no unit that the data know",
+    };
+    let scales = scales.ok_or_else(|| invalid(shared))?;
     let Some(&first) = scales.first() else { return Ok(()) };
     let bounds = param.bounds();
     if (bounds.any() || param.prior.is_some()) && scales.iter().any(|scale| *scale != first) {

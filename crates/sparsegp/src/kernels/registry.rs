@@ -151,10 +151,19 @@ impl<'a> Args<'a> {
     /// Refuses entries that nobody asked for.
     pub fn allow(&self, known: &[&str]) -> Result<()> {
         match self.entries.keys().find(|k| *k != "type" && !known.contains(&k.as_str())) {
-            Some(key) => Err(self.wrong(format!(
-                "unknown entry `{key}`; known: {}",
-                if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-            ))),
+            Some(key) => {
+                let inside = ["base", "kernels"].into_iter().find(|inside| known.contains(inside));
+                let remedy = match inside.filter(|_| key == "active_dims") {
+                    Some("base") => format!(
+                        "; columns are those of the kernel inside: {}(base=rbf(active_dims=…))",
+                        self.name
+                    ),
+                    Some(_) => "; columns are those of the kernels inside".into(),
+                    None => String::new(),
+                };
+                let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                Err(self.wrong(format!("unknown entry `{key}`; known: {all}{remedy}")))
+            }
             None => Ok(()),
         }
     }
@@ -234,9 +243,15 @@ impl<'a> Args<'a> {
             };
             if own.is_empty() {
                 let name = item.as_str().unwrap_or_default();
-                return Err(
-                    self.wrong(format!("`active_dims`: no input column is called `{name}`"))
-                );
+                let names = self.inputs.names.unwrap_or_default().iter().map(String::as_str);
+                let near = match nearest(name, names) {
+                    none if none.is_empty() => {
+                        "columns have no names here, but numbers from 0".into()
+                    }
+                    near => format!("nearest: {}", near.join(", ")),
+                };
+                return Err(self
+                    .wrong(format!("`active_dims`: no input column is called `{name}`; {near}")));
             }
             for dim in own {
                 if dim >= self.inputs.dim {

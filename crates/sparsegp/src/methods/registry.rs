@@ -6,7 +6,7 @@ use super::{
 };
 use crate::error::{Error, Result, nearest};
 use crate::kernels;
-use crate::likelihoods::Likelihood;
+use crate::likelihoods::{self, Likelihood};
 use crate::linalg::Jitter;
 use crate::means;
 use crate::model::Model;
@@ -394,6 +394,12 @@ pub fn find(name: &str) -> Result<&'static Entry> {
     }
     REGISTRY.iter().find(|e| e.name == lower || e.aliases.contains(&lower.as_str())).ok_or_else(
         || {
+            if let Some(entry) = likelihoods::find(&lower) {
+                return Error::Invalid(format!(
+                    "`{name}` is a likelihood, not a method: --likelihood {} (`likelihood=\"{}\"`)",
+                    entry.name, entry.name
+                ));
+            }
             Error::Invalid(format!(
                 "unknown method `{name}`; nearest: {}; known: {}",
                 nearest(&lower, REGISTRY.iter().map(|e| e.name)).join(", "),

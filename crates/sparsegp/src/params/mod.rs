@@ -7,17 +7,19 @@
 //! the list, and mapped to the free vector in one place ([`free_gradient`]).
 
 mod bounds;
+mod paths;
 mod prior;
 mod role;
 mod transform;
 
 pub(crate) use bounds::Ruler;
 pub use bounds::{Bounds, remarks};
+pub use paths::{in_group, unknown};
 pub use prior::{Group, Prior, assumed_log_prior, log_prior};
 pub use role::Role;
 pub use transform::Transform;
 
-use crate::error::{Error, Result, nearest};
+use crate::error::{Error, Result};
 use crate::linalg::MatRef;
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -481,21 +483,6 @@ pub fn free_gradient<'a>(
         targets.for_each(|((t, g), v)| *t = g * p.transform.slope_at(*v));
     });
     debug_assert_eq!(at, free.len());
-}
-
-/// The error for a path that does not exist, with the nearest that do.
-pub fn unknown(path: &str, existing: &[Named<'_>]) -> Error {
-    Error::UnknownParameter {
-        path: path.to_owned(),
-        nearest: nearest(path, existing.iter().map(|(p, _)| p.as_str())),
-    }
-}
-
-/// Whether `path` is `pattern` itself or lies in the group that `pattern` names
-/// (`kernel` names `kernel.variance` and `kernel.kernels[0].variance`).
-pub fn in_group(path: &str, pattern: &str) -> bool {
-    path.strip_prefix(pattern)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with('['))
 }
 
 #[cfg(test)]

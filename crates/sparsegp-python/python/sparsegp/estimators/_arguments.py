@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._registry import entries as entries_of
 from ..kernels import Kernel, as_kernel
+from ..kernels._kernel import remedy_for
 from ..likelihoods import Likelihood
 
 KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
@@ -46,7 +47,7 @@ def kernel_text(kernel: KernelLike) -> str:
         return ";".join(as_kernel(part).to_json() for part in kernel.split(";"))
     if isinstance(kernel, (list, tuple)):
         return ";".join(as_kernel(part).to_json() for part in kernel)
-    raise TypeError(f"kernel is a Kernel, a text or a list of these, not {kernel!r}")
+    raise TypeError(f"kernel is a Kernel, a text or a list of these, not {kernel!r}{remedy_for(kernel)}")
 
 
 def seed_of(random_state: Any) -> int:

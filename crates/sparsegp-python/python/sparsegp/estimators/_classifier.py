@@ -140,7 +140,8 @@ class GPClassifier(ClassifierMixin, BaseGP):
         ordered: bool = False,
     ) -> C:
         if len(classes) < 2:
-            raise ValueError(f"y holds one class only, {classes[0]!r}: a classifier needs at least two classes")
+            only = classes.tolist()[0]
+            raise ValueError(f"y holds one class only, {only!r}: a classifier needs at least two classes")
         self.classes_ = classes
         likelihood = self.likelihood
         if likelihood is None:

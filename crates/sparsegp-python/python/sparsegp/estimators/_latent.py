@@ -165,6 +165,10 @@ there are several
             For kernels without a spectral density; stationary ones, their sums and products have one.
         """
         check_is_fitted(self, "fitted_")
+        if not np.isscalar(n_samples):
+            raise TypeError(
+                "sample_f takes no rows: sample_f(3) gives functions, which are evaluated as sample_f(3)(X)"
+            )
         seed = drawn_seed(random_state)
         draws = self.fitted_.sample_functions(whole("n_samples", n_samples, 1), whole("waves", waves, 1), seed)
         return Functions(draws)

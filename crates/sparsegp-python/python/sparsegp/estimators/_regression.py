@@ -11,10 +11,24 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .._arrays import Array, whole
+from . import _frames
 from ._arguments import LikelihoodLike, drawn_seed, names, names_of, target_names
 from ._base import BaseGP
 
 R = TypeVar("R", bound="Regressor")
+
+
+def _holds_text(y: Any) -> bool:
+    """Whether targets are texts that are no numbers."""
+    if np.asarray(y).dtype.kind not in "OUS":
+        return False
+    try:
+        np.asarray(y, dtype=np.float64)
+    except ValueError as error:
+        return "could not convert string" in str(error)
+    except TypeError:
+        pass
+    return False
 
 
 class Regressor(RegressorMixin, BaseGP):
@@ -47,6 +61,9 @@ class Regressor(RegressorMixin, BaseGP):
         self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike], first: bool
     ) -> tuple[Array, Array, Optional[Array]]:
         """Checked inputs, targets (two-dimensional) and weights."""
+        _frames.refuse_times("y", y)
+        if _holds_text(y):
+            raise ValueError("y holds texts, and this model learns numbers: labels are for GPClassifier")
         found: tuple[Array, Array] = self._validated(
             X,
             y,

@@ -9,6 +9,7 @@ from typing import Any, Literal, Optional, TypeVar, Union, overload
 from numpy.typing import ArrayLike
 
 from .._arrays import Array
+from .._hints import hinted
 from ..likelihoods import as_likelihood
 from ._arguments import LikelihoodLike
 from ._documentation import document
@@ -135,6 +136,7 @@ class _WithNoise(Regressor):
         x_sd: Any = None,
     ) -> Union[Array, tuple[Array, ...]]: ...
 
+    @hinted
     def predict(
         self,
         X: ArrayLike,
@@ -186,6 +188,7 @@ class _Plain(Regressor):
         x_sd: Any = None,
     ) -> Union[Array, tuple[Array, ...]]: ...
 
+    @hinted
     def predict(
         self,
         X: ArrayLike,
@@ -384,6 +387,7 @@ class GPCountRegressor(Regressor):
         x_sd: Any = None,
     ) -> Union[Array, tuple[Array, ...]]: ...
 
+    @hinted
     def predict(
         self,
         X: ArrayLike,

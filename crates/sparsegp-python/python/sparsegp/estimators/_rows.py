@@ -61,7 +61,13 @@ class Rows(Parameters):
             try:
                 return validate_data(self, X, *y, reset=reset, **how)
             except ValueError as error:
-                column = _frames.text_column(X) if "could not convert" in str(error) else None
+                if "could not convert" not in str(error):
+                    raise
+                column = _frames.text_column(X)
+                if column is None and not reset and self._of_file:
+                    raise ValueError(
+                        f"X is an array with texts: pass a frame with the columns that were learnt from ({error})"
+                    ) from error
                 if column is None:
                     raise
                 raise ValueError(

@@ -11,6 +11,9 @@ fixed values. Wherever a kernel is expected, its short form does too: ``"matern5
 
 from __future__ import annotations
 
+from typing import Any
+
+from .._hints import no_attribute
 from ._composed import Additive, ChangePoints, Convolutional, Periodic
 from ._inner import ArcCosine, Linear, Polynomial
 from ._kernel import Kernel, Product, Sum, as_kernel
@@ -53,3 +56,7 @@ __all__ = [
     "White",
     "as_kernel",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise no_attribute(__name__, name, __all__)

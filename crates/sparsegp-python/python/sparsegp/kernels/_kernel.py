@@ -194,6 +194,15 @@ def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
     return cls(**parts)
 
 
+def remedy_for(spec: Any) -> str:
+    """What to write in the place of something that is no kernel."""
+    if isinstance(spec, type) and issubclass(spec, Kernel):
+        return f": write {spec.__name__}()"
+    if type(spec).__module__.startswith("sklearn."):
+        return ": take a kernel of sparsegp.kernels, such as RBF(lengthscales=1.0)"
+    return ""
+
+
 def as_kernel(spec: Union[Kernel, str, float]) -> Kernel:
     """A kernel from its short form (``"matern52 + linear"``) or JSON; a number is a constant; a kernel stays
     as it is."""
@@ -203,4 +212,6 @@ def as_kernel(spec: Union[Kernel, str, float]) -> Kernel:
         return _of({"type": "constant", "variance": float(spec)})
     if isinstance(spec, str):
         return _of(json.loads(_core.parse_kernel(spec)))
-    raise TypeError(f"a kernel is a Kernel or a text such as 'matern52 + linear', not {spec!r}")
+    raise TypeError(
+        f"a kernel is a Kernel or a text such as 'matern52 + linear', not {spec!r}{remedy_for(spec)}"
+    )

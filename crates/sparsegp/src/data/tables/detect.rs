@@ -22,6 +22,11 @@ const FOREIGN: [(&[u8], &str); 6] = [
 /// common, a wrong magic number is not.
 pub(super) fn detect(path: &Path, options: &ReadOptions) -> Result<Option<Dialect>> {
     let fail = |reason: &str| Err(Error::File { path: path.into(), reason: reason.into() });
+    if path.as_os_str() == "-" {
+        return fail(
+            "a table is read more than once and has to be a file; `follow` reads from `-`",
+        );
+    }
     let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, &error))?;
     if !metadata.is_file() {
         return fail("is not a regular file; a table is read more than once and has to be a file");
