@@ -3,7 +3,9 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
+use super::{
+    BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings, repeated,
+};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -210,7 +212,15 @@ impl Learning<'_> {
         let mut training = self.options.train.clone();
         let most = choice::most_iterations(self.options, model);
         training.max_iterations = most.unwrap_or(training.max_iterations);
-        let mut report = train_from(model, self.engine, data, &training, going, observer)?;
+        let distinct = match model.method.name() {
+            "exact" => repeated::distinct(&collect(data)?),
+            _ => None,
+        };
+        let learnt: &dyn Source = distinct.as_ref().map_or(data, |rows| rows);
+        let mut report = train_from(model, self.engine, learnt, &training, going, observer)?;
+        if distinct.is_some() {
+            report.objective = model.evaluate(self.engine, data)?.value + model.log_prior();
+        }
         if most.is_some_and(|most| !report.converged && report.iterations >= most) {
             report.stopped += ", which is where `auto` leaves moving inducing points";
         }

@@ -41,6 +41,7 @@ mod placing;
 mod predictions;
 pub mod quality;
 mod quiet;
+mod repeated;
 mod restarts;
 mod revive;
 mod screen;

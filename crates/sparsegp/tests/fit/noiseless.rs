@@ -3,7 +3,9 @@
 
 use sparsegp::data::{Mask, Selection, Table};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, fit};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, fit};
+use sparsegp::linalg::Mat;
+use sparsegp::rng::{stream, uniform};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,4 +34,30 @@ fn a_fit_to_bike_rentals_explains_them() {
     assert!(scores.r2.expect("targets that vary") > 0.9, "{scores:?}");
     // far below the trivial model's loss: the noise is known to be small
     assert!(scores.msll.expect("targets that vary") < -1.2, "{scores:?}");
+}
+
+/// Copies of rows do not say that there is no noise: the same without them.
+#[test]
+fn copies_of_rows_leave_noise_where_it_is() {
+    let mut rng = stream(12, "copies");
+    let x = Mat::from_fn(150, 3, |_, _| 4.0 * uniform(&mut rng) - 2.0);
+    let y = Mat::from_fn(150, 1, |i, _| {
+        30.0 * ((2.0 * x[(i, 0)]).sin() + 0.5 * x[(i, 1)] + 0.6 * (uniform(&mut rng) - 0.5))
+    });
+    let with = |copies: usize| {
+        let at = |i: usize| if i < 150 { i } else { 7 * (i - 149) };
+        let x = Mat::from_fn(150 + copies, 3, |i, q| x[(at(i), q)]);
+        let y = Mat::from_fn(150 + copies, 1, |i, _| y[(at(i), 0)]);
+        let dataset = Dataset::from_arrays(x, y, true).expect("a table");
+        let own = FitOptions { kernel: "matern32".into(), ..FitOptions::default() };
+        fit(&dataset, &own, &Cpu::default(), &mut ()).expect("a fit")
+    };
+    let (alone, copied) = (with(0), with(12));
+    // on scales of their own
+    let noise = |own: &Fitted| own.model.noise() * own.scaler.y_scale[0].powi(2);
+    let ratio = noise(&copied) / noise(&alone);
+    assert!((0.7..1.4).contains(&ratio), "{ratio}");
+    // predictions know all rows, and what is reported is their evidence
+    assert_eq!(copied.posterior.points().nrows(), 162);
+    assert!(copied.objective().expect("trained") != alone.objective().expect("trained"));
 }

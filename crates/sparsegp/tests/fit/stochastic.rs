@@ -18,6 +18,7 @@ pub fn stochastic(likelihood: &str, method: &str, size: usize, epochs: usize) ->
         likelihood: Some(likelihood.into()),
         method: method.into(),
         inducing: Some(12),
+        kernel: "rbf".into(),
         seed: 3,
         batches: Some(BatchOptions { size, training }),
         ..FitOptions::default()

@@ -1,0 +1,56 @@
+//! Copies of rows, targets included, where targets are numbers with many values.
+//!
+//! Given a row, its copy has the density N(0; 0, 2σ²) at small σ, however rough the function: a few copies among a thousand rows
+//! ended with a noise variance of 10⁻⁸ of the targets', and with test rows of density 0. That a row was written twice says nothing
+//! about noise. Hyperparameters of exact inference are learnt from the distinct rows; the posterior knows all of them.
+
+use crate::data::InMemory;
+use std::collections::HashSet;
+
+/// Part of the distinct rows that have targets of their own, from which equal ones are no matter of few possible values.
+const CONTINUOUS: f64 = 0.5;
+
+/// Returns the distinct rows, where there are copies; none for targets of few values, and for rows with weights or further
+/// numbers.
+pub(super) fn distinct(rows: &InMemory) -> Option<InMemory> {
+    let n = rows.x.nrows();
+    if !rows.weights.is_empty() || !rows.extra.is_empty() {
+        return None;
+    }
+    // −0 is 0
+    let bits = |v: f64| (v + 0.0).to_bits();
+    let targets = |i: usize| (0..rows.y.ncols()).map(move |p| bits(rows.y[(i, p)]));
+    let row = |i: usize| -> Vec<u64> {
+        (0..rows.x.ncols()).map(|q| bits(rows.x[(i, q)])).chain(targets(i)).collect()
+    };
+    let mut seen = HashSet::new();
+    let kept: Vec<usize> = (0..n).filter(|i| seen.insert(row(*i))).collect();
+    if kept.len() == n || kept.len() < 2 {
+        return None;
+    }
+    let values: HashSet<Vec<u64>> = kept.iter().map(|i| targets(*i).collect()).collect();
+    let continuous = values.len() as f64 >= CONTINUOUS * kept.len() as f64;
+    continuous.then(|| rows.picked(&kept))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linalg::Mat;
+
+    #[test]
+    fn copies_of_rows_are_left_out_where_targets_have_many_values() {
+        let of = |y: fn(usize) -> f64| {
+            let x = Mat::from_fn(12, 2, |i, q| [0.0, 1.5][q] + (i % 10) as f64);
+            InMemory::new(x, Mat::from_fn(12, 1, |i, _| y(i))).unwrap()
+        };
+        let found = distinct(&of(|i| (i % 10) as f64 * 0.37)).unwrap();
+        assert_eq!((found.x.nrows(), found.y[(9, 0)]), (10, 9.0 * 0.37));
+        // equal inputs with other targets are no copies; few values are equal by chance
+        assert!(distinct(&of(|i| i as f64)).is_none());
+        assert!(distinct(&of(|i| f64::from(i % 10 > 4))).is_none());
+        let mut rows = of(|i| (i % 10) as f64 * 0.37);
+        rows.weights = vec![1.0; 12];
+        assert!(distinct(&rows).is_none());
+    }
+}
