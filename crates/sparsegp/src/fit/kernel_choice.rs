@@ -298,6 +298,8 @@ impl Search<'_> {
         let narrow = model.mean.num_params() == 0 && model.likelihood.mixing().is_none();
         let source: &dyn Source = if narrow { &varying } else { &*self.sample.source };
         let rows = sample_rows(source, self.rows, self.options.seed)?;
+        let gaussian = model.likelihood.as_gaussian().is_some();
+        let rows = self.sample.distinct(&rows).filter(|_| gaussian).unwrap_or(rows);
         let mut trial = Trial::new(&model, &rows, self.rows, self.options)?;
         if let Some(trial) = &mut trial {
             trial.limit_noise(LEAST_NOISE)?;

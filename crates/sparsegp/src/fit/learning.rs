@@ -3,9 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{
-    BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings, repeated,
-};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -213,7 +211,7 @@ impl Learning<'_> {
         let most = choice::most_iterations(self.options, model);
         training.max_iterations = most.unwrap_or(training.max_iterations);
         let distinct = match model.method.name() {
-            "exact" => repeated::distinct(&collect(data)?),
+            "exact" => self.dataset.distinct(&collect(data)?),
             _ => None,
         };
         let learnt: &dyn Source = distinct.as_ref().map_or(data, |rows| rows);

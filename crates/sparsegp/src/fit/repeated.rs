@@ -4,19 +4,27 @@
 //! ended with a noise variance of 10⁻⁸ of the targets', and with test rows of density 0. That a row was written twice says nothing
 //! about noise. Hyperparameters of exact inference are learnt from the distinct rows; the posterior knows all of them.
 
+use super::Dataset;
 use crate::data::InMemory;
 use std::collections::HashSet;
 
 /// Part of the distinct rows that have targets of their own, from which equal ones are no matter of few possible values.
 const CONTINUOUS: f64 = 0.5;
 
-/// Returns the distinct rows, where there are copies; none for targets of few values, and for rows with weights or further
-/// numbers.
-pub(super) fn distinct(rows: &InMemory) -> Option<InMemory> {
-    let n = rows.x.nrows();
-    if !rows.weights.is_empty() || !rows.extra.is_empty() {
-        return None;
+impl Dataset {
+    /// Returns the distinct ones of these rows, where there are copies; none for targets of few values, and for rows with weights of
+    /// the table or further numbers. Rows of which copies were merged have weights that count them.
+    pub(super) fn distinct(&self, rows: &InMemory) -> Option<InMemory> {
+        let weighted = rows.weights.iter().any(|w| *w != 1.0);
+        if weighted && self.weight_name.is_some() || !rows.extra.is_empty() {
+            return None;
+        }
+        distinct(rows)
     }
+}
+
+fn distinct(rows: &InMemory) -> Option<InMemory> {
+    let n = rows.x.nrows();
     // −0 is 0
     let bits = |v: f64| (v + 0.0).to_bits();
     let targets = |i: usize| (0..rows.y.ncols()).map(move |p| bits(rows.y[(i, p)]));
@@ -25,12 +33,13 @@ pub(super) fn distinct(rows: &InMemory) -> Option<InMemory> {
     };
     let mut seen = HashSet::new();
     let kept: Vec<usize> = (0..n).filter(|i| seen.insert(row(*i))).collect();
-    if kept.len() == n || kept.len() < 2 {
+    let copies = kept.len() < n || rows.weights.iter().any(|w| *w > 1.0);
+    if !copies || kept.len() < 2 {
         return None;
     }
     let values: HashSet<Vec<u64>> = kept.iter().map(|i| targets(*i).collect()).collect();
     let continuous = values.len() as f64 >= CONTINUOUS * kept.len() as f64;
-    continuous.then(|| rows.picked(&kept))
+    continuous.then(|| InMemory { weights: Vec::new(), ..rows.picked(&kept) })
 }
 
 #[cfg(test)]
@@ -49,8 +58,10 @@ mod tests {
         // equal inputs with other targets are no copies; few values are equal by chance
         assert!(distinct(&of(|i| i as f64)).is_none());
         assert!(distinct(&of(|i| f64::from(i % 10 > 4))).is_none());
-        let mut rows = of(|i| (i % 10) as f64 * 0.37);
-        rows.weights = vec![1.0; 12];
-        assert!(distinct(&rows).is_none());
+        // copies that were merged are counted by weights
+        let mut rows = of(|i| i as f64);
+        rows.weights = (0..12).map(|i| f64::from(1 + i % 2)).collect();
+        let found = distinct(&rows).unwrap();
+        assert_eq!((found.x.nrows(), found.weights.len()), (12, 0));
     }
 }

@@ -168,6 +168,8 @@ pub(super) fn prepare_start(
     let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();
     let rows: &dyn Source = if narrow { &varying } else { data };
     let sample = if narrow { sample_rows(rows, SAMPLE, options.seed)? } else { sample };
+    let exact = choice.entry.name == "exact";
+    let sample = if exact { dataset.distinct(&sample).unwrap_or(sample) } else { sample };
     let model = Model {
         kernels: Vec::new(),
         mean,

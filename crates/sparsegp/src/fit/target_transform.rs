@@ -241,6 +241,8 @@ pub(super) fn sampled_evidence(
     let quiet = &mut Quiet(observer);
     let Start { model, .. } = prepare_start(sample, &own, engine, quiet, 0)?;
     let rows = sample_rows(&*sample.source, ROWS, options.seed)?;
+    let gaussian = model.likelihood.as_gaussian().is_some();
+    let rows = sample.distinct(&rows).filter(|_| gaussian).unwrap_or(rows);
     let trial = Trial::new(&model, &rows, ROWS, &own)?;
     let Some(mut trial) = trial else { return Ok(f64::NEG_INFINITY) };
     let objective = trial.climb(TRAINED, engine, observer)?;

@@ -1,8 +1,8 @@
 //! The model of a few rows, on which starting values are judged and the pilot is flown: the model's own likelihood, weights
 //! and known noise, without inducing points.
 
+use super::FitOptions;
 use super::quiet::Quiet;
-use super::{FitOptions, repeated};
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -58,7 +58,6 @@ impl Trial {
             return Ok(None);
         }
         let data = sample.picked(&picked);
-        let data = repeated::distinct(&data).filter(|_| gaussian).unwrap_or(data);
         let mut own = model.clone();
         own.inducing = Vec::new();
         own.q = None;

@@ -203,10 +203,9 @@ impl Shape {
 /// # Errors
 /// [`Error::Invalid`] where the evidence is not known in closed form ([`is_known`]).
 pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> {
-    if !is_known(model, rows) || rows.weights.iter().any(|w| *w != 1.0) {
+    if !is_known(model, rows) {
         return Err(Error::Invalid(
-            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel, rows without weights \
-             and all targets"
+            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel and all targets"
                 .into(),
         ));
     }

@@ -98,8 +98,13 @@ impl Gaussian {
         self.mean.evaluate(x, y.as_mut());
         y += product(factor.l.as_ref(), self.q_mu.as_ref());
         let noise = self.noise.unwrap_or(0.0);
-        let extra = self.row_noise.iter().map(|v| (v - noise).max(0.0)).collect();
-        InMemory { x: x.to_owned(), y, weights: Vec::new(), extra }
+        let (mut weights, mut extra) = (Vec::new(), Vec::new());
+        // less than the common noise is that of rows that count for several
+        match self.row_noise.iter().any(|v| *v < noise) {
+            true => weights = self.row_noise.iter().map(|v| noise / v).collect(),
+            false => extra = self.row_noise.iter().map(|v| v - noise).collect(),
+        }
+        InMemory { x: x.to_owned(), y, weights, extra }
     }
 
     /// Number of latent functions, mixed ones where there is mixing.
