@@ -1057,3 +1057,39 @@ def test_what_rows_say_against_a_likelihood_is_named():
     (found,) = model.findings_
     assert found["name"] == "tails" and found["remedies"] == ["student-t"] and found["gain"] > 0.03
     assert sparsegp.RobustGPRegressor("rbf").fit(X, y).findings_ == []
+
+
+def test_inputs_over_powers_of_ten_are_learnt_from_by_their_logarithms():
+    rng = np.random.default_rng(4)
+    u = rng.uniform(0, 10, 90)
+    X = np.c_[2 * np.exp(u), rng.uniform(0, 1, 90)]
+    y = np.sin(0.9 * u) + 0.1 * rng.standard_normal(90)
+    model = GPRegressor("rbf").fit(X, y)
+    assert model.log_inputs_ == ["x0"]
+    with pytest.warns(UserWarning, match="powers of ten"):
+        plain = GPRegressor("rbf", log_inputs="none").fit(X, y)
+    assert plain.log_inputs_ == []
+    assert model.score(X, y) > 0.9
+    assert np.isfinite(model.predict([[0.0, 0.5], [-3.0, 0.5]])).all()
+    assert GPRegressor("rbf", log_inputs=["x0"]).fit(X, y).log_inputs_ == ["x0"]
+    with pytest.raises(ValueError, match="`x9`"):
+        GPRegressor("rbf", log_inputs=["x9"]).fit(X, y)
+    # one sentinel far below leaves the input as it is
+    X[17, 0] = -1
+    assert GPRegressor("rbf").fit(X, y).log_inputs_ == []
+
+
+def test_few_rows_average_over_hyperparameters():
+    X, y = np.linspace(0, 3, 20)[:, None], np.sin(np.linspace(0, 5, 20))
+    y = y + 0.2 * np.random.default_rng(2).standard_normal(20)
+    model = GPRegressor("rbf").fit(X, y)
+    assert model.averaged_["settings"] <= model.averaged_["components"] == 32
+    plug_in = GPRegressor("rbf", hyperparameters="plug-in").fit(X, y)
+    assert plug_in.averaged_ is None
+    new = [[4.5]]
+    assert model.predict(new, return_std=True)[1] > plug_in.predict(new, return_std=True)[1]
+    # weights of 1 are none
+    same = GPRegressor("rbf").fit(X, y, sample_weight=np.ones(20))
+    assert_allclose(same.predict(new, return_std=True), model.predict(new, return_std=True), rtol=1e-6)
+    with pytest.raises(ValueError, match="laplace"):
+        GPRegressor("rbf", method="tsvgp", hyperparameters="laplace").fit(X, y)

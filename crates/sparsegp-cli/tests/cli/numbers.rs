@@ -301,3 +301,38 @@ fn transformed_targets_are_predicted_in_their_own_units() {
         assert!(run.code != Some(0) && run.err.contains(word), "{line}\n{}", run.err);
     }
 }
+
+/// An input over powers of ten is learnt from by its logarithm, unless that is not wanted; few rows are averaged.
+#[test]
+fn logarithms_of_inputs_and_averages_are_said() {
+    let folder = Folder::new();
+    let rows = (0..80).fold("people,other,y\n".to_owned(), |text, i| {
+        let u = f64::from(i) * 0.15;
+        let y = (0.8 * u).sin() + 0.1 * (f64::from(i) * 2.3).cos();
+        text + &format!("{},{},{y}\n", 3.0 * u.exp(), i % 7)
+    });
+    folder.write("t.csv", rows);
+    let run = folder.ok("fit t.csv --target y --kernel rbf -o m");
+    assert!(run.out.contains("of `people` are learnt from"), "{}", run.out);
+    assert!(run.out.contains("predictions average over"), "{}", run.out);
+    let model = folder.json("inspect m");
+    assert!(number(&model, "/scaler/x_log/0") > 0.0, "{model}");
+    let plain = folder
+        .ok("fit t.csv --target y --kernel rbf --log-inputs none --hyperparameters plug-in -o n");
+    assert!(
+        !plain.out.contains("average over") && plain.err.contains("--log-inputs people"),
+        "{}",
+        plain.err
+    );
+    // zeros have a place at prediction
+    folder.write("new.csv", "people,other\n0,1\n5000,2\n");
+    let means = column(&folder.ok("predict m new.csv").out, "mean");
+    assert!(means.len() == 2 && means.iter().all(|v| v.is_finite()), "{means:?}");
+    folder.refused(1, "fit t.csv --target y --log-inputs persons", &["`persons`", "`people`"]);
+    folder.refused(1, "fit t.csv --from m --log-inputs people", &["--log-inputs"]);
+    folder.refused(
+        2,
+        "fit t.csv --target y --method tsvgp --hyperparameters laplace",
+        &["--hyperparameters"],
+    );
+}

@@ -203,6 +203,10 @@ impl Again<'_> {
     /// What is said of residuals that are alike.
     fn what_is_left(&self, alike: Alike) -> String {
         let along = match alike.input {
+            Some(q) if self.dataset.scaler.log_unit(q).is_some() => {
+                let name = self.dataset.input_names.get(q).map_or("?", String::as_str);
+                format!("that are near each other along the logarithm of `{name}`")
+            }
             Some(q) => {
                 let length = alike.length * self.dataset.scaler.x_scale[q];
                 let name = self.dataset.input_names.get(q).map_or("?", String::as_str);

@@ -1,7 +1,7 @@
 //! Refusals and warnings about rows, targets and kernels before anything is trained.
 
 use super::pilot::span;
-use super::{Dataset, FitOptions, Fitted, LogInputs};
+use super::{Dataset, FitOptions, Fitted, LogInputs, log_inputs};
 use crate::data::{InMemory, Rows, Scaler};
 use crate::engine::{Description, Sweep, sweep};
 use crate::error::{Error, Result};
@@ -346,11 +346,14 @@ pub(super) fn decades(dataset: &Dataset, options: &FitOptions, x: MatRef<f64>) -
         found.filter_map(|q| dataset.input_names.get(q).map(String::as_str)).collect();
     (!names.is_empty()).then(|| {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+        let remedy = match log_inputs::obstacle(dataset) {
+            None => format!("(`--log-inputs {}`, in Python `log_inputs`)", names.join(",")),
+            Some(_) => "(of 1 + the value where there are zeros), as a column of the table".into(),
+        };
         format!(
             "values of {} are spread over powers of ten, so that nearly all rows are in one place to the kernel: learn from \
-             the logarithm (`--log-inputs {}`, in Python `log_inputs`)",
-            quoted.join(", "),
-            names.join(",")
+             the logarithm {remedy}",
+            quoted.join(", ")
         )
     })
 }

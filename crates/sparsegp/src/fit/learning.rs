@@ -217,7 +217,10 @@ impl Learning<'_> {
         let learnt: &dyn Source = distinct.as_ref().map_or(data, |rows| rows);
         let mut report = train_from(model, self.engine, learnt, &training, going, observer)?;
         if distinct.is_some() {
-            report.objective = model.evaluate(self.engine, data)?.value + model.log_prior();
+            let all = model.evaluate(self.engine, data)?.value + model.log_prior();
+            let copies = all - report.objective;
+            report.trace.iter_mut().for_each(|point| point.objective += copies);
+            report.objective = all;
         }
         if most.is_some_and(|most| !report.converged && report.iterations >= most) {
             report.stopped += ", which is where `auto` leaves moving inducing points";

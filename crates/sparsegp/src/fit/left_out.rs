@@ -38,6 +38,7 @@ pub(super) fn warnings(trained: &Trained, dataset: &Dataset, seed: u64) -> Resul
     let judged = plain
         && (all || model.method.is_sparse())
         && !dataset.has_constants()
+        && dataset.source.sharded().is_none()
         && posterior.leaves_one_out(model);
     if !judged {
         return Ok(Vec::new());
@@ -59,12 +60,14 @@ pub(super) fn warnings(trained: &Trained, dataset: &Dataset, seed: u64) -> Resul
         if own.far > 0 && model.noise() < NO_NOISE * own.spread * own.spread {
             found.push(format!(
                 "{} of {} rows{of} lie more than six standard deviations away when they are left out, and the model knows no noise: \
-                 the function jumps, or some rows are wrong, and intervals hold less than they say; try a rougher kernel \
+                 the function jumps or bends, or some rows are wrong, and intervals hold less than they say; try a rougher kernel \
                  (`matern12`)",
                 own.far, own.rows
             ));
         }
-        let line = own.lines.filter(|line| own.model > WORSE * line);
+        // errors of a function of the target are in no unit that a person knows
+        let plain = dataset.scaler.transform(p).is_none();
+        let line = own.lines.filter(|line| plain && own.model > WORSE * line);
         if let Some(line) = line.filter(|_| own.model > EXPLAINED * own.spread) {
             let scale = dataset.scaler.y_scale[p];
             found.push(format!(

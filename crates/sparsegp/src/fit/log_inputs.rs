@@ -6,11 +6,12 @@
 
 use super::checks::over_decades;
 use super::target_transform::sampled_evidence;
-use super::{Dataset, FitOptions, sample_rows};
+use super::{Dataset, FitOptions, is_automatic, sample_rows};
 use crate::data::log_inputs::log_unit;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
+use crate::kernels::{self, Inputs};
 use crate::linalg::column;
 use crate::methods;
 use crate::train::Observer;
@@ -29,6 +30,9 @@ pub enum LogInputs {
 
 /// Rows of the sample.
 const ROWS: usize = 200;
+/// Parts of the size of an input that are a rest of zero, and that are lost beside its mean.
+const ROUNDING: f64 = 1e-9;
+const LOST: f64 = 1e-12;
 /// Nats by which logarithms must be better.
 const LEAST_GAIN: f64 = 2.0;
 
@@ -53,7 +57,7 @@ impl LogInputs {
 }
 
 /// Why there are no logarithms of inputs, if so.
-fn obstacle(dataset: &Dataset) -> Option<&'static str> {
+pub(super) fn obstacle(dataset: &Dataset) -> Option<&'static str> {
     match () {
         () if dataset.deviations.is_some() => Some("inputs have standard deviations"),
         () if dataset.held_out.is_some() => Some("early stopping holds rows out"),
@@ -63,16 +67,24 @@ fn obstacle(dataset: &Dataset) -> Option<&'static str> {
     }
 }
 
-/// Whether lengthscales or points were given on the scale of the inputs as they are.
-fn has_values(options: &FitOptions) -> bool {
-    let given =
-        ["lengthscale", "period", "location"].iter().any(|own| options.kernel.contains(own));
+/// Whether values were given that are of the inputs as they are: of the kernel, the mean function or inducing points.
+fn has_values(dataset: &Dataset, options: &FitOptions) -> bool {
     let deep =
         methods::find(&options.method).is_ok_and(|entry| entry.method.architecture().is_some());
-    given
-        || deep
-        || options.kernel_in_data_units
-        || options.set.iter().any(|(path, _)| path.contains("kernel") || path.contains("inducing"))
+    let inputs = Inputs::named(&dataset.input_names);
+    let given = |spec: &str| match kernels::parse(spec.trim(), inputs) {
+        Ok(kernel) => kernel
+            .params()
+            .iter()
+            .any(|(_, param)| param.given || param.prior.is_some() || param.bounds().any()),
+        // what cannot be read is refused later
+        Err(_) => true,
+    };
+    let of_inputs = |path: &str| !path.starts_with("likelihood");
+    deep || options.kernel_in_data_units
+        || !is_automatic(&options.kernel) && options.kernel.split(';').any(given)
+        || options.mean.as_deref().is_some_and(|mean| mean.trim_start().starts_with('{'))
+        || options.set.iter().any(|(path, _)| of_inputs(path))
         || matches!(options.selection, Selection::Given(_))
 }
 
@@ -102,16 +114,20 @@ pub(super) fn resolved(
             }
             let inputs =
                 names.iter().map(|name| place(dataset, name)).collect::<Result<Vec<_>>>()?;
-            Ok((Some(dataset.with_logarithms(units(dataset, &inputs)?)?), settled))
+            let units = units(dataset, &inputs)?;
+            check(dataset, &inputs, &units)?;
+            Ok((Some(dataset.with_logarithms(units)?), settled))
         }
         LogInputs::Auto => {
-            let given = has_values(options) || dataset.part || options.pilot == 0;
+            let given = has_values(dataset, options) || dataset.part || options.pilot == 0;
             if obstacle(dataset).is_some() || !standardised || given {
                 return undecided();
             }
             let sample = dataset.sampled(ROWS, options.seed)?;
             let rows = sample_rows(&*sample.source, ROWS, options.seed)?;
-            let inputs = over_decades(&sample, rows.x.as_ref());
+            let mut inputs = over_decades(&sample, rows.x.as_ref());
+            let known = units(dataset, &inputs)?;
+            inputs.retain(|q| known[*q].is_some());
             if inputs.is_empty() {
                 return undecided();
             }
@@ -157,23 +173,39 @@ fn place(dataset: &Dataset, name: &str) -> Result<usize> {
     })
 }
 
-/// The unit of the logarithm of each of these inputs, by all rows.
+/// The unit of the logarithm of each of these inputs, by all rows; none for one that has none.
 fn units(dataset: &Dataset, inputs: &[usize]) -> Result<Vec<Option<f64>>> {
     let rows = sample_rows(&*dataset.source, 1 << 14, 0)?;
     let mut all = vec![None; dataset.input_names.len()];
     for &q in inputs {
         let own = |v: &f64| dataset.scaler.unscaled_input(q, *v);
         let values: Vec<f64> = column(rows.x.as_ref(), q).iter().map(own).collect();
-        // scaling and back may leave a rest of a zero
-        let zero = -1e-9 * (dataset.scaler.x_mean[q].abs() + dataset.scaler.x_scale[q]);
-        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let unit = log_unit(&values).filter(|_| least >= zero);
-        all[q] = Some(unit.ok_or_else(|| {
-            Error::Invalid(format!(
-                "log inputs: values of `{}` are down to {least:e}: logarithms are for inputs that are not negative",
-                dataset.input_names[q]
-            ))
-        })?);
+        // scaling and back leaves a rest of a zero, and loses what is far smaller than the mean
+        let rest = dataset.scaler.x_mean[q].abs() + dataset.scaler.x_scale[q];
+        let negative = least(dataset, q)? < -ROUNDING * rest;
+        let lost = |c: &f64| *c < LOST * rest;
+        all[q] = log_unit(&values).filter(|c| !negative && !lost(c));
     }
     Ok(all)
+}
+
+/// The smallest value of an input.
+fn least(dataset: &Dataset, q: usize) -> Result<f64> {
+    let mut least = f64::INFINITY;
+    dataset.source.for_each_chunk(1 << 14, &mut |rows| {
+        least = column(rows.x, q).iter().fold(least, |m, v| m.min(*v));
+        Ok(())
+    })?;
+    Ok(dataset.scaler.unscaled_input(q, least))
+}
+
+/// Refuses inputs without a unit.
+fn check(dataset: &Dataset, inputs: &[usize], units: &[Option<f64>]) -> Result<()> {
+    let Some(q) = inputs.iter().find(|q| units[**q].is_none()) else { return Ok(()) };
+    Err(Error::Invalid(format!(
+        "log inputs: `{}` has no logarithm: its values are down to {:e}, and it is for inputs that are not negative, and not \
+         smaller than 10⁻¹² of their mean, which is lost before; take the logarithm in the table",
+        dataset.input_names[*q],
+        least(dataset, *q)?
+    )))
 }

@@ -442,6 +442,15 @@ pub fn go_on(
 ) -> Result<Fitted> {
     let _taken = checkpoint::take(options)?;
     fitted.check_certain("going on with the training")?;
+    if options.target_transform != TransformTargets::None
+        || matches!(&options.log_inputs, LogInputs::Named(names) if !names.is_empty())
+    {
+        return Err(Error::Invalid(
+            "going on with a training keeps the functions of targets and inputs that the model has: leave out \
+             `--target-transform` and `--log-inputs`, or fit anew"
+                .into(),
+        ));
+    }
     if dataset.deviations.is_some() {
         return Err(Error::Invalid(
             "going on with a training does not take standard deviations of inputs: fit a model anew".into(),

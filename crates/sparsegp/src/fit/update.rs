@@ -434,11 +434,18 @@ impl<'a> State<'a> {
         if let Some(training) = &mut fitted.report {
             // it was of old rows, and is now of all
             training.objective += bound;
+            training.findings.clear();
             // the history stays that of old rows, in the data's units, to which it comes by the number of all rows
             training.trace.iter_mut().for_each(|point| point.objective -= shift);
             training.starts.iter_mut().for_each(|objective| *objective -= shift);
         }
+        let averaged = fitted.report.as_mut().and_then(|training| training.averaged.take());
         fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
+        fitted.warnings.extend(averaged.map(|_| {
+            "predictions no longer average over hyperparameters: the update keeps the best ones, and intervals become narrower; fit \
+             all rows anew while they are few"
+                .into()
+        }));
         fitted.warnings.extend(certain);
         Ok(fitted)
     }

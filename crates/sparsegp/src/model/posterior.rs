@@ -128,7 +128,7 @@ impl Posterior {
     }
 
     /// Averages exact inference over other hyperparameters, each of which counts so many `times`. Leaving rows out, drawn
-    /// functions and inputs with errors stay with the model's own.
+    /// functions and inputs with errors stay with the model's own. `weighted` says that noises of rows differ by weights.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for other posteriors than those of exact inference; what conditioning gives.
@@ -137,11 +137,12 @@ impl Posterior {
         model: &Model,
         hyperparameters: Vec<Vec<f64>>,
         times: &[usize],
+        weighted: bool,
     ) -> Result<Self> {
         let Some(own) = self.law.alone().filter(|own| own.is_exact()) else {
             return Err(self.law.refusal("an average over hyperparameters"));
         };
-        let law = Sampled::integrated(model, own.clone(), hyperparameters, times)?;
+        let law = Sampled::integrated(model, own.clone(), hyperparameters, times, weighted)?;
         Ok(Self { law: Arc::new(law), ..self })
     }
 

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 /// Points that get weights.
 const POINTS: usize = 128;
 /// Components of the even mixture that they are resampled to.
-const COMPONENTS: usize = 32;
+pub(crate) const COMPONENTS: usize = 32;
 /// Step of the differences of gradients.
 const STEP: f64 = 1e-3;
 /// Largest standard deviation along an eigenvector of the Hessian, in logarithms: rows say nothing beyond.
@@ -33,7 +33,7 @@ const WIDEST: f64 = 2.0;
 /// How far a half may be stretched.
 const STRETCH: f64 = 2.0;
 /// Steps of Newton's method, at most; there the mode of θ is near that of the evidence.
-const STEPS: usize = 8;
+const STEPS: usize = 4;
 /// Nats that another step has to promise.
 const PROMISE: f64 = 1e-3;
 
@@ -60,6 +60,8 @@ struct Shape {
 /// A point with the logarithm of its density under the proposal.
 struct Proposed {
     at: Vec<f64>,
+    /// Where it is along the widest axis.
+    along: f64,
     log_density: f64,
 }
 
@@ -165,6 +167,8 @@ impl Shape {
     /// Points of a Latin hypercube, always the same one.
     fn propose(&self) -> Vec<Proposed> {
         let mut rng = stream(0, "laplace");
+        let wide = |j: &usize| self.halves[*j].iter().sum::<f64>();
+        let widest = (0..self.halves.len()).max_by(|a, b| wide(a).total_cmp(&wide(b))).unwrap_or(0);
         let mut along = vec![Vec::new(); POINTS];
         let mut log_densities = vec![0.0; POINTS];
         for (j, &[left, right]) in self.halves.iter().enumerate() {
@@ -190,6 +194,7 @@ impl Shape {
             .zip(log_densities)
             .map(|(own, log_density)| Proposed {
                 at: moved(&self.mode, &self.axes, own),
+                along: own[widest].1,
                 log_density,
             })
             .collect()
@@ -216,7 +221,9 @@ pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> 
     };
     let mut density = Posterior::new(&model, rows, &sampled)?;
     let Some(shape) = density.shape()? else { return Ok(None) };
-    let proposed = shape.propose();
+    // in this order systematic resampling takes its share of every part of the widest axis
+    let mut proposed = shape.propose();
+    proposed.sort_by(|a, b| a.along.total_cmp(&b.along));
     let judged: Vec<(f64, Vec<f64>)> = proposed
         .par_iter()
         .map_init(

@@ -2,7 +2,7 @@
 
 use crate::support::{Parts, fitted, options, refusal, take_apart};
 use serde_json::{Value, json};
-use sparsegp::fit::Of;
+use sparsegp::fit::{FitOptions, Hyperparameters, Of};
 use sparsegp::io::{load, save};
 use sparsegp::rng::{below, stream, uniform};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -283,4 +283,31 @@ fn flipped_bits_do_not_make_it_panic() {
             Err(other) => panic!("byte {at}: {other:?}"),
         }
     }
+}
+
+/// An average over hyperparameters is read whole or not at all.
+#[test]
+fn averages_without_a_part_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hyperparameters = Hyperparameters::Laplace;
+    let own = fitted(1, &FitOptions { hyperparameters, ..options("exact", "rbf") });
+    let path = folder.path().join("average");
+    save(&own, &path).expect("a file");
+    let content = std::fs::read(&path).expect("a file");
+    for name in ["posterior.times", "posterior.hyperparameters"] {
+        let mut parts = take_apart(&content);
+        let entry = parts.header.remove(name).expect("the tensor");
+        parts.header.insert("something.else".into(), entry);
+        let reason = refusal(&parts.put_together(), folder.path());
+        assert!(reason.contains("posterior."), "{name}: {reason}");
+        for bad in [f64::NAN, -1.0] {
+            let mut parts = take_apart(&content);
+            parts.poke(name, 0, bad);
+            let reason = refusal(&parts.put_together(), folder.path());
+            assert!(reason.contains("posterior."), "{name}: {reason}");
+        }
+    }
+    let mut parts = take_apart(&content);
+    parts.poke("posterior.times", 0, 1.5);
+    refusal(&parts.put_together(), folder.path());
 }

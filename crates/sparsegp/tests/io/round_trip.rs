@@ -3,7 +3,7 @@
 use crate::support::{dataset, fitted, options, places};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, Of, fit};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, fit};
 use sparsegp::io::{load, save};
 use sparsegp::linalg::Mat;
 use sparsegp::params::Prior;
@@ -110,10 +110,7 @@ fn rows_with_weights_and_noise_come_back() {
 #[test]
 fn priors_and_flags_come_back_wherever_they_are() {
     for method in ["exact", "titsias2025"] {
-        // averages over hyperparameters are made anew, with the priors of the model
-        let hyperparameters = Hyperparameters::PlugIn;
-        let options = FitOptions { hyperparameters, ..options(method, "rbf + linear") };
-        let own = fitted(1, &options);
+        let own = fitted(1, &options(method, "rbf + linear"));
         let paths: Vec<String> = own.model.params().into_iter().map(|(path, _)| path).collect();
         for path in paths {
             let mut own = own.clone();

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, fit};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, fit};
 use sparsegp::linalg::Mat;
 use sparsegp::train::TrainOptions;
 use std::path::Path;
@@ -30,6 +30,8 @@ pub fn options(method: &str, kernel: &str) -> FitOptions {
         seed: 5,
         train: TrainOptions { max_iterations: 4, ..TrainOptions::default() },
         batches: None,
+        // averages have a test of their files
+        hyperparameters: Hyperparameters::PlugIn,
         ..FitOptions::default()
     }
 }

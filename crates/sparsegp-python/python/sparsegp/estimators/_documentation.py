@@ -106,7 +106,7 @@ _PARAMETERS = """
     hyperparameters : {"auto", "plug-in", "laplace"}
         What predictions do about hyperparameters that few rows leave open: take the values that training found for the
         truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
-        exact inference). ``"auto"`` averages for at most 300 rows of exact inference. Leaving rows out, functions drawn by
+        exact inference). ``"auto"`` averages for at most 300 rows and 64 hyperparameters. Leaving rows out, functions drawn by
         waves and ``kernel_`` are those of the best values.
     relative_weights : bool
         Whether ``sample_weight`` says how much rows matter beside each other: then it is divided by its mean. Without it
@@ -134,6 +134,9 @@ _ATTRIBUTES = """
     ----------
     kernel_ : Kernel or list of Kernel
         With the values learnt, on the model's (standardised) scale.
+    averaged_ : dict or None
+        Where predictions average over hyperparameters: the number of ``settings``, of ``components`` that they make, and the
+        ``effective`` share of the points that were weighed, near 1 where their posterior is near a normal one.
     log_inputs_ : list of str
         Inputs whose logarithms were learnt from.
     kernel_choice_ : dict or None

@@ -49,7 +49,7 @@ pub(in crate::fit) fn kernel(options: &FitOptions) -> Option<String> {
 
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
 /// common with every run on these rows with these options is made anew.
-const WHOLE: &[u8] = b"sparsegp: a training on all rows, 2\n";
+const WHOLE: &[u8] = b"sparsegp: a training on all rows, 3\n";
 /// What all of its versions begin with.
 const ANY: &[u8] = b"sparsegp: a training on all rows, ";
 

@@ -54,7 +54,7 @@ pub use sums::reseal;
 use write::content;
 
 /// Version of the layout; a reader refuses later ones.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 const KEY: &str = "sparsegp";
 /// Tensor of bytes that holds a state of training.
 const STATE: &str = "training.state";

@@ -267,7 +267,7 @@ fn read_posterior(
     // one without the other is damage
     let averages = tensors.has("posterior.hyperparameters") && !tensors.has("posterior.draws");
     let posterior = match averages || tensors.has("posterior.times") {
-        true => averaged(posterior, tensors, model)?,
+        true => averaged(posterior, tensors, model, header.extra.is_none())?,
         false => posterior,
     };
     match header.deviations.is_empty() {
@@ -280,7 +280,12 @@ fn read_posterior(
 const MOST: f64 = 1e5;
 
 /// Exact inference, averaged over the hyperparameters of the file.
-fn averaged(posterior: Posterior, tensors: &Reader<'_>, model: &Model) -> Result<Posterior> {
+fn averaged(
+    posterior: Posterior,
+    tensors: &Reader<'_>,
+    model: &Model,
+    weighted: bool,
+) -> Result<Posterior> {
     let (all, times) =
         (tensors.matrix("posterior.hyperparameters")?, tensors.matrix("posterior.times")?);
     let counts = |v: f64| v >= 1.0 && v <= MOST && v.fract() == 0.0;
@@ -293,7 +298,7 @@ fn averaged(posterior: Posterior, tensors: &Reader<'_>, model: &Model) -> Result
     let own = |s: usize| (0..all.ncols()).map(|i| all[(s, i)]).collect();
     let own = (0..all.nrows()).map(own).collect();
     let times: Vec<usize> = column(times.as_ref(), 0).iter().map(|v| *v as usize).collect();
-    let found = posterior.integrated(model, own, &times);
+    let found = posterior.integrated(model, own, &times, weighted);
     found.map_err(|error| foreign(format!("posterior.hyperparameters: {error}")))
 }
 

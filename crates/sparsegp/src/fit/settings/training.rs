@@ -65,7 +65,10 @@ pub(super) const ENTRIES: &[Setting] = &[
         takes: "HOW",
         about: "What predictions do about hyperparameters that few rows leave open",
         kind: Kind::Choice(&[
-            ("auto", "`laplace` for at most 300 rows of exact inference, else `plug-in`"),
+            (
+                "auto",
+                "`laplace` for at most 300 rows and 64 hyperparameters of exact inference, else `plug-in`",
+            ),
             ("plug-in", "Take the values that training found for the truth"),
             ("laplace", "Average over settings that stand for their posterior, about its mode"),
         ]),

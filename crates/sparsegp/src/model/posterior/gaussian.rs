@@ -91,16 +91,15 @@ impl Gaussian {
         Ok(Self::new(model, q_mu, processes))
     }
 
-    /// The rows of exact inference, whose targets are m(X) + L q_mu.
-    pub(super) fn rows(&self) -> InMemory {
+    /// The rows of exact inference, whose targets are m(X) + L q_mu; noises of rows differ by their weights or by known variances.
+    pub(super) fn rows(&self, weighted: bool) -> InMemory {
         let (x, factor) = self.points();
         let mut y = Mat::zeros(x.nrows(), self.q_mu.ncols());
         self.mean.evaluate(x, y.as_mut());
         y += product(factor.l.as_ref(), self.q_mu.as_ref());
         let noise = self.noise.unwrap_or(0.0);
         let (mut weights, mut extra) = (Vec::new(), Vec::new());
-        // less than the common noise is that of rows that count for several
-        match self.row_noise.iter().any(|v| *v < noise) {
+        match weighted {
             true => weights = self.row_noise.iter().map(|v| noise / v).collect(),
             false => extra = self.row_noise.iter().map(|v| v - noise).collect(),
         }

@@ -110,8 +110,9 @@ impl Sampled {
         common: Gaussian,
         hyperparameters: Vec<Vec<f64>>,
         times: &[usize],
+        weighted: bool,
     ) -> Result<Self> {
-        let rows = common.rows();
+        let rows = common.rows(weighted);
         let known = |(own, times): (&Vec<f64>, &usize)| {
             let mut model = model.clone();
             set_hyperparameters(&mut model, own)?;
