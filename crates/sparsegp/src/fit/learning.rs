@@ -251,7 +251,7 @@ impl Learning<'_> {
             )?,
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));
-        if !observer.interrupted() {
+        if !observer.interrupted() && self.dataset.source.sharded().is_none() {
             // what cannot be predicted is for predictions to say
             let Self { dataset, options, engine, .. } = *self;
             let asked = findings::Asked { model: &model, dataset, options, engine, observer };

@@ -2,12 +2,14 @@
 //!
 //! Given a row, its copy has the density N(0; 0, 2σ²) at small σ, however rough the function: a few copies among a thousand rows
 //! ended with a noise variance of 10⁻⁸ of the targets', and with test rows of density 0. That a row was written twice says nothing
-//! about noise. Hyperparameters of exact inference are learnt from the distinct rows; the posterior knows all of them.
+//! about noise: where copies are few, hyperparameters of exact inference are learnt from the distinct rows. The posterior knows all.
 
 use super::Dataset;
 use crate::data::InMemory;
 use std::collections::HashSet;
 
+/// Part of the rows that copies are, at most: where they are more, somebody means them, as weights do.
+const COPIES: f64 = 0.1;
 /// Part of the distinct rows that have targets of their own, from which equal ones are no matter of few possible values.
 const CONTINUOUS: f64 = 0.5;
 
@@ -33,8 +35,9 @@ fn distinct(rows: &InMemory) -> Option<InMemory> {
     };
     let mut seen = HashSet::new();
     let kept: Vec<usize> = (0..n).filter(|i| seen.insert(row(*i))).collect();
-    let copies = kept.len() < n || rows.weights.iter().any(|w| *w > 1.0);
-    if !copies || kept.len() < 2 {
+    let all = if rows.weights.is_empty() { n as f64 } else { rows.weights.iter().sum() };
+    let copies = all - kept.len() as f64;
+    if copies < 1.0 || copies > COPIES * all {
         return None;
     }
     let values: HashSet<Vec<u64>> = kept.iter().map(|i| targets(*i).collect()).collect();
@@ -50,18 +53,21 @@ mod tests {
     #[test]
     fn copies_of_rows_are_left_out_where_targets_have_many_values() {
         let of = |y: fn(usize) -> f64| {
-            let x = Mat::from_fn(12, 2, |i, q| [0.0, 1.5][q] + (i % 10) as f64);
-            InMemory::new(x, Mat::from_fn(12, 1, |i, _| y(i))).unwrap()
+            let x = Mat::from_fn(22, 2, |i, q| [0.0, 1.5][q] + (i % 20) as f64);
+            InMemory::new(x, Mat::from_fn(22, 1, |i, _| y(i))).unwrap()
         };
-        let found = distinct(&of(|i| (i % 10) as f64 * 0.37)).unwrap();
-        assert_eq!((found.x.nrows(), found.y[(9, 0)]), (10, 9.0 * 0.37));
+        let found = distinct(&of(|i| (i % 20) as f64 * 0.37)).unwrap();
+        assert_eq!((found.x.nrows(), found.y[(9, 0)]), (20, 9.0 * 0.37));
         // equal inputs with other targets are no copies; few values are equal by chance
         assert!(distinct(&of(|i| i as f64)).is_none());
-        assert!(distinct(&of(|i| f64::from(i % 10 > 4))).is_none());
+        assert!(distinct(&of(|i| f64::from(i % 20 > 9))).is_none());
         // copies that were merged are counted by weights
         let mut rows = of(|i| i as f64);
-        rows.weights = (0..12).map(|i| f64::from(1 + i % 2)).collect();
+        rows.weights = (0..22).map(|i| if i == 7 { 3.0 } else { 1.0 }).collect();
         let found = distinct(&rows).unwrap();
-        assert_eq!((found.x.nrows(), found.weights.len()), (12, 0));
+        assert_eq!((found.x.nrows(), found.weights.len()), (22, 0));
+        // many copies are meant
+        rows.weights = (0..22).map(|i| f64::from(1 + i % 2)).collect();
+        assert!(distinct(&rows).is_none());
     }
 }

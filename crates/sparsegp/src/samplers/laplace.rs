@@ -22,8 +22,9 @@ use crate::model::{Model, hyperparameters};
 use crate::rng::{below, stream, uniform};
 use rayon::prelude::*;
 
-/// Points that get weights.
+/// Points that get weights, and twice as many for so few rows.
 const POINTS: usize = 128;
+const FEW: usize = 150;
 /// Components of the even mixture that they are resampled to.
 pub(crate) const COMPONENTS: usize = 32;
 /// Step of the differences of gradients.
@@ -165,20 +166,20 @@ fn moved(from: &[f64], axes: &Mat<f64>, along: &[(usize, f64)]) -> Vec<f64> {
 
 impl Shape {
     /// Points of a Latin hypercube, always the same one.
-    fn propose(&self) -> Vec<Proposed> {
+    fn propose(&self, points: usize) -> Vec<Proposed> {
         let mut rng = stream(0, "laplace");
         let wide = |j: &usize| self.halves[*j].iter().sum::<f64>();
         let widest = (0..self.halves.len()).max_by(|a, b| wide(a).total_cmp(&wide(b))).unwrap_or(0);
-        let mut along = vec![Vec::new(); POINTS];
-        let mut log_densities = vec![0.0; POINTS];
+        let mut along = vec![Vec::new(); points];
+        let mut log_densities = vec![0.0; points];
         for (j, &[left, right]) in self.halves.iter().enumerate() {
-            let mut cells: Vec<usize> = (0..POINTS).collect();
-            for i in (1..POINTS).rev() {
+            let mut cells: Vec<usize> = (0..points).collect();
+            for i in (1..points).rev() {
                 cells.swap(i, below(&mut rng, i + 1));
             }
             let share = left / (left + right);
             for (s, cell) in cells.into_iter().enumerate() {
-                let u = (cell as f64 + uniform(&mut rng).clamp(1e-6, 1.0 - 1e-6)) / POINTS as f64;
+                let u = (cell as f64 + uniform(&mut rng).clamp(1e-6, 1.0 - 1e-6)) / points as f64;
                 let (z, width) = match u < share {
                     true => (standard_normal_quantile(0.5 * u / share), left),
                     false => {
@@ -222,7 +223,8 @@ pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> 
     let mut density = Posterior::new(&model, rows, &sampled)?;
     let Some(shape) = density.shape()? else { return Ok(None) };
     // in this order systematic resampling takes its share of every part of the widest axis
-    let mut proposed = shape.propose();
+    let points = if rows.x.nrows() <= FEW { 2 * POINTS } else { POINTS };
+    let mut proposed = shape.propose(points);
     proposed.sort_by(|a, b| a.along.total_cmp(&b.along));
     let judged: Vec<(f64, Vec<f64>)> = proposed
         .par_iter()
@@ -239,11 +241,11 @@ pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> 
         return Ok(None);
     }
     let mut weights: Vec<f64> = judged.iter().map(|(w, _)| (w - largest).exp()).collect();
-    let mean = weights.iter().sum::<f64>() / POINTS as f64;
-    let cut = mean * (POINTS as f64).sqrt();
+    let mean = weights.iter().sum::<f64>() / points as f64;
+    let cut = mean * (points as f64).sqrt();
     weights.iter_mut().for_each(|w| *w = w.min(cut));
     let total: f64 = weights.iter().sum();
-    let effective = total * total / (POINTS as f64 * weights.iter().map(|w| w * w).sum::<f64>());
+    let effective = total * total / (points as f64 * weights.iter().map(|w| w * w).sum::<f64>());
     let mut found = Integration { hyperparameters: Vec::new(), times: Vec::new(), effective };
     let (mut sum, mut next) = (0.0, 0.5);
     for (weight, (_, own)) in weights.iter().zip(judged) {

@@ -143,7 +143,8 @@ fn lengthscales_of_many_inputs_have_a_weak_prior() {
         let hit = |i: &usize| (mean[*i] - y[(rows + i, 0)]).abs() < 1.96 * variance[*i].sqrt();
         (0..new).filter(hit).count() as f64 / new as f64
     };
-    let usual = FitOptions { hyperparameters: Hyperparameters::PlugIn, ..FitOptions::default() };
+    let hyperparameters = Hyperparameters::PlugIn;
+    let usual = FitOptions { hyperparameters, kernel: "rbf".into(), ..FitOptions::default() };
     let default = fit(&data(), &usual).expect("a fit");
     let without = FitOptions { lengthscale_prior: false, ..usual };
     let without = fit(&data(), &without).expect("a fit");

@@ -61,11 +61,11 @@ fn a_later_layout_says_what_to_do() {
     let (folder, content) = good("titsias2009");
     let mut parts = take_apart(&content);
     let mut model = parts.model();
-    model["version"] = json!(3);
+    model["version"] = json!(4);
     model["something new"] = json!([1, 2]);
     parts.set_model(&model);
     let reason = refusal(&parts.put_together(), folder.path());
-    assert!(reason.contains("version 3") && reason.contains("newer"), "{reason}");
+    assert!(reason.contains("version 4") && reason.contains("newer"), "{reason}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn tensors_are_found_by_the_documented_names() {
     assert!((0..9).all(|i| (0..9).all(|j| values[9 * i + j] == root[(i, j)])));
     assert!((0..9).all(|i| (i + 1..9).all(|j| values[9 * i + j] == 0.0)), "a lower root");
     let model = parts.model();
-    assert_eq!((&model["version"], &model["method"]), (&2.into(), &"titsias2025".into()));
+    assert_eq!((&model["version"], &model["method"]), (&3.into(), &"titsias2025".into()));
     assert_eq!(model["inputs"][2], "time of day");
     assert_eq!(model["targets"][1], "température 1");
 
