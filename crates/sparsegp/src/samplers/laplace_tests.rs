@@ -52,7 +52,7 @@ fn moments(found: &Integration, at: usize) -> (f64, f64) {
 
 #[test]
 fn moments_are_those_of_a_grid() {
-    let rows = rows(14, 1);
+    let rows = rows(30, 1);
     let mut model = model("rbf(lengthscales=0.8, variance=1.7)", 1);
     with(&mut model, "kernel.variance", |param| param.frozen = true);
     with(&mut model, "kernel.lengthscales", |param| {
@@ -65,7 +65,7 @@ fn moments_are_those_of_a_grid() {
     let names = hyperparameter_names(&model);
     let place = |name: &str| names.iter().position(|own| own == name).unwrap();
     let (length, noise) = (place("kernel.lengthscales"), place("likelihood.variance"));
-    // sums over a grid in both logarithms
+    // sums over a grid in both logarithms; two standard errors of 32 components are a third of a deviation, and a quarter of it
     let steps = 90;
     let grid = |i: usize, low: f64, high: f64| low + (high - low) * i as f64 / (steps - 1) as f64;
     let mut all = Vec::new();
@@ -89,11 +89,11 @@ fn moments_are_those_of_a_grid() {
         let deviation = expected(&|own| (value(own) - mean).powi(2)).sqrt();
         let (own_mean, own_deviation) = moments(&found, at);
         assert!(
-            (own_mean - mean).abs() < 0.15 * deviation,
+            (own_mean - mean).abs() < 0.25 * deviation,
             "{at}: {own_mean}, grid {mean} ± {deviation}"
         );
         assert!(
-            (own_deviation / deviation - 1.0).abs() < 0.15,
+            (own_deviation / deviation - 1.0).abs() < 0.25,
             "{at}: {own_deviation}, grid {deviation}"
         );
     }
