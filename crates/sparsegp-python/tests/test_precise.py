@@ -54,7 +54,7 @@ def test_fits_of_a_precise_plane_are_those_of_exact_arithmetic() -> None:
     y = f(X) + 1e-3 * rng.normal(size=40)
     with pytest.warns(UserWarning, match="double precision"):
         # the prior of lengthscales would end the climb before
-        model = GPRegressor("matern32", lengthscale_prior=False).fit(X, y)
+        model = GPRegressor("matern32", lengthscale_prior=False, hyperparameters="plug-in").fit(X, y)
     found = model.model_
     sd_x, sd_y = X.std(0), y.std()
     scaled = [(A - X.mean(0)) / sd_x for A in (X, P)]
@@ -84,7 +84,7 @@ def test_draws_of_smooth_functions_without_noise_have_the_predicted_deviations(k
         x = np.linspace(0, 1, n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model = GPRegressor(kernel).fit(x[:, None], f(x))
+            model = GPRegressor(kernel, hyperparameters="plug-in").fit(x[:, None], f(x))
         mean, sd = model.predict(grid, return_std=True)
         draws = model.sample_y(grid, 1000, random_state=0)
         # five standard errors of a standard deviation, 1/√2000

@@ -72,7 +72,7 @@ def test_a_code_for_missing_values_does_not_cost_the_column():
     T = rng.uniform(0, 30, (300, 4))
     X[:3, 0] = -999.0
     with pytest.warns(UserWarning, match="`x0` holds -999 in 3 of 300 rows"):
-        model = GPRegressor().fit(X, y)
+        model = GPRegressor("rbf").fit(X, y)
     error = model.predict(T) - np.sin(T[:, 0] / 2) - 0.1 * T[:, 1]
     assert np.sqrt(np.mean(error**2)) < 0.04
 

@@ -176,8 +176,18 @@ impl Law for Sampled {
 
     fn means(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         let mut mean = Mat::zeros(x.nrows(), self.latents());
+        // as moments are pooled, to the bit
+        let mut count = 0.0;
         for own in &self.each {
-            mean += faer::Scale(self.share(own)) * own.gaussian.means(x);
+            let means = own.gaussian.means(x);
+            for _ in 0..own.times {
+                count += 1.0;
+                let share = 1.0 / count;
+                for l in 0..mean.ncols() {
+                    let to = mean.col_as_slice_mut(l).iter_mut().zip(means.col_as_slice(l));
+                    to.for_each(|(mean, own)| *mean += share * (own - *mean));
+                }
+            }
         }
         Ok(mean)
     }
