@@ -191,9 +191,9 @@ mod tests {
                     .collect();
                 let (values, vectors) = symmetric_eigen(a.as_ref()).unwrap();
                 let mut slopes = [0.0; 3];
-                for k in 0..3 {
+                for (k, value) in values.iter().enumerate() {
                     let own = vectors.col_as_slice(k);
-                    let share = sum_of_products(own, &b) / values[k];
+                    let share = sum_of_products(own, &b) / value;
                     (0..3).for_each(|j| slopes[j] += share * own[j]);
                 }
                 (y[out] - slopes[0] * x[(out, 0)] - slopes[1] * x[(out, 1)] - slopes[2]).powi(2)

@@ -89,7 +89,7 @@ fn intervals_of_missing_cells_hold() {
         let (learnt, whole) = (table(150), table(150));
         let own = GplvmOptions { dimensions: 2, inducing: 40, iterations: 1000, ..options() };
         let fitted = fit_gplvm(learnt.as_ref(), &own).unwrap();
-        let gone = |i: usize, p: usize| (i * 7 + p * 5) % 3 == 0;
+        let gone = |i: usize, p: usize| (i * 7 + p * 5).is_multiple_of(3);
         let y = Mat::from_fn(150, 6, |i, p| if gone(i, p) { f64::NAN } else { whole[(i, p)] });
         let (filled, variance) = fitted.impute(y.as_ref(), &EmbedOptions::default()).unwrap();
         for i in 0..150 {

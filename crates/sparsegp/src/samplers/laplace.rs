@@ -49,6 +49,9 @@ pub struct Integration {
     pub effective: f64,
 }
 
+/// Eigenvalues and eigenvectors of minus a Hessian.
+type Curvature = (Vec<f64>, Mat<f64>);
+
 /// The density about its mode.
 struct Shape {
     mode: Vec<f64>,
@@ -81,7 +84,7 @@ impl Posterior<'_> {
 
     /// Eigenvalues of minus the Hessian, by central differences of gradients, and its eigenvectors. Where the density does not
     /// fall off on the scale of [`WIDEST`], eigenvalues are as if it did.
-    fn curvature(&mut self, at: &[f64]) -> Result<Option<(Vec<f64>, Mat<f64>)>> {
+    fn curvature(&mut self, at: &[f64]) -> Result<Option<Curvature>> {
         let dim = at.len();
         let mut hessian = Mat::zeros(dim, dim);
         for j in 0..dim {
@@ -102,7 +105,7 @@ impl Posterior<'_> {
     }
 
     /// Newton's method from where the model is, with steps of at most one. Returns the mode with its curvature.
-    fn mode(&mut self) -> Result<Option<(Vec<f64>, Vec<f64>, Mat<f64>)>> {
+    fn mode(&mut self) -> Result<Option<(Vec<f64>, Curvature)>> {
         let mut at = self.position();
         let mut best = self.value(&at);
         let Some(mut curvature) = self.curvature(&at)? else { return Ok(None) };
@@ -136,12 +139,11 @@ impl Posterior<'_> {
                 None => return Ok(None),
             }
         }
-        let (values, vectors) = curvature;
-        Ok(Some((at, values, vectors)))
+        Ok(Some((at, curvature)))
     }
 
     fn shape(&mut self) -> Result<Option<Shape>> {
-        let Some((mode, values, axes)) = self.mode()? else { return Ok(None) };
+        let Some((mode, (values, axes))) = self.mode()? else { return Ok(None) };
         let best = self.value(&mode);
         let mut half = |j: usize, sign: f64| {
             let deviation = values[j].powf(-0.5);

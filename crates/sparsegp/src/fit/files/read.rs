@@ -288,7 +288,7 @@ fn averaged(
 ) -> Result<Posterior> {
     let (all, times) =
         (tensors.matrix("posterior.hyperparameters")?, tensors.matrix("posterior.times")?);
-    let counts = |v: f64| v >= 1.0 && v <= MOST && v.fract() == 0.0;
+    let counts = |v: f64| (1.0..=MOST).contains(&v) && v.fract() == 0.0;
     let fits = times.ncols() == 1
         && times.nrows() == all.nrows()
         && column(times.as_ref(), 0).iter().all(|v| counts(*v));
