@@ -2,6 +2,7 @@
 
 use crate::context::{Context, Reply};
 use crate::data::{self, Split};
+use crate::facts;
 use crate::fail::{Fail, Result};
 use crate::fit;
 use crate::format::{Align, Table, number, seconds};
@@ -122,7 +123,7 @@ pub fn run(context: &Context) -> Result<Reply> {
             plot::draw(plot_file, &fitted, &opened, &test)?;
             text = format!(
                 "{}\n{}\n{}",
-                report::summary(&fitted),
+                facts::summary(&fitted),
                 report::parameters_table(&fitted, false),
                 scores::table(&[("train", &train), ("test", &test)])
             );

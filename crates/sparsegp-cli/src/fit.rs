@@ -2,6 +2,7 @@
 
 use crate::context::{Context, Reply};
 use crate::data::{self, Opened, Split};
+use crate::facts;
 use crate::fail::{Fail, Result};
 use crate::fit_args::FitArgs;
 use crate::fit_options::{self, Plan};
@@ -354,7 +355,7 @@ fn reply(
     scores: Option<&Judged>,
     failures: &[Fail],
 ) -> Reply {
-    let mut text = report::summary(fitted) + "\n" + &report::parameters_table(fitted, false);
+    let mut text = facts::summary(fitted) + "\n" + &report::parameters_table(fitted, false);
     if let Some(scores) = scores {
         let mut sets = vec![("train", &scores.train)];
         sets.extend(scores.test.as_ref().map(|test| ("test", test)));

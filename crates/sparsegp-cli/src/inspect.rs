@@ -1,6 +1,7 @@
 //! `sparsegp inspect`: what is in a model file.
 
 use crate::context::Reply;
+use crate::facts;
 use crate::fail::Result;
 use crate::report;
 use clap::Args;
@@ -26,7 +27,7 @@ pub struct InspectArgs {
 /// Runs the command.
 pub fn run(args: &InspectArgs) -> Result<Reply> {
     let fitted = sparsegp::io::load(&args.model)?;
-    let facts = [&report::facts(&fitted)[..], &report::origin(&fitted)].concat();
+    let facts = [&facts::facts(&fitted)[..], &report::origin(&fitted)].concat();
     let mut text = format!("{}\n{}\n", args.model.display(), report::aligned(&facts));
     text += &report::parameters_table(&fitted, args.full);
     if let Some(points) = report::inducing_table(&fitted) {

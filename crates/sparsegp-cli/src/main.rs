@@ -9,6 +9,7 @@ mod context;
 mod data;
 mod demo;
 mod embed;
+mod facts;
 mod fail;
 mod fit;
 mod fit_args;

@@ -2,6 +2,7 @@
 
 use crate::context::{Context, Reply};
 use crate::data::MissingChoice;
+use crate::facts;
 use crate::fail::{Fail, Result};
 use crate::format::{count, moment};
 use crate::kind::Kind;
@@ -237,7 +238,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
             Some((text, plot::explained(&fitted, &quality, &look)?))
         }
     };
-    let mut facts = report::facts(&fitted);
+    let mut facts = facts::facts(&fitted);
     facts.extend(report::origin(&fitted));
     facts.push(("model file".into(), args.model.display().to_string()));
     let rows = train.overall.rows() + test.as_ref().map_or(0, |test| test.overall.rows());

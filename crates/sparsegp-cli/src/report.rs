@@ -1,16 +1,13 @@
 //! What a person reads about a model: parameters, training, scores.
 
-use crate::format::{Align, Table, count, moment, number, numbers, seconds};
-use crate::kind::{labels, option_of};
+use crate::format::{Align, Table, moment, number};
+use crate::kind::labels;
 use serde_json::{Value, json};
-use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::{Fitted, ParameterRow};
 use sparsegp::params::{Param, Prior, Role};
 use sparsegp::train::TrainReport;
 use std::fmt::Write;
 
-/// Classes whose labels are listed.
-const CLASSES: usize = 12;
 /// Vectors up to this length get a line per number.
 const LINES: usize = 12;
 
@@ -171,25 +168,6 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
     }
 }
 
-/// The prior of lengthscales that nobody asked for, if there is one. (That of the noise is so weak that its note is enough.)
-fn assumed_prior(fitted: &Fitted) -> Option<String> {
-    let params = fitted.model.params();
-    let of_lengths = |param: &Param| param.assumed && param.role() == Role::Lengthscales;
-    let (path, param) = params.into_iter().find(|(_, param)| of_lengths(param))?;
-    let Some(Prior::LogNormal { loc, scale }) = param.prior else { return None };
-    Some(format!(
-        "{path} are log-normal about {}, with a standard deviation of {} in the logarithm (by default, for training \
-         alone: no part of the objective; --no-lengthscale-prior leaves it out)",
-        number((loc - scale * scale).exp(), 4),
-        number(scale, 3)
-    ))
-}
-
-/// Method, columns, rows, training: one line each.
-pub fn summary(fitted: &Fitted) -> String {
-    aligned(&facts(fitted))
-}
-
 /// Facts with their names, one line each.
 pub fn aligned(facts: &[(String, String)]) -> String {
     let mut text = String::new();
@@ -211,208 +189,20 @@ pub fn origin(fitted: &Fitted) -> [(String, String); 2] {
     ]
 }
 
-/// What is worth knowing about a model: names and values.
-pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
-    let model = &fitted.model;
-    let name = model.method.name();
-    let reason = match fitted.reason.starts_with('`') && fitted.reason.ends_with("was asked for") {
-        true => "as asked for",
-        false => &fitted.reason,
-    };
-    let mut lines = vec![("method", format!("{name}, {reason}"))];
-    if !model.hidden.is_empty() {
-        lines.push(("layers", layers(fitted)));
-    }
-    lines.push(("kernel", kernel_names(fitted)));
-    lines.push(("mean", model.mean.name().to_owned()));
-    let gaussian = model.likelihood.as_gaussian().is_some();
-    if !gaussian {
-        lines.push(("likelihood", likelihood_name(&model.likelihood.to_json())));
-    }
-    let measured = &fitted.columns[..fitted.columns.len() - fitted.input_deviations.len()];
-    lines.push(("inputs", columns_text(measured)));
-    if !fitted.input_deviations.is_empty() {
-        let pairs = fitted.deviation_columns().into_iter();
-        let all: Vec<String> = pairs.map(|(input, name)| format!("{name} of {input}")).collect();
-        lines.push(("standard deviations", all.join(", ")));
-    }
-    lines.push(("targets", targets_text(fitted)));
-    if fitted.classes.is_some() {
-        let labels = labels(fitted);
-        lines.push(("classes", format!("{}: {}", labels.len(), listed(&labels))));
-    }
-    if let Some(column) = &fitted.weight_name {
-        lines.push(("weights", column.clone()));
-    }
-    if let (Some(column), Some(extra)) = (&fitted.extra_name, model.likelihood.extra()) {
-        lines.push((option_of(extra.name).trim_start_matches("--"), column.clone()));
-    }
-    let inducing = model.inducing_points().map(|z| z.nrows()).ok();
-    lines.push((
-        "rows",
-        match inducing {
-            Some(m) => format!("{} to learn from, {}", fitted.rows, count(m, "inducing point")),
-            None => format!("{} to learn from", fitted.rows),
-        },
-    ));
-    if let (Some(report), Some(objective)) = (&fitted.report, fitted.objective()) {
-        let value = number(objective, 7);
-        lines.push(("objective", format!("{value} nats ({})", objective_name(fitted))));
-        lines.push((
-            "training",
-            format!(
-                "{}, {}, {}; {}",
-                match epochs(report) {
-                    Some(epochs) => count(epochs, "epoch"),
-                    None => count(report.iterations, "iteration"),
-                },
-                match epochs(report) {
-                    Some(_) => match report.iterations {
-                        1 => "1 minibatch".into(),
-                        n => format!("{}es", count(n, "minibatch").trim_end_matches('s')),
-                    },
-                    None => count(report.evaluations, "evaluation"),
-                },
-                seconds(report.seconds),
-                report.stopped
-            ),
-        ));
-        if report.starts.len() > 1 {
-            let jacobian = fitted.log_jacobian();
-            let ends: Vec<f64> = report.starts.iter().map(|value| value + jacobian).collect();
-            let best = ends.iter().copied().enumerate();
-            let best = best.fold((0, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a }).0;
-            let text = format!("number {} of {} is the best", best + 1, ends.len());
-            lines.push(("starts", format!("{text}; they end at {}", numbers(&ends, false))));
-        }
-        if let Some(choice) = &report.kernels {
-            lines.push(("choice", format!("`{}`: {}", choice.kernel, choice.reason)));
-        }
-        let logs: Vec<String> = (0..fitted.scaler.x_log.len())
-            .filter(|q| fitted.scaler.log_unit(*q).is_some())
-            .map(|q| format!("`{}`", fitted.input_names[q]))
-            .collect();
-        if !logs.is_empty() {
-            lines.push(("logarithms", format!("of {} are learnt from", listed(&logs))));
-        }
-        if let Some(own) = &report.averaged {
-            let text = format!(
-                "predictions average over {} settings of the hyperparameters, as few rows leave them open",
-                own.settings
-            );
-            lines.push(("average", text));
-        }
-        if let [first, rest @ ..] = &report.judged[..]
-            && !rest.is_empty()
-        {
-            let text = format!("{}, the best of {} that were tried", first.start, rest.len() + 1);
-            lines.push(("start", text));
-        }
-        let unused = fitted.unused_inputs();
-        if !unused.is_empty() {
-            let names: Vec<String> = unused.iter().map(|name| format!("`{name}`")).collect();
-            lines.push(("irrelevant", format!("{} (lengthscales are very long)", listed(&names))));
-        }
-        if let Some(text) = assumed_prior(fitted) {
-            lines.push(("prior", text));
-        }
-        if let Some(mixing) = &report.mixing {
-            lines.push((
-                "chains",
-                format!(
-                    "{} of {}, {} a sweep; lag-1 autocorrelation {}, effective draws ≥ {}, split R̂ ≤ {}",
-                    mixing.chains,
-                    count(mixing.draws, "draw"),
-                    seconds(mixing.seconds_per_sweep),
-                    number(mixing.lag_one, 2),
-                    number(mixing.effective, 3),
-                    number(mixing.split_rhat, 4),
-                ),
-            ));
-            lines.extend(mixing.hyperparameters.iter().map(|own| {
-                let text = format!(
-                    "{} ± {}, {} effective draws, split R̂ {}",
-                    number(own.mean, 4),
-                    number(own.deviation, 2),
-                    number(own.effective, 3),
-                    number(own.split_rhat, 4),
-                );
-                (own.path.as_str(), text)
-            }));
-        }
-        let aside = report.trace.iter().filter_map(|p| p.held_out).reduce(f64::max);
-        if let Some(best) = aside {
-            let best = number(best + fitted.scaler.log_jacobian(), 5);
-            lines.push(("rows aside", format!("best mean log density {best}")));
-        }
-    }
-    if gaussian {
-        let noise = model.noise().sqrt();
-        let noises: Vec<f64> = fitted.scaler.y_scale.iter().map(|s| s * noise).collect();
-        lines.push((
-            "noise",
-            format!(
-                "standard deviation {} in the {} units",
-                numbers(&noises, false),
-                if fitted.scaler.is_transformed() { "transformed target's" } else { "target's" }
-            ),
-        ));
-    }
-    lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// The target columns, with the functions of them that are learnt.
-fn targets_text(fitted: &Fitted) -> String {
-    let one = |(p, name): (usize, &String)| match fitted.scaler.transform(p) {
-        Some(transform) => format!("{name} ({transform})"),
-        None => name.clone(),
-    };
-    fitted.target_names.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// The input columns, with what those are that hold no numbers.
-fn columns_text(columns: &[InputColumn]) -> String {
-    let one = |column: &InputColumn| match &column.encoding {
-        Encoding::Number => column.name.clone(),
-        Encoding::Date => format!("{} (days since 1970-01-01)", column.name),
-        Encoding::OneHot(all) => {
-            format!("{} (one of {})", column.name, listed(all.labels()))
-        }
-        Encoding::Code(all) => format!("{} (codes of {})", column.name, listed(all.labels())),
-    };
-    columns.iter().map(one).collect::<Vec<_>>().join(", ")
-}
-
-/// The first of some labels.
-fn listed(labels: &[String]) -> String {
-    let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
-    let more = labels.len().saturating_sub(CLASSES);
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
-}
-
 /// Epochs, if it was a training by minibatches: its trace has a point per epoch.
-fn epochs(report: &TrainReport) -> Option<usize> {
+pub fn epochs(report: &TrainReport) -> Option<usize> {
     let last = report.trace.last()?;
     (last.iteration < report.iterations || report.stopped.contains("epoch"))
         .then_some(last.iteration)
 }
 
 /// A likelihood's name with what was chosen about it by words, such as its link.
-fn likelihood_name(json: &Value) -> String {
+pub fn likelihood_name(json: &Value) -> String {
     let entries = json.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
     let chosen = entries.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
     let chosen = chosen.collect::<Vec<_>>().join(", ");
     let name = json["type"].as_str().unwrap_or("?");
     if chosen.is_empty() { name.to_owned() } else { format!("{name}({chosen})") }
-}
-
-/// Widths of the layers of a deep model.
-fn layers(fitted: &Fitted) -> String {
-    let hidden = &fitted.model.hidden;
-    let mut widths = vec![count(fitted.input_names.len(), "input")];
-    widths.extend(hidden.iter().map(|layer| layer.outputs().to_string()));
-    widths.push(count(fitted.posterior.latents(), "latent function"));
-    format!("{}: {}", hidden.len() + 1, widths.join(" → "))
 }
 
 /// The kernel of all latent functions, or those of each; of a deep model that of its layers.

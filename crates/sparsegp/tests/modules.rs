@@ -163,7 +163,6 @@ const LONGEST: usize = 80;
 const LONG: &[(&str, &str, usize)] = &[
     ("sparsegp/src/train/em.rs", "train_em", 188),
     ("sparsegp/src/train/ascent.rs", "ascend", 161),
-    ("sparsegp-cli/src/report.rs", "facts", 148),
     ("sparsegp/src/train/epochs.rs", "run", 135),
     ("sparsegp-cli/src/page.rs", "run", 122),
     ("sparsegp-python/src/flow.rs", "flow", 109),
