@@ -1,7 +1,10 @@
 //! Predictions averaged over hyperparameters that few rows leave open.
 
 use crate::support::{fit, options};
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, Of};
+use sparsegp::data::InMemory;
+use sparsegp::fit::{
+    Dataset, FEW, FitOptions, Fitted, Hyperparameters, Of, Scaling, UpdateOptions, update,
+};
 use sparsegp::io;
 use sparsegp::linalg::{Mat, MatRef};
 use sparsegp::rng::{stream, uniform};
@@ -146,10 +149,71 @@ fn an_average_is_for_exact_inference() {
         let usual = FitOptions { hyperparameters: Hyperparameters::Auto, ..options };
         assert_eq!(fitted(&x, &y, &usual).posterior.times(), Vec::<usize>::new());
     }
-    let (x, y) = table(sparsegp::fit::FEW + 1, 6);
+    let (x, y) = table(FEW + 1, 6);
     let many = FitOptions {
         train: sparsegp::train::TrainOptions { max_iterations: 5, ..Default::default() },
         ..how(Hyperparameters::Auto)
     };
     assert_eq!(fitted(&x, &y, &many).posterior.times(), Vec::<usize>::new());
+}
+
+/// Weights count rows in an average too (the tests of the command line compare them with copies, to the bit), and known
+/// variances of the noise are those of their rows.
+#[test]
+fn rows_with_weights_and_with_known_noise_are_averaged() {
+    let (x, y) = table(30, 7);
+    let own = how(Hyperparameters::Laplace);
+    let weighted = |weight: f64| {
+        let rows = InMemory::new(x.clone(), y.clone()).expect("rows");
+        let rows = InMemory { weights: vec![weight; 30], ..rows };
+        fit(&Dataset::from_rows(rows, true).expect("a table"), &own).expect("a fit")
+    };
+    let latent = |own: &Fitted| own.predict(x.as_ref(), Of::Latent).expect("predictions");
+    let (one, plain) = (latent(&weighted(1.0)), latent(&fitted(&x, &y, &own)));
+    let (_, four) = latent(&weighted(4.0));
+    for i in 0..30 {
+        assert!((one.0[(i, 0)] / plain.0[(i, 0)] - 1.0).abs() < 1e-9, "{i}");
+        assert!((one.1[(i, 0)] / plain.1[(i, 0)] - 1.0).abs() < 1e-6, "{i}");
+        assert!(four[(i, 0)] < 0.7 * plain.1[(i, 0)], "{i}: {} {}", four[(i, 0)], plain.1[(i, 0)]);
+    }
+    let extra = (0..30).map(|i| 50.0 * f64::from(i % 3)).collect();
+    let known = InMemory { extra, ..InMemory::new(x.clone(), y.clone()).expect("rows") };
+    let known = Dataset::from_rows(known, true).expect("a table");
+    let found = fit(&known, &own).expect("a fit");
+    let plugged = fit(&known, &how(Hyperparameters::PlugIn)).expect("a fit");
+    let (mean, variance) = found.predict(x.as_ref(), Of::Latent).expect("predictions");
+    let (other, spread) = plugged.predict(x.as_ref(), Of::Latent).expect("predictions");
+    for i in 0..30 {
+        assert!((mean[(i, 0)] - other[(i, 0)]).abs() < 2.0 * spread[(i, 0)].sqrt(), "{i}");
+        assert!(variance[(i, 0)] > 0.5 * spread[(i, 0)], "{i}");
+    }
+}
+
+#[test]
+fn an_update_says_that_it_ends_the_average() {
+    let (x, y) = table(30, 8);
+    let found = fitted(&x, &y, &how(Hyperparameters::Auto));
+    assert!(found.report.as_ref().is_some_and(|report| report.averaged.is_some()));
+    let (new_x, new_y) = table(5, 9);
+    let scaling = Scaling::Given(found.scaler.clone());
+    let new = Dataset::from_arrays(new_x, new_y, scaling).expect("rows");
+    let (later, _) =
+        update(&found, &new, &UpdateOptions::default(), &mut |_, _| Ok(())).expect("an update");
+    assert!(later.report.as_ref().is_some_and(|report| report.averaged.is_none()));
+    assert!(
+        later.warnings.iter().any(|text| text.contains("no longer average")),
+        "{:?}",
+        later.warnings
+    );
+    assert_eq!(later.posterior.times(), Vec::<usize>::new());
+}
+
+#[test]
+fn averages_of_many_rows_are_left_out_by_name() {
+    let (x, y) = table(1500, 10);
+    let train = sparsegp::train::TrainOptions { max_iterations: 1, ..Default::default() };
+    let own = FitOptions { train, pilot: 0, ..how(Hyperparameters::Laplace) };
+    let found = fitted(&x, &y, &own);
+    assert!(found.warnings.iter().any(|text| text.contains("memory")), "{:?}", found.warnings);
+    assert_eq!(found.posterior.times(), Vec::<usize>::new());
 }

@@ -4,6 +4,8 @@ use crate::support::{arrays, fit, options, prepare, table, value};
 use sparsegp::Error;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{AUTO_EXACT, BatchOptions, Dataset, FitOptions};
+use sparsegp::train::{Event, Observer};
+use std::ops::ControlFlow;
 
 #[test]
 fn auto_is_exact_while_that_is_affordable() {
@@ -249,5 +251,47 @@ fn what_cannot_be_learnt_from_is_refused() {
         change(&mut own);
         let text = fit(&dataset, &own).expect_err("a name that is not known").to_string();
         assert!(text.contains("nearest"), "{text}");
+    }
+}
+
+/// `auto` leaves inducing points that move after 120 iterations, and says so; who names the method or a number gets what was asked.
+#[test]
+fn auto_leaves_moving_points_after_some_iterations() {
+    let data = table(300, 2);
+    let ends = |method: &str, most: usize| {
+        let mut own = FitOptions { inducing: Some(9), pilot: 0, ..options(method, most) };
+        own.train.optimiser = sparsegp::train::OptimiserKind::Lbfgs(Default::default());
+        let report = fit(&data, &own).expect("a fit").report.expect("trained");
+        (report.iterations, report.stopped.contains("`auto`"))
+    };
+    let usual = FitOptions::default().train.max_iterations;
+    assert_eq!(ends("auto", usual), (120, true));
+    let (named, said) = ends("titsias2025", usual);
+    assert!(named > 120 && !said, "{named}");
+    assert_eq!(ends("auto", 130), (130, false));
+}
+
+/// The rows of the pilots of a fit.
+#[derive(Default)]
+struct Pilots(Vec<usize>);
+
+impl Observer for Pilots {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        if let Event::Pilot { rows } = event {
+            self.0.push(rows);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn exact_inference_starts_from_a_pilot_on_half_of_the_rows() {
+    for (n, expected) in [(999, vec![]), (1100, vec![550])] {
+        let mut seen = Pilots::default();
+        let own = FitOptions { inducing: None, ..options("auto", 1) };
+        let fitted =
+            sparsegp::fit::fit(&table(n, 1), &own, &Cpu::default(), &mut seen).expect("a fit");
+        assert_eq!(fitted.model.method.name(), "exact");
+        assert_eq!(seen.0, expected, "{n}");
     }
 }

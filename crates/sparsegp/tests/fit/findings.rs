@@ -68,7 +68,7 @@ fn noise_that_varies_is_named() {
         assert!(names(&found).contains(&"spread"), "{method}: {found:?}");
         let spread = found.iter().find(|own| own.name == "spread").expect("a spread");
         assert_eq!(spread.remedies, ["heteroscedastic"]);
-        // a mixture of normals has heavy tails, which is no second finding
+        // a mixture of normals has heavy tails, which is not named as a second finding
         assert!(!names(&found).contains(&"tails"), "{found:?}");
     }
 }

@@ -123,7 +123,7 @@ fn a_saved_model_keeps_its_logarithms() {
             let largest = points.col_as_slice(0).iter().fold(0.0, |m: f64, v| m.max(*v));
             assert!(largest > 1e3, "{method}: {largest}");
         }
-        // of the length of a logarithm there is none in the unit of the input
+        // a length of a logarithm has no unit of the input
         let lengths = found.parameters().into_iter().find(|row| row.path == "kernel.lengthscales");
         assert_eq!(lengths.expect("lengthscales").data_units, None);
     }

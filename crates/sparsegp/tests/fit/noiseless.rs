@@ -36,7 +36,7 @@ fn a_fit_to_bike_rentals_explains_them() {
     assert!(scores.msll.expect("targets that vary") < -1.2, "{scores:?}");
 }
 
-/// Copies of rows do not say that there is no noise: the same without them.
+/// Copies of rows change the noise by little.
 #[test]
 fn copies_of_rows_leave_noise_where_it_is() {
     let mut rng = stream(12, "copies");
