@@ -159,7 +159,7 @@ fn an_automatic_comparison_has_baselines_and_likelihoods_for_the_targets() {
         assert_eq!(own["baseline"], label.ends_with("(baseline)"));
         own["scores"]["NLPD"]["mean"].as_f64().unwrap()
     };
-    // a wave is no line
+    // a line does not fit a wave
     assert!(score("rbf, gaussian") < score("constant + linear, gaussian (baseline)") - 0.5);
     assert!(score("rbf, gaussian") < score("constant, gaussian (baseline)") - 0.5);
     // counts and classes have others

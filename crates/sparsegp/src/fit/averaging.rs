@@ -30,7 +30,7 @@ pub const FEW: usize = 300;
 /// Hyperparameters up to which they are: the Hessian takes two evaluations of the evidence for each.
 const MOST: usize = 64;
 
-/// Refuses an average that there is no way to.
+/// Refuses an average where the posterior is not that of exact inference.
 pub(super) fn check(options: &FitOptions, model: &Model, deviations: bool) -> Result<()> {
     let exact = model.method.name() == "exact" && !deviations;
     if options.hyperparameters != Hyperparameters::Laplace || exact {

@@ -225,7 +225,7 @@ impl Search<'_> {
         let d = self.sample.source.inputs();
         let Some(mut best) = self.plain(USUAL, self.options.pilot)? else { return Ok(None) };
         let mut all = vec![best.score.clone()];
-        // straight lines are not to be had from a function that bends: the evidence has two optima. Bounds of other likelihoods
+        // training does not come from a function that bends to straight lines: the evidence has two optima. Bounds of other likelihoods
         // are not equally tight: with local variables that of lines was the larger one for classes that no line tells apart
         let line = match best.trial.model.likelihood.as_gaussian() {
             Some(_) => self.plain(LINE, 0).or_else(passed_over)?,

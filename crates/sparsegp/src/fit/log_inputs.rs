@@ -24,7 +24,7 @@ pub enum LogInputs {
     Auto,
     /// None.
     None,
-    /// Those of these names.
+    /// Those of these names; of an empty list nothing is left to be decided.
     Named(Vec<String>),
 }
 
@@ -56,7 +56,7 @@ impl LogInputs {
     }
 }
 
-/// Why there are no logarithms of inputs, if so.
+/// Returns why inputs cannot be replaced by their logarithms, if so.
 pub(super) fn obstacle(dataset: &Dataset) -> Option<&'static str> {
     match () {
         () if dataset.deviations.is_some() => Some("inputs have standard deviations"),
@@ -88,11 +88,11 @@ fn has_values(dataset: &Dataset, options: &FitOptions) -> bool {
         || matches!(options.selection, Selection::Given(_))
 }
 
-/// Returns the data set with the logarithms that the options ask for, none where it stays as it is, and the options with what
+/// Returns the data set with the logarithms that the options ask for, none where it is unchanged, and the options with what
 /// was decided.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a name that no input has, values that are not positive, and where logarithms cannot be had; what
+/// [`Error::Invalid`] for a name that no input has, negative values, and where rows cannot be rewritten; what
 /// reading and judging the rows gives.
 pub(super) fn resolved(
     dataset: &Dataset,
@@ -109,7 +109,7 @@ pub(super) fn resolved(
         LogInputs::Named(names) => {
             if let Some(why) = obstacle(dataset) {
                 return Err(Error::Invalid(format!(
-                    "logarithms of inputs are not to be had: {why}; leave out `--log-inputs` (`log_inputs` in Python)"
+                    "logarithms of inputs cannot be taken: {why}; leave out `--log-inputs` (`log_inputs` in Python)"
                 )));
             }
             let inputs =

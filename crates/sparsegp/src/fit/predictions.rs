@@ -422,7 +422,7 @@ impl Fitted {
                         .iter()
                         .zip(&value)
                         .map(|(unit, v)| {
-                            // of a logarithm there is no length in the input's unit
+                            // a length of a logarithm has no unit of the input
                             let logarithm = |(q, _)| self.scaler.log_unit(q).is_some();
                             if unit.input.is_some_and(logarithm) {
                                 return None;

@@ -53,7 +53,7 @@ pub(super) fn from_data(
         if unit.output != 0 && !one_unit {
             return None;
         }
-        // of a logarithm there is no length in the input's unit
+        // a length of a logarithm has no unit of the input
         if unit.input.is_some_and(|(q, _)| scaler.log_unit(q).is_some()) {
             return None;
         }

@@ -1,8 +1,8 @@
 //! Settings of the hyperparameters, and how often each counts, that stand for their posterior: without chains.
 //!
 //! With θ on the scale on which hyperparameters move (logarithms), p(θ | y) ∝ evidence · priors has its mode at θ̂ and the
-//! Hessian −VΛVᵀ there. The proposal of Rue, Martino & Chopin (2009, §6.5) stretches each half of each eigenvector by what the
-//! density loses along it,
+//! Hessian −VΛVᵀ there. As in Rue, Martino & Chopin (2009) and Martins, Simpson, Lindgren & Rue (2013), the proposal stretches
+//! each half of each eigenvector by what the density loses along it,
 //!
 //! ```text
 //! θ(z) = θ̂ + Σⱼ zⱼ σⱼ± vⱼ      σⱼ± = λⱼ^−½ / √{log p(θ̂) − log p(θ̂ ± √2 λⱼ^−½ vⱼ)}      z with halves of a normal density

@@ -19,7 +19,7 @@ R = TypeVar("R", bound="Regressor")
 
 
 def _holds_text(y: Any) -> bool:
-    """Whether targets are texts that are no numbers."""
+    """Returns whether targets are texts that do not read as numbers."""
     if np.asarray(y).dtype.kind not in "OUS":
         return False
     try:

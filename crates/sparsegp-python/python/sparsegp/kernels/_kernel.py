@@ -195,7 +195,7 @@ def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
 
 
 def remedy_for(spec: Any) -> str:
-    """What to write in the place of something that is no kernel."""
+    """Returns what to write in the place of an object of another kind."""
     if isinstance(spec, type) and issubclass(spec, Kernel):
         return f": write {spec.__name__}()"
     if type(spec).__module__.startswith("sklearn."):

@@ -21,7 +21,7 @@ const LEAST: f64 = 0.03;
 const CLEAR: f64 = 12.0;
 /// Chance of a spread as clear as this, over all inputs, where there is none.
 const CHANCE: f64 = 1e-4;
-/// Standard errors by which a density without numbers of its own must be better.
+/// Standard errors by which a density that has no fitted numbers must be better.
 const ERRORS: f64 = 2.5;
 /// How many times the gain of tails that of a spread must be to be named in their place.
 const MORE: f64 = 1.2;

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 /// Part of the rows that copies are, at most: where they are more, somebody means them, as weights do.
 const COPIES: f64 = 0.1;
-/// Part of the distinct rows that have targets of their own, from which equal ones are no matter of few possible values.
+/// Different targets as a part of the distinct rows, from which targets count as continuous.
 const CONTINUOUS: f64 = 0.5;
 
 impl Dataset {
@@ -58,7 +58,7 @@ mod tests {
         };
         let found = distinct(&of(|i| (i % 20) as f64 * 0.37)).unwrap();
         assert_eq!((found.x.nrows(), found.y[(9, 0)]), (20, 9.0 * 0.37));
-        // equal inputs with other targets are no copies; few values are equal by chance
+        // rows of equal inputs and other targets are not copies; few values are equal by chance
         assert!(distinct(&of(|i| i as f64)).is_none());
         assert!(distinct(&of(|i| f64::from(i % 20 > 9))).is_none());
         // copies that were merged are counted by weights
