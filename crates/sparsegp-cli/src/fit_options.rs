@@ -103,6 +103,8 @@ fn method(
     let of = |name: &str| Ok((name.into(), Vec::new(), None));
     let few = dataset.source.rows() <= AUTO_EXACT;
     let points = settings.has("inducing") || settings.has("inducing_from");
+    // where the kernel has a state-space form
+    let series = gaussian && !few && !points && dataset.source.inputs() == 1;
     if !gaussian || dataset.extra_name.is_some() || (wish.is_none() && !dataset.source.is_plain()) {
         if batches.is_some() || settings.has("diagonal") {
             // `auto` may see all rows at once
@@ -112,6 +114,7 @@ fn method(
             (true, false) if !points => Ok((asked, vec!["exact"], None)),
             // exact inference has nothing of what was wished for
             (true, true) => of("tsvgp"),
+            _ if series && wish.is_none() => Ok((asked, vec!["markov", "svgp", "tsvgp"], None)),
             _ if dataset.source.rows() <= AUTO_WHOLE || settings.has("full_batch") => {
                 Ok((asked, vec!["tsvgp"], None))
             }
@@ -122,7 +125,12 @@ fn method(
         let reason = format!("the tightest bound that takes {option}");
         return Ok(("svgp2025".into(), Vec::new(), Some(reason)));
     }
-    Ok((asked, vec![if few && !points { "exact" } else { "titsias2025" }], None))
+    let taken = match few && !points {
+        true => vec!["exact"],
+        false if series => vec!["markov", "titsias2025"],
+        false => vec!["titsias2025"],
+    };
+    Ok((asked, taken, None))
 }
 
 /// Options for the library.

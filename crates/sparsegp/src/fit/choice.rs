@@ -47,6 +47,8 @@ pub fn auto_rule() -> String {
     });
     format!(
         "Gaussian noise, at most {AUTO_EXACT} rows, no number of inducing points given: `exact`.\n\
+         Gaussian noise, more rows, one input, a kernel that is a Markov process (`matern52` and its kin), no number of inducing \
+         points given: `markov`.\n\
          Gaussian noise otherwise: `titsias2025` on all rows while that is estimated to cost less than \
          minibatches (up to about {plain} rows with {m} inducing points), beyond it `svgp2025` by minibatches, with \
          `titsias2025` at the end.\n\
@@ -147,11 +149,13 @@ pub(super) struct Known<'a> {
     pub(super) whole: bool,
     /// Whether rows are in other processes.
     pub(super) sharded: bool,
+    /// Whether there is one input, of which the kernel makes a Markov process.
+    pub(super) series: bool,
 }
 
 /// Picks the method and the number of inducing points, and says why.
 pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
-    let Known { rows: n, gaussian, plain, why, whole, sharded } = known;
+    let Known { rows: n, gaussian, plain, why, whole, sharded, series } = known;
     let asked = asked(options);
     let wanted = asked.unwrap_or(DEFAULT_INDUCING);
     // many passes over few rows: q of M = N would cost far more than it gives
@@ -169,6 +173,11 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
     if gaussian && few && (plain || whole) {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
         return of("exact", 0, reason);
+    }
+    if gaussian && series && asked.is_none() {
+        let reason =
+            format!("exact inference of a series, {n} rows of one input, by Kalman filters");
+        return of("markov", 0, reason);
     }
     if !plain {
         let points = trained.min(n);

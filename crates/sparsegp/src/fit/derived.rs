@@ -11,7 +11,11 @@ impl Dataset {
     /// # Errors
     /// What reading the rows gives.
     pub(super) fn sampled(&self, rows: usize, seed: u64) -> Result<Self> {
-        let source = sample_rows(&*self.source, rows, seed)?;
+        self.of_sample(sample_rows(&*self.source, rows, seed)?)
+    }
+
+    /// Returns a data set of some of its rows.
+    pub(super) fn of_sample(&self, source: InMemory) -> Result<Self> {
         let count = source.x.nrows();
         let log_slope = match self.scaler.is_transformed() {
             true => target_transform::log_slope(

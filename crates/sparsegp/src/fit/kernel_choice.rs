@@ -6,10 +6,10 @@
 //! A lengthscale that the rows say nothing about keeps its prior, and costs nothing.
 
 use super::quiet::Quiet;
-use super::start::prepare_start;
+use super::start::{self, prepare_start};
 use super::trial::Trial;
-use super::{Dataset, FitOptions, Start, checkpoint, choice, sample_rows};
-use crate::data::Source;
+use super::{AUTO_EXACT, Dataset, FitOptions, Start, checkpoint, choice, sample_rows, series};
+use crate::data::{Classes, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
@@ -22,6 +22,8 @@ use crate::train::{Event, KernelChoice, KernelScore, Observer};
 pub(super) const AUTO: &str = "auto";
 /// What is taken where nothing is to be judged, and what the others must beat.
 const USUAL: &str = "rbf";
+/// The same for a series: it has a state-space form.
+const USUAL_OF_SERIES: &str = "matern52";
 /// Straight lines and nothing else.
 const LINE: &str = "linear";
 /// Nats that a hyperparameter costs.
@@ -65,9 +67,12 @@ pub(super) fn resolved(
     if !is_automatic(&options.kernel) {
         return Ok((options.clone(), None));
     }
+    let of_series = of_series(dataset, options);
+    let kernel = if of_series { USUAL_OF_SERIES } else { USUAL };
     let usual = |reason: String| {
-        let choice = KernelChoice { kernel: USUAL.into(), reason, rows: 0, candidates: Vec::new() };
-        Ok((with(USUAL), Some(choice)))
+        let choice =
+            KernelChoice { kernel: kernel.into(), reason, rows: 0, candidates: Vec::new() };
+        Ok((with(kernel), Some(choice)))
     };
     if let Some(reason) = settled(dataset, options)? {
         return usual(reason);
@@ -76,12 +81,17 @@ pub(super) fn resolved(
     if observer.event(Event::Kernels { rows }).is_break() {
         return Err(Error::Interrupted);
     }
-    let search =
-        Search { sample: dataset.sampled(rows, options.seed)?, options, rows, engine, observer };
+    let sample = series::sample(&*dataset.source, rows, of_series, options.seed)?;
+    let own = match of_series {
+        true => FitOptions { method: "markov".into(), ..options.clone() },
+        false => options.clone(),
+    };
+    let sample = dataset.of_sample(sample)?;
+    let search = Search { sample, options: &own, rows, usual: kernel, engine, observer };
     let Some(scores) = search.scores()? else {
         return usual("there are too few rows to judge kernels by".into());
     };
-    let mut choice = chosen(scores, rows.min(dataset.source.rows()));
+    let mut choice = chosen(scores, rows.min(dataset.source.rows()), kernel);
     // a time limit may have ended the choice of the run before
     if let Some(kept) = checkpoint::kernel(options).filter(|kept| *kept != choice.kernel) {
         (choice.kernel, choice.reason) = (kept, "as in the checkpoint".into());
@@ -108,10 +118,25 @@ fn settled(dataset: &Dataset, options: &FitOptions) -> Result<Option<String>> {
     })
 }
 
+/// Whether rows will be passed in their order, by what was asked for or by what `auto` takes.
+fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
+    let gaussian = || {
+        let classes = dataset.classes.as_ref().map(Classes::count);
+        let own = start::likelihood_for(&options.method, options.likelihood.as_deref(), classes);
+        own.is_ok_and(|own| own.as_gaussian().is_some()) && dataset.absent.iter().all(|w| *w == 0.0)
+    };
+    let many = dataset.source.rows() > AUTO_EXACT && choice::asked(options).is_none();
+    let possible = || series::possible(&*dataset.source, &options.kernel);
+    series::asked(options) || options.method == "auto" && many && possible() && gaussian()
+}
+
 /// Rows that candidates are judged by: as many as keep the choice to a part of the operations of the training, by the counts of
 /// [`choice`].
 fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
     let n = dataset.source.rows();
+    if of_series(dataset, options) {
+        return series::JUDGED.min(n);
+    }
     let planned = choice::of_training(dataset, options);
     // an evaluation of exact evidence and gradient takes N³ operations
     let evaluations = (FIRST + CANDIDATES * (TRAINED + SETTLING)) as f64;
@@ -214,6 +239,7 @@ struct Search<'a> {
     sample: Dataset,
     options: &'a FitOptions,
     rows: usize,
+    usual: &'static str,
     engine: &'a dyn Engine,
     observer: &'a mut dyn Observer,
 }
@@ -223,7 +249,7 @@ impl Search<'_> {
     /// change is tried on the best so far, from its values.
     fn scores(mut self) -> Result<Option<Vec<KernelScore>>> {
         let d = self.sample.source.inputs();
-        let Some(mut best) = self.plain(USUAL, self.options.pilot)? else { return Ok(None) };
+        let Some(mut best) = self.plain(self.usual, self.options.pilot)? else { return Ok(None) };
         let mut all = vec![best.score.clone()];
         // training does not come from a function that bends to straight lines: the evidence has two optima. Bounds of other likelihoods
         // are not equally tight: with local variables that of lines was the larger one for classes that no line tells apart
@@ -232,7 +258,10 @@ impl Search<'_> {
             None => None,
         };
         all.extend(line.as_ref().map(|line| line.score.clone()));
-        let mut changes = vec![Change::Family("matern52"), Change::Family("matern32")];
+        let mut changes = match self.usual {
+            USUAL => vec![Change::Family("matern52"), Change::Family("matern32")],
+            _ => vec![Change::Family("matern32"), Change::Family("matern12")],
+        };
         if d > 1 {
             changes.extend([Change::OfPairs, Change::Shared]);
         }
@@ -427,16 +456,16 @@ fn determined(kernel: &dyn Kernel) -> usize {
 }
 
 /// The best candidate, or the usual one, where none is clearly better.
-fn chosen(mut scores: Vec<KernelScore>, rows: usize) -> KernelChoice {
+fn chosen(mut scores: Vec<KernelScore>, rows: usize, usual_name: &str) -> KernelChoice {
     let usual = scores[0].score;
     scores.sort_by(|a, b| b.score.total_cmp(&a.score));
     let best = &scores[0];
-    let (kernel, reason) = if best.kernel == USUAL {
-        (USUAL.to_owned(), format!("no other of {} kernels is better", scores.len()))
+    let (kernel, reason) = if best.kernel == usual_name {
+        (usual_name.to_owned(), format!("no other of {} kernels is better", scores.len()))
     } else if best.score < usual + LEAST_GAIN {
         let gain = best.score - usual;
         let reason = format!("`{}` is better by no more than {gain:.1} nats", best.kernel);
-        (USUAL.to_owned(), reason)
+        (usual_name.to_owned(), reason)
     } else {
         let alike = scores.iter().filter(|own| own.score > best.score - ALIKE).count() - 1;
         let also = match alike {
@@ -447,7 +476,7 @@ fn chosen(mut scores: Vec<KernelScore>, rows: usize) -> KernelChoice {
         let gain = best.score - usual;
         (
             best.kernel.clone(),
-            format!("better than `{USUAL}` by {gain:.1} nats on {rows} rows{also}"),
+            format!("better than `{usual_name}` by {gain:.1} nats on {rows} rows{also}"),
         )
     };
     KernelChoice { kernel, reason, rows, candidates: scores }

@@ -46,6 +46,7 @@ mod restarts;
 mod revive;
 mod screen;
 mod select;
+mod series;
 pub mod settings;
 mod sizes;
 mod start;

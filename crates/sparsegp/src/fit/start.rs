@@ -9,7 +9,7 @@ use super::judge::{self, Flown};
 use super::placing::{Placing, of_points};
 use super::select::takes_interdomain;
 use super::trial::Trial;
-use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, sizes};
+use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, series, sizes};
 use crate::data::{Classes, InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -38,9 +38,18 @@ pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemor
         false => (0..n).collect(),
     };
     picked.sort_unstable();
+    rows_at(data, &picked)
+}
+
+/// The rows at these places, which rise.
+///
+/// # Errors
+/// What reading the data gives.
+pub(super) fn rows_at(data: &dyn Source, picked: &[usize]) -> Result<InMemory> {
     if let Some(rows) = data.sharded() {
-        return rows.rows_at(&picked);
+        return rows.rows_at(picked);
     }
+    let count = picked.len();
     let mut x = Mat::zeros(count, data.inputs());
     let mut y = Mat::zeros(count, data.outputs());
     let (mut weights, mut extra) = (Vec::new(), Vec::new());
@@ -154,7 +163,8 @@ pub(super) fn prepare_start(
     }
     warnings.extend(dataset.isolated_remarks(&*likelihood));
     let data = &dataset.trained_by(method);
-    let sample = sample_rows(data, SAMPLE, options.seed)?;
+    let of_series = method.is_of_series();
+    let sample = series::sample(data, SAMPLE, of_series, options.seed)?;
     check_rows(dataset, choice.entry, missing, &sample)?;
     sizes::check(&*likelihood, dataset, &sample)?;
     let targets = beginning::targets_of(&sample, &*likelihood);
@@ -167,7 +177,10 @@ pub(super) fn prepare_start(
     let varying = dataset.varying();
     let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();
     let rows: &dyn Source = if narrow { &varying } else { data };
-    let sample = if narrow { sample_rows(rows, SAMPLE, options.seed)? } else { sample };
+    let sample = match narrow {
+        true => series::sample(rows, SAMPLE, of_series, options.seed)?,
+        false => sample,
+    };
     let exact = choice.entry.name == "exact";
     let sample = if exact { dataset.distinct(&sample).unwrap_or(sample) } else { sample };
     let model = Model {
@@ -228,6 +241,7 @@ fn known<'a>(
         why,
         whole: whole(dataset, options),
         sharded: data.sharded().is_some(),
+        series: gaussian && series::possible(data, &options.kernel),
     }
 }
 

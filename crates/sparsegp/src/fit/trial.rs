@@ -1,8 +1,8 @@
 //! The model of a few rows, on which starting values are judged and the pilot is flown: the model's own likelihood, weights
 //! and known noise, without inducing points.
 
-use super::FitOptions;
 use super::quiet::Quiet;
+use super::{FitOptions, series};
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -37,7 +37,7 @@ pub(super) struct Trial {
 
 impl Trial {
     /// The model on at most `rows` random rows that have all targets and count for something: by exact inference where the
-    /// noise is Gaussian, else by sites of all rows. None if there are fewer than two. Values that were given stay.
+    /// noise is Gaussian, else by sites of all rows; on [`series::JUDGED`] rows of a series by its own method. None if there are fewer than two. Values that were given stay.
     pub(super) fn new(
         model: &Model,
         sample: &InMemory,
@@ -51,8 +51,14 @@ impl Trial {
         let latents = model.latents(sample.y.ncols());
         let gaussian = model.likelihood.as_gaussian().is_some();
         let rows = if gaussian { rows } else { affordable(rows, latents) };
-        let mut generator = rng::stream(options.seed, "rows of the pilot");
-        let picked = rng::permutation(&mut generator, usable.len(), rows.min(usable.len()));
+        let of_series = gaussian && model.method.is_of_series();
+        let picked = match of_series {
+            true => series::picked(&sample.picked(&usable), series::JUDGED),
+            false => {
+                let mut generator = rng::stream(options.seed, "rows of the pilot");
+                rng::permutation(&mut generator, usable.len(), rows.min(usable.len()))
+            }
+        };
         let picked: Vec<usize> = picked.into_iter().map(|i| usable[i]).collect();
         if picked.len() < 2 {
             return Ok(None);
@@ -62,6 +68,7 @@ impl Trial {
         own.inducing = Vec::new();
         own.q = None;
         own.method = methods::find(match () {
+            () if of_series => model.method.name(),
             () if gaussian => "exact",
             () if own.likelihood.mixing().is_some() => "tsvgp",
             () if own.method.augments() => "cavi-full",

@@ -8,7 +8,7 @@
 //!
 //! Joseph's form of the last keeps P positive semi-definite; the evidence is −½ Σ {log 2πS + v²/S}.
 
-use super::small::{Square, Vector, dot, read, sandwich, symmetrise, times, zeros};
+use super::small::{Blocks, Square, Vector, dot, read, symmetrise, times, zeros};
 use super::{Rows, unknown_variance};
 use crate::error::Result;
 use crate::kernels::StateSpace;
@@ -18,16 +18,23 @@ use std::ops::Range;
 /// A and Q of a step, kept while steps are alike.
 pub(super) struct Steps<'a, const N: usize> {
     pub(super) space: &'a dyn StateSpace,
+    pub(super) blocks: Blocks<N>,
     length: f64,
     pub(super) a: Square<N>,
     q: Square<N>,
+    /// H where it is the same everywhere.
+    h: Option<Vector<N>>,
     scratch: Vec<f64>,
 }
 
 impl<'a, const N: usize> Steps<'a, N> {
     pub(super) fn new(space: &'a dyn StateSpace) -> Self {
         let scratch = vec![0.0; space.size().pow(2).max(space.size())];
-        Self { space, length: f64::NAN, a: zeros(), q: zeros(), scratch }
+        let blocks = Blocks::new(&space.blocks());
+        let mut own =
+            Self { space, blocks, length: f64::NAN, a: zeros(), q: zeros(), h: None, scratch };
+        own.h = (!space.output_moves()).then(|| own.output(0.0));
+        own
     }
 
     /// Of this length.
@@ -51,6 +58,9 @@ impl<'a, const N: usize> Steps<'a, N> {
     }
 
     pub(super) fn output(&mut self, t: f64) -> Vector<N> {
+        if let Some(h) = self.h {
+            return h;
+        }
         let (n, mut h) = (self.space.size(), [0.0; N]);
         self.space.output(t, &mut h[..n]);
         h
@@ -59,7 +69,7 @@ impl<'a, const N: usize> Steps<'a, N> {
     /// Moves a state by a step of [`Steps::of`].
     pub(super) fn advance(&self, state: &mut State<N>) {
         state.mean.iter_mut().for_each(|m| *m = times(&self.a, m));
-        state.covariance = sandwich(&self.a, &state.covariance);
+        state.covariance = self.blocks.sandwich(&self.a, &state.covariance);
         for i in 0..N {
             for j in 0..N {
                 state.covariance[i][j] += self.q[i][j];

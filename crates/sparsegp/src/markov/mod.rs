@@ -117,7 +117,7 @@ pub fn evidence(
     params: usize,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Evidence> {
-    with_size!(space.size(), N => evidence_of::<N>(space, rows, params, go_on))
+    with_size!(space.size(), N => evidence_of::<N>(space, rows, Some(params), go_on))
 }
 
 /// Ranges of rows.
@@ -125,10 +125,11 @@ fn blocks(rows: usize) -> impl DoubleEndedIterator<Item = std::ops::Range<usize>
     (0..rows.div_ceil(BLOCK)).map(move |block| block * BLOCK..(block * BLOCK + BLOCK).min(rows))
 }
 
+/// The same; without a number of hyperparameters without their gradient.
 fn evidence_of<const N: usize>(
     space: &dyn StateSpace,
     rows: Rows<'_>,
-    params: usize,
+    params: Option<usize>,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Evidence> {
     let (n, columns) = (rows.t.len(), rows.y.ncols());
@@ -140,7 +141,7 @@ fn evidence_of<const N: usize>(
         filter.pass(range, &mut [])?;
     }
     let value = filter.value;
-    let mut slopes = Slopes::new(Steps::new(space), params);
+    let mut slopes = params.map(|params| Slopes::new(Steps::new(space), params));
     let mut alpha = Mat::zeros(n, columns);
     let mut precision = vec![0.0; n];
     let mut own = Adjoint::none(columns);
@@ -154,17 +155,24 @@ fn evidence_of<const N: usize>(
         for i in range.rev() {
             let row = &kept[i - start];
             precision[i] = own.unsee(row, |p, e| alpha[(i, p)] = e);
+            if let Some(slopes) = &mut slopes {
+                let before = if i > start { &kept[i - start - 1].after } else { &state };
+                match i {
+                    0 => slopes.add_first(&own),
+                    _ => {
+                        let length = rows.t[i] - rows.t[i - 1];
+                        slopes.add(&own, length, &row.a, (&before.mean, &before.covariance));
+                    }
+                }
+            }
             if i == 0 {
-                slopes.add_first(&own);
                 break;
             }
-            let before = if i > start { &kept[i - start - 1].after } else { &state };
-            let length = rows.t[i] - rows.t[i - 1];
-            slopes.add(&own, length, &row.a, (&before.mean, &before.covariance));
-            own.back(&row.a);
+            own.back(&row.a, &filter.steps.blocks);
         }
     }
-    Ok(Evidence { value, params: slopes.finish(), alpha, precision })
+    let params = slopes.map_or_else(Vec::new, Slopes::finish);
+    Ok(Evidence { value, params, alpha, precision })
 }
 
 #[cfg(test)]

@@ -210,7 +210,7 @@ impl<const N: usize> Sized<N> {
         let mut step = step;
         for row in kept[..rows].iter().rev() {
             if let Some(a) = &step {
-                after.back(a);
+                after.back(a, &filter.steps.blocks);
             }
             after.unsee(row, |_, _| ());
             all.push(after.clone());
@@ -269,7 +269,7 @@ impl<const N: usize> Sized<N> {
             let mut after = if count < end { all[count - start].clone() } else { last.clone() };
             if count < n {
                 steps.of(self.rows.t[count] - at);
-                after.back(&steps.a);
+                after.back(&steps.a, &steps.blocks);
             }
             let h = steps.output(*at);
             let image = times(&state.covariance, &h);
@@ -360,8 +360,7 @@ impl<const N: usize> Known for Sized<N> {
     }
 
     fn at_rows(&self) -> Result<Moments> {
-        let none = 0;
-        let found = super::evidence_of::<N>(&*self.space, self.rows.rows(), none, &|| Ok(()))?;
+        let found = super::evidence_of::<N>(&*self.space, self.rows.rows(), None, &|| Ok(()))?;
         Ok((found.alpha, found.precision))
     }
 

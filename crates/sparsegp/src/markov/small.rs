@@ -1,5 +1,7 @@
 //! Matrices of a size that the compiler knows: states have few numbers, and loops over them unroll.
 
+use std::ops::Range;
+
 /// N×N, row by row.
 pub(super) type Square<const N: usize> = [[f64; N]; N];
 /// N numbers.
@@ -65,26 +67,12 @@ pub(super) fn product<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N>
     out
 }
 
-/// ABᵀ, for which a symmetric result is averaged over both triangles.
-fn by_transposed<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N> {
+/// Aᵀ.
+fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
     let mut out = zeros();
     for i in 0..N {
         for j in 0..N {
-            out[i][j] = dot(&a[i], &b[j]);
-        }
-    }
-    out
-}
-
-/// AᵀB.
-pub(super) fn transposed_product<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N> {
-    let mut out = zeros();
-    for k in 0..N {
-        for i in 0..N {
-            let factor = a[k][i];
-            for j in 0..N {
-                out[i][j] += factor * b[k][j];
-            }
+            out[j][i] = a[i][j];
         }
     }
     out
@@ -100,16 +88,92 @@ pub(super) fn symmetrise<const N: usize>(a: &mut Square<N>) {
     }
 }
 
-/// APAᵀ of a symmetric P.
-pub(super) fn sandwich<const N: usize>(a: &Square<N>, p: &Square<N>) -> Square<N> {
-    let mut out = by_transposed(&product(a, p), a);
-    symmetrise(&mut out);
-    out
+/// Where a matrix A of a step is not 0: of each row (and column) the range of the block that it is in.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks<const N: usize> {
+    of: [Range<usize>; N],
+    whole: bool,
 }
 
-/// AᵀPA of a symmetric P.
-pub(super) fn inner_sandwich<const N: usize>(a: &Square<N>, p: &Square<N>) -> Square<N> {
-    let mut out = transposed_product(a, &product(p, a));
-    symmetrise(&mut out);
-    out
+/// States up to which A counts as whole: loops of a known length are faster than short ones.
+const WHOLE: usize = 4;
+
+impl<const N: usize> Blocks<N> {
+    /// Of these sizes; what is beyond them is 0.
+    pub(super) fn new(sizes: &[usize]) -> Self {
+        let mut of = std::array::from_fn(|i| i..i);
+        let mut at = 0;
+        for size in sizes {
+            of[at..at + size].fill(at..at + size);
+            at += size;
+        }
+        Self { of, whole: N <= WHOLE || sizes.len() == 1 }
+    }
+
+    /// AB.
+    fn left(&self, a: &Square<N>, b: &Square<N>) -> Square<N> {
+        if self.whole {
+            return product(a, b);
+        }
+        let mut out = zeros();
+        for i in 0..N {
+            for k in self.of[i].clone() {
+                let factor = a[i][k];
+                for j in 0..N {
+                    out[i][j] += factor * b[k][j];
+                }
+            }
+        }
+        out
+    }
+
+    /// AᵀB.
+    fn left_transposed(&self, a: &Square<N>, b: &Square<N>) -> Square<N> {
+        let mut out = zeros();
+        for i in 0..N {
+            let rows = if self.whole { 0..N } else { self.of[i].clone() };
+            for k in rows {
+                let factor = a[k][i];
+                for j in 0..N {
+                    out[i][j] += factor * b[k][j];
+                }
+            }
+        }
+        out
+    }
+
+    /// APAᵀ of a symmetric P: loops are along rows, which vectorise.
+    pub(super) fn sandwich(&self, a: &Square<N>, p: &Square<N>) -> Square<N> {
+        let mut out = self.left(a, &transposed(&self.left(a, p)));
+        symmetrise(&mut out);
+        out
+    }
+
+    /// PA of a symmetric P.
+    pub(super) fn right(&self, p: &Square<N>, a: &Square<N>) -> Square<N> {
+        transposed(&self.left_transposed(a, p))
+    }
+
+    /// AᵀPA of a symmetric P, of which `image` = PA.
+    pub(super) fn inner(&self, a: &Square<N>, image: &Square<N>) -> Square<N> {
+        let mut out = self.left_transposed(a, image);
+        symmetrise(&mut out);
+        out
+    }
+
+    /// Adds those entries of XY that A has to `out`, times a factor; Y is symmetric.
+    pub(super) fn add_product(
+        &self,
+        x: &Square<N>,
+        y: &Square<N>,
+        times: f64,
+        out: &mut Square<N>,
+    ) {
+        for i in 0..N {
+            let columns = if self.whole { 0..N } else { self.of[i].clone() };
+            for j in columns {
+                out[i][j] += times * dot(&x[i], &y[j]);
+            }
+        }
+    }
 }

@@ -15,9 +15,7 @@
 //! ```
 
 use super::filter::{Passed, Steps};
-use super::small::{
-    Square, Vector, dot, inner_sandwich, product, times, transposed_times, write, zeros,
-};
+use super::small::{Blocks, Square, Vector, dot, read, times, transposed_times, write, zeros};
 
 /// r of every target column, and N.
 #[derive(Clone, Debug)]
@@ -33,9 +31,9 @@ impl<const N: usize> Adjoint<N> {
     }
 
     /// Goes back by a step with this A.
-    pub(super) fn back(&mut self, a: &Square<N>) {
+    pub(super) fn back(&mut self, a: &Square<N>, blocks: &Blocks<N>) {
         self.r.iter_mut().for_each(|r| *r = transposed_times(a, r));
-        self.n = inner_sandwich(a, &self.n);
+        self.n = blocks.inner(a, &blocks.right(&self.n, a));
     }
 
     /// From after a row to before it; e of every column goes to `alpha`. Returns D.
@@ -57,14 +55,21 @@ impl<const N: usize> Adjoint<N> {
 
     /// U.
     fn slopes(&self) -> Square<N> {
-        let mut u = zeros();
-        for i in 0..N {
-            for j in 0..N {
-                let squares: f64 = self.r.iter().map(|r| r[i] * r[j]).sum();
-                u[i][j] = 0.5 * (squares - self.r.len() as f64 * self.n[i][j]);
-            }
-        }
+        let mut u = self.n;
+        let half = -0.5 * self.r.len() as f64;
+        u.as_flattened_mut().iter_mut().for_each(|n| *n *= half);
+        self.r.iter().for_each(|r| add_outer(&mut u, 0.5, r, r));
         u
+    }
+}
+
+/// Adds a multiple of abᵀ.
+fn add_outer<const N: usize>(to: &mut Square<N>, times: f64, a: &Vector<N>, b: &Vector<N>) {
+    for i in 0..N {
+        let factor = times * a[i];
+        for j in 0..N {
+            to[i][j] += factor * b[j];
+        }
     }
 }
 
@@ -73,9 +78,10 @@ pub(super) struct Slopes<'a, const N: usize> {
     steps: Steps<'a, N>,
     stationary: Square<N>,
     stationary_bar: Square<N>,
-    /// The length of the step of which `bar` is the cotangent.
+    /// The length of the steps of which `bar` is the cotangent, and of which U adds up to `u`.
     length: f64,
     bar: Square<N>,
+    u: Square<N>,
     pub(super) params: Vec<f64>,
 }
 
@@ -88,6 +94,7 @@ impl<'a, const N: usize> Slopes<'a, N> {
             stationary_bar: zeros(),
             length: f64::NAN,
             bar: zeros(),
+            u: zeros(),
             params: vec![0.0; params],
         }
     }
@@ -104,22 +111,16 @@ impl<'a, const N: usize> Slopes<'a, N> {
             self.flush();
             self.length = length;
         }
-        let (u, back) = (own.slopes(), &mut self.stationary_bar);
-        let inner = inner_sandwich(a, &u);
-        let mut apart = *before.1;
+        let (u, mut apart) = (own.slopes(), *before.1);
         for i in 0..N {
             for j in 0..N {
-                back[i][j] += u[i][j] - inner[i][j];
+                self.u[i][j] += u[i][j];
                 apart[i][j] -= self.stationary[i][j];
+                self.bar[i][j] += own.r.iter().zip(before.0).map(|(r, m)| r[i] * m[j]).sum::<f64>();
             }
         }
-        let through = product(&product(&u, a), &apart);
-        for i in 0..N {
-            for j in 0..N {
-                let moved: f64 = own.r.iter().zip(before.0).map(|(r, m)| r[i] * m[j]).sum();
-                self.bar[i][j] += moved + 2.0 * through[i][j];
-            }
-        }
+        let image = self.steps.blocks.right(&u, a);
+        self.steps.blocks.add_product(&image, &apart, 2.0, &mut self.bar);
     }
 
     /// Takes in what the first row says of the stationary state.
@@ -139,9 +140,15 @@ impl<'a, const N: usize> Slopes<'a, N> {
         let n = space.size();
         let (mut a, mut bar) = (vec![0.0; n * n], vec![0.0; n * n]);
         space.transition(self.length, &mut a);
+        let (mut square, blocks) = (zeros(), &self.steps.blocks);
+        read(&a, n, &mut square);
+        let inner = blocks.inner(&square, &blocks.right(&self.u, &square));
+        for i in 0..N {
+            (0..N).for_each(|j| self.stationary_bar[i][j] += self.u[i][j] - inner[i][j]);
+        }
         write(&self.bar, n, &mut bar);
         space.pull_transition(self.length, &a, &bar, &mut self.params);
-        self.bar = zeros();
+        (self.bar, self.u) = (zeros(), zeros());
     }
 
     /// The gradient.

@@ -126,6 +126,10 @@ impl Method for Markov {
         false
     }
 
+    fn is_of_series(&self) -> bool {
+        true
+    }
+
     fn divides_by_noise(&self) -> bool {
         false
     }

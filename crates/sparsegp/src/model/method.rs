@@ -162,6 +162,11 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// Whether there are inducing points.
     fn is_sparse(&self) -> bool;
 
+    /// Whether rows are passed in the order of their one input.
+    fn is_of_series(&self) -> bool {
+        false
+    }
+
     /// Whether the objective is the log evidence or a bound from below, which the approximations by power
     /// expectation propagation are not.
     fn is_bound(&self) -> bool {

@@ -175,6 +175,7 @@ pub fn possible(asked: &str, taken: &[&str], rows: usize, way: Way) -> Result<Ve
     let whole = Way { full_batch: true, ..way };
     let all = [
         ("exact", "exact", whole),
+        ("markov", "markov", whole),
         ("titsias2025", "titsias2025", whole),
         // by minibatches, with the collapsed bound at the end
         ("svgp2025", "titsias2025", way),
@@ -184,7 +185,7 @@ pub fn possible(asked: &str, taken: &[&str], rows: usize, way: Way) -> Result<Ve
     ];
     let many = rows > AUTO_WHOLE && !way.full_batch;
     let possible = all.into_iter().filter(|(own, end, _)| {
-        (taken.is_empty() || taken.contains(end)) && (many || *own != "svgp2025")
+        (taken.is_empty() || taken.contains(end)) && (many || !["svgp2025", "markov"].contains(own))
     });
     possible.map(|(own, _, way)| Ok(traits_of(methods::find(own)?.method, way))).collect()
 }

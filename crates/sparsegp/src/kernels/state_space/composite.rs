@@ -11,16 +11,22 @@ pub fn sum(parts: Parts) -> Box<dyn StateSpace> {
     Box::new(Sum { parts })
 }
 
-/// The process of a product: every number of the one times every number of the other.
+/// The process of a product: every number of the one times every number of the other. The factor whose steps fall into smaller
+/// blocks comes first, as its blocks are those of the product then.
 pub fn product(parts: Parts) -> Box<dyn StateSpace> {
     let mut parts = parts.into_iter();
-    let count = |all: &Range<usize>| all.end;
-    let Some((first, range)) = parts.next() else { return sum(Vec::new()) };
-    let (mut all, mut params) = (first, count(&range));
-    for (second, range) in parts {
-        let next = count(&range);
-        all = Box::new(Product { first: all, second, split: params });
-        params = next;
+    let Some((mut all, mut params)) = parts.next() else { return sum(Vec::new()) };
+    for second in parts {
+        let first = (all, params.clone());
+        params = params.start..second.1.end;
+        let part = |of: &dyn StateSpace| {
+            of.blocks().iter().max().copied().unwrap_or(1) as f64 / of.size().max(1) as f64
+        };
+        let [first, second] = match part(&*first.0) <= part(&*second.0) {
+            true => [first, second],
+            false => [second, first],
+        };
+        all = Box::new(Product { first, second });
     }
     all
 }
@@ -65,6 +71,10 @@ impl StateSpace for Sum {
         self.parts.iter().map(|(part, _)| part.size()).sum()
     }
 
+    fn blocks(&self) -> Vec<usize> {
+        self.parts.iter().flat_map(|(part, _)| part.blocks()).collect()
+    }
+
     fn stationary(&self, out: &mut [f64]) {
         self.fill(out, |part, own| part.stationary(own));
     }
@@ -75,6 +85,10 @@ impl StateSpace for Sum {
 
     fn noise(&self, step: f64, out: &mut [f64]) {
         self.fill(out, |part, own| part.noise(step, own));
+    }
+
+    fn output_moves(&self) -> bool {
+        self.parts.iter().any(|(part, _)| part.output_moves())
     }
 
     fn output(&self, t: f64, out: &mut [f64]) {
@@ -108,10 +122,8 @@ impl StateSpace for Sum {
 
 #[derive(Debug)]
 struct Product {
-    first: Box<dyn StateSpace>,
-    second: Box<dyn StateSpace>,
-    /// Where the parameters of the second begin.
-    split: usize,
+    first: (Box<dyn StateSpace>, Range<usize>),
+    second: (Box<dyn StateSpace>, Range<usize>),
 }
 
 /// A matrix of one of the two factors.
@@ -153,65 +165,72 @@ fn pull_kronecker(bar: &[f64], a: &[f64], b: &[f64], [n, m]: [usize; 2]) -> [Vec
 
 impl Product {
     fn sizes(&self) -> [usize; 2] {
-        [self.first.size(), self.second.size()]
+        [self.first.0.size(), self.second.0.size()]
     }
 }
 
 impl StateSpace for Product {
     fn size(&self) -> usize {
-        self.first.size() * self.second.size()
+        self.first.0.size() * self.second.0.size()
+    }
+
+    /// Numbers of a block of the first times all of the second stay among each other.
+    fn blocks(&self) -> Vec<usize> {
+        self.first.0.blocks().into_iter().map(|own| own * self.second.0.size()).collect()
     }
 
     fn stationary(&self, out: &mut [f64]) {
         out.fill(0.0);
-        let [a, b] = [&self.first, &self.second].map(|p| of(&**p, |p, own| p.stationary(own)));
+        let [a, b] = [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.stationary(own)));
         add_kronecker(out, &a, &b, self.sizes());
     }
 
     fn transition(&self, step: f64, out: &mut [f64]) {
         out.fill(0.0);
         let [a, b] =
-            [&self.first, &self.second].map(|p| of(&**p, |p, own| p.transition(step, own)));
+            [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.transition(step, own)));
         add_kronecker(out, &a, &b, self.sizes());
     }
 
     /// Q₁⊗P₂ + (P₁ − Q₁)⊗Q₂, where P₁ − Q₁ = A₁P₁A₁ᵀ.
     fn noise(&self, step: f64, out: &mut [f64]) {
         out.fill(0.0);
-        let [q1, q2] = [&self.first, &self.second].map(|p| of(&**p, |p, own| p.noise(step, own)));
+        let [q1, q2] = [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.noise(step, own)));
         let [mut p1, p2] =
-            [&self.first, &self.second].map(|p| of(&**p, |p, own| p.stationary(own)));
+            [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.stationary(own)));
         add_kronecker(out, &q1, &p2, self.sizes());
         p1.iter_mut().zip(&q1).for_each(|(p, q)| *p -= q);
         add_kronecker(out, &p1, &q2, self.sizes());
     }
 
+    fn output_moves(&self) -> bool {
+        self.first.0.output_moves() || self.second.0.output_moves()
+    }
+
     fn output(&self, t: f64, out: &mut [f64]) {
         let [n, m] = self.sizes();
         let (mut a, mut b) = (vec![0.0; n], vec![0.0; m]);
-        self.first.output(t, &mut a);
-        self.second.output(t, &mut b);
+        self.first.0.output(t, &mut a);
+        self.second.0.output(t, &mut b);
         (0..n * m).for_each(|i| out[i] = a[i / m] * b[i % m]);
     }
 
     fn pull_stationary(&self, bar: &[f64], params: &mut [f64]) {
-        let [a, b] = [&self.first, &self.second].map(|p| of(&**p, |p, own| p.stationary(own)));
+        let [a, b] = [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.stationary(own)));
         let [to_a, to_b] = pull_kronecker(bar, &a, &b, self.sizes());
-        let (first, second) = params.split_at_mut(self.split);
-        self.first.pull_stationary(&to_a, first);
-        self.second.pull_stationary(&to_b, second);
+        self.first.0.pull_stationary(&to_a, &mut params[self.first.1.clone()]);
+        self.second.0.pull_stationary(&to_b, &mut params[self.second.1.clone()]);
     }
 
     fn pull_transition(&self, step: f64, _: &[f64], bar: &[f64], params: &mut [f64]) {
         let [a, b] =
-            [&self.first, &self.second].map(|p| of(&**p, |p, own| p.transition(step, own)));
+            [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.transition(step, own)));
         let [to_a, to_b] = pull_kronecker(bar, &a, &b, self.sizes());
-        let (first, second) = params.split_at_mut(self.split);
-        self.first.pull_transition(step, &a, &to_a, first);
-        self.second.pull_transition(step, &b, &to_b, second);
+        self.first.0.pull_transition(step, &a, &to_a, &mut params[self.first.1.clone()]);
+        self.second.0.pull_transition(step, &b, &to_b, &mut params[self.second.1.clone()]);
     }
 
     fn error(&self) -> f64 {
-        self.first.error() + self.second.error()
+        self.first.0.error() + self.second.0.error()
     }
 }

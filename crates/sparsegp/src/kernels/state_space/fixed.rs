@@ -28,6 +28,10 @@ impl StateSpace for Fixed {
         out[0] = 0.0;
     }
 
+    fn output_moves(&self) -> bool {
+        self.slope
+    }
+
     fn output(&self, t: f64, out: &mut [f64]) {
         out[0] = if self.slope { t } else { 1.0 };
     }

@@ -32,11 +32,21 @@ pub trait StateSpace: Send + Sync + std::fmt::Debug {
     /// Writes P, n×n.
     fn stationary(&self, out: &mut [f64]);
 
+    /// Returns sizes of blocks along the diagonal outside of which A is 0.
+    fn blocks(&self) -> Vec<usize> {
+        vec![self.size()]
+    }
+
     /// Writes A(Δ), n×n, for Δ ≥ 0; the identity for Δ = 0, but for white noise.
     fn transition(&self, step: f64, out: &mut [f64]);
 
     /// Writes Q(Δ), n×n, which is positive semi-definite to the last digits: not as the difference P − APAᵀ where that has few.
     fn noise(&self, step: f64, out: &mut [f64]);
+
+    /// Returns whether H depends on t.
+    fn output_moves(&self) -> bool {
+        false
+    }
 
     /// Writes H(t), n numbers.
     fn output(&self, t: f64, out: &mut [f64]);

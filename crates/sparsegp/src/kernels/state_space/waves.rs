@@ -117,7 +117,11 @@ pub fn periodic(base: &dyn Stationary, period: f64) -> Result<Waves> {
 
 impl StateSpace for Waves {
     fn size(&self) -> usize {
-        self.terms.iter().map(|(j, _)| if *j == 0 { 1 } else { 2 }).sum()
+        self.blocks().iter().sum()
+    }
+
+    fn blocks(&self) -> Vec<usize> {
+        self.terms.iter().map(|(j, _)| if *j == 0 { 1 } else { 2 }).collect()
     }
 
     fn stationary(&self, out: &mut [f64]) {

@@ -1,0 +1,93 @@
+//! Rows of one input as a series: a sample of them is a few windows of neighbours, in which short waves and slow drifts show alike.
+//! Random rows of a long series lie far apart, and all that is fast looks like noise.
+
+use super::{FitOptions, start};
+use crate::data::{InMemory, Source};
+use crate::error::Result;
+use crate::kernels::{self, Inputs};
+use crate::linalg::column;
+use crate::markov::{MOST_STATES, order};
+use crate::methods;
+
+/// Windows of a sample.
+const WINDOWS: usize = 8;
+
+/// Most rows that `auto` passes as a series: they are all in memory.
+const MOST_ROWS: usize = 20_000_000;
+
+/// Rows that starts and kernels are judged by: passes over so many cost milliseconds.
+pub(super) const JUDGED: usize = 4000;
+
+/// Returns whether the method that is asked for passes rows in their order.
+pub(super) fn asked(options: &FitOptions) -> bool {
+    methods::find(&options.method).is_ok_and(|entry| entry.method.is_of_series())
+}
+
+/// Returns whether `auto` may take such a method for these rows and this kernel.
+pub(super) fn possible(data: &dyn Source, kernel: &str) -> bool {
+    let one = data.inputs() == 1 && data.sharded().is_none() && data.rows() <= MOST_ROWS;
+    let space =
+        || kernels::parse(kernel, Inputs::unnamed(1)).and_then(|kernel| kernel.state_space());
+    one && (super::is_automatic(kernel) || space().is_ok_and(|own| own.size() <= MOST_STATES))
+}
+
+/// Picks windows of neighbours of at most so many places in all, spread evenly over their order; indices in rising order.
+fn windows(t: &[f64], count: usize) -> Vec<usize> {
+    let n = t.len();
+    if n <= count {
+        return (0..n).collect();
+    }
+    let (order, each) = (order(t), (count / WINDOWS).max(1));
+    let last = n - each;
+    let starts = (0..WINDOWS).map(|w| w * last / (WINDOWS - 1));
+    let mut picked: Vec<usize> =
+        starts.flat_map(|from| order[from..from + each].to_vec()).collect();
+    picked.sort_unstable();
+    picked.dedup();
+    picked
+}
+
+/// Picks rows in memory.
+pub(super) fn picked(rows: &InMemory, count: usize) -> Vec<usize> {
+    windows(column(rows.x.as_ref(), 0), count)
+}
+
+/// Returns a sample of at most so many rows: windows for a method that passes rows in their order, else random ones.
+///
+/// # Errors
+/// What reading the data gives.
+pub(super) fn sample(
+    data: &dyn Source,
+    count: usize,
+    of_series: bool,
+    seed: u64,
+) -> Result<InMemory> {
+    if !of_series || data.inputs() != 1 || data.rows() <= count {
+        return start::sample_rows(data, count, seed);
+    }
+    let mut t = Vec::with_capacity(data.rows());
+    data.for_each_chunk(1 << 14, &mut |rows| {
+        t.extend((0..rows.x.nrows()).map(|i| rows.x[(i, 0)]));
+        Ok(())
+    })?;
+    start::rows_at(data, &windows(&t, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_of_neighbours_and_reach_both_ends() {
+        // places in disorder
+        let t: Vec<f64> = (0..1000).map(|i| f64::from((i * 377) % 1000)).collect();
+        let found = windows(&t, 80);
+        assert!(found.is_sorted() && found.len() == 80);
+        let mut places: Vec<f64> = found.iter().map(|i| t[*i]).collect();
+        places.sort_by(f64::total_cmp);
+        assert_eq!((places[0], places[79]), (0.0, 999.0));
+        let steps = places.windows(2).filter(|pair| pair[1] - pair[0] == 1.0).count();
+        assert_eq!(steps, 72);
+        assert_eq!(windows(&t[..50], 80), (0..50).collect::<Vec<_>>());
+    }
+}
