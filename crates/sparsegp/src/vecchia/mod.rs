@@ -38,6 +38,7 @@
 
 mod conditional;
 mod density;
+mod groups;
 mod metric;
 mod plan;
 mod tree;

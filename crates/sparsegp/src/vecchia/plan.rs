@@ -1,6 +1,7 @@
 //! Who is conditioned on whom.
 
 use super::Metric;
+use super::groups::{Group, joined};
 use super::tree::{Farthest, Tree};
 use crate::linalg::MatRef;
 use rayon::prelude::*;
@@ -38,7 +39,6 @@ pub(super) fn maximin(tree: &Tree, places: &[f64], dims: usize) -> Vec<u32> {
 pub struct Plan {
     metric: Metric,
     neighbours: usize,
-    rows: usize,
     order: Vec<u32>,
     /// Rows of the blocks, one block after the other, each in the order.
     members: Vec<u32>,
@@ -58,29 +58,40 @@ pub struct Block<'a> {
 }
 
 impl Plan {
-    /// Makes the plan of rows (N×D) for so many neighbours in a metric.
+    /// Makes the plan of rows (N×D) for so many neighbours in a metric: at least so many, since rows that share most of theirs
+    /// are one block.
     pub fn new(x: MatRef<f64>, metric: Metric, neighbours: usize) -> Self {
+        Self::of_groups(x, metric, neighbours, |near| joined(near, neighbours))
+    }
+
+    /// The plan whose blocks are of a row each.
+    #[cfg(test)]
+    pub(super) fn of_single(x: MatRef<f64>, metric: Metric, neighbours: usize) -> Self {
+        Self::of_groups(x, metric, neighbours, super::groups::single)
+    }
+
+    fn of_groups(
+        x: MatRef<f64>,
+        metric: Metric,
+        neighbours: usize,
+        groups: impl FnOnce(&[Vec<u32>]) -> Vec<Group>,
+    ) -> Self {
         let (places, dims) = (metric.places(x), metric.dims());
         let tree = Tree::new(&places, dims);
         let order = maximin(&tree, &places, dims);
         let tree = tree.ranked(&order);
         let place = |row: u32| &places[row as usize * dims..][..dims];
-        let blocks = order.par_chunks(PART).enumerate().flat_map_iter(|(part, rows)| {
-            let first = part * PART;
-            let tree = &tree;
-            rows.iter().enumerate().map(move |(at, row)| {
-                let mut near = tree.nearest(place(*row), neighbours, (first + at) as u32);
-                near.sort_unstable_by_key(|near| near.rank);
-                near.into_iter().map(|near| near.point).chain([*row]).collect()
-            })
+        let near = order.par_iter().with_min_len(PART).enumerate().map(|(rank, row)| {
+            let near = tree.nearest(place(*row), neighbours, rank as u32);
+            near.into_iter().map(|near| near.rank).collect()
         });
-        let blocks: Vec<Vec<u32>> = blocks.collect();
-        let mut plan = Self { metric, neighbours, rows: x.nrows(), order, ..Self::default() };
-        plan.starts.push(0);
-        for rows in &blocks {
-            plan.members.extend(rows);
-            plan.responds.resize(plan.members.len() - 1, false);
-            plan.responds.push(true);
+        let groups = groups(&near.collect::<Vec<Vec<u32>>>());
+        let mut plan = Self { metric, neighbours, order, starts: vec![0], ..Self::default() };
+        for group in groups {
+            for rank in &group.members {
+                plan.members.push(plan.order[*rank as usize]);
+                plan.responds.push(group.respond.binary_search(rank).is_ok());
+            }
             plan.starts.push(plan.members.len());
         }
         plan
@@ -98,7 +109,7 @@ impl Plan {
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.order.len()
     }
 
     /// Every row once, in the order.

@@ -60,6 +60,11 @@ impl Problem {
         Plan::new(self.x.as_ref(), metric, neighbours)
     }
 
+    fn single(&self, neighbours: usize) -> Plan {
+        let metric = Metric::of(&*self.kernel, self.x.ncols());
+        Plan::of_single(self.x.as_ref(), metric, neighbours)
+    }
+
     fn value(&self, plan: &Plan) -> f64 {
         log_density(&*self.kernel, plan, self.rows(), &|| Ok(())).unwrap()
     }
@@ -231,7 +236,10 @@ fn more_neighbours_are_nearer_to_exact_inference() {
     problem.residual.fill(0.0);
     let exact = problem.exact().0;
     for (m, errors) in sizes.into_iter().zip(&mut errors) {
-        errors[0] = exact - problem.value(&problem.plan(m));
+        let [single, blocks] =
+            [problem.single(m), problem.plan(m)].map(|plan| problem.value(&plan));
+        errors[0] = exact - blocks;
+        assert!(blocks > single, "{single} {blocks}");
     }
     for pair in errors.windows(2) {
         for (more, fewer) in pair[1].iter().zip(&pair[0]) {
@@ -276,7 +284,7 @@ fn neighbours_are_the_nearest_before_a_row() {
         for q in 0..dims {
             problem.x.col_as_slice_mut(q).iter_mut().for_each(|v| *v = (*v * 6.0).round() / 6.0);
         }
-        let plan = problem.plan(9);
+        let plan = problem.single(9);
         let places = plan.metric().places(problem.x.as_ref());
         let tree = Tree::new(&places, dims).ranked(plan.order());
         for rank in 0..400 {
@@ -300,6 +308,28 @@ fn neighbours_are_the_nearest_before_a_row() {
             assert_eq!(plan.block(rank).rows, members);
         }
     }
+}
+
+#[test]
+fn blocks_are_fewer_and_every_row_responds_once() {
+    let problem = Problem::new("matern32(variance=1.7, lengthscales=[0.3, 0.5])", 2000, 2);
+    let (plan, single) = (problem.plan(20), problem.single(20));
+    assert_eq!((single.blocks(), plan.rows()), (2000, 2000));
+    assert!(plan.blocks() < 1000, "{}", plan.blocks());
+    let mut rank = vec![0; 2000];
+    plan.order().iter().enumerate().for_each(|(at, row)| rank[*row as usize] = at);
+    let mut seen = vec![0; 2000];
+    for block in (0..plan.blocks()).map(|index| plan.block(index)) {
+        let ranks: Vec<usize> = block.rows.iter().map(|row| rank[*row as usize]).collect();
+        assert!(ranks.windows(2).all(|pair| pair[0] < pair[1]));
+        for (row, _) in block.rows.iter().zip(block.responds).filter(|(_, responds)| **responds) {
+            seen[*row as usize] += 1;
+            // all of its neighbours are there
+            let own = single.block(rank[*row as usize]).rows;
+            assert!(own.iter().all(|near| block.rows.contains(near)));
+        }
+    }
+    assert!(seen.iter().all(|times| *times == 1));
 }
 
 #[test]
