@@ -111,6 +111,7 @@ pub mod likelihoods;
 #[cfg(any(feature = "files", feature = "tables"))]
 mod limits;
 pub mod linalg;
+pub mod markov;
 pub mod means;
 pub mod methods;
 pub mod metrics;

@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "optim",
     "metrics",
     "kernels",
+    "markov",
     "distributions",
     "likelihoods",
     "means",

@@ -1,6 +1,7 @@
 //! What sums and products of kernels share.
 
 use super::registry::Args;
+use super::state_space::{self, StateSpace};
 use super::terms::{Term, name};
 use super::{Cotangents, Form, Kernel, Tape, Unit, no_spectrum, slopes};
 use crate::error::Result;
@@ -303,6 +304,12 @@ impl<O: Operation> Kernel for Composite<O> {
             return vec![Term { name: name(&self.to_json(), names), kernel: self.clone_box() }];
         }
         self.children.iter().flat_map(|child| child.terms(names)).collect()
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        let of = |(child, params): (&dyn Kernel, _)| Ok((child.state_space()?, params));
+        let parts = self.children().into_iter().map(of).collect::<Result<_>>()?;
+        Ok(if O::MULTIPLIES { state_space::product(parts) } else { state_space::sum(parts) })
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -1,6 +1,7 @@
 //! Constant: k = σ².
 
 use super::registry::{Args, Entry, object};
+use super::state_space::{Fixed, StateSpace};
 use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef, column};
@@ -72,6 +73,10 @@ impl Kernel for Constant {
     /// Frequency 0.
     fn spectral(&self, _: MatMut<f64>, _: &mut dyn rand::Rng) -> Result<f64> {
         Ok(self.variance.scalar())
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        Ok(Box::new(Fixed { variance: self.variance.scalar(), slope: false }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

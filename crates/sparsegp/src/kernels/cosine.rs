@@ -4,6 +4,7 @@
 //! With the phase a(x) = 2π Σ_q x_q/ℓ_q it is σ² {cos a cos a′ + sin a sin a′}, of rank 2.
 
 use super::registry::{Args, Entry, object};
+use super::state_space::{self, StateSpace, Waves};
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
@@ -231,6 +232,11 @@ impl Kernel for Cosine {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         super::check_columns(self.name(), &self.dims, x)
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        state_space::one_input(self.name(), &self.dims)?;
+        Ok(Box::new(Waves::one(self.variance.scalar(), self.lengthscale(0))))
     }
 
     fn to_json(&self) -> Value {

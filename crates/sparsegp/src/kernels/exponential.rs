@@ -20,6 +20,7 @@ pub const ENTRY: Entry = Entry {
 
 impl Profile for Exponential {
     const NAME: &'static str = "exponential";
+    const STATES: Option<(usize, f64)> = Some((1, 0.5));
     const SLOPE_OVER_VALUE: Option<f64> = None;
     const EXACT_DISTANCES: bool = true;
 

@@ -2,6 +2,7 @@
 
 use super::inner::Inner;
 use super::registry::{Args, Entry, object};
+use super::state_space::{self, Fixed, StateSpace};
 use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef};
@@ -74,6 +75,11 @@ impl Kernel for Linear {
         // the mean of Σ v x² over rows is `variance` for centred columns
         let start = variance / self.inner.squares(spreads);
         super::spec::initialise(&mut self.inner.weights, &[start]);
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        state_space::one_input(self.name(), &self.inner.dims)?;
+        Ok(Box::new(Fixed { variance: self.inner.weights.value()[0], slope: true }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -49,6 +49,7 @@ const SQRT_5: f64 = 2.236_067_977_499_79;
 
 impl Profile for Matern12 {
     const NAME: &'static str = "matern12";
+    const STATES: Option<(usize, f64)> = Some((1, 1.0));
     const SLOPE_OVER_VALUE: Option<f64> = None;
     const EXACT_DISTANCES: bool = true;
 
@@ -68,6 +69,7 @@ impl Profile for Matern12 {
 
 impl Profile for Matern32 {
     const NAME: &'static str = "matern32";
+    const STATES: Option<(usize, f64)> = Some((2, SQRT_3));
     const SLOPE_OVER_VALUE: Option<f64> = None;
     const EXACT_DISTANCES: bool = false;
 
@@ -85,6 +87,7 @@ impl Profile for Matern32 {
 
 impl Profile for Matern52 {
     const NAME: &'static str = "matern52";
+    const STATES: Option<(usize, f64)> = Some((3, SQRT_5));
     const SLOPE_OVER_VALUE: Option<f64> = None;
     const EXACT_DISTANCES: bool = false;
 

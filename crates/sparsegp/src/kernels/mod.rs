@@ -34,6 +34,7 @@ pub mod rational_quadratic;
 mod registry;
 pub use crate::spec;
 pub mod squared_exponential;
+pub mod state_space;
 pub mod sum;
 mod tape;
 pub mod terms;
@@ -43,6 +44,7 @@ pub use blocks::{covariances, factor, features, of_latent, place_of, read_featur
 pub use form::{Form, slopes};
 pub use registry::{Args, Entry, REGISTRY, build};
 pub use spec::Inputs;
+pub use state_space::StateSpace;
 pub use tape::Tape;
 pub use terms::Term;
 
@@ -252,6 +254,14 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// The kernel's form, where its expectations under Gaussian inputs are known; `None` for others.
     fn form(&self) -> Option<Form<'_>> {
         None
+    }
+
+    /// Returns the kernel as a linear function of a Markov process, where it is one, at its present hyperparameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names a kernel without such a form, [`Error::NonFinite`] where a series would be too long.
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        Err(state_space::none(self.name()))
     }
 
     /// Returns independent functions whose sum has this covariance, with names of which `names`, those of the inputs, are a

@@ -11,6 +11,7 @@
 
 use super::radial::Stationary;
 use super::registry::{Args, Entry, build as build_kernel};
+use super::state_space::{self, StateSpace};
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::exp::{Vectorised, dispatch};
@@ -418,6 +419,11 @@ impl Kernel for Periodic {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         super::check_columns(self.name(), self.base.dims(), x)
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        state_space::one_input(self.name(), self.base.dims())?;
+        Ok(Box::new(state_space::periodic(&*self.base, self.period.value()[0])?))
     }
 
     fn to_json(&self) -> Value {

@@ -1,6 +1,7 @@
 //! White noise: K(X) = σ² I, K(X, X′) = 0 whatever the points.
 
 use super::registry::{Args, Entry, object};
+use super::state_space::{self, StateSpace};
 use super::{Cotangents, Form, Kernel, Tape, Unit};
 use crate::error::Result;
 use crate::linalg::{MatMut, MatRef};
@@ -76,6 +77,10 @@ impl Kernel for White {
 
     fn initialise(&mut self, _: &[f64], variance: f64) {
         super::spec::initialise(&mut self.variance, &[0.1 * variance]);
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        Ok(Box::new(state_space::White { variance: self.variance.scalar() }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -101,7 +101,7 @@ fn factor(
 }
 
 /// The rows whose weight is not 0.
-fn weighty(rows: InMemory) -> InMemory {
+pub(super) fn weighty(rows: InMemory) -> InMemory {
     if rows.weights.iter().all(|w| *w != 0.0) {
         return rows;
     }
@@ -110,7 +110,7 @@ fn weighty(rows: InMemory) -> InMemory {
 }
 
 /// Variances of the noise of the rows.
-enum Noise {
+pub(super) enum Noise {
     /// σ² for all of them.
     Common(f64),
     /// s and w of every row.
@@ -118,7 +118,7 @@ enum Noise {
 }
 
 impl Noise {
-    fn new(variance: f64, rows: &InMemory) -> Self {
+    pub(super) fn new(variance: f64, rows: &InMemory) -> Self {
         if rows.is_plain() {
             return Self::Common(variance);
         }
@@ -127,7 +127,7 @@ impl Noise {
         Self::Rows((0..rows.x.nrows()).map(|i| (variance + known(i), weight(i))).collect())
     }
 
-    fn of(&self, row: usize) -> f64 {
+    pub(super) fn of(&self, row: usize) -> f64 {
         match self {
             Self::Common(variance) => *variance,
             Self::Rows(rows) => rows[row].0 / rows[row].1,
@@ -135,7 +135,7 @@ impl Noise {
     }
 
     /// Log of the factors beside the Gaussian densities of one target column, and its slope in σ².
-    fn factors(&self) -> (f64, f64) {
+    pub(super) fn factors(&self) -> (f64, f64) {
         let Self::Rows(rows) = self else { return (0.0, 0.0) };
         let value = |(s, w): &(f64, f64)| {
             0.5 * (1.0 - w) * (2.0 * std::f64::consts::PI * s).ln() - 0.5 * w.ln()
@@ -145,8 +145,7 @@ impl Noise {
     }
 
     /// ∂F/∂σ² from the slopes on the diagonal.
-    fn pull(&self, k_bar: &Mat<f64>) -> f64 {
-        let diagonal = (0..k_bar.nrows()).map(|i| k_bar[(i, i)]);
+    pub(super) fn pull(&self, diagonal: impl Iterator<Item = f64>) -> f64 {
         match self {
             Self::Common(_) => diagonal.sum(),
             Self::Rows(rows) => diagonal.zip(rows).map(|(slope, (_, w))| slope / w).sum(),
@@ -227,7 +226,7 @@ fn run(
     if slope > 0.0 {
         gemm(k_bar.as_mut(), Accum::Add, root.transpose(), root.as_ref(), slope, par);
     }
-    let noise_bar = noise.pull(k_bar) + p as f64 * noise.factors().1;
+    let noise_bar = noise.pull((0..n).map(|i| k_bar[(i, i)])) + p as f64 * noise.factors().1;
     if slope > 0.0 {
         inverse.iter().enumerate().for_each(|(i, g)| k_bar[(i, i)] -= slope * g);
     }

@@ -7,6 +7,7 @@ mod collected;
 mod deep;
 pub mod described;
 pub(crate) mod exact;
+mod markov;
 mod registry;
 mod steps;
 mod tvgp;
@@ -18,6 +19,7 @@ pub use collapsed::{
 pub(crate) use collected::collect;
 pub use deep::Deep;
 pub use exact::Exact;
+pub use markov::Markov;
 pub use registry::{Entry, REGISTRY, find};
 pub use steps::{QSteps, q_steps};
 pub use tvgp::{Look, Tvgp};

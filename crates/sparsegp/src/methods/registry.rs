@@ -1,8 +1,8 @@
 //! The methods by name: one line (of the table) each.
 
 use super::{
-    Collapsed, DEFAULT_ALPHA, Deep, Exact, Keeps, Method, PowerEp, Sampler, Tvgp, Uncollapsed,
-    uncollapsed,
+    Collapsed, DEFAULT_ALPHA, Deep, Exact, Keeps, Markov, Method, PowerEp, Sampler, Tvgp,
+    Uncollapsed, uncollapsed,
 };
 use crate::error::{Error, Result, nearest};
 use crate::kernels;
@@ -80,6 +80,14 @@ pub const REGISTRY: &[Entry] = &[
         cost: "O(N³), memory O(N²)",
         source: "Rasmussen & Williams 2006, §2.2",
         method: &Exact,
+    },
+    Entry {
+        name: "markov",
+        aliases: &["state-space", "kalman"],
+        about: "exact inference of one input by Kalman filters: series of any length, kernels that are Markov processes",
+        cost: "O(NS³) for S states, memory O(N)",
+        source: "Hartikainen & Särkkä 2010",
+        method: &Markov,
     },
     Entry {
         name: "titsias2009",

@@ -3,7 +3,7 @@
 //! Nobody asks which type a method has. What its callers need to know is in what it answers: how q is kept and what a row
 //! contributes ([`Method::with_q`]), its layers ([`Method::architecture`]), what samples ([`Method::sampler`]).
 
-use super::{Model, Posterior};
+use super::{ConditioningRows, Model, Posterior};
 use crate::bounds::Bound;
 use crate::data::Source;
 use crate::deep::Architecture;
@@ -249,6 +249,19 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// As for [`Method::evaluate`].
     fn posterior(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
     -> Result<Posterior>;
+
+    /// The posterior from rows that one of this method has kept ([`Posterior::kept_rows`]).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for methods whose posteriors keep none; else as for [`Method::evaluate`].
+    fn conditioned(
+        &self,
+        _model: &Model,
+        _engine: &dyn Engine,
+        _rows: ConditioningRows,
+    ) -> Result<Posterior> {
+        Err(Error::Invalid(format!("posteriors of method `{}` keep no rows", self.name())))
+    }
 }
 
 /// The value if it is finite.

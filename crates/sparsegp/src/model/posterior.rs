@@ -1,5 +1,6 @@
 //! What a model believes after seeing data.
 
+mod conditioned;
 mod draws;
 mod gaussian;
 mod gradients;
@@ -18,12 +19,14 @@ mod terms;
 mod trend;
 mod whitened;
 
+pub use conditioned::{Conditional, ConditioningRows};
 pub use gradients::InputGradients;
 pub use observations::Judgement;
 pub use pathwise::{DEFAULT_WAVES, Functions};
 pub use quantiles::Predicted;
 pub use terms::PredictedTerm;
 
+pub(super) use conditioned::Conditioned;
 pub(super) use gaussian::{Gaussian, Split};
 #[cfg(feature = "files")]
 pub(crate) use trend::SavedTrend;
@@ -38,7 +41,7 @@ use law::{Law, Marginals};
 use noisy::Noisy;
 use process::Process;
 use sampled::Sampled;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use whitened::Whitened;
 
 /// What is known of the latent functions after data were seen, and the observation model:
@@ -50,6 +53,11 @@ use whitened::Whitened;
 pub struct Posterior {
     likelihood: Box<dyn Likelihood>,
     law: Arc<dyn Law>,
+}
+
+/// No numbers.
+fn nothing<'a>() -> MatRef<'a, f64> {
+    MatRef::from_column_major_slice(&[], 0, 0)
 }
 
 impl Posterior {
@@ -85,6 +93,15 @@ impl Posterior {
             true => Self::of_law(model, last),
             false => Self::of_law(model, Hidden::new(model, last)?),
         })
+    }
+
+    /// Of rows that are kept, and what predicts from them.
+    pub(crate) fn of_kept_rows(
+        model: &Model,
+        rows: ConditioningRows,
+        known: Arc<dyn Conditional>,
+    ) -> Self {
+        Self::of_law(model, Conditioned::new(model, rows, known))
     }
 
     /// Without inducing points: at the inputs of all rows, from a factor L and a mean m for every
@@ -188,7 +205,7 @@ impl Posterior {
 
     /// Variances of the noise of the rows of exact inference, where they differ; else empty.
     pub fn row_noise(&self) -> &[f64] {
-        &self.law.gaussian().row_noise
+        self.law.gaussian().map_or(&[], |own| &own.row_noise)
     }
 
     /// Number of latent functions L, mixed ones where [`Likelihood::mixing`] says so.
@@ -211,32 +228,42 @@ impl Posterior {
         self.law.count()
     }
 
-    /// Inducing points, or training inputs for exact inference; the first set of several.
+    /// Inducing points, or training inputs for exact inference and where rows are kept; the first set of several.
     pub fn points(&self) -> MatRef<'_, f64> {
-        self.law.gaussian().points().0
+        match (self.law.gaussian(), self.law.conditioned()) {
+            (Some(own), _) => own.points().0,
+            (None, Some(own)) => own.rows.x.as_ref(),
+            (None, None) => nothing(),
+        }
     }
 
-    /// Whitened mean of q, M×L; for L-SVGP and R-SVGP in the coordinates of their features.
+    /// The rows that are kept, of methods with neither inducing points nor a factor of all rows.
+    pub fn kept_rows(&self) -> Option<&ConditioningRows> {
+        self.law.conditioned().map(|own| &*own.rows)
+    }
+
+    /// Whitened mean of q, M×L; for L-SVGP and R-SVGP in the coordinates of their features. Empty where rows are kept.
     pub fn q_mu(&self) -> MatRef<'_, f64> {
-        self.law.gaussian().q_mu.as_ref()
+        self.law.gaussian().map_or(nothing(), |own| own.q_mu.as_ref())
     }
 
     /// Lower roots of the whitened covariances of q, M×M each: one that all latent functions share
     /// or one for each; none for exact inference, L-SVGP and R-SVGP.
     pub fn q_sqrt(&self) -> Vec<MatRef<'_, f64>> {
-        self.law.gaussian().roots()
+        self.law.gaussian().map_or_else(Vec::new, Gaussian::roots)
     }
 
     /// The factor of Kuu (of K + σ²I for exact inference, of Kuu + Λ for L-SVGP); the first of
-    /// several. That of R-SVGP, which has none, is empty.
+    /// several. That of R-SVGP, which has none, is empty, and so is it where rows are kept.
     pub fn factor(&self) -> &Cholesky {
-        self.law.gaussian().points().1
+        static NONE: LazyLock<Cholesky> = LazyLock::new(|| Cholesky::of_factor(Mat::new()));
+        self.law.gaussian().map_or(&NONE, |own| own.points().1)
     }
 
     /// q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): means M×L and the
     /// covariance of every latent function, M×M. None for exact inference.
     pub fn q_u(&self) -> Option<(Mat<f64>, Vec<Mat<f64>>)> {
-        self.law.gaussian().q_u()
+        self.law.gaussian()?.q_u()
     }
 
     /// Shows the whitened q of latent function `l`; none for exact inference, pseudo-observations
@@ -264,7 +291,7 @@ impl Posterior {
     /// Estimates what rounding changes in the log evidence of exact inference, in nats
     /// ([`super::precision`]); none for other methods. O(N²).
     pub(crate) fn rounding(&self) -> Option<f64> {
-        self.law.gaussian().rounding()
+        self.law.gaussian()?.rounding()
     }
 
     /// Means of the latent functions alone, B×L. 2M multiply-adds per row and function.

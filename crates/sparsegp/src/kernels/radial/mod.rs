@@ -13,6 +13,7 @@ pub use profile::{Correlation, Profile};
 pub use stationary::Stationary;
 
 use super::registry::{Args, object};
+use super::state_space::{self, Matern, StateSpace};
 use super::{Cotangents, Form, Inputs, Kernel, Tape, Unit, no_spectrum};
 use crate::error::Result;
 use crate::linalg::exp::dispatch;
@@ -426,6 +427,13 @@ impl<C: Correlation> Kernel for Radial<C> {
             }
         }
         Ok(self.variance.scalar())
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        let (size, rate) = C::STATES.ok_or_else(|| state_space::none(self.name()))?;
+        state_space::one_input(self.name(), &self.dims)?;
+        let (variance, lengthscale) = (self.variance.scalar(), self.lengthscales.value()[0]);
+        Ok(Box::new(Matern { size, rate, variance, lengthscale }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -12,6 +12,8 @@ pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     const EXACT_DISTANCES: bool;
     /// Whether κ = exp(−ϱ²/2), whose expectations under Gaussian inputs are known.
     const IS_SQUARED_EXPONENTIAL: bool = false;
+    /// How many numbers the state of the Markov process has that the kernel is in one input, and λℓ ([`super::super::state_space`]).
+    const STATES: Option<(usize, f64)> = None;
     /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite.
     /// Implementations are `#[inline(always)]`.
     fn value_and_slope<const FMA: bool>(squared_distance: f64) -> (f64, f64);
@@ -31,6 +33,9 @@ pub trait Correlation: Clone + Send + Sync + std::fmt::Debug + 'static {
     const EXACT_DISTANCES: bool;
     /// Whether κ = exp(−ϱ²/2), whose expectations under Gaussian inputs are known.
     const IS_SQUARED_EXPONENTIAL: bool = false;
+
+    /// As for [`Profile::STATES`].
+    const STATES: Option<(usize, f64)> = None;
 
     /// Name of the kernel.
     fn name(&self) -> &'static str;
@@ -70,6 +75,7 @@ impl<P: Profile> Correlation for P {
     const SLOPE_OVER_VALUE: Option<f64> = P::SLOPE_OVER_VALUE;
     const EXACT_DISTANCES: bool = P::EXACT_DISTANCES;
     const IS_SQUARED_EXPONENTIAL: bool = P::IS_SQUARED_EXPONENTIAL;
+    const STATES: Option<(usize, f64)> = P::STATES;
 
     fn name(&self) -> &'static str {
         P::NAME

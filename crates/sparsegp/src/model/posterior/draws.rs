@@ -88,8 +88,8 @@ impl Draws {
 }
 
 impl Law for Draws {
-    fn gaussian(&self) -> &Gaussian {
-        &self.gaussian
+    fn gaussian(&self) -> Option<&Gaussian> {
+        Some(&self.gaussian)
     }
 
     fn count(&self) -> usize {

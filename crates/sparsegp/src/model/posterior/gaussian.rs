@@ -315,8 +315,8 @@ impl Gaussian {
 }
 
 impl Law for Gaussian {
-    fn gaussian(&self) -> &Gaussian {
-        self
+    fn gaussian(&self) -> Option<&Gaussian> {
+        Some(self)
     }
 
     fn alone(&self) -> Option<&Gaussian> {

@@ -189,8 +189,8 @@ impl Hidden {
 }
 
 impl Law for Hidden {
-    fn gaussian(&self) -> &Gaussian {
-        &self.last
+    fn gaussian(&self) -> Option<&Gaussian> {
+        Some(&self.last)
     }
 
     fn inputs(&self) -> usize {

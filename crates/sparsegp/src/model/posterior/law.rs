@@ -6,6 +6,7 @@
 //! each path through hidden layers, for each node of inputs with errors. All that is said of
 //! observations is averaged over components, and joint draws are of one at a time.
 
+use super::conditioned::Conditioned;
 use super::gaussian::Gaussian;
 use super::gradients::InputGradients;
 use super::pathwise::Part;
@@ -53,9 +54,16 @@ pub(super) type Work<'w, 'a> = &'w mut dyn FnMut(Option<&'a dyn Likelihood>, &Ma
 /// What is known of the latent functions. [`Law::joint`], [`Law::gradients`] and [`Law::hidden`]
 /// check rows themselves; those of all else have passed [`Law::check`].
 pub(super) trait Law: std::fmt::Debug + Send + Sync {
-    /// The Gaussian process inside: all there is, the moments of draws, or the last of several
-    /// layers.
-    fn gaussian(&self) -> &Gaussian;
+    /// The Gaussian process of points inside: all there is, the moments of draws, or the last of several
+    /// layers; none where rows are kept instead.
+    fn gaussian(&self) -> Option<&Gaussian> {
+        None
+    }
+
+    /// The rows that are kept, with what predicts from them.
+    fn conditioned(&self) -> Option<&Conditioned> {
+        None
+    }
 
     /// That Gaussian process where it is all there is.
     fn alone(&self) -> Option<&Gaussian> {
@@ -64,12 +72,12 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
 
     /// Number of input columns D.
     fn inputs(&self) -> usize {
-        self.gaussian().inputs()
+        self.gaussian().map_or(0, Gaussian::inputs)
     }
 
     /// Number of latent functions L, mixed ones where there is mixing.
     fn latents(&self) -> usize {
-        self.gaussian().latents()
+        self.gaussian().map_or(0, Gaussian::latents)
     }
 
     /// Refuses rows that nothing can be predicted at.
@@ -77,7 +85,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// [`Error::Shape`] for another number of columns, and what kernels refuse.
     fn check(&self, x: MatRef<f64>) -> Result<()> {
-        self.gaussian().check(x)
+        self.gaussian().map_or(Ok(()), |own| own.check(x))
     }
 
     /// How many components there are.

@@ -176,8 +176,7 @@ impl Noisy {
             )));
         }
         // what is not known of a mean function has no such form
-        let certain = base.gaussian().trend.is_none();
-        let moments = Moments::of(base.gaussian()).filter(|_| certain);
+        let moments = base.gaussian().filter(|own| own.trend.is_none()).and_then(Moments::of);
         let nodes = nodes(of.len());
         Ok(Self { whole, base, of, nodes, moments })
     }
@@ -232,7 +231,7 @@ impl Noisy {
 }
 
 impl Law for Noisy {
-    fn gaussian(&self) -> &Gaussian {
+    fn gaussian(&self) -> Option<&Gaussian> {
         self.base.gaussian()
     }
 
@@ -277,7 +276,8 @@ impl Law for Noisy {
         let Some(moments) = &self.moments else { return Ok(None) };
         self.base.check(measured.as_ref())?;
         let x = Uncertain::new(measured.as_ref(), variance.as_ref())?;
-        let mut all = moments.at(self.base.gaussian(), x)?;
+        let Some(base) = self.base.gaussian() else { return Ok(None) };
+        let mut all = moments.at(base, x)?;
         // rows without an error are not to have the rounding of those with one
         let exact = Mat::from_fn(known.len(), measured.ncols(), |i, q| measured[(known[i], q)]);
         let own = self.known(exact.as_ref())?;

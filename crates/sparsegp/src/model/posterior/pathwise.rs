@@ -278,7 +278,9 @@ impl Functions {
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
     pub fn evaluate(&self, x: MatRef<f64>) -> Result<Vec<Mat<f64>>> {
-        let law = self.posterior.law.gaussian();
+        let Some(law) = self.posterior.law.gaussian() else {
+            return Err(self.posterior.law.refusal("a function drawn by its features"));
+        };
         law.check(x)?;
         let own = x.to_owned();
         let x = own.as_ref();

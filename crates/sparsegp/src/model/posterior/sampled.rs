@@ -154,8 +154,8 @@ impl Sampled {
 }
 
 impl Law for Sampled {
-    fn gaussian(&self) -> &Gaussian {
-        &self.common
+    fn gaussian(&self) -> Option<&Gaussian> {
+        Some(&self.common)
     }
 
     fn alone(&self) -> Option<&Gaussian> {

@@ -1,0 +1,217 @@
+//! Sums and products.
+
+use super::StateSpace;
+use std::ops::Range;
+
+/// The parts of a kernel, with the places of their parameters among its own.
+type Parts = Vec<(Box<dyn StateSpace>, Range<usize>)>;
+
+/// The process of a sum: states side by side.
+pub fn sum(parts: Parts) -> Box<dyn StateSpace> {
+    Box::new(Sum { parts })
+}
+
+/// The process of a product: every number of the one times every number of the other.
+pub fn product(parts: Parts) -> Box<dyn StateSpace> {
+    let mut parts = parts.into_iter();
+    let count = |all: &Range<usize>| all.end;
+    let Some((first, range)) = parts.next() else { return sum(Vec::new()) };
+    let (mut all, mut params) = (first, count(&range));
+    for (second, range) in parts {
+        let next = count(&range);
+        all = Box::new(Product { first: all, second, split: params });
+        params = next;
+    }
+    all
+}
+
+#[derive(Debug)]
+struct Sum {
+    parts: Parts,
+}
+
+impl Sum {
+    /// Calls `f` with every part, the parameters of it and the place of its states.
+    fn each(&self, mut f: impl FnMut(&dyn StateSpace, &Range<usize>, usize)) {
+        let mut at = 0;
+        for (part, params) in &self.parts {
+            f(&**part, params, at);
+            at += part.size();
+        }
+    }
+
+    /// Fills the blocks of the parts along the diagonal.
+    fn fill(&self, out: &mut [f64], block: impl Fn(&dyn StateSpace, &mut [f64])) {
+        let n = self.size();
+        out.fill(0.0);
+        self.each(|part, _, at| {
+            let m = part.size();
+            let mut own = vec![0.0; m * m];
+            block(part, &mut own);
+            for i in 0..m {
+                out[(at + i) * n + at..][..m].copy_from_slice(&own[i * m..][..m]);
+            }
+        });
+    }
+}
+
+/// The m×m block at a place of the diagonal.
+fn block(of: &[f64], n: usize, at: usize, m: usize) -> Vec<f64> {
+    (0..m).flat_map(|i| of[(at + i) * n + at..][..m].iter().copied()).collect()
+}
+
+impl StateSpace for Sum {
+    fn size(&self) -> usize {
+        self.parts.iter().map(|(part, _)| part.size()).sum()
+    }
+
+    fn stationary(&self, out: &mut [f64]) {
+        self.fill(out, |part, own| part.stationary(own));
+    }
+
+    fn transition(&self, step: f64, out: &mut [f64]) {
+        self.fill(out, |part, own| part.transition(step, own));
+    }
+
+    fn noise(&self, step: f64, out: &mut [f64]) {
+        self.fill(out, |part, own| part.noise(step, own));
+    }
+
+    fn output(&self, t: f64, out: &mut [f64]) {
+        self.each(|part, _, at| part.output(t, &mut out[at..][..part.size()]));
+    }
+
+    fn terms(&self, t: f64, (first, n): (usize, usize), all: &mut Vec<Vec<f64>>) {
+        self.each(|part, _, at| part.terms(t, (first + at, n), all));
+    }
+
+    fn pull_stationary(&self, bar: &[f64], params: &mut [f64]) {
+        let n = self.size();
+        self.each(|part, own, at| {
+            part.pull_stationary(&block(bar, n, at, part.size()), &mut params[own.clone()]);
+        });
+    }
+
+    fn pull_transition(&self, step: f64, a: &[f64], bar: &[f64], params: &mut [f64]) {
+        let n = self.size();
+        self.each(|part, own, at| {
+            let m = part.size();
+            let (a, bar) = (block(a, n, at, m), block(bar, n, at, m));
+            part.pull_transition(step, &a, &bar, &mut params[own.clone()]);
+        });
+    }
+
+    fn error(&self) -> f64 {
+        self.parts.iter().map(|(part, _)| part.error()).fold(0.0, f64::max)
+    }
+}
+
+#[derive(Debug)]
+struct Product {
+    first: Box<dyn StateSpace>,
+    second: Box<dyn StateSpace>,
+    /// Where the parameters of the second begin.
+    split: usize,
+}
+
+/// A matrix of one of the two factors.
+fn of(part: &dyn StateSpace, write: impl Fn(&dyn StateSpace, &mut [f64])) -> Vec<f64> {
+    let mut own = vec![0.0; part.size().pow(2)];
+    write(part, &mut own);
+    own
+}
+
+/// Adds a⊗b, whose sizes are n and m.
+fn add_kronecker(out: &mut [f64], a: &[f64], b: &[f64], [n, m]: [usize; 2]) {
+    for i in 0..n {
+        for j in 0..n {
+            let scale = a[i * n + j];
+            for k in 0..m {
+                let row = &mut out[(i * m + k) * n * m + j * m..][..m];
+                row.iter_mut().zip(&b[k * m..][..m]).for_each(|(o, v)| *o += scale * v);
+            }
+        }
+    }
+}
+
+/// Cotangents of a and b from that of a⊗b.
+fn pull_kronecker(bar: &[f64], a: &[f64], b: &[f64], [n, m]: [usize; 2]) -> [Vec<f64>; 2] {
+    let (mut to_a, mut to_b) = (vec![0.0; n * n], vec![0.0; m * m]);
+    for i in 0..n {
+        for j in 0..n {
+            for k in 0..m {
+                let row = &bar[(i * m + k) * n * m + j * m..][..m];
+                for (l, v) in row.iter().enumerate() {
+                    to_a[i * n + j] += v * b[k * m + l];
+                    to_b[k * m + l] += v * a[i * n + j];
+                }
+            }
+        }
+    }
+    [to_a, to_b]
+}
+
+impl Product {
+    fn sizes(&self) -> [usize; 2] {
+        [self.first.size(), self.second.size()]
+    }
+}
+
+impl StateSpace for Product {
+    fn size(&self) -> usize {
+        self.first.size() * self.second.size()
+    }
+
+    fn stationary(&self, out: &mut [f64]) {
+        out.fill(0.0);
+        let [a, b] = [&self.first, &self.second].map(|p| of(&**p, |p, own| p.stationary(own)));
+        add_kronecker(out, &a, &b, self.sizes());
+    }
+
+    fn transition(&self, step: f64, out: &mut [f64]) {
+        out.fill(0.0);
+        let [a, b] =
+            [&self.first, &self.second].map(|p| of(&**p, |p, own| p.transition(step, own)));
+        add_kronecker(out, &a, &b, self.sizes());
+    }
+
+    /// Q₁⊗P₂ + (P₁ − Q₁)⊗Q₂, where P₁ − Q₁ = A₁P₁A₁ᵀ.
+    fn noise(&self, step: f64, out: &mut [f64]) {
+        out.fill(0.0);
+        let [q1, q2] = [&self.first, &self.second].map(|p| of(&**p, |p, own| p.noise(step, own)));
+        let [mut p1, p2] =
+            [&self.first, &self.second].map(|p| of(&**p, |p, own| p.stationary(own)));
+        add_kronecker(out, &q1, &p2, self.sizes());
+        p1.iter_mut().zip(&q1).for_each(|(p, q)| *p -= q);
+        add_kronecker(out, &p1, &q2, self.sizes());
+    }
+
+    fn output(&self, t: f64, out: &mut [f64]) {
+        let [n, m] = self.sizes();
+        let (mut a, mut b) = (vec![0.0; n], vec![0.0; m]);
+        self.first.output(t, &mut a);
+        self.second.output(t, &mut b);
+        (0..n * m).for_each(|i| out[i] = a[i / m] * b[i % m]);
+    }
+
+    fn pull_stationary(&self, bar: &[f64], params: &mut [f64]) {
+        let [a, b] = [&self.first, &self.second].map(|p| of(&**p, |p, own| p.stationary(own)));
+        let [to_a, to_b] = pull_kronecker(bar, &a, &b, self.sizes());
+        let (first, second) = params.split_at_mut(self.split);
+        self.first.pull_stationary(&to_a, first);
+        self.second.pull_stationary(&to_b, second);
+    }
+
+    fn pull_transition(&self, step: f64, _: &[f64], bar: &[f64], params: &mut [f64]) {
+        let [a, b] =
+            [&self.first, &self.second].map(|p| of(&**p, |p, own| p.transition(step, own)));
+        let [to_a, to_b] = pull_kronecker(bar, &a, &b, self.sizes());
+        let (first, second) = params.split_at_mut(self.split);
+        self.first.pull_transition(step, &a, &to_a, first);
+        self.second.pull_transition(step, &b, &to_b, second);
+    }
+
+    fn error(&self) -> f64 {
+        self.first.error() + self.second.error()
+    }
+}

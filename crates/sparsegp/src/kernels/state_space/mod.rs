@@ -1,0 +1,86 @@
+//! Kernels of one input as covariances of linear functions of a Markov process (Hartikainen & Särkkä 2010; Särkkä & Solin 2019, ch. 12).
+//!
+//! f(t) = H(t)ᵀs(t), where s is a Gaussian process of n numbers, the *state*, with the covariance P at every place and, for a
+//! step Δ ≥ 0,
+//!
+//! ```text
+//! s(t + Δ) = A(Δ) s(t) + N(0, Q(Δ)),      Q(Δ) = P − A P Aᵀ,      k(t, t + Δ) = H(t)ᵀ P A(Δ)ᵀ H(t + Δ)
+//! ```
+//!
+//! Sums put states side by side; products take the Kronecker product of everything but Q, which is Q₁⊗P₂ + A₁P₁A₁ᵀ⊗Q₂.
+//! Matrices are n² numbers, row by row.
+
+mod composite;
+mod fixed;
+mod matern;
+mod waves;
+
+pub(super) use composite::{product, sum};
+pub(super) use fixed::{Fixed, White};
+pub(super) use matern::Matern;
+pub(super) use waves::{Waves, periodic};
+
+use crate::error::{Error, Result};
+
+/// A kernel as a Markov process, at the values that its hyperparameters had when it was made.
+///
+/// What is pulled back are cotangents of P and A: as Q is P − APAᵀ, it has none.
+pub trait StateSpace: Send + Sync + std::fmt::Debug {
+    /// Returns n.
+    fn size(&self) -> usize;
+
+    /// Writes P, n×n.
+    fn stationary(&self, out: &mut [f64]);
+
+    /// Writes A(Δ), n×n, for Δ ≥ 0; the identity for Δ = 0, but for white noise.
+    fn transition(&self, step: f64, out: &mut [f64]);
+
+    /// Writes Q(Δ), n×n, which is positive semi-definite to the last digits: not as the difference P − APAᵀ where that has few.
+    fn noise(&self, step: f64, out: &mut [f64]);
+
+    /// Writes H(t), n numbers.
+    fn output(&self, t: f64, out: &mut [f64]);
+
+    /// Adds to `all` the H(t) of each summand, in the order of [`super::Kernel::terms`], from the state `at` of `n` on.
+    fn terms(&self, t: f64, (at, n): (usize, usize), all: &mut Vec<Vec<f64>>) {
+        let mut own = vec![0.0; n];
+        self.output(t, &mut own[at..][..self.size()]);
+        all.push(own);
+    }
+
+    /// Adds the gradient with respect to the kernel's hyperparameters, for a cotangent of P.
+    fn pull_stationary(&self, bar: &[f64], params: &mut [f64]);
+
+    /// Adds the gradient with respect to the kernel's hyperparameters, for a cotangent of A(Δ) = `a`.
+    fn pull_transition(&self, step: f64, a: &[f64], bar: &[f64], params: &mut [f64]);
+
+    /// Returns the largest error of the covariance, as a part of the variance: 0 but for series that are cut.
+    fn error(&self) -> f64 {
+        0.0
+    }
+}
+
+/// Says that a kernel is not a Markov process.
+pub(super) fn none(kernel: &str) -> Error {
+    Error::Invalid(format!(
+        "the kernel `{kernel}` has no state-space form; `markov` takes matern12, matern32, matern52, exponential, rbf, cosine, periodic, \
+         constant, linear and white of one input, their sums and products: use one of these, or a sparse method such as titsias2025"
+    ))
+}
+
+/// Refuses a kernel that reads several inputs.
+///
+/// # Errors
+/// [`Error::Invalid`].
+pub(super) fn one_input(kernel: &str, dims: &[usize]) -> Result<()> {
+    match dims {
+        [_] => Ok(()),
+        _ => Err(Error::Invalid(format!(
+            "the kernel `{kernel}` reads {} inputs, and a state-space form is of one; use a sparse method such as titsias2025",
+            dims.len()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

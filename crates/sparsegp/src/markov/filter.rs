@@ -1,0 +1,207 @@
+//! Forwards over rows: the Kalman filter.
+//!
+//! With m, P of the state before a row whose output is h and whose noise has the variance s,
+//!
+//! ```text
+//! S = hᵀPh + s      K = Ph/S      v = y − hᵀm      m ← m + Kv      P ← (I − Khᵀ)P(I − Khᵀ)ᵀ + sKKᵀ
+//! ```
+//!
+//! Joseph's form of the last keeps P positive semi-definite; the evidence is −½ Σ {log 2πS + v²/S}.
+
+use super::small::{Square, Vector, dot, read, sandwich, symmetrise, times, zeros};
+use super::{Rows, unknown_variance};
+use crate::error::Result;
+use crate::kernels::StateSpace;
+use std::f64::consts::TAU;
+use std::ops::Range;
+
+/// A and Q of a step, kept while steps are alike.
+pub(super) struct Steps<'a, const N: usize> {
+    pub(super) space: &'a dyn StateSpace,
+    length: f64,
+    pub(super) a: Square<N>,
+    q: Square<N>,
+    scratch: Vec<f64>,
+}
+
+impl<'a, const N: usize> Steps<'a, N> {
+    pub(super) fn new(space: &'a dyn StateSpace) -> Self {
+        let scratch = vec![0.0; space.size().pow(2).max(space.size())];
+        Self { space, length: f64::NAN, a: zeros(), q: zeros(), scratch }
+    }
+
+    /// Of this length.
+    pub(super) fn of(&mut self, length: f64) {
+        if self.length.to_bits() != length.to_bits() {
+            let n = self.space.size();
+            self.length = length;
+            self.space.transition(length, &mut self.scratch[..n * n]);
+            read(&self.scratch, n, &mut self.a);
+            self.space.noise(length, &mut self.scratch[..n * n]);
+            read(&self.scratch, n, &mut self.q);
+        }
+    }
+
+    /// P at every place before rows are seen.
+    pub(super) fn stationary(&mut self) -> Square<N> {
+        let (n, mut p) = (self.space.size(), zeros());
+        self.space.stationary(&mut self.scratch[..n * n]);
+        read(&self.scratch, n, &mut p);
+        p
+    }
+
+    pub(super) fn output(&mut self, t: f64) -> Vector<N> {
+        let (n, mut h) = (self.space.size(), [0.0; N]);
+        self.space.output(t, &mut h[..n]);
+        h
+    }
+
+    /// Moves a state by a step of [`Steps::of`].
+    pub(super) fn advance(&self, state: &mut State<N>) {
+        state.mean.iter_mut().for_each(|m| *m = times(&self.a, m));
+        state.covariance = sandwich(&self.a, &state.covariance);
+        for i in 0..N {
+            for j in 0..N {
+                state.covariance[i][j] += self.q[i][j];
+            }
+        }
+    }
+}
+
+/// What is known of the state at a place: a mean for every target column, and the covariance.
+#[derive(Debug)]
+pub(super) struct State<const N: usize> {
+    pub(super) mean: Vec<Vector<N>>,
+    pub(super) covariance: Square<N>,
+}
+
+impl<const N: usize> Clone for State<N> {
+    fn clone(&self) -> Self {
+        Self { mean: self.mean.clone(), covariance: self.covariance }
+    }
+
+    fn clone_from(&mut self, from: &Self) {
+        self.mean.clone_from(&from.mean);
+        self.covariance = from.covariance;
+    }
+}
+
+/// A row on the way forwards.
+#[derive(Clone, Debug)]
+pub(super) struct Passed<const N: usize> {
+    /// From the row before.
+    pub(super) a: Square<N>,
+    pub(super) h: Vector<N>,
+    /// Before the row is seen.
+    pub(super) before: State<N>,
+    /// After it.
+    pub(super) after: State<N>,
+    pub(super) gain: Vector<N>,
+    /// S.
+    pub(super) spread: f64,
+    /// v of every column.
+    pub(super) innovations: Vec<f64>,
+}
+
+impl<const N: usize> Passed<N> {
+    pub(super) fn empty() -> Self {
+        let none = || State { mean: Vec::new(), covariance: zeros() };
+        let [h, gain] = [[0.0; N]; 2];
+        Self {
+            a: zeros(),
+            h,
+            before: none(),
+            after: none(),
+            gain,
+            spread: 0.0,
+            innovations: Vec::new(),
+        }
+    }
+}
+
+impl<const N: usize> State<N> {
+    /// Takes in a row. Returns K, S and the v.
+    pub(super) fn see(
+        &mut self,
+        h: &Vector<N>,
+        targets: impl Iterator<Item = f64>,
+        noise: f64,
+        innovations: &mut Vec<f64>,
+    ) -> (Vector<N>, f64) {
+        let image = times(&self.covariance, h);
+        let spread = dot(h, &image) + noise;
+        let mut gain = image;
+        gain.iter_mut().for_each(|g| *g /= spread);
+        innovations.clear();
+        for (m, y) in self.mean.iter_mut().zip(targets) {
+            let v = y - dot(h, m);
+            (0..N).for_each(|i| m[i] += gain[i] * v);
+            innovations.push(v);
+        }
+        let p = &mut self.covariance;
+        for i in 0..N {
+            for j in 0..N {
+                p[i][j] -= gain[i] * image[j];
+            }
+        }
+        let left = times(p, h);
+        for i in 0..N {
+            for j in 0..N {
+                p[i][j] += (noise * gain[i] - left[i]) * gain[j];
+            }
+        }
+        symmetrise(p);
+        (gain, spread)
+    }
+}
+
+/// The filter over rows, from where it stands.
+pub(super) struct Filter<'a, const N: usize> {
+    pub(super) steps: Steps<'a, N>,
+    rows: &'a Rows<'a>,
+    pub(super) state: State<N>,
+    /// −½ Σ {log 2πS + v²/S} of the rows so far.
+    pub(super) value: f64,
+}
+
+impl<'a, const N: usize> Filter<'a, N> {
+    /// Before the first row.
+    pub(super) fn new(space: &'a dyn StateSpace, rows: &'a Rows<'a>) -> Self {
+        let mut steps = Steps::new(space);
+        let state = State { mean: vec![[0.0; N]; rows.y.ncols()], covariance: steps.stationary() };
+        Self { steps, rows, state, value: 0.0 }
+    }
+
+    /// Passes rows, and writes what it sees into the first of `kept`, if there are any.
+    ///
+    /// # Errors
+    /// [`crate::Error::NotPositiveDefinite`] where a row has no variance, or one that is not finite.
+    pub(super) fn pass(&mut self, range: Range<usize>, kept: &mut [Passed<N>]) -> Result<()> {
+        let (columns, first) = (self.rows.y.ncols(), range.start);
+        let mut innovations = Vec::with_capacity(columns);
+        for i in range {
+            if i > 0 {
+                self.steps.of(self.rows.t[i] - self.rows.t[i - 1]);
+                self.steps.advance(&mut self.state);
+            }
+            let h = self.steps.output(self.rows.t[i]);
+            let mut row = kept.get_mut(i - first);
+            if let Some(row) = &mut row {
+                row.before.clone_from(&self.state);
+            }
+            let targets = (0..columns).map(|p| self.rows.y[(i, p)]);
+            let (gain, spread) = self.state.see(&h, targets, self.rows.noise[i], &mut innovations);
+            if !(spread > 0.0 && spread.is_finite()) {
+                return Err(unknown_variance(self.rows.t.len(), i));
+            }
+            let squares: f64 = innovations.iter().map(|v| v * v).sum();
+            self.value -= 0.5 * (columns as f64 * (TAU * spread).ln() + squares / spread);
+            if let Some(row) = row {
+                (row.a, row.h, row.gain, row.spread) = (self.steps.a, h, gain, spread);
+                row.after.clone_from(&self.state);
+                row.innovations.clone_from(&innovations);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! What is known of the function at any places, given the rows.
+
+use super::filter::{Filter, Passed, State, Steps};
+use super::small::{Square, Vector, dot, product, times, transposed_times};
+use super::smoother::Adjoint;
+use super::{BLOCK, Rows, blocks, with_size};
+use crate::error::Result;
+use crate::kernels::StateSpace;
+use crate::linalg::Mat;
+use rayon::prelude::*;
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Means (B×P) and variances of a function at places.
+pub type Moments = (Mat<f64>, Vec<f64>);
+
+/// A function given rows.
+#[derive(Clone, Debug)]
+pub struct Smoothed {
+    own: Arc<dyn Known>,
+}
+
+/// What is known, whatever the size of the state.
+trait Known: Debug + Send + Sync {
+    fn moments(&self, t: &[f64]) -> Result<Moments>;
+    fn terms(&self, t: &[f64]) -> Result<Vec<Moments>>;
+    fn at_rows(&self) -> Result<Moments>;
+    fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)>;
+}
+
+/// Rows that are kept.
+#[derive(Debug)]
+struct Kept {
+    t: Vec<f64>,
+    y: Mat<f64>,
+    noise: Vec<f64>,
+}
+
+impl Kept {
+    fn rows(&self) -> Rows<'_> {
+        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise }
+    }
+}
+
+#[derive(Debug)]
+struct Sized<const N: usize> {
+    space: Box<dyn StateSpace>,
+    rows: Kept,
+    /// Before each block: after the row before it.
+    forwards: Vec<State<N>>,
+    /// After each block: before the row after it.
+    backwards: Vec<Adjoint<N>>,
+}
+
+impl Smoothed {
+    /// Conditions on rows, in the order of their places.
+    ///
+    /// # Errors
+    /// As for [`super::log_evidence`].
+    pub fn new(
+        space: Box<dyn StateSpace>,
+        rows: Rows<'_>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
+        with_size!(space.size(), N => Ok(Self { own: Arc::new(Sized::<N>::new(space, rows, go_on)?) }))
+    }
+
+    /// Means (B×P) and variances of the function at places in any order. O(1) for each, in blocks of rows.
+    ///
+    /// # Errors
+    /// None that places can cause.
+    pub fn moments(&self, t: &[f64]) -> Result<Moments> {
+        let order = super::order(t);
+        let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
+        Ok(unsorted(&order, self.own.moments(&sorted)?))
+    }
+
+    /// Means (B×P) and variances of the summands of the function, in the order of [`crate::kernels::Kernel::terms`], at places in any
+    /// order.
+    ///
+    /// # Errors
+    /// None that places can cause.
+    pub fn terms(&self, t: &[f64]) -> Result<Vec<Moments>> {
+        let order = super::order(t);
+        let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
+        Ok(self.own.terms(&sorted)?.into_iter().map(|own| unsorted(&order, own)).collect())
+    }
+
+    /// G⁻¹y (N×P) and the diagonal of G⁻¹, in the order of the rows.
+    ///
+    /// # Errors
+    /// None: the rows were passed before.
+    pub fn at_rows(&self) -> Result<Moments> {
+        self.own.at_rows()
+    }
+
+    /// Means (B×P) and the covariance (B×B) of the function at places in any order. O(N + B²).
+    ///
+    /// # Errors
+    /// None that places can cause.
+    pub fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
+        let order = super::order(t);
+        let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
+        let (means, all) = self.own.joint(&sorted)?;
+        let (mut mean, mut covariance) =
+            (Mat::zeros(t.len(), means.ncols()), Mat::zeros(t.len(), t.len()));
+        for (a, i) in order.iter().enumerate() {
+            (0..means.ncols()).for_each(|p| mean[(*i, p)] = means[(a, p)]);
+            order.iter().enumerate().for_each(|(b, j)| covariance[(*i, *j)] = all[(a, b)]);
+        }
+        Ok((mean, covariance))
+    }
+}
+
+/// Moments of sorted places, in the order that the places had.
+fn unsorted(order: &[usize], (means, variances): Moments) -> Moments {
+    let (mut mean, mut variance) = (means.clone(), variances.clone());
+    for (at, i) in order.iter().enumerate() {
+        (0..means.ncols()).for_each(|p| mean[(*i, p)] = means[(at, p)]);
+        variance[*i] = variances[at];
+    }
+    (mean, variance)
+}
+
+/// A place between rows: the state given the rows before it, and what those after it say.
+struct Place<const N: usize> {
+    h: Vector<N>,
+    state: State<N>,
+    after: Adjoint<N>,
+    /// Ph.
+    image: Vector<N>,
+}
+
+impl<const N: usize> Place<N> {
+    fn means(&self) -> Vec<f64> {
+        let both = self.state.mean.iter().zip(&self.after.r);
+        both.map(|(m, r)| dot(&self.h, m) + dot(&self.image, r)).collect()
+    }
+
+    fn variance(&self) -> f64 {
+        let explained = dot(&self.image, &times(&self.after.n, &self.image));
+        (dot(&self.h, &self.image) - explained).max(0.0)
+    }
+
+    /// h − NPh, by which errors of the state before move the function.
+    fn left(&self) -> Vector<N> {
+        let (mut left, explained) = (self.h, times(&self.after.n, &self.image));
+        (0..N).for_each(|i| left[i] -= explained[i]);
+        left
+    }
+}
+
+impl<const N: usize> Sized<N> {
+    fn new(
+        space: Box<dyn StateSpace>,
+        rows: Rows<'_>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
+        let (n, columns) = (rows.t.len(), rows.y.ncols());
+        let rows = Kept { t: rows.t.to_vec(), y: rows.y.to_owned(), noise: rows.noise.to_vec() };
+        let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
+        {
+            let seen = rows.rows();
+            let mut filter: Filter<'_, N> = Filter::new(&*space, &seen);
+            for range in blocks(n) {
+                go_on()?;
+                forwards.push(filter.state.clone());
+                filter.pass(range, &mut [])?;
+            }
+            let mut own = Adjoint::none(columns);
+            let mut kept = vec![Passed::empty(); BLOCK];
+            let mut step = None;
+            for range in blocks(n).rev() {
+                go_on()?;
+                backwards.push(own.clone());
+                let before = &forwards[range.start / BLOCK];
+                let all = Self::back(&mut filter, before, range, step, own, &mut kept)?;
+                step = Some(kept[0].a);
+                own = all.into_iter().next().unwrap_or_else(|| Adjoint::none(columns));
+            }
+            backwards.reverse();
+        }
+        Ok(Self { space, rows, forwards, backwards })
+    }
+
+    /// Passes the rows of a block, forwards from what is known before them into `kept`, and backwards from `after`, which is
+    /// before the row that `step` leads to. Returns what is known before each row.
+    fn back(
+        filter: &mut Filter<'_, N>,
+        before: &State<N>,
+        range: Range<usize>,
+        step: Option<Square<N>>,
+        mut after: Adjoint<N>,
+        kept: &mut [Passed<N>],
+    ) -> Result<Vec<Adjoint<N>>> {
+        let rows = range.len();
+        filter.state.clone_from(before);
+        filter.pass(range, kept)?;
+        let mut all = Vec::with_capacity(rows);
+        let mut step = step;
+        for row in kept[..rows].iter().rev() {
+            if let Some(a) = &step {
+                after.back(a);
+            }
+            after.unsee(row, |_, _| ());
+            all.push(after.clone());
+            step = Some(row.a);
+        }
+        all.reverse();
+        Ok(all)
+    }
+
+    /// The block of the last row at or before a place; the first where there is none.
+    fn block_of(&self, t: f64) -> usize {
+        self.rows.t.partition_point(|own| *own <= t).saturating_sub(1) / BLOCK
+    }
+
+    /// What is known at places that do not fall, as `take` sees it.
+    fn places<T: Send>(
+        &self,
+        t: &[f64],
+        take: &(dyn Fn(f64, Place<N>) -> T + Sync),
+    ) -> Result<Vec<T>> {
+        let by_block: Vec<&[f64]> =
+            t.chunk_by(|a, b| self.block_of(*a) == self.block_of(*b)).collect();
+        let parts: Result<Vec<Vec<T>>> =
+            by_block.into_par_iter().map(|own| self.places_in(own, take)).collect();
+        Ok(parts?.into_iter().flatten().collect())
+    }
+
+    /// The same within one block.
+    fn places_in<T>(&self, t: &[f64], take: &dyn Fn(f64, Place<N>) -> T) -> Result<Vec<T>> {
+        let (n, block) = (self.rows.t.len(), self.block_of(t[0]));
+        let range = block * BLOCK..(block * BLOCK + BLOCK).min(n);
+        let (start, end) = (range.start, range.end);
+        let (seen, mut kept) = (self.rows.rows(), vec![Passed::empty(); range.len()]);
+        let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);
+        let mut steps: Steps<'_, N> = Steps::new(&*self.space);
+        let unseen = filter.state.clone();
+        if end < n {
+            steps.of(self.rows.t[end] - self.rows.t[end - 1]);
+        }
+        let step = (end < n).then_some(steps.a);
+        let after = self.backwards[block].clone();
+        let (before, last) = (&self.forwards[block], after.clone());
+        let all = Self::back(&mut filter, before, range, step, after, &mut kept)?;
+        let one = |at: &f64| {
+            // rows at or before the place
+            let count = self.rows.t.partition_point(|own| own <= at);
+            let state = match count.checked_sub(1) {
+                None => unseen.clone(),
+                Some(i) => {
+                    let mut state = kept[i - start].after.clone();
+                    steps.of(at - self.rows.t[i]);
+                    steps.advance(&mut state);
+                    state
+                }
+            };
+            let mut after = if count < end { all[count - start].clone() } else { last.clone() };
+            if count < n {
+                steps.of(self.rows.t[count] - at);
+                after.back(&steps.a);
+            }
+            let h = steps.output(*at);
+            let image = times(&state.covariance, &h);
+            take(*at, Place { h, state, after, image })
+        };
+        Ok(t.iter().map(one).collect())
+    }
+
+    /// For each place but the first, by what errors of the state at the one before move the state there.
+    fn moves(&self, t: &[f64]) -> Result<Vec<Square<N>>> {
+        let seen = self.rows.rows();
+        let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);
+        let mut steps: Steps<'_, N> = Steps::new(&*self.space);
+        let mut kept = vec![Passed::empty(); 1];
+        let mut next = usize::MAX;
+        let mut all = Vec::with_capacity(t.len());
+        for pair in t.windows(2) {
+            let of = |at: f64| self.rows.t.partition_point(|own| *own <= at);
+            let (first, last) = (of(pair[0]), of(pair[1]));
+            let mut from = pair[0];
+            let mut moved: Option<Square<N>> = None;
+            for i in first..last {
+                if next != i {
+                    // from the beginning of a block
+                    let block = i / BLOCK;
+                    filter.state.clone_from(&self.forwards[block]);
+                    filter.pass(block * BLOCK..i, &mut [])?;
+                }
+                filter.pass(i..i + 1, &mut kept)?;
+                next = i + 1;
+                steps.of(self.rows.t[i] - from);
+                let mut own = match &moved {
+                    None => steps.a,
+                    Some(moved) => product(&steps.a, moved),
+                };
+                let (h, gain) = (kept[0].h, kept[0].gain);
+                let along = transposed_times(&own, &h);
+                for r in 0..N {
+                    (0..N).for_each(|c| own[r][c] -= gain[r] * along[c]);
+                }
+                moved = Some(own);
+                from = self.rows.t[i];
+            }
+            steps.of(pair[1] - from);
+            all.push(match &moved {
+                None => steps.a,
+                Some(moved) => product(&steps.a, moved),
+            });
+        }
+        Ok(all)
+    }
+}
+
+impl<const N: usize> Known for Sized<N> {
+    fn moments(&self, t: &[f64]) -> Result<Moments> {
+        let all = self.places(t, &|_, place| (place.means(), place.variance()))?;
+        let mean = Mat::from_fn(t.len(), self.rows.y.ncols(), |i, p| all[i].0[p]);
+        Ok((mean, all.iter().map(|own| own.1).collect()))
+    }
+
+    fn terms(&self, t: &[f64]) -> Result<Vec<Moments>> {
+        let n = self.space.size();
+        let take = |at: f64, place: Place<N>| {
+            let mut outputs = Vec::new();
+            self.space.terms(at, (0, n), &mut outputs);
+            let of = |own: Vec<f64>| {
+                let mut h = [0.0; N];
+                h[..n].copy_from_slice(&own);
+                let image = times(&place.state.covariance, &h);
+                let place =
+                    Place { h, image, state: place.state.clone(), after: place.after.clone() };
+                (place.means(), place.variance())
+            };
+            outputs.into_iter().map(of).collect::<Vec<_>>()
+        };
+        let all = self.places(t, &take)?;
+        let count = all.first().map_or(0, Vec::len);
+        let of = |term: usize| {
+            let mean = |i: usize, p: usize| all[i][term].0[p];
+            let mean = Mat::from_fn(t.len(), self.rows.y.ncols(), mean);
+            (mean, all.iter().map(|own| own[term].1).collect())
+        };
+        Ok((0..count).map(of).collect())
+    }
+
+    fn at_rows(&self) -> Result<Moments> {
+        let none = 0;
+        let found = super::evidence_of::<N>(&*self.space, self.rows.rows(), none, &|| Ok(()))?;
+        Ok((found.alpha, found.precision))
+    }
+
+    fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
+        let take =
+            |_: f64, place: Place<N>| (place.means(), place.variance(), place.image, place.left());
+        let (places, moves) = (self.places(t, &take)?, self.moves(t)?);
+        let mean = Mat::from_fn(t.len(), self.rows.y.ncols(), |i, p| places[i].0[p]);
+        let column = |a: usize| {
+            let mut image = places[a].2;
+            let mut own = vec![places[a].1];
+            for b in a + 1..t.len() {
+                image = times(&moves[b - 1], &image);
+                own.push(dot(&image, &places[b].3));
+            }
+            own
+        };
+        let all: Vec<Vec<f64>> = (0..t.len()).into_par_iter().map(column).collect();
+        let covariance = Mat::from_fn(t.len(), t.len(), |i, j| all[i.min(j)][i.abs_diff(j)]);
+        Ok((mean, covariance))
+    }
+}

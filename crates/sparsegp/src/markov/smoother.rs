@@ -1,0 +1,157 @@
+//! Backwards over rows: the adjoints of the filter, which are the sums of the fixed-interval smoother (de Jong 1989; Koopman &
+//! Shephard 1992 for the gradient).
+//!
+//! With r = ∂F/∂m and N = −∂²F/∂m² for the mean m of the state before a row (r⁺, N⁺ after it),
+//!
+//! ```text
+//! e = v/S − Kᵀr⁺      r = r⁺ + he      D = 1/S + KᵀN⁺K      N = (I − Khᵀ)ᵀN⁺(I − Khᵀ) + hhᵀ/S
+//! ```
+//!
+//! e is α = G⁻¹(y − m) of the row and D the diagonal of G⁻¹, the smoothed state is N(m + Pr, P − PNP), and F has the slopes
+//! U = ½(rrᵀ − N) in P, so that of A and of the stationary covariance P∞, as P = A(P⁺ − P∞)Aᵀ + P∞ with P⁺ after the row before:
+//!
+//! ```text
+//! Ā = rm⁺ᵀ + 2UA(P⁺ − P∞)      P̄∞ = U − AᵀUA, and U at the first row
+//! ```
+
+use super::filter::{Passed, Steps};
+use super::small::{
+    Square, Vector, dot, inner_sandwich, product, times, transposed_times, write, zeros,
+};
+
+/// r of every target column, and N.
+#[derive(Clone, Debug)]
+pub(super) struct Adjoint<const N: usize> {
+    pub(super) r: Vec<Vector<N>>,
+    pub(super) n: Square<N>,
+}
+
+impl<const N: usize> Adjoint<N> {
+    /// After the last row.
+    pub(super) fn none(columns: usize) -> Self {
+        Self { r: vec![[0.0; N]; columns], n: zeros() }
+    }
+
+    /// Goes back by a step with this A.
+    pub(super) fn back(&mut self, a: &Square<N>) {
+        self.r.iter_mut().for_each(|r| *r = transposed_times(a, r));
+        self.n = inner_sandwich(a, &self.n);
+    }
+
+    /// From after a row to before it; e of every column goes to `alpha`. Returns D.
+    pub(super) fn unsee(&mut self, row: &Passed<N>, mut alpha: impl FnMut(usize, f64)) -> f64 {
+        for (p, (r, v)) in self.r.iter_mut().zip(&row.innovations).enumerate() {
+            let e = v / row.spread - dot(&row.gain, r);
+            (0..N).for_each(|i| r[i] += row.h[i] * e);
+            alpha(p, e);
+        }
+        let image = times(&self.n, &row.gain);
+        let d = 1.0 / row.spread + dot(&row.gain, &image);
+        for i in 0..N {
+            for j in 0..N {
+                self.n[i][j] += d * row.h[i] * row.h[j] - row.h[i] * image[j] - image[i] * row.h[j];
+            }
+        }
+        d
+    }
+
+    /// U.
+    fn slopes(&self) -> Square<N> {
+        let mut u = zeros();
+        for i in 0..N {
+            for j in 0..N {
+                let squares: f64 = self.r.iter().map(|r| r[i] * r[j]).sum();
+                u[i][j] = 0.5 * (squares - self.r.len() as f64 * self.n[i][j]);
+            }
+        }
+        u
+    }
+}
+
+/// The gradient with respect to the hyperparameters of a kernel, from the last row to the first.
+pub(super) struct Slopes<'a, const N: usize> {
+    steps: Steps<'a, N>,
+    stationary: Square<N>,
+    stationary_bar: Square<N>,
+    /// The length of the step of which `bar` is the cotangent.
+    length: f64,
+    bar: Square<N>,
+    pub(super) params: Vec<f64>,
+}
+
+impl<'a, const N: usize> Slopes<'a, N> {
+    pub(super) fn new(mut steps: Steps<'a, N>, params: usize) -> Self {
+        let stationary = steps.stationary();
+        Self {
+            steps,
+            stationary,
+            stationary_bar: zeros(),
+            length: f64::NAN,
+            bar: zeros(),
+            params: vec![0.0; params],
+        }
+    }
+
+    /// Takes in what a row says of the step that leads to it, from the row before.
+    pub(super) fn add(
+        &mut self,
+        own: &Adjoint<N>,
+        length: f64,
+        a: &Square<N>,
+        before: (&[Vector<N>], &Square<N>),
+    ) {
+        if length.to_bits() != self.length.to_bits() {
+            self.flush();
+            self.length = length;
+        }
+        let (u, back) = (own.slopes(), &mut self.stationary_bar);
+        let inner = inner_sandwich(a, &u);
+        let mut apart = *before.1;
+        for i in 0..N {
+            for j in 0..N {
+                back[i][j] += u[i][j] - inner[i][j];
+                apart[i][j] -= self.stationary[i][j];
+            }
+        }
+        let through = product(&product(&u, a), &apart);
+        for i in 0..N {
+            for j in 0..N {
+                let moved: f64 = own.r.iter().zip(before.0).map(|(r, m)| r[i] * m[j]).sum();
+                self.bar[i][j] += moved + 2.0 * through[i][j];
+            }
+        }
+    }
+
+    /// Takes in what the first row says of the stationary state.
+    pub(super) fn add_first(&mut self, own: &Adjoint<N>) {
+        let u = own.slopes();
+        for i in 0..N {
+            (0..N).for_each(|j| self.stationary_bar[i][j] += u[i][j]);
+        }
+    }
+
+    /// Pulls the cotangent of the steps so far.
+    fn flush(&mut self) {
+        if self.length.is_nan() {
+            return;
+        }
+        let space = self.steps.space;
+        let n = space.size();
+        let (mut a, mut bar) = (vec![0.0; n * n], vec![0.0; n * n]);
+        space.transition(self.length, &mut a);
+        write(&self.bar, n, &mut bar);
+        space.pull_transition(self.length, &a, &bar, &mut self.params);
+        self.bar = zeros();
+    }
+
+    /// The gradient.
+    pub(super) fn finish(mut self) -> Vec<f64> {
+        self.flush();
+        let space = self.steps.space;
+        let n = space.size();
+        let mut bar = vec![0.0; n * n];
+        write(&self.stationary_bar, n, &mut bar);
+        space.pull_stationary(&bar, &mut self.params);
+        self.params
+    }
+}

@@ -1,0 +1,187 @@
+//! Posteriors that keep their rows: of methods that have neither inducing points nor a factor of the covariance of all rows.
+
+use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
+use super::rounding::{around, roots_of};
+use super::{InputGradients, PredictedTerm};
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+use crate::linalg::{Mat, MatRef, column};
+use crate::means::Mean;
+use crate::model::Model;
+use rand::Rng;
+use std::sync::Arc;
+
+/// Rows that a posterior keeps.
+#[derive(Clone, Debug)]
+pub struct ConditioningRows {
+    /// N×D.
+    pub x: Mat<f64>,
+    /// Targets less the mean function, N×P.
+    pub y: Mat<f64>,
+    /// Variances of the noise.
+    pub noise: Vec<f64>,
+}
+
+/// What predicts functions of mean 0 from rows with normal noise. Functions of all target columns have the same covariance.
+pub trait Conditional: std::fmt::Debug + Send + Sync {
+    /// Means (B×P) and variances at places (B×D).
+    ///
+    /// # Errors
+    /// What the method gives.
+    fn moments(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)>;
+
+    /// Means (B×P) and the covariance (B×B).
+    ///
+    /// # Errors
+    /// What the method gives.
+    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)>;
+
+    /// G⁻¹y (N×P) and the diagonal of G⁻¹, where G is the covariance of the rows' targets: what leaving a row out takes.
+    ///
+    /// # Errors
+    /// What the method gives.
+    fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)>;
+
+    /// Means (B×P) and variances of the terms of a kernel that is a sum, in the order of [`Kernel::terms`]; none where they are
+    /// not known.
+    ///
+    /// # Errors
+    /// What the method gives.
+    fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<(Mat<f64>, Vec<f64>)>>> {
+        let _ = x;
+        Ok(None)
+    }
+}
+
+/// Rows and what predicts from them.
+#[derive(Clone, Debug)]
+pub(in crate::model) struct Conditioned {
+    mean: Box<dyn Mean>,
+    kernel: Box<dyn Kernel>,
+    pub(in crate::model) rows: Arc<ConditioningRows>,
+    pub(in crate::model) known: Arc<dyn Conditional>,
+}
+
+impl Conditioned {
+    pub(super) fn new(model: &Model, rows: ConditioningRows, known: Arc<dyn Conditional>) -> Self {
+        Self {
+            mean: model.mean.clone(),
+            kernel: model.kernel().clone_box(),
+            rows: Arc::new(rows),
+            known,
+        }
+    }
+
+    /// Adds the mean function.
+    fn raised(&self, x: MatRef<f64>, mean: Mat<f64>) -> Mat<f64> {
+        let mut all = Mat::zeros(x.nrows(), self.latents());
+        self.mean.evaluate(x, all.as_mut());
+        all + mean
+    }
+}
+
+impl Law for Conditioned {
+    fn conditioned(&self) -> Option<&Conditioned> {
+        Some(self)
+    }
+
+    fn inputs(&self) -> usize {
+        self.rows.x.ncols()
+    }
+
+    fn latents(&self) -> usize {
+        self.rows.y.ncols()
+    }
+
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        check_columns(x, self.inputs())?;
+        self.kernel.check(x)
+    }
+
+    fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {
+        self.sweep(x, work)?;
+        Ok(())
+    }
+
+    fn sweep<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<Marginals> {
+        let own = self.marginals(x)?;
+        work(None, &own);
+        Ok(own)
+    }
+
+    fn marginals(&self, x: MatRef<f64>) -> Result<Marginals> {
+        let (mean, variances) = self.known.moments(x)?;
+        let variance = Mat::from_fn(x.nrows(), self.latents(), |i, _| variances[i]);
+        Ok(Marginals { mean: self.raised(x, mean), variance })
+    }
+
+    fn sample<'a>(
+        &'a self,
+        x: MatRef<'_, f64>,
+        samples: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<Vec<Drawn<'a>>> {
+        let Joint { mean, own, .. } = self.joint(x)?;
+        let mut prior = vec![0.0; x.nrows()];
+        self.kernel.diag(x, &mut prior);
+        let largest = prior.iter().fold(0.0_f64, |a, b| a.max(*b));
+        // one root for functions that have the same covariance
+        let root = roots_of(&own[..1], &[largest])?.swap_remove(0);
+        let roots = vec![root; self.latents()];
+        let one = |_| Drawn { likelihood: None, f: around(mean.clone(), &roots, rng) };
+        Ok((0..samples).map(one).collect())
+    }
+
+    fn joint(&self, x: MatRef<f64>) -> Result<Joint> {
+        self.check(x)?;
+        let (mean, covariance) = self.known.joint(x)?;
+        let own = vec![covariance; self.latents()];
+        Ok(Joint { mean: self.raised(x, mean), own, mixing: None })
+    }
+
+    fn refusal(&self, what: &str) -> Error {
+        Error::Invalid(format!(
+            "{what} is not known where a posterior keeps its rows (`markov`): there are means, variances, covariances, quantiles, \
+             densities and draws; for the rest use `exact` or a sparse method"
+        ))
+    }
+
+    fn gradients(&self, _: MatRef<f64>) -> Result<InputGradients> {
+        Err(self.refusal("a slope of predictions"))
+    }
+
+    fn terms(&self, x: MatRef<f64>, names: &[String], centred: bool) -> Result<Vec<PredictedTerm>> {
+        self.check(x)?;
+        let known = if centred { None } else { self.known.terms(x)? };
+        let Some(known) = known else {
+            return Err(self.refusal(if centred {
+                "a centred term"
+            } else {
+                "a prediction of terms"
+            }));
+        };
+        let mut function = Mat::zeros(x.nrows(), self.latents());
+        self.mean.evaluate(x, function.as_mut());
+        let named = crate::kernels::terms::terms(&*self.kernel, names);
+        let mut all = Vec::new();
+        for latent in 0..self.latents() {
+            all.push(PredictedTerm {
+                name: PredictedTerm::MEAN_FUNCTION.into(),
+                latent,
+                inputs: Vec::new(),
+                mean: column(function.as_ref(), latent).to_vec(),
+                variance: vec![0.0; x.nrows()],
+            });
+            for (term, (mean, variance)) in named.iter().zip(&known) {
+                all.push(PredictedTerm {
+                    name: term.name.clone(),
+                    latent,
+                    inputs: term.inputs(x.ncols()),
+                    mean: column(mean.as_ref(), latent).to_vec(),
+                    variance: variance.clone(),
+                });
+            }
+        }
+        Ok(all)
+    }
+}
