@@ -28,6 +28,15 @@ pub struct Rows<'a> {
     pub noise: &'a [f64],
 }
 
+/// The log density, and what rounding leaves of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Density {
+    /// log p(y).
+    pub value: f64,
+    /// The size of what rounding changes in it, in nats: ε Σ kᵢᵢ/dᵢ. No variance dᵢ is known to less than εkᵢᵢ.
+    pub rounding: f64,
+}
+
 /// Slopes of the log density.
 #[derive(Clone, Debug)]
 pub struct Slopes {
@@ -37,6 +46,13 @@ pub struct Slopes {
     pub residual: Mat<f64>,
     /// In the noise variance of every row: of exact inference ½(αᵢ² − [G⁻¹]ᵢᵢ), summed over targets.
     pub noise: Vec<f64>,
+}
+
+impl Density {
+    fn add(&mut self, part: &Part) {
+        self.value += part.density.value;
+        self.rounding += part.density.rounding;
+    }
 }
 
 impl Rows<'_> {
@@ -63,10 +79,10 @@ pub fn log_density(
     plan: &Plan,
     rows: Rows<'_>,
     watch: &dyn Fn() -> Result<()>,
-) -> Result<f64> {
-    let mut value = 0.0;
-    in_rounds(kernel, plan, rows, false, watch, &mut |part| value += part.value)?;
-    Ok(value)
+) -> Result<Density> {
+    let mut density = Density::default();
+    in_rounds(kernel, plan, rows, false, watch, &mut |part| density.add(part))?;
+    Ok(density)
 }
 
 /// Returns log p(y) with its slopes.
@@ -78,16 +94,16 @@ pub fn with_slopes(
     plan: &Plan,
     rows: Rows<'_>,
     watch: &dyn Fn() -> Result<()>,
-) -> Result<(f64, Slopes)> {
+) -> Result<(Density, Slopes)> {
     let (n, p) = (rows.x.nrows(), rows.residual.ncols());
     let mut slopes = Slopes {
         kernel: vec![0.0; kernel.num_params()],
         residual: Mat::zeros(n, p),
         noise: vec![0.0; n],
     };
-    let mut value = 0.0;
+    let mut density = Density::default();
     in_rounds(kernel, plan, rows, true, watch, &mut |part| {
-        value += part.value;
+        density.add(part);
         slopes.kernel.iter_mut().zip(&part.kernel).for_each(|(sum, own)| *sum += own);
         let mut own = part.members.chunks_exact(1 + p);
         for row in part.blocks.clone().flat_map(|block| plan.block(block).rows) {
@@ -99,13 +115,13 @@ pub fn with_slopes(
             (0..p).for_each(|j| slopes.residual[(row, j)] += residual[j]);
         }
     })?;
-    Ok((value, slopes))
+    Ok((density, slopes))
 }
 
 /// What some blocks contribute.
 struct Part {
     blocks: std::ops::Range<usize>,
-    value: f64,
+    density: Density,
     kernel: Vec<f64>,
     /// The slopes in noise and residuals of every member of every block, one after the other.
     members: Vec<f64>,
@@ -132,8 +148,12 @@ fn in_rounds(
             |scratch, part| {
                 let blocks = part * PART..plan.blocks().min((part + 1) * PART);
                 let kernel_slopes = vec![0.0; if slopes { kernel.num_params() } else { 0 }];
-                let mut own =
-                    Part { blocks, value: 0.0, kernel: kernel_slopes, members: Vec::new() };
+                let mut own = Part {
+                    blocks,
+                    density: Density::default(),
+                    kernel: kernel_slopes,
+                    members: Vec::new(),
+                };
                 for block in own.blocks.clone() {
                     scratch.block(kernel, plan.block(block), rows, &mut own)?;
                 }
@@ -209,7 +229,8 @@ impl Scratch {
         for j in responding() {
             let square: f64 = (0..p).map(|t| z[(j, t)] * z[(j, t)]).sum();
             let log = (2.0 * std::f64::consts::PI).ln() + 2.0 * l[(j, j)].ln();
-            part.value -= 0.5 * (p as f64 * log + square);
+            part.density.value -= 0.5 * (p as f64 * log + square);
+            part.density.rounding += f64::EPSILON * self.k[(j, j)] / (l[(j, j)] * l[(j, j)]);
         }
         if self.slopes {
             self.pull(kernel, block, p, part);

@@ -36,16 +36,16 @@
 //!
 //! If all respond this is ½(ααᵀ − PG⁻¹), α = G⁻¹r, of exact inference. For one row that responds Ḡ has rank two.
 
-mod conditional;
 mod density;
 mod groups;
 mod metric;
+mod nearest;
 mod plan;
 mod tree;
 
-pub use conditional::{Conditional, Joint};
-pub use density::{Rows, Slopes, log_density, with_slopes};
+pub use density::{Density, Rows, Slopes, log_density, with_slopes};
 pub use metric::Metric;
+pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
 
 use plan::maximin;

@@ -66,15 +66,16 @@ impl Problem {
     }
 
     fn value(&self, plan: &Plan) -> f64 {
-        log_density(&*self.kernel, plan, self.rows(), &|| Ok(())).unwrap()
+        log_density(&*self.kernel, plan, self.rows(), &|| Ok(())).unwrap().value
     }
 
     fn with_slopes(&self, plan: &Plan) -> (f64, Slopes) {
-        with_slopes(&*self.kernel, plan, self.rows(), &|| Ok(())).unwrap()
+        let own = with_slopes(&*self.kernel, plan, self.rows(), &|| Ok(())).unwrap();
+        (own.0.value, own.1)
     }
 
-    fn conditional(&self, neighbours: usize) -> Conditional {
-        Conditional::new(self.kernel.clone(), self.rows(), neighbours).unwrap()
+    fn conditional(&self, neighbours: usize) -> Nearest {
+        Nearest::new(self.kernel.clone(), self.rows(), neighbours).unwrap()
     }
 
     /// The factor of K + diag s.
@@ -157,6 +158,17 @@ fn with_all_rows_before_it_is_exact() {
         same(&mean, &exact_mean, kernel);
         for (i, v) in variance.iter().enumerate() {
             close(*v, exact_covariance[(i, i)], 1.0, kernel);
+        }
+        let (mean, variance) = conditional.leave_one_out().unwrap();
+        let inverse = problem.factor().inverse();
+        for (i, v) in variance.iter().enumerate() {
+            // Rasmussen & Williams 2006, Eq. 5.12; α = −r̄
+            let total = 1.0 / inverse[(i, i)];
+            close(*v, total - problem.noise[i], 1.0, kernel);
+            for j in 0..2 {
+                let own = problem.residual[(i, j)] + exact_slopes.residual[(i, j)] * total;
+                close(mean[(i, j)], own, 1.0, kernel);
+            }
         }
         let joint = conditional.joint(new.as_ref()).unwrap();
         same(&joint.mean(), &exact_mean, kernel);

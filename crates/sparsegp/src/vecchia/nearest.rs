@@ -20,7 +20,7 @@ const FOLLOWS: f64 = 1e-10;
 
 /// Rows with noise, and the way to the nearest of them.
 #[derive(Clone, Debug)]
-pub struct Conditional {
+pub struct Nearest {
     kernel: Box<dyn Kernel>,
     x: Mat<f64>,
     residual: Mat<f64>,
@@ -66,7 +66,7 @@ impl Scratch {
     }
 }
 
-impl Conditional {
+impl Nearest {
     /// Takes the rows: each place is conditioned on so many of them, the nearest in the kernel's metric.
     ///
     /// # Errors
@@ -79,6 +79,11 @@ impl Conditional {
         Ok(Self { kernel, x, residual, noise: rows.noise.to_vec(), metric, neighbours, tree })
     }
 
+    /// The rows.
+    pub fn rows(&self) -> Rows<'_> {
+        Rows { x: self.x.as_ref(), residual: self.residual.as_ref(), noise: &self.noise }
+    }
+
     /// Returns means, less the mean function (B×P), and variances of the function at places (B×D):
     ///
     /// ```text
@@ -88,19 +93,41 @@ impl Conditional {
     /// # Errors
     /// [`Error::NotPositiveDefinite`].
     pub fn marginals(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
+        self.each(x, |_, at| {
+            let near = self.tree.nearest(at, self.neighbours, u32::MAX);
+            near.into_iter().map(|near| near.point).collect()
+        })
+    }
+
+    /// Returns the same at the rows, each given the nearest of the others: cross-validation that leaves one row out.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`].
+    pub fn leave_one_out(&self) -> Result<(Mat<f64>, Vec<f64>)> {
+        self.each(self.x.as_ref(), |row, at| {
+            let near = self.tree.nearest(at, self.neighbours + 1, u32::MAX).into_iter();
+            let others = near.map(|near| near.point).filter(|point| *point as usize != row);
+            others.take(self.neighbours).collect()
+        })
+    }
+
+    /// Means and variances at places, each given the rows that `of` finds for its index and coordinates.
+    fn each(
+        &self,
+        x: MatRef<f64>,
+        of: impl Fn(usize, &[f64]) -> Vec<u32> + Sync,
+    ) -> Result<(Mat<f64>, Vec<f64>)> {
         let p = self.residual.ncols();
-        let all = in_parts(x, |_, x| {
+        let all = in_parts(x, |start, x| {
             let mut scratch = Scratch::new();
             let (mut means, mut variances) = (Mat::zeros(x.nrows(), p), vec![0.0; x.nrows()]);
             self.kernel.diag(x, &mut variances);
             let (places, dims) = (self.metric.places(x), self.metric.dims());
-            for i in 0..x.nrows() {
-                let near =
-                    self.tree.nearest(&places[i * dims..][..dims], self.neighbours, u32::MAX);
-                let rows: Vec<u32> = near.into_iter().map(|near| near.point).collect();
+            for (i, variance) in variances.iter_mut().enumerate() {
+                let rows = of(start + i, &places[i * dims..][..dims]);
                 self.whiten(&rows, None, x.subrows(i, 1), &mut scratch)?;
                 let w = scratch.k.col_as_slice(0);
-                variances[i] = not_below_0(variances[i] - sum_of_products(w, w));
+                *variance = not_below_0(*variance - sum_of_products(w, w));
                 for j in 0..p {
                     means[(i, j)] = sum_of_products(w, scratch.z.col_as_slice(j));
                 }
@@ -159,7 +186,7 @@ impl Conditional {
 
     /// Returns the joint posterior of places (B×D). They come after all rows, ordered by maximin; each is conditioned on
     /// its nearest rows, and on as many of the nearest places before it, which have no noise (Katzfuss, Guinness, Gong &
-    /// Zilber 2020, §3: responses first). Marginals are those of [`Conditional::marginals`] to the accuracy of the
+    /// Zilber 2020, §3: responses first). Marginals are those of [`Nearest::marginals`] to the accuracy of the
     /// approximation.
     ///
     /// # Errors
