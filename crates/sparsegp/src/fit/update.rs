@@ -15,7 +15,9 @@ use std::ops::Range;
 mod judged;
 mod kept;
 mod learning;
+mod recorded;
 mod room;
+mod rows;
 
 /// Rows that are taken up together.
 const PART: usize = 4096;
@@ -115,6 +117,9 @@ pub fn update(
     checks::same_columns(fitted, dataset)?;
     fitted.check_certain("taking up new rows")?;
     fitted.check_untransformed("taking up new rows")?;
+    if fitted.posterior.kept_rows().is_some() {
+        return rows::extend(fitted, dataset, options, watch);
+    }
     if fitted.posterior.points().ncols() != fitted.posterior.inputs() {
         return Err(Error::Invalid(format!(
             "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: fit it anew to all",
@@ -421,31 +426,7 @@ impl<'a> State<'a> {
         let certain = fitted.posterior.lost_trend();
         fitted.kept_rows = self.kept;
         fitted.posterior = Posterior::of_q(model)?;
-        let (before, jacobian) =
-            (fitted.total_weight.unwrap_or(fitted.rows as f64), fitted.log_jacobian());
-        fitted.rows += report.rows;
-        fitted.total_weight = match (fitted.total_weight, dataset.total_weight) {
-            (None, None) => None,
-            (_, new) => Some(before + new.unwrap_or(report.rows as f64)),
-        };
-        fitted.absent.resize(fitted.absent.len().max(dataset.absent.len()), 0.0);
-        fitted.absent.iter_mut().zip(&dataset.absent).for_each(|(own, new)| *own += new);
-        let shift = fitted.log_jacobian() - jacobian;
-        if let Some(training) = &mut fitted.report {
-            // it was of old rows, and is now of all
-            training.objective += bound;
-            training.findings.clear();
-            // the history stays that of old rows, in the data's units, to which it comes by the number of all rows
-            training.trace.iter_mut().for_each(|point| point.objective -= shift);
-            training.starts.iter_mut().for_each(|objective| *objective -= shift);
-        }
-        let averaged = fitted.report.as_mut().and_then(|training| training.averaged.take());
-        fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
-        fitted.warnings.extend(averaged.map(|_| {
-            "predictions no longer average over hyperparameters: the update keeps the best ones, and intervals become narrower; fit \
-             all rows anew while they are few"
-                .into()
-        }));
+        recorded::record(&mut fitted, dataset, report, bound);
         fitted.warnings.extend(certain);
         Ok(fitted)
     }

@@ -26,6 +26,7 @@ trait Known: Debug + Send + Sync {
     fn moments(&self, t: &[f64]) -> Result<Moments>;
     fn terms(&self, t: &[f64]) -> Result<Vec<Moments>>;
     fn at_rows(&self) -> Result<Moments>;
+    fn log_evidence(&self) -> f64;
     fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)>;
 }
 
@@ -51,6 +52,7 @@ struct Sized<const N: usize> {
     forwards: Vec<State<N>>,
     /// After each block: before the row after it.
     backwards: Vec<Adjoint<N>>,
+    value: f64,
 }
 
 impl Smoothed {
@@ -85,6 +87,11 @@ impl Smoothed {
         let order = super::order(t);
         let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
         Ok(self.own.terms(&sorted)?.into_iter().map(|own| unsorted(&order, own)).collect())
+    }
+
+    /// The log density of the rows.
+    pub fn log_evidence(&self) -> f64 {
+        self.own.log_evidence()
     }
 
     /// G⁻¹y (N×P) and the diagonal of G⁻¹, in the order of the rows.
@@ -160,6 +167,7 @@ impl<const N: usize> Sized<N> {
         let (n, columns) = (rows.t.len(), rows.y.ncols());
         let rows = Kept { t: rows.t.to_vec(), y: rows.y.to_owned(), noise: rows.noise.to_vec() };
         let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
+        let value;
         {
             let seen = rows.rows();
             let mut filter: Filter<'_, N> = Filter::new(&*space, &seen);
@@ -168,6 +176,7 @@ impl<const N: usize> Sized<N> {
                 forwards.push(filter.state.clone());
                 filter.pass(range, &mut [])?;
             }
+            value = filter.value;
             let mut own = Adjoint::none(columns);
             let mut kept = vec![Passed::empty(); BLOCK];
             let mut step = None;
@@ -181,7 +190,7 @@ impl<const N: usize> Sized<N> {
             }
             backwards.reverse();
         }
-        Ok(Self { space, rows, forwards, backwards })
+        Ok(Self { space, rows, forwards, backwards, value })
     }
 
     /// Passes the rows of a block, forwards from what is known before them into `kept`, and backwards from `after`, which is
@@ -344,6 +353,10 @@ impl<const N: usize> Known for Sized<N> {
             (mean, all.iter().map(|own| own[term].1).collect())
         };
         Ok((0..count).map(of).collect())
+    }
+
+    fn log_evidence(&self) -> f64 {
+        self.value
     }
 
     fn at_rows(&self) -> Result<Moments> {

@@ -70,14 +70,9 @@ fn space(model: &Model, inputs: usize) -> Result<Box<dyn StateSpace>> {
 impl Seen {
     fn new(model: &Model, data: &dyn Source) -> Result<Self> {
         let space = space(model, data.inputs())?;
-        let variance = model.gaussian()?.variance.scalar();
         let rows = weighty(super::collect(data)?);
-        let noise = Noise::new(variance, &rows);
-        let mut mean = Mat::zeros(rows.x.nrows(), rows.y.ncols());
-        model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        let each = (0..rows.x.nrows()).map(|i| noise.of(i)).collect();
-        let factors = rows.y.ncols() as f64 * noise.factors().0;
-        let rows = ConditioningRows { y: rows.y - mean, x: rows.x, noise: each };
+        let noise = Noise::new(model.gaussian()?.variance.scalar(), &rows);
+        let (rows, factors) = ConditioningRows::of(model, rows)?;
         Ok(Self { space, rows, noise, factors })
     }
 }
@@ -111,6 +106,10 @@ impl Conditional for Known {
             own[*i] = precision[at];
         }
         Ok((by_row, own))
+    }
+
+    fn log_density(&self) -> f64 {
+        self.smoothed.log_evidence()
     }
 
     fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<(Mat<f64>, Vec<f64>)>>> {

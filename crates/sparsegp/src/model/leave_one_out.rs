@@ -13,6 +13,8 @@
 //! likelihood it is the approximation of Opper & Winther 2000 by cavities, with the sites of variational
 //! inference, λ₂ = −2 ∂ℓ/∂s.
 
+mod kept;
+
 use super::posterior::{Gaussian, Split};
 use super::{Model, Posterior, RowSite};
 use crate::bounds::{Row, RowSlopes};
@@ -119,7 +121,7 @@ impl Posterior {
 
     /// Tells whether rows can be left out ([`Posterior::leave_one_out`]).
     pub fn leaves_one_out(&self, model: &Model) -> bool {
-        self.check_leave_one_out(model).is_ok()
+        self.conditioned().is_some() || self.check_leave_one_out(model).is_ok()
     }
 
     /// Every row of the training data (in any order, of the model's scale) as the others predict it, at the
@@ -137,6 +139,9 @@ impl Posterior {
                 expected: format!("{outputs} columns"),
                 found: format!("{}", data.outputs()),
             });
+        }
+        if let Some(own) = self.conditioned() {
+            return kept::leave_one_out(own, self.likelihood(), data);
         }
         let gaussian = self.check_leave_one_out(model)?;
         let site = model.method.row_site();

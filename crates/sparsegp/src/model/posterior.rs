@@ -203,6 +203,16 @@ impl Posterior {
         self.law.alone()
     }
 
+    /// The rows that are kept, with what predicts from them.
+    pub(super) fn conditioned(&self) -> Option<&Conditioned> {
+        self.law.conditioned()
+    }
+
+    /// The log density of the rows that are kept, without the factors of weights; none where there are none.
+    pub(crate) fn log_density(&self) -> Option<f64> {
+        self.law.conditioned().map(|own| own.known.log_density())
+    }
+
     /// Variances of the noise of the rows of exact inference, where they differ; else empty.
     pub fn row_noise(&self) -> &[f64] {
         self.law.gaussian().map_or(&[], |own| &own.row_noise)

@@ -35,6 +35,7 @@ mod carried;
 mod gplvm;
 mod header;
 mod history;
+mod kept;
 mod layers;
 mod read;
 mod sums;

@@ -2,7 +2,9 @@
 
 use super::header::{Elsewhere, Header, Kept, QHeader};
 use super::write::shape_of;
-use super::{ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, gplvm, history, sums};
+use super::{
+    ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, gplvm, history, kept, sums,
+};
 use crate::data::{InputColumn, Mask};
 use crate::deep::LastBound;
 use crate::error::{Error, Result};
@@ -423,6 +425,9 @@ fn posterior(
             return Err(foreign("tensors of the posterior do not fit together"));
         }
         return method.posterior_at(model, &points);
+    }
+    if tensors.has(kept::TARGETS) {
+        return kept::read(model, tensors, inputs, outputs);
     }
     if !model.hidden.is_empty() {
         let deep = model.to_deep(LastBound::Expectation).map_err(|e| foreign(e.to_string()))?;

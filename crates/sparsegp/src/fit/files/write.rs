@@ -3,7 +3,8 @@
 use super::header::{Divided, Elsewhere, Header, Kept, QHeader};
 use super::layers::LayerHeader;
 use super::{
-    ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, carried, history, sums,
+    ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, carried, history, kept,
+    sums,
 };
 use crate::data::{Encoding, Mask};
 use crate::fit::Fitted;
@@ -155,6 +156,8 @@ fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
     };
     if model.method.with_q().is_some_and(|q| !q.is_of_points()) {
         matrix("posterior.inputs", fitted.posterior.points());
+    } else if let Some(rows) = fitted.posterior.kept_rows() {
+        kept::write(rows, &mut matrix);
     } else if model.q.is_none() {
         matrix("q.mu", fitted.posterior.q_mu());
         match fitted.posterior.q_sqrt().first() {

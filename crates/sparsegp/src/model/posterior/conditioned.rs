@@ -3,12 +3,14 @@
 use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
 use super::rounding::{around, roots_of};
 use super::{InputGradients, PredictedTerm};
+use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, column};
 use crate::means::Mean;
 use crate::model::Model;
 use rand::Rng;
+use std::f64::consts::TAU;
 use std::sync::Arc;
 
 /// Rows that a posterior keeps.
@@ -20,6 +22,42 @@ pub struct ConditioningRows {
     pub y: Mat<f64>,
     /// Variances of the noise.
     pub noise: Vec<f64>,
+}
+
+impl ConditioningRows {
+    /// Those of a model with Gaussian noise, and the log of the factors beside their normal densities: a row of weight w and variance
+    /// s has the noise s/w and a factor (2πs)^{(1−w)/2} w^{−½}; a row of weight 0 is no row.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for another likelihood, and for missing targets.
+    pub fn of(model: &Model, rows: InMemory) -> Result<(Self, f64)> {
+        let variance = model.gaussian()?.variance.scalar();
+        let counted = rows.weights.iter().all(|w| *w != 0.0);
+        let rows = match counted {
+            true => rows,
+            false => {
+                let all = 0..rows.weights.len();
+                rows.picked(&all.filter(|i| rows.weights[*i] != 0.0).collect::<Vec<_>>())
+            }
+        };
+        let (n, columns) = (rows.x.nrows(), rows.y.ncols());
+        if !rows.y.is_all_finite() {
+            return Err(Error::Invalid(format!(
+                "method `{}` has all targets of a row: leave rows with missing ones out",
+                model.method.name()
+            )));
+        }
+        let (mut noise, mut factors) = (Vec::with_capacity(n), 0.0);
+        for i in 0..n {
+            let w = rows.weights.get(i).copied().unwrap_or(1.0);
+            let s = variance + rows.extra.get(i).copied().unwrap_or(0.0);
+            noise.push(s / w);
+            factors += 0.5 * ((1.0 - w) * (TAU * s).ln() - w.ln());
+        }
+        let mut mean = Mat::zeros(n, columns);
+        model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
+        Ok((Self { y: rows.y - mean, x: rows.x, noise }, columns as f64 * factors))
+    }
 }
 
 /// What predicts functions of mean 0 from rows with normal noise. Functions of all target columns have the same covariance.
@@ -41,6 +79,9 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// What the method gives.
     fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)>;
+
+    /// log N(y; 0, G).
+    fn log_density(&self) -> f64;
 
     /// Means (B×P) and variances of the terms of a kernel that is a sum, in the order of [`Kernel::terms`]; none where they are
     /// not known.
@@ -77,6 +118,17 @@ impl Conditioned {
         let mut all = Mat::zeros(x.nrows(), self.latents());
         self.mean.evaluate(x, all.as_mut());
         all + mean
+    }
+
+    /// The targets of the rows that are kept, N×P.
+    pub(in crate::model) fn targets(&self) -> Mat<f64> {
+        self.raised(self.rows.x.as_ref(), self.rows.y.clone())
+    }
+
+    /// Means and variance of the functions at one place.
+    pub(in crate::model) fn at(&self, x: MatRef<f64>) -> Result<(Vec<f64>, f64)> {
+        let own = self.marginals(x)?;
+        Ok(((0..self.latents()).map(|p| own.mean[(0, p)]).collect(), own.variance[(0, 0)]))
     }
 }
 

@@ -1,0 +1,79 @@
+//! Where a posterior keeps its rows: μ₋ = y − α/D, s₋ = 1/D − σ² with α = G⁻¹(y − m) and D the diagonal of G⁻¹ (Rasmussen & Williams
+//! 2006, Eq. 5.12), for any of the rows in any order.
+
+use super::LeaveOneOut;
+use crate::data::Source;
+use crate::error::{Error, Result};
+use crate::likelihoods::{Likelihood, Target};
+use crate::linalg::{Mat, MatRef};
+use crate::model::posterior::Conditioned;
+use std::collections::HashMap;
+
+/// What tells rows apart.
+fn key(x: MatRef<f64>, y: MatRef<f64>, i: usize) -> Vec<u64> {
+    let x = (0..x.ncols()).map(|q| x[(i, q)].to_bits());
+    x.chain((0..y.ncols()).map(|p| y[(i, p)].to_bits())).collect()
+}
+
+/// Every row of `data` as the others predict it.
+///
+/// # Errors
+/// [`Error::Invalid`] for a row that the posterior does not keep.
+pub(super) fn leave_one_out(
+    own: &Conditioned,
+    likelihood: &dyn Likelihood,
+    data: &dyn Source,
+) -> Result<LeaveOneOut> {
+    let (alpha, precision) = own.known.at_rows()?;
+    let kept = &own.rows;
+    let targets = own.targets();
+    // equal rows have equal predictions
+    let places: HashMap<Vec<u64>, usize> =
+        (0..kept.x.nrows()).map(|i| (key(kept.x.as_ref(), targets.as_ref(), i), i)).collect();
+    let (n, outputs) = (data.rows(), targets.ncols());
+    let zeros = || Mat::zeros(n, outputs);
+    let mut all = LeaveOneOut {
+        f_mean: zeros(),
+        f_variance: zeros(),
+        mean: zeros(),
+        variance: zeros(),
+        log_density: zeros(),
+    };
+    let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    data.for_each_chunk(1 << 14, &mut |rows| {
+        for i in 0..rows.x.nrows() {
+            let row = rows.start + i;
+            let extra = rows.extra.get(i).copied().unwrap_or(default);
+            let uncounted = rows.weights.get(i).is_some_and(|w| *w == 0.0);
+            let at = places.get(&key(rows.x, rows.y, i));
+            let (means, variance) = match at {
+                Some(at) => {
+                    let d = precision[*at];
+                    let mean = |p: usize| targets[(*at, p)] - alpha[(*at, p)] / d;
+                    let means: Vec<f64> = (0..outputs).map(mean).collect();
+                    (means, (1.0 / d - kept.noise[*at]).max(0.0))
+                }
+                None if uncounted => own.at(rows.x.subrows(i, 1))?,
+                None => {
+                    return Err(Error::Invalid(format!(
+                        "row {} cannot be left out: it is none of those that the model was conditioned on",
+                        row + 1
+                    )));
+                }
+            };
+            for (p, f) in means.into_iter().enumerate() {
+                let target = Target { y: rows.y[(i, p)], extra };
+                let (f, spread) = ([f], [variance]);
+                (all.f_mean[(row, p)], all.f_variance[(row, p)]) = (f[0], variance);
+                (all.mean[(row, p)], all.variance[(row, p)]) =
+                    likelihood.predict(extra, &f, &spread);
+                all.log_density[(row, p)] = match target.y.is_nan() {
+                    true => f64::NAN,
+                    false => likelihood.predict_log_density(target, &f, &spread),
+                };
+            }
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}
