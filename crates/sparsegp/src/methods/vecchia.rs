@@ -14,10 +14,12 @@ use super::{Diagnostics, Entry, Evaluation, Method};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef};
 use crate::model::{Conditional, ConditioningRows, Model, Posterior};
 use crate::vecchia::{self, Metric, Nearest, Plan, Rows};
-use std::sync::Arc;
+use rand::Rng;
+use std::sync::{Arc, OnceLock};
 
 /// Neighbours of a row unless another number is asked for.
 pub const DEFAULT_NEIGHBOURS: usize = 30;
@@ -118,51 +120,59 @@ impl Held {
     }
 }
 
-/// Rows less the mean function, with their noise.
-struct Seen {
-    rows: ConditioningRows,
-    noise: Noise,
-}
-
-impl Seen {
-    fn new(model: &Model, data: &dyn Source) -> Result<Self> {
-        let variance = model.gaussian()?.variance.scalar();
-        let rows = weighty(super::collect(data)?);
-        let noise = Noise::new(variance, &rows);
-        let mut mean = Mat::zeros(rows.x.nrows(), rows.y.ncols());
-        model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        let each = (0..rows.x.nrows()).map(|i| noise.of(i)).collect();
-        Ok(Self { rows: ConditioningRows { y: rows.y - mean, x: rows.x, noise: each }, noise })
-    }
-}
-
 fn view(rows: &ConditioningRows) -> Rows<'_> {
     Rows { x: rows.x.as_ref(), residual: rows.y.as_ref(), noise: &rows.noise }
 }
 
 /// Predictions from the nearest rows.
 #[derive(Debug)]
-struct Known(Nearest);
+struct Known {
+    nearest: Nearest,
+    kernel: Box<dyn Kernel>,
+    metric: Metric,
+    neighbours: usize,
+    /// Known once somebody asks.
+    density: OnceLock<f64>,
+}
 
 impl Conditional for Known {
     fn moments(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
-        self.0.marginals(x)
+        self.nearest.marginals(x)
     }
 
     fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
-        let joint = self.0.joint(x)?;
+        let joint = self.nearest.joint(x)?;
         Ok((joint.mean(), joint.covariance()))
     }
 
     /// Such that a row that is left out has the prediction of its nearest others.
     fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)> {
-        let (mean, variance) = self.0.leave_one_out()?;
-        let rows = self.0.rows();
+        let (mean, variance) = self.nearest.leave_one_out()?;
+        let rows = self.nearest.rows();
         let precision = variance.iter().zip(rows.noise).map(|(v, s)| 1.0 / (v + s));
         let (precision, y): (Vec<f64>, _) = (precision.collect(), rows.residual);
         let alpha =
             Mat::from_fn(y.nrows(), y.ncols(), |i, p| (y[(i, p)] - mean[(i, p)]) * precision[i]);
         Ok((alpha, precision))
+    }
+
+    fn log_density(&self) -> f64 {
+        *self.density.get_or_init(|| {
+            let rows = self.nearest.rows();
+            let plan = Plan::new(rows.x, self.metric.clone(), self.neighbours);
+            let density = vecchia::log_density(&*self.kernel, &plan, rows, &|| Ok(()));
+            density.map_or(f64::NAN, |own| own.value)
+        })
+    }
+
+    fn draws(
+        &self,
+        x: MatRef<f64>,
+        samples: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<Option<Vec<Mat<f64>>>> {
+        let joint = self.nearest.joint(x)?;
+        Ok(Some((0..samples).map(|_| joint.draw(rng)).collect()))
     }
 }
 
@@ -209,7 +219,9 @@ impl Method for Vecchia {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let Seen { rows, noise } = Seen::new(model, data)?;
+        let rows = weighty(super::collect(data)?);
+        let noise = Noise::new(model.gaussian()?.variance.scalar(), &rows);
+        let (rows, factors) = ConditioningRows::of(model, rows)?;
         let plan = self.plan(model, engine, &rows.x)?;
         let watch = || engine.go_on();
         let (density, slopes) = vecchia::with_slopes(model.kernel(), &plan, view(&rows), &watch)?;
@@ -224,9 +236,8 @@ impl Method for Vecchia {
         parts.kernel.copy_from_slice(&slopes.kernel);
         let alpha = -slopes.residual;
         model.mean.vjp(rows.x.as_ref(), alpha.as_ref(), parts.mean);
-        let (factors, slope) = noise.factors();
-        parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * slope;
-        let value = super::finite(density.value + columns * factors, "the log evidence")?;
+        parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * noise.factors().1;
+        let value = super::finite(density.value + factors, "the log evidence")?;
         Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
     }
 
@@ -236,7 +247,7 @@ impl Method for Vecchia {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let Seen { rows, .. } = Seen::new(model, data)?;
+        let (rows, _) = ConditioningRows::of(model, super::collect(data)?)?;
         self.conditioned(model, engine, rows)
     }
 
@@ -246,9 +257,10 @@ impl Method for Vecchia {
         _: &dyn Engine,
         rows: ConditioningRows,
     ) -> Result<Posterior> {
-        self.metric(model, rows.x.ncols())?;
+        let (metric, neighbours) = (self.metric(model, rows.x.ncols())?, self.neighbours);
         let kernel = model.kernel().clone_box();
-        let nearest = Nearest::new(kernel, view(&rows), self.neighbours)?;
-        Ok(Posterior::of_kept_rows(model, rows, Arc::new(Known(nearest))))
+        let nearest = Nearest::new(kernel.clone(), view(&rows), neighbours)?;
+        let known = Known { nearest, kernel, metric, neighbours, density: OnceLock::new() };
+        Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
     }
 }

@@ -173,6 +173,49 @@ fn files_predict_the_same_and_rows_are_left_out() {
 }
 
 #[test]
+fn new_rows_are_taken_up_as_if_they_had_been_there() {
+    let (rows, more) = (field(200, "rows"), field(60, "more"));
+    let unscaled = |rows: InMemory| Dataset::from_rows(rows, false).expect("a table");
+    let own = fit(&unscaled(rows.clone()), &options("vecchia(neighbours=12)")).expect("a fit");
+    let new = unscaled(more.clone());
+    let plain = sparsegp::fit::UpdateOptions::default();
+    let (updated, report) =
+        sparsegp::fit::update(&own, &new, &plain, &mut |_, _| Ok(())).expect("an update");
+    assert_eq!((report.rows, updated.rows), (60, 260));
+    let both = |a: &Mat<f64>, b: &Mat<f64>| {
+        Mat::from_fn(260, a.ncols(), |i, j| if i < 200 { a[(i, j)] } else { b[(i - 200, j)] })
+    };
+    let all = InMemory::new(both(&rows.x, &more.x), both(&rows.y, &more.y)).expect("rows");
+    let all = unscaled(all);
+    let posterior = own.model.posterior(&Cpu::default(), &*all.source).expect("a posterior");
+    let x = field(20, "new").x;
+    let [a, b] =
+        [&updated.posterior, &posterior].map(|own| own.predict_f(x.as_ref()).expect("predictions"));
+    assert!((&a.0 - &b.0).norm_max() < 1e-12 && (&a.1 - &b.1).norm_max() < 1e-12);
+    let before = own.model.evaluate(&Cpu::default(), &*unscaled(rows).source);
+    let after = own.model.evaluate(&Cpu::default(), &*all.source);
+    let gained = after.expect("a value").value - before.expect("a value").value;
+    let told = updated.report.as_ref().expect("a report").objective
+        - own.report.as_ref().expect("a report").objective;
+    assert!((gained - told).abs() < 1e-8 * gained.abs(), "{gained} {told}");
+}
+
+/// A map of thousands of places is drawn at the cost of its neighbours.
+#[test]
+fn draws_at_many_places_have_the_moments_of_predictions() {
+    let own = fitted(&field(300, "rows"), "vecchia(neighbours=12)");
+    let x = field(3000, "places").x;
+    let (mean, variance) = own.predict(x.as_ref(), Of::Observations).expect("predictions");
+    let draws = own.sample_y(x.as_ref(), &[], 40, 5).expect("draws");
+    let mut square = 0.0;
+    for draw in &draws {
+        let each = (0..3000).map(|i| (draw[(i, 0)] - mean[(i, 0)]).powi(2) / variance[(i, 0)]);
+        square += each.sum::<f64>() / 3000.0 / 40.0;
+    }
+    assert!((square - 1.0).abs() < 0.05, "{square}");
+}
+
+#[test]
 fn what_it_cannot_do_is_refused_by_name() {
     let rows = field(60, "rows");
     let refused = |rows: &InMemory, options: &FitOptions, words: &[&str]| {
