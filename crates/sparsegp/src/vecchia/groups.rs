@@ -34,29 +34,33 @@ fn union(a: &[u32], b: &[u32], out: &mut Vec<u32>) {
     out.extend_from_slice(&b[j..]);
 }
 
-/// Every row with its neighbours, which are given nearest first.
-pub(super) fn single(neighbours: &[Vec<u32>]) -> Vec<Group> {
-    let of = |(rank, near): (usize, &Vec<u32>)| {
+/// The place of a row in the order, and those of its neighbours, nearest first.
+pub(super) type Seen = (u32, Vec<u32>);
+
+/// Every row with its neighbours.
+pub(super) fn single(rows: &[Seen]) -> Vec<Group> {
+    let of = |(rank, near): &Seen| {
         let mut members = near.clone();
-        members.push(rank as u32);
+        members.push(*rank);
         members.sort_unstable();
-        Group { members, respond: vec![rank as u32] }
+        Group { members, respond: vec![*rank] }
     };
-    neighbours.iter().enumerate().map(of).collect()
+    rows.iter().map(of).collect()
 }
 
 /// Joins groups where one factorisation of both costs less than two (Guinness 2018, §3.3): every row looks at its neighbours,
 /// the nearest first. Rows keep the neighbours that they have, and get those of their group too, so that the approximation
-/// becomes better.
-pub(super) fn joined(neighbours: &[Vec<u32>], most: usize) -> Vec<Group> {
-    let mut groups = single(neighbours);
-    let mut of: Vec<u32> = (0..groups.len() as u32).collect();
+/// becomes better. (Where rows come with others that are near, all that is looked at is in cache.)
+pub(super) fn joined(rows: &[Seen], most: usize) -> Vec<Group> {
+    let mut groups = single(rows);
+    let mut of = vec![0; rows.len()];
+    rows.iter().enumerate().for_each(|(group, (rank, _))| of[*rank as usize] = group as u32);
     let most_members = LARGEST * (most + 1);
     let mut both = Vec::new();
     for away in 0..most {
-        for (rank, near) in neighbours.iter().enumerate() {
+        for (rank, near) in rows {
             let Some(other) = near.get(away) else { continue };
-            let (a, b) = (of[rank] as usize, of[*other as usize] as usize);
+            let (a, b) = (of[*rank as usize] as usize, of[*other as usize] as usize);
             if a == b {
                 continue;
             }

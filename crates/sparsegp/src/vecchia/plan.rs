@@ -1,7 +1,7 @@
 //! Who is conditioned on whom.
 
 use super::Metric;
-use super::groups::{Group, joined};
+use super::groups::{Group, Seen, joined};
 use super::tree::{Farthest, Tree};
 use crate::linalg::MatRef;
 use rayon::prelude::*;
@@ -74,18 +74,20 @@ impl Plan {
         x: MatRef<f64>,
         metric: Metric,
         neighbours: usize,
-        groups: impl FnOnce(&[Vec<u32>]) -> Vec<Group>,
+        groups: impl FnOnce(&[Seen]) -> Vec<Group>,
     ) -> Self {
         let (places, dims) = (metric.places(x), metric.dims());
         let tree = Tree::new(&places, dims);
         let order = maximin(&tree, &places, dims);
         let tree = tree.ranked(&order);
         let place = |row: u32| &places[row as usize * dims..][..dims];
-        let near = order.par_iter().with_min_len(PART).enumerate().map(|(rank, row)| {
-            let near = tree.nearest(place(*row), neighbours, rank as u32);
-            near.into_iter().map(|near| near.rank).collect()
-        });
-        let groups = groups(&near.collect::<Vec<Vec<u32>>>());
+        let seen = |(point, rank): (u32, u32)| {
+            let near = tree.nearest(place(point), neighbours, rank);
+            (rank, near.into_iter().map(|near| near.rank).collect())
+        };
+        // rows of a box one after the other
+        let rows = tree.points().into_par_iter().with_min_len(PART).map(seen);
+        let groups = groups(&rows.collect::<Vec<Seen>>());
         let mut plan = Self { metric, neighbours, order, starts: vec![0], ..Self::default() };
         for group in groups {
             for rank in &group.members {

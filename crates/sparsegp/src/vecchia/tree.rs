@@ -90,6 +90,11 @@ impl Tree {
         }
     }
 
+    /// Points with their ranks, those that are in a box one after the other.
+    pub(super) fn points(&self) -> Vec<(u32, u32)> {
+        self.points.iter().copied().zip(self.ranks.iter().copied()).collect()
+    }
+
     fn place(&self, slot: usize) -> &[f64] {
         &self.places[slot * self.dims..][..self.dims]
     }
