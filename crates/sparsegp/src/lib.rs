@@ -68,6 +68,7 @@
 //! - [`latent`]: uncertain inputs and the Bayesian GP-LVM.
 //! - [`deep`]: layers of functions of functions.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
+//! - [`vecchia`]: rows given their nearest neighbours, without inducing points.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.
 //! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: Markov
@@ -129,5 +130,6 @@ pub mod terms;
 pub mod testing;
 pub mod train;
 pub mod variational;
+pub mod vecchia;
 
 pub use error::{Error, Result};

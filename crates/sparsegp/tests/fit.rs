@@ -84,5 +84,7 @@ mod trend;
 mod units;
 #[path = "fit/update.rs"]
 mod update;
+#[path = "fit/vecchia.rs"]
+mod vecchia;
 #[path = "fit/whole_resume.rs"]
 mod whole_resume;

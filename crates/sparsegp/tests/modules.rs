@@ -25,6 +25,7 @@ const ORDER: &[&str] = &[
     "terms",
     "bounds",
     "engine",
+    "vecchia",
     "inverse_free",
     "variational",
     "inducing",

@@ -54,6 +54,18 @@ impl Shelf {
         own.map(|memory| *memory).unwrap_or_default()
     }
 
+    /// Returns a copy of what was put there, which stays.
+    pub fn copy<T: Any + Clone>(&self) -> Option<T> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find_map(|memory| memory.downcast_ref::<T>()).cloned()
+    }
+
+    /// Removes what was put there.
+    pub fn remove<T: Any>(&self) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|memory| !memory.is::<T>());
+    }
+
     /// Keeps it; the last one of its type stays.
     pub fn put<T: Any + Send>(&self, memory: T) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -352,7 +352,8 @@ impl Search<'_> {
             restarts::draw(&mut model, options.seed, self.restart)?;
         }
         let screened = screened.filter(|_| judges);
-        if judges && choice.entry.name == "exact" && self.known.rows >= PILOTED {
+        let direct = !model.method.is_sparse() && !model.method.has_q();
+        if judges && direct && self.known.rows >= PILOTED {
             model = self.piloted(model, screened.as_ref().map(|(trial, _)| trial), observer)?;
         }
         let (first, mut judged) = screened.map_or((None, Vec::new()), |(t, v)| (Some(t), v));

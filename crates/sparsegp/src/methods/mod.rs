@@ -12,6 +12,7 @@ mod registry;
 mod steps;
 mod tvgp;
 pub mod uncollapsed;
+mod vecchia;
 
 pub use collapsed::{
     Collapsed, DEFAULT_ALPHA, HighCost, MOST_ROWS_HIGH_COST, PowerEp, upper_bound,
@@ -24,6 +25,7 @@ pub use registry::{Entry, REGISTRY, find};
 pub use steps::{QSteps, q_steps};
 pub use tvgp::{Look, Tvgp};
 pub use uncollapsed::{Following, Step, Uncollapsed};
+pub use vecchia::{DEFAULT_NEIGHBOURS, MOST_INPUTS, Vecchia};
 
 pub(crate) use crate::model::finite;
 pub use crate::model::precision;

@@ -1,8 +1,8 @@
 //! The methods by name: one line (of the table) each.
 
 use super::{
-    Collapsed, DEFAULT_ALPHA, Deep, Exact, Keeps, Markov, Method, PowerEp, Sampler, Tvgp,
-    Uncollapsed, uncollapsed,
+    Collapsed, DEFAULT_ALPHA, DEFAULT_NEIGHBOURS, Deep, Exact, Keeps, Markov, Method, PowerEp,
+    Sampler, Tvgp, Uncollapsed, Vecchia, uncollapsed,
 };
 use crate::error::{Error, Result, nearest};
 use crate::kernels;
@@ -88,6 +88,15 @@ pub const REGISTRY: &[Entry] = &[
         cost: "O(NS³) for S states, memory O(N)",
         source: "Hartikainen & Särkkä 2010",
         method: &Markov,
+    },
+    Entry {
+        name: "vecchia",
+        aliases: &["nngp", "nearest-neighbours"],
+        about: "approximate log evidence, not a bound: rows given their nearest neighbours, for space and few inputs: \
+                vecchia(neighbours=30)",
+        cost: "O(Nm³) for m neighbours, memory O(Nm)",
+        source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021",
+        method: &Vecchia { name: "vecchia", neighbours: DEFAULT_NEIGHBOURS },
     },
     Entry {
         name: "titsias2009",
@@ -375,7 +384,7 @@ pub const REGISTRY: &[Entry] = &[
 ];
 
 /// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`, and `deep` its layers:
-/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`.
+/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`; `vecchia` takes its neighbours: `vecchia(neighbours=50)`.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.
@@ -387,6 +396,9 @@ pub fn find(name: &str) -> Result<&'static Entry> {
         if let (Some(_), Some(options)) = (entry.method.architecture(), options) {
             return Deep::entry(options);
         }
+        if let (true, Some(options)) = (entry.name == "vecchia", options) {
+            return Vecchia::entry(options);
+        }
         let alpha = options.and_then(|text| text.split_once('='));
         return match alpha.filter(|(key, _)| key.trim() == "alpha") {
             Some((_, number)) if entry.name == "pep" => {
@@ -396,7 +408,8 @@ pub fn find(name: &str) -> Result<&'static Entry> {
                 PowerEp::entry(alpha)
             }
             _ => Err(Error::Invalid(format!(
-                "method `{name}`: options are for `pep` and `deep` alone, as in `pep(alpha=0.3)` and `deep(layers=3)`"
+                "method `{name}`: only `pep`, `deep` and `vecchia` have options, as in `pep(alpha=0.3)`, `deep(layers=3)` and \
+                 `vecchia(neighbours=50)`"
             ))),
         };
     }

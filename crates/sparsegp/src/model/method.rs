@@ -234,6 +234,19 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     fn evaluate(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
     -> Result<Evaluation>;
 
+    /// Chooses, at the model's parameters, what the objective holds fixed while a training climbs, such as neighbours of rows,
+    /// unless what is held is near enough to it: from then on this is kept with the engine. Returns whether the objective is
+    /// another one now; methods that hold nothing never have another one.
+    ///
+    /// # Errors
+    /// As for [`Method::evaluate`].
+    fn hold(&self, _model: &Model, _engine: &dyn Engine, _data: &dyn Source) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Lets go of what is held: the objective is a function of the parameters only, again.
+    fn release(&self, _engine: &dyn Engine) {}
+
     /// What a training climbs: the objective less a barrier where double precision ends ([`super::precision`]), with the
     /// gradient of both, and the barrier.
     ///

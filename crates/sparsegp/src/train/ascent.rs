@@ -64,6 +64,21 @@ impl Negated<'_> {
         }
     }
 
+    /// Where the training stands after an iteration.
+    fn place(&self, optimiser: &AnyOptimiser, seconds: f64, trace: &[TracePoint]) -> Place {
+        Place::Ascent(Box::new(Ascent {
+            optimiser: optimiser.clone(),
+            scales: self.variables.scales(),
+            best: self.best.clone(),
+            evaluations: self.evaluations,
+            failures: self.failures,
+            diagnostics: self.diagnostics,
+            seconds,
+            trace: trace.to_vec(),
+            before: None,
+        }))
+    }
+
     /// Brings what is no variable of the optimiser to its best at the present point.
     fn settle(&mut self) -> Result<()> {
         let Some(Profile { em, steps, q }) = &mut self.profile else { return settle(self.model) };
@@ -239,18 +254,7 @@ pub(super) fn ascend(
         };
         let flow = objective.observer.event(Event::Iteration(&point));
         trace.push(point);
-        keeper.look(objective.model, || {
-            Place::Ascent(Box::new(Ascent {
-                optimiser: optimiser.clone(),
-                scales: objective.variables.scales(),
-                best: objective.best.clone(),
-                evaluations: objective.evaluations,
-                failures: objective.failures,
-                diagnostics: objective.diagnostics,
-                seconds: start.seconds(),
-                trace: trace.clone(),
-            }))
-        })?;
+        keeper.look(objective.model, || objective.place(&optimiser, start.seconds(), &trace))?;
         match step.status {
             Status::Running => {}
             Status::Converged(_) => {

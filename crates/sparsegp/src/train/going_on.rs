@@ -1,6 +1,7 @@
 //! Resuming a full-batch training from a checkpoint.
 
 use super::TracePoint;
+use super::holding::Climbed;
 use crate::error::{Error, Result};
 use crate::methods::Diagnostics;
 use crate::model::Model;
@@ -40,6 +41,9 @@ pub struct Ascent {
     pub(super) diagnostics: Diagnostics,
     pub(super) seconds: f64,
     pub(super) trace: Vec<TracePoint>,
+    /// What came before, where a method holds something fixed while it climbs.
+    #[serde(default)]
+    pub(super) before: Option<Box<Climbed>>,
 }
 
 /// The rounds so far.

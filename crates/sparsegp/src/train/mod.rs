@@ -13,6 +13,7 @@ mod findings;
 mod frame;
 mod going_on;
 mod held_out;
+mod holding;
 mod kernels;
 mod layers;
 mod minibatch;
@@ -313,6 +314,6 @@ pub fn train_from(
     }
     match model.q.as_ref().and_then(Variational::tying) {
         Some(_) => em::train_em(model, engine, data, options, going, observer),
-        None => ascent::ascend(model, engine, data, options, None, going, observer),
+        None => holding::climb(model, engine, data, options, going, observer),
     }
 }

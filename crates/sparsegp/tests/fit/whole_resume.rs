@@ -46,7 +46,7 @@ fn cases() -> Vec<(&'static str, FitOptions)> {
         batches: None,
         // whose evaluations would be counted too
         pilot: 0,
-        inducing: (method != "tvgp" && method != "exact").then_some(8),
+        inducing: (!["tvgp", "exact", "vecchia(neighbours=6)"].contains(&method)).then_some(8),
         ..options(method, iterations)
     };
     let mut adam = all_rows("titsias2025", 25);
@@ -60,6 +60,7 @@ fn cases() -> Vec<(&'static str, FitOptions)> {
     dense.train.em.m_steps = 4;
     vec![
         ("exact", all_rows("exact", 30)),
+        ("vecchia", all_rows("vecchia(neighbours=6)", 60)),
         ("titsias2025", all_rows("titsias2025", 25)),
         ("Adam", adam),
         ("svgp", all_rows("svgp", 20)),

@@ -83,6 +83,20 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
     /// log N(y; 0, G).
     fn log_density(&self) -> f64;
 
+    /// Joint draws of the functions, B×P each; none where they are to come from [`Conditional::joint`].
+    ///
+    /// # Errors
+    /// What the method gives.
+    fn draws(
+        &self,
+        x: MatRef<f64>,
+        samples: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<Option<Vec<Mat<f64>>>> {
+        let _ = (x, samples, rng);
+        Ok(None)
+    }
+
     /// Means (B×P) and variances of the terms of a kernel that is a sum, in the order of [`Kernel::terms`]; none where they are
     /// not known.
     ///
@@ -173,6 +187,10 @@ impl Law for Conditioned {
         samples: usize,
         rng: &mut dyn Rng,
     ) -> Result<Vec<Drawn<'a>>> {
+        if let Some(draws) = self.known.draws(x, samples, rng)? {
+            let one = |f| Drawn { likelihood: None, f: self.raised(x, f) };
+            return Ok(draws.into_iter().map(one).collect());
+        }
         let Joint { mean, own, .. } = self.joint(x)?;
         let mut prior = vec![0.0; x.nrows()];
         self.kernel.diag(x, &mut prior);
@@ -193,7 +211,7 @@ impl Law for Conditioned {
 
     fn refusal(&self, what: &str) -> Error {
         Error::Invalid(format!(
-            "{what} is not known where a posterior keeps its rows (`markov`): there are means, variances, covariances, quantiles, \
+            "{what} is not known where a posterior keeps its rows (`markov`, `vecchia`): there are means, variances, covariances, quantiles, \
              densities and draws; for the rest use `exact` or a sparse method"
         ))
     }

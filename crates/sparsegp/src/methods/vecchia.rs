@@ -1,0 +1,266 @@
+//! Rows given their nearest neighbours ([`mod@crate::vecchia`]): an approximate log evidence with Gaussian noise, and predictions, in
+//! O(Nm³).
+//!
+//! **Neighbours while a training climbs.** Order and neighbours depend on ratios of lengthscales. If they followed every
+//! point that a line search tries, the objective would jump between them, by far more than what the last steps gain. So a
+//! training holds them where it starts ([`Method::hold`]), climbs, chooses again where it ended, and climbs on if a ratio has
+//! moved by more than [`MOVED`]: each climb is of one function, the log density of one process. Elsewhere, and in the end, the objective is that
+//! of the neighbours at the parameters themselves, so that it depends on nothing but these. Predictions take the nearest rows in any case.
+//!
+//! Weights and known variances of noise are as for [`super::Exact`].
+
+use super::exact::{Noise, weighty};
+use super::{Diagnostics, Entry, Evaluation, Method};
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::kernels::Kernel;
+use crate::linalg::{Mat, MatRef};
+use crate::model::{Conditional, ConditioningRows, Model, Posterior};
+use crate::vecchia::{self, Metric, Nearest, Plan, Rows};
+use rand::Rng;
+use std::sync::{Arc, OnceLock};
+
+/// Neighbours of a row unless another number is asked for.
+pub const DEFAULT_NEIGHBOURS: usize = 30;
+
+/// Most neighbours: a block of them is to stay in cache.
+const MOST_NEIGHBOURS: usize = 500;
+
+/// Input columns with a lengthscale, at most: in more of them the nearest of 10⁵ rows are hardly nearer than the others.
+pub const MOST_INPUTS: usize = 10;
+
+/// Ratio by which a ratio of lengthscales moves before neighbours are chosen again.
+const MOVED: f64 = 1.25;
+
+/// Columns whose lengthscale is so many times the shortest have no say in who is near.
+const NO_SAY: f64 = 1e-3;
+
+/// Conditioning on nearest neighbours.
+#[derive(Debug)]
+pub struct Vecchia {
+    pub(super) name: &'static str,
+    pub(super) neighbours: usize,
+}
+
+impl Vecchia {
+    /// The method `vecchia` with so many neighbours, as [`super::find`] gives it for `vecchia(neighbours=…)`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an unknown option or a value out of range.
+    pub fn entry(options: &str) -> Result<&'static Entry> {
+        let registered = super::find("vecchia")?;
+        let invalid = |reason: String| Error::Invalid(format!("method `vecchia`: {reason}"));
+        let mut neighbours = DEFAULT_NEIGHBOURS;
+        for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+            let (key, value) =
+                option.split_once('=').map_or((option, ""), |(k, v)| (k.trim(), v.trim()));
+            if key != "neighbours" {
+                return Err(invalid(format!("`{key}` is unknown; known: neighbours")));
+            }
+            let number = value.parse().ok().filter(|m| (1..=MOST_NEIGHBOURS).contains(m));
+            neighbours = number.ok_or_else(|| {
+                invalid(format!(
+                    "neighbours={value}: must be a whole number from 1 to {MOST_NEIGHBOURS}"
+                ))
+            })?;
+        }
+        if neighbours == DEFAULT_NEIGHBOURS {
+            return Ok(registered);
+        }
+        let name = format!("vecchia(neighbours={neighbours})");
+        Ok(registered.variant(name, |name| Box::new(Self { name, neighbours })))
+    }
+
+    /// Refuses inputs in which nothing is near.
+    fn metric(&self, model: &Model, inputs: usize) -> Result<Metric> {
+        let metric = Metric::of(model.kernel(), inputs);
+        match metric.dims() {
+            dims if dims > MOST_INPUTS => Err(Error::Invalid(format!(
+                "method `vecchia` is for few inputs: the kernel has lengthscales of {dims} columns (at most {MOST_INPUTS}), among \
+                 which no rows are near; use a sparse method such as `titsias2025`, or a kernel of fewer columns \
+                 (active_dims)"
+            ))),
+            _ => Ok(metric),
+        }
+    }
+
+    /// The plan that is held for these rows, or that at the model's parameters.
+    fn plan(&self, model: &Model, engine: &dyn Engine, x: &Mat<f64>) -> Result<Arc<Plan>> {
+        let metric = self.metric(model, x.ncols())?;
+        if let Some(held) = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x)) {
+            return Ok(held.plan);
+        }
+        Ok(Arc::new(Plan::new(x.as_ref(), metric, self.neighbours)))
+    }
+}
+
+/// A plan that a training holds.
+#[derive(Clone, Debug)]
+struct Held {
+    plan: Arc<Plan>,
+    rows: u64,
+}
+
+/// A number that tells inputs apart.
+fn fingerprint(x: &Mat<f64>) -> u64 {
+    let columns = (0..x.ncols()).flat_map(|j| x.col_as_slice(j));
+    // FNV-1a by words
+    columns.fold(0xcbf2_9ce4_8422_2325, |hash: u64, v| {
+        (hash ^ v.to_bits()).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+    })
+}
+
+impl Held {
+    fn is_of(&self, method: &Vecchia, x: &Mat<f64>) -> bool {
+        self.plan.neighbours() == method.neighbours
+            && self.plan.rows() == x.nrows()
+            && self.plan.metric().scales().len() == x.ncols()
+            && self.rows == fingerprint(x)
+    }
+}
+
+fn view(rows: &ConditioningRows) -> Rows<'_> {
+    Rows { x: rows.x.as_ref(), residual: rows.y.as_ref(), noise: &rows.noise }
+}
+
+/// Predictions from the nearest rows.
+#[derive(Debug)]
+struct Known {
+    nearest: Nearest,
+    kernel: Box<dyn Kernel>,
+    metric: Metric,
+    neighbours: usize,
+    /// Known once somebody asks.
+    density: OnceLock<f64>,
+}
+
+impl Conditional for Known {
+    fn moments(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
+        self.nearest.marginals(x)
+    }
+
+    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
+        let joint = self.nearest.joint(x)?;
+        Ok((joint.mean(), joint.covariance()))
+    }
+
+    /// Such that a row that is left out has the prediction of its nearest others.
+    fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)> {
+        let (mean, variance) = self.nearest.leave_one_out()?;
+        let rows = self.nearest.rows();
+        let precision = variance.iter().zip(rows.noise).map(|(v, s)| 1.0 / (v + s));
+        let (precision, y): (Vec<f64>, _) = (precision.collect(), rows.residual);
+        let alpha =
+            Mat::from_fn(y.nrows(), y.ncols(), |i, p| (y[(i, p)] - mean[(i, p)]) * precision[i]);
+        Ok((alpha, precision))
+    }
+
+    fn log_density(&self) -> f64 {
+        *self.density.get_or_init(|| {
+            let rows = self.nearest.rows();
+            let plan = Plan::new(rows.x, self.metric.clone(), self.neighbours);
+            let density = vecchia::log_density(&*self.kernel, &plan, rows, &|| Ok(()));
+            density.map_or(f64::NAN, |own| own.value)
+        })
+    }
+
+    fn draws(
+        &self,
+        x: MatRef<f64>,
+        samples: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<Option<Vec<Mat<f64>>>> {
+        let joint = self.nearest.joint(x)?;
+        Ok(Some((0..samples).map(|_| joint.draw(rng)).collect()))
+    }
+}
+
+impl Method for Vecchia {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn is_sparse(&self) -> bool {
+        false
+    }
+
+    fn is_bound(&self) -> bool {
+        false
+    }
+
+    fn divides_by_noise(&self) -> bool {
+        false
+    }
+
+    fn check(&self, model: &Model) -> Result<()> {
+        model.gaussian().map(|_| ())
+    }
+
+    fn hold(&self, model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<bool> {
+        let x = weighty(super::collect(data)?).x;
+        let metric = self.metric(model, x.ncols())?;
+        let held = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, &x));
+        if held.is_some_and(|held| held.plan.metric().apart(&metric, NO_SAY) <= MOVED) {
+            return Ok(false);
+        }
+        let plan = Arc::new(Plan::new(x.as_ref(), metric, self.neighbours));
+        engine.shelf().put(Held { plan, rows: fingerprint(&x) });
+        Ok(true)
+    }
+
+    fn release(&self, engine: &dyn Engine) {
+        engine.shelf().remove::<Held>();
+    }
+
+    fn evaluate(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Evaluation> {
+        let rows = weighty(super::collect(data)?);
+        let noise = Noise::new(model.gaussian()?.variance.scalar(), &rows);
+        let (rows, factors) = ConditioningRows::of(model, rows)?;
+        let plan = self.plan(model, engine, &rows.x)?;
+        let watch = || engine.go_on();
+        let (density, slopes) = vecchia::with_slopes(model.kernel(), &plan, view(&rows), &watch)?;
+        let (size, rounding) = (rows.x.nrows(), density.rounding);
+        if rounding >= 1.0 {
+            let matrix = "K + σ²I of neighbours";
+            return Err(Error::Imprecise { matrix, size, rounding });
+        }
+        let columns = rows.y.ncols() as f64;
+        let mut gradient = vec![0.0; model.num_params()];
+        let parts = model.parts_of(&mut gradient);
+        parts.kernel.copy_from_slice(&slopes.kernel);
+        let alpha = -slopes.residual;
+        model.mean.vjp(rows.x.as_ref(), alpha.as_ref(), parts.mean);
+        parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * noise.factors().1;
+        let value = super::finite(density.value + factors, "the log evidence")?;
+        Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
+    }
+
+    fn posterior(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        data: &dyn Source,
+    ) -> Result<Posterior> {
+        let (rows, _) = ConditioningRows::of(model, super::collect(data)?)?;
+        self.conditioned(model, engine, rows)
+    }
+
+    fn conditioned(
+        &self,
+        model: &Model,
+        _: &dyn Engine,
+        rows: ConditioningRows,
+    ) -> Result<Posterior> {
+        let (metric, neighbours) = (self.metric(model, rows.x.ncols())?, self.neighbours);
+        let kernel = model.kernel().clone_box();
+        let nearest = Nearest::new(kernel.clone(), view(&rows), neighbours)?;
+        let known = Known { nearest, kernel, metric, neighbours, density: OnceLock::new() };
+        Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
+    }
+}

@@ -1,0 +1,54 @@
+//! Vecchia's approximation: every row given its nearest neighbours among the rows before it.
+//!
+//! For rows in some order and c(i), at most m of the rows before i (Vecchia 1988, Eq. 2; as a process with sparse precision,
+//! "NNGP": Datta, Banerjee, Finley & Gelfand 2016),
+//!
+//! ```text
+//! log p(y) ≈ Σᵢ log N(yᵢ; mᵢ + bᵢᵀr_c, dᵢ)     r = y − m(X)
+//! bᵢ = G_cc⁻¹k_ci      dᵢ = kᵢᵢ + sᵢ − k_ciᵀbᵢ      G_cc = K_cc + diag s_c
+//! ```
+//!
+//! This is the density of a normal distribution, whose marginals are not those of the prior, and the exact one where c(i) is
+//! all rows before i. It is the *response* form: targets are conditioned on targets, with the variance sᵢ of the noise of
+//! every row on the diagonal, so that weights, known noise and pseudo-observations are the same to it. O(Nm³) operations,
+//! O(Nm) memory, and sums over rows.
+//!
+//! **Order and neighbours.** Rows are ordered by maximin, each as far as can be from those before it ([`Plan`]); its
+//! neighbours are then near *and* spread over all directions and scales, which makes the approximation far better than in the
+//! order of a coordinate (Guinness 2018, §4). Near is meant in lengthscales of the kernel ([`Metric`]; Katzfuss & Guinness
+//! 2021, §3.3 scale likewise). Neither depends on variances.
+//!
+//! **Blocks.** Rows with neighbours in common are one [`Block`]: its members in the order, of which some respond, each given
+//! all members before it (Guinness 2018, §3.3). One factorisation serves them all, and each has more to be conditioned on.
+//! With G = LLᵀ of a block, V = L⁻¹ (rows vⱼ) and z = Vr (N×P), a row j that responds contributes
+//!
+//! ```text
+//! log p(yⱼ | those before) = −½ P log 2π − P log Lⱼⱼ − ½‖zⱼ‖²
+//! ```
+//!
+//! **Adjoint.** From d log Lⱼⱼ = ½ vⱼᵀ dG vⱼ (the pivot dⱼ = Lⱼⱼ² has the slope uⱼuⱼᵀ in G, uⱼ = Lⱼⱼvⱼ = (−bⱼ, 1)) and
+//! zⱼ = vⱼᵀr, dvⱼᵀr = −½ vⱼᵀdG vⱼ zⱼ − vⱼᵀdG Σᵢ₍ᵢ<ⱼ₎ vᵢzᵢ,
+//!
+//! ```text
+//! Ḡ = sym(VᵀWV)     r̄ = −Σⱼ vⱼzⱼᵀ     s̄ = diag Ḡ     K̄ = Ḡ
+//! Wⱼᵢ = zᵢᵀzⱼ (i < j)     Wⱼⱼ = ½(‖zⱼ‖² − P)     Wⱼᵢ = 0 for i > j or where j does not respond
+//! ```
+//!
+//! If all respond this is ½(ααᵀ − PG⁻¹), α = G⁻¹r, of exact inference. For one row that responds Ḡ has rank two.
+
+mod density;
+mod groups;
+mod metric;
+mod nearest;
+mod plan;
+mod tree;
+
+pub use density::{Density, Rows, Slopes, log_density, with_slopes};
+pub use metric::Metric;
+pub use nearest::{Joint, Nearest};
+pub use plan::{Block, Plan};
+
+use plan::maximin;
+
+#[cfg(test)]
+mod tests;
