@@ -31,7 +31,7 @@ const MOST_NEIGHBOURS: usize = 500;
 pub const MOST_INPUTS: usize = 10;
 
 /// Ratio by which a ratio of lengthscales moves before neighbours are chosen again.
-const MOVED: f64 = 1.25;
+const MOVED: f64 = 1.1;
 
 /// Columns whose lengthscale is so many times the shortest have no say in who is near.
 const NO_SAY: f64 = 1e-3;
