@@ -58,6 +58,8 @@ mod saved;
 mod schedules;
 #[path = "fit/seeds.rs"]
 mod seeds;
+#[path = "fit/series.rs"]
+mod series;
 #[path = "fit/settings.rs"]
 mod settings;
 #[path = "fit/sparse_draws.rs"]

@@ -12,7 +12,7 @@
 use super::near::{self, Alike};
 use super::pilot::take;
 use super::trial::Trial;
-use super::{FitOptions, spreads};
+use super::{FitOptions, series, spreads};
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -141,6 +141,9 @@ fn named(by: f64) -> String {
 
 /// Rows that starts are judged by, if there are so many.
 pub(super) fn rows_of_trials(model: &Model, options: &FitOptions) -> usize {
+    if model.method.is_of_series() {
+        return series::of_starts(model);
+    }
     let most = if model.likelihood.as_gaussian().is_some() { SCREENED } else { SITED };
     options.pilot.min(most)
 }

@@ -8,6 +8,7 @@ use crate::kernels::{self, Inputs};
 use crate::linalg::column;
 use crate::markov::{MOST_STATES, order};
 use crate::methods;
+use crate::model::Model;
 
 /// Windows of a sample.
 const WINDOWS: usize = 8;
@@ -15,8 +16,17 @@ const WINDOWS: usize = 8;
 /// Most rows that `auto` passes as a series: they are all in memory.
 const MOST_ROWS: usize = 20_000_000;
 
-/// Rows that starts and kernels are judged by: passes over so many cost milliseconds.
-pub(super) const JUDGED: usize = 4000;
+/// Rows that kernels are judged by: a pass over so many costs milliseconds.
+pub(super) const JUDGED: usize = 2000;
+/// States up to which starts are judged by as many, with more by fewer.
+const FEW_STATES: usize = 4;
+const LEAST: usize = 400;
+
+/// Returns how many rows the starts of a model are judged by.
+pub(super) fn of_starts(model: &Model) -> usize {
+    let states = model.kernel().state_space().map_or(FEW_STATES, |own| own.size());
+    (JUDGED * FEW_STATES / states.max(FEW_STATES)).max(LEAST)
+}
 
 /// Returns whether the method that is asked for passes rows in their order.
 pub(super) fn asked(options: &FitOptions) -> bool {

@@ -37,7 +37,7 @@ pub(super) struct Trial {
 
 impl Trial {
     /// The model on at most `rows` random rows that have all targets and count for something: by exact inference where the
-    /// noise is Gaussian, else by sites of all rows; on [`series::JUDGED`] rows of a series by its own method. None if there are fewer than two. Values that were given stay.
+    /// noise is Gaussian, else by sites of all rows; of a series on windows of rows, by its own method. None if there are fewer than two. Values that were given stay.
     pub(super) fn new(
         model: &Model,
         sample: &InMemory,
@@ -53,7 +53,7 @@ impl Trial {
         let rows = if gaussian { rows } else { affordable(rows, latents) };
         let of_series = gaussian && model.method.is_of_series();
         let picked = match of_series {
-            true => series::picked(&sample.picked(&usable), series::JUDGED),
+            true => series::picked(&sample.picked(&usable), rows),
             false => {
                 let mut generator = rng::stream(options.seed, "rows of the pilot");
                 rng::permutation(&mut generator, usable.len(), rows.min(usable.len()))

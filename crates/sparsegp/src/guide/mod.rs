@@ -36,6 +36,8 @@ pub mod peers {}
 pub mod predictions {}
 #[doc = include_str!("saving.md")]
 pub mod saving {}
+#[doc = include_str!("series.md")]
+pub mod series {}
 #[doc = include_str!("space.md")]
 pub mod space {}
 #[doc = include_str!("stochastic.md")]

@@ -132,10 +132,23 @@ fn rows(count: usize, seed: &str, classes: Option<usize>) -> InMemory {
 }
 
 impl Case {
+    /// Whether it has the first of the inputs only, and kernels of that.
+    fn of_series(&self) -> bool {
+        self.entry.method.is_of_series()
+    }
+
+    fn rows(&self, count: usize, name: &str, classes: Option<usize>) -> InMemory {
+        let mut own = rows(count, name, classes);
+        if self.of_series() {
+            own.x = own.x.as_ref().subcols(0, 1).to_owned();
+        }
+        own
+    }
+
     /// What both fits have.
     fn base(&self) -> FitOptions {
         let mut base = settings::defaults_of(self.entry.name);
-        base.kernel = "rbf".into();
+        base.kernel = if self.of_series() { "matern52" } else { "rbf" }.into();
         base.likelihood = Some(self.likelihood.into());
         base.inducing = Some(4);
         base.pilot = 0;
@@ -156,13 +169,17 @@ impl Case {
         let mut all: Map<String, Value> = way.as_object().expect("a map").clone();
         all.extend(adam);
         all.extend(values.clone());
+        if self.of_series() && all.get("kernel").is_some_and(|own| own.to_string().contains("rbf"))
+        {
+            all.insert("kernel".into(), json!("matern52(lengthscales=0.7)"));
+        }
         settings::apply(&mut options, &all, Door::Python).map_err(|error| error.to_string())?;
         let own = fit::likelihood(Some(self.likelihood), None).expect("a likelihood");
         let scaling = Standardise::all_that(&*own).for_kernel("rbf");
         let mut dataset =
-            Dataset::from_rows(rows(ROWS, "learnt", self.classes), scaling).expect("rows");
+            Dataset::from_rows(self.rows(ROWS, "learnt", self.classes), scaling).expect("rows");
         if all.contains_key("early_stopping") {
-            dataset.held_out = Some(Box::new(rows(6, "aside", self.classes)));
+            dataset.held_out = Some(Box::new(self.rows(6, "aside", self.classes)));
         }
         let fitted =
             fit::fit(&dataset, &options, &Cpu::default(), &mut ()).map_err(|e| e.to_string())?;
@@ -174,7 +191,7 @@ impl Case {
             seen.extend([point.objective, point.held_out.unwrap_or(0.0)]);
         }
         seen.extend(fitted.model.params().iter().flat_map(|(_, param)| param.value().to_vec()));
-        let new = rows(3, "new", None);
+        let new = self.rows(3, "new", None);
         let (mean, variance) =
             fitted.posterior.predict_f(new.x.as_ref()).map_err(|e| e.to_string())?;
         for of in [mean, variance] {

@@ -26,11 +26,10 @@ pub(super) fn leave_one_out(
 ) -> Result<LeaveOneOut> {
     let (alpha, precision) = own.known.at_rows()?;
     let kept = &own.rows;
-    let targets = own.targets();
     // equal rows have equal predictions
     let places: HashMap<Vec<u64>, usize> =
-        (0..kept.x.nrows()).map(|i| (key(kept.x.as_ref(), targets.as_ref(), i), i)).collect();
-    let (n, outputs) = (data.rows(), targets.ncols());
+        (0..kept.x.nrows()).map(|i| (key(kept.x.as_ref(), kept.y.as_ref(), i), i)).collect();
+    let (n, outputs) = (data.rows(), kept.y.ncols());
     let zeros = || Mat::zeros(n, outputs);
     let mut all = LeaveOneOut {
         f_mean: zeros(),
@@ -41,16 +40,19 @@ pub(super) fn leave_one_out(
     };
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     data.for_each_chunk(1 << 14, &mut |rows| {
+        // less the mean function, as they were kept
+        let mean = own.mean_at(rows.x);
+        let y = rows.y - &mean;
         for i in 0..rows.x.nrows() {
             let row = rows.start + i;
             let extra = rows.extra.get(i).copied().unwrap_or(default);
             let uncounted = rows.weights.get(i).is_some_and(|w| *w == 0.0);
-            let at = places.get(&key(rows.x, rows.y, i));
+            let at = places.get(&key(rows.x, y.as_ref(), i));
             let (means, variance) = match at {
                 Some(at) => {
                     let d = precision[*at];
-                    let mean = |p: usize| targets[(*at, p)] - alpha[(*at, p)] / d;
-                    let means: Vec<f64> = (0..outputs).map(mean).collect();
+                    let f = |p: usize| mean[(i, p)] + kept.y[(*at, p)] - alpha[(*at, p)] / d;
+                    let means: Vec<f64> = (0..outputs).map(f).collect();
                     (means, (1.0 / d - kept.noise[*at]).max(0.0))
                 }
                 None if uncounted => own.at(rows.x.subrows(i, 1))?,

@@ -129,14 +129,14 @@ impl Conditioned {
 
     /// Adds the mean function.
     fn raised(&self, x: MatRef<f64>, mean: Mat<f64>) -> Mat<f64> {
-        let mut all = Mat::zeros(x.nrows(), self.latents());
-        self.mean.evaluate(x, all.as_mut());
-        all + mean
+        self.mean_at(x) + mean
     }
 
-    /// The targets of the rows that are kept, N×P.
-    pub(in crate::model) fn targets(&self) -> Mat<f64> {
-        self.raised(self.rows.x.as_ref(), self.rows.y.clone())
+    /// The mean function, B×P.
+    pub(in crate::model) fn mean_at(&self, x: MatRef<f64>) -> Mat<f64> {
+        let mut all = Mat::zeros(x.nrows(), self.latents());
+        self.mean.evaluate(x, all.as_mut());
+        all
     }
 
     /// Means and variance of the functions at one place.
@@ -230,8 +230,7 @@ impl Law for Conditioned {
                 "a prediction of terms"
             }));
         };
-        let mut function = Mat::zeros(x.nrows(), self.latents());
-        self.mean.evaluate(x, function.as_mut());
+        let function = self.mean_at(x);
         let named = crate::kernels::terms::terms(&*self.kernel, names);
         let mut all = Vec::new();
         for latent in 0..self.latents() {

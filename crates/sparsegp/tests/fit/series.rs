@@ -1,0 +1,213 @@
+//! Series: exact inference by Kalman filters.
+
+use crate::support::{fit, options};
+use sparsegp::data::InMemory;
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, UpdateOptions, update};
+use sparsegp::io;
+use sparsegp::linalg::Mat;
+use sparsegp::rng::{stream, uniform};
+
+fn noise(rng: &mut impl rand::Rng) -> f64 {
+    (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+}
+
+/// Rows in disorder, some at the same place, far from zero and in large units.
+fn rows(n: usize, seed: u64, f: impl Fn(f64) -> f64) -> (Mat<f64>, Mat<f64>) {
+    let mut rng = stream(seed, "series");
+    let place = |i: usize, u: f64| 900.0 + 5.0 * ((i * 37 % n) as f64 + u);
+    let x = Mat::from_fn(n, 1, |i, _| {
+        if i % 11 == 3 { place(i - 1, 0.0) } else { place(i, 0.4 * uniform(&mut rng)) }
+    });
+    let y = Mat::from_fn(n, 1, |i, _| -70.0 + 30.0 * (f(x[(i, 0)]) + 0.3 * noise(&mut rng)));
+    (x, y)
+}
+
+fn wave(x: f64) -> f64 {
+    (x / 40.0).sin() + 0.002 * (x - 900.0)
+}
+
+fn how(method: &str, kernel: &str) -> FitOptions {
+    FitOptions { kernel: kernel.into(), mean: Some("zero".into()), ..options(method, 40) }
+}
+
+fn dataset(x: &Mat<f64>, y: &Mat<f64>) -> Dataset {
+    Dataset::from_arrays(x.clone(), y.clone(), true).expect("a table")
+}
+
+/// At the same hyperparameters.
+fn with_values(mut options: FitOptions, like: &Fitted) -> FitOptions {
+    options.train.max_iterations = 0;
+    options.pilot = 0;
+    let params = like.model.params();
+    options.set = params.iter().map(|(path, p)| (path.clone(), p.value().to_vec())).collect();
+    options
+}
+
+fn places() -> Mat<f64> {
+    Mat::from_fn(40, 1, |i, _| 850.0 + 29.0 * i as f64)
+}
+
+fn close(a: &Mat<f64>, b: &Mat<f64>, what: &str) {
+    for j in 0..a.ncols() {
+        for i in 0..a.nrows() {
+            let (a, b) = (a[(i, j)], b[(i, j)]);
+            assert!((a - b).abs() < 1e-8 * (1.0 + b.abs()), "{what} {i} {j}: {a} and {b}");
+        }
+    }
+}
+
+#[test]
+fn a_fit_is_that_of_exact_inference() {
+    let (x, y) = rows(250, 1, wave);
+    let data = dataset(&x, &y);
+    for kernel in ["matern52", "matern32 + linear", "matern12 + constant"] {
+        for function in ["zero", "constant"] {
+            let own = FitOptions { mean: Some(function.into()), ..how("markov", kernel) };
+            let found = fit(&data, &own).expect("a fit");
+            assert_eq!(found.model.method.name(), "markov");
+            let exact = with_values(
+                FitOptions { mean: Some(function.into()), ..how("exact", kernel) },
+                &found,
+            );
+            let exact = fit(&data, &exact).expect("a fit");
+            let x = places();
+            let ((mean, variance), (right, spread)) = (
+                found.predict(x.as_ref(), Of::Observations).expect("predictions"),
+                exact.predict(x.as_ref(), Of::Observations).expect("predictions"),
+            );
+            close(&mean, &right, kernel);
+            // exact inference widens intervals by what is not known of a mean function
+            if function == "zero" {
+                close(&variance, &spread, kernel);
+            }
+            let objective = |of: &Fitted| of.report.as_ref().expect("a report").objective;
+            let (a, b) = (objective(&found), objective(&exact));
+            assert!((a - b).abs() < 1e-8 * b.abs(), "{kernel}: {a} and {b}");
+            let (a, b) = (found.leave_one_out(&data).unwrap(), exact.leave_one_out(&data).unwrap());
+            close(&a.mean, &b.mean, "left out");
+            close(&a.log_density, &b.log_density, "left out");
+        }
+    }
+}
+
+#[test]
+fn weights_and_known_variances_are_those_of_exact_inference() {
+    let (x, y) = rows(120, 2, wave);
+    for weighted in [true, false] {
+        let numbers = |i: usize| [0.0, 0.5, 1.0, 3.0][i % 4];
+        let mut data = dataset(&x, &y);
+        let plain = sparsegp::fit::sample_rows(&*data.source, 120, 0).expect("rows");
+        let own: Vec<f64> = (0..120).map(numbers).collect();
+        let (weights, extra) = if weighted { (own, vec![]) } else { (vec![], own) };
+        data.source = Box::new(InMemory { weights, extra, ..plain });
+        let found = fit(&data, &how("markov", "matern32")).expect("a fit");
+        let exact = fit(&data, &with_values(how("exact", "matern32"), &found)).expect("a fit");
+        let objective = |of: &Fitted| of.report.as_ref().expect("a report").objective;
+        let (a, b) = (objective(&found), objective(&exact));
+        assert!((a - b).abs() < 1e-8 * b.abs(), "{a} and {b}");
+        let both = [&found, &exact].map(|of| of.posterior.predict_f(places().as_ref()).unwrap());
+        close(&both[0].0, &both[1].0, "means");
+        close(&both[0].1, &both[1].1, "variances");
+    }
+}
+
+#[test]
+fn files_and_updates_keep_all_rows() {
+    let (x, y) = rows(300, 3, wave);
+    let cut = |a: &Mat<f64>, from: usize, to: usize| a.as_ref().subrows(from, to - from).to_owned();
+    let all = dataset(&x, &y);
+    let whole = fit(&all, &how("markov", "matern52")).expect("a fit");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("series.safetensors");
+    io::save(&whole, &path).expect("saved");
+    let again = io::load(&path).expect("loaded");
+    let of = |of: &Fitted| of.posterior.predict_f(places().as_ref()).expect("predictions");
+    let (right, loaded) = (of(&whole), of(&again));
+    assert_eq!((&right.0, &right.1), (&loaded.0, &loaded.1));
+
+    let scaled = |from: usize, to: usize| {
+        let mut part = dataset(&cut(&x, from, to), &cut(&y, from, to));
+        let rows = sparsegp::fit::sample_rows(&*all.source, 300, 0).expect("rows");
+        part.scaler = all.scaler.clone();
+        part.source = Box::new(InMemory {
+            x: cut(&rows.x, from, to),
+            y: cut(&rows.y, from, to),
+            weights: vec![],
+            extra: vec![],
+        });
+        part
+    };
+    let first = with_values(how("markov", "matern52"), &whole);
+    let first = fit(&scaled(0, 170), &first).expect("a fit");
+    let (updated, report) =
+        update(&first, &scaled(170, 300), &UpdateOptions::default(), &mut |_, _| Ok(()))
+            .expect("an update");
+    let found = of(&updated);
+    close(&found.0, &right.0, "means");
+    close(&found.1, &right.1, "variances");
+    assert_eq!((updated.rows, report.rows), (300, 130));
+    let objective = |of: &Fitted| of.report.as_ref().expect("a report").objective;
+    let (a, b) = (objective(&updated), objective(&whole));
+    assert!((a - b).abs() < 1e-6 * b.abs(), "{a} and {b}");
+    let wish = UpdateOptions { train: 3, ..UpdateOptions::default() };
+    let error = update(&first, &scaled(170, 300), &wish, &mut |_, _| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("`train`"), "{error}");
+}
+
+#[test]
+fn long_series_are_learnt_by_default() {
+    // 300 waves, which a random sample of rows does not show
+    let (x, y) = rows(6000, 4, |x| (x / 16.0).sin() * (x / 3000.0).cos());
+    let found = fit(&dataset(&x, &y), &how("auto", "auto")).expect("a fit");
+    assert_eq!(found.model.method.name(), "markov");
+    let test: Vec<usize> = (0..200).map(|i| 29 * i).collect();
+    let at = Mat::from_fn(200, 1, |i, _| x[(test[i], 0)] + 2.0);
+    let (mean, _) = found.predict(at.as_ref(), Of::Observations).expect("predictions");
+    let right = |x: f64| -70.0 + 30.0 * (x / 16.0).sin() * (x / 3000.0).cos();
+    let error = (0..200).map(|i| (mean[(i, 0)] - right(at[(i, 0)])).powi(2)).sum::<f64>() / 200.0;
+    // noise has the standard deviation 9
+    assert!(error.sqrt() < 5.0, "{}", error.sqrt());
+}
+
+#[test]
+fn terms_add_up_and_draws_have_the_moments() {
+    let (x, y) = rows(150, 5, wave);
+    let found =
+        fit(&dataset(&x, &y), &how("markov", "matern52 + linear + matern12")).expect("a fit");
+    let at = Mat::from_fn(12, 1, |i, _| i as f64 / 3.0 - 2.0);
+    let names = ["t".to_owned()];
+    let terms = found.posterior.predict_terms(at.as_ref(), &names, false).expect("terms");
+    let named: Vec<&str> = terms.iter().map(|term| term.name.as_str()).collect();
+    assert_eq!(named, ["mean function", "matern52", "linear", "matern12"]);
+    let (mean, variance) = found.posterior.predict_f(at.as_ref()).expect("predictions");
+    for i in 0..12 {
+        let sum: f64 = terms.iter().map(|term| term.mean[i]).sum();
+        assert!((sum - mean[(i, 0)]).abs() < 1e-10, "{sum} and {}", mean[(i, 0)]);
+    }
+    let draws =
+        found.posterior.sample_f(at.as_ref(), 4000, &mut stream(1, "draws")).expect("draws");
+    for i in 0..12 {
+        let own: Vec<f64> = draws.iter().map(|draw| draw[(i, 0)]).collect();
+        let average = own.iter().sum::<f64>() / 4000.0;
+        let spread = own.iter().map(|f| (f - average).powi(2)).sum::<f64>() / 4000.0;
+        let sd = variance[(i, 0)].sqrt();
+        assert!((average - mean[(i, 0)]).abs() < 0.08 * sd, "{average}");
+        assert!((spread / variance[(i, 0)] - 1.0).abs() < 0.12, "{spread}");
+    }
+}
+
+#[test]
+fn what_is_no_series_is_refused_by_name() {
+    let (x, y) = rows(60, 6, wave);
+    let refused = |x: &Mat<f64>, own: FitOptions, words: &[&str]| {
+        let error = fit(&dataset(x, &y), &own).expect_err("refused").to_string();
+        words.iter().for_each(|word| assert!(error.contains(word), "{word}: {error}"));
+    };
+    let two = Mat::from_fn(60, 2, |i, j| x[(i, 0)] + (i * j) as f64);
+    refused(&two, how("markov", "matern32"), &["matern32", "reads 2 inputs"]);
+    refused(&x, how("markov", "rational_quadratic"), &["rational_quadratic", "state-space"]);
+    let poisson = FitOptions { likelihood: Some("poisson".into()), ..how("markov", "matern32") };
+    let error =
+        fit(&Dataset::from_arrays(x.clone(), y.clone(), false).unwrap(), &poisson).unwrap_err();
+    assert!(error.to_string().contains("markov"), "{error}");
+}
