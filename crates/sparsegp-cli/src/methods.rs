@@ -38,7 +38,7 @@ pub fn notes() -> Vec<String> {
          With the best q, svgp equals titsias2009 and svgp2025 equals titsias2025."
             .into(),
         format!(
-            "{} are not part of this ordering: their objective is not a lower bound, and they tend to underestimate the noise.",
+            "{} are not part of this ordering: their objective is not a lower bound. fitc and pep tend to underestimate the noise.",
             names(|e| !e.method.is_bound())
         ),
         format!("Trained by minibatches: {}.", names(|e| e.method.in_minibatches())),

@@ -38,6 +38,8 @@ pub mod predictions {}
 pub mod saving {}
 #[doc = include_str!("series.md")]
 pub mod series {}
+#[doc = include_str!("space.md")]
+pub mod space {}
 #[doc = include_str!("stochastic.md")]
 pub mod stochastic {}
 #[doc = include_str!("streams.md")]

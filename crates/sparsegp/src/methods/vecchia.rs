@@ -15,9 +15,9 @@ use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Mat, MatRef, column};
 use crate::model::{Conditional, ConditioningRows, Model, Posterior};
-use crate::vecchia::{self, Metric, Nearest, Plan, Rows};
+use crate::vecchia::{self, Copies, Merged, Metric, Nearest, Plan, Rows};
 use rand::Rng;
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +31,7 @@ const MOST_NEIGHBOURS: usize = 500;
 pub const MOST_INPUTS: usize = 10;
 
 /// Ratio by which a ratio of lengthscales moves before neighbours are chosen again.
-const MOVED: f64 = 1.25;
+const MOVED: f64 = 1.1;
 
 /// Columns whose lengthscale is so many times the shortest have no say in who is near.
 const NO_SAY: f64 = 1e-3;
@@ -86,12 +86,12 @@ impl Vecchia {
     }
 
     /// The plan that is held for these rows, or that at the model's parameters.
-    fn plan(&self, model: &Model, engine: &dyn Engine, x: &Mat<f64>) -> Result<Arc<Plan>> {
+    fn plan(&self, model: &Model, engine: &dyn Engine, x: MatRef<f64>) -> Result<Arc<Plan>> {
         let metric = self.metric(model, x.ncols())?;
         if let Some(held) = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x)) {
             return Ok(held.plan);
         }
-        Ok(Arc::new(Plan::new(x.as_ref(), metric, self.neighbours)))
+        Ok(Arc::new(Plan::new(x, metric, self.neighbours)))
     }
 }
 
@@ -103,8 +103,8 @@ struct Held {
 }
 
 /// A number that tells inputs apart.
-fn fingerprint(x: &Mat<f64>) -> u64 {
-    let columns = (0..x.ncols()).flat_map(|j| x.col_as_slice(j));
+fn fingerprint(x: MatRef<f64>) -> u64 {
+    let columns = (0..x.ncols()).flat_map(|j| column(x, j));
     // FNV-1a by words
     columns.fold(0xcbf2_9ce4_8422_2325, |hash: u64, v| {
         (hash ^ v.to_bits()).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
@@ -112,7 +112,7 @@ fn fingerprint(x: &Mat<f64>) -> u64 {
 }
 
 impl Held {
-    fn is_of(&self, method: &Vecchia, x: &Mat<f64>) -> bool {
+    fn is_of(&self, method: &Vecchia, x: MatRef<f64>) -> bool {
         self.plan.neighbours() == method.neighbours
             && self.plan.rows() == x.nrows()
             && self.plan.metric().scales().len() == x.ncols()
@@ -124,10 +124,38 @@ fn view(rows: &ConditioningRows) -> Rows<'_> {
     Rows { x: rows.x.as_ref(), residual: rows.y.as_ref(), noise: &rows.noise }
 }
 
+/// Rows, and what becomes of those at the same place.
+#[derive(Debug)]
+struct Seen {
+    rows: ConditioningRows,
+    merged: Option<(Copies, Merged)>,
+}
+
+impl Seen {
+    fn new(model: &Model, rows: ConditioningRows) -> Self {
+        let copies = Copies::find(model.kernel(), rows.x.as_ref());
+        let merged = copies.and_then(|copies| {
+            let merged = copies.merge(view(&rows))?;
+            Some((copies, merged))
+        });
+        Self { rows, merged }
+    }
+
+    /// A row for every place.
+    fn places(&self) -> Rows<'_> {
+        self.merged.as_ref().map_or_else(|| view(&self.rows), |(_, merged)| merged.rows())
+    }
+
+    fn log_factors(&self) -> f64 {
+        self.merged.as_ref().map_or(0.0, |(_, merged)| merged.log_factors)
+    }
+}
+
 /// Predictions from the nearest rows.
 #[derive(Debug)]
 struct Known {
     nearest: Nearest,
+    seen: Seen,
     kernel: Box<dyn Kernel>,
     metric: Metric,
     neighbours: usize,
@@ -147,8 +175,11 @@ impl Conditional for Known {
 
     /// Such that a row that is left out has the prediction of its nearest others.
     fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)> {
-        let (mean, variance) = self.nearest.leave_one_out()?;
-        let rows = self.nearest.rows();
+        let rows = view(&self.seen.rows);
+        let (mut mean, mut variance) = self.nearest.leave_one_out()?;
+        if let Some((copies, merged)) = &self.seen.merged {
+            (mean, variance) = copies.left_out(rows, merged, (&mean, &variance));
+        }
         let precision = variance.iter().zip(rows.noise).map(|(v, s)| 1.0 / (v + s));
         let (precision, y): (Vec<f64>, _) = (precision.collect(), rows.residual);
         let alpha =
@@ -158,10 +189,10 @@ impl Conditional for Known {
 
     fn log_density(&self) -> f64 {
         *self.density.get_or_init(|| {
-            let rows = self.nearest.rows();
+            let rows = self.seen.places();
             let plan = Plan::new(rows.x, self.metric.clone(), self.neighbours);
             let density = vecchia::log_density(&*self.kernel, &plan, rows, &|| Ok(()));
-            density.map_or(f64::NAN, |own| own.value)
+            density.map_or(f64::NAN, |own| own.value + self.seen.log_factors())
         })
     }
 
@@ -198,14 +229,15 @@ impl Method for Vecchia {
     }
 
     fn hold(&self, model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<bool> {
-        let x = weighty(super::collect(data)?).x;
+        let seen = Seen::new(model, ConditioningRows::of(model, super::collect(data)?)?.0);
+        let x = seen.places().x;
         let metric = self.metric(model, x.ncols())?;
-        let held = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, &x));
+        let held = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x));
         if held.is_some_and(|held| held.plan.metric().apart(&metric, NO_SAY) <= MOVED) {
             return Ok(false);
         }
-        let plan = Arc::new(Plan::new(x.as_ref(), metric, self.neighbours));
-        engine.shelf().put(Held { plan, rows: fingerprint(&x) });
+        let plan = Arc::new(Plan::new(x, metric, self.neighbours));
+        engine.shelf().put(Held { plan, rows: fingerprint(x) });
         Ok(true)
     }
 
@@ -222,22 +254,29 @@ impl Method for Vecchia {
         let rows = weighty(super::collect(data)?);
         let noise = Noise::new(model.gaussian()?.variance.scalar(), &rows);
         let (rows, factors) = ConditioningRows::of(model, rows)?;
-        let plan = self.plan(model, engine, &rows.x)?;
+        let seen = Seen::new(model, rows);
+        let plan = self.plan(model, engine, seen.places().x)?;
         let watch = || engine.go_on();
-        let (density, slopes) = vecchia::with_slopes(model.kernel(), &plan, view(&rows), &watch)?;
-        let (size, rounding) = (rows.x.nrows(), density.rounding);
+        let (density, mut slopes) =
+            vecchia::with_slopes(model.kernel(), &plan, seen.places(), &watch)?;
+        let rows = view(&seen.rows);
+        if let Some((copies, merged)) = &seen.merged {
+            slopes = copies.pull(rows, merged, slopes);
+        }
+        let (size, rounding) = (plan.rows(), density.rounding);
         if rounding >= 1.0 {
             let matrix = "K + σ²I of neighbours";
             return Err(Error::Imprecise { matrix, size, rounding });
         }
-        let columns = rows.y.ncols() as f64;
+        let columns = rows.residual.ncols() as f64;
         let mut gradient = vec![0.0; model.num_params()];
         let parts = model.parts_of(&mut gradient);
         parts.kernel.copy_from_slice(&slopes.kernel);
         let alpha = -slopes.residual;
-        model.mean.vjp(rows.x.as_ref(), alpha.as_ref(), parts.mean);
+        model.mean.vjp(rows.x, alpha.as_ref(), parts.mean);
         parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * noise.factors().1;
-        let value = super::finite(density.value + factors, "the log evidence")?;
+        let value =
+            super::finite(density.value + seen.log_factors() + factors, "the log evidence")?;
         Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
     }
 
@@ -259,8 +298,9 @@ impl Method for Vecchia {
     ) -> Result<Posterior> {
         let (metric, neighbours) = (self.metric(model, rows.x.ncols())?, self.neighbours);
         let kernel = model.kernel().clone_box();
-        let nearest = Nearest::new(kernel.clone(), view(&rows), neighbours)?;
-        let known = Known { nearest, kernel, metric, neighbours, density: OnceLock::new() };
+        let seen = Seen::new(model, rows.clone());
+        let nearest = Nearest::new(kernel.clone(), seen.places(), neighbours)?;
+        let known = Known { nearest, seen, kernel, metric, neighbours, density: OnceLock::new() };
         Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
     }
 }

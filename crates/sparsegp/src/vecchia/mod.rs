@@ -18,6 +18,9 @@
 //! order of a coordinate (Guinness 2018, §4). Near is meant in lengthscales of the kernel ([`Metric`]; Katzfuss & Guinness
 //! 2021, §3.3 scale likewise). Neither depends on variances.
 //!
+//! **Copies** of a row, other targets at the same place, become one row of less noise first ([`Copies`]), which is exact: they
+//! would otherwise be each other's neighbours, and nobody else's.
+//!
 //! **Blocks.** Rows with neighbours in common are one [`Block`]: its members in the order, of which some respond, each given
 //! all members before it (Guinness 2018, §3.3). One factorisation serves them all, and each has more to be conditioned on.
 //! With G = LLᵀ of a block, V = L⁻¹ (rows vⱼ) and z = Vr (N×P), a row j that responds contributes
@@ -36,6 +39,7 @@
 //!
 //! If all respond this is ½(ααᵀ − PG⁻¹), α = G⁻¹r, of exact inference. For one row that responds Ḡ has rank two.
 
+mod copies;
 mod density;
 mod groups;
 mod metric;
@@ -43,6 +47,7 @@ mod nearest;
 mod plan;
 mod tree;
 
+pub use copies::{Copies, Merged};
 pub use density::{Density, Rows, Slopes, log_density, with_slopes};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};

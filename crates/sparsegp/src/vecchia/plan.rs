@@ -12,7 +12,7 @@ const PART: usize = 512;
 /// Orders points so that each is as far as can be from all before it (maximin; Guinness 2018, §3.2): the one nearest to the
 /// mean comes first, of equally far ones that of the lowest index, and copies of others come last.
 ///
-/// Exact, and O(N log N) distances in a fixed number of dimensions: the n-th point changes the distances of those alone that
+/// Exact, and O(N log N) distances in a fixed number of dimensions: the n-th point changes only the distances of those that
 /// are nearer to it than the n-th distance, about N/n, and boxes without any are not entered.
 pub(super) fn maximin(tree: &Tree, places: &[f64], dims: usize) -> Vec<u32> {
     let count = if dims == 0 { 0 } else { places.len() / dims };

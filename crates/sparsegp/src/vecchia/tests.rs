@@ -386,6 +386,43 @@ fn few_rows_and_equal_rows_are_rows_too() {
 }
 
 #[test]
+fn copies_are_one_row_of_less_noise() {
+    let kernel = "matern32(variance=1.7, lengthscales=[0.3, 0.6])";
+    let mut problem = Problem::new(kernel, 90, 2);
+    // places of one to nine rows
+    let x = problem.x.clone();
+    let place = |i: usize| if i < 60 { (i * i / 60) % 40 } else { i };
+    problem.x = Mat::from_fn(90, 2, |i, j| x[(place(i), j)]);
+    let copies = Copies::find(&*problem.kernel, problem.x.as_ref()).expect("copies");
+    let merged = copies.merge(problem.rows()).expect("noise");
+    let metric = Metric::of(&*problem.kernel, 2);
+    let plan = Plan::new(merged.x.as_ref(), metric, 89);
+    assert!(plan.rows() < 75);
+    let (density, slopes) =
+        with_slopes(&*problem.kernel, &plan, merged.rows(), &|| Ok(())).unwrap();
+    let (exact, exact_slopes) = problem.exact();
+    close(density.value + merged.log_factors, exact, exact.abs(), kernel);
+    close_slopes(&copies.pull(problem.rows(), &merged, slopes), &exact_slopes, kernel);
+    // rows left out
+    let nearest = Nearest::new(problem.kernel.clone(), merged.rows(), 89).unwrap();
+    let (mean, variance) = nearest.leave_one_out().unwrap();
+    let (mean, variance) = copies.left_out(problem.rows(), &merged, (&mean, &variance));
+    let inverse = problem.factor().inverse();
+    for (i, v) in variance.iter().enumerate() {
+        let total = 1.0 / inverse[(i, i)];
+        close(*v, total - problem.noise[i], 1.0, kernel);
+        let own = problem.residual[(i, 1)] + exact_slopes.residual[(i, 1)] * total;
+        close(mean[(i, 1)], own, 1.0, kernel);
+    }
+    // white noise is another one at every row, and without noise there is nothing to add
+    let white = parse("matern32 + white(variance=0.3)", Inputs::unnamed(2)).unwrap();
+    assert!(Copies::find(&*white, problem.x.as_ref()).is_none());
+    assert!(Copies::find(&*problem.kernel, x.subrows(0, 50)).is_none());
+    problem.noise[4] = 0.0;
+    assert!(copies.merge(problem.rows()).is_none());
+}
+
+#[test]
 fn bits_do_not_depend_on_threads() {
     let problem = Problem::new("matern52(variance=2.3, lengthscales=[0.4, 1.3])", 9000, 2);
     let all = [1, 2, 3].map(|threads| {

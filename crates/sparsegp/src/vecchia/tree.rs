@@ -15,8 +15,8 @@ struct Node {
 
 /// Points in a tree of boxes, each halved along its longest side.
 ///
-/// A point has a rank, and may be looked for among those of lower ranks alone: so one tree serves the neighbours of every
-/// row among the rows before it.
+/// A point has a rank, and one looks for points of lower ranks only: so one tree serves the neighbours of every row among the
+/// rows before it.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     dims: usize,

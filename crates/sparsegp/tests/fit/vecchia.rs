@@ -113,6 +113,31 @@ fn a_field_is_learnt_as_by_exact_inference() {
     assert!((covered - 0.9).abs() < 0.05, "{covered}");
 }
 
+/// Stations that were read many times: copies are no neighbours of each other.
+#[test]
+fn many_rows_at_few_places_are_what_they_are_to_exact_inference() {
+    let (places, mut rows) = (field(40, "places"), field(400, "rows"));
+    rows.x = Mat::from_fn(400, 2, |i, j| places.x[(i % 40, j)]);
+    rows.weights = (0..400).map(|i| [0.5, 1.0, 2.0][i % 3]).collect();
+    let own = fitted(&rows, "vecchia(neighbours=39)");
+    let dataset = Dataset::from_rows(rows, true).expect("a table");
+    let engine = Cpu::default();
+    let exact = at(&own.model, "exact");
+    let [a, b] = [&own.model, &exact]
+        .map(|model| model.evaluate(&engine, &*dataset.source).expect("a value"));
+    assert!((a.value - b.value).abs() < 1e-9 * b.value.abs(), "{} {}", a.value, b.value);
+    let largest = b.gradient.iter().fold(1.0_f64, |m, g| m.max(g.abs()));
+    for (a, b) in a.gradient.iter().zip(&b.gradient) {
+        assert!((a - b).abs() < 1e-8 * largest, "{a} {b}");
+    }
+    let [a, b] = [&own.model, &exact].map(|model| {
+        let posterior = model.posterior(&engine, &*dataset.source).expect("a posterior");
+        posterior.leave_one_out(model, &*dataset.source).expect("rows left out")
+    });
+    assert!((&a.f_mean - &b.f_mean).norm_max() < 1e-8);
+    assert!((&a.f_variance - &b.f_variance).norm_max() < 1e-8);
+}
+
 #[test]
 fn a_second_fit_with_the_same_engine_has_the_same_bits() {
     let rows = field(300, "rows");
