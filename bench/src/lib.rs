@@ -1,6 +1,7 @@
 //! What the programs share.
 
 pub mod page;
+pub mod papers;
 pub mod problems;
 
 use parquet::data_type::DoubleType;

@@ -1,0 +1,199 @@
+//! Writes a page for every paper, and a front page.
+
+use super::{Body, Entry, Outcome, PAPERS, Paper, Table, Verdict, stored};
+use std::error::Error;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// A statement of an abstract or a text, with the checks that bear on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// The paper's slug.
+    pub paper: &'static str,
+    /// The statement, in our words.
+    pub says: &'static str,
+    /// Experiments and names of their checks; an empty name stands for all of an experiment.
+    pub checks: &'static [(&'static str, &'static str)],
+}
+
+/// What an entry came to, in words.
+fn words(entry: &Entry, outcome: Option<&Outcome>) -> String {
+    match (entry.body, outcome.and_then(Outcome::verdict)) {
+        (Body::Drawing, _) => "a drawing".into(),
+        (Body::NoData(_), _) => "cannot be run here".into(),
+        (Body::NotYet(_), _) => "no program yet".into(),
+        (Body::Program(_), Some(verdict)) => verdict.words().into(),
+        (Body::Program(_), None) => "not run".into(),
+    }
+}
+
+const WORDS: [&str; 7] = [
+    "reproduced",
+    "direction holds",
+    "not reproduced",
+    "cannot be run here",
+    "no program yet",
+    "not run",
+    "a drawing",
+];
+
+type Found<'a> = Vec<(&'a Entry, Option<Outcome>)>;
+
+/// Writes the pages into `docs`, with the pictures, from the results in `out`.
+///
+/// # Errors
+/// A file that cannot be written or copied.
+pub fn report(
+    entries: &[Entry],
+    claims: &[Claim],
+    out: &Path,
+    docs: &Path,
+) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(docs)?;
+    let mut front = String::from(HEAD);
+    let mut counts = Table::new("", &[&["", "rows"][..], &WORDS].concat());
+    let mut total = [0; WORDS.len() + 1];
+    for paper in &PAPERS {
+        let own = entries.iter().filter(|entry| entry.paper == paper.slug);
+        let found: Found<'_> = own.map(|entry| (entry, stored(entry, out))).collect();
+        for picture in found.iter().filter_map(|(_, o)| o.as_ref()).flat_map(|o| &o.pictures) {
+            std::fs::copy(out.join(picture), docs.join(picture))?;
+        }
+        let mut count = [0; WORDS.len() + 1];
+        for (entry, outcome) in &found {
+            let verdict = words(entry, outcome.as_ref());
+            let at = WORDS.iter().position(|word| *word == verdict).ok_or("a verdict")?;
+            count[0] += entry.panels;
+            count[at + 1] += entry.panels;
+        }
+        total.iter_mut().zip(count).for_each(|(all, own)| *all += own);
+        let mut cells = vec![format!("[{}]({}.md)", paper.title, paper.slug)];
+        cells.extend(count.iter().map(usize::to_string));
+        counts.row(cells);
+        let own = claims.iter().filter(|claim| claim.paper == paper.slug);
+        let text = page(paper, &found, &own.collect::<Vec<_>>());
+        std::fs::write(docs.join(format!("{}.md", paper.slug)), text)?;
+    }
+    let mut cells = vec!["all".to_owned()];
+    cells.extend(total.iter().map(usize::to_string));
+    counts.row(cells);
+    front += &counts.markdown();
+    std::fs::write(docs.join("README.md"), front)?;
+    Ok(())
+}
+
+const HEAD: &str = "\
+# The papers, table by table
+
+Every table and figure of the papers behind this library, run by one command:
+
+```text
+cargo run --release -p sparsegp-bench --bin papers -- list
+cargo run --release -p sparsegp-bench --bin papers -- run NAME… --scale quick
+cargo run --release -p sparsegp-bench --bin papers -- report
+```
+
+`quick` takes minutes, `day` hours, `full` has the sizes of the papers. `--seed`, `--threads` and
+`--data FOLDER` (tables that are not bundled) are options of `run`. Results go to `target/papers` as
+JSON, Markdown and SVG; a run that was interrupted skips what it has. These pages are written by
+`report` from such results: do not edit them.
+
+A verdict is the worst of the checks of an item. A check of a number is *reproduced* if it differs by no
+more than two standard errors; a check of a statement if the statement holds. Where the run was
+smaller than the paper's, either counts as *direction holds* at best.
+
+The numbers count panels and data sets of the items.
+
+";
+
+fn page(paper: &Paper, found: &Found<'_>, claims: &[&Claim]) -> String {
+    let mut text = format!(
+        "# {}\n\n{}. [All papers](README.md) · [errata](../guide/errata.md#{})\n\n\
+         Written by `papers -- report`.\n\n",
+        paper.title, paper.reference, paper.errata
+    );
+    let mut table = Table::new("", &["item", "shows", "verdict"]);
+    for (entry, outcome) in found {
+        let item = format!("[{}](#{})", entry.item, entry.name);
+        table.row(vec![item, entry.shows.into(), words(entry, outcome.as_ref())]);
+    }
+    text += &table.markdown();
+    if !claims.is_empty() {
+        text += &format!("\n## Claims\n\n{}", judged(claims, found).markdown());
+    }
+    for (entry, outcome) in found {
+        text += &section(entry, outcome.as_ref());
+    }
+    text
+}
+
+/// Returns claims with the checks that bear on them.
+fn judged(claims: &[&Claim], found: &Found<'_>) -> Table {
+    let mut table = Table::new("", &["the paper says", "verdict", "figures: paper; here"]);
+    for claim in claims {
+        let mut checks = Vec::new();
+        for (name, what) in claim.checks {
+            let outcome = found.iter().find(|(entry, _)| entry.name == *name);
+            let all = outcome.and_then(|(_, o)| o.as_ref()).map(|o| o.checks.as_slice());
+            let own = all.unwrap_or_default().iter();
+            checks.extend(own.filter(|check| what.is_empty() || check.what == *what));
+        }
+        let verdict = checks.iter().map(|check| check.verdict).min();
+        let verdict = verdict.map_or("not run", Verdict::words);
+        let figures: Vec<String> =
+            checks.iter().map(|c| format!("{}: {}; {}", c.what, c.printed, c.ours)).collect();
+        table.row(vec![claim.says.into(), verdict.into(), figures.join("<br>")]);
+    }
+    table
+}
+
+fn section(entry: &Entry, outcome: Option<&Outcome>) -> String {
+    let mut text =
+        format!("\n<a id=\"{}\"></a>\n\n## {}: {}\n\n", entry.name, entry.item, entry.shows);
+    let verdict = words(entry, outcome);
+    match (entry.body, outcome) {
+        (Body::Program(_), Some(o)) => {
+            let _ = writeln!(
+                text,
+                "**{verdict}** ({}). `papers -- run {} --scale {} --seed {}`: {:.0} s on {} ({} \
+                 threads, {} build), tree `{}`.\n",
+                o.count(),
+                entry.name,
+                o.scale,
+                o.seed,
+                o.seconds.max(1.0),
+                o.machine,
+                o.threads,
+                o.build,
+                o.tree
+            );
+        }
+        (Body::NoData(why) | Body::NotYet(why), _) => {
+            let _ = writeln!(text, "**{verdict}**: {why}.\n");
+        }
+        _ => {
+            let _ = writeln!(text, "**{verdict}**.\n");
+        }
+    }
+    let data: Vec<String> = entry.data.iter().map(ToString::to_string).collect();
+    let smaller = outcome.map(|o| o.smaller.join("; ")).unwrap_or_default();
+    let lines = [
+        ("Data", data.join("; ").as_str()),
+        ("Protocol", entry.protocol),
+        ("Differs from the paper", entry.scaled),
+        ("Smaller in this run", smaller.as_str()),
+        ("Verdict by", entry.rule),
+    ]
+    .map(|(name, value)| match value {
+        "" => String::new(),
+        value => format!("- {name}: {value}.\n"),
+    });
+    text += &lines.concat();
+    if let Some(o) = outcome {
+        text += &format!("\n{}", o.markdown());
+        for picture in &o.pictures {
+            text += &format!("\n![{}]({picture})\n", entry.shows);
+        }
+    }
+    text
+}
