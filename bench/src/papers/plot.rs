@@ -2,6 +2,7 @@
 
 use crate::page::Drawn;
 use plotters::prelude::*;
+use sparsegp::linalg::Mat;
 use std::path::Path;
 
 /// Colours that people without red-green sight tell apart (Okabe & Ito).
@@ -31,6 +32,8 @@ pub enum Kind {
     Band,
     /// Bars from zero, of the width between the first two points.
     Bars,
+    /// Straight lines between the first and the second point, the third and the fourth, and so on.
+    Segments,
 }
 
 /// Points with a name and a look.
@@ -180,6 +183,9 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
                 let edge: Vec<_> = upper.iter().chain(lower.iter().rev()).copied().collect();
                 chart.draw_series([Polygon::new(edge, colour.mix(0.18))])?
             }
+            Kind::Segments => chart.draw_series(
+                points.chunks(2).map(|pair| PathElement::new(pair.to_vec(), colour.mix(0.6))),
+            )?,
             Kind::Bars => {
                 let width = points.get(1).map_or(1.0, |p| p.0 - points[0].0);
                 chart.draw_series(points.iter().map(|p| {
@@ -202,4 +208,27 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
             .draw()?;
     }
     Ok(())
+}
+
+/// Returns the level lines of values on a grid, as [`Kind::Segments`] has them: `values[(i, j)]` is at `x[i]`, `y[j]`.
+pub fn contours(x: &[f64], y: &[f64], values: &Mat<f64>, levels: &[f64]) -> Vec<(f64, f64)> {
+    let mut segments = Vec::new();
+    for (i, j) in (1..x.len()).flat_map(|i| (1..y.len()).map(move |j| (i, j))) {
+        let corners = [(i - 1, j - 1), (i, j - 1), (i, j), (i - 1, j)];
+        for level in levels {
+            // where the level crosses the sides of the cell, in their order: two or four points
+            let sides = (0..4).map(|k| (corners[k], corners[(k + 1) % 4]));
+            let crossings: Vec<(f64, f64)> = sides
+                .filter_map(|(a, b)| {
+                    let (low, high) = (values[a] - level, values[b] - level);
+                    let share = low / (low - high);
+                    let between = |p: f64, q: f64| p + share * (q - p);
+                    let place = (between(x[a.0], x[b.0]), between(y[a.1], y[b.1]));
+                    ((low < 0.0) != (high < 0.0)).then_some(place)
+                })
+                .collect();
+            segments.extend(crossings.chunks_exact(2).flatten().copied());
+        }
+    }
+    segments
 }

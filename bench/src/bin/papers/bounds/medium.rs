@@ -44,7 +44,7 @@ pub fn sizes(run: &mut Run<'_>) -> Sizes {
     if !adam {
         run.smaller(format!("at most {iterations} iterations of L-BFGS for 10 000 steps of Adam"));
     }
-    Sizes { rows, splits: run.size([1, 2, 3, 5]), iterations, adam }
+    Sizes { rows, splits: run.size([1, 3, 3, 5]), iterations, adam }
 }
 
 /// Returns a split of a data set.
