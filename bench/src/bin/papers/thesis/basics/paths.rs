@@ -1,13 +1,40 @@
-//! Twenty steps of Gibbs and of Hamiltonian chains on Rosenbrock's density in two dimensions (Galy-Fajou 2022, Figures 2.3 and
-//! 2.4), from the same start.
+//! Figures 2.3 and 2.4: twenty steps of Gibbs and of Hamiltonian chains on Rosenbrock's density, from the same start.
 
-use crate::common::{number, option};
-use plotters::coord::Shift;
-use plotters::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
+use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
 use sparsegp::samplers::hmc::Point;
 use sparsegp::samplers::joint::LogDensity;
+use sparsegp_bench::page::Drawn;
+use sparsegp_bench::papers::{Axis, BLANK, Body, Data, Entry, Kind, Panel, Run, Series, contours};
+
+/// Gibbs.
+pub const GIBBS: Entry = Entry {
+    name: "basics-figure2.3",
+    item: "Figure 2.3",
+    shows: "twenty Gibbs steps on Rosenbrock's density",
+    rule: "steps follow the axes, and in the mean are shorter than Hamiltonian paths",
+    body: Body::Program(|run| show(run, true)),
+    ..BOTH
+};
+
+/// Hamiltonian.
+pub const HAMILTONIAN: Entry = Entry {
+    name: "basics-figure2.4",
+    item: "Figure 2.4",
+    shows: "twenty Hamiltonian paths on Rosenbrock's density",
+    rule: "in the mean paths are longer than Gibbs steps, and at least 15 of 20 are accepted",
+    body: Body::Program(|run| show(run, false)),
+    ..BOTH
+};
+
+const BOTH: Entry = Entry {
+    paper: "basics",
+    data: &[Data::Simulated("Rosenbrock's density, exp −((1 − x)² + 100 (y − x²)²)/20")],
+    protocol: "from (−1.2, 2); paths of 40 leapfrog steps of 0.06",
+    scaled: "start and steps are not printed",
+    ..BLANK
+};
 
 const STEPS: usize = 20;
 const START: (f64, f64) = (-1.2, 2.0);
@@ -87,59 +114,28 @@ fn hamiltonian(seed: u64, steps: usize, size: f64) -> (Chain, usize) {
     (found, accepted)
 }
 
-/// Runs both.
-pub fn run(arguments: &[String]) {
-    let seed = number(arguments, "--seed", 1.0) as u64;
-    let one = gibbs(seed);
-    let (other, accepted) = hamiltonian(seed, 40, 0.06);
-    for (name, chain) in [("Gibbs", &one), ("HMC, 40 steps of 0.06", &other)] {
+fn show(run: &mut Run<'_>, by_gibbs: bool) -> Drawn {
+    let one = gibbs(run.seed() + 1);
+    let (other, accepted) = hamiltonian(run.seed() + 1, 40, 0.06);
+    let moved = |chain: &Chain| {
         let far = |(a, b): (&(f64, f64), &(f64, f64))| (a.0 - b.0).hypot(a.1 - b.1);
-        let moved: f64 = chain.points.iter().zip(&chain.points[1..]).map(far).sum();
-        println!("{name}: mean distance of a step {:.2}", moved / STEPS as f64);
+        chain.points.iter().zip(&chain.points[1..]).map(far).sum::<f64>() / STEPS as f64
+    };
+    let ours = format!("mean distance {:.2}, of Gibbs {:.2}", moved(&other), moved(&one));
+    run.holds("distance", "Hamiltonian paths go further", ours, moved(&other) > moved(&one));
+    if !by_gibbs {
+        let ours = format!("{accepted} of {STEPS}");
+        run.holds("acceptance", "most are accepted", ours, accepted >= 15);
     }
-    println!("{accepted} of {STEPS} Hamiltonian paths were accepted");
-    if let Some(path) = option(arguments, "--svg") {
-        draw(&path, &one, &other).expect("a picture");
-    }
-}
-
-fn draw(path: &str, one: &Chain, other: &Chain) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::new(path, (860, 420)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (left, right) = root.split_horizontally(430);
-    panel(&left, "Gibbs", one)?;
-    panel(&right, "HMC", other)?;
-    root.present()?;
-    Ok(())
-}
-
-fn panel(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    name: &str,
-    chain: &Chain,
-) -> Result<(), Box<dyn std::error::Error>> {
-    let mut chart = ChartBuilder::on(area)
-        .margin(14)
-        .caption(name, ("sans-serif", 16))
-        .x_label_area_size(24)
-        .y_label_area_size(30)
-        .build_cartesian_2d(-3.0..3.5, -1.5..8.0)?;
-    chart.configure_mesh().disable_mesh().draw()?;
-    // what the density is, by shades
-    let (columns, rows) = (78, 76);
-    let (wide, high) = (6.5 / columns as f64, 9.5 / rows as f64);
-    let cells = (0..columns).flat_map(|i| (0..rows).map(move |j| (i, j)));
-    chart.draw_series(cells.filter_map(|(i, j)| {
-        let (x, y) = (-3.0 + wide * i as f64, -1.5 + high * j as f64);
-        let density = Rosenbrock.value(&[x + 0.5 * wide, y + 0.5 * high]).exp();
-        let colour = RGBColor(0, 114, 178).mix(0.5 * density);
-        let cell = || Rectangle::new([(x, y), (x + wide, y + high)], colour.filled());
-        (density > 0.01).then(cell)
-    }))?;
-    for line in &chain.lines {
-        chart.draw_series(LineSeries::new(line.iter().copied(), BLACK.mix(0.35)))?;
-    }
-    let dots = chain.points.iter().map(|at| Circle::new(*at, 3, RGBColor(213, 94, 0).filled()));
-    chart.draw_series(dots)?;
-    Ok(())
+    let (chain, title) = if by_gibbs { (one, "Gibbs") } else { (other, "HMC") };
+    let axis = |low: f64, high: f64, k: usize| low + (high - low) * k as f64 / 79.0;
+    let x: Vec<f64> = (0..80).map(|k| axis(-3.0, 3.5, k)).collect();
+    let y: Vec<f64> = (0..80).map(|k| axis(-1.5, 8.0, k)).collect();
+    let values = Mat::from_fn(80, 80, |i, j| Rosenbrock.value(&[x[i], y[j]]));
+    let levels = [-0.2, -0.5, -1.0, -2.0, -4.0, -8.0];
+    let mut series = vec![Series::new("", Kind::Segments, 0, contours(&x, &y, &values, &levels))];
+    series.extend(chain.lines.into_iter().map(|line| Series::new("", Kind::Thin, 7, line)));
+    series.push(Series::new("", Kind::Dots, 1, chain.points));
+    let (x, y) = (Axis::new("x").from_to(-3.0, 3.5), Axis::new("y").from_to(-1.5, 8.0));
+    run.figure("", 1, &[Panel { title: title.into(), x, y, series }])
 }
