@@ -3,6 +3,7 @@
 pub mod page;
 pub mod papers;
 pub mod problems;
+pub mod streams;
 
 use parquet::data_type::DoubleType;
 use parquet::file::properties::WriterProperties;

@@ -12,8 +12,6 @@ use sparsegp::linalg::Mat;
 use sparsegp::rng;
 use std::time::Instant;
 
-pub use sparsegp_bench::page::{Area, Drawn};
-
 /// A method on a start N(mean, deviation² I) in some dimensions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
