@@ -1,6 +1,7 @@
 //! Writes a page for every paper, and a front page.
 
-use super::{Body, Entry, Outcome, PAPERS, Paper, Table, Verdict, stored};
+use super::result::count;
+use super::{Body, Check, Entry, Outcome, PAPERS, Paper, Table, Verdict, stored};
 use std::error::Error;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -52,6 +53,7 @@ pub fn report(
     std::fs::create_dir_all(docs)?;
     let mut front = String::from(HEAD);
     let mut counts = Table::new("", &[&["", "rows"][..], &WORDS].concat());
+    let mut said = Table::new("", &["", "the paper says", "verdict"]);
     let mut total = [0; WORDS.len() + 1];
     for paper in &PAPERS {
         let own = entries.iter().filter(|entry| entry.paper == paper.slug);
@@ -71,13 +73,20 @@ pub fn report(
         cells.extend(count.iter().map(usize::to_string));
         counts.row(cells);
         let own = claims.iter().filter(|claim| claim.paper == paper.slug);
-        let text = page(paper, &found, &own.collect::<Vec<_>>());
+        let own: Vec<&Claim> = own.collect();
+        for claim in &own {
+            let verdict = verdict(&bearing(claim, &found));
+            let link = format!("[{}]({}.md#claims)", paper.slug, paper.slug);
+            said.row(vec![link, claim.says.into(), verdict.into()]);
+        }
+        let text = page(paper, &found, &own);
         std::fs::write(docs.join(format!("{}.md", paper.slug)), text)?;
     }
     let mut cells = vec!["all".to_owned()];
     cells.extend(total.iter().map(usize::to_string));
     counts.row(cells);
     front += &counts.markdown();
+    front += &format!("\n## Claims of speed and accuracy\n\n{}", said.markdown());
     std::fs::write(docs.join("README.md"), front)?;
     Ok(())
 }
@@ -102,7 +111,8 @@ A verdict is the worst of the checks of an item. A check of a number is *reprodu
 more than two standard errors; a check of a statement if the statement holds. Where the run was
 smaller than the paper's, either counts as *direction holds* at best.
 
-The numbers count panels and data sets of the items.
+The numbers count panels and data sets of the items. Times are those of the build and machine that a
+page names; `dev` builds of this workspace are optimised, but check for overflow.
 
 ";
 
@@ -127,22 +137,48 @@ fn page(paper: &Paper, found: &Found<'_>, claims: &[&Claim]) -> String {
     text
 }
 
+/// Returns the checks that bear on a claim, each with its experiment.
+fn bearing<'a>(claim: &Claim, found: &'a Found<'_>) -> Vec<(&'a str, &'a Check)> {
+    let mut checks = Vec::new();
+    for (name, what) in claim.checks {
+        let own = found.iter().find(|(entry, _)| entry.name == *name);
+        let Some((entry, Some(outcome))) = own else { continue };
+        let own = outcome.checks.iter().filter(|check| what.is_empty() || check.what == *what);
+        checks.extend(own.map(|check| (entry.name, check)));
+    }
+    checks
+}
+
+/// Returns the verdict on checks in words.
+fn verdict(checks: &[(&str, &Check)]) -> &'static str {
+    checks.iter().map(|(_, check)| check.verdict).min().map_or("not run", Verdict::words)
+}
+
+/// Most checks of a claim that are spelt out; of more there are the counts.
+const SPELT_OUT: usize = 4;
+
 /// Returns claims with the checks that bear on them.
 fn judged(claims: &[&Claim], found: &Found<'_>) -> Table {
-    let mut table = Table::new("", &["the paper says", "verdict", "figures: paper; here"]);
+    let mut table = Table::new("", &["the paper says", "verdict", "paper; here"]);
     for claim in claims {
-        let mut checks = Vec::new();
-        for (name, what) in claim.checks {
-            let outcome = found.iter().find(|(entry, _)| entry.name == *name);
-            let all = outcome.and_then(|(_, o)| o.as_ref()).map(|o| o.checks.as_slice());
-            let own = all.unwrap_or_default().iter();
-            checks.extend(own.filter(|check| what.is_empty() || check.what == *what));
-        }
-        let verdict = checks.iter().map(|check| check.verdict).min();
-        let verdict = verdict.map_or("not run", Verdict::words);
-        let figures: Vec<String> =
-            checks.iter().map(|c| format!("{}: {}; {}", c.what, c.printed, c.ours)).collect();
-        table.row(vec![claim.says.into(), verdict.into(), figures.join("<br>")]);
+        let checks = bearing(claim, found);
+        let figures = match checks.len() {
+            0..=SPELT_OUT => {
+                let each = checks.iter();
+                let each = each
+                    .map(|(name, c)| format!("[{}](#{name}): {}; {}", c.what, c.printed, c.ours));
+                each.collect::<Vec<_>>().join("<br>")
+            }
+            _ => {
+                let mut names: Vec<&str> = checks.iter().map(|(name, _)| *name).collect();
+                names.dedup();
+                let links: Vec<String> =
+                    names.iter().map(|name| format!("[{name}](#{name})")).collect();
+                let all: Vec<&Check> = checks.iter().map(|(_, check)| *check).collect();
+                format!("{}: {}", links.join(", "), count(&all))
+            }
+        };
+        table.row(vec![claim.says.into(), verdict(&checks).into(), figures]);
     }
     table
 }

@@ -116,11 +116,7 @@ impl Outcome {
 
     /// Returns how many checks have each verdict, in words.
     pub fn count(&self) -> String {
-        let all = [Verdict::Reproduced, Verdict::Direction, Verdict::Not];
-        let of = |verdict| self.checks.iter().filter(|check| check.verdict == verdict).count();
-        let some = all.into_iter().filter(|verdict| of(*verdict) > 0);
-        let parts: Vec<String> = some.map(|v| format!("{} {}", of(v), v.words())).collect();
-        parts.join(", ")
+        count(&self.checks.iter().collect::<Vec<_>>())
     }
 
     /// Returns the table of the checks.
@@ -147,4 +143,13 @@ impl Outcome {
         }
         text
     }
+}
+
+/// Returns how many checks have each verdict, in words.
+pub(super) fn count(checks: &[&Check]) -> String {
+    let all = [Verdict::Reproduced, Verdict::Direction, Verdict::Not];
+    let of = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+    let some = all.into_iter().filter(|verdict| of(*verdict) > 0);
+    let parts: Vec<String> = some.map(|v| format!("{} {}", of(v), v.words())).collect();
+    parts.join(", ")
 }

@@ -2,7 +2,7 @@
 
 use crate::claims::CLAIMS;
 use crate::registry::entries;
-use sparsegp_bench::papers::{Body, PAPERS, Scale, Settings, execute, stored};
+use sparsegp_bench::papers::{Body, PAPERS, Scale, Settings, Verdict, execute, report, stored};
 use std::collections::BTreeSet;
 
 /// Tables and figures of the papers by paper, panels and data sets counted one by one.
@@ -71,4 +71,34 @@ fn claims_name_experiments() {
             assert_eq!(entry.expect(name).paper, claim.paper, "{name}");
         }
     }
+}
+
+#[test]
+fn experiments_run_and_are_reported() {
+    let out = std::env::temp_dir().join(format!("sparsegp-papers-{}", std::process::id()));
+    let settings = Settings {
+        scale: Scale::Smallest,
+        seed: 0,
+        threads: 1,
+        data: None,
+        out: out.join("results"),
+    };
+    let all = entries();
+    let chosen = ["bounds-table3", "dual-figure1-left", "oips-figure4"];
+    for name in chosen {
+        let entry = all.iter().find(|entry| entry.name == name).expect(name);
+        let outcome = execute(entry, &settings).expect(name).expect("a program");
+        let read = stored(entry, &settings.out).expect("a result");
+        assert_eq!(read.checks.len(), outcome.checks.len(), "{name}");
+        assert!(!read.checks.is_empty() && read.verdict().is_some(), "{name}");
+        assert!(read.pictures.iter().all(|own| settings.out.join(own).is_file()), "{name}");
+    }
+    // the only one whose smallest size is the paper's
+    let table3 = all.iter().find(|entry| entry.name == "bounds-table3").expect("an entry");
+    let table3 = stored(table3, &settings.out).expect("a result");
+    assert_eq!(table3.verdict(), Some(Verdict::Reproduced));
+    report(&all, CLAIMS, &settings.out, &out.join("docs")).expect("pages");
+    let page = std::fs::read_to_string(out.join("docs/bounds.md")).expect("a page");
+    assert!(page.contains("| Exact GP, σ² | 0.0715 | 0.07148 | reproduced |"), "{page}");
+    std::fs::remove_dir_all(out).expect("the folder of this test");
 }

@@ -2,14 +2,15 @@
 
 use sparsegp::data::Loaded;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Standardise, fit};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Standardise, fit};
 use sparsegp::train::TrainOptions;
 
 /// The two bounds and the Gaussian process without inducing points, with their names in the paper.
 pub const METHODS: [(&str, &str); 3] =
     [("svgp", "SVGP"), ("svgp-spherical", "SVGP-new"), ("tvgp", "Full GP")];
 
-/// Trains a method on rows of counts with M inducing points by k-means, on all rows at once.
+/// Trains a method on rows of counts with M inducing points by k-means: q by natural gradients and the rest by Adam on all rows
+/// at once, or EM where there is a site for every row.
 pub fn fitted(
     rows: &Loaded,
     method: &str,
@@ -19,12 +20,14 @@ pub fn fitted(
 ) -> sparsegp::Result<Fitted> {
     let scaling = Standardise { inputs: true, targets: false, robust: false, constants: true };
     let dataset = Dataset::from_loaded(rows.clone(), scaling)?;
+    let mut batches = BatchOptions { size: rows.x.nrows(), ..BatchOptions::default() };
+    batches.training.epochs = Some(iterations);
     let options = FitOptions {
         likelihood: Some("poisson".into()),
         kernel: "rbf".into(),
         method: method.into(),
         inducing: Some(inducing),
-        batches: None,
+        batches: Some(batches),
         seed,
         train: TrainOptions { max_iterations: iterations, ..TrainOptions::default() },
         ..FitOptions::default()

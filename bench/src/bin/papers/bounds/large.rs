@@ -43,8 +43,10 @@ pub const SCALED: &str =
 /// The two bounds and their names in the paper.
 pub const METHODS: [(&str, &str); 2] = [("svgp", "SVGP"), ("svgp2025", "SVGP-new")];
 
-/// Scores of a data set: for every method log densities and RMSE of all splits.
-pub type Scores = (String, [Vec<(f64, f64)>; 2]);
+/// Log density, RMSE and seconds of a training.
+pub type Scored = (f64, f64, f64);
+/// Scores of a data set: for every method those of all splits.
+pub type Scores = (String, [Vec<Scored>; 2]);
 
 /// Returns the tables of a run: those that are bundled, and those that its folder has.
 fn tables(run: &Run<'_>) -> Result<Vec<(String, Loaded)>, Box<dyn Error>> {
@@ -106,7 +108,12 @@ pub fn scores(run: &mut Run<'_>) -> Result<Vec<Scores>, Box<dyn Error>> {
                     ..FitOptions::default()
                 };
                 let fitted = fit(&dataset, &options, &Cpu::default(), &mut ())?;
-                scores.push(judge(&fitted, &split)?);
+                let (density, rmse) = judge(&fitted, &split)?;
+                scores.push((
+                    density,
+                    rmse,
+                    fitted.report.as_ref().map_or(f64::NAN, |r| r.seconds),
+                ));
             }
         }
         found.push((name, each));
@@ -119,9 +126,11 @@ pub struct Score {
     /// What it is.
     pub name: &'static str,
     /// Its part of the pair.
-    pub of: fn(&(f64, f64)) -> f64,
+    pub of: fn(&Scored) -> f64,
     /// 1 where more is better, else −1.
     pub sign: f64,
+    /// Whether times are judged too.
+    pub timed: bool,
 }
 
 /// Judges the score and adds its table.
@@ -153,5 +162,12 @@ pub fn judged(run: &mut Run<'_>, score: &Score) -> Drawn {
         }
     }
     run.table(table);
+    if score.timed {
+        let seconds =
+            |at: usize| all.iter().flat_map(|(_, each)| &each[at]).map(|s| s.2).sum::<f64>();
+        let ratio = seconds(1) / seconds(0);
+        let ours = format!("{:.0} and {:.0} s: {ratio:.2} times", seconds(1), seconds(0));
+        run.holds("cost", "no change in the computational cost", ours, ratio < 1.05);
+    }
     Ok(())
 }

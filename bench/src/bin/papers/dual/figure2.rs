@@ -84,6 +84,7 @@ fn run(run: &mut Run<'_>) -> Drawn {
     run.note(format!("The best variance is {optimum:.4}."));
     let words = |count: usize| match count {
         usize::MAX => format!("more than {rounds} rounds"),
+        1 => "one round".to_owned(),
         count => format!("{count} rounds"),
     };
     run.holds("t-SVGP", "two rounds", words(needed[0]), needed[0] <= 2);

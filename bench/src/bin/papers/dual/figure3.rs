@@ -133,7 +133,7 @@ fn run(run: &mut Run<'_>) -> Drawn {
     let rounds = run.sized("rounds", [1, 20, 20, 20]);
     let count = run.size([1, 2, 5, 5]);
     if count < 5 {
-        run.note(format!("The first {count} of the five folds."));
+        run.smaller(format!("the first {count} of the five folds"));
     }
     let mut table = Table::new(
         "Means over the folds after the last round",

@@ -159,6 +159,10 @@ fn run(run: &mut Run<'_>) -> Drawn {
         bottom.push(Panel { title: String::new(), x: x(), y: Axis::new("NLL"), series: losses });
     }
     run.table(table);
+    run.note(
+        "The log evidence is an average over draws from a Gaussian. Where tails are heavy (Student-t) it is a poor estimate, \
+         and may fall below the bounds.",
+    );
     top.extend(bottom);
     run.figure("", 4, &top)
 }

@@ -111,19 +111,19 @@ fn show(run: &mut Run<'_>, centred: bool) -> Drawn {
     let x = flat([&of_funnel, &of_normal][which], 1);
     let other: Vec<f64> =
         if centred { v[0].clone() } else { v[1].iter().map(|v| v / 3.0).collect() };
-    let points = x.iter().copied().zip(other).step_by(8).collect();
-    let grid: Vec<f64> = (0..60).map(|i| -10.0 + 20.0 * f64::from(i) / 59.0).collect();
-    let small: Vec<f64> = (0..60).map(|i| -4.0 + 8.0 * f64::from(i) / 59.0).collect();
+    let points = x.iter().copied().zip(other).step_by(10).collect();
+    let grid: Vec<f64> = (0..40).map(|i| -10.0 + 20.0 * f64::from(i) / 39.0).collect();
+    let small: Vec<f64> = (0..40).map(|i| -4.0 + 8.0 * f64::from(i) / 39.0).collect();
     let (gx, gy) = if centred { (&grid, &grid) } else { (&small, &small) };
     // the density of v and one x
     let log = |x: f64, v: f64| match centred {
         true => -v * v / 18.0 - 0.5 * v - 0.5 * x * x * (-v).exp(),
         false => -0.5 * (x * x + v * v),
     };
-    let values = Mat::from_fn(60, 60, |i, j| log(gx[i], gy[j]));
-    let top = (0..60).flat_map(|i| (0..60).map(move |j| (i, j))).map(|at| values[at]);
+    let values = Mat::from_fn(40, 40, |i, j| log(gx[i], gy[j]));
+    let top = (0..40).flat_map(|i| (0..40).map(move |j| (i, j))).map(|at| values[at]);
     let top = top.fold(f64::NEG_INFINITY, f64::max);
-    let levels = [0.5, 1.0, 2.0, 3.0, 4.5, 6.0].map(|below| top - below);
+    let levels = [0.5, 1.5, 3.0, 5.0].map(|below| top - below);
     let series = vec![
         Series::new("", Kind::Dots, 1, points),
         Series::new("", Kind::Segments, 0, contours(gx, gy, &values, &levels)),

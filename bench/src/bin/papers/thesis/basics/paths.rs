@@ -128,11 +128,11 @@ fn show(run: &mut Run<'_>, by_gibbs: bool) -> Drawn {
         run.holds("acceptance", "most are accepted", ours, accepted >= 15);
     }
     let (chain, title) = if by_gibbs { (one, "Gibbs") } else { (other, "HMC") };
-    let axis = |low: f64, high: f64, k: usize| low + (high - low) * k as f64 / 79.0;
-    let x: Vec<f64> = (0..80).map(|k| axis(-3.0, 3.5, k)).collect();
-    let y: Vec<f64> = (0..80).map(|k| axis(-1.5, 8.0, k)).collect();
-    let values = Mat::from_fn(80, 80, |i, j| Rosenbrock.value(&[x[i], y[j]]));
-    let levels = [-0.2, -0.5, -1.0, -2.0, -4.0, -8.0];
+    let axis = |low: f64, high: f64, k: usize| low + (high - low) * k as f64 / 47.0;
+    let x: Vec<f64> = (0..48).map(|k| axis(-3.0, 3.5, k)).collect();
+    let y: Vec<f64> = (0..48).map(|k| axis(-1.5, 8.0, k)).collect();
+    let values = Mat::from_fn(48, 48, |i, j| Rosenbrock.value(&[x[i], y[j]]));
+    let levels = [-0.3, -1.0, -3.0, -8.0];
     let mut series = vec![Series::new("", Kind::Segments, 0, contours(&x, &y, &values, &levels))];
     series.extend(chain.lines.into_iter().map(|line| Series::new("", Kind::Thin, 7, line)));
     series.push(Series::new("", Kind::Dots, 1, chain.points));

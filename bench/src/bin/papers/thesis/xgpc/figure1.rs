@@ -1,5 +1,6 @@
 //! Figure 1: marginals of X-GPC against a long chain.
 
+use crate::common::thin;
 use crate::thesis::augmented::{folds, kernel, problem};
 use sparsegp::linalg::Mat;
 use sparsegp::methods::{Tvgp, find};
@@ -84,7 +85,7 @@ fn run(run: &mut Run<'_>) -> Drawn {
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
         let series = vec![
-            Series::new("", Kind::Dots, 0, points),
+            Series::new("", Kind::Dots, 0, thin(points, 250)),
             Series::new("", Kind::Thin, 7, vec![(low, low), (high, high)]),
         ];
         let (x, y) = (Axis::new("MCMC"), Axis::new("X-GPC"));
