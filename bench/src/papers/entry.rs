@@ -146,6 +146,8 @@ pub struct Printed {
 pub enum Body {
     /// By a program.
     Program(fn(&mut Run<'_>) -> Drawn),
+    /// By a program, if one of the tables of the entry is in the folder of `--data`.
+    WithData(fn(&mut Run<'_>) -> Drawn),
     /// Its data are not at hand; says what is missing.
     NoData(&'static str),
     /// There is no program yet; says what it needs.

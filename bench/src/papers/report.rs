@@ -23,7 +23,8 @@ fn words(entry: &Entry, outcome: Option<&Outcome>) -> String {
         (Body::Drawing, _) => "a drawing".into(),
         (Body::NoData(_), _) => "cannot be run here".into(),
         (Body::NotYet(_), _) => "no program yet".into(),
-        (Body::Program(_), Some(verdict)) => verdict.words().into(),
+        (Body::Program(_) | Body::WithData(_), Some(verdict)) => verdict.words().into(),
+        (Body::WithData(_), None) => "cannot be run here".into(),
         (Body::Program(_), None) => "not run".into(),
     }
 }
@@ -188,7 +189,7 @@ fn section(entry: &Entry, outcome: Option<&Outcome>) -> String {
         format!("\n<a id=\"{}\"></a>\n\n## {}: {}\n\n", entry.name, entry.item, entry.shows);
     let verdict = words(entry, outcome);
     match (entry.body, outcome) {
-        (Body::Program(_), Some(o)) => {
+        (Body::Program(_) | Body::WithData(_), Some(o)) => {
             let _ = writeln!(
                 text,
                 "**{verdict}** ({}). `papers -- run {} --scale {} --seed {}`: {:.0} s on {} ({} \
@@ -202,6 +203,12 @@ fn section(entry: &Entry, outcome: Option<&Outcome>) -> String {
                 o.threads,
                 o.build,
                 o.tree
+            );
+        }
+        (Body::WithData(_), None) => {
+            let _ = writeln!(
+                text,
+                "**{verdict}**: the data are not bundled; `--data` names a folder of them.\n"
             );
         }
         (Body::NoData(why) | Body::NotYet(why), _) => {

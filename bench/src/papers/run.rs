@@ -1,9 +1,10 @@
 //! Runs an experiment and keeps its result.
 
 use super::plot::{Panel, figure};
-use super::{Body, Check, Entry, Outcome, Table, Verdict};
+use super::{Body, Check, Data, Entry, Outcome, Table, Verdict};
 use crate::page::{Area, Drawn};
 use plotters::prelude::*;
+use sparsegp::data::{Loaded, Selection, Table as File};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,6 +69,34 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Reads the tables of the entry that the folder of `--data` has, with the names of their files.
+    ///
+    /// # Errors
+    /// A table that cannot be read, or has other rows or inputs than the entry says.
+    pub fn folder(&self, classes: bool) -> Result<Vec<(String, Loaded)>, Box<dyn Error>> {
+        let Some(folder) = &self.settings.data else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for data in self.entry.data {
+            let Data::Folder { file, size, .. } = data else { continue };
+            let path = folder.join(file);
+            if !path.is_file() {
+                continue;
+            }
+            let table = File::open(&path)?;
+            let target = table.columns().last().cloned().ok_or("a table without columns")?;
+            let selection = Selection::targets([target.as_str()]);
+            let selection = if classes { selection.categorical() } else { selection };
+            let all = table.select(&selection)?.read_all()?;
+            let own = (all.x.nrows(), all.x.ncols());
+            if own != *size {
+                return Err(format!("{file} has rows and inputs {own:?}; expected {size:?}").into());
+            }
+            let name = file.split('.').next().unwrap_or(file);
+            found.push((name.to_owned(), all));
+        }
+        Ok(found)
+    }
+
     /// Returns the size for the scale of this run: smallest, quick, day, full.
     pub fn size<T: Copy>(&self, sizes: [T; 4]) -> T {
         sizes[self.settings.scale as usize]
@@ -184,12 +213,22 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Returns the name of the tree, with `+` where code has been changed since.
+/// Returns whether the folder of `--data` has a table of the entry.
+fn has_data(entry: &Entry, settings: &Settings) -> bool {
+    let Some(folder) = &settings.data else { return false };
+    let there =
+        |data: &Data| matches!(data, Data::Folder { file, .. } if folder.join(file).is_file());
+    entry.data.iter().any(there)
+}
+
+/// Returns Git's names of the code, library and experiments, with `+` where it has been changed since.
 fn tree() -> String {
-    let Some(name) = git(&["rev-parse", "--short=10", "HEAD^{tree}"]) else {
+    let of = |folder: &str| git(&["rev-parse", "--short=8", &format!("HEAD:{folder}")]);
+    let (Some(library), Some(bench)) = (of("crates/sparsegp"), of("bench")) else {
         return "unknown".into();
     };
-    let changed = git(&["status", "--porcelain", "crates", "bench", "Cargo.lock"]);
+    let name = format!("{library}/{bench}");
+    let changed = git(&["status", "--porcelain", "crates/sparsegp", "bench", "Cargo.lock"]);
     let clean = changed.is_some_and(|lines| lines.is_empty());
     if clean { name } else { name + "+" }
 }
@@ -217,7 +256,11 @@ pub fn stored(entry: &Entry, out: &Path) -> Option<Outcome> {
 /// # Errors
 /// What its program gives; a result that cannot be written.
 pub fn execute(entry: &Entry, settings: &Settings) -> Result<Option<Outcome>, Box<dyn Error>> {
-    let Body::Program(program) = entry.body else { return Ok(None) };
+    let program = match entry.body {
+        Body::Program(program) => program,
+        Body::WithData(program) if has_data(entry, settings) => program,
+        _ => return Ok(None),
+    };
     std::fs::create_dir_all(&settings.out)?;
     let (tree, scale) = (tree(), settings.scale.name());
     if let Some(old) = stored(entry, &settings.out)

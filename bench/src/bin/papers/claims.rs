@@ -193,5 +193,5 @@ pub const CLAIMS: &[Claim] = &[
         "the expected number of points is bounded (as printed)",
         &[("oips-figure4", "bound as printed")],
     ),
-    claim("oips", "what they leave is bounded, below Burt's bound", &[("oips-figure5", "")]),
+    claim("oips", "what they leave is bounded (Theorem 2)", &[("oips-figure5", "")]),
 ];

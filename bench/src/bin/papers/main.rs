@@ -80,6 +80,7 @@ fn list() {
     for entry in &all {
         let state = match entry.body {
             Body::Program(_) => "",
+            Body::WithData(_) => " [runs with --data]",
             Body::NoData(_) => " [no data]",
             Body::NotYet(_) => " [no program yet]",
             Body::Drawing => " [drawing]",

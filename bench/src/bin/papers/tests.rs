@@ -36,7 +36,7 @@ fn every_entry_says_what_it_is() {
         assert!(names.insert(name), "{name} is there twice");
         assert!(name.starts_with(&format!("{}-", entry.of().slug)), "{name}");
         assert!(!entry.item.is_empty() && !entry.shows.is_empty(), "{name}");
-        if let Body::Program(_) = entry.body {
+        if let Body::Program(_) | Body::WithData(_) = entry.body {
             assert!(!entry.data.is_empty(), "{name} has no data");
             assert!(!entry.protocol.is_empty() && !entry.rule.is_empty(), "{name}");
         }

@@ -1,7 +1,7 @@
 //! Fits by minibatches, which Tables 2 and 4 share.
 
 use crate::common::{fifths, judge};
-use sparsegp::data::{Loaded, Selection as Columns, Table as File};
+use sparsegp::data::Loaded;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, fit};
 use sparsegp::optim::AdamOptions;
@@ -37,8 +37,7 @@ pub const PROTOCOL: &str = "a fifth to test, a fifth of the rest left out; every
      minibatches of 1024; Adam at 0.01 for everything; σ = 0.51, σ_f = 0.69, ℓ = 1; k-means";
 
 /// What both tables leave out.
-pub const SCALED: &str =
-    "ODVGP and SOLVE-GP are not built; sets that are not bundled run if `--data` has them";
+pub const SCALED: &str = "ODVGP and SOLVE-GP are not built";
 
 /// The two bounds and their names in the paper.
 pub const METHODS: [(&str, &str); 2] = [("svgp", "SVGP"), ("svgp2025", "SVGP-new")];
@@ -48,43 +47,22 @@ pub type Scored = (f64, f64, f64);
 /// Scores of a data set: for every method those of all splits.
 pub type Scores = (String, [Vec<Scored>; 2]);
 
-/// Returns the tables of a run: those that are bundled, and those that its folder has.
-fn tables(run: &Run<'_>) -> Result<Vec<(String, Loaded)>, Box<dyn Error>> {
-    let mut found: Vec<(String, Loaded)> =
-        ["kin40k", "protein"].map(|name| (name.to_owned(), load(name, false))).into();
-    let Some(folder) = &run.settings.data else { return Ok(found) };
-    for data in OTHERS {
-        let Data::Folder { file, size, .. } = data else { continue };
-        let path = folder.join(file);
-        if !path.is_file() {
-            continue;
-        }
-        let table = File::open(&path)?;
-        let target = table.columns().last().cloned().ok_or("a table without columns")?;
-        let all = table.select(&Columns::targets([target.as_str()]))?.read_all()?;
-        if (all.x.nrows(), all.x.ncols()) != *size {
-            return Err(format!(
-                "{file} has {} rows and {} inputs; expected {} and {}",
-                all.x.nrows(),
-                all.x.ncols(),
-                size.0,
-                size.1
-            )
-            .into());
-        }
-        found.push((file.trim_end_matches(".csv").to_owned(), all));
+/// Returns the tables of a run: those that are bundled, or those that its folder has.
+fn tables(run: &Run<'_>, bundled: bool) -> Result<Vec<(String, Loaded)>, Box<dyn Error>> {
+    match bundled {
+        true => Ok(["kin40k", "protein"].map(|name| (name.to_owned(), load(name, false))).into()),
+        false => run.folder(false),
     }
-    Ok(found)
 }
 
 /// Trains both methods on all splits of all data sets with M inducing points.
-pub fn scores(run: &mut Run<'_>) -> Result<Vec<Scores>, Box<dyn Error>> {
+fn scores(run: &mut Run<'_>, bundled: bool) -> Result<Vec<Scores>, Box<dyn Error>> {
     let m = run.sized("inducing points", [8, 256, 1024, 1024]);
     let epochs = run.sized("epochs", [1, 40, 100, 100]);
     let rows = run.size([200, 100_000, usize::MAX, usize::MAX]);
     let splits = run.size([1, 2, 3, 5]);
     let mut found = Vec::new();
-    for (name, all) in tables(run)? {
+    for (name, all) in tables(run, bundled)? {
         let mut each = [Vec::new(), Vec::new()];
         for seed in (0..splits).map(|k| run.seed() + k) {
             let split = fifths(&all, seed, rows);
@@ -129,6 +107,8 @@ pub struct Score {
     pub of: fn(&Scored) -> f64,
     /// 1 where more is better, else −1.
     pub sign: f64,
+    /// Whether it is of the tables that are bundled.
+    pub bundled: bool,
     /// Whether times are judged too.
     pub timed: bool,
 }
@@ -137,7 +117,7 @@ pub struct Score {
 pub fn judged(run: &mut Run<'_>, score: &Score) -> Drawn {
     use crate::common::{average, averaged};
     use sparsegp_bench::papers::{Scale, Table};
-    let all = scores(run)?;
+    let all = scores(run, score.bundled)?;
     let mut table = Table::new(score.name, &["data", "SVGP", "SVGP-new", "difference"]);
     for (name, each) in &all {
         let own = each.each_ref().map(|pairs| pairs.iter().map(score.of).collect::<Vec<f64>>());

@@ -3,7 +3,7 @@
 use super::medium::{METHODS, NAMES, score, sizes, split};
 use crate::common::{average, averaged};
 use sparsegp_bench::page::Drawn;
-use sparsegp_bench::papers::{BLANK, Body, Data, Entry, Printed, Run, Table};
+use sparsegp_bench::papers::{Body, Data, Entry, Printed, Run, Table};
 
 const fn printed(what: &'static str, value: f64, error: f64) -> Printed {
     Printed { what, value, error }
@@ -46,7 +46,6 @@ pub const ENTRY: Entry = Entry {
     rule: "at full scale every number; else, for every M, SGPR ≤ SGPR-artemev ≤ SGPR-new ≤ exact within two standard \
            errors of the paired differences, and SGPR < SGPR-new beyond them on pol and bike",
     body: Body::Program(run),
-    ..BLANK
 };
 
 fn run(run: &mut Run<'_>) -> Drawn {

@@ -50,13 +50,11 @@ fn place(model: &Model) -> (f64, f64) {
     (of("kernel.variance"), of("kernel.lengthscales"))
 }
 
-/// A path, with the bound after every E-step.
-fn path(
-    shape: &Shape,
-    model: &Model,
-    data: &InMemory,
-    rounds: usize,
-) -> sparsegp::Result<(Vec<(f64, f64)>, Vec<f64>)> {
+/// Variances and lengthscales of a path, and the bound after every E-step.
+type Path = (Vec<(f64, f64)>, Vec<f64>);
+
+/// Returns the path of EM.
+fn path(shape: &Shape, model: &Model, data: &InMemory, rounds: usize) -> sparsegp::Result<Path> {
     let mut model = with(shape, model, data.x.nrows())?;
     let (mut places, mut bounds) = (vec![place(&model)], Vec::new());
     for _ in 0..rounds {

@@ -1,6 +1,7 @@
 //! Chapter 4, classes.
 
 mod clusters;
+mod figure5;
 mod figure7;
 
 use sparsegp_bench::papers::{BLANK, Body, Data, Entry};
@@ -25,19 +26,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     clusters::CONFIDENCE,
     clusters::LEVELS,
-    Entry {
-        name: "classes-figure5",
-        paper: "classes",
-        item: "Figure 5",
-        shows: "p, μ and σ² of two variational methods against Gibbs on wine",
-        data: &[Data::Folder {
-            file: "wine.csv",
-            size: (178, 13),
-            from: "UCI, Wine; `sklearn.datasets.load_wine` has it",
-        }],
-        body: Body::NotYet("`svgp` and `cavi` against `gibbs` on that table, which is not bundled"),
-        ..BLANK
-    },
+    figure5::ENTRY,
     Entry {
         name: "classes-figure6",
         paper: "classes",

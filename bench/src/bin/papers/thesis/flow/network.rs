@@ -91,7 +91,7 @@ impl Setting {
     fn new(run: &mut Run<'_>) -> sparsegp::Result<Self> {
         run.smaller("`mnist-t10k` for MNIST");
         let hidden = run.sized("units of a layer", [8, 50, 200, 200]);
-        let steps = run.sized("steps", [40, 200, 2000, 5001]);
+        let steps = run.sized("steps", [40, 500, 2000, 5001]);
         let rows = run.size([300, 8000, 8000, 8000]);
         let table = load("mnist-t10k", true);
         let n = table.x.nrows();
