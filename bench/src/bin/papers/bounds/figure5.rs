@@ -14,7 +14,8 @@ pub const ENTRY: Entry = Entry {
     data: &[Data::Substitute { of: "NYBikes (210 rows, 2 inputs)", by: "bikes-daily" }],
     protocol: "nine tenths of the rows; squared exponential with a lengthscale per input; k-means; all rows at once",
     scaled: "another table of counts of bicycles: directions at best; natural gradients for q",
-    rule: "the new bound ends above the old one and below that of the full process for every M, and gains most with the \
+    rule: "the new bound ends above the old one and below that of the full process for every M, and \
+               gains most with the \
            fewest points",
     body: Body::Program(run),
     ..BLANK

@@ -31,7 +31,8 @@ pub const ENTRY: Entry = Entry {
         Printed { what: "houseelectric, SVGP", value: 1.383, error: 0.002 },
         Printed { what: "houseelectric, SVGP-new", value: 1.387, error: 0.002 },
     ],
-    rule: "the new bound predicts better, by the mean difference of the splits; at full scale every number; its training takes less than \
+    rule: "the new bound predicts better, by the mean difference of the splits; at full scale every \
+               number; its training takes less than \
            1.05 times as long",
     body: Body::Program(|run| judged(run, &Score { bundled: true, ..SCORE })),
 };

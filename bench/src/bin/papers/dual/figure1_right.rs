@@ -21,7 +21,8 @@ pub const ENTRY: Entry = Entry {
     item: "Figure 1, right",
     shows: "paths of coordinate ascent in variance and lengthscale by three forms of q",
     data: &[Data::Bundled("banana")],
-    protocol: "400 rows, logistic likelihood, squared exponential with one lengthscale, 50 random rows as inducing points \
+    protocol: "400 rows, logistic likelihood, squared exponential with one lengthscale, 50 random rows \
+               as inducing points \
                that stay; from (1, 1), E-step to convergence, then M-step over both to convergence",
     scaled: "which rows are inducing points and how many is not printed",
     rule: "t-SVGP needs the fewest rounds to be within 0.5 nats of the best bound found",

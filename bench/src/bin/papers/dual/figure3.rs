@@ -28,10 +28,12 @@ pub const ENTRY: Entry = Entry {
         Data::Bundled("ionosphere"),
         Data::Bundled("diabetes"),
     ],
-    protocol: "five folds, M = 50 by k-means, Matérn 5/2, all rows at once, 20 rounds of E-steps and of M-steps by Adam, \
+    protocol: "five folds, M = 50 by k-means, Matérn 5/2, all rows at once, 20 rounds of E-steps and of \
+               M-steps by Adam, \
                steps and rates of the paper's scripts",
     scaled: "housing has 13 inputs (12 there), ionosphere 32 (34 there)",
-    rule: "after the last round, in the mean over the folds, t-SVGP has the higher bound and an NLPD that is not higher by \
+    rule: "after the last round, in the mean over the folds, t-SVGP has the higher bound and an NLPD \
+               that is not higher by \
            more than two standard errors of the paired difference; a check for every rival",
     body: Body::Program(run),
     ..BLANK

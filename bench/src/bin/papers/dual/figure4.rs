@@ -11,11 +11,13 @@ pub const ENTRY: Entry = Entry {
     item: "Figure 4",
     shows: "NLPD and bound of digits by the clock",
     data: &[Data::Substitute { of: "MNIST (60 000 + 10 000)", by: "mnist-t10k" }],
-    protocol: "8000 digits to learn from, 2000 to predict; ten latent functions, Matérn 5/2 with one lengthscale, M = 100, \
+    protocol: "8000 digits to learn from, 2000 to predict; ten latent functions, Matérn 5/2 with one \
+               lengthscale, M = 100, \
                minibatches of 200, 150 rounds of one E-step (rate 0.03) and one M-step (Adam, 0.02)",
     scaled: "the lengthscale starts at 10 and not at 1, where the covariances of digits vanish; q-SVGP is ours and not \
              GPflow's, so that both sides are closed forms",
-    rule: "a round of t-SVGP takes less than a third of the time of one of q-SVGP, and their NLPDs after all rounds differ \
+    rule: "a round of t-SVGP takes less than a third of the time of one of q-SVGP, and their NLPDs \
+               after all rounds differ \
            by less than 0.02",
     body: Body::Program(run),
     ..BLANK

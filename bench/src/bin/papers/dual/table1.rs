@@ -13,9 +13,11 @@ pub const ENTRY: Entry = Entry {
     shows: "NLPD of digits by learning rates and steps of E and M",
     data: &[Data::Substitute { of: "MNIST (60 000 + 10 000)", by: "mnist-t10k" }],
     protocol: "as for Figure 4, with a new minibatch for every step; several seeds of points and minibatches",
-    scaled: "8000 digits to learn from; a number of rounds where the paper trains until convergence; the E-rates of rows 2 \
+    scaled: "8000 digits to learn from; a number of rounds where the paper trains until convergence; \
+               the E-rates of rows 2 \
              to 5 were not legible in our copy and are taken to be that of row 1",
-    rule: "in every row the NLPD of t-SVGP is not higher than that of q-SVGP by more than two standard errors of the paired \
+    rule: "in every row the NLPD of t-SVGP is not higher than that of q-SVGP by more than two standard \
+               errors of the paired \
            difference or 0.01",
     body: Body::Program(run),
     ..BLANK

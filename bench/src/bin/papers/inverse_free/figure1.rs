@@ -12,9 +12,11 @@ pub const ENTRY: Entry = Entry {
     panels: 2,
     shows: "the loss by iteration of seven variants on snelson and banana",
     data: &[Data::Bundled("snelson"), Data::Bundled("banana")],
-    protocol: "M = 10 and 64, minibatches of as many rows, 10 000 iterations of Adam at 0.005 and 0.01, inducing points that \
+    protocol: "M = 10 and 64, minibatches of as many rows, 10 000 iterations of Adam at 0.005 and 0.01, \
+               inducing points that \
                stay, one natural-gradient step of L in every iteration for the variants with (N)",
-    rule: "R-SVGP (NP) ends within 0.5 nats of W-SVGP and L-SVGP (P); R-SVGP without either ends at least 1 nat higher in \
+    rule: "R-SVGP (NP) ends within 0.5 nats of W-SVGP and L-SVGP (P); R-SVGP without either ends at \
+               least 1 nat higher in \
            its loss",
     body: Body::Program(run),
     ..BLANK

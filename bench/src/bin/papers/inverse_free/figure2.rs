@@ -12,7 +12,8 @@ pub const ENTRY: Entry = Entry {
     panels: 8,
     shows: "test NLPD by seconds of three methods on elevators and kin40k, M = 256 to 2048",
     data: &[Data::Bundled("elevators"), Data::Bundled("kin40k")],
-    protocol: "nine tenths of the rows, one lengthscale per input, variances and lengthscales from 1, k-means, minibatches of \
+    protocol: "nine tenths of the rows, one lengthscale per input, variances and lengthscales from 1, \
+               k-means, minibatches of \
                1024 (100 at full scale), Adam at 0.02; equal processor time for each method, on one thread",
     scaled: "a processor for the GPU of the paper; one seed for five",
     rule: "R-SVGP has the lowest NLPD at the end of the time; a check for every panel",

@@ -14,7 +14,8 @@ pub const ENTRY: Entry = Entry {
     data: &[Data::Bundled("elevators"), Data::Bundled("kin40k")],
     protocol: "R-SVGP as for Figure 2, M = 1024, with 1, 16, 64 and 256 probes for traces, and exact ones",
     scaled: "a processor for the GPU of the paper",
-    rule: "a step with up to 64 probes takes less time than one with exact traces, and 64 and 256 probes end within 0.02 nats \
+    rule: "a step with up to 64 probes takes less time than one with exact traces, and 64 and 256 \
+               probes end within 0.02 nats \
            of exact traces, or below",
     body: Body::Program(run),
     ..BLANK

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
     item: "Table 1",
     shows: "test NLPD of deep models on kin40k by layers and methods",
     data: &[Data::Bundled("kin40k")],
-    protocol: "nine tenths of the rows, minibatches of 1000, squared exponential with a lengthscale per input; of targets with \
+    protocol: "nine tenths of the rows, minibatches of 1000, squared exponential with a lengthscale per \
+               input; of targets with \
                a standard deviation of 1",
     printed: &[
         Printed { what: "1 layers, W", value: -0.38, error: 0.005 },
@@ -31,7 +32,8 @@ pub const ENTRY: Entry = Entry {
         Printed { what: "3 layers, L", value: -2.64, error: 0.01 },
         Printed { what: "3 layers, R", value: -2.64, error: 0.01 },
     ],
-    rule: "for every kind, each layer lowers the NLPD; with two and three layers L and R are not worse than W; at full scale \
+    rule: "for every kind, each layer lowers the NLPD; with two and three layers L and R are not worse \
+               than W; at full scale \
            every number",
     body: Body::Program(run),
     ..BLANK

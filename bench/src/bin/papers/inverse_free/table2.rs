@@ -28,7 +28,8 @@ pub const CONVOLUTION: Entry = Entry {
     name: "inverse-free-table2-conv",
     item: "Table 2, convolution",
     shows: "error on digits by patches as inducing points",
-    rule: "every error is below that of the same method with images in the paper's relation (at most 0.8 of 5 %, what images \
+    rule: "every error is below that of the same method with images in the paper's relation (at most \
+               0.8 of 5 %, what images \
            reach on these digits)",
     body: Body::Program(|run| {
         let kernel = "convolutional(image=[28, 28, 1], patch=[5, 5], weighted=true)";
@@ -41,7 +42,8 @@ pub const CONVOLUTION: Entry = Entry {
 const BOTH: Entry = Entry {
     paper: "inverse-free",
     data: &[Data::Substitute { of: "MNIST (60 000 + 10 000)", by: "mnist-t10k" }],
-    protocol: "9000 digits to learn from, 1000 to predict, softmax, M = 750 (100 below full scale) by k-means; equal processor \
+    protocol: "9000 digits to learn from, 1000 to predict, softmax, M = 750 (100 below full scale) by \
+               k-means; equal processor \
                time for each method, by whose end the learning rates have fallen",
     scaled: "a sixth of the digits; natural gradients for q by W and L",
     ..BLANK

@@ -23,10 +23,12 @@ pub const ENTRY: Entry = Entry {
     item: "Figures 2 and 5",
     shows: "bound and NLL by lengthscale, with local variables and without",
     data: &[Data::Substitute { of: "heart with 303 rows", by: "heart" }, Data::Bundled("housing")],
-    protocol: "nine tenths of the rows, no inducing points, variance 0.1; the bound with local variables, without, and the log \
+    protocol: "nine tenths of the rows, no inducing points, variance 0.1; the bound with local \
+               variables, without, and the log \
                evidence by importance sampling",
     scaled: "the log evidence is our addition",
-    rule: "the bound with local variables is below that without at every lengthscale, by less than 5 nats, and test NLLs differ by \
+    rule: "the bound with local variables is below that without at every lengthscale, by less than 5 \
+               nats, and test NLLs differ by \
            less than 0.02",
     body: Body::Program(run),
     ..BLANK

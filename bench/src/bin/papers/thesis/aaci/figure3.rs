@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
     item: "Figures 3 and 6",
     shows: "NLL by time for likelihoods with local variables, by `svi` and by `svgp`",
     data: &[Data::Substitute { of: "Protein, Airline, Covtype and SUSY", by: "protein" }],
-    protocol: "every tenth row to predict, one thread, M = 200, minibatches of 100, 300 iterations; looks at test rows are not \
+    protocol: "every tenth row to predict, one thread, M = 200, minibatches of 100, 300 iterations; \
+               looks at test rows are not \
                counted",
     scaled: "one table for four, without the logistic likelihood; 20 000 rows",
     rule: "`svi` is within 0.01 of its last NLL at least ten times as soon as `svgp`; a check for every likelihood",

@@ -36,7 +36,8 @@ const ALL: Entry = Entry {
     data: DATA,
     protocol: "as for Table 2, with fixed steps and unit masses; Gibbs beside it",
     scaled: "f is whitened, so that the same step goes another way",
-    rule: "no cell of the grid has a correlation at lag 1 that is smaller than that of Gibbs in size, and mixes at all (split R̂ \
+    rule: "no cell of the grid has a correlation at lag 1 that is smaller than that of Gibbs in size, \
+               and mixes at all (split R̂ \
            below 1.1)",
     ..BLANK
 };

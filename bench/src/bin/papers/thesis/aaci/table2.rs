@@ -11,10 +11,12 @@ pub const ENTRY: Entry = Entry {
     item: "Table 2",
     shows: "time, correlation and R̂ of three samplers for four likelihoods",
     data: DATA,
-    protocol: "five chains of 10 000 draws of f at fixed hyperparameters (ℓ = 3, variance 1), one thread; random walks, \
+    protocol: "five chains of 10 000 draws of f at fixed hyperparameters (ℓ = 3, variance 1), one \
+               thread; random walks, \
                Hamiltonian paths of ten steps that adapt, Gibbs",
     scaled: "HMC is whitened and adapts step and masses, where the paper takes the best of a grid",
-    rule: "for every likelihood Gibbs has the smallest correlation at lag 1 in size, and the most effective draws a second",
+    rule: "for every likelihood Gibbs has the smallest correlation at lag 1 in size, and the most \
+               effective draws a second",
     body: Body::Program(run),
     ..BLANK
 };

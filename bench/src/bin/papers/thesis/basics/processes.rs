@@ -34,7 +34,8 @@ pub const CLASSES: Entry = Entry {
     shows: "a latent process and the probability of a class",
     data: &[Data::Simulated("60 classes by the logistic image of a draw of the process")],
     protocol: "squared exponential, ℓ = 1, variance 4, as drawn; the optimal q by `tvgp`",
-    rule: "the band of two deviations holds at least nine tenths of the true function, and the mean absolute error of the \
+    rule: "the band of two deviations holds at least nine tenths of the true function, and the mean \
+               absolute error of the \
            probability is below 0.15",
     body: Body::Program(classes),
     ..BLANK

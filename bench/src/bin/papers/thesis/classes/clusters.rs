@@ -26,7 +26,8 @@ pub const LEVELS: Entry = Entry {
     name: "classes-figure4",
     item: "Figure 4",
     shows: "error, NLL and ECE by the variance of the clusters",
-    rule: "in the mean over the levels: errors of all likelihoods within 0.02; the NLL of logistic-softmax is not above that of \
+    rule: "in the mean over the levels: errors of all likelihoods within 0.02; the NLL of \
+               logistic-softmax is not above that of \
            robust-max; its ECE, as published, is not above those of softmax and of robust-max",
     body: Body::Program(levels),
     ..BOTH
@@ -37,7 +38,8 @@ const BOTH: Entry = Entry {
     data: &[Data::Simulated(
         "three normal clusters about the corners of a triangle, 500 rows, 2000 to predict",
     )],
-    protocol: "M = 50, all rows at once, hyperparameters trained; logistic-softmax by its local variables as published (λ kept) \
+    protocol: "M = 50, all rows at once, hyperparameters trained; logistic-softmax by its local \
+               variables as published (λ kept) \
                and with λ integrated out",
     scaled: "the Heaviside likelihood with EP is not built",
     ..BLANK

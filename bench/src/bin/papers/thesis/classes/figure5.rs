@@ -20,7 +20,8 @@ pub const ENTRY: Entry = Entry {
         size: (178, 13),
         from: "UCI, Wine, with the class as the last column; `sklearn.datasets.load_wine` has it",
     }],
-    protocol: "nine tenths of the rows, logistic-softmax, ℓ = 3 and variance 1; `tvgp` (without local variables) and `cavi-full` against \
+    protocol: "nine tenths of the rows, logistic-softmax, ℓ = 3 and variance 1; `tvgp` (without local \
+               variables) and `cavi-full` against \
                `gibbs`, at the other rows",
     scaled: "hyperparameters are fixed",
     rule: "probabilities of both methods are within 0.1 of those of Gibbs in the mean, and accuracies within 0.05",

@@ -14,9 +14,11 @@ pub const ENTRY: Entry = Entry {
     item: "Figure 2",
     shows: "errors of mean and covariance by time, Gaussian targets of three conditions",
     data: &[Data::Simulated("Gaussian targets of 20 dimensions, κ = 1, 10, 100")],
-    protocol: "21 particles (or draws of a step), 30 000 steps of 0.01; particles take plain steps, parameters RMSProp's; medians \
+    protocol: "21 particles (or draws of a step), 30 000 steps of 0.01; particles take plain steps, \
+               parameters RMSProp's; medians \
                of the runs",
-    rule: "for every κ the covariance of GPF ends below 1e-8, that of IBLR with Hessians too, and those of the methods that draw \
+    rule: "for every κ the covariance of GPF ends below 1e-8, that of IBLR with Hessians too, and those \
+               of the methods that draw \
            above 1e-3; linear SVGD loses itself",
     body: Body::Program(run),
     ..BLANK

@@ -15,7 +15,8 @@ pub const ENTRY: Entry = Entry {
     shows: "missing variance by the number of particles",
     data: &[Data::Simulated("Gaussian targets of 50 dimensions, κ = 1 to 100")],
     protocol: "2 to 51 particles, plain steps of 0.001 until they stay",
-    rule: "tr Σ − tr C is within 1 % of tr Σ of the sum of the eigenvalues that N particles cannot have (Theorem 3), for all N and κ",
+    rule: "tr Σ − tr C is within 1 % of tr Σ of the sum of the eigenvalues that N particles cannot have \
+               (Theorem 3), for all N and κ",
     body: Body::Program(run),
     ..BLANK
 };

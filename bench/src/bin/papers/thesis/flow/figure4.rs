@@ -16,7 +16,8 @@ pub const ENTRY: Entry = Entry {
     shows: "errors in 500 dimensions of which K = 10, 20, 30 matter",
     data: &[Data::Simulated("Gaussian targets with K eigenvalues of about 2 and others of 1e-8")],
     protocol: "20 particles (or a factor of rank 19), RMSProp at 0.01; medians of the runs",
-    rule: "for every K the covariance of GPF ends within 1.3 times the best of GF, FCS and linear SVGD, and that of SVGD at least \
+    rule: "for every K the covariance of GPF ends within 1.3 times the best of GF, FCS and linear SVGD, \
+               and that of SVGD at least \
            three times as far away",
     body: Body::Program(run),
     ..BLANK

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
     data: &[Data::Simulated("a banana-shaped density")],
     protocol: "3 to 50 particles from N((0, 5), I), 2000 steps",
     scaled: "without the panel of VGA",
-    rule: "plain steps and Adam for dimensions keep the particles an affine image of their start (residual below 1e-8); Adam for \
+    rule: "plain steps and Adam for dimensions keep the particles an affine image of their start \
+               (residual below 1e-8); Adam for \
            every element does not (above 1e-3), for ten particles and more",
     body: Body::Program(run),
     ..BLANK

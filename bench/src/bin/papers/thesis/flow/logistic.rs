@@ -35,10 +35,12 @@ const BOTH: Entry = Entry {
         Data::Substitute { of: "spam, krkp and mushroom", by: "sonar" },
         Data::Substitute { of: "spam, krkp and mushroom", by: "heart" },
     ],
-    protocol: "prior variance 10, minibatches of 100 rows, ten folds; mean field, and as many particles as weights and one; NLL of \
+    protocol: "prior variance 10, minibatches of 100 rows, ten folds; mean field, and as many particles \
+               as weights and one; NLL of \
                new rows by 1000 draws",
     scaled: "two tables stand for three; RMSProp at 0.01 for 0.0001; the precisions of IBLR have the rate 0.01",
-    rule: "for every table the NLL of GPF, mean field and whole, ends within 0.03 of the best rival of its kind, or below",
+    rule: "for every table the NLL of GPF, mean field and whole, ends within 0.03 of the best rival of \
+               its kind, or below",
     ..BLANK
 };
 

@@ -111,160 +111,197 @@ pub fn follow(
     target: &mut dyn Target,
     (steps, every): (usize, usize),
     draws: Option<usize>,
-) -> Result<(Path, Option<usize>)> {
-    let dim = start.mean.len();
-    let clock = Instant::now();
-    let plan = Plan { steps, every, draws, clock };
-    let root = || Mat::from_fn(dim, dim, |i, j| if i == j { start.deviation } else { 0.0 });
-    let descent = DescentOptions {
-        rate: start.rate,
-        rule: start.of_parameters,
-        draws: start.particles.min(dim),
-        seed: start.seed,
-        ..DescentOptions::default()
-    };
-    let particles = || -> Result<Particles> {
-        if start.particles > dim {
-            return Particles::matched(&start.mean, root().as_ref(), start.particles, start.seed);
-        }
-        let deviations = vec![start.deviation; dim];
-        Particles::around(&start.mean, &deviations, start.particles, start.seed)
-    };
+) -> Result<Followed> {
+    let plan = Plan { steps, every, draws, clock: Instant::now() };
     match method {
-        Method::Gpf(_) | Method::GpfMeanField => {
-            let mean_flow = if let Method::Gpf(flow) = method { flow } else { MeanFlow::Plain };
-            let options = GpfOptions {
-                mean_rate: start.rate,
-                spread_rate: start.rate,
-                mean_flow,
-                blocks: if method == Method::GpfMeanField {
-                    Blocks::Diagonal
-                } else {
-                    Blocks::Whole
-                },
-                rule: start.of_particles,
-                ..GpfOptions::default()
-            };
-            let gpf = Gpf::new(particles()?, options)?;
-            let diagonal = method == Method::GpfMeanField;
-            plan.make(gpf, target, &|own, draws| {
-                let own = own.particles();
-                match draws {
-                    Some(_) if !diagonal => {
-                        Ok(Law::Draws(own.draw(draws.unwrap_or(1), &mut rng::stream(0, "flows"))))
-                    }
-                    Some(count) => Ok(diagonal_draws(&own.mean(), &own.variances(), count)),
-                    None => Ok(Law::Moments(own.mean(), own.covariance())),
-                }
-            })
+        Method::Gpf(flow) => start.gpf(flow, Blocks::Whole, &plan, target),
+        Method::GpfMeanField => start.gpf(MeanFlow::Plain, Blocks::Diagonal, &plan, target),
+        Method::Gf(flow) => start.gf(flow, false, &plan, target),
+        Method::GfMeanField => start.gf(MeanFlow::Plain, true, &plan, target),
+        Method::Dsvi => start.dsvi(Root::Lower(start.root()), &plan, target),
+        Method::DsviMeanField => {
+            let root = Root::Diagonal(vec![start.deviation; start.mean.len()]);
+            start.dsvi(root, &plan, target)
         }
-        Method::Gf(_) | Method::GfMeanField => {
-            let mean_flow = if let Method::Gf(flow) = method { flow } else { MeanFlow::Plain };
-            let columns = (start.particles - 1).min(dim);
-            let factor = match method {
-                Method::GfMeanField => Factor::Diagonal(vec![start.deviation; dim]),
-                _ if columns == dim => Factor::Whole(root()),
-                // as many directions as the particles have
-                _ => Factor::Whole(
-                    particles()?.deviations().as_ref().subcols(0, columns).to_owned()
-                        * faer::Scale(1.0 / (columns as f64).sqrt()),
-                ),
-            };
-            let options = GfOptions {
-                mean_rate: start.rate,
-                spread_rate: start.rate,
-                mean_flow,
-                rule: start.of_parameters,
-                draws: start.particles.min(dim),
-                seed: start.seed,
-                ..GfOptions::default()
-            };
-            let gf = Gf::new(start.mean.clone(), factor, options)?;
-            plan.make(gf, target, &|own, draws| match draws {
-                Some(count) => Ok(Law::Draws(own.draw(count, &mut rng::stream(0, "flows")))),
-                None => Ok(Law::Moments(own.mean().to_vec(), own.factor().covariance()?)),
-            })
+        Method::Fcs => start.fcs(&plan, target),
+        Method::IblrHessian => start.iblr(false, Curvature::Hessian, &plan, target),
+        Method::Iblr => start.iblr(false, Curvature::Reparameterised, &plan, target),
+        Method::IblrMeanField => start.iblr(true, Curvature::Reparameterised, &plan, target),
+        Method::Svgd(kernel) => start.svgd(kernel, &plan, target),
+    }
+}
+
+/// A path, and the step at which the method lost itself.
+pub type Followed = (Path, Option<usize>);
+
+/// A diagonal matrix of one value.
+fn scaled(dim: usize, value: f64) -> Mat<f64> {
+    Mat::from_fn(dim, dim, |i, j| if i == j { value } else { 0.0 })
+}
+
+fn draw() -> impl rand::Rng {
+    rng::stream(0, "flows")
+}
+
+impl Start {
+    fn root(&self) -> Mat<f64> {
+        scaled(self.mean.len(), self.deviation)
+    }
+
+    /// As many columns as the particles have directions.
+    fn columns(&self) -> usize {
+        (self.particles - 1).min(self.mean.len())
+    }
+
+    fn descent(&self) -> DescentOptions {
+        DescentOptions {
+            rate: self.rate,
+            rule: self.of_parameters,
+            draws: self.particles.min(self.mean.len()),
+            seed: self.seed,
+            ..DescentOptions::default()
         }
-        Method::Dsvi | Method::DsviMeanField => {
-            let root = match method {
-                Method::Dsvi => Root::Lower(root()),
-                _ => Root::Diagonal(vec![start.deviation; dim]),
-            };
-            let dsvi = Dsvi::new(start.mean.clone(), root, descent)?;
-            plan.make(dsvi, target, &|own, draws| match (draws, own.root()) {
-                (Some(count), _) => Ok(Law::Draws(own.draw(count, &mut rng::stream(0, "flows")))),
-                (None, Root::Lower(l)) => Ok(Law::Moments(own.mean().to_vec(), l * l.transpose())),
-                (None, Root::Diagonal(s)) => Ok(Law::Moments(
-                    own.mean().to_vec(),
-                    Mat::from_fn(s.len(), s.len(), |i, j| if i == j { s[i] * s[i] } else { 0.0 }),
-                )),
-            })
+    }
+
+    fn cloud(&self) -> Result<Particles> {
+        let dim = self.mean.len();
+        if self.particles > dim {
+            return Particles::matched(&self.mean, self.root().as_ref(), self.particles, self.seed);
         }
-        Method::Fcs => {
-            let columns = (start.particles - 1).min(dim);
-            let fcs = if columns == dim {
-                let covariance = root().as_ref() * root().as_ref();
-                let mean = start.mean.clone();
-                Fcs::of_covariance(mean, covariance.as_ref(), dim, Entropy::Sampled, descent)?
-            } else {
-                let b = particles()?.deviations().as_ref().subcols(0, columns).to_owned()
-                    * faer::Scale((0.5 / columns as f64).sqrt());
-                let d = vec![start.deviation * 0.5_f64.sqrt(); dim];
-                Fcs::new(start.mean.clone(), b, d, Entropy::Closed, descent)?
-            };
-            plan.make(fcs, target, &|own, draws| match draws {
-                Some(count) => Ok(Law::Draws(own.draw(count, &mut rng::stream(0, "flows")))),
-                None => Ok(Law::Moments(own.mean().to_vec(), own.covariance())),
+        Particles::around(&self.mean, &vec![self.deviation; dim], self.particles, self.seed)
+    }
+
+    /// The deviations of particles as columns of a factor, scaled.
+    fn directions(&self, scale: f64) -> Result<Mat<f64>> {
+        let columns = self.columns();
+        let own = self.cloud()?.deviations().as_ref().subcols(0, columns).to_owned();
+        Ok(own * faer::Scale((scale / columns as f64).sqrt()))
+    }
+
+    fn gpf(
+        &self,
+        mean_flow: MeanFlow,
+        blocks: Blocks,
+        plan: &Plan,
+        target: &mut dyn Target,
+    ) -> Result<Followed> {
+        let diagonal = blocks == Blocks::Diagonal;
+        let options = GpfOptions {
+            mean_rate: self.rate,
+            spread_rate: self.rate,
+            mean_flow,
+            blocks,
+            rule: self.of_particles,
+            ..GpfOptions::default()
+        };
+        plan.make(Gpf::new(self.cloud()?, options)?, target, &|own, draws| {
+            let own = own.particles();
+            Ok(match draws {
+                Some(count) if diagonal => diagonal_draws(&own.mean(), &own.variances(), count),
+                Some(count) => Law::Draws(own.draw(count, &mut draw())),
+                None => Law::Moments(own.mean(), own.covariance()),
             })
-        }
-        Method::IblrHessian | Method::Iblr | Method::IblrMeanField => {
-            let scale = start.deviation.powi(-2);
-            let precision = match method {
-                Method::IblrMeanField => Precision::Diagonal(vec![scale; dim]),
-                _ => Precision::Whole(Mat::from_fn(
-                    dim,
-                    dim,
-                    |i, j| if i == j { scale } else { 0.0 },
-                )),
-            };
-            let curvature = match method {
-                Method::IblrHessian => Curvature::Hessian,
-                _ => Curvature::Reparameterised,
-            };
-            let options = IblrOptions {
-                rate: start.rate,
-                curvature,
-                draws: start.particles.min(dim),
-                seed: start.seed,
-            };
-            let iblr = Iblr::new(start.mean.clone(), precision, options)?;
-            plan.make(iblr, target, &|own, draws| match draws {
-                Some(count) => Ok(Law::Draws(own.draw(count, &mut rng::stream(0, "flows"))?)),
-                None => Ok(Law::Moments(own.mean().to_vec(), own.covariance()?)),
+        })
+    }
+
+    fn gf(
+        &self,
+        mean_flow: MeanFlow,
+        diagonal: bool,
+        plan: &Plan,
+        target: &mut dyn Target,
+    ) -> Result<Followed> {
+        let dim = self.mean.len();
+        let factor = match diagonal {
+            true => Factor::Diagonal(vec![self.deviation; dim]),
+            false if self.columns() == dim => Factor::Whole(self.root()),
+            false => Factor::Whole(self.directions(1.0)?),
+        };
+        let options = GfOptions {
+            mean_rate: self.rate,
+            spread_rate: self.rate,
+            mean_flow,
+            rule: self.of_parameters,
+            draws: self.particles.min(dim),
+            seed: self.seed,
+            ..GfOptions::default()
+        };
+        let gf = Gf::new(self.mean.clone(), factor, options)?;
+        plan.make(gf, target, &|own, draws| match draws {
+            Some(count) => Ok(Law::Draws(own.draw(count, &mut draw()))),
+            None => Ok(Law::Moments(own.mean().to_vec(), own.factor().covariance()?)),
+        })
+    }
+
+    fn dsvi(&self, root: Root, plan: &Plan, target: &mut dyn Target) -> Result<Followed> {
+        let dsvi = Dsvi::new(self.mean.clone(), root, self.descent())?;
+        plan.make(dsvi, target, &|own, draws| match (draws, own.root()) {
+            (Some(count), _) => Ok(Law::Draws(own.draw(count, &mut draw()))),
+            (None, Root::Lower(l)) => Ok(Law::Moments(own.mean().to_vec(), l * l.transpose())),
+            (None, Root::Diagonal(s)) => {
+                let own_variance = |i: usize, j: usize| if i == j { s[i] * s[i] } else { 0.0 };
+                Ok(Law::Moments(own.mean().to_vec(), Mat::from_fn(s.len(), s.len(), own_variance)))
+            }
+        })
+    }
+
+    fn fcs(&self, plan: &Plan, target: &mut dyn Target) -> Result<Followed> {
+        let dim = self.mean.len();
+        let (mean, descent) = (self.mean.clone(), self.descent());
+        let fcs = if self.columns() == dim {
+            let covariance = scaled(dim, self.deviation.powi(2));
+            Fcs::of_covariance(mean, covariance.as_ref(), dim, Entropy::Sampled, descent)?
+        } else {
+            let d = vec![self.deviation * 0.5_f64.sqrt(); dim];
+            Fcs::new(mean, self.directions(0.5)?, d, Entropy::Closed, descent)?
+        };
+        plan.make(fcs, target, &|own, draws| match draws {
+            Some(count) => Ok(Law::Draws(own.draw(count, &mut draw()))),
+            None => Ok(Law::Moments(own.mean().to_vec(), own.covariance())),
+        })
+    }
+
+    fn iblr(
+        &self,
+        diagonal: bool,
+        curvature: Curvature,
+        plan: &Plan,
+        target: &mut dyn Target,
+    ) -> Result<Followed> {
+        let (dim, scale) = (self.mean.len(), self.deviation.powi(-2));
+        let precision = match diagonal {
+            true => Precision::Diagonal(vec![scale; dim]),
+            false => Precision::Whole(scaled(dim, scale)),
+        };
+        let draws = self.particles.min(dim);
+        let options = IblrOptions { rate: self.rate, curvature, draws, seed: self.seed };
+        let iblr = Iblr::new(self.mean.clone(), precision, options)?;
+        plan.make(iblr, target, &|own, draws| match draws {
+            Some(count) => Ok(Law::Draws(own.draw(count, &mut draw())?)),
+            None => Ok(Law::Moments(own.mean().to_vec(), own.covariance()?)),
+        })
+    }
+
+    fn svgd(&self, kernel: SvgdKernel, plan: &Plan, target: &mut dyn Target) -> Result<Followed> {
+        let rule = self.of_particles;
+        let options = SvgdOptions { kernel, rate: self.rate, rule, ..SvgdOptions::default() };
+        plan.make(Svgd::new(self.cloud()?, options)?, target, &|own, draws| {
+            let own = own.particles();
+            Ok(match draws {
+                // they are themselves what is drawn
+                Some(_) => Law::Draws(own.x().to_owned()),
+                None => Law::Moments(own.mean(), own.covariance()),
             })
-        }
-        Method::Svgd(kernel) => {
-            let rule = start.of_particles;
-            let options = SvgdOptions { kernel, rate: start.rate, rule, ..SvgdOptions::default() };
-            let svgd = Svgd::new(particles()?, options)?;
-            plan.make(svgd, target, &|own, draws| {
-                let own = own.particles();
-                Ok(match draws {
-                    // they are themselves what is drawn
-                    Some(_) => Law::Draws(own.x().to_owned()),
-                    None => Law::Moments(own.mean(), own.covariance()),
-                })
-            })
-        }
+        })
     }
 }
 
 /// Draws of independent normal numbers.
 fn diagonal_draws(mean: &[f64], variances: &[f64], count: usize) -> Law {
-    let mut rng = rng::stream(0, "flows");
-    let draw =
+    let mut rng = draw();
+    let of =
         |i: usize, _: usize| mean[i] + variances[i].sqrt() * sparsegp_bench::page::normal(&mut rng);
-    Law::Draws(Mat::from_fn(mean.len(), count, draw))
+    Law::Draws(Mat::from_fn(mean.len(), count, of))
 }
 
 struct Plan {

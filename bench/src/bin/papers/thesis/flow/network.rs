@@ -21,7 +21,8 @@ pub const TABLE: Entry = Entry {
     name: "flow-table1",
     item: "Table 1",
     shows: "NLL, accuracy and ECE of a Bayesian network on digits",
-    rule: "the best of GPF's NLLs is below that of SWAG and that of ELRGVI; that of SVGD is below all others; mean field is worse \
+    rule: "the best of GPF's NLLs is below that of SWAG and that of ELRGVI; that of SVGD is below all \
+               others; mean field is worse \
            than layers of full rank for GPF",
     body: Body::Program(table),
     ..ALL
@@ -50,7 +51,8 @@ pub const RELIABILITY: Entry = Entry {
 const ALL: Entry = Entry {
     paper: "flow",
     data: &[Data::Substitute { of: "MNIST (60 000 + 10 000)", by: "mnist-t10k" }],
-    protocol: "784–200–200–10 units, minibatches of 128, RMSProp, from a mode (MAP) with particles spread by 0.1, ranks 5 and 10; \
+    protocol: "784–200–200–10 units, minibatches of 128, RMSProp, from a mode (MAP) with particles \
+               spread by 0.1, ranks 5 and 10; \
                predictions by 100 draws or the particles",
     scaled: "a sixth of the digits",
     ..BLANK

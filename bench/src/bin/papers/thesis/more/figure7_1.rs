@@ -19,10 +19,12 @@ pub const ENTRY: Entry = Entry {
     item: "Figure 7.1",
     shows: "how the error of CAVI decays, by likelihood",
     data: &[Data::Simulated("100 rows along a line: a sine with noise, or classes by its sign")],
-    protocol: "no inducing points, ℓ = 1, variance 1; updates of all local variables and of q in turn; the error is the bound after \
+    protocol: "no inducing points, ℓ = 1, variance 1; updates of all local variables and of q in turn; \
+               the error is the bound after \
                300 updates minus that after so many",
     scaled: "the toy of the thesis is not printed",
-    rule: "for every likelihood the logarithm of the error between 1e-2 and 1e-8 of its start lies on a line with R² of at \
+    rule: "for every likelihood the logarithm of the error between 1e-2 and 1e-8 of its start lies on a \
+               line with R² of at \
            least 0.98",
     body: Body::Program(run),
     ..BLANK

@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
     )],
     protocol: "`heteroscedastic(scale=logistic)` with the kernel that f and g were drawn from; `cavi-full` and `gibbs`",
     scaled: "the toy of the thesis is not printed",
-    rule: "for either method the root mean square error of the mean is below 0.25, and the logarithms of the predicted and the true \
+    rule: "for either method the root mean square error of the mean is below 0.25, and the logarithms \
+               of the predicted and the true \
            deviation of observations have a correlation of at least 0.7",
     body: Body::Program(run),
     ..BLANK

@@ -19,10 +19,12 @@ pub const ENTRY: Entry = Entry {
     item: "Figure 7.3",
     shows: "autocorrelations of five samplers for Student-t noise",
     data: &[Data::Bundled("housing")],
-    protocol: "Student-t noise (ν = 3, scale 1), ℓ = 3, variance 1, one chain of each sampler, one thread; mean over the rows with \
+    protocol: "Student-t noise (ν = 3, scale 1), ℓ = 3, variance 1, one chain of each sampler, one \
+               thread; mean over the rows with \
                a band of a standard deviation",
     scaled: "HMC and NUTS move whitened variables",
-    rule: "Gibbs has the smallest correlation at lag 1 in size, and takes at most a third of the time of HMC (20 s and 12 min in \
+    rule: "Gibbs has the smallest correlation at lag 1 in size, and takes at most a third of the time \
+               of HMC (20 s and 12 min in \
            the thesis)",
     body: Body::Program(run),
     ..BLANK

@@ -12,7 +12,8 @@ pub const BIJECTIVE: Entry = Entry {
     name: "more-figure7.4",
     item: "Figure 7.4",
     shows: "classes by the bijective link, by VI and Gibbs, against the truth",
-    rule: "mean absolute errors of the probabilities are below 0.1 by VI and by Gibbs, in the mean over the draws, and below those \
+    rule: "mean absolute errors of the probabilities are below 0.1 by VI and by Gibbs, in the mean over \
+               the draws, and below those \
            of the other link",
     body: Body::Program(|run| show(run, 0)),
     ..BOTH
@@ -31,7 +32,8 @@ pub const OVER: Entry = Entry {
 const BOTH: Entry = Entry {
     paper: "more",
     data: &[Data::Simulated("200 classes with probabilities in proportion to σ(f₁), σ(f₂) and ½")],
-    protocol: "logistic-softmax with the kernel that the functions were drawn from; `cavi-full` and `gibbs`; several draws, the first \
+    protocol: "logistic-softmax with the kernel that the functions were drawn from; `cavi-full` and \
+               `gibbs`; several draws, the first \
                is drawn",
     scaled: "the toy of the thesis is not printed",
     ..BLANK

@@ -16,7 +16,8 @@ pub const ENTRY: Entry = Entry {
     data: &[Data::Simulated(
         "A: an even series, B: one with a gap, C: three inputs; 200 rows each",
     )],
-    protocol: "four batches of 50; ℓ by the median distance of the first batch, σ² = 0.01; points on a grid, by k-means of the first \
+    protocol: "four batches of 50; ℓ by the median distance of the first batch, σ² = 0.01; points on a \
+               grid, by k-means of the first \
                batch and moved by Adam, by OIPS (ρ = 0.8), by OIPS and moved; means of the draws",
     scaled: "batches run along the series; for C OIPS takes some 40 points, 10 in the text",
     rule: "after the last batch OIPS is within 0.1 of the best way on every series, and better than k-means on B",

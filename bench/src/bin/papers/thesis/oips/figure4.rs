@@ -16,7 +16,8 @@ pub const ENTRY: Entry = Entry {
     data: &[Data::Simulated("rows uniform in a cube of three inputs")],
     protocol: "ρ = 0.7, ℓ = 0.3; N = 10 to 3000, several draws",
     scaled: "the corrected bound beside the printed one (errata)",
-    rule: "the mean number of points is below the bound at every N; one check for the bound as printed, one as corrected",
+    rule: "the mean number of points is below the bound at every N; one check for the bound as printed, \
+               one as corrected",
     body: Body::Program(run),
     ..BLANK
 };

@@ -18,10 +18,12 @@ pub const ENTRY: Entry = Entry {
     item: "Figure 1",
     shows: "posterior mean, variance and predictive marginals against MCMC, on diabetes",
     data: &[Data::Bundled("diabetes")],
-    protocol: "nine tenths of the rows, logistic likelihood, squared exponential with ℓ = 3 and variance 1, no inducing points; \
+    protocol: "nine tenths of the rows, logistic likelihood, squared exponential with ℓ = 3 and \
+               variance 1, no inducing points; \
                `cavi-full` to convergence against Gibbs at the same hyperparameters, on the training rows",
     scaled: "hyperparameters are fixed",
-    rule: "the correlation with the chain is at least 0.98 for μ, σ and p, and the root mean square difference of p below 0.02",
+    rule: "the correlation with the chain is at least 0.98 for μ, σ and p, and the root mean square \
+               difference of p below 0.02",
     body: Body::Program(run),
     ..BLANK
 };

@@ -24,8 +24,10 @@ pub const ENTRY: Entry = Entry {
         Data::Bundled("banana"),
         Data::Bundled("sonar"),
     ],
-    protocol: "ten folds, logistic likelihood, squared exponential with a lengthscale per input, M = 100 by k-means, minibatches \
-               of 100; everyone trains hyperparameters and points; X-GPC is `svi`, SVGPC `svgp` with natural gradients, both \
+    protocol: "ten folds, logistic likelihood, squared exponential with a lengthscale per input, M = \
+               100 by k-means, minibatches \
+               of 100; everyone trains hyperparameters and points; X-GPC is `svi`, SVGPC `svgp` with \
+               natural gradients, both \
                with default stopping",
     scaled: "EPGPC is not built; the sets after diabetes are not in the paper",
     printed: &[
@@ -34,7 +36,8 @@ pub const ENTRY: Entry = Entry {
         Printed { what: "NLL, X-GPC", value: 0.47, error: 0.005 },
         Printed { what: "NLL, SVGPC", value: 0.47, error: 0.005 },
     ],
-    rule: "errors and NLLs of diabetes within two standard errors (printed deviations of ten folds, divided by √10); X-GPC at \
+    rule: "errors and NLLs of diabetes within two standard errors (printed deviations of ten folds, \
+               divided by √10); X-GPC at \
            least ten times as fast",
     body: Body::Program(run),
     ..BLANK
