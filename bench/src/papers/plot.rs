@@ -205,9 +205,52 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
             .configure_series_labels()
             .background_style(WHITE.mix(0.8))
             .label_font(("sans-serif", 11))
+            .position(least_covered(panel, &across, &up))
             .draw()?;
     }
     Ok(())
+}
+
+/// Returns the corner where a legend covers the fewest points of lines and marks.
+fn least_covered(
+    panel: &Panel,
+    across: &std::ops::Range<f64>,
+    up: &std::ops::Range<f64>,
+) -> SeriesLabelPosition {
+    let share =
+        |v: f64, range: &std::ops::Range<f64>| (v - range.start) / (range.end - range.start);
+    let mut covered = [0; 4];
+    for series in panel.series.iter().filter(|s| s.kind != Kind::Segments && s.kind != Kind::Band) {
+        let places = series.points.iter().map(|p| {
+            (share(panel.x.place(p.0), across), share(panel.y.place(p.1), up).clamp(0.0, 1.0))
+        });
+        let places: Vec<(f64, f64)> = places.collect();
+        // a line also covers what is between its points
+        let lines = matches!(series.kind, Kind::Line | Kind::Thin);
+        for pair in places.windows(2).filter(|_| lines) {
+            for step in 0..10 {
+                let between = |a: f64, b: f64| a + (b - a) * f64::from(step) / 10.0;
+                count(&mut covered, (between(pair[0].0, pair[1].0), between(pair[0].1, pair[1].1)));
+            }
+        }
+        places.iter().filter(|_| !lines).for_each(|place| count(&mut covered, *place));
+    }
+    let corners = [
+        SeriesLabelPosition::UpperRight,
+        SeriesLabelPosition::LowerRight,
+        SeriesLabelPosition::UpperLeft,
+        SeriesLabelPosition::LowerLeft,
+    ];
+    let least = (0..4).min_by_key(|k| covered[*k]).unwrap_or(0);
+    corners.into_iter().nth(least).unwrap_or(SeriesLabelPosition::UpperRight)
+}
+
+/// Counts a place in the corner that it is in, if any: half as wide, and four tenths as high as the chart.
+fn count(covered: &mut [usize; 4], (x, y): (f64, f64)) {
+    let (right, left) = ((0.5..=1.0).contains(&x), (0.0..0.5).contains(&x));
+    let (top, bottom) = (y > 0.6, y < 0.4);
+    let hits = [right && top, right && bottom, left && top, left && bottom];
+    covered.iter_mut().zip(hits).for_each(|(all, hit)| *all += usize::from(hit));
 }
 
 /// Returns the level lines of values on a grid, as [`Kind::Segments`] has them: `values[(i, j)]` is at `x[i]`, `y[j]`.

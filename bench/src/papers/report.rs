@@ -54,6 +54,8 @@ pub fn report(
     std::fs::create_dir_all(docs)?;
     let mut front = String::from(HEAD);
     let mut counts = Table::new("", &[&["", "rows"][..], &WORDS].concat());
+    let checks_of = ["", "checks", "reproduced", "direction holds", "not reproduced"];
+    let mut all_checks = Table::new("", &checks_of);
     let mut said = Table::new("", &["", "the paper says", "verdict"]);
     let mut total = [0; WORDS.len() + 1];
     for paper in &PAPERS {
@@ -73,6 +75,15 @@ pub fn report(
         let mut cells = vec![format!("[{}]({}.md)", paper.title, paper.slug)];
         cells.extend(count.iter().map(usize::to_string));
         counts.row(cells);
+        let judged: Vec<Verdict> = found
+            .iter()
+            .filter_map(|(_, outcome)| outcome.as_ref())
+            .flat_map(|outcome| outcome.checks.iter().map(|check| check.verdict))
+            .collect();
+        let of = |verdict| judged.iter().filter(|own| **own == verdict).count().to_string();
+        let counts = [Verdict::Reproduced, Verdict::Direction, Verdict::Not].map(of);
+        let head = [format!("[{}]({}.md)", paper.slug, paper.slug), judged.len().to_string()];
+        all_checks.row([&head[..], &counts].concat());
         let own = claims.iter().filter(|claim| claim.paper == paper.slug);
         let own: Vec<&Claim> = own.collect();
         for claim in &own {
@@ -87,6 +98,7 @@ pub fn report(
     cells.extend(total.iter().map(usize::to_string));
     counts.row(cells);
     front += &counts.markdown();
+    front += &format!("\nCheck by check:\n\n{}", all_checks.markdown());
     front += &format!("\n## Claims of speed and accuracy\n\n{}", said.markdown());
     std::fs::write(docs.join("README.md"), front)?;
     Ok(())

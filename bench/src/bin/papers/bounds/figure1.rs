@@ -59,7 +59,7 @@ fn predicted(
 
 fn run(run: &mut Run<'_>) -> Drawn {
     let data = rows()?;
-    let steps = run.sized("steps of Adam", [50, 5000, 10_000, 10_000]);
+    let steps = run.sized("steps of Adam", [50, 10_000, 10_000, 10_000]);
     let adam = AdamOptions { learning_rate: 0.01, ..AdamOptions::default() };
     let options = TrainOptions {
         optimiser: OptimiserKind::Adam(adam),

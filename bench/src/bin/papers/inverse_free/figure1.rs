@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 fn run(run: &mut Run<'_>) -> Drawn {
-    let iterations = run.sized("iterations", [20, 5000, 10_000, 10_000]);
+    let iterations = run.sized("iterations", [20, 10_000, 10_000, 10_000]);
     let mut table =
         Table::new("Loss (negative bound) at the end", &["variant", "snelson", "banana"]);
     let (mut panels, mut ends) = (Vec::new(), Vec::new());

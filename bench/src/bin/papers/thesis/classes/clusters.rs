@@ -87,6 +87,7 @@ fn predicted(
         likelihood: Some(likelihood.into()),
         method: method.into(),
         inducing: Some(50),
+        pilot: 0,
         batches: None,
         train: TrainOptions { max_iterations: iterations, ..TrainOptions::default() },
         ..FitOptions::default()
