@@ -200,7 +200,7 @@ pub const CLAIMS: &[Claim] = &[
     ),
     claim(
         "oips",
-        "the expected number of points is bounded (as printed, in the setting of the figure; see the errata)",
+        "the expected number of points is bounded as printed (in the setting of the figure)",
         &[("oips-figure4", "bound as printed")],
     ),
     claim("oips", "what they leave is bounded (Theorem 2)", &[("oips-figure5", "")]),
