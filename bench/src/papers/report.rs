@@ -232,11 +232,14 @@ fn section(entry: &Entry, outcome: Option<&Outcome>) -> String {
     }
     let data: Vec<String> = entry.data.iter().map(ToString::to_string).collect();
     let smaller = outcome.map(|o| o.smaller.join("; ")).unwrap_or_default();
+    let printed: Vec<String> =
+        entry.printed.iter().map(|p| format!("{} {}", p.what, p.value)).collect();
     let lines = [
         ("Data", data.join("; ").as_str()),
         ("Protocol", entry.protocol),
         ("Differs from the paper", entry.scaled),
         ("Smaller in this run", smaller.as_str()),
+        ("Printed", printed.join("; ").as_str()),
         ("Verdict by", entry.rule),
     ]
     .map(|(name, value)| match value {
