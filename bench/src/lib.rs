@@ -1,7 +1,9 @@
 //! What the programs share.
 
 pub mod page;
+pub mod papers;
 pub mod problems;
+pub mod streams;
 
 use parquet::data_type::DoubleType;
 use parquet::file::properties::WriterProperties;

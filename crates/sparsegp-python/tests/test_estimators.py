@@ -270,13 +270,36 @@ def test_every_method_by_name():
         more = {"likelihood": "laplace"} if name.endswith("-augmented") else {}
         if name == "metropolis":
             more = {"sampling": {"burn_in": 4000}}
-        points = None if name in ("exact", "tvgp") else 30
+        points = None if name in ("exact", "markov", "tvgp", "vecchia") else 30
         model = GPRegressor(method=name, n_inducing=points, epochs=epochs, **more)
         model.fit(X, y)
         assert model.method_ == name
         assert model.score(X, y) > 0.99, name
     with pytest.raises(ValueError, match="nearest: titsias2025"):
         GPRegressor(method="titsias2024").fit(X, y)
+
+
+def test_series_are_those_of_exact_inference(tmp_path):
+    rng = np.random.default_rng(5)
+    t = rng.permutation(400) * 0.25 + 1990.0
+    y = 30 + 4 * np.sin(t / 2) + 0.02 * (t - 1990) ** 1.2 + rng.normal(0, 0.5, 400)
+    X, new = t[:, None], np.linspace(1980, 2100, 60)[:, None]
+    model = GPRegressor("matern32 + linear", method="markov").fit(X, y)
+    values = {path: value for path, value in model.parameters_.items()}
+    exact = GPRegressor(
+        "matern32 + linear", method="exact", initial=values, pilot=0, max_iterations=0, hyperparameters="plug-in"
+    ).fit(X, y)
+    for own, right in zip(model.predict(new, return_std=True), exact.predict(new, return_std=True)):
+        np.testing.assert_allclose(own, right, rtol=1e-6)
+    model.save(tmp_path / "series.gp")
+    np.testing.assert_array_equal(GPRegressor.load(tmp_path / "series.gp").predict(new), model.predict(new))
+    with pytest.raises(ValueError, match="state-space"):
+        GPRegressor("rational_quadratic", method="markov").fit(X, y)
+    # many rows of one input are a series by default
+    t = np.arange(5000) / 10
+    long = GPRegressor(max_iterations=20).fit(t[:, None], np.sin(3 * t) + rng.normal(0, 0.3, 5000))
+    assert long.method_ == "markov"
+    assert np.abs(long.predict(t[::50, None]) - np.sin(3 * t[::50])).max() < 0.5
 
 
 # few draws, for the sake of time

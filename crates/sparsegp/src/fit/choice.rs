@@ -224,7 +224,7 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
 }
 
 /// Whether `auto` sees all rows at once where a q is trained: nobody wants what only minibatches have, and it costs less.
-/// (`bench --bin dual -- default` is the evidence.)
+/// (`bench --bin default_method` is the evidence.)
 pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
     if options.method != "auto" || options.diagonal || dataset.held_out.is_some() {
         return false;

@@ -148,7 +148,7 @@ impl Case {
     /// What both fits have.
     fn base(&self) -> FitOptions {
         let mut base = settings::defaults_of(self.entry.name);
-        base.kernel = if self.of_series() { "matern52" } else { "rbf" }.into();
+        base.kernel = if self.of_series() { "matern52 + matern12" } else { "rbf" }.into();
         base.likelihood = Some(self.likelihood.into());
         base.inducing = Some(4);
         base.pilot = 0;
@@ -172,6 +172,9 @@ impl Case {
         if self.of_series() && all.get("kernel").is_some_and(|own| own.to_string().contains("rbf"))
         {
             all.insert("kernel".into(), json!("matern52(lengthscales=0.7)"));
+        }
+        if self.of_series() && all.contains_key("set") {
+            all.insert("set".into(), json!([["kernel.kernels[0].variance", [2.0]]]));
         }
         settings::apply(&mut options, &all, Door::Python).map_err(|error| error.to_string())?;
         let own = fit::likelihood(Some(self.likelihood), None).expect("a likelihood");

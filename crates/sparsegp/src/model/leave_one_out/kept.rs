@@ -26,9 +26,18 @@ pub(super) fn leave_one_out(
 ) -> Result<LeaveOneOut> {
     let (alpha, precision) = own.known.at_rows()?;
     let kept = &own.rows;
-    // equal rows have equal predictions
-    let places: HashMap<Vec<u64>, usize> =
-        (0..kept.x.nrows()).map(|i| (key(kept.x.as_ref(), kept.y.as_ref(), i), i)).collect();
+    // the rows that are asked for may be few of those that are kept; equal ones have equal predictions
+    let mut places: HashMap<Vec<u64>, Option<usize>> = HashMap::new();
+    data.for_each_chunk(1 << 14, &mut |rows| {
+        let y = rows.y - own.mean_at(rows.x);
+        places.extend((0..rows.x.nrows()).map(|i| (key(rows.x, y.as_ref(), i), None)));
+        Ok(())
+    })?;
+    for i in 0..kept.x.nrows() {
+        if let Some(place) = places.get_mut(&key(kept.x.as_ref(), kept.y.as_ref(), i)) {
+            *place = Some(i);
+        }
+    }
     let (n, outputs) = (data.rows(), kept.y.ncols());
     let zeros = || Mat::zeros(n, outputs);
     let mut all = LeaveOneOut {
@@ -47,13 +56,13 @@ pub(super) fn leave_one_out(
             let row = rows.start + i;
             let extra = rows.extra.get(i).copied().unwrap_or(default);
             let uncounted = rows.weights.get(i).is_some_and(|w| *w == 0.0);
-            let at = places.get(&key(rows.x, y.as_ref(), i));
+            let at = places.get(&key(rows.x, y.as_ref(), i)).copied().flatten();
             let (means, variance) = match at {
                 Some(at) => {
-                    let d = precision[*at];
-                    let f = |p: usize| mean[(i, p)] + kept.y[(*at, p)] - alpha[(*at, p)] / d;
+                    let d = precision[at];
+                    let f = |p: usize| mean[(i, p)] + kept.y[(at, p)] - alpha[(at, p)] / d;
                     let means: Vec<f64> = (0..outputs).map(f).collect();
-                    (means, (1.0 / d - kept.noise[*at]).max(0.0))
+                    (means, (1.0 / d - kept.noise[at]).max(0.0))
                 }
                 None if uncounted => own.at(rows.x.subrows(i, 1))?,
                 None => {
