@@ -15,7 +15,7 @@ const PART: usize = 512;
 /// Exact, and O(N log N) distances in a fixed number of dimensions: the n-th point changes only the distances of those that
 /// are nearer to it than the n-th distance, about N/n, and boxes without any are not entered.
 pub(super) fn maximin(tree: &Tree, places: &[f64], dims: usize) -> Vec<u32> {
-    let count = if dims == 0 { 0 } else { places.len() / dims };
+    let count = places.len().checked_div(dims).unwrap_or(0);
     let place = |point: u32| &places[point as usize * dims..][..dims];
     let mut centre = vec![0.0; dims];
     let share = 1.0 / count.max(1) as f64;

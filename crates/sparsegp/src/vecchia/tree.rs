@@ -56,7 +56,7 @@ fn square(a: &[f64], b: &[f64]) -> f64 {
 impl Tree {
     /// Builds the tree of points that stand one after the other in `places`, `dims` numbers each; ranks are as the points.
     pub(super) fn new(places: &[f64], dims: usize) -> Self {
-        let count = if dims == 0 { 0 } else { places.len() / dims };
+        let count = places.len().checked_div(dims).unwrap_or(0);
         let mut points: Vec<u32> = (0..count as u32).collect();
         let (mut nodes, mut corners) = (Vec::new(), Vec::new());
         if count > 0 {

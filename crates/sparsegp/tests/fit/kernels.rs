@@ -95,6 +95,11 @@ fn every_kernel_works_with_every_method_and_in_files() {
                     assert!(error.to_string().contains("labels"), "{what}: {error}");
                     continue;
                 }
+                // it is for one input, and there are two
+                Err(error) if entry.name == "markov" => {
+                    assert!(error.to_string().contains("state-space form"), "{what}: {error}");
+                    continue;
+                }
                 outcome => outcome.unwrap_or_else(|e| panic!("{what}: {e}")),
             };
             if !deep {
