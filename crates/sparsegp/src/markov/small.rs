@@ -80,12 +80,19 @@ fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
 
 /// Makes both triangles the same.
 pub(super) fn symmetrise<const N: usize>(a: &mut Square<N>) {
-    for i in 0..N {
-        for j in 0..i {
-            let mean = 0.5 * (a[i][j] + a[j][i]);
-            (a[i][j], a[j][i]) = (mean, mean);
+    for i in 1..N {
+        let (above, own) = a.split_at_mut(i);
+        for (row, mirrored) in above.iter_mut().zip(&mut own[0]) {
+            let mean = 0.5 * (row[i] + *mirrored);
+            (row[i], *mirrored) = (mean, mean);
         }
     }
+}
+
+/// Adds a multiple of B to A.
+pub(super) fn add<const N: usize>(a: &mut Square<N>, times: f64, b: &Square<N>) {
+    let both = a.as_flattened_mut().iter_mut().zip(b.as_flattened());
+    both.for_each(|(a, b)| *a += times * b);
 }
 
 /// Where a matrix A of a step is not 0: of each row (and column) the range of the block that it is in.

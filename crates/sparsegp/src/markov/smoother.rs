@@ -15,7 +15,7 @@
 //! ```
 
 use super::filter::{Passed, Steps};
-use super::small::{Blocks, Square, Vector, dot, read, times, transposed_times, write, zeros};
+use super::small::{Blocks, Square, Vector, add, dot, read, times, transposed_times, write, zeros};
 
 /// r of every target column, and N.
 #[derive(Clone, Debug)]
@@ -112,23 +112,16 @@ impl<'a, const N: usize> Slopes<'a, N> {
             self.length = length;
         }
         let (u, mut apart) = (own.slopes(), *before.1);
-        for i in 0..N {
-            for j in 0..N {
-                self.u[i][j] += u[i][j];
-                apart[i][j] -= self.stationary[i][j];
-                self.bar[i][j] += own.r.iter().zip(before.0).map(|(r, m)| r[i] * m[j]).sum::<f64>();
-            }
-        }
+        add(&mut self.u, 1.0, &u);
+        add(&mut apart, -1.0, &self.stationary);
+        own.r.iter().zip(before.0).for_each(|(r, m)| add_outer(&mut self.bar, 1.0, r, m));
         let image = self.steps.blocks.right(&u, a);
         self.steps.blocks.add_product(&image, &apart, 2.0, &mut self.bar);
     }
 
     /// Takes in what the first row says of the stationary state.
     pub(super) fn add_first(&mut self, own: &Adjoint<N>) {
-        let u = own.slopes();
-        for i in 0..N {
-            (0..N).for_each(|j| self.stationary_bar[i][j] += u[i][j]);
-        }
+        add(&mut self.stationary_bar, 1.0, &own.slopes());
     }
 
     /// Pulls the cotangent of the steps so far.
@@ -143,9 +136,8 @@ impl<'a, const N: usize> Slopes<'a, N> {
         let (mut square, blocks) = (zeros(), &self.steps.blocks);
         read(&a, n, &mut square);
         let inner = blocks.inner(&square, &blocks.right(&self.u, &square));
-        for i in 0..N {
-            (0..N).for_each(|j| self.stationary_bar[i][j] += self.u[i][j] - inner[i][j]);
-        }
+        add(&mut self.stationary_bar, 1.0, &self.u);
+        add(&mut self.stationary_bar, -1.0, &inner);
         write(&self.bar, n, &mut bar);
         space.pull_transition(self.length, &a, &bar, &mut self.params);
         (self.bar, self.u) = (zeros(), zeros());

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernels::StateSpace;
 use crate::linalg::{Mat, MatRef, column};
 use crate::markov::{self, MOST_STATES, Smoothed};
-use crate::model::{Conditional, ConditioningRows, Model, Posterior};
+use crate::model::{Conditional, ConditioningRows, Model, Moments, Posterior};
 use std::sync::Arc;
 
 /// Exact inference of one input.
@@ -90,7 +90,7 @@ fn places(x: MatRef<f64>) -> Vec<f64> {
 }
 
 impl Conditional for Known {
-    fn moments(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
+    fn moments(&self, x: MatRef<f64>) -> Result<Moments> {
         self.smoothed.moments(&places(x))
     }
 
@@ -112,7 +112,7 @@ impl Conditional for Known {
         self.smoothed.log_evidence()
     }
 
-    fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<(Mat<f64>, Vec<f64>)>>> {
+    fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<Moments>>> {
         self.smoothed.terms(&places(x)).map(Some)
     }
 }

@@ -18,8 +18,8 @@ pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ
 #[cfg(feature = "files")]
 pub(crate) use posterior::SavedTrend;
 pub use posterior::{
-    Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior,
-    Predicted, PredictedTerm,
+    Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Moments,
+    Posterior, Predicted, PredictedTerm,
 };
 
 use crate::data::Source;

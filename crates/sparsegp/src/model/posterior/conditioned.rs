@@ -60,13 +60,16 @@ impl ConditioningRows {
     }
 }
 
+/// Means (B×P) of functions, and the variances that they have in common.
+pub type Moments = (Mat<f64>, Vec<f64>);
+
 /// What predicts functions of mean 0 from rows with normal noise. Functions of all target columns have the same covariance.
 pub trait Conditional: std::fmt::Debug + Send + Sync {
     /// Means (B×P) and variances at places (B×D).
     ///
     /// # Errors
     /// What the method gives.
-    fn moments(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)>;
+    fn moments(&self, x: MatRef<f64>) -> Result<Moments>;
 
     /// Means (B×P) and the covariance (B×B).
     ///
@@ -102,7 +105,7 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What the method gives.
-    fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<(Mat<f64>, Vec<f64>)>>> {
+    fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<Moments>>> {
         let _ = x;
         Ok(None)
     }
