@@ -1,8 +1,8 @@
 //! Gaussian processes of one input as Markov processes: exact inference in O(N) (Hartikainen & Särkkä 2010).
 //!
-//! Rows are in the order of their places. [`evidence`] passes them forwards ([`filter`]) and backwards ([`smoother`]), which
+//! Rows are in the order of their places. [`evidence`] passes them forwards and backwards, which
 //! gives the log evidence with its gradient; [`Smoothed`] keeps the states of some rows, from where those of any place follow.
-//! Only one row in [`BLOCK`] is kept: the rows of a block are passed again on the way back.
+//! Of 128 rows one state is kept: the rows of a block are passed again on the way back.
 
 mod filter;
 mod places;
