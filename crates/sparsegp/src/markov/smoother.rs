@@ -15,7 +15,7 @@
 //! ```
 
 use super::filter::{Passed, Steps};
-use super::small::{Blocks, Square, Vector, add, dot, read, times, transposed_times, write, zeros};
+use super::small::{Blocks, Square, Vector, add, dot, times, transposed_times, write, zeros};
 
 /// r of every target column, and N.
 #[derive(Clone, Debug)]
@@ -80,21 +80,26 @@ pub(super) struct Slopes<'a, const N: usize> {
     stationary_bar: Square<N>,
     /// The length of the steps of which `bar` is the cotangent, and of which U adds up to `u`.
     length: f64,
+    a: Square<N>,
     bar: Square<N>,
     u: Square<N>,
+    /// Memory for A and its cotangent, n² each.
+    scratch: [Vec<f64>; 2],
     pub(super) params: Vec<f64>,
 }
 
 impl<'a, const N: usize> Slopes<'a, N> {
     pub(super) fn new(mut steps: Steps<'a, N>, params: usize) -> Self {
-        let stationary = steps.stationary();
+        let (stationary, n) = (steps.stationary(), steps.space.size());
         Self {
             steps,
             stationary,
             stationary_bar: zeros(),
             length: f64::NAN,
+            a: zeros(),
             bar: zeros(),
             u: zeros(),
+            scratch: [vec![0.0; n * n], vec![0.0; n * n]],
             params: vec![0.0; params],
         }
     }
@@ -109,7 +114,7 @@ impl<'a, const N: usize> Slopes<'a, N> {
     ) {
         if length.to_bits() != self.length.to_bits() {
             self.flush();
-            self.length = length;
+            (self.length, self.a) = (length, *a);
         }
         let (u, mut apart) = (own.slopes(), *before.1);
         add(&mut self.u, 1.0, &u);
@@ -129,17 +134,14 @@ impl<'a, const N: usize> Slopes<'a, N> {
         if self.length.is_nan() {
             return;
         }
-        let space = self.steps.space;
-        let n = space.size();
-        let (mut a, mut bar) = (vec![0.0; n * n], vec![0.0; n * n]);
-        space.transition(self.length, &mut a);
-        let (mut square, blocks) = (zeros(), &self.steps.blocks);
-        read(&a, n, &mut square);
-        let inner = blocks.inner(&square, &blocks.right(&self.u, &square));
+        let (space, blocks) = (self.steps.space, &self.steps.blocks);
+        let inner = blocks.inner(&self.a, &blocks.right(&self.u, &self.a));
         add(&mut self.stationary_bar, 1.0, &self.u);
         add(&mut self.stationary_bar, -1.0, &inner);
-        write(&self.bar, n, &mut bar);
-        space.pull_transition(self.length, &a, &bar, &mut self.params);
+        let [a, bar] = &mut self.scratch;
+        write(&self.a, space.size(), a);
+        write(&self.bar, space.size(), bar);
+        space.pull_transition(self.length, a, bar, &mut self.params);
         (self.bar, self.u) = (zeros(), zeros());
     }
 
