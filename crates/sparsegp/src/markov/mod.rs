@@ -9,7 +9,8 @@ mod places;
 mod small;
 mod smoother;
 
-pub use places::Smoothed;
+pub(crate) use places::unsorted;
+pub use places::{Moments, Smoothed};
 
 use crate::error::{Error, Result};
 use crate::kernels::StateSpace;

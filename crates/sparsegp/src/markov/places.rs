@@ -121,7 +121,7 @@ impl Smoothed {
 }
 
 /// Moments of sorted places, in the order that the places had.
-fn unsorted(order: &[usize], (means, variances): Moments) -> Moments {
+pub(crate) fn unsorted(order: &[usize], (means, variances): Moments) -> Moments {
     let (mut mean, mut variance) = (means.clone(), variances.clone());
     for (at, i) in order.iter().enumerate() {
         (0..means.ncols()).for_each(|p| mean[(*i, p)] = means[(at, p)]);

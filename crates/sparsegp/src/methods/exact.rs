@@ -11,14 +11,14 @@
 //! ∂b/∂K = b′ε{diag G⁻¹ − G⁻¹DG⁻¹}, of which ∂b/∂G is the second part.
 
 use super::{Diagnostics, Evaluation, Method, RowSite, precision};
-use crate::data::{InMemory, Source};
+use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, dot, gemm, par_for, scale_rows, sized, solve_lower,
 };
-use crate::model::{Model, Posterior};
+use crate::model::{Model, Posterior, RowNoise, weighty};
 
 /// Exact inference.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ struct Factored {
     x: Mat<f64>,
     /// k(xᵢ, xᵢ).
     prior: Vec<f64>,
-    noise: Noise,
+    noise: RowNoise,
     residual: Mat<f64>,
     memory: Memory,
 }
@@ -75,7 +75,7 @@ fn factor(
     }
     let variance = model.gaussian()?.variance.scalar();
     let rows = weighty(super::collect(data)?);
-    let noise = Noise::new(variance, &rows);
+    let noise = RowNoise::new(variance, &rows);
     let (x, y) = (rows.x, rows.y);
     let n = x.nrows();
     let mut memory: Memory = engine.shelf().take();
@@ -100,74 +100,13 @@ fn factor(
     Ok(Factored { x, prior, noise, residual, memory })
 }
 
-/// The rows whose weight is not 0.
-pub(super) fn weighty(rows: InMemory) -> InMemory {
-    if rows.weights.iter().all(|w| *w != 0.0) {
-        return rows;
-    }
-    let kept: Vec<usize> = (0..rows.weights.len()).filter(|i| rows.weights[*i] != 0.0).collect();
-    rows.picked(&kept)
-}
-
-/// Variances of the noise of the rows.
-pub(super) enum Noise {
-    /// σ² for all of them.
-    Common(f64),
-    /// s and w of every row.
-    Rows(Vec<(f64, f64)>),
-}
-
-impl Noise {
-    pub(super) fn new(variance: f64, rows: &InMemory) -> Self {
-        if rows.is_plain() {
-            return Self::Common(variance);
-        }
-        let weight = |i: usize| rows.weights.get(i).copied().unwrap_or(1.0);
-        let known = |i: usize| rows.extra.get(i).copied().unwrap_or(0.0);
-        Self::Rows((0..rows.x.nrows()).map(|i| (variance + known(i), weight(i))).collect())
-    }
-
-    pub(super) fn of(&self, row: usize) -> f64 {
-        match self {
-            Self::Common(variance) => *variance,
-            Self::Rows(rows) => rows[row].0 / rows[row].1,
-        }
-    }
-
-    /// Log of the factors beside the Gaussian densities of one target column, and its slope in σ².
-    pub(super) fn factors(&self) -> (f64, f64) {
-        let Self::Rows(rows) = self else { return (0.0, 0.0) };
-        let value = |(s, w): &(f64, f64)| {
-            0.5 * (1.0 - w) * (2.0 * std::f64::consts::PI * s).ln() - 0.5 * w.ln()
-        };
-        let slope = |(s, w): &(f64, f64)| 0.5 * (1.0 - w) / s;
-        (rows.iter().map(value).sum(), rows.iter().map(slope).sum())
-    }
-
-    /// ∂F/∂σ² from the slopes on the diagonal.
-    pub(super) fn pull(&self, diagonal: impl Iterator<Item = f64>) -> f64 {
-        match self {
-            Self::Common(_) => diagonal.sum(),
-            Self::Rows(rows) => diagonal.zip(rows).map(|(slope, (_, w))| slope / w).sum(),
-        }
-    }
-
-    /// What the posterior must know of the rows beside σ².
-    fn of_rows(&self) -> Vec<f64> {
-        match self {
-            Self::Common(_) => Vec::new(),
-            Self::Rows(rows) => rows.iter().map(|(s, w)| s / w).collect(),
-        }
-    }
-}
-
 /// Refuses a factor of which nothing is known: at φ ≥ 1 it is luck that there is one.
 fn known(rounding: f64, size: usize) -> Result<()> {
     if rounding < 1.0 { Ok(()) } else { Err(Error::Imprecise { matrix: MATRIX, size, rounding }) }
 }
 
 /// F, from what is left of the targets and G⁻¹ of that.
-fn log_density(factor: &Cholesky, noise: &Noise, residual: &Mat<f64>, quadratic: f64) -> f64 {
+fn log_density(factor: &Cholesky, noise: &RowNoise, residual: &Mat<f64>, quadratic: f64) -> f64 {
     let (n, p) = (residual.nrows() as f64, residual.ncols() as f64);
     let constant = n * (2.0 * std::f64::consts::PI).ln() + factor.log_det();
     p * noise.factors().0 - 0.5 * (p * constant + quadratic)

@@ -1,17 +1,16 @@
 //! Exact inference of one input by Kalman filters, for kernels that are Markov processes ([`mod@crate::markov`]).
 //!
-//! The log evidence is that of [`super::Exact`], at O(N) instead of O(N³). Weights and known variances of noise are the same, too: a
-//! row of weight w and variance s has the noise s/w and a factor (2πs)^{(1−w)/2} w^{−½} beside it; a row of weight 0 is no row.
+//! The log evidence is that of [`super::Exact`], at O(N) instead of O(N³). Weights and known
+//! variances of noise are as there, too.
 
-use super::exact::{Noise, weighty};
 use super::{Diagnostics, Evaluation, Method};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::StateSpace;
 use crate::linalg::{Mat, MatRef, column};
-use crate::markov::{self, MOST_STATES, Smoothed};
-use crate::model::{Conditional, ConditioningRows, Model, Moments, Posterior};
+use crate::markov::{self, MOST_STATES, Moments, Smoothed};
+use crate::model::{Conditional, ConditioningRows, Model, Posterior, RowNoise};
 use std::sync::Arc;
 
 /// Exact inference of one input.
@@ -44,9 +43,7 @@ impl Sorted {
 struct Seen {
     space: Box<dyn StateSpace>,
     rows: ConditioningRows,
-    noise: Noise,
-    /// Log of the factors beside the Gaussian densities.
-    factors: f64,
+    noise: RowNoise,
 }
 
 /// The process of a model's kernel.
@@ -70,10 +67,8 @@ fn space(model: &Model, inputs: usize) -> Result<Box<dyn StateSpace>> {
 impl Seen {
     fn new(model: &Model, data: &dyn Source) -> Result<Self> {
         let space = space(model, data.inputs())?;
-        let rows = weighty(super::collect(data)?);
-        let noise = Noise::new(model.gaussian()?.variance.scalar(), &rows);
-        let (rows, factors) = ConditioningRows::of(model, rows)?;
-        Ok(Self { space, rows, noise, factors })
+        let (rows, noise) = ConditioningRows::of(model, super::collect(data)?)?;
+        Ok(Self { space, rows, noise })
     }
 }
 
@@ -98,14 +93,8 @@ impl Conditional for Known {
         self.smoothed.joint(&places(x))
     }
 
-    fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)> {
-        let (alpha, precision) = self.smoothed.at_rows()?;
-        let (mut by_row, mut own) = (alpha.clone(), precision.clone());
-        for (at, i) in self.order.iter().enumerate() {
-            (0..alpha.ncols()).for_each(|p| by_row[(*i, p)] = alpha[(at, p)]);
-            own[*i] = precision[at];
-        }
-        Ok((by_row, own))
+    fn at_rows(&self) -> Result<Moments> {
+        Ok(markov::unsorted(&self.order, self.smoothed.at_rows()?))
     }
 
     fn log_density(&self) -> f64 {
@@ -149,7 +138,7 @@ impl Method for Markov {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let Seen { space, rows, noise, factors } = Seen::new(model, data)?;
+        let Seen { space, rows, noise } = Seen::new(model, data)?;
         let sorted = Sorted::new(&rows);
         let count = model.kernel().num_params();
         let found = markov::evidence(&*space, sorted.rows(), count, &|| engine.go_on())?;
@@ -167,8 +156,9 @@ impl Method for Markov {
         let parts = model.parts_of(&mut gradient);
         parts.kernel.copy_from_slice(&found.params);
         model.mean.vjp(rows.x.as_ref(), alpha.as_ref(), parts.mean);
-        parts.likelihood[0] = noise.pull(slopes.into_iter()) + columns as f64 * noise.factors().1;
-        let value = super::finite(found.value + factors, "the log evidence")?;
+        let (factors, slope) = noise.factors();
+        parts.likelihood[0] = noise.pull(slopes.into_iter()) + columns as f64 * slope;
+        let value = super::finite(found.value + columns as f64 * factors, "the log evidence")?;
         Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
     }
 

@@ -9,7 +9,6 @@
 //!
 //! Weights and known variances of noise are as for [`super::Exact`].
 
-use super::exact::{Noise, weighty};
 use super::{Diagnostics, Entry, Evaluation, Method};
 use crate::data::Source;
 use crate::engine::Engine;
@@ -251,9 +250,7 @@ impl Method for Vecchia {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let rows = weighty(super::collect(data)?);
-        let noise = Noise::new(model.gaussian()?.variance.scalar(), &rows);
-        let (rows, factors) = ConditioningRows::of(model, rows)?;
+        let (rows, noise) = ConditioningRows::of(model, super::collect(data)?)?;
         let seen = Seen::new(model, rows);
         let plan = self.plan(model, engine, seen.places().x)?;
         let watch = || engine.go_on();
@@ -274,9 +271,10 @@ impl Method for Vecchia {
         parts.kernel.copy_from_slice(&slopes.kernel);
         let alpha = -slopes.residual;
         model.mean.vjp(rows.x, alpha.as_ref(), parts.mean);
-        parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * noise.factors().1;
-        let value =
-            super::finite(density.value + seen.log_factors() + factors, "the log evidence")?;
+        let (factors, slope) = noise.factors();
+        parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * slope;
+        let value = density.value + seen.log_factors() + columns * factors;
+        let value = super::finite(value, "the log evidence")?;
         Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
     }
 

@@ -141,7 +141,7 @@ impl Posterior {
             });
         }
         if let Some(own) = self.conditioned() {
-            return kept::leave_one_out(own, self.likelihood(), data);
+            return kept::leave_one_out(own, model, data);
         }
         let gaussian = self.check_leave_one_out(model)?;
         let site = model.method.row_site();

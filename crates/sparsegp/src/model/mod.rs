@@ -9,6 +9,7 @@ mod leave_one_out;
 mod method;
 mod posterior;
 pub mod precision;
+mod row_noise;
 
 pub use builder::Builder;
 pub use hyperparameters::{hyperparameter_names, hyperparameters, set_hyperparameters};
@@ -18,9 +19,10 @@ pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ
 #[cfg(feature = "files")]
 pub(crate) use posterior::SavedTrend;
 pub use posterior::{
-    Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Moments,
-    Posterior, Predicted, PredictedTerm,
+    Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Posterior,
+    Predicted, PredictedTerm,
 };
+pub(crate) use row_noise::{RowNoise, weighty};
 
 use crate::data::Source;
 use crate::deep::Layer;

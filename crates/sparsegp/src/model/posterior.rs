@@ -19,7 +19,7 @@ mod terms;
 mod trend;
 mod whitened;
 
-pub use conditioned::{Conditional, ConditioningRows, Moments};
+pub use conditioned::{Conditional, ConditioningRows};
 pub use gradients::InputGradients;
 pub use observations::Judgement;
 pub use pathwise::{DEFAULT_WAVES, Functions};

@@ -44,7 +44,8 @@ pub(super) fn extend(
         ..UpdateReport::default()
     };
     let units = log_units(fitted, &rows);
-    let (new, factors) = ConditioningRows::of(model, rows)?;
+    let (new, noise) = ConditioningRows::of(model, rows)?;
+    let factors = new.y.ncols() as f64 * noise.factors().0;
     let left = old.noise.iter().map(|s| s / options.forget);
     let all = ConditioningRows {
         x: stacked(&old.x, &new.x),

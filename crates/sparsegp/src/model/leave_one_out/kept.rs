@@ -2,17 +2,27 @@
 //! 2006, Eq. 5.12), for any of the rows in any order.
 
 use super::LeaveOneOut;
-use crate::data::Source;
+use crate::data::{Rows, Source};
 use crate::error::{Error, Result};
-use crate::likelihoods::{Likelihood, Target};
+use crate::likelihoods::Target;
 use crate::linalg::{Mat, MatRef};
+use crate::model::Model;
 use crate::model::posterior::Conditioned;
 use std::collections::HashMap;
 
-/// What tells rows apart.
-fn key(x: MatRef<f64>, y: MatRef<f64>, i: usize) -> Vec<u64> {
+/// What tells rows apart: all their numbers, the variance of the noise among them where it is not that of all.
+fn key(x: MatRef<f64>, y: MatRef<f64>, noise: Option<f64>, i: usize) -> Vec<u64> {
     let x = (0..x.ncols()).map(|q| x[(i, q)].to_bits());
-    x.chain((0..y.ncols()).map(|p| y[(i, p)].to_bits())).collect()
+    let y = (0..y.ncols()).map(|p| y[(i, p)].to_bits());
+    x.chain(y).chain(noise.map(f64::to_bits)).collect()
+}
+
+/// The variance of the noise of a row that brings a weight or a known variance.
+fn noise_of(model: &Model, rows: &Rows<'_>, i: usize) -> Option<f64> {
+    let weight = rows.weights.get(i).copied();
+    let known = rows.extra.get(i).copied();
+    let plain = weight.is_none() && known.is_none();
+    (!plain).then(|| (model.noise() + known.unwrap_or(0.0)) / weight.unwrap_or(1.0))
 }
 
 /// Every row of `data` as the others predict it.
@@ -21,7 +31,7 @@ fn key(x: MatRef<f64>, y: MatRef<f64>, i: usize) -> Vec<u64> {
 /// [`Error::Invalid`] for a row that the posterior does not keep.
 pub(super) fn leave_one_out(
     own: &Conditioned,
-    likelihood: &dyn Likelihood,
+    model: &Model,
     data: &dyn Source,
 ) -> Result<LeaveOneOut> {
     let (alpha, precision) = own.known.at_rows()?;
@@ -30,11 +40,14 @@ pub(super) fn leave_one_out(
     let mut places: HashMap<Vec<u64>, Option<usize>> = HashMap::new();
     data.for_each_chunk(1 << 14, &mut |rows| {
         let y = rows.y - own.mean_at(rows.x);
-        places.extend((0..rows.x.nrows()).map(|i| (key(rows.x, y.as_ref(), i), None)));
+        let key = |i| key(rows.x, y.as_ref(), noise_of(model, &rows, i), i);
+        places.extend((0..rows.x.nrows()).map(|i| (key(i), None)));
         Ok(())
     })?;
+    let plain = data.is_plain();
     for i in 0..kept.x.nrows() {
-        if let Some(place) = places.get_mut(&key(kept.x.as_ref(), kept.y.as_ref(), i)) {
+        let noise = (!plain).then(|| kept.noise[i]);
+        if let Some(place) = places.get_mut(&key(kept.x.as_ref(), kept.y.as_ref(), noise, i)) {
             *place = Some(i);
         }
     }
@@ -47,6 +60,7 @@ pub(super) fn leave_one_out(
         variance: zeros(),
         log_density: zeros(),
     };
+    let likelihood = &*model.likelihood;
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     data.for_each_chunk(1 << 14, &mut |rows| {
         // less the mean function, as they were kept
@@ -56,7 +70,8 @@ pub(super) fn leave_one_out(
             let row = rows.start + i;
             let extra = rows.extra.get(i).copied().unwrap_or(default);
             let uncounted = rows.weights.get(i).is_some_and(|w| *w == 0.0);
-            let at = places.get(&key(rows.x, y.as_ref(), i)).copied().flatten();
+            let own_key = key(rows.x, y.as_ref(), noise_of(model, &rows, i), i);
+            let at = places.get(&own_key).copied().flatten();
             let (means, variance) = match at {
                 Some(at) => {
                     let d = precision[at];

@@ -7,10 +7,10 @@ use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, column};
+use crate::markov::Moments;
 use crate::means::Mean;
-use crate::model::Model;
+use crate::model::{Model, RowNoise, weighty};
 use rand::Rng;
-use std::f64::consts::TAU;
 use std::sync::Arc;
 
 /// Rows that a posterior keeps.
@@ -25,21 +25,13 @@ pub struct ConditioningRows {
 }
 
 impl ConditioningRows {
-    /// Those of a model with Gaussian noise, and the log of the factors beside their normal densities: a row of weight w and variance
-    /// s has the noise s/w and a factor (2πs)^{(1−w)/2} w^{−½}; a row of weight 0 is no row.
+    /// Those of a model with Gaussian noise, and the noise of each.
     ///
     /// # Errors
     /// [`Error::Invalid`] for another likelihood, and for missing targets.
-    pub fn of(model: &Model, rows: InMemory) -> Result<(Self, f64)> {
-        let variance = model.gaussian()?.variance.scalar();
-        let counted = rows.weights.iter().all(|w| *w != 0.0);
-        let rows = match counted {
-            true => rows,
-            false => {
-                let all = 0..rows.weights.len();
-                rows.picked(&all.filter(|i| rows.weights[*i] != 0.0).collect::<Vec<_>>())
-            }
-        };
+    pub(crate) fn of(model: &Model, rows: InMemory) -> Result<(Self, RowNoise)> {
+        let rows = weighty(rows);
+        let own = RowNoise::new(model.gaussian()?.variance.scalar(), &rows);
         let (n, columns) = (rows.x.nrows(), rows.y.ncols());
         if !rows.y.is_all_finite() {
             return Err(Error::Invalid(format!(
@@ -47,21 +39,12 @@ impl ConditioningRows {
                 model.method.name()
             )));
         }
-        let (mut noise, mut factors) = (Vec::with_capacity(n), 0.0);
-        for i in 0..n {
-            let w = rows.weights.get(i).copied().unwrap_or(1.0);
-            let s = variance + rows.extra.get(i).copied().unwrap_or(0.0);
-            noise.push(s / w);
-            factors += 0.5 * ((1.0 - w) * (TAU * s).ln() - w.ln());
-        }
+        let noise = (0..n).map(|i| own.of(i)).collect();
         let mut mean = Mat::zeros(n, columns);
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        Ok((Self { y: rows.y - mean, x: rows.x, noise }, columns as f64 * factors))
+        Ok((Self { y: rows.y - mean, x: rows.x, noise }, own))
     }
 }
-
-/// Means (B×P) of functions, and the variances that they have in common.
-pub type Moments = (Mat<f64>, Vec<f64>);
 
 /// What predicts functions of mean 0 from rows with normal noise. Functions of all target columns have the same covariance.
 pub trait Conditional: std::fmt::Debug + Send + Sync {
@@ -81,7 +64,7 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What the method gives.
-    fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)>;
+    fn at_rows(&self) -> Result<Moments>;
 
     /// log N(y; 0, G).
     fn log_density(&self) -> f64;
