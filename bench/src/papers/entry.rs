@@ -150,7 +150,7 @@ pub enum Body {
     WithData(fn(&mut Run<'_>) -> Drawn),
     /// Its data are not at hand; says what is missing.
     NoData(&'static str),
-    /// There is no program yet; says what it needs.
+    /// Not programmed yet; says what it needs.
     NotYet(&'static str),
     /// It is a scheme or a list, which nothing can reproduce.
     Drawing,

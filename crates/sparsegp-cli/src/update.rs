@@ -198,14 +198,16 @@ fn new_rows(
     })
 }
 
-/// Lines of a reply: points, new ones among them, and the evidence in nats.
-pub fn lines(points: usize, added: usize, bound: f64) -> String {
-    format!(
-        "points     {}, {added} of them new\n\
-         evidence   {} nats: about log p(new rows | old rows)\n",
-        count(points, "inducing point"),
-        number(bound, 6),
-    )
+/// Lines of a reply: inducing points, new ones among them, or the rows that are kept instead, and the evidence in nats.
+pub fn lines(updated: &Fitted, added: usize, bound: f64) -> String {
+    let known = match updated.posterior.kept_rows() {
+        Some(rows) => format!("kept       {}", count(rows.x.nrows(), "row")),
+        None => {
+            let points = updated.posterior.points().nrows();
+            format!("points     {}, {added} of them new", count(points, "inducing point"))
+        }
+    };
+    format!("{known}\nevidence   {} nats: about log p(new rows | old rows)\n", number(bound, 6))
 }
 
 /// Runs the command.
@@ -257,7 +259,7 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
         scores::table(&[("new rows", &scored)]),
         report.rows,
         updated.rows,
-        lines(report.points, report.added, report.bound),
+        lines(&updated, report.added, report.bound),
         args.output.display(),
     );
     let json = serde_json::json!({

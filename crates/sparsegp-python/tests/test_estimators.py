@@ -263,7 +263,7 @@ def test_every_method_by_name():
     X, y = waves(90)
     names = [entry["name"] for entry in sparsegp.registry()["methods"]]
     assert "exact" in names and "tvgp" in names
-    # that of one input has a test of its own
+    # `markov` is for one input: tested below
     for name in (name for name in names if name != "markov"):
         # the recipe of rsvgp is one of many small steps
         epochs = 3000 if name == "rsvgp" else 300

@@ -322,13 +322,15 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
             break Err(fail);
         }
         let rate = own.learnt as f64 / started.elapsed().as_secs_f64().max(1e-9);
+        let kept = own.fitted.posterior.kept_rows().is_some();
+        let known = if kept { "kept row" } else { "inducing point" };
         let text = format!(
             "{}, {}/s, NLPD {} of the last {}, {}",
             count(own.taken.rows, "row"),
             count(rate as usize, "row"),
             number(own.recent.0 / own.recent.1.max(1) as f64, 4),
             own.recent.1,
-            count(own.fitted.model.inducing_points()?.nrows(), "inducing point")
+            count(own.fitted.posterior.points().nrows(), known)
         );
         if ticker.say(text) {
             own.recent = (0.0, 0);

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The reply of a run that has passed over so many rows, in the time it took.
 pub fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Reply> {
     let (args, spent) = (own.args, spent.as_secs_f64());
-    let points = own.fitted.model.inducing_points()?.nrows();
+    let points = own.fitted.posterior.points().nrows();
     let scores = match own.learnt {
         0 => None,
         _ => Some(own.running.all(&own.fitted, own.dropped)?),
@@ -29,7 +29,7 @@ pub fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Rep
         own.batches,
         seconds(spent),
         own.fitted.rows,
-        update::lines(points, own.added, own.bound),
+        update::lines(&own.fitted, own.added, own.bound),
     );
     for change in &own.changes {
         text += &format!(

@@ -126,7 +126,7 @@ fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
         own.is_ok_and(|own| own.as_gaussian().is_some()) && dataset.absent.iter().all(|w| *w == 0.0)
     };
     let many = dataset.source.rows() > AUTO_EXACT && choice::asked(options).is_none();
-    let possible = || series::possible(&*dataset.source, &options.kernel);
+    let possible = || series::possible(dataset, &options.kernel);
     series::asked(options) || options.method == "auto" && many && possible() && gaussian()
 }
 

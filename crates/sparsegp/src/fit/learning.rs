@@ -3,7 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings, series};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -423,6 +423,7 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
         }
     }
     remarks.extend(still_rising(report));
+    remarks.extend(series::remark(model));
     let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
         mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
     });

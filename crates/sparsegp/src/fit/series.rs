@@ -1,9 +1,10 @@
 //! Rows of one input as a series: a sample of them is a few windows of neighbours, in which short waves and slow drifts show alike.
 //! Random rows of a long series lie far apart, and all that is fast looks like noise.
 
-use super::{FitOptions, start};
+use super::{Dataset, FitOptions, start};
 use crate::data::{InMemory, Source};
 use crate::error::Result;
+use crate::kernels::state_space::MOST_HARMONICS;
 use crate::kernels::{self, Inputs};
 use crate::linalg::column;
 use crate::markov::{MOST_STATES, order};
@@ -34,11 +35,30 @@ pub(super) fn asked(options: &FitOptions) -> bool {
 }
 
 /// Returns whether `auto` may take such a method for these rows and this kernel.
-pub(super) fn possible(data: &dyn Source, kernel: &str) -> bool {
-    let one = data.inputs() == 1 && data.sharded().is_none() && data.rows() <= MOST_ROWS;
+pub(super) fn possible(dataset: &Dataset, kernel: &str) -> bool {
+    let data = &*dataset.source;
+    let known = dataset.deviations.is_none() && data.sharded().is_none();
+    let one = known && data.inputs() == 1 && data.rows() <= MOST_ROWS;
     let space =
         || kernels::parse(kernel, Inputs::unnamed(1)).and_then(|kernel| kernel.state_space());
     one && (super::is_automatic(kernel) || space().is_ok_and(|own| own.size() <= MOST_STATES))
+}
+
+/// Parts of the variance that harmonics may lack before it is worth a warning.
+const LACKING: f64 = 1e-9;
+
+/// Returns what to say where a periodic kernel is cut at its most harmonics.
+pub(super) fn remark(model: &Model) -> Option<String> {
+    if !model.method.is_of_series() {
+        return None;
+    }
+    let error = model.kernel().state_space().ok()?.error();
+    (error > LACKING).then(|| {
+        format!(
+            "`periodic` is cut at {MOST_HARMONICS} harmonics, which lack up to {error:.0e} of its variance: it changes faster than \
+             that within a period; `exact` on fewer rows has all of it"
+        )
+    })
 }
 
 /// Picks windows of neighbours of at most so many places in all, spread evenly over their order; indices in rising order.

@@ -241,7 +241,7 @@ fn known<'a>(
         why,
         whole: whole(dataset, options),
         sharded: data.sharded().is_some(),
-        series: gaussian && series::possible(data, &options.kernel),
+        series: gaussian && series::possible(dataset, &options.kernel),
     }
 }
 
@@ -270,6 +270,7 @@ fn completed(
             assumed::assume_noise(gaussian);
         }
     }
+    model.check_kernels(latents)?;
     model.method.check(&model)?;
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);

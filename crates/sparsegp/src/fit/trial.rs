@@ -50,7 +50,9 @@ impl Trial {
             (0..sample.x.nrows()).filter(|i| counts(*i) && known(*i)).collect();
         let latents = model.latents(sample.y.ncols());
         let gaussian = model.likelihood.as_gaussian().is_some();
-        let rows = if gaussian { rows } else { affordable(rows, latents) };
+        // exact inference has one kernel for all targets
+        let exact = gaussian && model.kernels.len() == 1;
+        let rows = if exact { rows } else { affordable(rows, latents) };
         let of_series = gaussian && model.method.is_of_series();
         let picked = match of_series {
             true => series::picked(&sample.picked(&usable), rows),
@@ -69,7 +71,7 @@ impl Trial {
         own.q = None;
         own.method = methods::find(match () {
             () if of_series => model.method.name(),
-            () if gaussian => "exact",
+            () if exact => "exact",
             () if own.likelihood.mixing().is_some() => "tsvgp",
             () if own.method.augments() => "cavi-full",
             () => "tvgp",

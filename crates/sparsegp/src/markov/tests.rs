@@ -254,3 +254,22 @@ fn order_keeps_equal_places_as_they_come() {
     assert_eq!(order(&[0.3, -1.0, 0.3, 0.2]), [1, 3, 0, 2]);
     assert_eq!(order(&[0.0, 0.0, 1.0]), [0, 1, 2]);
 }
+
+#[test]
+fn threads_change_no_bit() {
+    let problem = Problem::new(SPECS[8], 700, 1);
+    let all = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let space = problem.kernel.state_space().unwrap();
+            let known = Smoothed::new(space, problem.rows(), &|| Ok(())).unwrap();
+            let t: Vec<f64> = (0..300).map(|i| 0.21 * f64::from(i) - 2.0).collect();
+            let (mean, variance) = known.moments(&t).unwrap();
+            let joint = known.joint(&t[..40]).unwrap().1;
+            let means = (0..300).map(|i| mean[(i, 0)]);
+            let joint = (0..40).map(|i| joint[(i, 39)]);
+            means.chain(variance.clone()).chain(joint).map(f64::to_bits).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(all(1), all(3));
+}

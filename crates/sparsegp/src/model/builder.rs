@@ -67,18 +67,8 @@ impl Model {
             )));
         }
         let latents = self.latents(outputs);
+        self.check_kernels(latents)?;
         let (name, has_q) = (self.method.name(), self.method.has_q());
-        let (kernels, sets) = (self.kernels.len(), self.inducing.len());
-        let fits = |count: usize| count == 1 || has_q && count == latents;
-        if !fits(kernels) || !(sets == 0 || fits(sets)) {
-            let each = match has_q {
-                true => format!(", or one for each of the {latents} latent functions"),
-                false => String::new(),
-            };
-            return Err(Error::Invalid(format!(
-                "{kernels} kernels and {sets} sets of inducing points were given; method `{name}` takes one of each{each}"
-            )));
-        }
         self.check_points(inputs)?;
         if let Some(q) = &self.q
             && q.latents() != latents
@@ -95,6 +85,26 @@ impl Model {
         }
         self.method.check(self)?;
         self.check_noise()
+    }
+
+    /// Refuses several kernels or sets of inducing points where the method has one of each.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names a method for several.
+    pub(crate) fn check_kernels(&self, latents: usize) -> Result<()> {
+        let (name, has_q) = (self.method.name(), self.method.has_q());
+        let (kernels, sets) = (self.kernels.len(), self.inducing.len());
+        let fits = |count: usize| count == 1 || has_q && count == latents;
+        if !fits(kernels) || !(sets == 0 || fits(sets)) {
+            let each = match has_q {
+                true => format!(", or one for each of the {latents} latent functions"),
+                false => ", `svgp` one for each latent function".into(),
+            };
+            return Err(Error::Invalid(format!(
+                "{kernels} kernels and {sets} sets of inducing points were given; method `{name}` takes one of each{each}"
+            )));
+        }
+        Ok(())
     }
 
     /// Checks inducing points against the method, the inputs and q.

@@ -1,7 +1,7 @@
 //! Rows at the same place are one row of less noise.
 //!
 //! Of targets rᵢ at one place, with normal noise of variances sᵢ, all that matters for the function is r̄ = s̄ Σ rᵢ/sᵢ, which has the noise
-//! s̄ = 1/Σ sᵢ⁻¹: hundreds of copies would otherwise be each other's neighbours, and nobody else's. With wᵢ = s̄/sᵢ the
+//! s̄ = 1/Σ sᵢ⁻¹: hundreds of copies would otherwise have only each other for neighbours. With wᵢ = s̄/sᵢ the
 //! density of the rows is that of r̄, and beside it for every place and target column
 //!
 //! ```text

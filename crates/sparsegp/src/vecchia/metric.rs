@@ -43,7 +43,7 @@ impl Metric {
     }
 
     /// How much one of the scales that matter differs from that of another metric: the largest ratio, at least 1.
-    /// Below `least`, a scale moves nobody's neighbours and counts as that.
+    /// Below `least`, a scale moves no neighbours and counts as that.
     pub fn apart(&self, other: &Self, least: f64) -> f64 {
         let both = self.0.iter().zip(&other.0).map(|(a, b)| (a.max(least), b.max(least)));
         both.fold(1.0, |most, (a, b)| f64::max(most, (a / b).max(b / a)))

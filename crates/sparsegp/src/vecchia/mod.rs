@@ -19,7 +19,7 @@
 //! 2021, §3.3 scale likewise). Neither depends on variances.
 //!
 //! **Copies** of a row, other targets at the same place, become one row of less noise first ([`Copies`]), which is exact: they
-//! would otherwise be each other's neighbours, and nobody else's.
+//! would otherwise have only each other for neighbours.
 //!
 //! **Blocks.** Rows with neighbours in common are one [`Block`]: its members in the order, of which some respond, each given
 //! all members before it (Guinness 2018, §3.3). One factorisation serves them all, and each has more to be conditioned on.

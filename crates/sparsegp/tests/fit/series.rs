@@ -2,6 +2,7 @@
 
 use crate::support::{fit, options};
 use sparsegp::data::InMemory;
+use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, UpdateOptions, update};
 use sparsegp::io;
 use sparsegp::linalg::Mat;
@@ -196,6 +197,103 @@ fn terms_add_up_and_draws_have_the_moments() {
     }
 }
 
+/// Rows of a model's scale.
+fn scaled(data: &Dataset) -> InMemory {
+    sparsegp::fit::sample_rows(&*data.source, data.source.rows(), 0).expect("rows")
+}
+
+#[test]
+fn forgetting_divides_the_precision_of_old_rows() {
+    let (x, y) = rows(80, 7, wave);
+    let data = dataset(&x, &y);
+    let found = fit(&data, &how("markov", "matern32")).expect("a fit");
+    let (all, half) = (scaled(&data), UpdateOptions { forget: 0.5, ..UpdateOptions::default() });
+    let mut new = dataset(&x, &y);
+    (new.scaler, new.rows) = (data.scaler.clone(), 10);
+    let ten: Vec<usize> = (0..10).collect();
+    new.source = Box::new(all.picked(&ten));
+    let (updated, _) = update(&found, &new, &half, &mut |_, _| Ok(())).expect("an update");
+    let noise = found.model.noise();
+    let kept = updated.posterior.kept_rows().expect("rows");
+    assert_eq!(kept.x.nrows(), 90);
+    assert!(
+        (0..80).all(|i| kept.noise[i] == noise / 0.5) && (80..90).all(|i| kept.noise[i] == noise)
+    );
+}
+
+#[test]
+fn any_rows_are_left_out_and_others_are_refused() {
+    let (x, y) = rows(90, 8, wave);
+    let mut data = dataset(&x, &y);
+    let mut own = scaled(&data);
+    own.weights = (0..90).map(|i| [0.5, 1.0, 2.5][i % 3]).collect();
+    // the same row with another weight
+    for i in [40, 41] {
+        own.x[(i, 0)] = own.x[(39, 0)];
+        own.y[(i, 0)] = own.y[(39, 0)];
+    }
+    data.source = Box::new(own.clone());
+    let found = fit(&data, &how("markov", "matern52")).expect("a fit");
+    let exact = fit(&data, &with_values(how("exact", "matern52"), &found)).expect("a fit");
+    let right = exact.posterior.leave_one_out(&exact.model, &own).expect("rows left out");
+    let some = [41, 3, 39, 40, 77];
+    let left =
+        found.posterior.leave_one_out(&found.model, &own.picked(&some)).expect("rows left out");
+    for (at, i) in some.into_iter().enumerate() {
+        for (a, b) in [(&left.mean, &right.mean), (&left.log_density, &right.log_density)] {
+            let (a, b) = (a[(at, 0)], b[(i, 0)]);
+            assert!((a - b).abs() < 1e-8 * (1.0 + b.abs()), "{i}: {a} and {b}");
+        }
+    }
+    own.y[(3, 0)] += 1e-9;
+    let error = found.posterior.leave_one_out(&found.model, &own.picked(&[3])).unwrap_err();
+    assert!(error.to_string().contains("row 1 cannot be left out"), "{error}");
+}
+
+#[test]
+fn a_periodic_kernel_that_is_cut_says_so() {
+    let (x, y) = rows(100, 9, wave);
+    let warned = |lengthscale: f64| {
+        let mut own = how("markov", "periodic");
+        own.set = vec![("kernel.base.lengthscales".into(), vec![lengthscale])];
+        own.freeze = vec!["kernel.base.lengthscales".into()];
+        own.train.max_iterations = 2;
+        let found = fit(&dataset(&x, &y), &own).expect("a fit");
+        found.warnings.iter().any(|text| text.contains("cut at 24 harmonics"))
+    };
+    assert!(warned(0.12) && !warned(0.5));
+}
+
+/// Methods without a q have one kernel for all targets: a second one was passed over by `exact`.
+#[test]
+fn a_second_kernel_is_not_passed_over() {
+    let (x, y) = rows(60, 10, wave);
+    let both = Mat::from_fn(60, 2, |i, p| if p == 0 { y[(i, 0)] } else { (0.3 * x[(i, 0)]).cos() });
+    for method in ["exact", "auto", "markov", "vecchia", "titsias2025", "pep"] {
+        let error =
+            fit(&dataset(&x, &both), &how(method, "matern32; matern12")).expect_err("refused");
+        let text = error.to_string();
+        assert!(text.contains("2 kernels") && text.contains("`svgp`"), "{method}: {text}");
+    }
+    let found = fit(&dataset(&x, &both), &how("tvgp", "matern32; matern12")).expect("a fit");
+    assert_eq!(found.model.kernels.len(), 2);
+}
+
+/// Expectations under uncertain inputs are known of other kernels than those of series.
+#[test]
+fn inputs_with_deviations_are_no_series() {
+    let mut loaded = sparsegp::data::Loaded::head(vec!["t".into(), "e".into()], vec!["y".into()]);
+    loaded.x = Mat::from_fn(4400, 2, |i, q| if q == 0 { 0.01 * i as f64 } else { 0.02 });
+    loaded.y = Mat::from_fn(4400, 1, |i, _| (0.01 * i as f64).sin() + 0.1 * (7.0 * i as f64).sin());
+    loaded.rows = (0..4400).collect();
+    loaded.deviations = vec![("t".into(), "e".into())];
+    let data = Dataset::from_loaded(loaded, true).expect("a table");
+    assert!(data.deviations.is_some());
+    let start = sparsegp::fit::prepare(&data, &how("auto", "auto"), &Cpu::default(), &mut ());
+    let model = start.expect("a start").model;
+    assert!(model.method.name() != "markov" && model.kernel().name() == "rbf");
+}
+
 #[test]
 fn what_is_no_series_is_refused_by_name() {
     let (x, y) = rows(60, 6, wave);
@@ -205,6 +303,11 @@ fn what_is_no_series_is_refused_by_name() {
     };
     let two = Mat::from_fn(60, 2, |i, j| x[(i, 0)] + (i * j) as f64);
     refused(&two, how("markov", "matern32"), &["matern32", "reads 2 inputs"]);
+    refused(
+        &two,
+        how("markov", "matern32(active_dims=[1])"),
+        &["markov", "one input", "there are 2"],
+    );
     refused(&x, how("markov", "rational_quadratic"), &["rational_quadratic", "state-space"]);
     let heavy = FitOptions { likelihood: Some("student_t".into()), ..how("markov", "matern32") };
     refused(&x, heavy, &["markov", "Gaussian"]);

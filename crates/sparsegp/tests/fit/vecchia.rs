@@ -113,7 +113,7 @@ fn a_field_is_learnt_as_by_exact_inference() {
     assert!((covered - 0.9).abs() < 0.05, "{covered}");
 }
 
-/// Stations that were read many times: copies are no neighbours of each other.
+/// Stations that were read many times: copies are not each other's neighbours.
 #[test]
 fn many_rows_at_few_places_are_what_they_are_to_exact_inference() {
     let (places, mut rows) = (field(40, "places"), field(400, "rows"));

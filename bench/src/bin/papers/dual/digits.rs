@@ -32,7 +32,7 @@ pub struct Digits {
     test: Loaded,
 }
 
-/// A training that goes on.
+/// A training that continues.
 pub struct Training<'a> {
     rows: f64,
     model: Model,

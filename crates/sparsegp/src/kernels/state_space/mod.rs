@@ -18,6 +18,7 @@ mod waves;
 pub(super) use composite::{product, sum};
 pub(super) use fixed::{Fixed, White};
 pub(super) use matern::Matern;
+pub use waves::MOST_HARMONICS;
 pub(super) use waves::{Waves, periodic};
 
 use crate::error::{Error, Result};

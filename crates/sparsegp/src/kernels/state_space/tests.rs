@@ -4,7 +4,7 @@ use super::super::{Inputs, Kernel, Tape, covariances, parse};
 use super::StateSpace;
 use crate::linalg::Mat;
 
-/// Kernels with parameters that are no units.
+/// Kernels with parameters that are not 1.
 const SPECS: &[&str] = &[
     "matern12(variance=1.7, lengthscales=0.6)",
     "matern32(variance=0.4, lengthscales=2.3)",

@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
 enum Steps {
     /// As the library has them.
     Whole(Rule, f64),
-    /// Adam with a size of its own for every coordinate of every particle.
+    /// Adam with a step size for every coordinate of every particle.
     Elements(f64),
 }
 

@@ -112,7 +112,7 @@ fn curve(
             mean: vec![0.0; d],
             deviation: 1.0,
             particles: 100.min(d + 1),
-            // the rule of the precision has a rate of its own
+            // the rule of the precision has another rate
             rate: if method == Method::IblrMeanField { 0.01 } else { rate },
             of_particles: rule,
             of_parameters: rule,
