@@ -3,9 +3,10 @@
 
 use super::ascent::{Profile, ascend, terms};
 use super::climb::settle_sites;
+use super::counting::Counting;
 use super::going_on::{self, Clock, GoingOn, Keeper, Place, Rounds};
 use super::minibatch::HALVINGS;
-use super::{Event, Observer, OptimiserKind, TracePoint, TrainOptions, TrainReport};
+use super::{Observer, OptimiserKind, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -13,7 +14,6 @@ use crate::methods::{QSteps, q_steps};
 use crate::model::Model;
 use crate::optim::{LbfgsOptions, Plateau};
 use crate::params::Param;
-use std::ops::ControlFlow;
 
 /// How to alternate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,48 +45,6 @@ impl EmOptions {
 impl Default for EmOptions {
     fn default() -> Self {
         Self { e_steps: 20, rate: None, m_steps: 10, tolerance: 1e-5, rounds: Some(2) }
-    }
-}
-
-/// An observer of one M-step, which counts the iterations of all.
-struct Counting<'a> {
-    inner: &'a mut dyn Observer,
-    iterations: usize,
-    evaluations: usize,
-    seconds: f64,
-    stopped: bool,
-}
-
-impl Counting<'_> {
-    fn count(&self, point: &TracePoint) -> TracePoint {
-        TracePoint {
-            iteration: self.iterations + point.iteration,
-            evaluations: self.evaluations + point.evaluations,
-            seconds: self.seconds + point.seconds,
-            ..point.clone()
-        }
-    }
-}
-
-impl Observer for Counting<'_> {
-    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        let flow = match event {
-            Event::Iteration(point) => {
-                let point = self.count(point);
-                self.inner.event(Event::Iteration(&point))
-            }
-            other => self.inner.event(other),
-        };
-        self.stopped |= flow.is_break();
-        flow
-    }
-
-    fn interrupted(&self) -> bool {
-        self.inner.interrupted()
-    }
-
-    fn time_used(&self) -> Option<f64> {
-        self.inner.time_used()
     }
 }
 

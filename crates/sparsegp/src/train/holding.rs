@@ -1,46 +1,18 @@
 //! The optimiser's way up for methods whose objective holds something fixed while it climbs ([`crate::methods::Method::hold`]).
 
 use super::ascent::ascend;
+use super::counting::Counting;
 use super::going_on::{GoingOn, Place, Standing};
 use super::held_out::{all_values, set_all_values};
-use super::{Event, Observer, TracePoint, TrainOptions, TrainReport};
+use super::{Observer, TracePoint, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 
 /// Climbs, at most: choices that move each other about are left where they are.
 const CLIMBS: usize = 6;
-
-/// An observer of one climb, to whom those before it count.
-struct Later<'a> {
-    inner: &'a mut dyn Observer,
-    before: &'a Climbed,
-    stopped: bool,
-}
-
-impl Observer for Later<'_> {
-    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        let flow = match event {
-            Event::Iteration(point) => {
-                self.inner.event(Event::Iteration(&self.before.count(point.clone())))
-            }
-            other => self.inner.event(other),
-        };
-        self.stopped |= flow.is_break();
-        flow
-    }
-
-    fn interrupted(&self) -> bool {
-        self.inner.interrupted()
-    }
-
-    fn time_used(&self) -> Option<f64> {
-        self.inner.time_used()
-    }
-}
 
 /// What the climbs before the present one came to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -55,20 +27,15 @@ pub(super) struct Climbed {
 }
 
 impl Climbed {
-    fn count(&self, point: TracePoint) -> TracePoint {
-        TracePoint {
-            iteration: self.iterations + point.iteration,
-            evaluations: self.evaluations + point.evaluations,
-            seconds: self.seconds + point.seconds,
-            ..point
-        }
+    /// An observer of the next climb.
+    fn counting<'a>(&self, inner: &'a mut dyn Observer) -> Counting<'a> {
+        let (iterations, evaluations) = (self.iterations, self.evaluations);
+        Counting { inner, iterations, evaluations, seconds: self.seconds, stopped: false }
     }
 
-    /// Adds a climb, of which the report becomes one of all.
-    fn add(&mut self, report: &mut TrainReport) {
-        let own = std::mem::take(&mut report.trace).into_iter().map(|point| self.count(point));
-        let own: Vec<TracePoint> = own.collect();
-        self.trace.extend(own);
+    /// Adds a climb with its points as those of all, of which the report becomes one.
+    fn add(&mut self, points: Vec<TracePoint>, report: &mut TrainReport) {
+        self.trace.extend(points);
         self.iterations += report.iterations;
         self.evaluations += report.evaluations;
         self.failures += report.failures;
@@ -145,7 +112,7 @@ fn climbs(
         }
         let left = options.max_iterations.saturating_sub(before.iterations);
         let own = TrainOptions { max_iterations: left, ..options.clone() };
-        let mut later = Later { inner: observer, before: &before, stopped: false };
+        let mut later = before.counting(observer);
         let resume = going.resume.take();
         let mut report = match &mut going.checkpoint {
             None => {
@@ -165,7 +132,8 @@ fn climbs(
             }
         }?;
         let stopped = later.stopped;
-        before.add(&mut report);
+        let points = report.trace.iter().map(|point| later.count(point)).collect();
+        before.add(points, &mut report);
         let ended = !report.converged || stopped || before.iterations >= options.max_iterations;
         if ended || climb == CLIMBS || !model.method.hold(model, engine, data)? {
             return Ok(report);

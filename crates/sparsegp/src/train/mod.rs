@@ -6,6 +6,7 @@ mod anderson;
 mod ascent;
 mod classes;
 mod climb;
+mod counting;
 mod deadline;
 mod em;
 mod epochs;
