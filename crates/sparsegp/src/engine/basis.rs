@@ -6,6 +6,15 @@ use crate::linalg::{
     solve_lower, solve_lower_transpose, transpose_lower,
 };
 
+/// The matrix that leads from inducing covariances to features.
+#[derive(Clone, Copy, Debug)]
+pub enum Projection<'a> {
+    /// φ = L⁻¹k, with L twice: as it lies best on the way to features, and back.
+    Solve(MatRef<'a, f64>, MatRef<'a, f64>),
+    /// φ = Lᵀk.
+    Product(MatRef<'a, f64>),
+}
+
 /// How features Φ come from inducing covariances. Blocks are B×M, one row per observation.
 pub trait Basis: Send + Sync {
     /// Features of a block of inducing covariances k(xᵢ, Z), in place.
@@ -16,7 +25,9 @@ pub trait Basis: Send + Sync {
     fn pull_through(&self, a: Mat<f64>) -> Mat<f64>;
     /// Weights w with φᵀm = k(x, Z) w, M×P.
     fn weights(&self, m: MatRef<f64>) -> Mat<f64>;
-    /// L, where features are L⁻¹k.
+    /// L itself.
+    fn projection(&self) -> Projection<'_>;
+    /// L, where features are L⁻¹k of the factor of Kuu.
     fn lower_factor(&self) -> Option<MatRef<'_, f64>> {
         None
     }
@@ -108,9 +119,14 @@ impl Basis for CholeskyBasis {
         Some(self.factor.l.as_ref())
     }
 
+    fn projection(&self) -> Projection<'_> {
+        let own = self.factor.l.as_ref();
+        let by_rows = self.by_rows.nrows() > 0;
+        Projection::Solve(if by_rows { self.by_rows.transpose() } else { own }, own)
+    }
+
     fn project(&self, k: MatMut<f64>) {
-        let is_by_rows = self.by_rows.nrows() > 0;
-        let l = if is_by_rows { self.by_rows.transpose() } else { self.factor.l.as_ref() };
+        let Projection::Solve(l, _) = self.projection() else { return };
         solve_lower(l, k.transpose_mut(), Par::Seq);
     }
 

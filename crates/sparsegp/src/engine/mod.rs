@@ -21,15 +21,17 @@ mod cpu;
 pub(crate) mod description;
 mod job;
 mod lanes;
+mod mixed;
 mod passed;
 pub mod remote;
 mod sweep;
 mod terms;
 
-pub use basis::{Basis, CholeskyBasis};
+pub use basis::{Basis, CholeskyBasis, Projection};
 pub use cpu::{Cpu, Timings};
 pub use description::Description;
 pub use job::{Factors, Job, Process, Spread, Through, Want};
+pub use mixed::Mixed;
 pub use passed::{Passed, ProcessSums};
 pub use remote::Remote;
 pub use sweep::{Sweep, sweep};
@@ -37,6 +39,7 @@ pub use terms::{Block, Plan, Pointwise, Slope, Slopes};
 
 use crate::data::Source;
 use crate::error::Result;
+use crate::linalg::Precision;
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
@@ -82,6 +85,26 @@ pub trait Engine: Send + Sync {
     /// What reading the rows gives; [`Interrupted`](crate::Error::Interrupted) for
     /// [`Want::AllStatistics`] and [`Want::GradientsAlone`] as for [`Engine::go_on`].
     fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()>;
+
+    /// The same with products of rows in a precision: [`Engine::pass`] for an engine that has one.
+    ///
+    /// # Errors
+    /// As for [`Engine::pass`].
+    fn pass_in(
+        &self,
+        precision: Precision,
+        job: &Job<'_>,
+        data: &dyn Source,
+        out: &mut Passed,
+    ) -> Result<()> {
+        let _ = precision;
+        self.pass(job, data, out)
+    }
+
+    /// What products of rows are made in by [`Engine::pass`].
+    fn precision(&self) -> Precision {
+        Precision::Double
+    }
 
     /// Where memory waits for the next evaluation.
     fn shelf(&self) -> &Shelf;

@@ -58,42 +58,9 @@ impl Learning<'_> {
         }
         averaging::check(self.options, &model, self.dataset.deviations.is_some())?;
         self.dataset.narrow_mean(&mut model)?;
+        let report = self.in_precision(&mut model, &mut origin, held, observer)?;
         let learnt = self.dataset.trained_by(model.method);
         let data = &learnt;
-        let whole = self.whole || !model.method.in_minibatches();
-        let batches = choice::planned_batches(self.options, data.rows()).filter(|_| !whole);
-        let report = match (Uncollapsed::of(model.method), batches) {
-            (Ok(method), Some(batches)) => {
-                let state = match held {
-                    Some(Held::Training(state)) => Some(*state),
-                    Some(_) => {
-                        return Err(checkpoint::of_another(self.options, "all rows at once"));
-                    }
-                    None => None,
-                };
-                let end = choice::end(self.options, &model, data.rows());
-                let judge = end.map(|(collapsed, _)| collapsed);
-                let mut report =
-                    self.in_batches(&mut model, &mut origin, (&batches, judge), state, observer)?;
-                if let Some((collapsed, iterations)) = end {
-                    self.collapse(&mut model, collapsed, iterations, &mut report, observer)?;
-                } else if !observer.interrupted() {
-                    // the estimates of an epoch are of a q that moved; this is the bound at the end
-                    let bound = method.step(&model, self.engine, data, Want::Value)?.value;
-                    report.objective = bound + model.log_prior();
-                }
-                report
-            }
-            _ => {
-                let resume = match held {
-                    Some(Held::Whole(place)) => Some(place),
-                    Some(_) => return Err(checkpoint::of_another(self.options, "minibatches")),
-                    None => None,
-                };
-                self.check_spread(&model)?;
-                self.on_all_rows(&mut model, &mut origin, resume, observer)?
-            }
-        };
         if let Ok(method) = Uncollapsed::of(model.method) {
             method.tie(&mut model, self.engine, data)?;
         }
@@ -107,6 +74,52 @@ impl Learning<'_> {
         let (posterior, certain) = posterior.with_trend(&model, data)?;
         origin.warnings.extend(certain);
         Ok(Trained { model, origin, posterior, report, chains: None })
+    }
+
+    /// Trains a model by minibatches or on all rows at once, with checkpoints.
+    pub(super) fn trained(
+        &self,
+        model: &mut Model,
+        origin: &mut Origin,
+        held: Option<Held>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let learnt = self.dataset.trained_by(model.method);
+        let data = &learnt;
+        let whole = self.whole || !model.method.in_minibatches();
+        let batches = choice::planned_batches(self.options, data.rows()).filter(|_| !whole);
+        match (Uncollapsed::of(model.method), batches) {
+            (Ok(method), Some(batches)) => {
+                let state = match held {
+                    Some(Held::Training(state)) => Some(*state),
+                    Some(_) => {
+                        return Err(checkpoint::of_another(self.options, "all rows at once"));
+                    }
+                    None => None,
+                };
+                let end = choice::end(self.options, model, data.rows());
+                let judge = end.map(|(collapsed, _)| collapsed);
+                let mut report =
+                    self.in_batches(model, origin, (&batches, judge), state, observer)?;
+                if let Some((collapsed, iterations)) = end {
+                    self.collapse(model, collapsed, iterations, &mut report, observer)?;
+                } else if !observer.interrupted() {
+                    // the estimates of an epoch are of a q that moved; this is the bound at the end
+                    let bound = method.step(model, self.engine, data, Want::Value)?.value;
+                    report.objective = bound + model.log_prior();
+                }
+                Ok(report)
+            }
+            _ => {
+                let resume = match held {
+                    Some(Held::Whole(place)) => Some(place),
+                    Some(_) => return Err(checkpoint::of_another(self.options, "minibatches")),
+                    None => None,
+                };
+                self.check_spread(model)?;
+                self.on_all_rows(model, origin, resume, observer)
+            }
+        }
     }
 
     /// Gives what chains sample its default priors, about the values of the start: before a checkpoint replaces these.

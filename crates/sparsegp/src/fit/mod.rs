@@ -32,6 +32,7 @@ mod learning;
 mod left_out;
 mod log_inputs;
 mod merging;
+mod mixed;
 mod moments;
 mod near;
 mod noisy_inputs;
@@ -82,7 +83,7 @@ pub use update::{KeptRows, UpdateOptions, UpdateReport, update};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
-use crate::linalg::Jitter;
+use crate::linalg::{Jitter, Precision};
 use crate::methods::{self, Keeps, Method};
 use crate::optim::LbfgsOptions;
 use crate::samplers::{self, gibbs::GibbsOptions};
@@ -169,6 +170,9 @@ pub struct FitOptions {
     /// fall by the steps, so that such a training does not repeat to the bit. A checkpoint goes on from there, and the limit
     /// counts for every run anew.
     pub time_limit: Option<f64>,
+    /// What products of rows are made in while a method with inducing points is trained: in mixed precision
+    /// ([`Precision::Single`]) as long as the bound keeps its digits.
+    pub precision: Precision,
     /// Chains, for the methods that sample the posterior. Their seed is [`FitOptions::seed`].
     pub gibbs: GibbsOptions,
 }
@@ -235,6 +239,7 @@ impl Default for FitOptions {
             diagonal: false,
             tying: Tying::Natural,
             time_limit: None,
+            precision: Precision::Double,
             gibbs: GibbsOptions::default(),
         }
     }
@@ -285,6 +290,7 @@ pub fn fit(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     let _taken = checkpoint::take(options)?;
+    let options = &*mixed::resolved(dataset, options)?;
     if options.relative_weights {
         dataset.check_relative()?;
     }
@@ -473,7 +479,8 @@ pub fn go_on(
     }
     // the method is the model's, whatever `auto` would choose for these rows
     let own = FitOptions { method: model.method.name().into(), ..options.clone() };
-    let learning = Learning { dataset, options: &own, engine, whole: false };
+    let own = &*mixed::resolved(dataset, &own)?;
+    let learning = Learning { dataset, options: own, engine, whole: false };
     learning.assume_priors(&mut model, &mut origin.warnings);
     limited(options, observer, |observer| {
         let mut trained = learning.run(model, origin, None, observer)?;

@@ -1,6 +1,6 @@
 //! Features φ = Lᵀk of the root L of T.
 
-use crate::engine::{Basis, CholeskyBasis};
+use crate::engine::{Basis, CholeskyBasis, Projection};
 use crate::linalg::{
     Accum, Mat, MatMut, MatRef, Precision, Structure, mirror_lower, multiply_lower, par_for,
     sandwich, sandwich_inverse, sized, solve_lower, solve_lower_transpose, structured,
@@ -115,6 +115,13 @@ impl Root {
 }
 
 impl Basis for Root {
+    fn projection(&self) -> Projection<'_> {
+        match self {
+            Self::Solve(basis) => basis.projection(),
+            Self::Product(l) => Projection::Product(l.as_ref()),
+        }
+    }
+
     fn project(&self, k: MatMut<f64>) {
         match self {
             Self::Solve(basis) => basis.project(k),

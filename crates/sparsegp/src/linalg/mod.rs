@@ -30,7 +30,9 @@ pub use sums::{add_row_dots, add_scaled_rows, dot, scale_rows, sum, sum_of_produ
 pub(crate) use transposes::by_columns;
 pub use transposes::{mirror_lower, symmetrise, transpose_lower};
 pub(crate) use triangles::sandwich;
-pub use triangles::{counts, invert_lower, sandwich_inverse, solve_lower, solve_lower_transpose};
+pub use triangles::{
+    counts, inner_root, invert_lower, sandwich_inverse, solve_lower, solve_lower_transpose,
+};
 
 use faer::reborrow::ReborrowMut;
 use triangles::LEAF;
@@ -129,11 +131,11 @@ pub fn gram_lower(
 }
 
 /// `dst = a·L` (or `dst += …`) for a lower-triangular L, or `a·Lᵀ` where `transposed`.
-pub fn times_triangular(
-    dst: MatMut<'_, f64>,
+pub fn times_triangular<T: Real>(
+    dst: MatMut<'_, T>,
     accum: Accum,
-    a: MatRef<'_, f64>,
-    l: MatRef<'_, f64>,
+    a: MatRef<'_, T>,
+    l: MatRef<'_, T>,
     transposed: bool,
     par: Par,
 ) {
@@ -141,7 +143,7 @@ pub fn times_triangular(
         false => (l, LOWER),
         true => (l.transpose(), UPPER),
     };
-    structured((dst, WHOLE), accum, (a, WHOLE), right, 1.0, par);
+    products::shared((dst, WHOLE), accum, (a, WHOLE), right, T::of(1.0), par);
 }
 
 /// Lower triangle of `dst = alpha·L·B` (or `dst += …`) for a lower-triangular L, where the product is

@@ -1,7 +1,10 @@
 //! Triangular systems and inverses, by halves.
 
 use super::transposes::{TILE, mirror_lower, symmetrise, with_other};
-use super::{Accum, LOWER, Mat, MatMut, MatRef, Par, WHOLE, gemm, structured, unless_vector};
+use super::{
+    Accum, Cholesky, Jitter, LOWER, Mat, MatMut, MatRef, Par, Real, WHOLE, gemm, structured,
+    unless_vector,
+};
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::reborrow::{Reborrow, ReborrowMut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +19,13 @@ pub fn counts() -> (u64, u64) {
 }
 
 /// Solves `L X = B` in place, for L of M×M and B of M×k.
-pub fn solve_lower(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+pub fn solve_lower<T: Real>(l: MatRef<'_, T>, b: MatMut<'_, T>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     solve(l, false, b, par);
 }
 
 /// Solves `Lᵀ X = B` in place, for L of M×M and B of M×k.
-pub fn solve_lower_transpose(l: MatRef<'_, f64>, b: MatMut<'_, f64>, par: Par) {
+pub fn solve_lower_transpose<T: Real>(l: MatRef<'_, T>, b: MatMut<'_, T>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     solve(l.transpose(), true, b, par);
 }
@@ -36,7 +39,7 @@ const COLUMNS: usize = 384;
 
 /// Solves `T X = B` in place for a lower or an upper triangle. Threads share what needs nothing from each other, not `faer`'s solve itself,
 /// whose threads wait for each other at many small parts: with rows along the columns of B, two were no faster than one.
-pub(super) fn solve(t: MatRef<'_, f64>, upper: bool, b: MatMut<'_, f64>, par: Par) {
+pub(super) fn solve<T: Real>(t: MatRef<'_, T>, upper: bool, b: MatMut<'_, T>, par: Par) {
     let (rows, columns) = (b.nrows(), b.ncols());
     let par = unless_vector(rows, columns, par);
     if matches!(par, Par::Rayon(_)) && rows <= ROWS && columns >= COLUMNS {
@@ -48,11 +51,11 @@ pub(super) fn solve(t: MatRef<'_, f64>, upper: bool, b: MatMut<'_, f64>, par: Pa
         let (mut top, mut bottom) = b.split_at_row_mut(half);
         if upper {
             solve(second, true, bottom.rb_mut(), par);
-            gemm(top.rb_mut(), Accum::Add, above, bottom.rb(), -1.0, par);
+            gemm(top.rb_mut(), Accum::Add, above, bottom.rb(), T::of(-1.0), par);
             solve(first, true, top, par);
         } else {
             solve(first, false, top.rb_mut(), par);
-            gemm(bottom.rb_mut(), Accum::Add, below, top.rb(), -1.0, par);
+            gemm(bottom.rb_mut(), Accum::Add, below, top.rb(), T::of(-1.0), par);
             solve(second, false, bottom, par);
         }
     } else if upper {
@@ -94,6 +97,16 @@ fn invert(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     let (x, factor) = ((first.rb(), LOWER), (l21, WHOLE));
     structured((below.rb_mut(), WHOLE), Accum::Replace, factor, x, -1.0, par);
     solve(l22, false, below, par);
+}
+
+/// A lower-triangular U with UᵀU = A, for a symmetric A; none where that is not positive definite. It is the factor of A with rows
+/// and columns in the opposite order, turned around.
+pub fn inner_root(a: MatRef<'_, f64>) -> Option<Mat<f64>> {
+    let n = a.nrows();
+    let last = n.wrapping_sub(1);
+    let reversed = Mat::from_fn(n, n, |i, j| a[(last - i, last - j)]);
+    let factor = Cholesky::new(reversed.as_ref(), Jitter::Absolute(0.0), "a matrix").ok()?;
+    Some(Mat::from_fn(n, n, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 }))
 }
 
 /// `L⁻ᵀ S L⁻¹` for a symmetric S, of which the lower triangle is read; symmetric again to the last bit. M³

@@ -176,7 +176,7 @@ impl Shard {
                     want: sent.want,
                 };
                 let mut passed = Passed::default();
-                cpu.pass(&job, self, &mut passed)?;
+                cpu.pass_in(sent.precision, &job, self, &mut passed)?;
                 Ok(passed.pack())
             }
             Work::Sweep(description) => {

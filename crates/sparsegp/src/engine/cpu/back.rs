@@ -1,14 +1,16 @@
 //! The way back: K̄uf, and the gradients of kernels and of the mean function.
 
-use super::buffers::{ProcessScratch, Scratch};
+use super::buffers::{ProcessScratch, Scratch, in_precision};
+use super::features::Right;
 use super::forward::sum_columns;
 use super::pass::{Task, each};
-use super::statistics::{Right, squares};
+use super::statistics::squares;
 use super::timings::lap;
 use crate::data::Rows;
-use crate::engine::{Factors, Job, Passed, Plan, Process, Slope, Spread, Through, Want};
+use crate::engine::{Job, Passed, Plan, Process, Projection, Spread, Want};
 use crate::linalg::{
-    Accum, Mat, MatRef, Par, add_scaled_rows, column, gemm, sized, times_triangular,
+    Accum, Mat, MatRef, Par, Precision, Real, gemm, inner_root, invert_lower, par_for, sized,
+    times_triangular,
 };
 use std::time::Instant;
 
@@ -17,13 +19,20 @@ use std::time::Instant;
 pub(super) struct ByMatrix {
     /// w with k(x, Z) w = φᵀm, M×l.
     pub(super) weights: Mat<f64>,
-    /// W, M×M.
-    matrix: Mat<f64>,
+    matrix: Pulling,
+}
+
+/// W, M×M.
+enum Pulling {
+    Whole(Mat<f64>),
+    /// GᵀG for a lower-triangular G. The products with W itself are small sums of numbers as large as those of Kuu⁻¹,
+    /// of which single precision leaves nothing.
+    Root(Mat<f32>),
 }
 
 impl ByMatrix {
     /// Of every process, if the job is such a one.
-    pub(super) fn of(job: &Job<'_>, plan: &Plan<'_>) -> Option<Vec<Self>> {
+    pub(super) fn of(job: &Job<'_>, plan: &Plan<'_>, precision: Precision) -> Option<Vec<Self>> {
         let (b, c) = plan.constants()?;
         let fits = |process: &Process<'_>| matches!(process.spread, Spread::Shared(Some(_)));
         if plan.variances || job.want != Want::GradientsAlone || !job.processes.iter().all(fits) {
@@ -35,10 +44,31 @@ impl ByMatrix {
             let mut a = Mat::from_fn(m, m, |i, j| 2.0 * (l * b) * e[(i, j)]);
             (0..m).for_each(|i| a[(i, i)] -= 2.0 * (l * c));
             let weights = process.basis.weights(process.mean);
-            Self { weights, matrix: process.basis.pull_through(a) }
+            let matrix = match precision {
+                Precision::Double => Pulling::Whole(process.basis.pull_through(a)),
+                Precision::Single => Pulling::Root(pulling_root(process, a)?),
+            };
+            Some(Self { weights, matrix })
         };
-        Some(job.processes.iter().map(one).collect())
+        job.processes.iter().map(one).collect()
     }
+}
+
+/// G = U L⁻¹ with A = UᵀU, where A is positive definite but for rounding.
+fn pulling_root(process: &Process<'_>, mut a: Mat<f64>) -> Option<Mat<f32>> {
+    let Projection::Solve(_, l) = process.basis.projection() else { return None };
+    let m = a.nrows();
+    let largest = (0..m).fold(0.0, |most: f64, i| most.max(a[(i, i)].abs()));
+    (0..m).for_each(|i| a[(i, i)] += 4.0 * f64::EPSILON * m as f64 * largest);
+    let u = inner_root(a.as_ref())?;
+    let (mut inverse, mut g) = (Mat::zeros(m, m), a);
+    invert_lower(inverse.as_mut(), l, par_for(m));
+    let (target, u) = (g.as_mut(), u.as_ref());
+    times_triangular(target, Accum::Replace, u, inverse.as_ref(), false, par_for(m));
+    let mut rounded = Mat::new();
+    sized(&mut rounded, m, m);
+    f32::rounded(g.as_ref(), &mut rounded);
+    Some(rounded)
 }
 
 /// The way back of blocks. Ψ and the adjoints of roots begin here if these are the `first`.
@@ -63,9 +93,9 @@ pub(super) fn back<'r>(
             let own = &mut s.processes[at];
             match &task.by_matrix {
                 Some(all) => own.slopes_by_matrix(&all[at], a),
-                None => {
-                    own.slopes_of_features(process, plan, a, (b, &s.other_weights), &s.weights);
-                }
+                None => in_precision!(own, task.operands(at, process), |features, with| {
+                    features.slopes(&with, plan, a, (b, &s.other_weights), &s.weights)
+                }),
             }
             lap(&mut mark, &mut s.timings.products);
         });
@@ -73,10 +103,10 @@ pub(super) fn back<'r>(
         let own = &mut sums.processes[at];
         let roots = own.roots.iter_mut().enumerate().filter(|(_, root)| root.nrows() > 0);
         for (j, sum) in roots {
-            squares(blocks, (at, process), Right::Root(j), (sum, start), job.scale, par);
+            squares(blocks, (at, process), Right::Root(j), (sum, start), task, par);
         }
         if let Some(psi) = &mut own.psi {
-            squares(blocks, (at, process), Right::Other, (psi, start), job.scale, par);
+            squares(blocks, (at, process), Right::Other, (psi, start), task, par);
         }
         if let Some(one) = blocks.first_mut() {
             lap(&mut mark, &mut one.timings.products);
@@ -85,11 +115,14 @@ pub(super) fn back<'r>(
             let mut mark = Instant::now();
             let (own, sums) = (&mut s.processes[at], &mut s.small.processes[at]);
             if task.by_matrix.is_none() {
-                own.slopes_of_covariances(process);
+                let target = &mut *own.k_bar;
+                in_precision!(own, task.operands(at, process), |features, with| {
+                    features.back(&with, target)
+                });
             }
             lap(&mut mark, &mut s.timings.solves);
             let (x, gradient) = (part(index).x, &mut sums.inducing[..]);
-            let blocks = (own.k.as_ref(), own.other.as_mut());
+            let blocks = (own.k.as_ref(), own.k_bar.as_mut());
             process.inducing.pull_kuf(x, blocks, &mut own.tape, gradient, None);
             process.inducing.pull_kff(x, &s.weights, gradient, None);
             lap(&mut mark, &mut s.timings.pull_back);
@@ -98,93 +131,17 @@ pub(super) fn back<'r>(
     each(blocks, par, |index, s| job.mean.vjp(part(index).x, s.a.as_ref(), &mut s.small.mean));
 }
 
-/// Multiplies rows by twice their weights.
-fn multiply_rows(a: &mut Mat<f64>, weights: &[f64]) {
-    for j in 0..a.ncols() {
-        let target = a.col_as_slice_mut(j).iter_mut();
-        target.zip(weights).for_each(|(t, w)| *t *= 2.0 * w);
-    }
-}
-
 impl ProcessScratch {
     /// K̄uf itself, without features; a is B×l.
     fn slopes_by_matrix(&mut self, by: &ByMatrix, a: MatRef<'_, f64>) {
-        let (k, bar) = (self.k.as_ref(), &mut self.other);
-        sized(bar, k.nrows(), k.ncols());
-        gemm(bar.as_mut(), Accum::Replace, k, by.matrix.as_ref(), 1.0, Par::Seq);
+        let (k, bar) = (&mut self.k, &mut self.k_bar);
+        match &by.matrix {
+            Pulling::Whole(matrix) => {
+                sized(bar, k.nrows(), k.ncols());
+                gemm(bar.as_mut(), Accum::Replace, k.as_ref(), matrix.as_ref(), 1.0, Par::Seq);
+            }
+            Pulling::Root(g) => self.single.through(k, g.as_ref(), bar),
+        }
         gemm(bar.as_mut(), Accum::Add, a, by.weights.transpose(), 1.0, Par::Seq);
-    }
-
-    /// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared; K̄uf
-    /// itself for [`Spread::Through`]. a and b are B×l, and beside b is its sum for every row. 2
-    /// diag(b) ΦᵀR takes the place of ΦᵀR.
-    fn slopes_of_features(
-        &mut self,
-        process: &Process<'_>,
-        plan: &Plan<'_>,
-        a: MatRef<'_, f64>,
-        (b, sum): (MatRef<'_, f64>, &[f64]),
-        c: &[f64],
-    ) {
-        let mean = process.mean;
-        let (bar, phi) = (&mut self.other, self.phi.as_ref());
-        match process.spread {
-            Spread::Products(Factors::Double(..)) => return self.double.slopes(a, mean, sum, c),
-            Spread::Products(Factors::Single(..)) => return self.single.slopes(a, mean, sum, c),
-            Spread::Through(Through { weights, .. }) => {
-                sized(bar, a.nrows(), mean.nrows());
-                gemm(bar.as_mut(), Accum::Replace, a, weights.transpose(), 1.0, Par::Seq);
-                for (j, phi_v) in self.phi_r.iter().enumerate() {
-                    add_scaled_rows(bar.as_mut(), phi_v.as_ref(), column(b, j), 2.0);
-                }
-                return;
-            }
-            // nobody has looked at s: ΦE is still to be made
-            Spread::Shared(Some(e)) if !plan.variances => {
-                sized(bar, a.nrows(), mean.nrows());
-                let factor = match plan.b {
-                    Slope::Constant(b) => 2.0 * (mean.ncols() as f64 * b),
-                    Slope::Rows => 1.0,
-                };
-                gemm(bar.as_mut(), Accum::Replace, phi, e, factor, Par::Seq);
-                if plan.b == Slope::Rows {
-                    multiply_rows(bar, sum);
-                }
-                gemm(bar.as_mut(), Accum::Add, a, mean.transpose(), 1.0, Par::Seq);
-            }
-            Spread::Shared(form) => {
-                sized(bar, a.nrows(), mean.nrows());
-                gemm(bar.as_mut(), Accum::Replace, a, mean.transpose(), 1.0, Par::Seq);
-                if form.is_some() {
-                    add_scaled_rows(bar.as_mut(), self.phi_r[0].as_ref(), sum, 2.0);
-                }
-            }
-            Spread::Roots(roots) => {
-                sized(bar, a.nrows(), mean.nrows());
-                gemm(bar.as_mut(), Accum::Replace, a, mean.transpose(), 1.0, Par::Seq);
-                for (j, (phi_r, root)) in self.phi_r.iter_mut().zip(roots).enumerate() {
-                    let b = column(b, j);
-                    multiply_rows(phi_r, b);
-                    // as of latent functions that do not count
-                    if b.iter().all(|b| *b == 0.0) {
-                        continue;
-                    }
-                    let (scaled, root) = (phi_r.as_ref(), root.as_ref());
-                    times_triangular(bar.as_mut(), Accum::Add, scaled, root, true, Par::Seq);
-                }
-            }
-        }
-        add_scaled_rows(bar.as_mut(), phi, c, -2.0);
-    }
-
-    /// K̄uf in double precision, from Φ̄.
-    fn slopes_of_covariances(&mut self, process: &Process<'_>) {
-        let bar = &mut self.other;
-        match process.spread {
-            Spread::Products(Factors::Double(l, _)) => self.double.back(l, bar),
-            Spread::Products(Factors::Single(l, _)) => self.single.back(l, bar),
-            Spread::Through(_) => {}
-            Spread::Roots(_) | Spread::Shared(_) => process.basis.pull(bar.as_mut()),
-        }
     }
 }

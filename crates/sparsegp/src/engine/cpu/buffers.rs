@@ -1,30 +1,30 @@
 //! Memory that is kept from block to block and from call to call.
 
-use super::products::ByProducts;
+use super::features::Features;
 use super::timings::Timings;
 use crate::engine::Passed;
 use crate::kernels::Tape;
-use crate::linalg::Mat;
+use crate::linalg::{Mat, Real};
 
 /// A matrix that takes the shape it is asked for.
 #[derive(Debug)]
-pub(super) struct Buffer(Mat<f64>);
+pub(super) struct Buffer<T = f64>(Mat<T>);
 
-impl Default for Buffer {
+impl<T: Real> Default for Buffer<T> {
     fn default() -> Self {
         Self(Mat::new())
     }
 }
 
-impl std::ops::Deref for Buffer {
-    type Target = Mat<f64>;
-    fn deref(&self) -> &Mat<f64> {
+impl<T> std::ops::Deref for Buffer<T> {
+    type Target = Mat<T>;
+    fn deref(&self) -> &Mat<T> {
         &self.0
     }
 }
 
-impl std::ops::DerefMut for Buffer {
-    fn deref_mut(&mut self) -> &mut Mat<f64> {
+impl<T> std::ops::DerefMut for Buffer<T> {
+    fn deref_mut(&mut self) -> &mut Mat<T> {
         &mut self.0
     }
 }
@@ -50,13 +50,28 @@ pub(super) struct Scratch {
 /// The same for one process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessScratch {
+    /// Kuf and K̄uf, B×M.
     pub(super) k: Buffer,
-    pub(super) phi: Buffer,
-    pub(super) other: Buffer,
-    /// ΦR of every latent function, or ΦV, or ΦE.
-    pub(super) phi_r: Vec<Buffer>,
-    /// In the place of those where features are products.
-    pub(super) double: ByProducts<f64>,
-    pub(super) single: ByProducts<f32>,
+    pub(super) k_bar: Buffer,
+    /// What is between them, of the one precision or the other.
+    pub(super) double: Features<f64>,
+    pub(super) single: Features<f32>,
     pub(super) tape: Tape,
 }
+
+/// Does the same to the features of a process in the precision of its operands.
+macro_rules! in_precision {
+    ($own:expr, $operands:expr, |$features:ident, $with:ident| $work:expr) => {
+        match $operands {
+            $crate::engine::cpu::operands::Either::Double($with) => {
+                let $features = &mut $own.double;
+                $work
+            }
+            $crate::engine::cpu::operands::Either::Single($with) => {
+                let $features = &mut $own.single;
+                $work
+            }
+        }
+    };
+}
+pub(super) use in_precision;

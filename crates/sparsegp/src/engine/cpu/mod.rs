@@ -2,9 +2,10 @@
 
 mod back;
 mod buffers;
+mod features;
 mod forward;
+mod operands;
 mod pass;
-mod products;
 mod statistics;
 mod timings;
 
@@ -13,7 +14,9 @@ pub use timings::Timings;
 use super::{Engine, Job, Passed, Shelf};
 use crate::data::Source;
 use crate::error::{Error, Result};
+use crate::linalg::Precision;
 use buffers::Scratch;
+use operands::Rounded;
 use pass::Lane;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Cpu {
     scratch: Mutex<Vec<Scratch>>,
     lanes: Mutex<Vec<Lane>>,
+    rounded: Mutex<Vec<Rounded>>,
     shelf: Shelf,
     stop: Option<Arc<AtomicBool>>,
 }
@@ -43,6 +47,10 @@ impl Cpu {
 
     fn lanes(&self) -> MutexGuard<'_, Vec<Lane>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rounded(&self) -> MutexGuard<'_, Vec<Rounded>> {
+        self.rounded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where the time on rows has gone since the last reset.
@@ -71,6 +79,16 @@ impl Engine for Cpu {
     }
 
     fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
-        pass::run(self, job, data, out)
+        self.pass_in(Precision::Double, job, data, out)
+    }
+
+    fn pass_in(
+        &self,
+        precision: Precision,
+        job: &Job<'_>,
+        data: &dyn Source,
+        out: &mut Passed,
+    ) -> Result<()> {
+        pass::run(self, precision, job, data, out)
     }
 }

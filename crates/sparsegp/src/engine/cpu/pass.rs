@@ -17,12 +17,13 @@ use super::Cpu;
 use super::back::{ByMatrix, back};
 use super::buffers::Scratch;
 use super::forward::forward;
+use super::operands::{self, Either, Rounded};
 use super::statistics::{statistics, times_slopes};
 use super::timings::lap;
 use crate::data::{Rows, Source};
 use crate::engine::{Block, Engine, Job, Passed, Plan, Process, Slope, Slopes, Want, lanes};
 use crate::error::Result;
-use crate::linalg::{Par, par_for};
+use crate::linalg::{Par, Precision, par_for};
 use rayon::prelude::*;
 use std::time::Instant;
 
@@ -30,14 +31,21 @@ use std::time::Instant;
 pub(super) struct Task<'a> {
     pub(super) job: &'a Job<'a>,
     pub(super) plan: Plan<'a>,
+    /// What of every process is of single precision.
+    rounded: &'a [Rounded],
     /// How gradients come back without features, of every process, where they can.
     pub(super) by_matrix: Option<Vec<ByMatrix>>,
 }
 
 impl<'a> Task<'a> {
-    fn new(job: &'a Job<'a>) -> Self {
+    fn new(job: &'a Job<'a>, (precision, rounded): (Precision, &'a [Rounded])) -> Self {
         let plan = job.pointwise.plan();
-        Self { job, plan, by_matrix: ByMatrix::of(job, &plan) }
+        Self { job, plan, rounded, by_matrix: ByMatrix::of(job, &plan, precision) }
+    }
+
+    /// What the blocks of a process are multiplied by.
+    pub(super) fn operands(&self, at: usize, process: &'a Process<'_>) -> Either<'a> {
+        operands::of(process, &self.rounded[at])
     }
 
     /// Processes with their places and first latent functions.
@@ -61,25 +69,47 @@ pub(super) struct Lane {
 /// on one, sixteen slower by 2 and 5 %.)
 const FEW: usize = 8;
 
-pub(super) fn run(cpu: &Cpu, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
+pub(super) fn run(
+    cpu: &Cpu,
+    precision: Precision,
+    job: &Job<'_>,
+    data: &dyn Source,
+    out: &mut Passed,
+) -> Result<()> {
     let features = job.processes.iter().map(|p| p.inducing.len()).max().unwrap_or(0);
     let accumulators = job.processes.iter().map(|p| p.grams()).sum();
     // neither depends on the number of threads
     let few = data.rows() <= FEW * lanes::BLOCK;
     let par = if few { par_for(features) } else { Par::Seq };
-    go(cpu, job, data, out, lanes::count(features, accumulators), par)
+    go(cpu, (precision, job), data, out, lanes::count(features, accumulators), par)
 }
 
 /// The job with so many lanes and every block on one thread, or with blocks that go together.
 pub(super) fn go(
     cpu: &Cpu,
-    job: &Job<'_>,
+    (precision, job): (Precision, &Job<'_>),
     data: &dyn Source,
     out: &mut Passed,
     count: usize,
     par: Par,
 ) -> Result<()> {
-    let task = &Task::new(job);
+    let mut rounded = std::mem::take(&mut *cpu.rounded());
+    operands::round(job.processes, precision, &mut rounded);
+    let task = Task::new(job, (precision, &rounded));
+    let outcome = over_rows(cpu, &task, data, out, count, par);
+    *cpu.rounded() = rounded;
+    outcome
+}
+
+fn over_rows(
+    cpu: &Cpu,
+    task: &Task<'_>,
+    data: &dyn Source,
+    out: &mut Passed,
+    count: usize,
+    par: Par,
+) -> Result<()> {
+    let job = task.job;
     out.clear(job, &task.plan);
     let go_on = || if job.want.stops() { cpu.go_on() } else { Ok(()) };
     if let Par::Rayon(_) = par {

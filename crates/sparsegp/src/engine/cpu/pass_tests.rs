@@ -122,7 +122,12 @@ fn together_or_by_lanes() {
                 1e-6,
             ),
         ];
-        for (name, spread, tolerance) in spreads {
+        let both = [Precision::Double, Precision::Single];
+        for (precision, (name, spread, tolerance)) in
+            both.into_iter().flat_map(|own| spreads.map(|spread| (own, spread)))
+        {
+            // the process beside it is rounded too
+            let tolerance: f64 = if precision == Precision::Single { 5e-5 } else { tolerance };
             // beside it a process of roots
             let process = |spread| Process {
                 inducing: &inducing,
@@ -153,15 +158,21 @@ fn together_or_by_lanes() {
                             scale: 1.7,
                             want,
                         };
-                        let what =
-                            format!("{name}, n = {n}, m = {m}, {equal}, {want:?}, {without:?}");
+                        let what = format!(
+                            "{name}, {precision:?}, n = {n}, m = {m}, {equal}, {want:?}, {without:?}"
+                        );
                         let cpu = Cpu::default();
                         let (mut lanes, mut first) = (Passed::default(), Passed::default());
-                        go(&cpu, &job, &data, &mut lanes, 4, Par::Seq).unwrap();
+                        let mut double = Passed::default();
+                        let task = (Precision::Double, &job);
+                        go(&cpu, task, &data, &mut double, 4, Par::Seq).unwrap();
+                        go(&cpu, (precision, &job), &data, &mut lanes, 4, Par::Seq).unwrap();
+                        agree(&numbers(&lanes), &numbers(&double), tolerance.max(1e-12), &what);
                         for threads in [1, 2, 3] {
                             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
                             let mut own = Passed::default();
-                            let run = || go(&cpu, &job, &data, &mut own, 4, Par::rayon(0));
+                            let task = (precision, &job);
+                            let run = || go(&cpu, task, &data, &mut own, 4, Par::rayon(0));
                             pool.build().unwrap().install(run).unwrap();
                             agree(&numbers(&lanes), &numbers(&own), tolerance, &what);
                             if threads == 1 {

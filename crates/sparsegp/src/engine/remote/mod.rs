@@ -12,6 +12,7 @@ use super::description::stays;
 use super::{Cpu, Engine, Job, Passed, Shelf};
 use crate::data::{ShardedRows, Source};
 use crate::error::Result;
+use crate::linalg::Precision;
 use request::SentJob;
 
 /// Asks the shards for sums over their rows, and sums up those that are here (minibatches, samples) itself.
@@ -63,9 +64,21 @@ impl Engine for Remote<'_> {
     }
 
     fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
-        let Some(rows) = data.sharded() else { return self.cpu.pass(job, data, out) };
+        self.pass_in(Precision::Double, job, data, out)
+    }
+
+    fn pass_in(
+        &self,
+        precision: Precision,
+        job: &Job<'_>,
+        data: &dyn Source,
+        out: &mut Passed,
+    ) -> Result<()> {
+        let Some(rows) = data.sharded() else {
+            return self.cpu.pass_in(precision, job, data, out);
+        };
         self.go_on()?;
-        let sent = SentJob::of(job, data.inputs())?;
+        let sent = SentJob::of(precision, job, data.inputs())?;
         let answer = round(rows, &Work::Pass(sent))?;
         out.unpack(job, Unpacked::new(&answer, rows.count())?)
     }

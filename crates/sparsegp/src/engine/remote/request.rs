@@ -5,7 +5,7 @@ use crate::engine::{Basis, CholeskyBasis, Job, Process, Spread, Through, Want};
 use crate::error::{Error, Result};
 use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::kernels::{self, Inputs, Kernel, points_fit};
-use crate::linalg::{Cholesky, Mat, MatRef, column, mirror_lower};
+use crate::linalg::{Cholesky, Mat, MatRef, Precision, column, mirror_lower};
 use crate::means::{self, Mean};
 use serde::{Deserialize, Serialize};
 
@@ -255,6 +255,8 @@ impl SentProcess {
 /// What [`crate::engine::Engine::pass`] is given.
 #[derive(Serialize, Deserialize)]
 pub struct SentJob {
+    /// What products of rows are made in.
+    pub precision: Precision,
     /// Latent functions.
     pub processes: Vec<SentProcess>,
     /// Mean function.
@@ -268,9 +270,10 @@ pub struct SentJob {
 }
 
 impl SentJob {
-    pub(super) fn of(job: &Job<'_>, inputs: usize) -> Result<Self> {
+    pub(super) fn of(precision: Precision, job: &Job<'_>, inputs: usize) -> Result<Self> {
         let outputs = job.processes.iter().map(|p| p.mean.ncols()).sum();
         Ok(Self {
+            precision,
             processes: job.processes.iter().map(SentProcess::of).collect::<Result<_>>()?,
             mean: SentMean::of(job.mean, inputs, outputs),
             pointwise: job.pointwise.describe()?,

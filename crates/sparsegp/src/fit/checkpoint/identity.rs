@@ -8,7 +8,7 @@ use crate::data::Fingerprint;
 use crate::error::Result;
 use crate::fit::{Dataset, FitOptions, Hyperparameters};
 use crate::inverse_free::{self, SolverOptions, Traces};
-use crate::linalg::Jitter;
+use crate::linalg::{Jitter, Precision};
 use crate::methods::Following;
 use crate::optim::{AdamOptions, LbfgsOptions, Plateau, PlateauRate, Schedule};
 use crate::samplers::Target;
@@ -71,6 +71,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         lengthscale_prior,
         relative_weights,
         hyperparameters,
+        precision,
         // compared by itself
         seed: _,
         // a start, which parameters in the checkpoint have left behind, but for all rows at once: `whole_settings`
@@ -110,6 +111,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         ("prior of lengthscales", yes(*lengthscale_prior)),
         ("relative weights", yes(*relative_weights)),
         ("average over hyperparameters", averages(*hyperparameters).to_owned()),
+        ("precision", precision_name(*precision).to_owned()),
         ("partition of the rows", partition(dataset)),
         (CELLS, cells(dataset)?),
     ];
@@ -124,6 +126,13 @@ fn logarithms(dataset: &Dataset) -> String {
     let all: Vec<String> =
         units.filter_map(|(q, c)| c.map(|c| format!("{q} over {c:e}"))).collect();
     if all.is_empty() { "none".into() } else { all.join(", ") }
+}
+
+fn precision_name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Double => "double",
+        Precision::Single => "mixed",
+    }
 }
 
 fn averages(over: Hyperparameters) -> &'static str {
@@ -253,8 +262,8 @@ fn following(following: &Following) -> String {
         Traces::Probes(count, inverse_free::Estimate::Plain) => format!("{count} plain probes"),
     };
     let precision = match products {
-        crate::linalg::Precision::Double => "double",
-        crate::linalg::Precision::Single => "single",
+        Precision::Double => "double",
+        Precision::Single => "single",
     };
     format!(
         "steps {schedule}, tolerance {tolerance}, most {most}, stall {}, restart above {restart_above}, {precision} \

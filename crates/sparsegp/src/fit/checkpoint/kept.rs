@@ -25,9 +25,9 @@ pub(in crate::fit) fn take(options: &FitOptions) -> Result<Option<Lock>> {
     Lock::of(path).map(Some)
 }
 
-/// Returns the kernel of the training that a checkpoint is of, if there is one that can be read. What is wrong with the file is
+/// Returns a setting of the training that a checkpoint is of, if there is one that can be read. What is wrong with the file is
 /// said where it is loaded.
-pub(in crate::fit) fn kernel(options: &FitOptions) -> Option<String> {
+pub(in crate::fit) fn setting(options: &FitOptions, wanted: &str) -> Option<String> {
     let path = options.checkpoint.as_deref().filter(|path| path.exists())?;
     let state = |content: &[u8]| -> Option<Settings> {
         let state = content.strip_prefix(WHOLE)?.get(4..)?;
@@ -43,8 +43,8 @@ pub(in crate::fit) fn kernel(options: &FitOptions) -> Option<String> {
             _ => return None,
         },
     };
-    let (_, kernel) = settings.into_iter().find(|(name, _)| name == "kernel")?;
-    Some(kernel.strip_suffix(IN_DATA_UNITS).unwrap_or(&kernel).to_owned())
+    let (_, value) = settings.into_iter().find(|(name, _)| name == wanted)?;
+    Some(value.strip_suffix(IN_DATA_UNITS).unwrap_or(&value).to_owned())
 }
 
 /// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in

@@ -9,7 +9,7 @@ mod kept;
 mod kept;
 
 use kept::save_training;
-pub(super) use kept::{kernel, load, load_whole, save_sampling, save_whole, settings, take};
+pub(super) use kept::{load, load_whole, save_sampling, save_whole, setting, settings, take};
 
 use super::FitOptions;
 use super::fitted::Origin;

@@ -31,7 +31,7 @@ pub(in crate::fit) fn settings(_: &FitOptions, _: &Dataset) -> Result<Settings> 
 }
 
 /// Returns nothing, as there is no file.
-pub(in crate::fit) fn kernel(_: &FitOptions) -> Option<String> {
+pub(in crate::fit) fn setting(_: &FitOptions, _: &str) -> Option<String> {
     None
 }
 

@@ -282,7 +282,7 @@ pub(super) const ENTRIES: &[Setting] = &[
     Setting {
         name: "single",
         group: PRODUCTS,
-        about: "Multiply matrices in single precision: twice as fast, bound accurate to about five \
+        about: "As --precision mixed, for the steps of L too: twice as fast, bound accurate to about five \
                digits; λ must exceed 1 % of the kernel variance",
         needs: &[Trait::Products, Trait::Minibatches],
         read: |o| of_batches(o, |t| json!(t.following.solver.products == Precision::Single)),

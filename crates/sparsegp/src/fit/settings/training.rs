@@ -4,7 +4,8 @@ use super::kinds::{Bounds, Kind};
 use super::model::{flag, number, structured, whole, word};
 use super::traits::{Trait, Way, traits_of};
 use super::{Setting, USUAL};
-use crate::fit::FitOptions;
+use crate::fit::{FitOptions, mixed};
+use crate::linalg::Precision;
 use crate::methods;
 use crate::optim::{AdamOptions, LbfgsOptions};
 use crate::train::{OptimiserKind, StochasticOptions, TrainOptions};
@@ -76,6 +77,23 @@ pub(super) const ENTRIES: &[Setting] = &[
         so_anyway: |v, on| v != "laplace" && !on.has(Trait::Evidence),
         read: |o| word(o.hyperparameters),
         write: |o, v| o.hyperparameters = structured(v),
+        ..USUAL
+    },
+    Setting {
+        name: "precision",
+        python: Some("precision"),
+        group: TRAINING,
+        takes: "P",
+        about: "What products of rows are made in while the model is trained; predictions and the reported bound \
+                are always in double precision",
+        kind: Kind::Choice(&mixed::NAMES),
+        needs: &[Trait::RowProducts],
+        so_anyway: |v, _| v == "double",
+        read: |o| json!(mixed::name(o.precision)),
+        write: |o, v| {
+            let mixed = v == mixed::name(Precision::Single);
+            o.precision = if mixed { Precision::Single } else { Precision::Double };
+        },
         ..USUAL
     },
     Setting {

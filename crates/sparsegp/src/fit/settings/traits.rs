@@ -41,6 +41,8 @@ pub enum Trait {
     AdaptiveSteps,
     /// An inverse that follows by matrix products.
     Products,
+    /// Sums over rows of products with inducing points, which may be of single precision.
+    RowProducts,
     /// Draws from the posterior.
     Draws,
     /// Draws by sweeps of Markov chains.
@@ -79,6 +81,7 @@ impl Trait {
                 "natural-gradient steps of q that find their size by themselves"
             }
             Trait::Products => "an inverse by matrix products",
+            Trait::RowProducts => "sums over rows with inducing points of one layer, without draws",
             Trait::Draws => "draws from the posterior",
             Trait::Sweeps => "chains",
             Trait::Particles => "particles",
@@ -152,6 +155,10 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (Trait::Sites, sites),
         (Trait::AdaptiveSteps, adaptive),
         (Trait::Products, relaxed && minibatches),
+        (
+            Trait::RowProducts,
+            method.is_sparse() && !layered && sampler.is_none() && (!relaxed || minibatches),
+        ),
         (Trait::Draws, sampler.is_some()),
         (Trait::Sweeps, sampler.is_some_and(Sampler::sweeps)),
         (Trait::Particles, sampler.is_some_and(|own| !own.sweeps())),

@@ -10,7 +10,7 @@ use crate::data::Source;
 use crate::engine::{Engine, Job, Pointwise, Process, Want};
 use crate::error::{Error, Result};
 use crate::likelihoods::mixing_shape;
-use crate::linalg::Mat;
+use crate::linalg::{Mat, Precision};
 use crate::means::{Mean, Zero};
 use crate::model::{Diagnostics, Model, finite};
 use std::sync::PoisonError;
@@ -182,7 +182,10 @@ impl Uncollapsed {
             Want::Adjoints { .. } if !by_rows => Want::Gradients,
             want => want,
         };
-        let products = want == Want::Gradients && self.bound.equal_slopes() && chosen.is_none();
+        let products = want == Want::Gradients
+            && engine.precision() == Precision::Double
+            && self.bound.equal_slopes()
+            && chosen.is_none();
         for process in processes.iter_mut() {
             process.through = products && form.goes_through() && !process.few(data.rows());
             if process.through {

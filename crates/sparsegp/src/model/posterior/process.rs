@@ -5,7 +5,7 @@ use crate::inverse_free::{LSpace, Root};
 use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::kernels::{Kernel, covariances, place_of};
 use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm,
+    Accum, Cholesky, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm, inner_root,
     invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
     solve_lower_transpose, times_triangular, transpose_lower,
 };
@@ -51,15 +51,10 @@ fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
         return None;
     }
     let par = par_for(m);
-    // I − RRᵀ with rows and columns reversed: its factor, reversed back and transposed, is the lower U of
-    // I − RRᵀ = UᵀU
     let square = product(root.as_ref(), root.transpose());
-    let last = m.wrapping_sub(1);
-    let reversed = Mat::from_fn(m, m, |i, j| {
-        f64::from(u8::from(i == j)) * (1.0 + ROUNDING * m as f64) - square[(last - i, last - j)]
-    });
-    let factor = Cholesky::new(reversed.as_ref(), Jitter::Absolute(0.0), "I − S").ok()?;
-    let u = Mat::from_fn(m, m, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 });
+    let diagonal = 1.0 + ROUNDING * m as f64;
+    let left = Mat::from_fn(m, m, |i, j| if i == j { diagonal } else { 0.0 } - square[(i, j)]);
+    let u = inner_root(left.as_ref())?;
     let mut g = Mat::zeros(m, m);
     times_triangular(g.as_mut(), Accum::Replace, u.as_ref(), inverse.as_ref(), false, par);
     let mut by_rows = Mat::new();

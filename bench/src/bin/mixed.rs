@@ -1,0 +1,132 @@
+//! Mixed precision beside double precision, in alternation and with plain products of both in the same run:
+//! `cargo run --release -p sparsegp-bench --bin mixed -- [bounds | steps]`.
+//!
+//! Medians of the time of a collapsed bound with its gradient (10 000 rows of 8 inputs) and of a minibatch step
+//! (1024 rows), their ratio, that of plain products, and what the two evaluations differ by: the bound in nats per
+//! row, the gradient as the largest difference in units of its largest entry.
+
+use sparsegp::data::InMemory;
+use sparsegp::engine::{Cpu, Engine, Mixed};
+use sparsegp::kernels::{Inputs, parse};
+use sparsegp::likelihoods::Gaussian;
+use sparsegp::linalg::{Jitter, Mat, Real, sized};
+use sparsegp::methods;
+use sparsegp::model::{Model, inducing_param};
+use sparsegp::variational::Variational;
+use sparsegp_bench::{median, noise, panels};
+use std::time::Instant;
+
+fn main() {
+    let only = std::env::args().nth(1);
+    let asked = |what: &str| only.as_deref().is_none_or(|only| only == what);
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| {
+            if asked("bounds") {
+                for (method, m) in [
+                    ("titsias2009", 512),
+                    ("titsias2009", 1024),
+                    ("titsias2025", 512),
+                    ("titsias2025", 1024),
+                ] {
+                    case(method, [10_000, 8, m], threads, 7);
+                }
+            }
+            if asked("steps") {
+                for method in ["svgp", "svgp2025", "lsvgp"] {
+                    for m in [256, 512, 1024] {
+                        case(method, [1024, 8, m], threads, 15);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// q at some place that is not the prior.
+fn some_q(m: usize, method: &str) -> Option<Variational> {
+    let with_q = methods::find(method).expect("a method").method.with_q()?;
+    let mut q = with_q.start([0, m, 1], sparsegp::variational::Tying::Natural, false);
+    if method.starts_with("svgp") {
+        let root = Mat::from_fn(m, m, |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Less => 0.0,
+            std::cmp::Ordering::Equal => 0.5,
+            std::cmp::Ordering::Greater => 0.01 * ((i * 31 + j) as f64).sin(),
+        });
+        let mean = Mat::from_fn(m, 1, |i, _| (i as f64).cos());
+        q = Variational::new(mean.as_ref(), &[root], false, true).expect("shapes that fit");
+    }
+    Some(q)
+}
+
+/// Seconds of a product of the rows with an M×M matrix.
+fn product<T: Real>(a: &Mat<T>, b: &Mat<T>, c: &mut Mat<T>) -> f64 {
+    let start = Instant::now();
+    panels(a, b, c);
+    start.elapsed().as_secs_f64()
+}
+
+fn rounded<T: Real>(a: &Mat<f64>) -> Mat<T> {
+    let mut own = Mat::new();
+    sized(&mut own, a.nrows(), a.ncols());
+    (0..a.ncols()).for_each(|j| (0..a.nrows()).for_each(|i| own[(i, j)] = T::of(a[(i, j)])));
+    own
+}
+
+fn case(method: &str, [n, d, m]: [usize; 3], threads: usize, rounds: usize) {
+    let x = noise(n, d, 7);
+    let y = Mat::from_fn(n, 1, |i, _| (0..d).map(|q| x[(i, q)]).sum::<f64>().sin());
+    let z = Mat::from_fn(m, d, |i, q| x[((i * 7919) % n, q)] + 0.01 * (i as f64).sin());
+    let data = InMemory::new(x, y).expect("shapes fit");
+    let mut kernel = parse("rbf", Inputs::unnamed(d)).expect("a kernel");
+    kernel.initialise(&vec![(d as f64).sqrt() * 0.7; d], 1.3);
+    let model = Model {
+        kernels: vec![kernel],
+        mean: sparsegp::means::by_name("zero", d, 1).expect("a mean"),
+        likelihood: Box::new(Gaussian::new(0.1)),
+        inducing: vec![inducing_param(z.as_ref())],
+        q: some_q(m, method),
+        method: methods::find(method).expect("a method").method,
+        jitter: Jitter::default(),
+        hidden: Vec::new(),
+    };
+    let (a, b) = (noise(m, m, 3), noise(n, m, 5));
+    let (mut c, mut c32) = (Mat::zeros(n, m), Mat::<f32>::zeros(n, m));
+    let (a32, b32) = (rounded::<f32>(&a), rounded::<f32>(&b));
+    let cpu = Cpu::default();
+    let mixed = Mixed(&cpu);
+    let mut times = [const { Vec::new() }; 4];
+    let mut found = Vec::new();
+    let mut spent = Vec::new();
+    for round in 0..=rounds {
+        let mut now = [product(&a, &b, &mut c), product(&a32, &b32, &mut c32), 0.0, 0.0];
+        found.clear();
+        spent.clear();
+        for (engine, time) in [&cpu as &dyn Engine, &mixed].into_iter().zip(&mut now[2..]) {
+            let start = Instant::now();
+            cpu.reset_timings();
+            found.push(model.evaluate(engine, &data).expect("an evaluation"));
+            *time = start.elapsed().as_secs_f64();
+            spent.push((*time, cpu.timings()));
+        }
+        if round > 0 {
+            times.iter_mut().zip(now).for_each(|(all, time)| all.push(time));
+        }
+    }
+    let [double, single] = [&found[0], &found[1]];
+    println!("{spent:.3?}");
+    let size = double.gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
+    let apart = double.gradient.iter().zip(&single.gradient);
+    let apart = apart.fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
+    let [f64s, f32s, double_time, mixed_time] = times.map(median);
+    println!(
+        "{threads} thread(s)  M = {m:4}  {method:11}: {:7.1} ms, mixed {:7.1} ms: {:.2} times as fast (products \
+         {:.2}); apart {:.0e} nats a row, gradient {:.0e}",
+        double_time * 1e3,
+        mixed_time * 1e3,
+        double_time / mixed_time,
+        f64s / f32s,
+        (double.value - single.value).abs() / n as f64,
+        apart / size,
+    );
+}

@@ -1,0 +1,209 @@
+//! Training in mixed precision, with the guard that passes rows in both precisions before and after.
+//!
+//! Everything that stays is of double precision: the objective that is reported, and the posterior that predicts.
+
+use super::learning::Learning;
+use super::settings::{Trait, Way, traits_of};
+use super::{Dataset, FitOptions, checkpoint, sample_rows};
+use crate::data::Source;
+use crate::engine::{Engine, Mixed};
+use crate::error::{Error, Result};
+use crate::fit::checkpoint::Held;
+use crate::fit::fitted::Origin;
+use crate::linalg::Precision;
+use crate::methods::{self, Keeps, Method};
+use crate::model::Model;
+use crate::train::{Observer, TrainReport};
+use std::borrow::Cow;
+
+/// Rows that are passed in both precisions before a training.
+const ROWS: usize = 2048;
+/// Nats a row by which a bound may differ from that of double precision: a twentieth of what a comparison of models shows.
+const BOUND: f64 = 1e-3;
+/// The same for its slopes by free numbers.
+const SLOPE: f64 = 3e-3;
+
+/// The names of the precisions, with what they mean.
+pub(super) const NAMES: [(&str, &str); 2] = [
+    ("double", "All of it with 53 bits"),
+    (
+        "mixed",
+        "Products of rows with 24 bits, up to twice as fast; in double precision where that is too few",
+    ),
+];
+
+/// The name of a precision.
+pub(super) fn name(precision: Precision) -> &'static str {
+    NAMES[usize::from(precision == Precision::Single)].0
+}
+
+/// Whether q is kept with an inverse by products, whose steps have a guard of their own.
+fn relaxed(method: &dyn Method) -> bool {
+    method.with_q().is_some_and(|q| q.keeps == Keeps::Relaxed)
+}
+
+/// Whether a method has sums over rows that mixed precision speeds up.
+fn takes(method: &dyn Method, options: &FitOptions) -> bool {
+    let way = Way { full_batch: options.batches.is_none(), ..Way::default() };
+    traits_of(method, way).has(Trait::RowProducts)
+}
+
+/// The options with what mixed precision means for the method, or for the checkpoint that goes on.
+///
+/// # Errors
+/// [`Error::Invalid`] for a method, or rows, without such sums.
+pub(super) fn resolved<'a>(
+    dataset: &Dataset,
+    options: &'a FitOptions,
+) -> Result<Cow<'a, FitOptions>> {
+    if options.precision == Precision::Double {
+        return Ok(Cow::Borrowed(options));
+    }
+    if dataset.deviations.is_some() {
+        return Err(Error::Invalid(
+            "inputs with standard deviations are fitted in double precision: leave out `--precision mixed`".into(),
+        ));
+    }
+    let mut own = options.clone();
+    if options.method != "auto" {
+        let method = methods::find(&options.method)?.method;
+        if !takes(method, options) {
+            return Err(Error::Invalid(format!(
+                "method `{}` has no mixed precision, which is of {}: take `titsias2025` or `svgp`, or leave out \
+                 `--precision mixed`",
+                method.name(),
+                Trait::RowProducts.words()
+            )));
+        }
+        if let (true, Some(batches)) = (relaxed(method), &mut own.batches) {
+            batches.training.following.solver.products = Precision::Single;
+        }
+    }
+    // a guard has decided before it was written
+    if checkpoint::setting(options, "precision").as_deref() == Some(name(Precision::Double)) {
+        own.precision = Precision::Double;
+    }
+    Ok(Cow::Owned(own))
+}
+
+/// What mixed precision changes, per row.
+#[derive(Clone, Copy, Debug)]
+struct Apart {
+    rows: usize,
+    /// Of the objective in double precision, which is this.
+    bound: f64,
+    objective: f64,
+    /// The largest change of a slope.
+    slope: f64,
+}
+
+impl Apart {
+    /// Compares the objectives of some rows. What cannot be computed is as far apart as can be.
+    fn of(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Self> {
+        let of = |engine: &dyn Engine| match model.evaluate_free(engine, rows) {
+            Err(error) if error.is_recoverable() => Ok(None),
+            outcome => outcome.map(Some),
+        };
+        let count = rows.rows();
+        let far = Self { rows: count, bound: f64::INFINITY, objective: 0.0, slope: 0.0 };
+        let (Some((double, slopes)), Some((single, others))) = (of(engine)?, of(&Mixed(engine))?)
+        else {
+            return Ok(far);
+        };
+        let n = count.max(1) as f64;
+        let pairs = slopes.iter().zip(&others);
+        Ok(Self {
+            rows: count,
+            bound: (double.value - single.value).abs() / n,
+            objective: double.value + model.log_prior(),
+            slope: pairs.fold(0.0, |most: f64, (a, b)| most.max((a - b).abs())) / n,
+        })
+    }
+
+    /// Why that is too much, if it is.
+    fn too_much(self) -> Option<String> {
+        let Self { rows, bound, slope, .. } = self;
+        let fine = bound <= BOUND && slope <= SLOPE;
+        (!fine).then(|| {
+            format!(
+                "on {rows} rows it changes the bound by {bound:.1e} nats a row and its slopes by {slope:.1e}, where \
+                 {BOUND:.0e} and {SLOPE:.0e} are allowed; less noise than a thousandth of the kernel's variance, or \
+                 lengthscales beyond the range of the inputs, need more digits"
+            )
+        })
+    }
+}
+
+impl Learning<'_> {
+    /// Trains in the precision that is asked for, as far as it goes.
+    pub(super) fn in_precision(
+        &self,
+        model: &mut Model,
+        origin: &mut Origin,
+        held: Option<Held>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let plain = FitOptions { precision: Precision::Double, ..self.options.clone() };
+        let double = Learning { options: &plain, ..*self };
+        if self.options.precision == Precision::Double || relaxed(model.method) {
+            return self.trained(model, origin, held, observer);
+        }
+        let method = model.method;
+        if !takes(method, self.options) {
+            origin.warnings.push(format!(
+                "method `{}` has no mixed precision: the fit is in double precision",
+                method.name()
+            ));
+            return double.trained(model, origin, held, observer);
+        }
+        let sample = |seed: u64| {
+            let learnt = self.dataset.trained_by(method);
+            sample_rows(&learnt, ROWS, seed)
+        };
+        // a training that goes on has passed here
+        if held.is_none()
+            && let Some(reason) =
+                Apart::of(model, self.engine, &sample(self.options.seed)?)?.too_much()
+        {
+            origin
+                .warnings
+                .push(format!("the fit is in double precision, not in mixed precision: {reason}"));
+            return double.trained(model, origin, None, observer);
+        }
+        let mixed = Mixed(self.engine);
+        let own = Learning { engine: &mixed, ..*self };
+        let mut report = own.trained(model, origin, held, observer)?;
+        if observer.interrupted() {
+            return Ok(report);
+        }
+        let sampled = self.dataset.source.sharded().is_some() || model.method.has_q();
+        let apart = match sampled {
+            true => Apart::of(model, self.engine, &sample(self.options.seed.wrapping_add(1))?)?,
+            false => {
+                let own = Apart::of(model, self.engine, &self.dataset.trained_by(model.method))?;
+                report.objective = own.objective;
+                own
+            }
+        };
+        let Some(reason) = apart.too_much() else { return Ok(report) };
+        origin.warnings.push(format!(
+            "the fit went on in double precision where mixed precision had ended: {reason}"
+        ));
+        // a checkpoint that is there is of the part before, whose end is found again from it
+        let plain = FitOptions { checkpoint: None, ..plain };
+        let double = Learning { options: &plain, ..*self };
+        let mut then = double.trained(model, origin, None, observer)?;
+        let (iterations, evaluations) = (report.iterations, report.evaluations);
+        for point in &mut then.trace {
+            point.iteration += iterations;
+            point.evaluations += evaluations;
+            point.seconds += report.seconds;
+        }
+        then.iterations += iterations;
+        then.evaluations += evaluations;
+        then.failures += report.failures;
+        then.seconds += report.seconds;
+        then.trace.splice(0..0, report.trace);
+        Ok(then)
+    }
+}
