@@ -614,6 +614,23 @@ def test_weights_that_sum_to_one_are_named():
     np.testing.assert_allclose(same.predict(X), plain.predict(X), rtol=1e-6)
 
 
+def test_mixed_precision_agrees_or_says_why_not():
+    X, y = waves(300)
+    options = dict(method="titsias2025", n_inducing=40, max_iter=20)
+    double = GPRegressor(**options).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mixed = GPRegressor(**options, precision="mixed").fit(X, y)
+    np.testing.assert_allclose(mixed.objective_, double.objective_, rtol=1e-2)
+    mean, deviation = double.predict(X, return_std=True)
+    assert np.abs(mixed.predict(X) - mean).max() < 0.05 * deviation.max()
+    precise = dict(initial={"likelihood.variance": 1e-8}, fixed=["likelihood.variance"])
+    with pytest.warns(UserWarning, match="in double precision"):
+        GPRegressor(**options, **precise, precision="mixed").fit(X, y)
+    with pytest.raises(ValueError, match="precision"):
+        GPRegressor(method="svgp", precision="half").fit(X, y)
+
+
 def test_files_are_streamed_to_the_same_model(tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

@@ -34,6 +34,8 @@ mod kernels;
 mod limits;
 #[path = "fit/log_inputs.rs"]
 mod log_inputs;
+#[path = "fit/mixed.rs"]
+mod mixed;
 #[path = "fit/noiseless.rs"]
 mod noiseless;
 #[path = "fit/noisy_inputs.rs"]

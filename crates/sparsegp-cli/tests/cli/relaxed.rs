@@ -39,6 +39,22 @@ fn both_are_trained_saved_and_scored() {
     objectives.iter().for_each(|o| close(*o, objectives[0], 0.03));
 }
 
+/// By either precision the model is the same to what it prints, and what needs more digits says so.
+#[test]
+fn mixed_precision_is_double_precision_where_it_has_to_be() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    let fit = "fit s.csv --target y --method titsias2025 --inducing 20 --max-iterations 20 -o";
+    folder.ok(&format!("{fit} double"));
+    let mixed = folder.ok(&format!("{fit} mixed --precision mixed"));
+    assert!(!mixed.err.contains("double precision"), "{}", mixed.err);
+    let objective = |model: &str| number(&folder.json(&format!("inspect {model}")), "/objective");
+    close(objective("mixed"), objective("double"), 1e-3);
+    let set = "--set likelihood.variance=1e-8 --freeze likelihood.variance";
+    let told = folder.ok(&format!("{fit} precise --precision mixed {set}"));
+    assert!(told.err.contains("the fit is in double precision"), "{}", told.err);
+}
+
 #[test]
 fn classes_by_the_robust_maximum() {
     let folder = Folder::new();
@@ -73,6 +89,9 @@ fn what_has_no_sense_is_refused() {
         ("svgp --probes 10", ["--probes", "rsvgp"]),
         ("lsvgp --inverse-steps 3", ["--inverse-steps", "rsvgp"]),
         ("exact --single", ["--single", "rsvgp"]),
+        ("exact --precision mixed", ["--precision", "inducing points"]),
+        ("gibbs-sparse --precision mixed", ["--precision", "without draws"]),
+        ("svgp --precision half", ["--precision", "`mixed`"]),
         ("rsvgp --natural-rate 0.5", ["--natural-rate", "svgp"]),
         ("lsvgp --no-natural", ["--no-natural", "svgp"]),
         ("rsvgp --diagonal", ["--diagonal", "svgp"]),

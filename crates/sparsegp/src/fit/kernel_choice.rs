@@ -93,7 +93,8 @@ pub(super) fn resolved(
     };
     let mut choice = chosen(scores, rows.min(dataset.source.rows()), kernel);
     // a time limit may have ended the choice of the run before
-    if let Some(kept) = checkpoint::setting(options, "kernel").filter(|kept| *kept != choice.kernel) {
+    if let Some(kept) = checkpoint::setting(options, "kernel").filter(|kept| *kept != choice.kernel)
+    {
         (choice.kernel, choice.reason) = (kept, "as in the checkpoint".into());
     }
     Ok((with(&choice.kernel), Some(choice)))

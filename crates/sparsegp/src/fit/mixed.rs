@@ -90,9 +90,9 @@ pub(super) fn resolved<'a>(
 #[derive(Clone, Copy, Debug)]
 struct Apart {
     rows: usize,
-    /// Of the objective in double precision, which is this.
-    bound: f64,
+    /// The objective in double precision, with the log priors, and its change per row.
     objective: f64,
+    bound: f64,
     /// The largest change of a slope.
     slope: f64,
 }
@@ -115,7 +115,7 @@ impl Apart {
         Ok(Self {
             rows: count,
             bound: (double.value - single.value).abs() / n,
-            objective: double.value + model.log_prior(),
+            objective: double.value,
             slope: pairs.fold(0.0, |most: f64, (a, b)| most.max((a - b).abs())) / n,
         })
     }

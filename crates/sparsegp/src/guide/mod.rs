@@ -32,6 +32,8 @@ pub mod machines {}
 pub mod noisy_inputs {}
 #[doc = include_str!("peers.md")]
 pub mod peers {}
+#[doc = include_str!("precision.md")]
+pub mod precision {}
 #[doc = include_str!("predictions.md")]
 pub mod predictions {}
 #[doc = include_str!("saving.md")]

@@ -54,6 +54,7 @@ fn varied(name: &str) -> (Value, Value) {
         "law" => alone(json!("fitc")),
         "pilot" => alone(json!(10)),
         "hyperparameters" => alone(json!("plug-in")),
+        "precision" => alone(json!("mixed")),
         "restarts" => alone(json!(1)),
         "optimiser" => alone(json!("adam")),
         "max_iterations" => alone(json!(2)),

@@ -108,6 +108,11 @@ _PARAMETERS = """
         truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
         exact inference). ``"auto"`` averages for at most 300 rows and 64 hyperparameters. Leaving rows out, functions drawn by
         waves and ``kernel_`` are those of the best values.
+    precision : {"double", "mixed"}
+        What products of rows are made in while a model with inducing points is trained. ``"mixed"`` takes 24 bits for them,
+        which is up to twice as fast with many inducing points. Some rows are passed in both precisions before and after: where
+        the bound loses digits, the fit is in double precision and a warning says so. Predictions and ``objective_`` are always
+        in double precision. For methods with sums over rows only, such as ``"titsias2025"`` and ``"svgp"``.
     relative_weights : bool
         Whether ``sample_weight`` says how much rows matter beside each other: then it is divided by its mean. Without it
         a row of weight 2 counts as two.

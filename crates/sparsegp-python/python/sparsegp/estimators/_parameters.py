@@ -61,6 +61,7 @@ class Parameters(BaseEstimator):
         pilot: int = 1000,
         lengthscale_prior: bool = True,
         hyperparameters: str = "auto",
+        precision: str = "double",
         relative_weights: bool = False,
         jitter: Optional[float] = None,
         checkpoint: Optional[Path] = None,
@@ -98,6 +99,7 @@ class Parameters(BaseEstimator):
         self.pilot = pilot
         self.lengthscale_prior = lengthscale_prior
         self.hyperparameters = hyperparameters
+        self.precision = precision
         self.relative_weights = relative_weights
         self.jitter = jitter
         self.checkpoint = checkpoint
