@@ -150,7 +150,7 @@ impl Learning<'_> {
     }
 
     /// The objective on all rows, with the log priors.
-    fn on_all(&self, mut model: Model) -> Result<f64> {
+    pub(super) fn on_all(&self, mut model: Model) -> Result<f64> {
         self.dataset.narrow_mean(&mut model)?;
         let data = self.dataset.trained_by(model.method);
         Ok(model.evaluate(self.engine, &data)?.value + model.log_prior())

@@ -176,34 +176,41 @@ impl Learning<'_> {
         if observer.interrupted() {
             return Ok(report);
         }
-        let sampled = self.dataset.source.sharded().is_some() || model.method.has_q();
-        let apart = match sampled {
-            true => Apart::of(model, self.engine, &sample(self.options.seed.wrapping_add(1))?)?,
-            false => {
-                let own = Apart::of(model, self.engine, &self.dataset.trained_by(model.method))?;
-                report.objective = own.objective;
-                own
-            }
+        // what is in memory for collapsed bounds is compared as a whole
+        let whole = self.dataset.source.sharded().is_none() && !model.method.has_q();
+        let apart = match whole {
+            true => Apart::of(model, self.engine, &self.dataset.trained_by(model.method))?,
+            false => Apart::of(model, self.engine, &sample(self.options.seed.wrapping_add(1))?)?,
         };
-        let Some(reason) = apart.too_much() else { return Ok(report) };
+        let Some(reason) = apart.too_much() else {
+            report.objective = match whole {
+                true => apart.objective,
+                false => self.on_all(model.clone())?,
+            };
+            return Ok(report);
+        };
         origin.warnings.push(format!(
             "the fit went on in double precision where mixed precision had ended: {reason}"
         ));
         // a checkpoint that is there is of the part before, whose end is found again from it
         let plain = FitOptions { checkpoint: None, ..plain };
         let double = Learning { options: &plain, ..*self };
-        let mut then = double.trained(model, origin, None, observer)?;
-        let (iterations, evaluations) = (report.iterations, report.evaluations);
-        for point in &mut then.trace {
-            point.iteration += iterations;
-            point.evaluations += evaluations;
-            point.seconds += report.seconds;
-        }
-        then.iterations += iterations;
-        then.evaluations += evaluations;
-        then.failures += report.failures;
-        then.seconds += report.seconds;
-        then.trace.splice(0..0, report.trace);
-        Ok(then)
+        let then = double.trained(model, origin, None, observer)?;
+        Ok(joined(report, then))
     }
+}
+
+/// Two trainings, one after the other, as one.
+fn joined(first: TrainReport, mut then: TrainReport) -> TrainReport {
+    for point in &mut then.trace {
+        point.iteration += first.iterations;
+        point.evaluations += first.evaluations;
+        point.seconds += first.seconds;
+    }
+    then.iterations += first.iterations;
+    then.evaluations += first.evaluations;
+    then.failures += first.failures;
+    then.seconds += first.seconds;
+    then.trace.splice(0..0, first.trace);
+    then
 }
