@@ -62,6 +62,11 @@ impl Uncollapsed {
         self.pass(step, model, engine, [data, data], want)
     }
 
+    /// Whether r + s may come by V alone, whose entries are too large for single precision.
+    fn goes_through(&self, engine: &dyn Engine) -> bool {
+        engine.precision() == Precision::Double && self.bound.equal_slopes()
+    }
+
     /// Moves untied sites of some rows alone by a step of size `rate` (Adam et al. 2021, without the
     /// factor N/B: a site is visited once in a while, and stays meanwhile). `all` are the rows of the
     /// sites, `some` those at `places` among them.
@@ -182,10 +187,7 @@ impl Uncollapsed {
             Want::Adjoints { .. } if !by_rows => Want::Gradients,
             want => want,
         };
-        let products = want == Want::Gradients
-            && engine.precision() == Precision::Double
-            && self.bound.equal_slopes()
-            && chosen.is_none();
+        let products = want == Want::Gradients && chosen.is_none() && self.goes_through(engine);
         for process in processes.iter_mut() {
             process.through = products && form.goes_through() && !process.few(data.rows());
             if process.through {
