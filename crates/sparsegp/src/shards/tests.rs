@@ -3,6 +3,7 @@ use crate::data::shards::{Shards, total};
 use crate::data::{Classes, Loaded};
 use crate::engine::Remote;
 use crate::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of, Scaling, Standardise, fit};
+use crate::linalg::Precision;
 use crate::train::{Event, Observer, TrainOptions};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -126,6 +127,26 @@ fn same_fits(local: &Fitted, sharded: &Fitted, tolerance: f64, what: &str) {
                 close(a[(i, j)], b[(i, j)], tolerance, what);
             }
         }
+    }
+}
+
+/// Shards pass in the precision that they are asked for, and a mixed fit is that of one machine.
+#[test]
+fn mixed_precision_reaches_the_shards() {
+    let (local, sharded, _) = both("numbers");
+    let cpu = Cpu::default();
+    let remote = Remote { cpu: &cpu };
+    for method in ["titsias2025", "svgp"] {
+        let double = options(method, "");
+        let own = FitOptions { precision: Precision::Single, ..double.clone() };
+        let here = fit(&local, &own, &cpu, &mut ()).unwrap();
+        let there = fit(&sharded, &own, &remote, &mut ()).unwrap();
+        let plain = fit(&sharded, &double, &remote, &mut ()).unwrap();
+        assert_eq!(there.warnings, plain.warnings, "{method}");
+        same_fits(&here, &there, 1e-2, method);
+        let objective = |f: &Fitted| f.report.as_ref().unwrap().objective;
+        assert_ne!(objective(&there), objective(&plain), "{method}: it is not rounded");
+        close(objective(&there), objective(&plain), 1e-3, method);
     }
 }
 
