@@ -20,8 +20,10 @@ use std::borrow::Cow;
 const ROWS: usize = 2048;
 /// Nats a row by which a bound may differ from that of double precision: a twentieth of what a comparison of models shows.
 const BOUND: f64 = 1e-3;
-/// The same for its slopes by free numbers.
+/// The same for its slopes by the free numbers of hyperparameters, near an optimum.
 const SLOPE: f64 = 3e-3;
+/// The share of the steepest slope that they may differ by far from it.
+const SHARE: f64 = 1e-3;
 
 /// The names of the precisions, with what they mean.
 pub(super) const NAMES: [(&str, &str); 2] = [
@@ -93,8 +95,10 @@ struct Apart {
     /// The objective in double precision, with the log priors, and its change per row.
     objective: f64,
     bound: f64,
-    /// The largest change of a slope.
+    /// The largest change of a slope by a hyperparameter, and the largest of these slopes. (Those by inducing points move a
+    /// bound little, and those by q are found anew with every step.)
     slope: f64,
+    steepest: f64,
 }
 
 impl Apart {
@@ -105,25 +109,38 @@ impl Apart {
             outcome => outcome.map(Some),
         };
         let count = rows.rows();
-        let far = Self { rows: count, bound: f64::INFINITY, objective: 0.0, slope: 0.0 };
+        let far =
+            Self { rows: count, bound: f64::INFINITY, objective: 0.0, slope: 0.0, steepest: 0.0 };
         let (Some((double, slopes)), Some((single, others))) = (of(engine)?, of(&Mixed(engine))?)
         else {
             return Ok(far);
         };
         let n = count.max(1) as f64;
-        let pairs = slopes.iter().zip(&others);
+        let mut counts = Vec::new();
+        model.visit(&mut |_, own| {
+            let is_free = !own.frozen;
+            counts
+                .extend(std::iter::repeat_n(!own.role().is_bulky(), own.len()).filter(|_| is_free));
+        });
+        let pairs = slopes.iter().zip(&others).zip(counts).filter(|(_, counts)| *counts);
+        let (mut slope, mut steepest) = (0.0_f64, 0.0_f64);
+        for ((a, b), _) in pairs {
+            slope = slope.max((a - b).abs() / n);
+            steepest = steepest.max(a.abs() / n);
+        }
         Ok(Self {
             rows: count,
             bound: (double.value - single.value).abs() / n,
             objective: double.value,
-            slope: pairs.fold(0.0, |most: f64, (a, b)| most.max((a - b).abs())) / n,
+            slope,
+            steepest,
         })
     }
 
     /// Why that is too much, if it is.
     fn too_much(self) -> Option<String> {
-        let Self { rows, bound, slope, .. } = self;
-        let fine = bound <= BOUND && slope <= SLOPE;
+        let Self { rows, bound, slope, steepest, .. } = self;
+        let fine = bound <= BOUND && slope <= SLOPE.max(SHARE * steepest);
         (!fine).then(|| {
             format!(
                 "on {rows} rows it changes the bound by {bound:.1e} nats a row and its slopes by {slope:.1e}, where \
