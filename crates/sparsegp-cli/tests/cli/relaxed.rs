@@ -91,7 +91,7 @@ fn what_has_no_sense_is_refused() {
         ("exact --single", ["--single", "rsvgp"]),
         ("exact --precision mixed", ["--precision", "inducing points"]),
         ("gibbs-sparse --precision mixed", ["--precision", "without draws"]),
-        ("svgp --precision half", ["--precision", "`mixed`"]),
+        ("svgp --precision half", ["--precision", "double, mixed"]),
         ("rsvgp --natural-rate 0.5", ["--natural-rate", "svgp"]),
         ("lsvgp --no-natural", ["--no-natural", "svgp"]),
         ("rsvgp --diagonal", ["--diagonal", "svgp"]),
