@@ -18,6 +18,8 @@ copyright = "the sparsegp authors, MIT or Apache-2.0"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton", "mathml"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 6
+# two dashes are an option
+smartquotes = False
 # headings of generated pages skip levels
 suppress_warnings = ["myst.header"]
 nitpicky = True

@@ -24,6 +24,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
         [
             "docs/gallery/README.md",
             "docs/guide/cookbook.md",
+            "docs/examples.md",
             "docs/guide/choosing.md",
             "docs/guide/saving.md",
             "docs/guide/streams.md",

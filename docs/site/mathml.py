@@ -6,6 +6,7 @@ KaTeX is the copy in ``bench/katex``, which writes the formulas of the Rust docu
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,8 @@ def mathml(latex: str, display: bool) -> str:
     out = katex().eval(f"katex.renderToString({json.dumps(latex)}, {json.dumps(options)})")
     for letter, script in SCRIPT.items():
         out = out.replace(f' mathvariant="script">{letter}<', f">{script}<")
-    return out
+    # the small space that TeX leaves behind the name of a function
+    return re.sub("<mo>\u2061</mo>(?!<mo[^>]*>\\()", '<mo>\u2061</mo><mspace width="0.17em"></mspace>', out)
 
 
 def visit_math(self: Any, node: nodes.math) -> None:

@@ -125,7 +125,8 @@ class Stage:
         self.pages = {page: place(page) for page in ["README.md", *chosen]}
         self.problems = [f"{page} is not in docs/site/layout.py" for page in found() if page not in self.pages]
         self.problems += [f"{page}: not found" for page in self.pages if not (ROOT / page).is_file()]
-        self.pictures: dict[str, str] = {}
+        # pictures, and files that are not pages, to download
+        self.files: set[str] = set()
         self.known: dict[str, set[str]] = {}
 
     def address(self, page: str, number: int, target: str, image: bool) -> str | None:
@@ -142,12 +143,12 @@ class Stage:
                 return f"{whole}#{anchor}" if anchor else whole
         if not (ROOT / at).exists():
             self.problems.append(f"{page}:{number}: {target}: no such file")
-        if image:
-            self.pictures[at] = posixpath.join(
-                posixpath.dirname(self.pages[page]), "pictures", at.replace("/", "-")
-            )
-            return f"/{self.pictures[at]}"
-        return f"{repository()}/blob/main/{at}" if repository() else None
+        if repository() and not image:
+            return f"{repository()}/blob/main/{at}"
+        if (ROOT / at).is_dir():
+            return None
+        self.files.add(at)
+        return f"/files/{at}"
 
     def prose(self, page: str, number: int, text: str) -> str:
         """A line that is not code, with the links of the site."""
@@ -204,7 +205,7 @@ class Stage:
         for page, site in self.pages.items():
             text = self.text(page) if site.endswith(".md") else (ROOT / page).read_text(encoding="utf-8")
             texts[site] = text + (ALL_ITEMS if page == CRATE and ITEMS.is_dir() else "") + self.trees(page)
-        wanted = {*texts, *self.pictures.values()}
+        wanted = {*texts, *(f"files/{file}" for file in self.files)}
         for old in list(out.rglob("*")):
             if old.is_file() and old.relative_to(out).as_posix() not in wanted:
                 old.unlink()
@@ -213,9 +214,9 @@ class Stage:
             file.parent.mkdir(parents=True, exist_ok=True)
             if not file.exists() or file.read_text(encoding="utf-8") != text:
                 file.write_text(text, encoding="utf-8")
-        for picture, site in self.pictures.items():
-            (out / site).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / picture, out / site)
+        for file in self.files:
+            (out / "files" / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / file, out / "files" / file)
 
 
 def rust(path: str, words: str, site: str) -> str:
