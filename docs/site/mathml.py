@@ -34,6 +34,8 @@ def mathml(latex: str, display: bool) -> str:
     out = katex().eval(f"katex.renderToString({json.dumps(latex)}, {json.dumps(options)})")
     for letter, script in SCRIPT.items():
         out = out.replace(f' mathvariant="script">{letter}<', f">{script}<")
+    # the source of the formula would be found by the search
+    out = re.sub("<annotation.*?</annotation>", "", out, flags=re.DOTALL)
     # the small space that TeX leaves behind the name of a function
     return re.sub("<mo>\u2061</mo>(?!<mo[^>]*>\\()", '<mo>\u2061</mo><mspace width="0.17em"></mspace>', out)
 
