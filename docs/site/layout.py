@@ -9,6 +9,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     (
         "Tutorials",
         [
+            "docs/introduction.md",
             "docs/tutorial.md",
             "crates/sparsegp-python/docs/quickstart.md",
             "crates/sparsegp-python/docs/regression.md",
