@@ -7,6 +7,7 @@ use sparsegp::fit::{Dataset, FitOptions, Standardise, fit};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 
+/// Learns the two classes and prints probabilities.
 pub fn main() -> sparsegp::Result<()> {
     // a spiral covers the disc of radius 2 evenly; classes are 0 and 1
     let x = Mat::from_fn(200, 2, |i, j| {

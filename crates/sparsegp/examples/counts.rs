@@ -8,9 +8,10 @@ use sparsegp::fit::{Dataset, FitOptions, Of, Standardise, fit};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 
+/// Learns the rate and prints what to expect of a month of 30 days.
 pub fn main() -> sparsegp::Result<()> {
     let rate = |month: f64| 0.4 + 0.3 * (month / 8.0).sin(); // events a day
-    let days = |month: usize| if month % 3 == 0 { 10.0 } else { 30.0 };
+    let days = |month: usize| if month.is_multiple_of(3) { 10.0 } else { 30.0 };
     let x = Mat::from_fn(60, 1, |i, _| i as f64);
     let y = Mat::from_fn(60, 1, |i, _| (days(i) * rate(i as f64)).round());
 

@@ -29,6 +29,7 @@ impl Kappa for Cauchy {
     }
 }
 
+/// Trains a model with this kernel and predicts one value.
 pub fn main() -> sparsegp::Result<()> {
     // a slow wave and small fast ones
     let truth = |x: f64| (x / 4.0).sin() + 0.2 * (2.0 * x).sin() + 0.1 * (5.0 * x).sin();

@@ -6,6 +6,7 @@ use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Of, fit};
 use sparsegp::linalg::Mat;
 
+/// Fits a curve and prints predictions with intervals.
 pub fn main() -> sparsegp::Result<()> {
     let x = Mat::from_fn(300, 1, |i, _| i as f64 / 30.0);
     let y = Mat::from_fn(300, 1, |i, _| x[(i, 0)].sin() + 0.1 * (7.0 * (i * i) as f64).cos());

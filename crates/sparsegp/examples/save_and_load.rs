@@ -7,6 +7,7 @@ use sparsegp::fit::{Dataset, FitOptions, Of, fit};
 use sparsegp::io;
 use sparsegp::linalg::Mat;
 
+/// Saves a model, loads it again, and compares predictions.
 pub fn main() -> sparsegp::Result<()> {
     let x = Mat::from_fn(100, 2, |i, j| ((3 * i + 7 * j) as f64 * 0.37).sin());
     let y = Mat::from_fn(100, 1, |i, _| x[(i, 0)] * x[(i, 1)]);

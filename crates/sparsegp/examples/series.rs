@@ -7,6 +7,7 @@ use sparsegp::fit::{Dataset, FitOptions, Of, fit};
 use sparsegp::linalg::Mat;
 use std::f64::consts::TAU;
 
+/// Learns both waves and prints the next day.
 pub fn main() -> sparsegp::Result<()> {
     let value = |day: f64| (day / 40.0).sin() + 0.5 * (TAU * day).sin();
     let x = Mat::from_fn(4800, 1, |i, _| i as f64 / 24.0); // hours of 200 days
