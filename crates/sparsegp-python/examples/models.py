@@ -13,7 +13,7 @@ model = models.SVGP(kernel, likelihoods.Poisson(), X[:20], num_data=len(X))
 value, gradients = model.elbo_and_gradients((X, Y))
 print(f"bound {value:.1f}; gradients of", ", ".join(gradients))
 
-for _ in range(10):  # of q alone
+for _ in range(10):  # of q only
     model.natural_gradient_step((X, Y), rate=0.5)
 print(f"bound {model.elbo((X, Y)):.1f} after natural-gradient steps")
 

@@ -1,4 +1,4 @@
-//! A kernel by its formula alone, in a model made by hand: exact inference, trained by L-BFGS.
+//! A kernel by its formula only, in a model made by hand: exact inference, trained by L-BFGS.
 //!
 //! `cargo run --release -p sparsegp --example own_kernel`
 
