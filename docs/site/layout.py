@@ -129,6 +129,7 @@ PLACES: dict[str, str] = {
 
 # short names in the sidebar, where the title of a page is long or another page's
 TITLES: dict[str, str] = {
+    "docs/introduction.md": "Introduction",
     "docs/tutorial.md": "The first hour",
     "docs/guide/README.md": "Overview",
     "docs/reference/README.md": "Defaults and units",

@@ -169,7 +169,9 @@ class Stage:
             return rust(path, f"`{path.removeprefix('crate::')}`", self.pages[page])
 
         # code spans step aside, since a link may hold one and they may hold what looks like a link
-        return re.sub("\0", span, LINK.sub(link, SPAN.sub("\0", text)))
+        text = LINK.sub(link, SPAN.sub("\0", text))
+        # a number and its sign stay on one line
+        return re.sub("\0", span, re.sub(r"(\d) %", "\\1\u00a0%", text))
 
     def text(self, page: str) -> str:
         """A page with the links of the site."""
