@@ -104,7 +104,8 @@ fn method(
     let few = dataset.source.rows() <= AUTO_EXACT;
     let points = settings.has("inducing") || settings.has("inducing_from");
     // where the kernel has a state-space form
-    let series = gaussian && !few && !points && dataset.source.inputs() == 1;
+    let many = dataset.source.rows() > if gaussian { AUTO_EXACT } else { AUTO_WHOLE };
+    let series = many && !points && dataset.source.inputs() == 1;
     if !gaussian || dataset.extra_name.is_some() || (wish.is_none() && !dataset.source.is_plain()) {
         if batches.is_some() || settings.has("diagonal") {
             // `auto` may see all rows at once

@@ -160,7 +160,9 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
             true => "approximate log evidence (not a bound) + log prior",
         };
     }
-    match (method.is_sparse() || method.has_q(), priors) {
+    let exact =
+        !method.is_sparse() && !method.has_q() && fitted.model.likelihood.as_gaussian().is_some();
+    match (!exact, priors) {
         (false, false) => "log evidence",
         (false, true) => "log evidence + log prior",
         (true, false) => "lower bound on the log evidence",

@@ -185,6 +185,22 @@ def test_the_front_page_runs(workplace: None, monkeypatch: pytest.MonkeyPatch) -
     run(page)
 
 
+def gallery() -> list[Path]:
+    """The pages of the gallery, in a checkout."""
+    pages = (HERE.parent.parent / "docs" / "gallery").glob("*.md")
+    return sorted(page for page in pages if page.stem != "README")
+
+
+@pytest.mark.parametrize("page", gallery(), ids=lambda page: page.stem)
+def test_the_gallery_runs(page: Path, workplace: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = HERE.parent.parent
+    monkeypatch.setitem(globals(), "HERE", root)
+    for table in (root / "testdata" / "data").glob("*.csv.gz"):
+        if table.stat().st_size < 100_000:
+            shutil.copy(table, table.name)
+    run(page)
+
+
 @pytest.mark.parametrize("wanted", WANTED)
 def test_page_exists_and_has_code(wanted: str) -> None:
     found = blocks(HERE / "docs" / f"{wanted}.md")

@@ -304,6 +304,26 @@ def test_series_are_those_of_exact_inference(tmp_path):
     assert np.abs(long.predict(t[::50, None]) - np.sin(3 * t[::50])).max() < 0.5
 
 
+def test_series_of_counts_are_those_of_sites_of_all_rows(tmp_path):
+    rng = np.random.default_rng(6)
+    t = rng.permutation(300) * 0.1
+    y = rng.poisson(np.exp(0.8 + np.sin(t / 2)))
+    X, new = t[:, None], np.linspace(-2, 33, 40)[:, None]
+    model, dense = (
+        GPCountRegressor(kernel="matern32", method=method).fit(X, y) for method in ("markov", "tvgp")
+    )
+    np.testing.assert_allclose(model.predict(new), dense.predict(new), rtol=0.02)
+    model.save(tmp_path / "counts.gp")
+    loaded = GPCountRegressor.load(tmp_path / "counts.gp")
+    np.testing.assert_array_equal(loaded.predict(new), model.predict(new))
+    # many rows of one input are a series by default
+    t = np.arange(2500) / 10
+    y = rng.poisson(np.exp(0.8 + np.sin(t / 2)))
+    long = GPCountRegressor(max_iter=20).fit(t[:, None], y)
+    assert long.method_ == "markov"
+    assert np.abs(np.log(long.predict(t[:, None])) - 0.8 - np.sin(t / 2)).mean() < 0.2
+
+
 # few draws, for the sake of time
 @pytest.mark.filterwarnings("ignore:the chains have not mixed well", "ignore:no prior was given")
 def test_local_variables_and_chains(tmp_path):

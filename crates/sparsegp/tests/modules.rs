@@ -171,7 +171,7 @@ const LONG: &[(&str, &str, usize)] = &[
     ("sparsegp/src/data/tables/parquet.rs", "fill", 108),
     ("sparsegp-cli/src/embed.rs", "run", 104),
     ("sparsegp-python/src/fit_table.rs", "fit_table", 101),
-    ("sparsegp-cli/src/follow/mod.rs", "run", 100),
+    ("sparsegp-cli/src/follow/mod.rs", "run", 91),
     ("sparsegp/src/methods/uncollapsed/pass.rs", "sum", 96),
     ("sparsegp-cli/src/score.rs", "run", 96),
     ("sparsegp/src/inverse_free/adjoints.rs", "pull", 94),

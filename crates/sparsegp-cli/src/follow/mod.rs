@@ -124,6 +124,21 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
+    /// Returns what to say while rows are learnt, after so much time.
+    fn progress(&self, elapsed: Duration) -> String {
+        let rate = self.learnt as f64 / elapsed.as_secs_f64().max(1e-9);
+        let kept = self.fitted.posterior.kept_rows().is_some();
+        let known = if kept { "kept row" } else { "inducing point" };
+        format!(
+            "{}, {}/s, NLPD {} of the last {}, {}",
+            count(self.taken.rows, "row"),
+            count(rate as usize, "row"),
+            number(self.recent.0 / self.recent.1.max(1) as f64, 4),
+            self.recent.1,
+            count(self.fitted.posterior.points().nrows(), known)
+        )
+    }
+
     /// Predicts and then learns some rows; how many were taken from the stream is counted whatever becomes of them.
     fn batch(&mut self, lines: &Lines, rows: &[Vec<u8>]) -> Result<()> {
         let from = self.taken.rows;
@@ -321,18 +336,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         if let Err(fail) = own.batch(&lines, &rows) {
             break Err(fail);
         }
-        let rate = own.learnt as f64 / started.elapsed().as_secs_f64().max(1e-9);
-        let kept = own.fitted.posterior.kept_rows().is_some();
-        let known = if kept { "kept row" } else { "inducing point" };
-        let text = format!(
-            "{}, {}/s, NLPD {} of the last {}, {}",
-            count(own.taken.rows, "row"),
-            count(rate as usize, "row"),
-            number(own.recent.0 / own.recent.1.max(1) as f64, 4),
-            own.recent.1,
-            count(own.fitted.posterior.points().nrows(), known)
-        );
-        if ticker.say(text) {
+        if ticker.say(own.progress(started.elapsed())) {
             own.recent = (0.0, 0);
         }
         if saved.elapsed() > every {

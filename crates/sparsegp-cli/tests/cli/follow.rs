@@ -333,3 +333,25 @@ fn rows_of_the_fit_bad_rows_and_what_is_no_stream() {
     folder.refused(2, "follow m.safetensors s.csv --forget 2 -o f.safetensors", &["forget"]);
     folder.refused(1, "follow m.safetensors nothing.csv -o f.safetensors", &["nothing.csv"]);
 }
+
+/// A posterior that keeps its rows has no inducing points to speak of.
+#[test]
+fn models_that_keep_their_rows_are_updated_and_follow() {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("x,y\n{}", rows(150, 0, 0.0)));
+    folder.write("b.csv", format!("x,y\n{}", rows(60, 1000, 0.0)));
+    for method in ["markov", "vecchia"] {
+        folder.ok(&format!(
+            "fit a.csv --target y --method {method} --kernel matern32 --max-iterations 10 -o m.safetensors"
+        ));
+        let update = folder.ok("update m.safetensors b.csv -o u.safetensors").out;
+        let follow = folder.ok("follow m.safetensors b.csv -o f.safetensors").out;
+        for text in [&update, &follow] {
+            assert!(text.contains("kept       210 rows") && !text.contains("inducing"), "{text}");
+        }
+        let of = |model: &str| column(&folder.ok(&format!("predict {model} b.csv")).out, "mean");
+        for (one, other) in of("u.safetensors").into_iter().zip(of("f.safetensors")) {
+            close(one, other, 1e-9);
+        }
+    }
+}

@@ -24,6 +24,13 @@ fn read(page: &str) -> String {
     std::fs::read_to_string(root().join(page)).unwrap_or_else(|e| panic!("{page}: {e}"))
 }
 
+/// The names of the pages in a folder.
+fn pages_of(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(root().join(folder)).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.ends_with(".md")).collect()
+}
+
 fn steps(page: &str) -> Vec<Step> {
     let (text, mut steps, mut inside) = (read(page), Vec::<Step>::new(), false);
     // the block that a line is in, and whether nothing but blank lines is between the next and a `sh` block
@@ -130,19 +137,49 @@ fn the_tutorial_works_from_an_empty_folder() {
     run("docs/tutorial.md", &Folder::new());
 }
 
+/// A folder with the tables of `testdata/data`.
 #[cfg(unix)]
-#[test]
-fn the_recipes_work() {
+fn with_tables() -> Folder {
     let folder = Folder::new();
     for entry in std::fs::read_dir(root().join("testdata/data")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        // the large ones are in no recipe
+        // the large ones are on no page
         if name.ends_with(".gz") && path.metadata().unwrap().len() < 100_000 {
             std::fs::copy(&path, folder.path(name)).unwrap();
         }
     }
-    run("docs/guide/cookbook.md", &folder);
+    folder
+}
+
+#[cfg(unix)]
+#[test]
+fn the_recipes_work() {
+    run("docs/guide/cookbook.md", &with_tables());
+}
+
+#[cfg(unix)]
+#[test]
+fn the_answers_work() {
+    run("docs/faq.md", &with_tables());
+}
+
+/// Every page of the gallery draws the picture that it shows.
+#[cfg(unix)]
+#[test]
+fn the_gallery_works() {
+    let folder = with_tables();
+    let mut count = 0;
+    for name in pages_of("docs/gallery").iter().filter(|name| *name != "README.md") {
+        let page = format!("docs/gallery/{name}");
+        run(&page, &folder);
+        let picture = name.replace(".md", ".svg");
+        assert!(read(&page).contains(&format!("]({picture})")), "{page} does not show {picture}");
+        assert!(folder.read(&picture).starts_with("<svg"), "{page}");
+        assert!(root().join("docs/gallery").join(&picture).exists(), "scripts/gallery draws it");
+        count += 1;
+    }
+    assert!(count >= 16, "{count}");
 }
 
 #[cfg(unix)]
@@ -228,10 +265,10 @@ fn options_on_the_pages_exist() {
     let known = |option: &str| {
         help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).any(|word| word == option)
     };
-    let mut pages =
-        vec!["README.md".into(), "docs/reference/README.md".into(), "docs/tutorial.md".to_owned()];
-    for entry in std::fs::read_dir(root().join("docs/guide")).unwrap() {
-        pages.push(format!("docs/guide/{}", entry.unwrap().file_name().to_str().unwrap()));
+    let single = ["README.md", "docs/reference/README.md", "docs/tutorial.md", "docs/faq.md"];
+    let mut pages: Vec<String> = single.map(String::from).into();
+    for folder in ["docs/guide", "docs/gallery"] {
+        pages.extend(pages_of(folder).iter().map(|name| format!("{folder}/{name}")));
     }
     let mut count = 0;
     for page in pages {

@@ -228,7 +228,7 @@ def fit(
         The same on all ranks.
     parts : dict
         The partitions of this rank, by their numbers among those of all ranks (from 0): for each a function without arguments that
-        reads it and returns a :class:`Part`, ``Part(X, y, sample_weight, extra)``.
+        reads it and returns a :class:`~sparsegp.shards.Part`, ``Part(X, y, sample_weight, extra)``.
     comm : mpi4py.MPI.Comm, optional
         By default all ranks.
     callback : callable, optional

@@ -233,7 +233,7 @@ pub(super) fn check_rows(
     missing: usize,
     sample: &InMemory,
 ) -> Result<()> {
-    if missing > 0 && !entry.method.has_q() {
+    if missing > 0 && !entry.method.takes_missing() {
         return Err(Error::Invalid(format!(
             "{missing} targets are missing, and method `{}` needs them all; leave such rows out, or use \
              `svgp`",

@@ -174,9 +174,13 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
         let reason = format!("exact inference is affordable with {n} rows (up to {AUTO_EXACT})");
         return of("exact", 0, reason);
     }
-    if gaussian && series && asked.is_none() {
-        let reason =
-            format!("exact inference of a series, {n} rows of one input, by Kalman filters");
+    if series && asked.is_none() && (gaussian || n > AUTO_WHOLE) {
+        let reason = match gaussian {
+            true => {
+                format!("exact inference of a series, {n} rows of one input, by Kalman filters")
+            }
+            false => format!("{why}; a series, {n} rows of one input, by Kalman filters"),
+        };
         return of("markov", 0, reason);
     }
     if !plain {

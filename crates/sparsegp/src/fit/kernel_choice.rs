@@ -5,10 +5,16 @@
 //! out (MacKay 1992): each costs log(τ/s) nats where a prior of standard deviation τ becomes a posterior of standard deviation s.
 //! A lengthscale that the rows say nothing about keeps its prior, and costs nothing.
 
+mod structure;
+
+use structure::{Change, Structure, Term};
+
 use super::quiet::Quiet;
 use super::start::{self, prepare_start};
 use super::trial::Trial;
-use super::{AUTO_EXACT, Dataset, FitOptions, Start, checkpoint, choice, sample_rows, series};
+use super::{
+    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, sample_rows, series,
+};
 use crate::data::{Classes, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -121,14 +127,19 @@ fn settled(dataset: &Dataset, options: &FitOptions) -> Result<Option<String>> {
 
 /// Whether rows will be passed in their order, by what was asked for or by what `auto` takes.
 fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
-    let gaussian = || {
+    let taken = || {
         let classes = dataset.classes.as_ref().map(Classes::count);
         let own = start::likelihood_for(&options.method, options.likelihood.as_deref(), classes);
-        own.is_ok_and(|own| own.as_gaussian().is_some()) && dataset.absent.iter().all(|w| *w == 0.0)
+        own.is_ok_and(|own| {
+            let known = dataset.absent.iter().all(|w| *w == 0.0);
+            let exact = own.as_gaussian().is_some() && known;
+            let most = if exact { AUTO_EXACT } else { AUTO_WHOLE };
+            dataset.source.rows() > most && series::takes(&*own)
+        })
     };
-    let many = dataset.source.rows() > AUTO_EXACT && choice::asked(options).is_none();
-    let possible = || series::possible(dataset, &options.kernel);
-    series::asked(options) || options.method == "auto" && many && possible() && gaussian()
+    let possible =
+        || choice::asked(options).is_none() && series::possible(dataset, &options.kernel);
+    series::asked(options) || options.method == "auto" && possible() && taken()
 }
 
 /// Rows that candidates are judged by: as many as keep the choice to a part of the operations of the training, by the counts of
@@ -145,74 +156,11 @@ fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
     affordable.max(LEAST_ROWS).min(options.pilot).min(n)
 }
 
-/// What may be done to a kernel, in the order in which it is tried.
-#[derive(Clone, Copy)]
-enum Change {
-    /// A rougher family.
-    Family(&'static str),
-    /// Functions of one and two inputs instead of all.
-    OfPairs,
-    /// One lengthscale for all inputs.
-    Shared,
-    /// Another term.
-    Plus(Term),
-}
-
-/// A term beside the first.
-#[derive(Clone, Copy, PartialEq)]
-enum Term {
-    Linear,
-    Periodic,
-    OfEachInput,
-}
+/// Nats by which a wave must raise the objective, for a period to be tried.
+const WAVE: f64 = 2.0;
 
 /// Candidates that there are, about.
 const CANDIDATES: usize = 9;
-
-/// A kernel in parts.
-#[derive(Clone)]
-struct Structure {
-    family: &'static str,
-    of_pairs: bool,
-    shared: bool,
-    terms: Vec<Term>,
-}
-
-impl Structure {
-    fn with(&self, change: Change) -> Self {
-        let mut own = self.clone();
-        match change {
-            Change::Family(family) => own.family = family,
-            Change::OfPairs => own.of_pairs = true,
-            Change::Shared => own.shared = true,
-            Change::Plus(term) => own.terms.push(term),
-        }
-        own
-    }
-
-    fn specification(&self) -> String {
-        let shared = if self.shared { "ard=false" } else { "" };
-        let mut all = match (self.of_pairs, self.shared) {
-            (false, false) => self.family.to_owned(),
-            (false, true) => format!("{}({shared})", self.family),
-            (true, false) => format!("additive(base={}, order=2)", self.family),
-            (true, true) => format!("additive(base={}, order=2, {shared})", self.family),
-        };
-        for term in &self.terms {
-            all += match term {
-                Term::Linear => " + linear",
-                Term::Periodic => " + periodic",
-                Term::OfEachInput => " + additive",
-            };
-        }
-        all
-    }
-
-    /// Whether a change makes it another.
-    fn may(&self, change: Change) -> bool {
-        !(self.of_pairs && matches!(change, Change::Plus(Term::OfEachInput)))
-    }
-}
 
 /// A structure whose trial is trained.
 struct Judged {
@@ -279,6 +227,9 @@ impl Search<'_> {
             if !best.structure.may(change) {
                 continue;
             }
+            if !self.worth(&best, change, &mut all)? {
+                continue;
+            }
             let mut found = self.changed(&best, change, d).or_else(passed_over)?;
             if let (Change::Plus(Term::Linear), Some(line)) = (change, &line) {
                 let other = self.beside(line, &best.structure).or_else(passed_over)?;
@@ -292,6 +243,19 @@ impl Search<'_> {
             }
         }
         Ok(Some(all))
+    }
+
+    /// Whether a change is worth its trial. A period has many states in a series, and is tried where its fundamental wave, which has
+    /// two, explains something; that is a candidate, too.
+    fn worth(&mut self, best: &Judged, change: Change, all: &mut Vec<KernelScore>) -> Result<bool> {
+        if self.usual != USUAL_OF_SERIES || !matches!(change, Change::Plus(Term::Periodic)) {
+            return Ok(true);
+        }
+        let wave = self.changed(best, Change::Plus(Term::Wave), 1).or_else(passed_over)?;
+        let Some(wave) = wave else { return Ok(false) };
+        let explains = wave.score.evidence > best.score.evidence + WAVE;
+        all.push(wave.score);
+        Ok(explains)
     }
 
     /// A kernel by itself, trained from its own start.
@@ -346,7 +310,7 @@ impl Search<'_> {
         let structure = best.structure.with(change);
         let spec = structure.specification();
         // a period is not to be had from values without one
-        let searches = matches!(change, Change::Plus(Term::Periodic));
+        let searches = matches!(change, Change::Plus(Term::Periodic | Term::Wave));
         let pilot = if searches { self.options.pilot } else { 0 };
         let Some(mut trial) = self.trial(&spec, pilot)? else { return Ok(None) };
         if searches {

@@ -6,6 +6,7 @@ use crate::data::{InMemory, Source};
 use crate::error::Result;
 use crate::kernels::state_space::MOST_HARMONICS;
 use crate::kernels::{self, Inputs};
+use crate::likelihoods::Likelihood;
 use crate::linalg::column;
 use crate::markov::{MOST_STATES, order};
 use crate::methods;
@@ -32,6 +33,11 @@ pub(super) fn of_starts(model: &Model) -> usize {
 /// Returns whether the method that is asked for passes rows in their order.
 pub(super) fn asked(options: &FitOptions) -> bool {
     methods::find(&options.method).is_ok_and(|entry| entry.method.is_of_series())
+}
+
+/// Returns whether such a method infers under a likelihood.
+pub(super) fn takes(likelihood: &dyn Likelihood) -> bool {
+    methods::find("markov").is_ok_and(|entry| entry.takes(likelihood))
 }
 
 /// Returns whether `auto` may take such a method for these rows and this kernel.

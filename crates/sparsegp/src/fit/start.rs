@@ -241,7 +241,7 @@ fn known<'a>(
         why,
         whole: whole(dataset, options),
         sharded: data.sharded().is_some(),
-        series: gaussian && series::possible(dataset, &options.kernel),
+        series: series::takes(likelihood) && series::possible(dataset, &options.kernel),
     }
 }
 

@@ -37,7 +37,8 @@ pub(super) struct Trial {
 
 impl Trial {
     /// The model on at most `rows` random rows that have all targets and count for something: by exact inference where the
-    /// noise is Gaussian, else by sites of all rows; of a series on windows of rows, by its own method. None if there are fewer than two. Values that were given stay.
+    /// noise is Gaussian, else by sites of all rows; of a series on windows of rows, by its own method. None if there are fewer than two. Values
+    /// that were given stay.
     pub(super) fn new(
         model: &Model,
         sample: &InMemory,
@@ -53,7 +54,7 @@ impl Trial {
         // exact inference has one kernel for all targets
         let exact = gaussian && model.kernels.len() == 1;
         let rows = if exact { rows } else { affordable(rows, latents) };
-        let of_series = gaussian && model.method.is_of_series();
+        let of_series = model.method.is_of_series();
         let picked = match of_series {
             true => series::picked(&sample.picked(&usable), rows),
             false => {

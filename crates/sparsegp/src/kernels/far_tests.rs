@@ -118,3 +118,54 @@ fn slopes_of_rows_far_apart_are_those_of_the_near_ones() {
         }
     }
 }
+
+/// Where κ′ has no bound, slopes of lengthscales and rows are those of the distances, also of rows that are equal but for rounding:
+/// as sums of squares less products, they were of the size of the others.
+#[test]
+fn slopes_of_near_rows_have_their_digits() {
+    let specs = [
+        "matern12(variance=1.7, lengthscales=[0.6, 1.3])",
+        "exponential(variance=0.7, lengthscales=[0.6, 1.3])",
+        "gamma_exponential(variance=1.4, lengthscales=[0.6, 1.3], gamma=0.8)",
+        "additive(base=matern12, variances=0.7, lengthscales=[0.6, 1.3])",
+    ];
+    // pairs of rows apart by 1e-16 and 1e-9
+    let n = 24;
+    let at = |i: usize, q: usize| 3.0 * (1.7 * (i / 3) as f64 + q as f64).sin() + 0.4;
+    let near = |i: usize| [0.0, 2e-16, 1e-9][i % 3];
+    let x = Mat::from_fn(n, 2, |i, q| at(i, q) + near(i) * (q as f64 + 1.0));
+    let bar =
+        Mat::from_fn(n, n, |i, j| (0.3 * (i + j) as f64).cos() + (0.7 * (i * j) as f64).sin());
+    let bar = &bar + bar.transpose();
+    for spec in specs {
+        let kernel = parse(spec, Inputs::unnamed(2)).unwrap();
+        let mut tape = Tape::recording();
+        let mut k = Mat::zeros(n, n);
+        kernel.evaluate(x.as_ref(), None, k.as_mut(), &mut tape);
+        let mut params = vec![0.0; kernel.num_params()];
+        let mut sinks = Cotangents { params: &mut params, x: None, z: None };
+        kernel.vjp(x.as_ref(), None, k.as_ref(), bar.clone().as_mut(), &mut tape, &mut sinks);
+        for (slot, found) in params.iter().enumerate() {
+            let moved = |by: f64| {
+                let mut own = kernel.clone_box();
+                let mut at = 0;
+                own.visit_mut(&mut |_, param| {
+                    for value in param.value_mut() {
+                        *value += if at == slot { by } else { 0.0 };
+                        at += 1;
+                    }
+                });
+                let k = value(&*own, x.as_ref(), None);
+                (0..n)
+                    .flat_map(|j| (0..n).map(move |i| (i, j)))
+                    .map(|ij| k[ij] * bar[ij])
+                    .sum::<f64>()
+            };
+            let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
+            assert!(
+                (found - slope).abs() < 1e-6 * (1.0 + slope.abs()),
+                "{spec} {slot}: {found} and {slope}"
+            );
+        }
+    }
+}

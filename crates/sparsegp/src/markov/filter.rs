@@ -6,7 +6,9 @@
 //! S = hᵀPh + s      K = Ph/S      v = y − hᵀm      m ← m + Kv      P ← (I − Khᵀ)P(I − Khᵀ)ᵀ + sKKᵀ
 //! ```
 //!
-//! Joseph's form of the last keeps P positive semi-definite; the evidence is −½ Σ {log 2πS + v²/S}.
+//! Joseph's form of the last keeps P positive semi-definite; the evidence is −½ Σ {log 2π|S| + v²/S}.
+//! A row of infinite s is missing; one of negative s, a factor of the function that grows away from y, needs S < 0 (for it to leave
+//! a density).
 
 use super::small::{Blocks, Square, Vector, dot, read, symmetrise, times, zeros};
 use super::{Rows, unknown_variance};
@@ -140,9 +142,13 @@ impl<const N: usize> State<N> {
     ) -> (Vector<N>, f64) {
         let image = times(&self.covariance, h);
         let spread = dot(h, &image) + noise;
+        innovations.clear();
+        if spread == f64::INFINITY {
+            innovations.resize(self.mean.len(), 0.0);
+            return ([0.0; N], spread);
+        }
         let mut gain = image;
         gain.iter_mut().for_each(|g| *g /= spread);
-        innovations.clear();
         for (m, y) in self.mean.iter_mut().zip(targets) {
             let v = y - dot(h, m);
             (0..N).for_each(|i| m[i] += gain[i] * v);
@@ -170,7 +176,7 @@ pub(super) struct Filter<'a, const N: usize> {
     pub(super) steps: Steps<'a, N>,
     rows: &'a Rows<'a>,
     pub(super) state: State<N>,
-    /// −½ Σ {log 2πS + v²/S} of the rows so far.
+    /// −½ Σ {log 2π|S| + v²/S} of the rows so far.
     pub(super) value: f64,
 }
 
@@ -201,11 +207,15 @@ impl<'a, const N: usize> Filter<'a, N> {
             }
             let targets = (0..columns).map(|p| self.rows.y[(i, p)]);
             let (gain, spread) = self.state.see(&h, targets, self.rows.noise[i], &mut innovations);
-            if !(spread > 0.0 && spread.is_finite()) {
+            let sign = spread * self.rows.noise[i].signum();
+            if sign <= 0.0 || sign.is_nan() {
                 return Err(unknown_variance(self.rows.t.len(), i));
             }
-            let squares: f64 = innovations.iter().map(|v| v * v).sum();
-            self.value -= 0.5 * (columns as f64 * (TAU * spread).ln() + squares / spread);
+            if spread != f64::INFINITY {
+                let squares: f64 = innovations.iter().map(|v| v * v).sum();
+                let log = (TAU * spread.abs()).ln();
+                self.value -= 0.5 * (columns as f64 * log + squares / spread);
+            }
             if let Some(row) = row {
                 (row.a, row.h, row.gain, row.spread) = (self.steps.a, h, gain, spread);
                 row.after.clone_from(&self.state);

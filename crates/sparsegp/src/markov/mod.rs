@@ -15,7 +15,8 @@ pub use places::{Moments, Smoothed};
 use crate::error::{Error, Result};
 use crate::kernels::StateSpace;
 use crate::linalg::{Mat, MatRef};
-use filter::{Filter, Passed, Steps};
+use filter::{Filter, Passed, State, Steps};
+use small::{dot, times};
 use smoother::{Adjoint, Slopes};
 
 /// Rows of which one state is kept.
@@ -31,7 +32,8 @@ pub struct Rows<'a> {
     pub t: &'a [f64],
     /// N×P.
     pub y: MatRef<'a, f64>,
-    /// Variances of the noise.
+    /// Variances of the noise: infinite where a row is missing, and negative where a factor of a row grows away from its centre
+    /// ([`Marginals`]).
     pub noise: &'a [f64],
 }
 
@@ -46,6 +48,21 @@ pub struct Evidence {
     pub alpha: Mat<f64>,
     /// The diagonal of G⁻¹.
     pub precision: Vec<f64>,
+}
+
+/// What [`marginals`] gives, rows as they came: of the function whose prior is multiplied by a factor N(y; f, s) of every row.
+#[derive(Debug)]
+pub struct Marginals {
+    /// Means at the rows, N×P.
+    pub mean: Mat<f64>,
+    /// Variances at the rows.
+    pub variance: Vec<f64>,
+    /// α = G⁻¹y, N×P.
+    pub alpha: Mat<f64>,
+    /// s·[G⁻¹]ᵢᵢ: what is left of the variance of a row's factor, 1 where there is none.
+    pub rest: Vec<f64>,
+    /// log |I + diag(s)⁻¹K|.
+    pub log_det: f64,
 }
 
 /// Runs `$body` with the constant `$n` at least as large as a state, of a few sizes.
@@ -118,7 +135,19 @@ pub fn evidence(
     params: usize,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Evidence> {
-    with_size!(space.size(), N => evidence_of::<N>(space, rows, Some(params), go_on))
+    with_size!(space.size(), N => evidence_of::<N>(space, rows, params, go_on))
+}
+
+/// Returns what is known of the function at the rows, given all of them.
+///
+/// # Errors
+/// As for [`log_evidence`].
+pub fn marginals(
+    space: &dyn StateSpace,
+    rows: Rows<'_>,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<Marginals> {
+    with_size!(space.size(), N => marginals_of::<N>(space, rows, go_on))
 }
 
 /// Ranges of rows.
@@ -126,14 +155,24 @@ fn blocks(rows: usize) -> impl DoubleEndedIterator<Item = std::ops::Range<usize>
     (0..rows.div_ceil(BLOCK)).map(move |block| block * BLOCK..(block * BLOCK + BLOCK).min(rows))
 }
 
-/// The same; without a number of hyperparameters without their gradient.
-fn evidence_of<const N: usize>(
+/// A row on the way back, with the state after the row before it.
+struct Seen<'a, const N: usize> {
+    at: usize,
+    row: &'a Passed<N>,
+    before: &'a State<N>,
+    /// After the row, and then before it.
+    adjoint: &'a mut Adjoint<N>,
+}
+
+/// Passes the rows forwards and backwards, of which `take` sees each with the adjoint after it, and brings that to before it.
+/// Returns log N(y; 0, G).
+fn there_and_back<const N: usize>(
     space: &dyn StateSpace,
     rows: Rows<'_>,
-    params: Option<usize>,
     go_on: &dyn Fn() -> Result<()>,
-) -> Result<Evidence> {
-    let (n, columns) = (rows.t.len(), rows.y.ncols());
+    take: &mut dyn FnMut(Seen<'_, N>),
+) -> Result<f64> {
+    let n = rows.t.len();
     let mut filter: Filter<'_, N> = Filter::new(space, &rows);
     let mut states = Vec::new();
     for range in blocks(n) {
@@ -142,10 +181,7 @@ fn evidence_of<const N: usize>(
         filter.pass(range, &mut [])?;
     }
     let value = filter.value;
-    let mut slopes = params.map(|params| Slopes::new(Steps::new(space), params));
-    let mut alpha = Mat::zeros(n, columns);
-    let mut precision = vec![0.0; n];
-    let mut own = Adjoint::none(columns);
+    let mut own = Adjoint::none(rows.y.ncols());
     let mut kept = vec![Passed::empty(); BLOCK];
     for range in blocks(n).rev() {
         go_on()?;
@@ -155,25 +191,74 @@ fn evidence_of<const N: usize>(
         filter.pass(range.clone(), &mut kept)?;
         for i in range.rev() {
             let row = &kept[i - start];
-            precision[i] = own.unsee(row, |p, e| alpha[(i, p)] = e);
-            if let Some(slopes) = &mut slopes {
-                let before = if i > start { &kept[i - start - 1].after } else { &state };
-                match i {
-                    0 => slopes.add_first(&own),
-                    _ => {
-                        let length = rows.t[i] - rows.t[i - 1];
-                        slopes.add(&own, length, &row.a, (&before.mean, &before.covariance));
-                    }
-                }
+            let before = if i > start { &kept[i - start - 1].after } else { &state };
+            take(Seen { at: i, row, before, adjoint: &mut own });
+            if i > 0 {
+                own.back(&row.a, &filter.steps.blocks);
             }
-            if i == 0 {
-                break;
-            }
-            own.back(&row.a, &filter.steps.blocks);
         }
     }
-    let params = slopes.map_or_else(Vec::new, Slopes::finish);
-    Ok(Evidence { value, params, alpha, precision })
+    Ok(value)
+}
+
+fn evidence_of<const N: usize>(
+    space: &dyn StateSpace,
+    rows: Rows<'_>,
+    params: usize,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<Evidence> {
+    let n = rows.t.len();
+    let mut slopes: Slopes<'_, N> = Slopes::new(Steps::new(space), params);
+    let mut alpha = Mat::zeros(n, rows.y.ncols());
+    let mut precision = vec![0.0; n];
+    let value = there_and_back(space, rows, go_on, &mut |seen: Seen<'_, N>| {
+        let Seen { at, row, before, adjoint } = seen;
+        precision[at] = adjoint.unsee(row, |p, e| alpha[(at, p)] = e);
+        match at {
+            0 => slopes.add_first(adjoint),
+            _ => {
+                let length = rows.t[at] - rows.t[at - 1];
+                slopes.add(adjoint, length, &row.a, (&before.mean, &before.covariance));
+            }
+        }
+    })?;
+    Ok(Evidence { value, params: slopes.finish(), alpha, precision })
+}
+
+fn marginals_of<const N: usize>(
+    space: &dyn StateSpace,
+    rows: Rows<'_>,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<Marginals> {
+    let (n, columns) = (rows.t.len(), rows.y.ncols());
+    let zeros = || Mat::zeros(n, columns);
+    let mut all = Marginals {
+        mean: zeros(),
+        variance: vec![0.0; n],
+        alpha: zeros(),
+        rest: vec![1.0; n],
+        log_det: 0.0,
+    };
+    there_and_back(space, rows, go_on, &mut |seen: Seen<'_, N>| {
+        let Seen { at, row, adjoint, .. } = seen;
+        let precision = adjoint.unsee(row, |p, e| all.alpha[(at, p)] = e);
+        let image = times(&row.before.covariance, &row.h);
+        for (p, (m, r)) in row.before.mean.iter().zip(&adjoint.r).enumerate() {
+            all.mean[(at, p)] = dot(&row.h, m) + dot(&image, r);
+        }
+        let variance = dot(&row.h, &image) - dot(&image, &times(&adjoint.n, &image));
+        all.variance[at] = variance.max(0.0);
+        let noise = rows.noise[at];
+        if noise.is_finite() {
+            all.rest[at] = noise * precision;
+            all.log_det += (row.spread / noise).ln();
+            // of little noise the row itself knows more digits
+            if all.rest[at] < 0.5 {
+                all.variance[at] = noise * (1.0 - all.rest[at]);
+            }
+        }
+    })?;
+    Ok(all)
 }
 
 #[cfg(test)]

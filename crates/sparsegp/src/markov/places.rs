@@ -3,7 +3,7 @@
 use super::filter::{Filter, Passed, State, Steps};
 use super::small::{Square, Vector, dot, product, times, transposed_times};
 use super::smoother::Adjoint;
-use super::{BLOCK, Rows, blocks, with_size};
+use super::{BLOCK, Marginals, Rows, blocks, with_size};
 use crate::error::Result;
 use crate::kernels::StateSpace;
 use crate::linalg::Mat;
@@ -25,7 +25,7 @@ pub struct Smoothed {
 trait Known: Debug + Send + Sync {
     fn moments(&self, t: &[f64]) -> Result<Moments>;
     fn terms(&self, t: &[f64]) -> Result<Vec<Moments>>;
-    fn at_rows(&self) -> Result<Moments>;
+    fn at_rows(&self) -> Result<Marginals>;
     fn log_evidence(&self) -> f64;
     fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)>;
 }
@@ -94,11 +94,11 @@ impl Smoothed {
         self.own.log_evidence()
     }
 
-    /// G⁻¹y (N×P) and the diagonal of G⁻¹, in the order of the rows.
+    /// What is known at the rows, in their order.
     ///
     /// # Errors
     /// None: the rows were passed before.
-    pub fn at_rows(&self) -> Result<Moments> {
+    pub fn at_rows(&self) -> Result<Marginals> {
         self.own.at_rows()
     }
 
@@ -359,9 +359,8 @@ impl<const N: usize> Known for Sized<N> {
         self.value
     }
 
-    fn at_rows(&self) -> Result<Moments> {
-        let found = super::evidence_of::<N>(&*self.space, self.rows.rows(), None, &|| Ok(()))?;
-        Ok((found.alpha, found.precision))
+    fn at_rows(&self) -> Result<Marginals> {
+        super::marginals_of::<N>(&*self.space, self.rows.rows(), &|| Ok(()))
     }
 
     fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {

@@ -4,6 +4,7 @@ use super::{
     Collapsed, DEFAULT_ALPHA, DEFAULT_NEIGHBOURS, Deep, Exact, Keeps, Markov, Method, PowerEp,
     Sampler, Tvgp, Uncollapsed, Vecchia, uncollapsed,
 };
+use crate::bounds;
 use crate::error::{Error, Result, nearest};
 use crate::kernels;
 use crate::likelihoods::{self, Likelihood};
@@ -84,10 +85,11 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "markov",
         aliases: &["state-space", "kalman"],
-        about: "exact inference of one input by Kalman filters: series of any length, kernels that are Markov processes",
+        about: "inference of one input by Kalman filters: series of any length, kernels that are Markov processes; exact for Gaussian \
+                noise, else by sites of all rows",
         cost: "O(NS³) for S states, memory O(N)",
-        source: "Hartikainen & Särkkä 2010",
-        method: &Markov,
+        source: "Hartikainen & Särkkä 2010; Chang, Wilkinson, Khan & Solin 2020",
+        method: &Markov { bound: &bounds::Hensman },
     },
     Entry {
         name: "vecchia",

@@ -10,12 +10,12 @@
 //! Weights and known variances of noise are as for [`super::Exact`].
 
 use super::{Diagnostics, Entry, Evaluation, Method};
-use crate::data::Source;
+use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, column};
-use crate::model::{Conditional, ConditioningRows, Model, Posterior};
+use crate::model::{Conditional, ConditioningRows, Model, Moments, Posterior, weighty};
 use crate::vecchia::{self, Copies, Merged, Metric, Nearest, Plan, Rows};
 use rand::Rng;
 use std::sync::{Arc, OnceLock};
@@ -158,40 +158,45 @@ struct Known {
     kernel: Box<dyn Kernel>,
     metric: Metric,
     neighbours: usize,
+    /// Log of the factors that weights leave beside the density.
+    factors: f64,
     /// Known once somebody asks.
-    density: OnceLock<f64>,
+    objective: OnceLock<f64>,
+}
+
+/// Means with the variances that all columns share.
+fn shared(mean: Mat<f64>, variance: &[f64]) -> Moments {
+    let variance = Mat::from_fn(mean.nrows(), mean.ncols(), |i, _| variance[i]);
+    (mean, variance)
 }
 
 impl Conditional for Known {
-    fn moments(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<f64>)> {
-        self.nearest.marginals(x)
+    fn moments(&self, x: MatRef<f64>) -> Result<Moments> {
+        let (mean, variance) = self.nearest.marginals(x)?;
+        Ok(shared(mean, &variance))
     }
 
-    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
+    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
         let joint = self.nearest.joint(x)?;
-        Ok((joint.mean(), joint.covariance()))
+        Ok((joint.mean(), vec![joint.covariance()]))
     }
 
-    /// Such that a row that is left out has the prediction of its nearest others.
-    fn at_rows(&self) -> Result<(Mat<f64>, Vec<f64>)> {
+    /// As their nearest others predict them.
+    fn left_out(&self) -> Result<Moments> {
         let rows = view(&self.seen.rows);
         let (mut mean, mut variance) = self.nearest.leave_one_out()?;
         if let Some((copies, merged)) = &self.seen.merged {
             (mean, variance) = copies.left_out(rows, merged, (&mean, &variance));
         }
-        let precision = variance.iter().zip(rows.noise).map(|(v, s)| 1.0 / (v + s));
-        let (precision, y): (Vec<f64>, _) = (precision.collect(), rows.residual);
-        let alpha =
-            Mat::from_fn(y.nrows(), y.ncols(), |i, p| (y[(i, p)] - mean[(i, p)]) * precision[i]);
-        Ok((alpha, precision))
+        Ok(shared(mean, &variance))
     }
 
-    fn log_density(&self) -> f64 {
-        *self.density.get_or_init(|| {
+    fn objective(&self) -> f64 {
+        *self.objective.get_or_init(|| {
             let rows = self.seen.places();
             let plan = Plan::new(rows.x, self.metric.clone(), self.neighbours);
             let density = vecchia::log_density(&*self.kernel, &plan, rows, &|| Ok(()));
-            density.map_or(f64::NAN, |own| own.value + self.seen.log_factors())
+            density.map_or(f64::NAN, |own| own.value + self.seen.log_factors() + self.factors)
         })
     }
 
@@ -284,21 +289,19 @@ impl Method for Vecchia {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Posterior> {
-        let (rows, _) = ConditioningRows::of(model, super::collect(data)?)?;
-        self.conditioned(model, engine, rows)
+        self.conditioned(model, engine, super::collect(data)?)
     }
 
-    fn conditioned(
-        &self,
-        model: &Model,
-        _: &dyn Engine,
-        rows: ConditioningRows,
-    ) -> Result<Posterior> {
+    fn conditioned(&self, model: &Model, _: &dyn Engine, rows: InMemory) -> Result<Posterior> {
+        let rows = weighty(rows);
         let (metric, neighbours) = (self.metric(model, rows.x.ncols())?, self.neighbours);
         let kernel = model.kernel().clone_box();
-        let seen = Seen::new(model, rows.clone());
+        let (own, noise) = ConditioningRows::of(model, rows.clone())?;
+        let factors = own.y.ncols() as f64 * noise.factors().0;
+        let seen = Seen::new(model, own);
         let nearest = Nearest::new(kernel.clone(), seen.places(), neighbours)?;
-        let known = Known { nearest, seen, kernel, metric, neighbours, density: OnceLock::new() };
+        let objective = OnceLock::new();
+        let known = Known { nearest, seen, kernel, metric, neighbours, factors, objective };
         Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
     }
 }

@@ -92,11 +92,11 @@ impl Model {
     /// # Errors
     /// [`Error::Invalid`] that names a method for several.
     pub(crate) fn check_kernels(&self, latents: usize) -> Result<()> {
-        let (name, has_q) = (self.method.name(), self.method.has_q());
+        let (name, several) = (self.method.name(), self.method.takes_kernels());
         let (kernels, sets) = (self.kernels.len(), self.inducing.len());
-        let fits = |count: usize| count == 1 || has_q && count == latents;
+        let fits = |count: usize| count == 1 || several && count == latents;
         if !fits(kernels) || !(sets == 0 || fits(sets)) {
-            let each = match has_q {
+            let each = match several {
                 true => format!(", or one for each of the {latents} latent functions"),
                 false => ", `svgp` one for each latent function".into(),
             };

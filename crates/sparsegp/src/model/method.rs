@@ -3,9 +3,9 @@
 //! Nobody asks which type a method has. What its callers need to know is in what it answers: how q is kept and what a row
 //! contributes ([`Method::with_q`]), its layers ([`Method::architecture`]), what samples ([`Method::sampler`]).
 
-use super::{ConditioningRows, Model, Posterior};
+use super::{Model, Posterior};
 use crate::bounds::Bound;
-use crate::data::Source;
+use crate::data::{InMemory, Source};
 use crate::deep::Architecture;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -167,6 +167,16 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether every latent function may have a kernel to itself.
+    fn takes_kernels(&self) -> bool {
+        self.has_q()
+    }
+
+    /// Whether rows may have missing targets.
+    fn takes_missing(&self) -> bool {
+        self.has_q()
+    }
+
     /// Whether the objective is the log evidence or a bound from below, which the approximations by power
     /// expectation propagation are not.
     fn is_bound(&self) -> bool {
@@ -276,7 +286,7 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         &self,
         _model: &Model,
         _engine: &dyn Engine,
-        _rows: ConditioningRows,
+        _rows: InMemory,
     ) -> Result<Posterior> {
         Err(Error::Invalid(format!("posteriors of method `{}` keep no rows", self.name())))
     }

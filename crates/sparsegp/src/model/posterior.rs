@@ -19,7 +19,7 @@ mod terms;
 mod trend;
 mod whitened;
 
-pub use conditioned::{Conditional, ConditioningRows};
+pub use conditioned::{Conditional, ConditioningRows, Moments};
 pub use gradients::InputGradients;
 pub use observations::Judgement;
 pub use pathwise::{DEFAULT_WAVES, Functions};
@@ -32,6 +32,7 @@ pub(super) use gaussian::{Gaussian, Split};
 pub(crate) use trend::SavedTrend;
 
 use super::Model;
+use crate::data::InMemory;
 use crate::error::Result;
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Cholesky, Mat, MatRef};
@@ -96,11 +97,7 @@ impl Posterior {
     }
 
     /// Of rows that are kept, and what predicts from them.
-    pub(crate) fn of_kept_rows(
-        model: &Model,
-        rows: ConditioningRows,
-        known: Arc<dyn Conditional>,
-    ) -> Self {
+    pub(crate) fn of_kept_rows(model: &Model, rows: InMemory, known: Arc<dyn Conditional>) -> Self {
         Self::of_law(model, Conditioned::new(model, rows, known))
     }
 
@@ -208,9 +205,9 @@ impl Posterior {
         self.law.conditioned()
     }
 
-    /// The log density of the rows that are kept, without the factors of weights; none where there are none.
-    pub(crate) fn log_density(&self) -> Option<f64> {
-        self.law.conditioned().map(|own| own.known.log_density())
+    /// The objective that the rows have that are kept; none where there are none.
+    pub(crate) fn kept_objective(&self) -> Option<f64> {
+        self.law.conditioned().map(|own| own.known.objective())
     }
 
     /// Variances of the noise of the rows of exact inference, where they differ; else empty.
@@ -248,7 +245,7 @@ impl Posterior {
     }
 
     /// The rows that are kept, of methods with neither inducing points nor a factor of all rows.
-    pub fn kept_rows(&self) -> Option<&ConditioningRows> {
+    pub fn kept_rows(&self) -> Option<&InMemory> {
         self.law.conditioned().map(|own| &*own.rows)
     }
 

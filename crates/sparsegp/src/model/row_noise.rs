@@ -45,10 +45,16 @@ impl RowNoise {
 
     /// Log of the factors beside the Gaussian densities of one target column, and its slope in σ².
     pub(crate) fn factors(&self) -> (f64, f64) {
+        self.factors_where(|_| true)
+    }
+
+    /// [`RowNoise::factors`] of some rows only.
+    pub(crate) fn factors_where(&self, counts: impl Fn(usize) -> bool) -> (f64, f64) {
         let Self::Rows(rows) = self else { return (0.0, 0.0) };
+        let rows = || rows.iter().enumerate().filter(|(i, _)| counts(*i)).map(|(_, row)| row);
         let value = |(s, w): &(f64, f64)| 0.5 * (1.0 - w) * (TAU * s).ln() - 0.5 * w.ln();
         let slope = |(s, w): &(f64, f64)| 0.5 * (1.0 - w) / s;
-        (rows.iter().map(value).sum(), rows.iter().map(slope).sum())
+        (rows().map(value).sum(), rows().map(slope).sum())
     }
 
     /// ∂F/∂σ² from the slopes on the diagonal.

@@ -3,7 +3,7 @@
 use crate::support::{fit, options};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, UpdateOptions, update};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise, UpdateOptions, update};
 use sparsegp::io;
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
@@ -213,12 +213,9 @@ fn forgetting_divides_the_precision_of_old_rows() {
     let ten: Vec<usize> = (0..10).collect();
     new.source = Box::new(all.picked(&ten));
     let (updated, _) = update(&found, &new, &half, &mut |_, _| Ok(())).expect("an update");
-    let noise = found.model.noise();
     let kept = updated.posterior.kept_rows().expect("rows");
     assert_eq!(kept.x.nrows(), 90);
-    assert!(
-        (0..80).all(|i| kept.noise[i] == noise / 0.5) && (80..90).all(|i| kept.noise[i] == noise)
-    );
+    assert!((0..90).all(|i| kept.weights[i] == if i < 80 { 0.5 } else { 1.0 }));
 }
 
 #[test]
@@ -269,14 +266,16 @@ fn a_periodic_kernel_that_is_cut_says_so() {
 fn a_second_kernel_is_not_passed_over() {
     let (x, y) = rows(60, 10, wave);
     let both = Mat::from_fn(60, 2, |i, p| if p == 0 { y[(i, 0)] } else { (0.3 * x[(i, 0)]).cos() });
-    for method in ["exact", "auto", "markov", "vecchia", "titsias2025", "pep"] {
+    for method in ["exact", "auto", "vecchia", "titsias2025", "pep"] {
         let error =
             fit(&dataset(&x, &both), &how(method, "matern32; matern12")).expect_err("refused");
         let text = error.to_string();
         assert!(text.contains("2 kernels") && text.contains("`svgp`"), "{method}: {text}");
     }
-    let found = fit(&dataset(&x, &both), &how("tvgp", "matern32; matern12")).expect("a fit");
-    assert_eq!(found.model.kernels.len(), 2);
+    for method in ["tvgp", "markov"] {
+        let found = fit(&dataset(&x, &both), &how(method, "matern32; matern12")).expect("a fit");
+        assert_eq!(found.model.kernels.len(), 2);
+    }
 }
 
 /// Expectations under uncertain inputs are known of other kernels than those of series.
@@ -309,6 +308,105 @@ fn what_is_no_series_is_refused_by_name() {
         &["markov", "one input", "there are 2"],
     );
     refused(&x, how("markov", "rational_quadratic"), &["rational_quadratic", "state-space"]);
-    let heavy = FitOptions { likelihood: Some("student_t".into()), ..how("markov", "matern32") };
-    refused(&x, heavy, &["markov", "Gaussian"]);
+    let both = Mat::from_fn(60, 2, |i, _| y[(i, 0)]);
+    let mixed = FitOptions {
+        likelihood: Some("coregionalised(outputs=2)".into()),
+        ..how("markov", "matern32")
+    };
+    let error = fit(&dataset(&x, &both), &mixed).expect_err("refused").to_string();
+    assert!(error.contains("markov") && error.contains("mixed"), "{error}");
+}
+
+/// Counts of a rate that changes with x, in disorder.
+fn counts(n: usize, seed: u64, rate: impl Fn(f64) -> f64) -> (Mat<f64>, Mat<f64>) {
+    let mut rng = stream(seed, "counts");
+    let (x, _) = rows(n, seed, wave);
+    let y = Mat::from_fn(n, 1, |i, _| {
+        let (mut left, mut count) = (rate(x[(i, 0)]), 0.0);
+        loop {
+            left += uniform(&mut rng).ln();
+            if left < 0.0 {
+                return count;
+            }
+            count += 1.0;
+        }
+    });
+    (x, y)
+}
+
+fn of_counts() -> Standardise {
+    Standardise::all_that(&*sparsegp::likelihoods::parse("poisson").expect("a likelihood"))
+}
+
+fn rate(x: f64) -> f64 {
+    (0.7 + 0.8 * (x / 150.0).sin()).exp()
+}
+
+#[test]
+fn counts_are_fitted_as_by_sites_of_all_rows() {
+    let (x, y) = counts(200, 11, rate);
+    let data = Dataset::from_arrays(x, y, of_counts()).expect("a table");
+    let of = |method: &str| {
+        let own = FitOptions { likelihood: Some("poisson".into()), ..how(method, "matern32") };
+        fit(&data, &own).expect("a fit")
+    };
+    let (found, dense) = (of("markov"), of("tvgp"));
+    let objective = |of: &Fitted| of.report.as_ref().expect("a report").objective;
+    let (a, b) = (objective(&found), objective(&dense));
+    assert!((a - b).abs() < 0.02, "{a} and {b}");
+    let rates = |of: &Fitted| of.predict(places().as_ref(), Of::Observations).unwrap();
+    let (own, right) = (rates(&found), rates(&dense));
+    for i in 0..40 {
+        assert!((own.0[(i, 0)] / right.0[(i, 0)] - 1.0).abs() < 0.02, "{i}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("counts.safetensors");
+    io::save(&found, &path).expect("saved");
+    let loaded = rates(&io::load(&path).expect("loaded"));
+    assert_eq!((&own.0, &own.1), (&loaded.0, &loaded.1));
+    let left = found.leave_one_out(&data).expect("rows left out");
+    let other = dense.leave_one_out(&data).expect("rows left out");
+    let mean = |of: &Mat<f64>| (0..200).map(|i| of[(i, 0)]).sum::<f64>() / 200.0;
+    assert!((mean(&left.log_density) - mean(&other.log_density)).abs() < 1e-3);
+}
+
+/// New counts are taken up as if all had been there.
+#[test]
+fn counts_are_updated_by_all_rows() {
+    let (x, y) = counts(300, 12, rate);
+    let whole = Dataset::from_arrays(x, y, of_counts()).expect("a table");
+    let own = FitOptions { likelihood: Some("poisson".into()), ..how("markov", "matern32") };
+    let right = fit(&whole, &own).expect("a fit");
+    let all = scaled(&whole);
+    let part = |rows: std::ops::Range<usize>| {
+        let mut part =
+            Dataset::from_arrays(all.x.clone(), all.y.clone(), of_counts()).expect("a table");
+        (part.scaler, part.rows) = (whole.scaler.clone(), rows.len());
+        part.source = Box::new(all.picked(&rows.collect::<Vec<_>>()));
+        part
+    };
+    let first = fit(&part(0..180), &with_values(own.clone(), &right)).expect("a fit");
+    let (updated, _) =
+        update(&first, &part(180..300), &UpdateOptions::default(), &mut |_, _| Ok(())).unwrap();
+    let of = |of: &Fitted| of.posterior.predict_f(places().as_ref()).expect("predictions");
+    close(&of(&updated).0, &of(&right).0, "means");
+    close(&of(&updated).1, &of(&right).1, "variances");
+}
+
+#[test]
+fn long_series_of_counts_are_learnt_by_default() {
+    let n = 6000;
+    let (x, y) = counts(n, 13, |x| (1.0 + (x / 25.0).sin()).exp());
+    let data = Dataset::from_arrays(x.clone(), y, of_counts()).expect("a table");
+    let own = FitOptions { likelihood: Some("poisson".into()), ..FitOptions::default() };
+    let found = fit(&data, &own).expect("a fit");
+    assert_eq!(found.model.method.name(), "markov");
+    assert!(found.model.kernel().state_space().is_ok());
+    let (mean, _) = found.predict(x.as_ref(), Of::Observations).expect("predictions");
+    let error = (0..n).map(|i| {
+        let right = (1.0 + (x[(i, 0)] / 25.0).sin()).exp();
+        (mean[(i, 0)] / right).ln().abs()
+    });
+    let error = error.sum::<f64>() / n as f64;
+    assert!(error < 0.15, "{error}");
 }

@@ -43,7 +43,7 @@ class Periodic(_WithBase):
         One for all active columns or one for each; by default one for each, from the strongest wave in the
         data. Estimators standardise inputs: then a value given here is in standard deviations of the column.
     form : {"circles", "gpflow"}, optional
-        ``"gpflow"`` has r = Σ_d |sin(π (x_d − x′_d)/p_d)|/ℓ_d where the base is not :class:`RBF`, as GPflow. With
+        ``"gpflow"`` has ``r = Σ_d |sin(π (x_d − x′_d)/p_d)|/ℓ_d`` where the base is not :class:`RBF`, as GPflow. With
         more than one column that is not positive definite in general: use it only to compare.
     """
 
@@ -60,7 +60,7 @@ class Periodic(_WithBase):
 class Additive(_WithBase):
     """Functions of one input each and, with ``order``, of two or more: Σ_d v_d e_d(κ₁, …, κ_D)/C(D, d).
 
-    e_d is the sum of the products of d of the one-dimensional kernels κ_q = κ(|x_q − x′_q|/ℓ_q), C(D, d) their
+    e_d is the sum of the products of d of the one-dimensional kernels ``κ_q = κ(|x_q − x′_q|/ℓ_q)``, C(D, d) their
     number, v_d the variance of order d. Predictions extrapolate along every input by what other rows say of
     it, and have parts for the inputs.
 
@@ -178,7 +178,7 @@ class ChangePoints(Composite):
     Parameters
     ----------
     kernels : sequence of Kernel or str
-        At least two; in :meth:`with_params` (and scikit-learn's ``set_params``) ``k1``, ``k2``, ….
+        At least two; in :meth:`Kernel.with_params` (and scikit-learn's ``set_params``) ``k1``, ``k2``, ….
     locations : sequence of float or Parameter, optional
         One less than kernels; by default from the data. Estimators standardise inputs: then a value given here
         is in standard deviations from the column's mean.

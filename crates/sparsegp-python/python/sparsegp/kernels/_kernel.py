@@ -78,7 +78,7 @@ class Kernel(Spec):
         return as_kernel(other) * self
 
     def with_params(self, **changes: Any) -> Kernel:
-        """:meth:`replace` that also reaches into parts: ``k1__variance`` is an argument of the first."""
+        """:meth:`Kernel.replace` that also reaches into parts: ``k1__variance`` is an argument of the first."""
         own: dict[str, Any] = {}
         nested: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
@@ -113,7 +113,7 @@ class Composite(Kernel):
     Parameters
     ----------
     kernels : sequence of Kernel
-        The parts; in :meth:`with_params` (and scikit-learn's ``set_params``) ``k1``, ``k2``, ….
+        The parts; in :meth:`Kernel.with_params` (and scikit-learn's ``set_params``) ``k1``, ``k2``, ….
     """
 
     kernels: tuple[Kernel, ...]

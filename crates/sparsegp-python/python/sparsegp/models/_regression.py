@@ -101,7 +101,7 @@ class SGPR(Kept):
     def predict_f_high_cost(self, Xnew: ArrayLike) -> tuple[Array, Array]:
         """Means and variances of the latent functions, N×L, by the q(f | u) that the bounds ``"titsias2025"``
         and ``"spherical"`` have in mind, which takes the rows: O(N³), for up to 4096 of them. The means are
-        those of :meth:`predict_f`, the variances are smaller.
+        those of :meth:`Model.predict_f`, the variances are smaller.
 
         Raises
         ------

@@ -2,21 +2,27 @@
 
 use super::foreign;
 use super::read::Reader;
+use crate::data::InMemory;
 use crate::engine::Cpu;
 use crate::error::Result;
 use crate::linalg::{MatRef, column};
-use crate::model::{ConditioningRows, Model, Posterior};
+use crate::model::{Model, Posterior};
 
-/// Tensors of the inputs, of the targets less the mean function, and of the variances of the noise.
+/// Tensors of the rows; the last two where rows bring them.
 const INPUTS: &str = "posterior.inputs";
 pub(super) const TARGETS: &str = "posterior.targets";
-const NOISE: &str = "posterior.noise";
+const WEIGHTS: &str = "posterior.weights";
+const EXTRA: &str = "posterior.extra";
 
 /// Calls `put` with the name of every tensor and what it holds.
-pub(super) fn write(rows: &ConditioningRows, put: &mut dyn FnMut(&str, MatRef<'_, f64>)) {
+pub(super) fn write(rows: &InMemory, put: &mut dyn FnMut(&str, MatRef<'_, f64>)) {
     put(INPUTS, rows.x.as_ref());
     put(TARGETS, rows.y.as_ref());
-    put(NOISE, MatRef::from_column_major_slice(&rows.noise, rows.noise.len(), 1));
+    for (name, own) in [(WEIGHTS, &rows.weights), (EXTRA, &rows.extra)] {
+        if !own.is_empty() {
+            put(name, MatRef::from_column_major_slice(own, own.len(), 1));
+        }
+    }
 }
 
 /// The posterior from the rows that it keeps.
@@ -26,16 +32,23 @@ pub(super) fn read(
     inputs: usize,
     outputs: usize,
 ) -> Result<Posterior> {
-    let matrix = |name: &str| tensors.matrix(name);
-    let (x, y, noise) = (matrix(INPUTS)?, matrix(TARGETS)?, matrix(NOISE)?);
+    let (x, y) = (tensors.matrix(INPUTS)?, tensors.matrix(TARGETS)?);
     let rows = x.nrows();
-    let fits = rows > 0
-        && (x.ncols(), y.ncols(), noise.ncols()) == (inputs, outputs, 1)
-        && (y.nrows(), noise.nrows()) == (rows, rows)
-        && column(noise.as_ref(), 0).iter().all(|v| *v >= 0.0);
+    let fits = rows > 0 && (x.ncols(), y.ncols(), y.nrows()) == (inputs, outputs, rows);
+    let numbers = |name: &str| {
+        if !tensors.has(name) {
+            return Ok(Vec::new());
+        }
+        let own = tensors.matrix(name)?;
+        let own = if own.ncols() == 1 { column(own.as_ref(), 0).to_vec() } else { Vec::new() };
+        match fits && own.len() == rows && own.iter().all(|v| *v >= 0.0) {
+            true => Ok(own),
+            false => Err(foreign(format!("tensor `{name}` does not fit the rows"))),
+        }
+    };
+    let (weights, extra) = (numbers(WEIGHTS)?, numbers(EXTRA)?);
     if !fits {
         return Err(foreign("tensors of the posterior do not fit together"));
     }
-    let rows = ConditioningRows { x, y, noise: column(noise.as_ref(), 0).to_vec() };
-    model.method.conditioned(model, &Cpu::default(), rows)
+    model.method.conditioned(model, &Cpu::default(), InMemory { x, y, weights, extra })
 }

@@ -299,8 +299,9 @@ impl<C: Correlation> Kernel for Radial<C> {
         self.pull_values(k, k_bar.rb_mut(), tape, sinks.params, sums, chunk);
 
         let h = k_bar.as_ref();
-        if is_far(xs.as_ref()) || is_far(zs.as_ref()) {
-            self.pull_differences([xs.as_ref(), zs.as_ref()], z.is_none(), [h, k], sinks);
+        let far = is_far(xs.as_ref()) || is_far(zs.as_ref());
+        if far || C::EXACT_DISTANCES {
+            self.pull_differences([xs.as_ref(), zs.as_ref()], z.is_none(), far, [h, k], sinks);
             [xs, zs, row_sums, column_sums].into_iter().for_each(|used| tape.recycle(used));
             return;
         }

@@ -5,15 +5,14 @@ use super::rounding::{around, roots_of};
 use super::{InputGradients, PredictedTerm};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::kernels::Kernel;
+use crate::kernels::{Kernel, of_latent};
 use crate::linalg::{Mat, MatRef, column};
-use crate::markov::Moments;
 use crate::means::Mean;
 use crate::model::{Model, RowNoise, weighty};
 use rand::Rng;
 use std::sync::Arc;
 
-/// Rows that a posterior keeps.
+/// Rows with normal noise, from which a method predicts functions of mean 0.
 #[derive(Clone, Debug)]
 pub struct ConditioningRows {
     /// N×D.
@@ -25,7 +24,7 @@ pub struct ConditioningRows {
 }
 
 impl ConditioningRows {
-    /// Those of a model with Gaussian noise, and the noise of each.
+    /// Those of a model with Gaussian noise that count, and the noise of each.
     ///
     /// # Errors
     /// [`Error::Invalid`] for another likelihood, and for missing targets.
@@ -46,30 +45,33 @@ impl ConditioningRows {
     }
 }
 
-/// What predicts functions of mean 0 from rows with normal noise. Functions of all target columns have the same covariance.
+/// Means and variances of latent functions of mean 0, B×L each.
+pub type Moments = (Mat<f64>, Mat<f64>);
+
+/// What predicts latent functions of mean 0 from rows.
 pub trait Conditional: std::fmt::Debug + Send + Sync {
-    /// Means (B×P) and variances at places (B×D).
+    /// Means and variances at places (B×D).
     ///
     /// # Errors
     /// What the method gives.
     fn moments(&self, x: MatRef<f64>) -> Result<Moments>;
 
-    /// Means (B×P) and the covariance (B×B).
+    /// Means (B×L) and the covariance (B×B) of every latent function; one where all have the same.
     ///
     /// # Errors
     /// What the method gives.
-    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)>;
+    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)>;
 
-    /// G⁻¹y (N×P) and the diagonal of G⁻¹, where G is the covariance of the rows' targets: what leaving a row out takes.
+    /// Means and variances at every kept row, as the other rows predict it.
     ///
     /// # Errors
     /// What the method gives.
-    fn at_rows(&self) -> Result<Moments>;
+    fn left_out(&self) -> Result<Moments>;
 
-    /// log N(y; 0, G).
-    fn log_density(&self) -> f64;
+    /// The objective that these rows have.
+    fn objective(&self) -> f64;
 
-    /// Joint draws of the functions, B×P each; none where they are to come from [`Conditional::joint`].
+    /// Joint draws of the functions, B×L each; none where they are to come from [`Conditional::joint`].
     ///
     /// # Errors
     /// What the method gives.
@@ -83,7 +85,7 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Means (B×P) and variances of the terms of a kernel that is a sum, in the order of [`Kernel::terms`]; none where they are
+    /// Means and variances of the terms of a kernel that is a sum, in the order of [`Kernel::terms`]; none where they are
     /// not known.
     ///
     /// # Errors
@@ -98,16 +100,18 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub(in crate::model) struct Conditioned {
     mean: Box<dyn Mean>,
-    kernel: Box<dyn Kernel>,
-    pub(in crate::model) rows: Arc<ConditioningRows>,
+    kernels: Vec<Box<dyn Kernel>>,
+    latents: usize,
+    pub(in crate::model) rows: Arc<InMemory>,
     pub(in crate::model) known: Arc<dyn Conditional>,
 }
 
 impl Conditioned {
-    pub(super) fn new(model: &Model, rows: ConditioningRows, known: Arc<dyn Conditional>) -> Self {
+    pub(super) fn new(model: &Model, rows: InMemory, known: Arc<dyn Conditional>) -> Self {
         Self {
             mean: model.mean.clone(),
-            kernel: model.kernel().clone_box(),
+            kernels: model.kernels.clone(),
+            latents: model.latents(rows.y.ncols()),
             rows: Arc::new(rows),
             known,
         }
@@ -118,17 +122,11 @@ impl Conditioned {
         self.mean_at(x) + mean
     }
 
-    /// The mean function, B×P.
+    /// The mean function, B×L.
     pub(in crate::model) fn mean_at(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut all = Mat::zeros(x.nrows(), self.latents());
         self.mean.evaluate(x, all.as_mut());
         all
-    }
-
-    /// Means and variance of the functions at one place.
-    pub(in crate::model) fn at(&self, x: MatRef<f64>) -> Result<(Vec<f64>, f64)> {
-        let own = self.marginals(x)?;
-        Ok(((0..self.latents()).map(|p| own.mean[(0, p)]).collect(), own.variance[(0, 0)]))
     }
 }
 
@@ -142,12 +140,12 @@ impl Law for Conditioned {
     }
 
     fn latents(&self) -> usize {
-        self.rows.y.ncols()
+        self.latents
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         check_columns(x, self.inputs())?;
-        self.kernel.check(x)
+        self.kernels.iter().try_for_each(|kernel| kernel.check(x))
     }
 
     fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {
@@ -162,8 +160,7 @@ impl Law for Conditioned {
     }
 
     fn marginals(&self, x: MatRef<f64>) -> Result<Marginals> {
-        let (mean, variances) = self.known.moments(x)?;
-        let variance = Mat::from_fn(x.nrows(), self.latents(), |i, _| variances[i]);
+        let (mean, variance) = self.known.moments(x)?;
         Ok(Marginals { mean: self.raised(x, mean), variance })
     }
 
@@ -177,21 +174,30 @@ impl Law for Conditioned {
             let one = |f| Drawn { likelihood: None, f: self.raised(x, f) };
             return Ok(draws.into_iter().map(one).collect());
         }
-        let Joint { mean, own, .. } = self.joint(x)?;
-        let mut prior = vec![0.0; x.nrows()];
-        self.kernel.diag(x, &mut prior);
-        let largest = prior.iter().fold(0.0_f64, |a, b| a.max(*b));
+        let (mean, own) = self.known.joint(x)?;
+        let mean = self.raised(x, mean);
+        let largest: Vec<f64> = (0..own.len())
+            .map(|l| {
+                let mut prior = vec![0.0; x.nrows()];
+                of_latent(&self.kernels, l).diag(x, &mut prior);
+                prior.iter().fold(0.0_f64, |a, b| a.max(*b))
+            })
+            .collect();
+        let mut roots = roots_of(&own, &largest)?;
         // one root for functions that have the same covariance
-        let root = roots_of(&own[..1], &[largest])?.swap_remove(0);
-        let roots = vec![root; self.latents()];
+        if roots.len() == 1 {
+            roots = vec![roots.swap_remove(0); self.latents()];
+        }
         let one = |_| Drawn { likelihood: None, f: around(mean.clone(), &roots, rng) };
         Ok((0..samples).map(one).collect())
     }
 
     fn joint(&self, x: MatRef<f64>) -> Result<Joint> {
         self.check(x)?;
-        let (mean, covariance) = self.known.joint(x)?;
-        let own = vec![covariance; self.latents()];
+        let (mean, mut own) = self.known.joint(x)?;
+        if own.len() == 1 {
+            own = vec![own.swap_remove(0); self.latents()];
+        }
         Ok(Joint { mean: self.raised(x, mean), own, mixing: None })
     }
 
@@ -217,9 +223,9 @@ impl Law for Conditioned {
             }));
         };
         let function = self.mean_at(x);
-        let named = crate::kernels::terms::terms(&*self.kernel, names);
         let mut all = Vec::new();
         for latent in 0..self.latents() {
+            let named = crate::kernels::terms::terms(&**of_latent(&self.kernels, latent), names);
             all.push(PredictedTerm {
                 name: PredictedTerm::MEAN_FUNCTION.into(),
                 latent,
@@ -233,7 +239,7 @@ impl Law for Conditioned {
                     latent,
                     inputs: term.inputs(x.ncols()),
                     mean: column(mean.as_ref(), latent).to_vec(),
-                    variance: variance.clone(),
+                    variance: column(variance.as_ref(), latent).to_vec(),
                 });
             }
         }

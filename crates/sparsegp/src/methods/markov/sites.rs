@@ -1,0 +1,305 @@
+//! The best normal q(f) of a series under any likelihood, by sites of all rows (Chang, Wilkinson, Khan & Solin 2020; Adam, Chang, Khan &
+//! Solin 2021, §3, for the bound).
+//!
+//! A row has the site exp(λ₁f − ½λ₂f²), which is a normal factor with y = λ₁/λ₂ and the variance s = 1/λ₂: what the factors make
+//! of the prior, [`crate::markov::marginals`] finds at O(N). With those m, v, d = G⁻¹y and D of the diagonal of G⁻¹, every latent
+//! function has
+//!
+//! ```text
+//! KL = ½{Σ(sD − 1) + dᵀm + log|I + Λ₂K|}       λ ← (1 − ρ)λ + ρ(α + βm, β),  α = ∂ℓ/∂m,  β = −2 ∂ℓ/∂v
+//! ```
+//!
+//! and steps end where α = d and β = λ₂. There the bound has no slope in the sites, so that its slopes in the hyperparameters are
+//! those of log N(y; 0, G) at fixed sites. λ₂ may be negative, where a likelihood is not log-concave: the best sites are then those,
+//! and no cut moves the optimum. Steps go to the best of those that are not negative first. A step that lowers the bound, or whose
+//! sites leave no density, is halved.
+
+use super::{Factors, Series};
+use crate::bounds::Bound;
+use crate::data::Rows;
+use crate::engine::{Block, Pointwise, Slopes};
+use crate::error::{Error, Result};
+use crate::linalg::{Mat, column, in_parts};
+use crate::markov::{self, Marginals};
+use crate::methods::finite;
+use crate::methods::uncollapsed::rows::{LikelihoodRows, sum};
+use crate::model::Model;
+use rayon::prelude::*;
+
+/// Most steps; log-concave likelihoods need some ten.
+const STEPS: usize = 200;
+/// The smallest part of a step.
+const SMALLEST: f64 = 1e-4;
+/// Precision of a site, in prior precisions, below which it counts as this much: λ₁ keeps its digits.
+const WEAKEST: f64 = 1e-12;
+/// What a step may promise at the end, in nats: for all rows, and for each.
+const ENDED: (f64, f64) = (1e-10, 1e-13);
+
+/// The best sites, and the bound there.
+pub(super) struct Best {
+    /// The sites of every latent function.
+    pub(super) factors: Vec<Factors>,
+    pub(super) value: f64,
+    /// ∂ℓ/∂m, N×L.
+    pub(super) a: Mat<f64>,
+    /// Slopes of the likelihood's parameters.
+    pub(super) params: Vec<f64>,
+}
+
+/// λ₁ and λ₂ of the rows, N×L.
+#[derive(Clone)]
+struct Sites {
+    first: Mat<f64>,
+    second: Mat<f64>,
+}
+
+/// What is known at some sites.
+struct Look {
+    value: f64,
+    /// ∂ℓ/∂m and ∂ℓ/∂v.
+    a: Mat<f64>,
+    b: Mat<f64>,
+    params: Vec<f64>,
+    /// d, m less the mean function, and v.
+    d: Mat<f64>,
+    m: Mat<f64>,
+    v: Mat<f64>,
+}
+
+/// Refuses what sites of rows cannot have.
+///
+/// # Errors
+/// [`Error::Invalid`] for mixed latent functions, and what the bound refuses.
+pub(super) fn check(model: &Model, bound: &dyn Bound) -> Result<()> {
+    if model.likelihood.mixing().is_some() {
+        return Err(Error::Invalid(
+            "method `markov` has latent functions that are not mixed; `svgp` mixes them".into(),
+        ));
+    }
+    bound.check(&*model.likelihood)
+}
+
+/// Finds the best sites, from none.
+///
+/// # Errors
+/// [`Error::NonFinite`] where the bound is not finite under the prior; those of the passes, and what `go_on` gives.
+pub(super) fn best(
+    series: &Series,
+    model: &Model,
+    bound: &dyn Bound,
+    go_on: &dyn Fn() -> Result<()>,
+) -> Result<Best> {
+    let place = Place { series, model, bound };
+    let none = || Mat::zeros(series.mean.nrows(), series.mean.ncols());
+    let mut sites = Sites { first: none(), second: none() };
+    let mut look = place.look(&sites, None, go_on)?;
+    let prior = look.v.clone();
+    let ended = ENDED.0 + ENDED.1 * prior.nrows() as f64;
+    for least in [0.0, f64::NEG_INFINITY] {
+        place.climb(&mut sites, &mut look, (&prior, least, ended), go_on)?;
+    }
+    let Look { value, a, params, .. } = look;
+    Ok(Best { factors: place.factors(&sites, Some(&prior)), value, a, params })
+}
+
+impl Sites {
+    /// A step of size `rate`, towards precisions that are not below `least`.
+    fn moved(&self, look: &Look, rate: f64, least: f64) -> Self {
+        let beta = |i: usize, l: usize| (-2.0 * look.b[(i, l)]).max(least);
+        let towards = |old: f64, target: f64| old + rate * (target - old);
+        let (n, latents) = (self.first.nrows(), self.first.ncols());
+        Self {
+            first: Mat::from_fn(n, latents, |i, l| {
+                towards(self.first[(i, l)], look.a[(i, l)] + beta(i, l) * look.m[(i, l)])
+            }),
+            second: Mat::from_fn(n, latents, |i, l| towards(self.second[(i, l)], beta(i, l))),
+        }
+    }
+}
+
+impl Look {
+    /// What such a step promises if rows were independent: δ²v + ½(vΔ)² of each with the δ and Δ by which a site moves.
+    fn promise(&self, sites: &Sites, least: f64) -> f64 {
+        let mut all = 0.0;
+        for l in 0..self.a.ncols() {
+            for i in 0..self.a.nrows() {
+                let at = (i, l);
+                let by_mean = self.a[at] - self.d[at];
+                let by_precision = (-2.0 * self.b[at]).max(least) - sites.second[at];
+                let v = self.v[at];
+                all += v * by_mean * by_mean + 0.5 * (v * by_precision).powi(2);
+            }
+        }
+        all
+    }
+}
+
+/// What the bound is of.
+struct Place<'a> {
+    series: &'a Series,
+    model: &'a Model,
+    bound: &'a dyn Bound,
+}
+
+impl Place<'_> {
+    /// Takes steps towards precisions that are not below `least`, until they promise no more than `ended`, or nothing is gained.
+    fn climb(
+        &self,
+        sites: &mut Sites,
+        look: &mut Look,
+        (prior, least, ended): (&Mat<f64>, f64, f64),
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let mut rate = 1.0_f64;
+        for _ in 0..STEPS {
+            self.centre(look, sites);
+            if look.promise(sites, least) <= ended {
+                break;
+            }
+            loop {
+                let next = sites.moved(look, rate, least);
+                let enough = look.value - 1e-13 * look.value.abs();
+                match self.look(&next, Some(prior), go_on) {
+                    Ok(new) if new.value >= enough => {
+                        (*sites, *look) = (next, new);
+                        rate = (2.0 * rate).min(1.0);
+                        break;
+                    }
+                    Err(error) if !error.is_recoverable() => return Err(error),
+                    _ => rate *= 0.5,
+                }
+                if rate < SMALLEST {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sites of every latent function as normal factors, with the prior's variances.
+    fn factors(&self, sites: &Sites, prior: Option<&Mat<f64>>) -> Vec<Factors> {
+        let one = |l: usize| {
+            let (first, second) =
+                (column(sites.first.as_ref(), l), column(sites.second.as_ref(), l));
+            let precision = |i: usize| {
+                let least = prior.map_or(0.0, |prior| WEAKEST / prior[(i, l)]);
+                match (first[i], second[i]) {
+                    (0.0, 0.0) => 0.0,
+                    (_, own) if own.abs() < least => least,
+                    (_, own) => own,
+                }
+            };
+            let all: Vec<f64> = (0..first.len()).map(precision).collect();
+            let y = |i: usize| if all[i] == 0.0 { 0.0 } else { first[i] / all[i] };
+            let noise = |own: &f64| if *own == 0.0 { f64::INFINITY } else { 1.0 / own };
+            let y = Mat::from_fn(first.len(), 1, |i, _| y(i));
+            Factors { first: l, y, noise: all.iter().map(noise).collect() }
+        };
+        (0..sites.first.ncols()).map(one).collect()
+    }
+
+    fn look(
+        &self,
+        sites: &Sites,
+        prior: Option<&Mat<f64>>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Look> {
+        go_on()?;
+        let series = self.series;
+        let one = |own: &Factors| {
+            let space = series.space(own.first);
+            markov::marginals(space, series.seen(own), &|| Ok(()))
+        };
+        let factors = self.factors(sites, prior);
+        let all: Vec<Marginals> = factors.par_iter().map(one).collect::<Result<_>>()?;
+        let (n, latents) = (series.mean.nrows(), series.mean.ncols());
+        let m = Mat::from_fn(n, latents, |i, l| all[l].mean[(i, 0)]);
+        let v = Mat::from_fn(n, latents, |i, l| all[l].variance[i]);
+        let d = Mat::from_fn(n, latents, |i, l| all[l].alpha[(i, 0)]);
+        let mut value = 0.0;
+        for (l, own) in all.iter().enumerate() {
+            let trace: f64 = own.rest.iter().map(|rest| rest - 1.0).sum();
+            let fit: f64 = (0..n).map(|i| d[(i, l)] * m[(i, l)]).sum();
+            value -= 0.5 * (trace + fit + own.log_det);
+        }
+        let (mut a, mut b) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
+        let sums = self.expectations(&m, &v, (&mut a, &mut b))?;
+        let value = finite(value + sums[sum::VALUE], "the bound")?;
+        let params = sums[sum::PARAMS..][..self.model.likelihood.num_params()].to_vec();
+        Ok(Look { value, a, b, params, d, m, v })
+    }
+
+    /// Sums over rows of what the likelihood contributes, and its slopes.
+    fn expectations(
+        &self,
+        m: &Mat<f64>,
+        v: &Mat<f64>,
+        (a, b): (&mut Mat<f64>, &mut Mat<f64>),
+    ) -> Result<Vec<f64>> {
+        let (likelihood, latents) = (&*self.model.likelihood, m.ncols());
+        let ones = vec![1.0; latents];
+        let local = LikelihoodRows {
+            likelihood,
+            bound: self.bound,
+            v: &ones,
+            params: likelihood.num_params(),
+            rounding: 0.0,
+            most: f64::INFINITY,
+            chosen: None,
+            ratios: None,
+        };
+        let all = self.series.rows.all();
+        let parts = in_parts(all.x, |start, x| {
+            let n = x.nrows();
+            let rows: Rows<'_> = all.part(start, n);
+            let zeros = || Mat::<f64>::zeros(n, latents);
+            let (r, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
+            let mu = self.series.mean.subrows(start, n) + m.subrows(start, n);
+            let mut sums = vec![0.0; local.sums()];
+            let out = Slopes {
+                a: a.as_mut(),
+                b: b.as_mut(),
+                c: c.as_mut(),
+                sums: &mut sums,
+                scratch: &mut Vec::new(),
+            };
+            let s = v.subrows(start, n);
+            local.rows(Block { rows, mu: mu.as_ref(), s, r: r.as_ref() }, out);
+            Ok((start, a, b, sums))
+        })?;
+        let mut total = vec![0.0; local.sums()];
+        for (start, own_a, own_b, sums) in parts {
+            a.as_mut().subrows_mut(start, own_a.nrows()).copy_from(&own_a);
+            b.as_mut().subrows_mut(start, own_b.nrows()).copy_from(&own_b);
+            total.iter_mut().zip(&sums).for_each(|(sum, own)| *sum += own);
+        }
+        if a.is_all_finite() && b.is_all_finite() {
+            return Ok(total);
+        }
+        Err(Error::NonFinite { what: "a slope of the bound".into(), value: f64::NAN })
+    }
+
+    /// As [`crate::methods::Tvgp::centre`].
+    fn centre(&self, look: &mut Look, sites: &mut Sites) {
+        let likelihood = &*self.model.likelihood;
+        if !likelihood.shift_invariant() || self.series.spaces.len() > 1 {
+            return;
+        }
+        let each = likelihood.latents();
+        for first in (0..look.m.ncols()).step_by(each) {
+            let group = first..first + each;
+            for i in 0..look.m.nrows() {
+                let mean =
+                    |of: &Mat<f64>| group.clone().map(|l| of[(i, l)]).sum::<f64>() / each as f64;
+                let (d, m) = (mean(&look.d), mean(&look.m));
+                look.value += 0.5 * each as f64 * d * m;
+                for l in group.clone() {
+                    let at = (i, l);
+                    sites.first[at] -= d + sites.second[at] * m;
+                    look.d[at] -= d;
+                    look.m[at] -= m;
+                }
+            }
+        }
+    }
+}
