@@ -20,7 +20,7 @@ use crate::linalg::exp::dispatch;
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, column, column_mut, gemm};
 use crate::params::{Param, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
-use far::is_far;
+use far::{Pairs, is_far};
 use loops::{Column, Of, Values, Weighing, squared_norms};
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
@@ -301,8 +301,11 @@ impl<C: Correlation> Kernel for Radial<C> {
         let h = k_bar.as_ref();
         let far = is_far(xs.as_ref()) || is_far(zs.as_ref());
         if far || C::EXACT_DISTANCES {
-            self.pull_differences([xs.as_ref(), zs.as_ref()], z.is_none(), far, [h, k], sinks);
-            [xs, zs, row_sums, column_sums].into_iter().for_each(|used| tape.recycle(used));
+            let mut memory = [tape.buffer(x.nrows(), 1), tape.buffer(x.nrows(), 1)];
+            let rows = Pairs { x: xs.as_ref(), z: zs.as_ref(), same: z.is_none(), far };
+            self.pull_differences(rows, [h, k], sinks, &mut memory);
+            let used = [xs, zs, row_sums, column_sums].into_iter().chain(memory);
+            used.for_each(|used| tape.recycle(used));
             return;
         }
         let d = self.dims.len();
