@@ -304,8 +304,8 @@ impl<C: Correlation> Kernel for Radial<C> {
             let mut memory = [tape.buffer(x.nrows(), 1), tape.buffer(x.nrows(), 1)];
             let rows = Pairs { x: xs.as_ref(), z: zs.as_ref(), same: z.is_none(), far };
             self.pull_differences(rows, [h, k], sinks, &mut memory);
-            let used = [xs, zs, row_sums, column_sums].into_iter().chain(memory);
-            used.for_each(|used| tape.recycle(used));
+            memory.into_iter().for_each(|used| tape.recycle(used));
+            [xs, zs, row_sums, column_sums].into_iter().for_each(|used| tape.recycle(used));
             return;
         }
         let d = self.dims.len();
@@ -313,7 +313,6 @@ impl<C: Correlation> Kernel for Radial<C> {
         let par = if z.is_none() { crate::linalg::par_for(x.nrows()) } else { Par::Seq };
         let mut xth = tape.buffer(d, zs.nrows());
         gemm(xth.as_mut(), Accum::Replace, xs.transpose(), h, 1.0, par);
-        let single = self.lengthscales.len() == 1;
         let (by_row, by_column) = (row_sums.col_as_slice(0), column_sums.col_as_slice(0));
         for q in 0..d {
             // Σ h (x̃ − z̃)² = Σ x̃² row sum + Σ z̃² column sum − 2 Σ z̃ (HᵀX̃)
@@ -325,8 +324,8 @@ impl<C: Correlation> Kernel for Radial<C> {
                 total += v * v * s - 2.0 * v * xth[(q, j)];
             }
             // ∂ϱ²/∂ℓ = −2 (x̃ − z̃)²/ℓ
-            let inverse = self.inverse_lengthscale(q);
-            sinks.params[1 + if single { 0 } else { q }] -= 2.0 * inverse * total;
+            let slot = 1 + q.min(self.lengthscales.len() - 1);
+            sinks.params[slot] -= 2.0 * self.inverse_lengthscale(q) * total;
         }
         // ∂ϱ²/∂z = 2 (z̃ − x̃)/ℓ, ∂ϱ²/∂x = 2 (x̃ − z̃)/ℓ
         let to_z = |sink: &mut MatMut<'_, f64>| {
