@@ -12,10 +12,6 @@ use crate::linalg::Precision;
 pub struct Mixed<'a>(pub &'a dyn Engine);
 
 impl Engine for Mixed<'_> {
-    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
-        self.0.pass_in(Precision::Single, job, data, out)
-    }
-
     fn pass_in(
         &self,
         precision: Precision,

@@ -79,14 +79,16 @@ impl Shelf {
 
 /// Does the sums: [`Cpu`] those of rows that are here, [`Remote`] those of rows in other processes.
 pub trait Engine: Send + Sync {
-    /// Goes over the rows once. After an error `out` holds nothing of use.
+    /// Passes over the rows once, with products of rows in [`Engine::precision`]. After an error `out` holds nothing of use.
     ///
     /// # Errors
     /// What reading the rows gives; [`Interrupted`](crate::Error::Interrupted) for
     /// [`Want::AllStatistics`] and [`Want::GradientsAlone`] as for [`Engine::go_on`].
-    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()>;
+    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
+        self.pass_in(self.precision(), job, data, out)
+    }
 
-    /// The same with products of rows in a precision: [`Engine::pass`] for an engine that has one.
+    /// Passes over the rows once, with products of rows in a precision.
     ///
     /// # Errors
     /// As for [`Engine::pass`].
@@ -96,10 +98,7 @@ pub trait Engine: Send + Sync {
         job: &Job<'_>,
         data: &dyn Source,
         out: &mut Passed,
-    ) -> Result<()> {
-        let _ = precision;
-        self.pass(job, data, out)
-    }
+    ) -> Result<()>;
 
     /// What products of rows are made in by [`Engine::pass`].
     fn precision(&self) -> Precision {

@@ -50,7 +50,7 @@ fn takes(method: &dyn Method, options: &FitOptions) -> bool {
     traits_of(method, way).has(Trait::RowProducts)
 }
 
-/// The options with what mixed precision means for the method, or for the checkpoint that goes on.
+/// The options with what mixed precision means for the method, or for the checkpoint that is resumed.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a method, or rows, without such sums.
@@ -177,7 +177,7 @@ impl Learning<'_> {
             let learnt = self.dataset.trained_by(method);
             sample_rows(&learnt, ROWS, seed)
         };
-        // a training that goes on has passed here
+        // a training that is resumed has passed here
         if held.is_none()
             && let Some(reason) =
                 Apart::of(model, self.engine, &sample(self.options.seed)?)?.too_much()

@@ -78,10 +78,6 @@ impl Engine for Cpu {
         }
     }
 
-    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
-        self.pass_in(Precision::Double, job, data, out)
-    }
-
     fn pass_in(
         &self,
         precision: Precision,

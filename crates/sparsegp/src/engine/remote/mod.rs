@@ -63,10 +63,6 @@ impl Engine for Remote<'_> {
         self.cpu.go_on()
     }
 
-    fn pass(&self, job: &Job<'_>, data: &dyn Source, out: &mut Passed) -> Result<()> {
-        self.pass_in(Precision::Double, job, data, out)
-    }
-
     fn pass_in(
         &self,
         precision: Precision,

@@ -35,18 +35,18 @@ pub(super) fn read(
     let (x, y) = (tensors.matrix(INPUTS)?, tensors.matrix(TARGETS)?);
     let rows = x.nrows();
     let fits = rows > 0 && (x.ncols(), y.ncols(), y.nrows()) == (inputs, outputs, rows);
-    let numbers = |name: &str| {
+    let numbers = |name: &str, least: f64| {
         if !tensors.has(name) {
             return Ok(Vec::new());
         }
         let own = tensors.matrix(name)?;
         let own = if own.ncols() == 1 { column(own.as_ref(), 0).to_vec() } else { Vec::new() };
-        match fits && own.len() == rows && own.iter().all(|v| *v >= 0.0) {
+        match fits && own.len() == rows && own.iter().all(|v| *v >= least) {
             true => Ok(own),
             false => Err(foreign(format!("tensor `{name}` does not fit the rows"))),
         }
     };
-    let (weights, extra) = (numbers(WEIGHTS)?, numbers(EXTRA)?);
+    let (weights, extra) = (numbers(WEIGHTS, 0.0)?, numbers(EXTRA, f64::NEG_INFINITY)?);
     if !fits {
         return Err(foreign("tensors of the posterior do not fit together"));
     }
