@@ -13,7 +13,7 @@ use crate::fit::fitted::Origin;
 use crate::linalg::Precision;
 use crate::methods::{self, Keeps, Method};
 use crate::model::Model;
-use crate::train::{Observer, TrainReport};
+use crate::train::{Counting, Observer, TrainReport};
 use std::borrow::Cow;
 
 /// Rows that are passed in both precisions before a training.
@@ -207,27 +207,14 @@ impl Learning<'_> {
             return Ok(report);
         };
         origin.warnings.push(format!(
-            "the fit went on in double precision where mixed precision had ended: {reason}"
+            "the fit was continued in double precision where mixed precision had ended: {reason}"
         ));
         // a checkpoint that is there is of the part before, whose end is found again from it
-        let plain = FitOptions { checkpoint: None, ..plain };
+        let mut plain = FitOptions { checkpoint: None, ..plain };
+        plain.train.max_iterations = plain.train.max_iterations.saturating_sub(report.iterations);
         let double = Learning { options: &plain, ..*self };
-        let then = double.trained(model, origin, None, observer)?;
-        Ok(joined(report, then))
+        let mut later = Counting::after(&report, observer);
+        let then = double.trained(model, origin, None, &mut later)?;
+        Ok(later.joined(report, then))
     }
-}
-
-/// Two trainings, one after the other, as one.
-fn joined(first: TrainReport, mut then: TrainReport) -> TrainReport {
-    for point in &mut then.trace {
-        point.iteration += first.iterations;
-        point.evaluations += first.evaluations;
-        point.seconds += first.seconds;
-    }
-    then.iterations += first.iterations;
-    then.evaluations += first.evaluations;
-    then.failures += first.failures;
-    then.seconds += first.seconds;
-    then.trace.splice(0..0, first.trace);
-    then
 }

@@ -21,8 +21,8 @@ use super::exact::MOST_ROWS;
 use super::uncollapsed::Bound;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
 use super::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ, finite};
-use crate::data::{InMemory, Rows, Source};
-use crate::engine::{Block, Engine, Pointwise, Slopes};
+use crate::data::{InMemory, Source};
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Tape, of_latent};
 use crate::linalg::{Cholesky, Jitter, Mat, column, product};
@@ -95,6 +95,31 @@ fn rows_of(name: &str, data: &dyn Source) -> Result<InMemory> {
         )));
     }
     super::collect(data)
+}
+
+/// Takes the averages of the `each` latent functions of a target off d and m (N×L), and calls `shift` with every row, latent
+/// function and the averages d̄ and m̄ that it lost: see [`Tvgp::centre`]. Returns by how much the bound rises.
+pub(super) fn centred(
+    each: usize,
+    d: &mut Mat<f64>,
+    m: &mut Mat<f64>,
+    mut shift: impl FnMut(usize, usize, f64, f64),
+) -> f64 {
+    let mut rise = 0.0;
+    for start in (0..m.ncols()).step_by(each) {
+        let group = start..start + each;
+        for i in 0..m.nrows() {
+            let mean = |of: &Mat<f64>| group.clone().map(|l| of[(i, l)]).sum::<f64>() / each as f64;
+            let (by_d, by_m) = (mean(d), mean(m));
+            rise += 0.5 * each as f64 * by_d * by_m;
+            for l in group.clone() {
+                shift(i, l, by_d, by_m);
+                d[(i, l)] -= by_d;
+                m[(i, l)] -= by_m;
+            }
+        }
+    }
+    rise
 }
 
 /// The sites of a model.
@@ -178,8 +203,6 @@ impl Tvgp {
             (0..n).for_each(|i| mu[(i, l)] += own.m[(i, 0)]);
         }
         let s = Mat::from_fn(n, latents, |i, l| all[l].v[i].max(0.0));
-        let zeros = || Mat::<f64>::zeros(n, latents);
-        let (r, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
         let ones = vec![1.0; latents];
         let size = model.likelihood.num_params();
         let local = LikelihoodRows {
@@ -192,27 +215,7 @@ impl Tvgp {
             chosen: None,
             ratios: self.bound.closed_form(&*model.likelihood),
         };
-        let mut sums = vec![0.0; local.sums()];
-        let block = Block {
-            rows: Rows {
-                start: 0,
-                x: rows.x.as_ref(),
-                y: rows.y.as_ref(),
-                weights: &rows.weights,
-                extra: &rows.extra,
-            },
-            mu: mu.as_ref(),
-            s: s.as_ref(),
-            r: r.as_ref(),
-        };
-        let out = Slopes {
-            a: a.as_mut(),
-            b: b.as_mut(),
-            c: c.as_mut(),
-            sums: &mut sums,
-            scratch: &mut Vec::new(),
-        };
-        local.rows(block, out);
+        let (sums, a, b) = local.at(rows.all(), mu.as_ref(), s.as_ref());
         let mut value = sums[sum::VALUE];
         let params = sums[sum::PARAMS..][..size].to_vec();
         let updated = local.updated(&sums);
@@ -296,20 +299,9 @@ impl Tvgp {
         };
         let n = q.points();
         let (first, second) = (q.first.value_mut(), q.second.value());
-        for start in (0..look.m.ncols()).step_by(each) {
-            let group = start..start + each;
-            for i in 0..n {
-                let mean =
-                    |of: &Mat<f64>| group.clone().map(|l| of[(i, l)]).sum::<f64>() / each as f64;
-                let (d, m) = (mean(&look.d), mean(&look.m));
-                look.value += 0.5 * each as f64 * d * m;
-                for l in group.clone() {
-                    first[l * n + i] -= d + second[l * n + i] * m;
-                    look.d[(i, l)] -= d;
-                    look.m[(i, l)] -= m;
-                }
-            }
-        }
+        look.value += centred(each, &mut look.d, &mut look.m, |i, l, d, m| {
+            first[l * n + i] -= d + second[l * n + i] * m;
+        });
     }
 
     /// What the numbers among the likelihood's parameters become in closed form at the present sites, where they have an

@@ -1,10 +1,10 @@
 //! Several trainings in a row as one.
 
-use super::{Event, Observer, TracePoint};
+use super::{Event, Observer, TracePoint, TrainReport};
 use std::ops::ControlFlow;
 
 /// An observer of one of several trainings, to whom those before it count.
-pub(super) struct Counting<'a> {
+pub(crate) struct Counting<'a> {
     pub(super) inner: &'a mut dyn Observer,
     pub(super) iterations: usize,
     pub(super) evaluations: usize,
@@ -13,7 +13,23 @@ pub(super) struct Counting<'a> {
     pub(super) stopped: bool,
 }
 
-impl Counting<'_> {
+impl<'a> Counting<'a> {
+    /// An observer of what follows a training.
+    pub(crate) fn after(first: &TrainReport, inner: &'a mut dyn Observer) -> Self {
+        let TrainReport { iterations, evaluations, seconds, .. } = *first;
+        Self { inner, iterations, evaluations, seconds, stopped: false }
+    }
+
+    /// Makes one report of the training before, and of the one that this observed.
+    pub(crate) fn joined(self, first: TrainReport, mut then: TrainReport) -> TrainReport {
+        let points = then.trace.iter().map(|point| self.count(point));
+        then.trace = first.trace.iter().cloned().chain(points).collect();
+        then.iterations += first.iterations;
+        then.evaluations += first.evaluations;
+        then.failures += first.failures;
+        then.seconds += first.seconds;
+        then
+    }
     /// A point of this training as one of all.
     pub(super) fn count(&self, point: &TracePoint) -> TracePoint {
         TracePoint {

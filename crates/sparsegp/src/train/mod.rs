@@ -27,6 +27,7 @@ mod variables;
 
 pub use adapting::Adapting;
 pub use adaptive_rate::{AdaptiveRate, RelativeChange};
+pub(crate) use counting::Counting;
 pub use deadline::Deadline;
 pub use em::EmOptions;
 pub use epochs::{Checkpointer, Surroundings, TrainingState};

@@ -50,7 +50,7 @@ fn objective(fitted: &Fitted) -> f64 {
 #[test]
 fn bounds_and_gradients_keep_their_digits() {
     // two rounds of blocks, the last one a part
-    let (n, rows) = (600, table(600, 3));
+    let rows = table(600, 3);
     let data = &*rows.source;
     for method in METHODS {
         let own = FitOptions { kernel: "matern52 + linear".into(), ..of(method) };
@@ -79,7 +79,6 @@ fn bounds_and_gradients_keep_their_digits() {
             assert_eq!(again.gradient, single.gradient, "{method} on {threads} threads");
         }
     }
-    assert!(n > 512);
 }
 
 #[test]
@@ -197,7 +196,7 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
     let own = FitOptions { inducing: Some(40), pilot: 0, ..options("titsias2025", 200) };
     let own = FitOptions { set: vec![("likelihood.variance".into(), vec![0.1])], ..own };
     let single = fit(&rows, &mixed(own.clone())).expect("a fit");
-    let text = single.warnings.iter().find(|text| text.contains("went on in double precision"));
+    let text = single.warnings.iter().find(|text| text.contains("continued in double precision"));
     assert!(text.is_some(), "{:?}", single.warnings);
     let double = fit(&rows, &own).expect("a fit");
     let (a, b) = (objective(&double), objective(&single));

@@ -7,6 +7,7 @@ use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise, UpdateOptions,
 use sparsegp::io;
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
+use sparsegp::train::TrainOptions;
 
 fn noise(rng: &mut impl rand::Rng) -> f64 {
     (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
@@ -409,4 +410,45 @@ fn long_series_of_counts_are_learnt_by_default() {
     });
     let error = error.sum::<f64>() / n as f64;
     assert!(error < 0.15, "{error}");
+}
+
+/// Weights and exposures are kept with the rows, and predict the same again.
+#[test]
+fn files_keep_what_rows_bring() {
+    let (x, y) = counts(120, 14, rate);
+    let mut data = Dataset::from_arrays(x, y, of_counts()).expect("a table");
+    let numbers = |n: f64| (0..120).map(|i| 0.4 + n * (i % 5) as f64).collect();
+    let (weights, extra) = (numbers(0.3), numbers(0.7));
+    data.source = Box::new(InMemory { weights, extra, ..scaled(&data) });
+    let own = FitOptions { likelihood: Some("poisson".into()), ..how("markov", "matern32") };
+    let (found, dense) =
+        (fit(&data, &own).unwrap(), fit(&data, &FitOptions { method: "tvgp".into(), ..own }));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("weighted.safetensors");
+    io::save(&found, &path).expect("saved");
+    let of = |of: &Fitted| of.posterior.predict_f(places().as_ref()).expect("predictions");
+    let (own, loaded) = (of(&found), of(&io::load(&path).expect("loaded")));
+    assert_eq!((&own.0, &own.1), (&loaded.0, &loaded.1));
+    let right = of(&dense.expect("a fit"));
+    assert!((&own.0 - &right.0).norm_max() < 0.02, "{:e}", (&own.0 - &right.0).norm_max());
+}
+
+/// A period has many states: it is tried where its fundamental wave explains something.
+#[test]
+fn periods_are_tried_where_a_wave_gains() {
+    let tried = |f: &dyn Fn(f64) -> f64| {
+        let (x, y) = rows(5000, 15, f);
+        let own = FitOptions {
+            train: TrainOptions { max_iterations: 1, ..TrainOptions::default() },
+            ..FitOptions::default()
+        };
+        let found = fit(&dataset(&x, &y), &own).expect("a fit");
+        assert_eq!(found.model.method.name(), "markov");
+        let choice = found.report.expect("a report").kernels.expect("a choice");
+        let names: Vec<String> = choice.candidates.into_iter().map(|own| own.kernel).collect();
+        assert!(names.iter().any(|name| name.contains("cosine")), "{names:?}");
+        names.iter().any(|name| name.contains("periodic"))
+    };
+    assert!(!tried(&|x| 0.001 * x));
+    assert!(tried(&|x| 4.0 * f64::exp(3.0 * (x / 90.0 * std::f64::consts::TAU).sin() - 3.0)));
 }

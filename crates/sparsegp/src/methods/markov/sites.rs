@@ -16,12 +16,11 @@
 
 use super::{Factors, Series};
 use crate::bounds::Bound;
-use crate::data::Rows;
-use crate::engine::{Block, Pointwise, Slopes};
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, in_parts};
 use crate::markov::{self, Marginals};
 use crate::methods::finite;
+use crate::methods::tvgp::centred;
 use crate::methods::uncollapsed::rows::{LikelihoodRows, sum};
 use crate::model::Model;
 use rayon::prelude::*;
@@ -251,24 +250,11 @@ impl Place<'_> {
         let all = self.series.rows.all();
         let parts = in_parts(all.x, |start, x| {
             let n = x.nrows();
-            let rows: Rows<'_> = all.part(start, n);
-            let zeros = || Mat::<f64>::zeros(n, latents);
-            let (r, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
             let mu = self.series.mean.subrows(start, n) + m.subrows(start, n);
-            let mut sums = vec![0.0; local.sums()];
-            let out = Slopes {
-                a: a.as_mut(),
-                b: b.as_mut(),
-                c: c.as_mut(),
-                sums: &mut sums,
-                scratch: &mut Vec::new(),
-            };
-            let s = v.subrows(start, n);
-            local.rows(Block { rows, mu: mu.as_ref(), s, r: r.as_ref() }, out);
-            Ok((start, a, b, sums))
+            Ok((start, local.at(all.part(start, n), mu.as_ref(), v.subrows(start, n))))
         })?;
         let mut total = vec![0.0; local.sums()];
-        for (start, own_a, own_b, sums) in parts {
+        for (start, (sums, own_a, own_b)) in parts {
             a.as_mut().subrows_mut(start, own_a.nrows()).copy_from(&own_a);
             b.as_mut().subrows_mut(start, own_b.nrows()).copy_from(&own_b);
             total.iter_mut().zip(&sums).for_each(|(sum, own)| *sum += own);
@@ -285,21 +271,9 @@ impl Place<'_> {
         if !likelihood.shift_invariant() || self.series.spaces.len() > 1 {
             return;
         }
-        let each = likelihood.latents();
-        for first in (0..look.m.ncols()).step_by(each) {
-            let group = first..first + each;
-            for i in 0..look.m.nrows() {
-                let mean =
-                    |of: &Mat<f64>| group.clone().map(|l| of[(i, l)]).sum::<f64>() / each as f64;
-                let (d, m) = (mean(&look.d), mean(&look.m));
-                look.value += 0.5 * each as f64 * d * m;
-                for l in group.clone() {
-                    let at = (i, l);
-                    sites.first[at] -= d + sites.second[at] * m;
-                    look.d[at] -= d;
-                    look.m[at] -= m;
-                }
-            }
-        }
+        let (first, second) = (&mut sites.first, &sites.second);
+        look.value += centred(likelihood.latents(), &mut look.d, &mut look.m, |i, l, d, m| {
+            first[(i, l)] -= d + second[(i, l)] * m;
+        });
     }
 }

@@ -1,11 +1,12 @@
 //! The rows of an uncollapsed bound: targets, weights and latent functions brought together.
 
 use crate::bounds::{self, Bound, Row, RowSlopes};
+use crate::data::Rows;
 use crate::engine::{Block, Description, Plan, Pointwise, Slope, Slopes};
 use crate::error::Result;
 use crate::likelihoods::augmented::{self, Augmented, Ratios};
 use crate::likelihoods::{self, Likelihood, Target};
-use crate::linalg::column;
+use crate::linalg::{Mat, MatRef, column};
 use crate::methods::described::Fitting;
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +77,29 @@ impl<'a> LikelihoodRows<'a> {
         let Some(augmented) = self.ratios else { return Vec::new() };
         let (over, under) = sums[self.ratios_at()..].split_at(self.params);
         augmented::updated(augmented, over, under)
+    }
+}
+
+impl LikelihoodRows<'_> {
+    /// The sums over some rows at means and variances (B×L) of which nothing is left unexplained, with ∂ℓ/∂μ and ∂ℓ/∂s.
+    pub(in crate::methods) fn at(
+        &self,
+        rows: Rows<'_>,
+        mu: MatRef<'_, f64>,
+        s: MatRef<'_, f64>,
+    ) -> (Vec<f64>, Mat<f64>, Mat<f64>) {
+        let zeros = || Mat::<f64>::zeros(mu.nrows(), mu.ncols());
+        let (r, mut a, mut b, mut c) = (zeros(), zeros(), zeros(), zeros());
+        let mut sums = vec![0.0; self.sums()];
+        let out = Slopes {
+            a: a.as_mut(),
+            b: b.as_mut(),
+            c: c.as_mut(),
+            sums: &mut sums,
+            scratch: &mut Vec::new(),
+        };
+        self.rows(Block { rows, mu, s, r: r.as_ref() }, out);
+        (sums, a, b)
     }
 }
 
