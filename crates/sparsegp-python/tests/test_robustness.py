@@ -829,16 +829,19 @@ for _ in range(10):
 with open("/proc/self/statm") as file:
     now = int(file.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + 200 * 2**20,) * 2)
-before, threads, files = size(), counted("task"), counted("fd")
+threads, files = counted("task"), counted("fd")
+sizes = []
 for _ in range(40):
     once()
+    sizes.append(size())
 assert no_more("task", threads) and no_more("fd", files)
-print((size() - before) / 2**20)
+# what the allocator keeps goes up and down by some MB from round to round: its least is what stays
+print((min(sizes[-10:]) - min(sizes[:10])) / 2**20)
 """
     )
     grown = float(script(text, SPARSEGP_NUM_THREADS="2"))
-    # in MB, of 400 models and 280 errors
-    assert grown < 4, grown
+    # in MB, of 300 models and 210 errors
+    assert grown < 2, grown
 
 
 def test_the_end_of_the_process_is_quiet():
