@@ -217,3 +217,28 @@ fn averages_of_many_rows_are_left_out_by_name() {
     assert!(found.warnings.iter().any(|text| text.contains("memory")), "{:?}", found.warnings);
     assert_eq!(found.posterior.times(), Vec::<usize>::new());
 }
+
+/// With all else known, an average over the mean function's coefficients is universal kriging, whose variance has a closed form.
+#[test]
+fn what_is_not_known_of_a_mean_function_counts_once() {
+    let (x, y) = table(40, 5);
+    let known = [
+        ("kernel.variance", vec![0.02]),
+        ("kernel.lengthscales", vec![0.2, 0.3]),
+        ("likelihood.variance", vec![0.06]),
+    ];
+    // rows know the coefficients to a twentieth of the spread of the prior that an average assumes
+    let spread = |own: Hyperparameters| {
+        let set = known.iter().map(|(path, value)| ((*path).to_owned(), value.clone())).collect();
+        let freeze = vec!["kernel".into(), "likelihood".into()];
+        let options = FitOptions { mean: Some("linear".into()), set, freeze, ..how(own) };
+        let found = fitted(&x, &y, &options);
+        let far = Mat::from_fn(3, 2, |i, j| [-260.0, -230.0, -120.0][i] + 40.0 * j as f64);
+        let (_, variance) = found.predict(far.as_ref(), Of::Latent).expect("predictions");
+        (0..3).map(|i| variance[(i, 0)].sqrt()).collect::<Vec<_>>()
+    };
+    let (right, averaged) = (spread(Hyperparameters::PlugIn), spread(Hyperparameters::Laplace));
+    for (right, own) in right.iter().zip(&averaged) {
+        assert!((own / right - 1.0).abs() < 0.1, "{own} for {right}");
+    }
+}
