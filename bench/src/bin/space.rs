@@ -1,10 +1,14 @@
 //! A rough field over a plane, by nearest neighbours and by other methods: `cargo run --release -p sparsegp-bench --bin space --
-//! [--rows 10000,30000,100000] [METHOD …]`.
+//! [--rows 10000,30000,100000] [--field D,LENGTH,NU,NOISE] [METHOD …]`.
 //!
 //! The field is a sum of 300 waves with the heavy tails of a Matérn spectrum, three times as rough along one input as along the
 //! other, with noise of variance 0.04; 4000 other places are for testing. Kernel `matern32`, all else as by default. Prints seconds of the fit and of an
 //! evaluation with its gradient, and scores in standardised units.
+//!
+//! With `--field` it is a draw of a Matérn kernel of smoothness NU (`inf`: squared exponential) over the unit cube of D inputs, by 1500
+//! waves, with lengthscales about LENGTH (each times e^u, u uniform on ±0.7), and noise of standard deviation NOISE.
 
+use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, fit};
@@ -34,34 +38,81 @@ fn field(rows: usize, name: &str) -> InMemory {
     InMemory::new(x, y).expect("rows")
 }
 
+/// Waves of a drawn field.
+const WAVES: usize = 1500;
+
+fn drawn(rows: usize, name: &str, [d, length, nu, noise]: [f64; 4]) -> InMemory {
+    let (mut rng, mut of_waves) = (stream(11, name), stream(12, "waves"));
+    let d = d as usize;
+    let scales: Vec<f64> =
+        (0..d).map(|_| length * (1.4 * uniform(&mut of_waves) - 0.7).exp()).collect();
+    let mut wave = || {
+        let heavy = match nu.is_finite() {
+            true => {
+                let drawn = ChiSquared::new(2.0 * nu).expect("a smoothness").sample(&mut of_waves);
+                (drawn / (2.0 * nu)).sqrt()
+            }
+            false => 1.0,
+        };
+        let mut along = |scale: &f64| {
+            let normal: f64 = StandardNormal.sample(&mut of_waves);
+            normal / (heavy * scale)
+        };
+        let mut own: Vec<f64> = scales.iter().map(&mut along).collect();
+        own.push(TAU * uniform(&mut of_waves));
+        own
+    };
+    let waves: Vec<Vec<f64>> = (0..WAVES).map(|_| wave()).collect();
+    let x = Mat::from_fn(rows, d, |_, _| uniform(&mut rng));
+    let y = Mat::from_fn(rows, 1, |i, _| {
+        let phase = |own: &Vec<f64>| (0..d).map(|q| own[q] * x[(i, q)]).sum::<f64>() + own[d];
+        let normal: f64 = StandardNormal.sample(&mut rng);
+        let sum: f64 = waves.iter().map(|own| phase(own).cos()).sum();
+        sum * (2.0 / WAVES as f64).sqrt() + noise * normal
+    });
+    InMemory::new(x, y).expect("rows")
+}
+
+fn numbers<T: std::str::FromStr>(list: Option<String>) -> Vec<T> {
+    let list = list.expect("numbers");
+    list.split(',').map(|n| n.parse().ok().expect("a number")).collect()
+}
+
 fn main() {
     let (mut sizes, mut methods) = (vec![10_000, 30_000, 100_000], Vec::new());
+    let mut of_kernel: Option<[f64; 4]> = None;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--rows" => {
-                let list = words.next().expect("numbers of rows");
-                sizes = list.split(',').map(|n| n.parse().expect("a number")).collect();
+                sizes = numbers(words.next());
             }
+            "--field" => of_kernel = numbers(words.next()).try_into().ok(),
             _ => methods.push(word),
         }
     }
     if methods.is_empty() {
         methods.push("vecchia".into());
     }
-    let test = field(TEST, "test");
+    let rows_of = |rows: usize, name: &str| match of_kernel {
+        Some(own) => drawn(rows, name, own),
+        None => field(rows, name),
+    };
+    // a drawn field is not said to be of a kernel that is known
+    let kernel = if of_kernel.is_some() { "auto" } else { "matern32" };
+    let test = rows_of(TEST, "test");
     println!("| method | rows | fit s | evaluations | one s | NLPD | RMSE | in 95 % |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for rows in sizes {
-        let data = Dataset::from_rows(field(rows, "rows"), true).expect("a table");
+        let data = Dataset::from_rows(rows_of(rows, "rows"), true).expect("a table");
         for method in &methods {
-            row(&data, method, &test);
+            row(&data, method, kernel, &test);
         }
     }
 }
 
-fn row(data: &Dataset, method: &str, test: &InMemory) {
-    let (method, kernel) = (method.to_owned(), "matern32".to_owned());
+fn row(data: &Dataset, method: &str, kernel: &str, test: &InMemory) {
+    let (method, kernel) = (method.to_owned(), kernel.to_owned());
     let options = FitOptions { method, kernel, ..FitOptions::default() };
     let start = Instant::now();
     let fitted = fit(data, &options, &Cpu::default(), &mut ()).expect("a fit");

@@ -4,6 +4,7 @@ use crate::compare_args::CompareArgs;
 use crate::embed::EmbedArgs;
 use crate::fit_args::FitArgs;
 use crate::follow::FollowArgs;
+use crate::forecast::ForecastArgs;
 use crate::inducing::InducingArgs;
 use crate::inspect::InspectArgs;
 use crate::page::ReportArgs;
@@ -76,6 +77,8 @@ pub enum Command {
     /// Predict numbers with their uncertainty, or classes with their probabilities, for the rows of a
     /// table
     Predict(PredictArgs),
+    /// Predict the times after the last of a series
+    Forecast(ForecastArgs),
     /// Draw what a model predicts for the rows of a table, jointly
     Sample(SampleArgs),
     /// Take up new rows without the old ones: a streaming update of a saved model

@@ -16,6 +16,7 @@ mod fit_args;
 mod fit_options;
 mod folds;
 mod follow;
+mod forecast;
 mod format;
 mod given;
 mod inducing;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             Command::Fit(args) => fit::run(args, &context),
             Command::Compare(args) => compare::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
+            Command::Forecast(args) => forecast::run(args, &context),
             Command::Sample(args) => sample::run(args, &context),
             Command::Update(args) => update::run(args, &context),
             Command::Follow(args) => follow::run(args, &context),

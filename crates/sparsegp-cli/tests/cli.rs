@@ -24,6 +24,8 @@ mod deep;
 mod embed;
 #[path = "cli/follow.rs"]
 mod follow;
+#[path = "cli/forecast.rs"]
+mod forecast;
 #[path = "cli/formats.rs"]
 mod formats;
 #[path = "cli/handled.rs"]

@@ -5,7 +5,7 @@ use crate::errors::{exception, read_json};
 use crate::fitted::Fitted;
 use crate::training::Options;
 use crate::watch::{Outcome, watched};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -109,6 +109,20 @@ pub fn purpose<'a>(
 
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
+
+/// Times after the last of a series.
+#[pyfunction]
+pub fn future<'py>(
+    times: Array1<'py>,
+    dates: bool,
+    horizon: &str,
+    step: Option<&str>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let py = times.py();
+    let known: Vec<f64> = times.as_array().to_vec();
+    let found = sparsegp::data::future(&known, dates, horizon, step).map_err(exception)?;
+    Ok(PyArray1::from_vec(py, found))
+}
 
 /// What columns of texts in a frame become: their encodings as JSON, and the numbers of every row.
 #[pyfunction]

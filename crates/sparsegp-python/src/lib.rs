@@ -39,6 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
+    module.add_function(wrap_pyfunction!(fit::future, module)?)?;
     module.add_function(wrap_pyfunction!(fit::go_on, module)?)?;
     module.add_function(wrap_pyfunction!(fit::update, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::load, module)?)?;

@@ -5,6 +5,7 @@ Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegresso
 command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib).
+Times to forecast: :func:`future`.
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -25,6 +26,7 @@ from ._hints import no_attribute
 
 if TYPE_CHECKING:
     from . import flow, kernels, likelihoods, models, plotting, priors, sampling
+    from ._future import future
     from ._registry import registry
     from .estimators import (
         BayesianGPLVM,
@@ -45,6 +47,7 @@ _LAZY = {
     "RobustGPRegressor": "estimators",
     "HeteroscedasticGPRegressor": "estimators",
     "load": "estimators",
+    "future": "_future",
     "registry": "_registry",
 }
 _MODULES = ("estimators", "flow", "kernels", "likelihoods", "models", "plotting", "priors", "sampling")
@@ -59,6 +62,7 @@ __all__ = [
     "RobustGPRegressor",
     "__version__",
     "flow",
+    "future",
     "kernels",
     "likelihoods",
     "load",

@@ -45,6 +45,6 @@ pub use statistics::Statistics;
 #[cfg(feature = "tables")]
 pub use tables::{
     Blocks, EncodeOptions, Missing, Selected, Selection, ShuffledTable, Table, TableSource,
-    date_text, days,
+    date_text, days, future,
 };
 pub use target_transform::TargetTransform;

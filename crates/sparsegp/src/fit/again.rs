@@ -86,7 +86,8 @@ impl Again<'_> {
                 }
                 let mut going = Going { trained: &mut trained, start: &mut start, observer };
                 self.mend_constant(&mut going, &mut seen, &rows)?;
-                self.mend_residuals(&mut going, seen, &rows)?;
+                self.mend_residuals(&mut going, &mut seen, &rows)?;
+                trained.origin.warnings.extend(self.nothing_found(&trained, &seen));
                 let said = left_out::warnings(&trained, self.dataset, options.seed)?;
                 trained.origin.warnings.extend(said);
             }
@@ -173,7 +174,12 @@ impl Again<'_> {
     }
 
     /// Trains from other starts where residuals of near rows are clearly alike, and says so where they stay so.
-    fn mend_residuals(&self, going: &mut Going<'_>, mut seen: Seen, rows: &InMemory) -> Result<()> {
+    fn mend_residuals(
+        &self,
+        going: &mut Going<'_>,
+        seen: &mut Seen,
+        rows: &InMemory,
+    ) -> Result<()> {
         // of functions that are known to a thousandth the rest does not matter
         let spread = spread(&moments(rows, false));
         if going.trained.model.noise() < EXPLAINED * spread {
@@ -191,13 +197,22 @@ impl Again<'_> {
                 break;
             }
             if self.train_anew(going, further).is_ok_and(|better| better) {
-                seen = Seen::of(going.trained, rows)?;
+                *seen = Seen::of(going.trained, rows)?;
             }
         }
         if let Some(alike) = seen.left() {
             going.trained.origin.warnings.push(self.what_is_left(alike));
         }
         Ok(())
+    }
+
+    /// What is said of a model that is a constant where nothing shows that it should not be.
+    fn nothing_found(&self, trained: &Trained, seen: &Seen) -> Option<String> {
+        let said =
+            trained.origin.warnings.iter().any(|own| own.contains("the model is a constant"));
+        let constant = collapse::is_constant(&trained.model, &seen.mean);
+        (constant && !said && !self.dataset.has_constants())
+            .then(|| collapse::NOTHING_FOUND.to_owned())
     }
 
     /// What is said of residuals that are alike.

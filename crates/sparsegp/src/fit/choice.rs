@@ -20,6 +20,8 @@ use crate::train::LEAST_ITERATIONS;
 const CLIMB: f64 = 120.0;
 /// The same from hyperparameters that half of the rows, or a thousand, have found.
 const FINISH: f64 = 20.0;
+/// Inputs up to which neighbours are near enough: `auto` tries no more, `vecchia` can be asked for.
+pub(super) const NEARBY: usize = 4;
 /// Steps of q at every point of L-BFGS, about.
 const STEPS: f64 = 4.0;
 /// Rows up to which methods that train q have a quarter of them as points; from there on their square root counts.
@@ -45,10 +47,13 @@ pub fn auto_rule() -> String {
         let m = points(n);
         of_batches(n, m, size) < CLIMB * STEPS * of_evaluation(n, m)
     });
+    let (least, most) = (2, NEARBY);
     format!(
         "Gaussian noise, at most {AUTO_EXACT} rows, no number of inducing points given: `exact`.\n\
          Gaussian noise, more rows, one input, a kernel that is a Markov process (`matern52` and its kin), no number of inducing \
          points given: `markov`.\n\
+         Gaussian noise, more rows, {least} to {most} inputs with a lengthscale each, no number of inducing points given: \
+         `vecchia` where the density of its start is above the bound of {m} inducing points.\n\
          Gaussian noise otherwise: `titsias2025` on all rows while that is estimated to cost less than \
          minibatches (up to about {plain} rows with {m} inducing points), beyond it `svgp2025` by minibatches, with \
          `titsias2025` at the end.\n\
@@ -151,11 +156,13 @@ pub(super) struct Known<'a> {
     pub(super) sharded: bool,
     /// Whether there is one input, of which the kernel makes a Markov process.
     pub(super) series: bool,
+    /// Whether there are few inputs, so that neighbours may say more than inducing points.
+    pub(super) nearby: bool,
 }
 
 /// Picks the method and the number of inducing points, and says why.
 pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
-    let Known { rows: n, gaussian, plain, why, whole, sharded, series } = known;
+    let Known { rows: n, gaussian, plain, why, whole, sharded, series, .. } = known;
     let asked = asked(options);
     let wanted = asked.unwrap_or(DEFAULT_INDUCING);
     // many passes over few rows: q of M = N would cost far more than it gives

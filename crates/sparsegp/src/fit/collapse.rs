@@ -22,6 +22,9 @@ pub(super) const ROWS: usize = 20_000;
 /// What is said where nothing better was found.
 pub(super) const STILL_CONSTANT: &str = "the model is a constant, although the targets have a trend in the inputs (a score test is \
      clear), and another start has found nothing better: try --restarts 5 (`n_restarts_optimizer=5`), another kernel, or more rows";
+/// What is said where there is no trend either.
+pub(super) const NOTHING_FOUND: &str = "the model is a constant: it has found nothing in the inputs that tells targets apart, and \
+     predicts nearly the same for every row";
 /// What is said where it was.
 pub(super) const MENDED: &str = "the model had ended as a constant, although the targets depend on the inputs: it was \
      trained again from another start, which is the better one";
@@ -54,7 +57,7 @@ pub(super) fn mixes_constants(model: &Model, mean: &Mat<f64>) -> bool {
 }
 
 /// Whether the means of all latent functions, N×L, are constants.
-fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
+pub(super) fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
     let noise = model.noise();
     let unit = if noise.is_nan() { 1.0 } else { noise.sqrt() };
     (0..mean.ncols()).all(|l| {

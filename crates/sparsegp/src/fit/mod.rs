@@ -35,6 +35,7 @@ mod merging;
 mod mixed;
 mod moments;
 mod near;
+mod nearby;
 mod noisy_inputs;
 pub(crate) use crate::data::moments::spreads;
 mod distinct;

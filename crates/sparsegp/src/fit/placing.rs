@@ -49,7 +49,7 @@ type Candidate = (String, Model, bool);
 
 impl Placing<'_> {
     /// Places the points of the best start; `judged` are the starts so far, of which `model` is the best, and `first` is the
-    /// trial of that.
+    /// trial of that. Returns it with the start that would be taken if there were no points.
     pub(super) fn place(
         &self,
         model: Model,
@@ -57,10 +57,11 @@ impl Placing<'_> {
         judged: &mut Vec<Judged>,
         warnings: &mut Vec<String>,
         observer: &mut dyn Observer,
-    ) -> Result<Model> {
+    ) -> Result<(Model, Model)> {
         warnings.extend(self.check()?);
         let plain = judged.first().map_or("spreads of the inputs", |j| &j.start).to_owned();
         let mut candidates = self.flown(&model, first, warnings, observer)?;
+        let direct = candidates.first().map_or(&model, |(_, flown, _)| flown).clone();
         if self.judges {
             candidates.extend(screen::shorter(&model));
         }
@@ -92,7 +93,7 @@ impl Placing<'_> {
         }
         // of the points that are taken
         warnings.extend(notes.swap_remove(best));
-        Ok(ready.swap_remove(best).1)
+        Ok((ready.swap_remove(best).1, direct))
     }
 
     /// Points that there can be.

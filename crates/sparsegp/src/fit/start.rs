@@ -7,9 +7,12 @@ use super::checks::{
 use super::choice::{Choice, Known, choose, whole};
 use super::judge::{self, Flown};
 use super::placing::{Placing, of_points};
+use super::quiet::Quiet;
 use super::select::takes_interdomain;
 use super::trial::Trial;
-use super::{Dataset, FitOptions, assumed, certain, enough, restarts, screen, series, sizes};
+use super::{
+    Dataset, FitOptions, assumed, certain, enough, nearby, restarts, screen, series, sizes,
+};
 use crate::data::{Classes, InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -146,6 +149,15 @@ pub(super) fn prepare_start(
     if dataset.source.inputs() == 0 {
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
+    if restart > 0 && nearby::possible(dataset, options) {
+        // the same method for every start
+        let first = prepare_start(dataset, options, engine, &mut Quiet(&*observer), 0)?;
+        if first.model.method.name() == "vecchia" {
+            let own = FitOptions { method: "vecchia".into(), ..options.clone() };
+            let start = prepare_start(dataset, &own, engine, observer, restart)?;
+            return Ok(Start { reason: first.reason, ..start });
+        }
+    }
     let mut warnings = dataset.warnings.clone();
     let classes = dataset.classes.as_ref().map(Classes::count);
     let mut likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
@@ -242,6 +254,7 @@ fn known<'a>(
         whole: whole(dataset, options),
         sharded: data.sharded().is_some(),
         series: series::takes(likelihood) && series::possible(dataset, &options.kernel),
+        nearby: gaussian && data.is_plain() && nearby::possible(dataset, options),
     }
 }
 
@@ -375,7 +388,14 @@ impl Search<'_> {
                 judges,
                 other_domain,
             };
-            model = placing.place(model, first.as_ref(), &mut judged, &mut warnings, observer)?;
+            let (first, all) = (first.as_ref(), &mut judged);
+            let direct;
+            (model, direct) = placing.place(model, first, all, &mut warnings, observer)?;
+            let both = (self.known, &choice);
+            if judges && let Some(near) = nearby::nearer(&model, direct, both, engine, self.rows)? {
+                (model, choice) = near;
+                judged.clear();
+            }
         }
         if let Some(q) = method.with_q().filter(|q| !q.is_of_points()) {
             let size = [self.known.rows, 0, self.latents];

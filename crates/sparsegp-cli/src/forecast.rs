@@ -1,0 +1,150 @@
+//! `sparsegp forecast`: predictions for the times after the last of a series.
+
+use crate::context::{Context, Reply};
+use crate::data::BLOCK;
+use crate::fail::{Fail, Result};
+use crate::format::count;
+use crate::outputs::refuse_overwriting;
+use crate::predictions::Form;
+use crate::sink::Sink;
+use crate::table_args::TableArgs;
+use crate::values::fraction;
+use clap::Args;
+use serde_json::json;
+use sparsegp::data::{Block, Encoding, Missing, date_text, future};
+use sparsegp::fit::{Fitted, Of};
+use sparsegp::io;
+use sparsegp::linalg::Mat;
+use std::path::PathBuf;
+
+const AFTER: &str = "\
+Examples:
+  sparsegp forecast model.safetensors sales.csv --horizon 52w
+  sparsegp forecast model.safetensors sales.csv --horizon 6mo --step 1d --terms -o forecast.csv
+  sparsegp forecast model.safetensors depth.csv --horizon 20 --step 0.5
+
+For models of one input, a date or a number that means time. TABLE is what has been observed: the forecast begins
+after its last row, and goes on in steps of the median distance of its times, or of calendar months, quarters or years
+where dates follow each other so. Rows that the model has not learnt from should be learnt first (`sparsegp update`).
+
+Lengths of time are 90min, 36h, 10d, 52w, 6mo, 4q or 1y; a number alone is one of steps. Writes a row for every
+time: the time, then what `sparsegp predict` writes. A model with other inputs needs their future values: write
+them to a table with the times, and use `sparsegp predict`.";
+
+/// Options of `sparsegp forecast`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct ForecastArgs {
+    /// Model file
+    pub model: PathBuf,
+    /// Table with the times that have been observed
+    #[arg(value_name = "TABLE")]
+    pub data: PathBuf,
+    /// How far: a number of steps, or of dates a length of time such as 52w, 6mo or 1y
+    #[arg(long, value_name = "LENGTH")]
+    pub horizon: String,
+    /// Distance of the times, in units of the input or as a length of time such as 1d; by default that of the table
+    #[arg(long, value_name = "LENGTH")]
+    pub step: Option<String>,
+    /// Write CSV here instead of to stdout; compressed if the name ends in .gz
+    #[arg(long, short, value_name = "OUT.csv")]
+    pub output: Option<PathBuf>,
+    /// Quantiles of the predictive distribution (not of classes)
+    #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
+          default_values_t = [0.025, 0.975])]
+    pub quantiles: Vec<f64>,
+    /// Predict the latent function rather than new observations (no observation noise)
+    #[arg(long)]
+    pub latent: bool,
+    /// Add mean and sd of the parts of the latent function: of its mean function and of every term of the kernel
+    #[arg(long)]
+    pub terms: bool,
+    /// How the table is written.
+    #[command(flatten)]
+    pub table: TableArgs,
+}
+
+/// The name of the input that is time, and whether it is a date.
+fn time(fitted: &Fitted) -> Result<(String, bool)> {
+    let [column] = &fitted.columns[..] else {
+        let names: Vec<&str> = fitted.columns.iter().map(|own| own.name.as_str()).collect();
+        return Err(Fail::usage(format!(
+            "a forecast is for models of one input, time; this one has {} ({}): write their future values to a table, and \
+             use `sparsegp predict`",
+            names.len(),
+            names.join(", ")
+        )));
+    };
+    match column.encoding {
+        Encoding::Date => Ok((column.name.clone(), true)),
+        Encoding::Number => Ok((column.name.clone(), false)),
+        _ => Err(Fail::usage(format!(
+            "a forecast is for models of time; the input `{}` is one of categories",
+            column.name
+        ))),
+    }
+}
+
+/// The times in the table.
+fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<Vec<f64>> {
+    let table = args.table.open_for(&args.data, fitted)?;
+    let rows = table.select(&fitted.selection_of_new())?.missing(Missing::Drop);
+    let mut times = Vec::new();
+    for block in rows.blocks(BLOCK, None)? {
+        context.go_on()?;
+        let block = block?;
+        times.extend((0..block.x.nrows()).map(|i| block.x[(i, 0)]));
+    }
+    Ok(times)
+}
+
+/// Runs the command.
+pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
+    let path = args.output.as_deref();
+    if path.is_none() && context.json() {
+        return Err(Fail::usage(
+            "--json puts the summary on stdout: give the forecast a file, -o OUT.csv",
+        ));
+    }
+    refuse_overwriting(&args.output, [&args.data, &args.model])?;
+    let fitted = io::load(&args.model)?;
+    let (name, dates) = time(&fitted)?;
+    let times = observed(args, &fitted, context)?;
+    let next = future(&times, dates, &args.horizon, args.step.as_deref())?;
+    let of = if args.latent { Of::Latent } else { Of::Observations };
+    let form = Form::new(&fitted, of, std::slice::from_ref(&name), &args.quantiles);
+    let form = if args.terms { form.with_terms(&fitted, false)? } else { form };
+    let mut sink = Sink::open(path)?;
+    let out = path.map_or("stdout".to_owned(), |path| path.display().to_string());
+    let failed = |e: std::io::Error| Fail::output(&out, &e);
+    let text = |time: f64| if dates { date_text(time) } else { time.to_string() };
+    sink.write(&form.header()?).map_err(failed)?;
+    for (part, times) in next.chunks(BLOCK).enumerate() {
+        context.go_on()?;
+        let start = part * BLOCK;
+        let block = Block {
+            start,
+            rows: (start..start + times.len()).collect(),
+            x: Mat::from_fn(times.len(), 1, |i, _| times[i]),
+            y: Mat::zeros(times.len(), 0),
+            weights: Vec::new(),
+            extra: Vec::new(),
+            ids: vec![times.iter().map(|time| text(*time)).collect()],
+        };
+        for line in form.lines(&args.data, &fitted, &block)? {
+            sink.write(&line).map_err(failed)?;
+        }
+    }
+    sink.finish(&out)?;
+    let (first, last) = (text(next[0]), text(next[next.len() - 1]));
+    let made = count(next.len(), "time");
+    let said = match path {
+        Some(_) => format!("{made} from {first} to {last} predicted, written to {out}"),
+        None => String::new(),
+    };
+    let json = json!({
+        "command": "forecast", "model": args.model, "data": args.data, "output": path,
+        "times": next.len(), "first": first, "last": last,
+    });
+    Ok(Reply { text: said, json, is_result: false })
+}

@@ -1,0 +1,62 @@
+//! Predictions for the times after the last of a series.
+
+use crate::support::Folder;
+
+/// Weekly sales with a yearly wave.
+fn weeks(n: usize) -> String {
+    let row = |i: usize| {
+        let day = sparsegp::data::date_text(18_630.0 + 7.0 * i as f64);
+        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+        let wave = (i as f64 * 7.0 / 365.25 * std::f64::consts::TAU).sin();
+        format!("{day},{:.4}\n", 300.0 + 40.0 * wave + 10.0 * noise)
+    };
+    "day,sales\n".to_owned() + &(0..n).map(row).collect::<String>()
+}
+
+#[test]
+fn a_series_goes_on_after_its_last_row() {
+    let folder = Folder::new();
+    folder.write("sales.csv", weeks(150));
+    folder.ok(
+        "fit sales.csv --target sales --method markov --kernel matern52+periodic -o m.safetensors",
+    );
+    let run =
+        folder.ok("forecast m.safetensors sales.csv --horizon 4w --quantiles 0.1,0.9 --terms");
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert!(lines[0].starts_with("day,mean,sd,q0.1,q0.9,"), "{}", lines[0]);
+    assert_eq!(lines.len(), 5, "{}", run.out);
+    // 18 630 is 2021-01-03, a Sunday
+    let days: Vec<&str> = lines[1..].iter().filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(days, ["2023-11-19", "2023-11-26", "2023-12-03", "2023-12-10"]);
+    // the same as predictions of a table with these times
+    folder.write("next.csv", format!("day\n{}\n", days.join("\n")));
+    let told = folder.ok("predict m.safetensors next.csv --id day --quantiles 0.1,0.9 --terms");
+    assert_eq!(told.out, run.out);
+    let told = folder.json("forecast m.safetensors sales.csv --horizon 6mo --step 1mo -o f.csv");
+    assert_eq!((&told["times"], &told["last"]), (&6.into(), &"2024-05-12".into()));
+    assert_eq!(folder.read("f.csv").lines().count(), 7);
+}
+
+#[test]
+fn numbers_are_times_too_and_what_is_no_series_is_refused() {
+    let folder = Folder::new();
+    let rows: String =
+        (0..40).map(|i| format!("{},{}\n", 0.5 * i as f64, (0.3 * i as f64).sin())).collect();
+    folder.write("wave.csv", format!("t,y\n{rows}"));
+    folder.ok("fit wave.csv --target y --kernel rbf -o m.safetensors");
+    let run = folder.ok("forecast m.safetensors wave.csv --horizon 2 --latent");
+    let times: Vec<&str> = run.out.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
+    assert_eq!(times, ["20", "20.5"]);
+    let refused = |line: &str, words: &[&str]| folder.refused(1, line, words);
+    refused("forecast m.safetensors wave.csv --horizon 2w", &["horizon `2w`", "`24` steps"]);
+    refused("forecast m.safetensors wave.csv --horizon 3 --step 0", &["step `0`"]);
+    let rows: String =
+        (0..40).map(|i| format!("{i},{},{}\n", i % 7, (0.3 * i as f64).sin())).collect();
+    folder.write("two.csv", format!("t,other,y\n{rows}"));
+    folder.ok("fit two.csv --target y --kernel rbf -o two.safetensors");
+    folder.refused(
+        2,
+        "forecast two.safetensors two.csv --horizon 2",
+        &["t, other", "sparsegp predict"],
+    );
+}

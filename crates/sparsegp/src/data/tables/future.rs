@@ -1,0 +1,256 @@
+//! Times after the last of a series: what a forecast is made for.
+
+use crate::error::{Error, Result};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDateTime};
+
+/// Times of a forecast, at most.
+const MOST: usize = 1_000_000;
+
+/// Seconds of a day.
+const DAY: f64 = 86_400.0;
+
+/// A length of time, or a number of a series' own units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Length {
+    /// Of days or of the column's units.
+    Even(f64),
+    /// Calendar months.
+    Months(u32),
+}
+
+/// Units of time with their length.
+const UNITS: [(&str, Length); 8] = [
+    ("s", Length::Even(1.0 / DAY)),
+    ("min", Length::Even(1.0 / 1440.0)),
+    ("h", Length::Even(1.0 / 24.0)),
+    ("d", Length::Even(1.0)),
+    ("w", Length::Even(7.0)),
+    ("mo", Length::Months(1)),
+    ("q", Length::Months(3)),
+    ("y", Length::Months(12)),
+];
+
+impl Length {
+    /// Reads `2w`, `1.5 h` or `6mo`; none where there is no unit or no number.
+    fn with_unit(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let at = text.find(|c: char| c.is_ascii_alphabetic())?;
+        let number: f64 = text[..at].trim().parse().ok()?;
+        let unit = text[at..].trim();
+        let (_, own) = UNITS.iter().find(|(name, _)| *name == unit)?;
+        match *own {
+            Self::Even(days) => Some(Self::Even(number * days)).filter(|_| number.is_finite()),
+            Self::Months(months) => {
+                let all = number * f64::from(months);
+                (all.fract() == 0.0 && (0.0..=12_000.0).contains(&all))
+                    .then_some(Self::Months(all as u32))
+            }
+        }
+    }
+
+    fn is_positive(self) -> bool {
+        match self {
+            Self::Even(step) => step > 0.0 && step.is_finite(),
+            Self::Months(months) => months > 0,
+        }
+    }
+
+    /// Returns the time after so many such lengths.
+    fn after(self, start: f64, times: usize) -> Option<f64> {
+        match self {
+            Self::Even(step) => Some(start + times as f64 * step).filter(|t| t.is_finite()),
+            Self::Months(months) => months_after(start, months.checked_mul(times as u32)?),
+        }
+    }
+}
+
+fn moment(days: f64) -> Option<NaiveDateTime> {
+    let micros = (days * DAY * 1e6).round();
+    (micros.abs() < 9e18)
+        .then(|| DateTime::from_timestamp_micros(micros as i64))
+        .flatten()
+        .map(|own| own.naive_utc())
+}
+
+fn is_end_of_month(own: NaiveDateTime) -> bool {
+    own.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1)
+}
+
+/// Days of the moment so many calendar months later, on the same day of the month, or the last where there is none; the last days of
+/// months are followed by last days.
+fn months_after(days: f64, months: u32) -> Option<f64> {
+    let own = moment(days)?;
+    let mut later = own.checked_add_months(Months::new(months))?;
+    if is_end_of_month(own) {
+        while !is_end_of_month(later) {
+            later = later.checked_add_days(Days::new(1))?;
+        }
+    }
+    Some(later.and_utc().timestamp_micros() as f64 / (DAY * 1e6))
+}
+
+/// The usual step between times in rising order: the median, or of dates months where they follow each other so.
+fn usual(times: &[f64], dates: bool) -> Option<Length> {
+    let mut steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    if dates {
+        let months = [1, 3, 12].into_iter().find(|months| {
+            let follow = |pair: &[f64]| months_after(pair[0], *months) == Some(pair[1]);
+            let count = times.windows(2).filter(|pair| follow(pair)).count();
+            // a month may be missing here and there
+            count * 5 >= steps.len() * 4
+        });
+        if let Some(months) = months.filter(|_| !steps.is_empty()) {
+            return Some(Length::Months(months));
+        }
+    }
+    steps.sort_unstable_by(f64::total_cmp);
+    steps.get(steps.len() / 2).copied().map(Length::Even)
+}
+
+/// Returns the times of a forecast: those after the last of `times`, a `step` apart, until the `horizon`.
+///
+/// `times` are in any order; where they are dates (`dates`), they are days since 1970-01-01 ([`days`](super::days)). A horizon is a number of steps, such
+/// as `24`, or of dates a length of time: `90min`, `36h`, `10d`, `52w`, `6mo`, `4q`, `1y`. A step is a number in the units of the times, or
+/// of dates such a length, and by default the median step; of dates that follow each other by calendar months, quarters or years it is these.
+///
+/// # Errors
+/// [`Error::Invalid`] for lengths that are none, a horizon before the first step, more than a million times, fewer than two different
+/// times where no step is given, and times that are no numbers.
+///
+/// ```
+/// use sparsegp::data::{date_text, days, future};
+/// let months: Vec<f64> = ["2024-01-31", "2024-02-29", "2024-03-31"].iter().filter_map(|d| days(d)).collect();
+/// let next: Vec<String> = future(&months, true, "1q", None)?.into_iter().map(date_text).collect();
+/// assert_eq!(next, ["2024-04-30", "2024-05-31", "2024-06-30"]);
+/// assert_eq!(future(&[0.5, 1.0, 1.5], false, "3", None)?, [2.0, 2.5, 3.0]);
+/// # Ok::<(), sparsegp::Error>(())
+/// ```
+pub fn future(times: &[f64], dates: bool, horizon: &str, step: Option<&str>) -> Result<Vec<f64>> {
+    let invalid = |reason: String| Err(Error::Invalid(reason));
+    let example = if dates { "`24` steps, `10d`, `52w`, `6mo` or `1y`" } else { "`24` steps" };
+    let mut known = times.to_vec();
+    known.sort_unstable_by(f64::total_cmp);
+    known.dedup();
+    let Some(&last) = known.last().filter(|t| t.is_finite() && known[0].is_finite()) else {
+        return invalid(
+            "a forecast goes on from known times: there are none, or not all are numbers".into(),
+        );
+    };
+    let length = |text: &str| if dates { Length::with_unit(text) } else { None };
+    let step = match step {
+        Some(text) => {
+            let number = || text.trim().parse().ok().map(Length::Even);
+            match length(text).or_else(number).filter(|own| own.is_positive()) {
+                Some(own) => own,
+                None => {
+                    let days =
+                        if dates { ", or of dates a length such as `1d` or `1mo`" } else { "" };
+                    return invalid(format!(
+                        "step `{text}`: must be a positive number in the units of the times{days}"
+                    ));
+                }
+            }
+        }
+        None => match usual(&known, dates) {
+            Some(own) => own,
+            None => {
+                return invalid(
+                    "one time alone does not say how far apart those of a forecast are: give a step".into(),
+                );
+            }
+        },
+    };
+    let until = length(horizon);
+    let count = horizon.trim().parse::<usize>().ok().filter(|count| *count > 0);
+    let end = match (until.filter(|own| own.is_positive()), count) {
+        (Some(own), _) => own.after(last, 1),
+        (None, Some(count)) if count <= MOST => step.after(last, count),
+        (None, Some(_)) => None,
+        (None, None) => return invalid(format!("horizon `{horizon}`: must be such as {example}")),
+    };
+    let count = count.filter(|_| until.is_none()).unwrap_or(MOST + 1);
+    let mut found = Vec::new();
+    // rounding may not take the last one
+    let slack = 1e-9 * (end.unwrap_or(last) - last);
+    for times in 1..=count {
+        match step.after(last, times).zip(end) {
+            Some((next, end)) if next <= end + slack && found.len() < MOST => found.push(next),
+            Some((next, end)) if next > end + slack => break,
+            _ => {
+                return invalid(format!(
+                    "horizon `{horizon}`: more than a million steps, or beyond all dates"
+                ));
+            }
+        }
+    }
+    if found.is_empty() {
+        return invalid(format!("horizon `{horizon}` is shorter than a step"));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{date_text, days};
+    use super::*;
+
+    fn of_dates(known: &[&str], horizon: &str, step: Option<&str>) -> Result<Vec<String>> {
+        let known: Vec<f64> = known.iter().map(|d| days(d).expect("a date")).collect();
+        Ok(future(&known, true, horizon, step)?.into_iter().map(date_text).collect())
+    }
+
+    #[test]
+    fn steps_are_the_usual_ones_whatever_the_order() {
+        assert_eq!(future(&[7.0, 1.0, 3.0, 5.0, 5.0], false, "2", None).unwrap(), [9.0, 11.0]);
+        assert_eq!(future(&[-1.0], false, "3", Some("0.5")).unwrap(), [-0.5, 0.0, 0.5]);
+        let weeks = ["2023-12-18", "2023-12-25", "2024-01-01", "2024-01-08"];
+        assert_eq!(of_dates(&weeks, "2", None).unwrap(), ["2024-01-15", "2024-01-22"]);
+        assert_eq!(of_dates(&weeks, "15d", None).unwrap(), ["2024-01-15", "2024-01-22"]);
+        let hours = ["2024-02-28 22:00", "2024-02-28 23:00", "2024-02-29 00:00"];
+        let next = of_dates(&hours, "90min", Some("30min")).unwrap();
+        assert_eq!(next, ["2024-02-29T00:30:00Z", "2024-02-29T01:00:00Z", "2024-02-29T01:30:00Z"]);
+    }
+
+    #[test]
+    fn months_quarters_and_years_are_of_the_calendar() {
+        let months = ["2023-10-01", "2023-11-01", "2023-12-01", "2024-01-01"];
+        assert_eq!(
+            of_dates(&months, "3mo", None).unwrap(),
+            ["2024-02-01", "2024-03-01", "2024-04-01"]
+        );
+        // of a month in the middle
+        let gap = [
+            "2023-05-31",
+            "2023-06-30",
+            "2023-07-31",
+            "2023-08-31",
+            "2023-09-30",
+            "2023-11-30",
+            "2023-12-31",
+        ];
+        assert_eq!(of_dates(&gap, "2", None).unwrap(), ["2024-01-31", "2024-02-29"]);
+        let years = ["2019-07-01", "2020-07-01", "2021-07-01"];
+        assert_eq!(of_dates(&years, "2y", None).unwrap(), ["2022-07-01", "2023-07-01"]);
+        let quarters = ["2023-03-31", "2023-06-30", "2023-09-30", "2023-12-31"];
+        assert_eq!(of_dates(&quarters, "1y", None).unwrap()[3], "2024-12-31");
+        assert_eq!(
+            of_dates(&["2024-01-30"], "2", Some("1mo")).unwrap(),
+            ["2024-02-29", "2024-03-30"]
+        );
+    }
+
+    #[test]
+    fn what_is_no_forecast_is_refused_by_name() {
+        let text = |own: Result<Vec<f64>>| own.unwrap_err().to_string();
+        assert!(text(future(&[], false, "3", None)).contains("there are none"));
+        assert!(text(future(&[1.0, f64::NAN], false, "3", None)).contains("not all are numbers"));
+        assert!(text(future(&[1.0, 1.0], false, "3", None)).contains("give a step"));
+        assert!(text(future(&[1.0, 2.0], false, "2w", None)).contains("horizon `2w`"));
+        assert!(text(future(&[1.0, 2.0], false, "0", None)).contains("horizon `0`"));
+        assert!(text(future(&[1.0, 2.0], false, "3", Some("-1"))).contains("step `-1`"));
+        assert!(text(future(&[1.0, 2.0], false, "2000000", None)).contains("a million"));
+        assert!(text(future(&[1.0, 8.0], true, "3d", None)).contains("shorter than a step"));
+        assert!(text(future(&[1.0, 2.0], true, "1000y", Some("1s"))).contains("a million"));
+        assert!(text(future(&[1.0, 2.0], true, "3 moons", None)).contains("`52w`"));
+    }
+}

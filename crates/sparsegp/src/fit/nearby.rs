@@ -1,0 +1,120 @@
+//! Whether `auto` conditions rows on their nearest neighbours or on inducing points, for many rows of few inputs.
+//!
+//! Both approximate the same log evidence, and both are log densities of a normal law or below one: with hyperparameters
+//! θ neither is expected to be above log p(y | θ), and the larger one is nearer to it. Points are better where a few hundred explain
+//! all but the noise, neighbours where the function is rough beside the distances of the rows. Each is evaluated once on all
+//! rows, where its own start is.
+
+use super::choice::{Choice, Known};
+use super::{Dataset, FitOptions, choice};
+use crate::data::Source;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::methods;
+use crate::model::Model;
+use crate::vecchia::Metric;
+
+/// Rows up to which they are tried: all are in memory, with their neighbours.
+const MOST_ROWS: usize = 1_000_000;
+
+/// Returns whether neighbours may be tried for these rows.
+pub(super) fn possible(dataset: &Dataset, options: &FitOptions) -> bool {
+    let data = &*dataset.source;
+    let few = (2..=choice::NEARBY).contains(&data.inputs()) && data.rows() <= MOST_ROWS;
+    let own = options.method == "auto" && choice::asked(options).is_none();
+    few && own && dataset.deviations.is_none() && data.sharded().is_none()
+}
+
+/// Returns the value of a method's objective for a model on all rows; nothing where matrices have no factors.
+fn value(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Option<f64>> {
+    match model.evaluate(engine, rows) {
+        Ok(evaluation) => Ok(Some(evaluation.value).filter(|value| value.is_finite())),
+        Err(error) if error.is_recoverable() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns a model of neighbours, and why, where its log density is above the collapsed bound of a start with inducing points.
+/// `direct` is a start that knows nothing of points.
+pub(super) fn nearer(
+    sparse: &Model,
+    direct: Model,
+    (known, choice): (Known<'_>, &Choice),
+    engine: &dyn Engine,
+    rows: &dyn Source,
+) -> Result<Option<(Model, Choice)>> {
+    let bounds = ["titsias2025", "svgp2025"];
+    if !known.nearby || !bounds.contains(&choice.entry.name) {
+        return Ok(None);
+    }
+    let entry = methods::find("vecchia")?;
+    let near = Model { method: entry.method, inducing: Vec::new(), q: None, ..direct };
+    let inputs = rows.inputs();
+    // a column without a lengthscale has no say in what is near
+    if near.kernels.len() != 1
+        || Metric::of(near.kernel(), inputs).dims() != inputs
+        || near.method.check(&near).is_err()
+    {
+        return Ok(None);
+    }
+    let collapsed = methods::find("titsias2025")?.method;
+    let sparse = Model { method: collapsed, q: None, ..sparse.clone() };
+    let Some(density) = value(&near, engine, rows)? else { return Ok(None) };
+    let bound = value(&sparse, engine, rows)?.unwrap_or(f64::NEG_INFINITY);
+    if density <= bound {
+        return Ok(None);
+    }
+    let reason = format!(
+        "{} rows are too many for exact inference, and their nearest neighbours say more than {} inducing points: their log \
+         density is {:.3} nats a row higher than the bound where both start",
+        known.rows,
+        choice.inducing,
+        (density - bound) / known.rows as f64
+    );
+    Ok(Some((near, Choice { entry, inducing: 0, reason })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::start::prepare_start;
+    use super::*;
+    use crate::engine::Cpu;
+    use crate::linalg::Mat;
+    use crate::rng::{stream, uniform};
+    use std::f64::consts::TAU;
+
+    /// More rows of three inputs than exact inference takes, of waves with wavelengths from so many hundreds on.
+    fn table(shortest: f64) -> Dataset {
+        let (mut rng, rows) = (stream(3, "rows"), super::super::AUTO_EXACT + 50);
+        let waves: Vec<[f64; 4]> = (0..60)
+            .map(|_| {
+                let length = shortest * (1.0 + 3.0 * uniform(&mut rng));
+                let mut along = || TAU / length * (2.0 * uniform(&mut rng) - 1.0);
+                [along(), along(), along(), TAU * uniform(&mut rng)]
+            })
+            .collect();
+        let x = Mat::from_fn(rows, 3, |_, _| 100.0 * uniform(&mut rng) - 40.0);
+        let y = Mat::from_fn(rows, 1, |i, _| {
+            let wave =
+                |[a, b, c, d]: &[f64; 4]| (a * x[(i, 0)] + b * x[(i, 1)] + c * x[(i, 2)] + d).sin();
+            500.0 + waves.iter().map(wave).sum::<f64>() + uniform(&mut rng)
+        });
+        Dataset::from_arrays(x, y, true).expect("a table")
+    }
+
+    #[test]
+    fn auto_takes_neighbours_where_points_miss_what_rows_know() {
+        let options = FitOptions { kernel: "matern52".into(), ..FitOptions::default() };
+        let method = |data: &Dataset, options: &FitOptions, restart: usize| {
+            let start = prepare_start(data, options, &Cpu::default(), &mut (), restart);
+            start.map(|own| (own.model.method.name(), own.reason)).expect("a start")
+        };
+        let (rough, smooth) = (table(25.0), table(300.0));
+        let (name, reason) = method(&rough, &options, 0);
+        assert!(name == "vecchia" && reason.contains("nats a row higher"), "{name}: {reason}");
+        assert_eq!(method(&rough, &options, 1), (name, reason));
+        assert_eq!(method(&smooth, &options, 0).0, "titsias2025");
+        let asked = FitOptions { inducing: Some(100), ..options };
+        assert_eq!(method(&rough, &asked, 0).0, "titsias2025");
+    }
+}
