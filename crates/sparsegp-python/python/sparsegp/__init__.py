@@ -4,7 +4,8 @@ Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegresso
 :class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, :class:`BayesianGPLVM`, and :func:`load` for what they (or the
 command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
-:mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib).
+:mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
+:mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib).
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -24,7 +25,7 @@ from ._core import NumericalError, __version__, num_threads, set_num_threads
 from ._hints import no_attribute
 
 if TYPE_CHECKING:
-    from . import flow, kernels, likelihoods, models, plotting, priors, sampling
+    from . import bayesopt, flow, kernels, likelihoods, models, plotting, priors, sampling
     from ._registry import registry
     from .estimators import (
         BayesianGPLVM,
@@ -47,7 +48,17 @@ _LAZY = {
     "load": "estimators",
     "registry": "_registry",
 }
-_MODULES = ("estimators", "flow", "kernels", "likelihoods", "models", "plotting", "priors", "sampling")
+_MODULES = (
+    "bayesopt",
+    "estimators",
+    "flow",
+    "kernels",
+    "likelihoods",
+    "models",
+    "plotting",
+    "priors",
+    "sampling",
+)
 
 __all__ = [
     "BayesianGPLVM",
@@ -58,6 +69,7 @@ __all__ = [
     "NumericalError",
     "RobustGPRegressor",
     "__version__",
+    "bayesopt",
     "flow",
     "kernels",
     "likelihoods",
