@@ -47,7 +47,17 @@ _LAZY = {
     "load": "estimators",
     "registry": "_registry",
 }
-_MODULES = ("estimators", "flow", "kernels", "likelihoods", "models", "plotting", "priors", "sampling")
+_MODULES = (
+    "estimators",
+    "flow",
+    "kernels",
+    "likelihoods",
+    "models",
+    "plotting",
+    "priors",
+    "sampling",
+    "testing",
+)
 
 __all__ = [
     "BayesianGPLVM",
@@ -69,6 +79,7 @@ __all__ = [
     "registry",
     "sampling",
     "set_num_threads",
+    "testing",
 ]
 
 
