@@ -6,6 +6,7 @@
 
 mod arrays;
 mod custom;
+mod density;
 mod errors;
 mod fit;
 mod fit_table;
@@ -29,6 +30,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register()?;
+    density::register()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
@@ -39,6 +41,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<shards::Shard>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(density::check_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
