@@ -47,6 +47,7 @@ ORDER = (
     "estimators._arguments",
     "estimators._documentation",
     "estimators._frames",
+    "_future",
     "estimators._noisy",
     "estimators._parameters",
     "estimators._rows",
