@@ -27,6 +27,7 @@ __all__ = [
     "fit_table",
     "flow",
     "from_bytes",
+    "future",
     "gathered",
     "go_on",
     "gplvm_from_bytes",
