@@ -4,15 +4,14 @@ use crate::context::{Context, Reply};
 use crate::data::BLOCK;
 use crate::fail::{Fail, Result};
 use crate::format::count;
-use crate::outputs::refuse_overwriting;
-use crate::predictions::Form;
+use crate::outputs::{refuse_both_on_stdout, refuse_overwriting};
+use crate::predictions::FormArgs;
 use crate::sink::Sink;
 use crate::table_args::TableArgs;
-use crate::values::fraction;
 use clap::Args;
 use serde_json::json;
 use sparsegp::data::{Block, Encoding, Missing, date_text, future};
-use sparsegp::fit::{Fitted, Of};
+use sparsegp::fit::Fitted;
 use sparsegp::io;
 use sparsegp::linalg::Mat;
 use std::path::PathBuf;
@@ -24,9 +23,10 @@ Examples:
   sparsegp forecast model.safetensors depth.csv --horizon 20 --step 0.5
 
 For models of one input, a date or a number that means time. TABLE is what has been observed: the forecast begins
-after its last row, and goes on in steps of the median distance of its times, or of calendar months, quarters or years
-where dates follow each other so. Rows that the model has not learnt from should be learnt first (`sparsegp update`).
+after its last time, in steps of the median distance of its times, or of calendar months, quarters or years where
+dates follow each other so. Update the model first with rows that it has not learnt from (`sparsegp update`).
 
+Exposures are taken to be 1 and known noise variances 0, with a warning, and times to be exact.
 Lengths of time are 90min, 36h, 10d, 52w, 6mo, 4q or 1y; a number alone is one of steps. Writes a row for every
 time: the time, then what `sparsegp predict` writes. A model with other inputs needs their future values: write
 them to a table with the times, and use `sparsegp predict`.";
@@ -49,16 +49,9 @@ pub struct ForecastArgs {
     /// Write CSV here instead of to stdout; compressed if the name ends in .gz
     #[arg(long, short, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
-    /// Quantiles of the predictive distribution (not of classes)
-    #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
-          default_values_t = [0.025, 0.975])]
-    pub quantiles: Vec<f64>,
-    /// Predict the latent function rather than new observations (no observation noise)
-    #[arg(long)]
-    pub latent: bool,
-    /// Add mean and sd of the parts of the latent function: of its mean function and of every term of the kernel
-    #[arg(long)]
-    pub terms: bool,
+    /// What is predicted.
+    #[command(flatten)]
+    pub form: FormArgs,
     /// How the table is written.
     #[command(flatten)]
     pub table: TableArgs,
@@ -90,30 +83,51 @@ fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<V
     let table = args.table.open_for(&args.data, fitted)?;
     let rows = table.select(&fitted.selection_of_new())?.missing(Missing::Drop);
     let mut times = Vec::new();
-    for block in rows.blocks(BLOCK, None)? {
+    let mut blocks = rows.blocks(BLOCK, None)?;
+    for block in blocks.by_ref() {
         context.go_on()?;
         let block = block?;
         times.extend((0..block.x.nrows()).map(|i| block.x[(i, 0)]));
     }
+    if blocks.dropped() > 0 {
+        context.warn(&[format!("{} without a time left out", count(blocks.dropped(), "row"))]);
+    }
     Ok(times)
+}
+
+/// What is taken for the further number of times that are to come, such as an exposure, in words.
+///
+/// # Errors
+/// Where there is no default for it.
+fn further(fitted: &Fitted) -> Result<Option<String>> {
+    let (Some(name), Some(extra)) = (&fitted.extra_name, fitted.model.likelihood.extra()) else {
+        return Ok(None);
+    };
+    match extra.default {
+        Some(default) => Ok(Some(format!(
+            "the model was learnt with `{name}` ({}): every time of the forecast is taken to have {default}; for others, write \
+             them to a table with the times, and use `sparsegp predict`",
+            extra.name
+        ))),
+        None => Err(Fail::usage(format!(
+            "the model needs `{name}` ({}) of every time: write them to a table with the times, and use `sparsegp predict`",
+            extra.name
+        ))),
+    }
 }
 
 /// Runs the command.
 pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
     let path = args.output.as_deref();
-    if path.is_none() && context.json() {
-        return Err(Fail::usage(
-            "--json puts the summary on stdout: give the forecast a file, -o OUT.csv",
-        ));
-    }
+    refuse_both_on_stdout(path, context.json(), "forecast")?;
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
-    let fitted = io::load(&args.model)?;
+    // nobody knows the errors of times that are to come
+    let fitted = io::load(&args.model)?.without_input_deviations();
     let (name, dates) = time(&fitted)?;
+    context.warn(further(&fitted)?.as_slice());
     let times = observed(args, &fitted, context)?;
     let next = future(&times, dates, &args.horizon, args.step.as_deref())?;
-    let of = if args.latent { Of::Latent } else { Of::Observations };
-    let form = Form::new(&fitted, of, std::slice::from_ref(&name), &args.quantiles);
-    let form = if args.terms { form.with_terms(&fitted, false)? } else { form };
+    let form = args.form.form(&fitted, std::slice::from_ref(&name), false)?;
     let mut sink = Sink::open(path)?;
     let out = path.map_or("stdout".to_owned(), |path| path.display().to_string());
     let failed = |e: std::io::Error| Fail::output(&out, &e);

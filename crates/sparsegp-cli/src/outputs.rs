@@ -20,6 +20,16 @@ pub fn refuse_overwriting<'a>(
     Ok(())
 }
 
+/// Refuses a table on stdout where the summary as JSON is to stand there.
+pub fn refuse_both_on_stdout(output: Option<&Path>, json: bool, what: &str) -> Result<()> {
+    match output.is_none() && json {
+        true => Err(Fail::usage(format!(
+            "--json puts the summary on stdout: give the {what} a file, -o OUT.csv"
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Where a path leads; a file that is not there yet, by its folder.
 fn place(path: &Path) -> PathBuf {
     let there = || {

@@ -6,15 +6,13 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind;
 use crate::noisy_args::NoisyArgs;
-use crate::outputs::refuse_overwriting;
-use crate::predictions::{Form, field};
+use crate::outputs::{refuse_both_on_stdout, refuse_overwriting};
+use crate::predictions::{Form, FormArgs, field};
 use crate::sink::Sink;
 use crate::table_args::TableArgs;
-use crate::values::fraction;
 use clap::Args;
 use serde_json::json;
 use sparsegp::data::{Missing, Table};
-use sparsegp::fit::Of;
 use sparsegp::io;
 use std::path::PathBuf;
 
@@ -56,16 +54,9 @@ pub struct PredictArgs {
     /// Pass this column through; repeatable
     #[arg(long, value_name = "COLUMN")]
     pub id: Vec<String>,
-    /// Quantiles of the predictive distribution (not of classes)
-    #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
-          default_values_t = [0.025, 0.975])]
-    pub quantiles: Vec<f64>,
-    /// Predict the latent function rather than new observations (no observation noise)
-    #[arg(long)]
-    pub latent: bool,
-    /// Add mean and sd of the parts of the latent function: of its mean function and of every term of the kernel
-    #[arg(long)]
-    pub terms: bool,
+    /// What is predicted.
+    #[command(flatten)]
+    pub form: FormArgs,
     /// With --terms: centre every term, so that its mean over the training rows (the inducing points of a sparse model) is 0
     #[arg(long, requires = "terms")]
     pub centred: bool,
@@ -114,16 +105,12 @@ impl Gaps {
 /// Runs the command.
 pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     let path = args.output.as_deref();
-    if path.is_none() && context.json() {
-        return Err(Fail::usage(
-            "--json puts the summary on stdout: give the predictions a file, -o OUT.csv",
-        ));
-    }
+    refuse_both_on_stdout(path, context.json(), "predictions")?;
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
     let fitted = args.noisy.of(io::load(&args.model)?)?;
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection_of_new().ids(&args.id);
-    let (selection, note) = match args.latent {
+    let (selection, note) = match args.form.latent {
         true => (selection, None),
         false => kind::with_extra(&fitted, &table, selection),
     };
@@ -132,11 +119,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     let missing = if keeps { Missing::Drop } else { args.missing.into() };
     let rows = table.select(&selection)?.missing(missing);
     context.warn(note.as_slice());
-    let form = {
-        let of = if args.latent { Of::Latent } else { Of::Observations };
-        let form = Form::new(&fitted, of, &args.id, &args.quantiles);
-        if args.terms { form.with_terms(&fitted, args.centred)? } else { form }
-    };
+    let form = args.form.form(&fitted, &args.id, args.centred)?;
     let header = form.header()?;
     let mut blocks = rows.blocks(BLOCK, None)?;
     let mut sink = Sink::open(path)?;

@@ -3,6 +3,8 @@
 use crate::fail::{Fail, Result};
 use crate::kind::{Kind, labels};
 use crate::report::latent_names;
+use crate::values::fraction;
+use clap::Args;
 use sparsegp::data::Block;
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::linalg::Mat;
@@ -14,6 +16,33 @@ pub fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
+    }
+}
+
+/// What predictions are of, and which numbers of them are written.
+#[derive(Debug, Args)]
+pub struct FormArgs {
+    /// Quantiles of the predictive distribution (not of classes)
+    #[arg(long, allow_negative_numbers = true, value_name = "P,…", value_delimiter = ',', value_parser = fraction,
+          default_values_t = [0.025, 0.975])]
+    pub quantiles: Vec<f64>,
+    /// Predict the latent function rather than new observations (no observation noise)
+    #[arg(long)]
+    pub latent: bool,
+    /// Add mean and sd of the parts of the latent function: of its mean function and of every term of the kernel
+    #[arg(long)]
+    pub terms: bool,
+}
+
+impl FormArgs {
+    /// The form of a model's predictions after the columns `ids`.
+    ///
+    /// # Errors
+    /// As for [`Form::with_terms`], where terms are asked for.
+    pub fn form(&self, fitted: &Fitted, ids: &[String], centred: bool) -> Result<Form> {
+        let of = if self.latent { Of::Latent } else { Of::Observations };
+        let form = Form::new(fitted, of, ids, &self.quantiles);
+        if self.terms { form.with_terms(fitted, centred) } else { Ok(form) }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind, labels};
 use crate::noisy_args::NoisyArgs;
-use crate::outputs::refuse_overwriting;
+use crate::outputs::{refuse_both_on_stdout, refuse_overwriting};
 use crate::predictions::field;
 use crate::report::latent_names;
 use crate::sink::Sink;
@@ -75,11 +75,7 @@ const MOST: usize = 1 << 29;
 /// Runs the command.
 pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
     let path = args.output.as_deref();
-    if path.is_none() && context.json() {
-        return Err(Fail::usage(
-            "--json puts the summary on stdout: give the draws a file, -o OUT.csv",
-        ));
-    }
+    refuse_both_on_stdout(path, context.json(), "draws")?;
     if args.missing == MissingInPredict::Keep {
         return Err(Fail::usage(
             "--missing keep is for `predict`: rows without a number have no draw; use --id",

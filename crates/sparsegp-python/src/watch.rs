@@ -186,6 +186,14 @@ pub fn watched<T: Send>(
     answered(py, callback, &nobody, |engine, observer, _| work(engine, observer))
 }
 
+/// What an exception is to the work whose question raised it.
+fn as_refusal(py: Python<'_>, error: &PyErr) -> Error {
+    match error.is_instance_of::<PyKeyboardInterrupt>(py) {
+        true => Error::Interrupted,
+        false => Error::Invalid(error.to_string()),
+    }
+}
+
 /// The same for work with questions, which `answering` answers in the calling thread. An exception that it raises ends the work
 /// (Ctrl-C as any other interruption does).
 pub fn answered<T: Send>(
@@ -198,7 +206,7 @@ pub fn answered<T: Send>(
     let stop = AtomicBool::new(false);
     let now = Arc::new(AtomicBool::new(false));
     let engine = Cpu::stopped_by(now.clone());
-    let (sender, receiver) = channel();
+    let (sender, mut receiver) = channel();
     let mut raised = None;
     let outcome = std::thread::scope(|scope| {
         let observer =
@@ -213,7 +221,6 @@ pub fn answered<T: Send>(
             let _ = sender.send(Message::Done(result));
         };
         let handle = scope.spawn(worker);
-        let mut receiver = receiver;
         loop {
             let (back, message) = py.detach(move || wait(receiver));
             receiver = back;
@@ -231,16 +238,12 @@ pub fn answered<T: Send>(
                     call(callback, &event).map(|asked| asked && under_way)
                 }
                 Ok(Message::Question(question, sender)) => {
-                    let reply = match answering(question) {
-                        Ok(answer) => Ok(answer),
-                        Err(error) => {
-                            let interrupted = error.is_instance_of::<PyKeyboardInterrupt>(py);
-                            let told = error.to_string();
-                            raised.get_or_insert(error);
-                            stop.store(true, Ordering::SeqCst);
-                            Err(if interrupted { Error::Interrupted } else { Error::Invalid(told) })
-                        }
-                    };
+                    let reply = answering(question).map_err(|error| {
+                        let own = as_refusal(py, &error);
+                        raised.get_or_insert(error);
+                        stop.store(true, Ordering::SeqCst);
+                        own
+                    });
                     // who asked is there, unless the work has ended
                     let _ = sender.send(reply);
                     Ok(false)

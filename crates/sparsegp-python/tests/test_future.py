@@ -62,7 +62,7 @@ def test_arrays_keep_their_shape():
         (np.ones((3, 2)), 3, None, "one column"),
     ],
 )
-def test_what_is_no_forecast_is_refused(X, horizon, step, match):
+def test_invalid_horizons_steps_and_times_are_refused(X, horizon, step, match):
     with pytest.raises(ValueError, match=match):
         sparsegp.future(X, horizon, step)
 

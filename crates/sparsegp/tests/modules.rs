@@ -177,10 +177,7 @@ const LONG: &[(&str, &str, usize)] = &[
     ("sparsegp/src/inverse_free/adjoints.rs", "pull", 94),
     ("sparsegp/src/kernels/convolutional/mod.rs", "vjp", 93),
     ("sparsegp-cli/src/comparison.rs", "reply", 93),
-    ("sparsegp/src/deep/start.rs", "start", 88),
     ("sparsegp/src/latent/fit.rs", "fit_gplvm_watched", 86),
-    ("sparsegp-python/src/watch.rs", "answered", 85),
-    ("sparsegp-cli/src/predict.rs", "run", 85),
 ];
 
 /// The name of the function that begins at a line, with its indentation.

@@ -38,7 +38,7 @@ fn a_series_goes_on_after_its_last_row() {
 }
 
 #[test]
-fn numbers_are_times_too_and_what_is_no_series_is_refused() {
+fn numbers_are_times_too_and_several_inputs_are_refused() {
     let folder = Folder::new();
     let rows: String =
         (0..40).map(|i| format!("{},{}\n", 0.5 * i as f64, (0.3 * i as f64).sin())).collect();
@@ -48,6 +48,9 @@ fn numbers_are_times_too_and_what_is_no_series_is_refused() {
     let times: Vec<&str> = run.out.lines().skip(1).filter_map(|l| l.split(',').next()).collect();
     assert_eq!(times, ["20", "20.5"]);
     let refused = |line: &str, words: &[&str]| folder.refused(1, line, words);
+    folder.write("gap.csv", format!("t,y\n{rows},0.3\n"));
+    let run = folder.ok("forecast m.safetensors gap.csv --horizon 1");
+    assert!(run.err.contains("1 row without a time"), "{}", run.err);
     refused("forecast m.safetensors wave.csv --horizon 2w", &["horizon `2w`", "`24` steps"]);
     refused("forecast m.safetensors wave.csv --horizon 3 --step 0", &["step `0`"]);
     let rows: String =
@@ -59,4 +62,16 @@ fn numbers_are_times_too_and_what_is_no_series_is_refused() {
         "forecast two.safetensors two.csv --horizon 2",
         &["t, other", "sparsegp predict"],
     );
+}
+
+#[test]
+fn exposures_to_come_are_named_and_trials_refused() {
+    let folder = Folder::new();
+    let rows: String = (0..60).map(|i| format!("{i},{},{}\n", 3 + i % 5, 10 + i % 3)).collect();
+    folder.write("calls.csv", format!("t,n,size\n{rows}"));
+    folder.ok("fit calls.csv -t n --likelihood poisson --exposure size -o p.safetensors");
+    let run = folder.ok("forecast p.safetensors calls.csv --horizon 2");
+    assert!(run.err.contains("`size`") && run.err.contains("taken to have 1"), "{}", run.err);
+    folder.ok("fit calls.csv -t n --likelihood binomial --trials size -o b.safetensors");
+    folder.refused(2, "forecast b.safetensors calls.csv --horizon 2", &["needs `size`", "predict"]);
 }

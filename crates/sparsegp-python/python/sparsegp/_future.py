@@ -95,8 +95,8 @@ def future(X: Any, horizon: Union[int, str], step: Optional[Union[float, str]] =
     Raises
     ------
     ValueError
-        For several columns, missing times, a horizon or step that is none, a horizon that is shorter than a step or has
-        more than a million of them.
+        For several columns, missing times, a horizon or step that cannot be read, and a horizon shorter than a step or
+        longer than a million.
 
     Examples
     --------

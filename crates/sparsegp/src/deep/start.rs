@@ -173,6 +173,23 @@ impl Kind {
     }
 }
 
+impl Start {
+    /// Refuses other numbers of inputs than of targets, and a variance that is not positive.
+    fn check(&self, x: MatRef<f64>, y: MatRef<f64>) -> Result<()> {
+        if x.nrows() != y.nrows() {
+            let expected = format!("{} rows, as the inputs", x.nrows());
+            return Err(Error::shape("targets", expected, y.nrows()));
+        }
+        if !(self.hidden_variance > 0.0 && self.hidden_variance.is_finite()) {
+            return Err(Error::Invalid(format!(
+                "the variance of hidden kernels must be positive, found {}",
+                self.hidden_variance
+            )));
+        }
+        Ok(())
+    }
+}
+
 impl Deep {
     /// Starts a model for rows (inputs N×D, standardised, and targets N×P, NaN where missing; `extra` has the further number of
     /// every row, such as trials or exposure, or is empty): points by k-means of the inputs, mean functions and points through the layers, hidden kernels of small variance with lengthscales of √D
@@ -188,16 +205,7 @@ impl Deep {
         mut likelihood: Box<dyn Likelihood>,
         start: &Start,
     ) -> Result<Self> {
-        if x.nrows() != y.nrows() {
-            let expected = format!("{} rows, as the inputs", x.nrows());
-            return Err(Error::shape("targets", expected, y.nrows()));
-        }
-        if !(start.hidden_variance > 0.0 && start.hidden_variance.is_finite()) {
-            return Err(Error::Invalid(format!(
-                "the variance of hidden kernels must be positive, found {}",
-                start.hidden_variance
-            )));
-        }
+        start.check(x, y)?;
         let default = default_extra(&*likelihood, extra, y.nrows())?;
         check_targets(&*likelihood, y, extra)?;
         let extra = |i: usize| extra.get(i).copied().unwrap_or(default);

@@ -1,12 +1,12 @@
 //! Whether `auto` conditions rows on their nearest neighbours or on inducing points, for many rows of few inputs.
 //!
-//! Both approximate the same log evidence, and both are log densities of a normal law or below one: with hyperparameters
-//! θ neither is expected to be above log p(y | θ), and the larger one is nearer to it. Points are better where a few hundred explain
-//! all but the noise, neighbours where the function is rough beside the distances of the rows. Each is evaluated once on all
-//! rows, where its own start is.
+//! Both approximate the log evidence of the same model from below: the collapsed bound for any rows (Titsias 2025), the log density of
+//! neighbours in the mean over rows of that model, as that of any other distribution (Gibbs' inequality). So the larger one is
+//! nearer to it. Points are better where a few hundred explain all but the noise, neighbours where the function is rough beside
+//! the distances of the rows. Each is evaluated once on all rows, at the hyperparameters of its own start, which need not be the same.
 
 use super::choice::{Choice, Known};
-use super::{Dataset, FitOptions, choice};
+use super::{AUTO_EXACT, Dataset, FitOptions, choice};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::Result;
@@ -14,15 +14,19 @@ use crate::methods;
 use crate::model::Model;
 use crate::vecchia::Metric;
 
+/// The method that conditions on neighbours.
+pub(super) const METHOD: &str = "vecchia";
+
 /// Rows up to which they are tried: all are in memory, with their neighbours.
 const MOST_ROWS: usize = 1_000_000;
 
 /// Returns whether neighbours may be tried for these rows.
 pub(super) fn possible(dataset: &Dataset, options: &FitOptions) -> bool {
     let data = &*dataset.source;
-    let few = (2..=choice::NEARBY).contains(&data.inputs()) && data.rows() <= MOST_ROWS;
+    let few = (2..=choice::NEARBY).contains(&data.inputs());
+    let many = (AUTO_EXACT + 1..=MOST_ROWS).contains(&data.rows());
     let own = options.method == "auto" && choice::asked(options).is_none();
-    few && own && dataset.deviations.is_none() && data.sharded().is_none()
+    few && many && own && dataset.deviations.is_none() && data.sharded().is_none()
 }
 
 /// Returns the value of a method's objective for a model on all rows; nothing where matrices have no factors.
@@ -47,7 +51,7 @@ pub(super) fn nearer(
     if !known.nearby || !bounds.contains(&choice.entry.name) {
         return Ok(None);
     }
-    let entry = methods::find("vecchia")?;
+    let entry = methods::find(METHOD)?;
     let near = Model { method: entry.method, inducing: Vec::new(), q: None, ..direct };
     let inputs = rows.inputs();
     // a column without a lengthscale has no say in what is near
@@ -83,9 +87,9 @@ mod tests {
     use crate::rng::{stream, uniform};
     use std::f64::consts::TAU;
 
-    /// More rows of three inputs than exact inference takes, of waves with wavelengths from so many hundreds on.
+    /// More rows of three inputs in a cube of side 100 than exact inference takes, of waves whose lengths are `shortest` or more.
     fn table(shortest: f64) -> Dataset {
-        let (mut rng, rows) = (stream(3, "rows"), super::super::AUTO_EXACT + 50);
+        let (mut rng, rows) = (stream(3, "rows"), AUTO_EXACT + 50);
         let waves: Vec<[f64; 4]> = (0..60)
             .map(|_| {
                 let length = shortest * (1.0 + 3.0 * uniform(&mut rng));

@@ -149,15 +149,6 @@ pub(super) fn prepare_start(
     if dataset.source.inputs() == 0 {
         return Err(Error::Invalid("there is no input column to learn from".into()));
     }
-    if restart > 0 && nearby::possible(dataset, options) {
-        // the same method for every start
-        let first = prepare_start(dataset, options, engine, &mut Quiet(&*observer), 0)?;
-        if first.model.method.name() == "vecchia" {
-            let own = FitOptions { method: "vecchia".into(), ..options.clone() };
-            let start = prepare_start(dataset, &own, engine, observer, restart)?;
-            return Ok(Start { reason: first.reason, ..start });
-        }
-    }
     let mut warnings = dataset.warnings.clone();
     let classes = dataset.classes.as_ref().map(Classes::count);
     let mut likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
@@ -165,6 +156,13 @@ pub(super) fn prepare_start(
     let missing = check_targets(dataset, &*likelihood)?;
     let why = why_other(&*likelihood, missing);
     let known = known(dataset, options, &*likelihood, missing, &why);
+    if restart > 0
+        && known.nearby
+        && let Some((own, reason)) = as_first(dataset, options, engine, observer)?
+    {
+        let start = prepare_start(dataset, &own, engine, observer, restart)?;
+        return Ok(Start { reason, ..start });
+    }
     let choice = choose(options, known)?;
     let method = choice.entry.method;
     if method.architecture().is_some() {
@@ -213,6 +211,19 @@ pub(super) fn prepare_start(
         apply(&mut start.model, options, of_points)?;
     }
     Ok(start)
+}
+
+/// The options of a further start where the first one has taken neighbours, with its reason: all starts have one method.
+fn as_first(
+    dataset: &Dataset,
+    options: &FitOptions,
+    engine: &dyn Engine,
+    observer: &dyn Observer,
+) -> Result<Option<(FitOptions, String)>> {
+    let first = prepare_start(dataset, options, engine, &mut Quiet(observer), 0)?;
+    let method = first.model.method.name();
+    let own = || (FitOptions { method: method.into(), ..options.clone() }, first.reason);
+    Ok((method == nearby::METHOD).then(own))
 }
 
 /// Refuses targets that are standardised or classes where the likelihood needs others.

@@ -31,7 +31,7 @@ const UNITS: [(&str, Length); 8] = [
 ];
 
 impl Length {
-    /// Reads `2w`, `1.5 h` or `6mo`; none where there is no unit or no number.
+    /// Reads `2w`, `1.5 h` or `6mo`; `None` without a unit or a number.
     fn with_unit(text: &str) -> Option<Self> {
         let text = text.trim();
         let at = text.find(|c: char| c.is_ascii_alphabetic())?;
@@ -114,8 +114,8 @@ fn usual(times: &[f64], dates: bool) -> Option<Length> {
 /// of dates such a length, and by default the median step; of dates that follow each other by calendar months, quarters or years it is these.
 ///
 /// # Errors
-/// [`Error::Invalid`] for lengths that are none, a horizon before the first step, more than a million times, fewer than two different
-/// times where no step is given, and times that are no numbers.
+/// [`Error::Invalid`] for a length that cannot be read or is not positive, a horizon shorter than a step, more than a million times, fewer
+/// than two different times where no step is given, and times that are not finite.
 ///
 /// ```
 /// use sparsegp::data::{date_text, days, future};
@@ -133,7 +133,7 @@ pub fn future(times: &[f64], dates: bool, horizon: &str, step: Option<&str>) -> 
     known.dedup();
     let Some(&last) = known.last().filter(|t| t.is_finite() && known[0].is_finite()) else {
         return invalid(
-            "a forecast goes on from known times: there are none, or not all are numbers".into(),
+            "a forecast begins after known times: there are none, or not all are numbers".into(),
         );
     };
     let length = |text: &str| if dates { Length::with_unit(text) } else { None };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_forecast_is_refused_by_name() {
+    fn invalid_horizons_steps_and_times_are_refused_by_name() {
         let text = |own: Result<Vec<f64>>| own.unwrap_err().to_string();
         assert!(text(future(&[], false, "3", None)).contains("there are none"));
         assert!(text(future(&[1.0, f64::NAN], false, "3", None)).contains("not all are numbers"));
