@@ -28,7 +28,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
 # only names of theirs are needed, not what they do
-autodoc_mock_imports = ["dask", "distributed", "mpi4py", "pandas", "pyarrow"]
+autodoc_mock_imports = ["dask", "distributed", "mpi4py", "optuna", "pandas", "pyarrow"]
 numpydoc_show_class_members = False
 
 # shell sessions have no highlighting of their own: prompts and output look alike in most of them

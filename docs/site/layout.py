@@ -17,6 +17,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "crates/sparsegp-python/docs/counts.md",
             "crates/sparsegp-python/docs/big-data.md",
             "crates/sparsegp-python/docs/sampling.md",
+            "crates/sparsegp-python/docs/optimisation.md",
             "crates/sparsegp-python/docs/*.md",
         ],
     ),
@@ -31,6 +32,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/guide/streams.md",
             "docs/guide/machines.md",
             "docs/guide/noisy_inputs.md",
+            "docs/guide/bayesopt.md",
             "crates/sparsegp-python/docs/from-gpflow-gpytorch.md",
             "docs/faq.md",
             "docs/glossary.md",
@@ -65,6 +67,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
         [
             "docs/benchmarks.md",
             "docs/against.md",
+            "docs/bayesopt.md",
             "docs/guide/peers.md",
             "docs/papers/README.md",
             "docs/guide/errata.md",

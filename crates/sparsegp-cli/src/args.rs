@@ -14,6 +14,7 @@ use crate::predict::PredictArgs;
 use crate::reference::ReferenceArgs;
 use crate::sample::SampleArgs;
 use crate::score::ScoreArgs;
+use crate::suggest::SuggestArgs;
 use crate::update::UpdateArgs;
 use clap::{Args, Parser, Subcommand};
 
@@ -85,6 +86,8 @@ pub enum Command {
     Update(UpdateArgs),
     /// Predict and then learn the rows of a stream, batch by batch
     Follow(FollowArgs),
+    /// Suggest the next rows to try, from a table of what was tried (Bayesian optimisation)
+    Suggest(SuggestArgs),
     /// Give every row of a table a place in a few dimensions that explain its columns (Bayesian GP-LVM)
     Embed(Box<EmbedArgs>),
     /// Judge a model's predictions on a table whose targets are known

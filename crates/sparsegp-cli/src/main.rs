@@ -41,6 +41,7 @@ mod saving;
 mod score;
 mod scores;
 mod sink;
+mod suggest;
 mod table_args;
 mod trace;
 mod update;
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
             Command::Sample(args) => sample::run(args, &context),
             Command::Update(args) => update::run(args, &context),
             Command::Follow(args) => follow::run(args, &context),
+            Command::Suggest(args) => suggest::run(args, &context),
             Command::Embed(args) => embed::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),

@@ -58,6 +58,8 @@ mod refusals;
 mod relaxed;
 #[path = "cli/remembered.rs"]
 mod remembered;
+#[path = "cli/suggest.rs"]
+mod suggest;
 #[path = "cli/update.rs"]
 mod update;
 #[path = "cli/written.rs"]

@@ -5,6 +5,7 @@
 //! without the interpreter's lock, on threads of its own ([`pool`]), and can be interrupted ([`watch`]).
 
 mod arrays;
+mod bayesopt;
 mod errors;
 mod fit;
 mod fit_table;
@@ -36,6 +37,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<likelihood::Likelihood>()?;
     module.add_class::<model::Model>()?;
     module.add_class::<shards::Shard>()?;
+    module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
@@ -45,6 +47,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fitted::load, module)?)?;
     module.add_function(wrap_pyfunction!(fitted::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(flow::flow, module)?)?;
+    module.add_function(wrap_pyfunction!(bayesopt::parse_constraint, module)?)?;
+    module.add_function(wrap_pyfunction!(bayesopt::log_expected_improvement, module)?)?;
+    module.add_function(wrap_pyfunction!(bayesopt::log_probability_below, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::gplvm_bound, module)?)?;

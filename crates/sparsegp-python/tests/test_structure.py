@@ -41,6 +41,8 @@ ORDER = (
     "models",
     "flow",
     "sampling",
+    "bayesopt",
+    "optuna",
     "plotting._pictures",
     "plotting._report",
     "plotting",

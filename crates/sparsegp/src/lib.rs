@@ -91,6 +91,7 @@
 
 #[cfg(feature = "files")]
 pub mod atomic;
+pub mod bayesopt;
 pub mod bounds;
 pub mod data;
 pub mod deep;

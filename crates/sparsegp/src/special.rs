@@ -89,6 +89,20 @@ pub fn hazard(z: f64) -> f64 {
     log_normal_cdf_slopes(z)[1]
 }
 
+/// log h(u) of h(u) = φ(u) + uΦ(u) = E[max(0, u + ε)], ε standard normal, with Φ/h and φ/h. In the lower tail 1 − tR(t) of h =
+/// φ(t){1 − tR(t)}, t = −u, is what Mills' ratio R has less than 1/t, and keeps its digits.
+pub fn log_normal_excess(u: f64) -> [f64; 3] {
+    if u <= -TAIL {
+        let excess = tail_excess(-u);
+        let rest = excess - u;
+        [-0.5 * u * u - HALF_LOG_TAU + (excess / rest).ln(), 1.0 / excess, rest / excess]
+    } else {
+        let (density, cdf) = (normal_density(u), normal_cdf(u));
+        let h = density + u * cdf;
+        [h.ln(), cdf / h, density / h]
+    }
+}
+
 /// log(eˣ − 1), for x > 0: the inverse of [`softplus`].
 pub fn inverse_softplus(x: f64) -> f64 {
     if x > LN_2 { x + (-(-x).exp()).ln_1p() } else { x.exp_m1().ln() }
@@ -191,6 +205,31 @@ mod tests {
         close(value, -245_000.0 - HALF_LOG_TAU - 700f64.ln() - 1.0 / 490_000.0, 1e-14, "value");
         close(rho, 700.0 + 1.0 / 700.0 - 2.0 / 343e6, 1e-14, "ρ");
         close(second, -1.0 + 1.0 / 490_000.0, 1e-10, "second");
+    }
+
+    #[test]
+    fn excesses_of_the_normal_keep_their_digits() {
+        // from an arbitrary-precision program
+        for (u, log, cdf, density) in [
+            (3.0, 1.098_739_665_327_707_8, 0.332_840_968_451_795_2, 0.001_477_094_644_614_293_3),
+            (0.0, -0.918_938_533_204_672_7, 1.253_314_137_315_500_1, 1.0),
+            (-0.7, -1.945_754_523_491_328_5, 1.693_481_995_962_239_7, 2.185_437_397_173_567_7),
+            (-4.9, -16.212_816_407_897_736, 5.267_910_100_563_28, 26.812_759_492_760_072),
+            (-5.0, -16.744_301_162_660_99, 5.361_816_241_288_088, 27.809_081_206_440_443),
+            (-6.5, -25.853_424_209_777_893, 6.788_803_524_407_327, 45.127_222_908_647_63),
+            (-40.0, -808.298_568_356_62, 40.049_906_657_648_52, 1_602.996_266_305_940_7),
+            (-1e4, -50_000_019.339_619_31, 10_000.000_199_999_994, 100_000_002.999_999_94),
+            (-1e9, -5.000_000_000_000_000_4e17, 1e9, 1e18),
+        ] {
+            let found = log_normal_excess(u);
+            close(found[0], log, 1e-13, &format!("log h({u})"));
+            close(found[1], cdf, 1e-12, &format!("Φ/h at {u}"));
+            close(found[2], density, 1e-12, &format!("φ/h at {u}"));
+        }
+        let (below, above) = (log_normal_excess(-TAIL), log_normal_excess((-TAIL).next_up()));
+        for (b, a) in below.iter().zip(above) {
+            close(*b, a, 1e-12, "at the seam");
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ const ORDER: &[&str] = &[
     "train",
     "samplers",
     "fit",
+    "bayesopt",
     "shards",
     "guide",
     "testing",

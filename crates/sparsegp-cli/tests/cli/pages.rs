@@ -257,8 +257,8 @@ fn quotations_are_compared() {
 fn options_on_the_pages_exist() {
     let folder = Folder::new();
     let commands = [
-        "fit", "update", "follow", "embed", "compare", "predict", "forecast", "score", "plot",
-        "report", "inspect", "inducing", "man",
+        "fit", "update", "follow", "suggest", "embed", "compare", "predict", "forecast", "score",
+        "plot", "report", "inspect", "inducing", "man",
     ];
     let help: String =
         commands.iter().map(|command| folder.ok(&format!("help {command}")).out).collect();

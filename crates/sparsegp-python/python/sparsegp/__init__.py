@@ -4,8 +4,8 @@ Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegresso
 :class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, :class:`BayesianGPLVM`, and :func:`load` for what they (or the
 command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
-:mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib).
-Times to forecast: :func:`future`.
+:mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
+:mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -25,7 +25,7 @@ from ._core import NumericalError, __version__, num_threads, set_num_threads
 from ._hints import no_attribute
 
 if TYPE_CHECKING:
-    from . import flow, kernels, likelihoods, models, plotting, priors, sampling
+    from . import bayesopt, flow, kernels, likelihoods, models, plotting, priors, sampling
     from ._future import future
     from ._registry import registry
     from .estimators import (
@@ -50,7 +50,17 @@ _LAZY = {
     "future": "_future",
     "registry": "_registry",
 }
-_MODULES = ("estimators", "flow", "kernels", "likelihoods", "models", "plotting", "priors", "sampling")
+_MODULES = (
+    "bayesopt",
+    "estimators",
+    "flow",
+    "kernels",
+    "likelihoods",
+    "models",
+    "plotting",
+    "priors",
+    "sampling",
+)
 
 __all__ = [
     "BayesianGPLVM",
@@ -61,6 +71,7 @@ __all__ = [
     "NumericalError",
     "RobustGPRegressor",
     "__version__",
+    "bayesopt",
     "flow",
     "future",
     "kernels",

@@ -4,6 +4,8 @@
 
 #[doc = include_str!("augmentation.md")]
 pub mod augmentation {}
+#[doc = include_str!("bayesopt.md")]
+pub mod bayesopt {}
 #[doc = include_str!("choosing.md")]
 pub mod choosing {}
 #[doc = include_str!("collapsed.md")]

@@ -192,6 +192,39 @@ fn a_function_has_one_value_at_a_place() {
     }
 }
 
+/// Slopes of functions in the inputs against differences, for every method.
+#[test]
+fn functions_have_slopes() {
+    for method in METHODS {
+        let (posterior, at) = posterior(method);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let functions = posterior.sample_functions(2, 40, &mut rng).expect("spectral");
+        let slopes = functions.gradients(at.as_ref()).expect("its inputs");
+        let h = 1e-5;
+        for q in 0..at.ncols() {
+            let moved = |by: f64| {
+                let shift = |i: usize, p: usize| at[(i, p)] + if p == q { by } else { 0.0 };
+                let x = Mat::from_fn(at.nrows(), at.ncols(), shift);
+                functions.evaluate(x.as_ref()).expect("its inputs")
+            };
+            let (above, below) = (moved(h), moved(-h));
+            for s in 0..2 {
+                for l in 0..2 {
+                    for i in 0..at.nrows() {
+                        let numeric = (above[s][(i, l)] - below[s][(i, l)]) / (2.0 * h);
+                        let found = slopes[s][l][(i, q)];
+                        let scale = numeric.abs().max(1.0);
+                        assert!(
+                            (found - numeric).abs() < 1e-6 * scale,
+                            "{method}: {found} {numeric}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// In the data's units, of observations too: means and variances of 4000 draws at two points against the
 /// prediction, within five standard errors.
 #[test]

@@ -131,6 +131,23 @@ impl Waves {
         }
         values
     }
+
+    /// Adds the slopes in the inputs of the values of function `at` (of l) to `out`, B×D.
+    fn add_slopes(&self, x: MatRef<f64>, at: usize, out: &mut Mat<f64>) {
+        let mut cos = Mat::zeros(x.nrows(), self.frequencies.nrows());
+        let mut sin = Mat::zeros(x.nrows(), self.frequencies.nrows());
+        gemm(cos.as_mut(), Accum::Replace, x, self.frequencies.transpose(), 1.0, Par::Seq);
+        for j in 0..cos.ncols() {
+            sin_cos_in_place(cos.col_as_slice_mut(j), sin.col_as_slice_mut(j));
+            let (a, b) = (self.cos[(j, at)], self.sin[(j, at)]);
+            let sines = sin.col_as_slice(j).iter();
+            cos.col_as_slice_mut(j).iter_mut().zip(sines).for_each(|(c, s)| *c = b * *c - a * s);
+        }
+        gemm(out.as_mut(), Accum::Add, cos.as_ref(), self.frequencies.as_ref(), 1.0, Par::Seq);
+        for q in 0..self.slopes.nrows() {
+            out.col_as_slice_mut(q).iter_mut().for_each(|v| *v += self.slopes[(q, at)]);
+        }
+    }
 }
 
 impl Process {
@@ -311,5 +328,41 @@ impl Functions {
             }
         }
         Ok(values.into_iter().map(|g| law.mixed(x, g)).collect())
+    }
+
+    /// Slopes of the values in the inputs at `x`: for every sample B×D of every latent function.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs; [`Error::Invalid`] where coefficients of the mean function are
+    /// uncertain.
+    pub fn gradients(&self, x: MatRef<f64>) -> Result<Vec<Vec<Mat<f64>>>> {
+        let Some(law) = self.posterior.law.gaussian().filter(|law| law.trend.is_none()) else {
+            return Err(self.posterior.law.refusal("a slope of a function drawn by its features"));
+        };
+        law.check(x)?;
+        let own = x.to_owned();
+        let x = own.as_ref();
+        let mut all = Vec::with_capacity(self.samples);
+        for s in 0..self.samples {
+            let mut slopes = Vec::new();
+            for (p, part) in law.processes.iter().zip(&self.parts) {
+                let l = p.latents.len();
+                for at in 0..l {
+                    let mut own = Mat::zeros(x.nrows(), x.ncols());
+                    let weights = part.weights.col_as_slice(s * l + at);
+                    p.pull(x, false, &mut own, |k| {
+                        Mat::from_fn(k.nrows(), k.ncols(), |_, j| weights[j])
+                    });
+                    part.waves[s].add_slopes(x, at, &mut own);
+                    slopes.push(own);
+                }
+            }
+            let mut slopes = law.mixed_slopes(slopes, |w| w);
+            for (l, own) in slopes.iter_mut().enumerate() {
+                law.mean.add_slopes(x, l, own.as_mut());
+            }
+            all.push(slopes);
+        }
+        Ok(all)
     }
 }
