@@ -72,8 +72,17 @@ pub fn bug(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{what}: this is a bug in sparsegp, please report it"))
 }
 
-/// What a panic says, for an exception: no mistake of the library ends a program that catches exceptions.
+/// Leaves work inside of the library with an exception of Python, which [`panicked`] finds at its door.
+pub fn raise(error: PyErr) -> ! {
+    std::panic::resume_unwind(Box::new(error))
+}
+
+/// What a panic says, for an exception: no mistake of the library ends a program that catches exceptions. An exception that
+/// Python raised inside is that.
 pub fn panicked(payload: &(dyn std::any::Any + Send)) -> PyErr {
+    if let Some(error) = payload.downcast_ref::<PyErr>() {
+        return Python::attach(|py| error.clone_ref(py));
+    }
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     bug(&format!("sparsegp failed inside ({})", text.as_deref().unwrap_or("no message")))

@@ -6,6 +6,7 @@
 
 mod arrays;
 mod bayesopt;
+mod custom;
 mod errors;
 mod fit;
 mod fit_table;
@@ -28,6 +29,7 @@ use pyo3::prelude::*;
 /// The Rust core of sparsegp.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    custom::register()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
@@ -38,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<model::Model>()?;
     module.add_class::<shards::Shard>()?;
     module.add_class::<bayesopt::Search>()?;
+    module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;

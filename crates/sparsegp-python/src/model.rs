@@ -187,11 +187,7 @@ impl Model {
     #[pyo3(signature = (path, prior))]
     fn set_prior(&self, path: &str, prior: Option<&str>) -> PyResult<()> {
         let prior: Option<Prior> = prior.map(read_json).transpose()?;
-        if let Some(prior) = &prior {
-            let wrong = |reason| exception(Error::InvalidParameter { path: path.into(), reason });
-            prior.check().map_err(wrong)?;
-        }
-        find(&mut self.held().model, path)?.prior = prior;
+        find(&mut self.held().model, path)?.set_prior(path, prior).map_err(exception)?;
         Ok(())
     }
 

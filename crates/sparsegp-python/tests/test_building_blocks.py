@@ -587,7 +587,8 @@ def classes_of(module, base):
         for name in module.__all__
         if inspect.isclass(value := getattr(module, name)) and issubclass(value, base)
     }
-    return found - {base}
+    # that of one's own stands for no name
+    return found - {base, kernels.Custom}
 
 
 SHAPED = Parameter([0.4, 2.5], prior=priors.HalfNormal(1.7))

@@ -784,6 +784,8 @@ PRIORS = {
     priors.Normal(0.3, 0.8): stats.norm(0.3, 0.8),
     priors.HalfNormal(0.8): stats.halfnorm(scale=0.8),
     priors.InverseGamma(2.5, 0.7): stats.invgamma(2.5, scale=0.7),
+    priors.HalfCauchy(0.8): stats.halfcauchy(scale=0.8),
+    priors.Uniform(0.05, 6.5): stats.uniform(0.05, 6.45),
 }
 
 

@@ -168,6 +168,27 @@ pub fn log_factorial(y: f64) -> f64 {
     statrs::function::gamma::ln_gamma(y + 1.0)
 }
 
+/// Returns eˣ E₁(x) = ∫₀^∞ e^{−u}/(x + u) du for x > 0: by its series below 1, else by the continued fraction (Abramowitz & Stegun
+/// 1964, 5.1.11 and 5.1.22), to some 14 digits.
+pub fn scaled_exponential_integral(x: f64) -> f64 {
+    const EULER: f64 = 0.577_215_664_901_532_9;
+    if x < 1.0 {
+        let (mut term, mut sum) = (1.0, 0.0);
+        for k in 1..=20 {
+            term *= -x / f64::from(k);
+            sum += term / f64::from(k);
+        }
+        return x.exp() * (-EULER - x.ln() - sum);
+    }
+    // from the far end: x + 1 − 1/(x + 3 − 4/(x + 5 − …))
+    let mut tail = 0.0;
+    for k in (1..=60).rev() {
+        let k = f64::from(k);
+        tail = k * k / (x + 2.0 * k + 1.0 - tail);
+    }
+    1.0 / (x + 1.0 - tail)
+}
+
 /// Whether a number is 0, 1, 2, ….
 pub fn is_count(y: f64) -> bool {
     y >= 0.0 && y.is_finite() && y.fract() == 0.0

@@ -22,6 +22,8 @@ mod everything;
 mod findings;
 #[path = "fit/functions.rs"]
 mod functions;
+#[path = "fit/guests.rs"]
+mod guests;
 #[path = "fit/inducing.rs"]
 mod inducing;
 #[path = "fit/joint.rs"]

@@ -60,6 +60,7 @@ _MODULES = (
     "plotting",
     "priors",
     "sampling",
+    "testing",
 )
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "registry",
     "sampling",
     "set_num_threads",
+    "testing",
 ]
 
 

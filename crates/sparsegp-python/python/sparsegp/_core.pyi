@@ -17,6 +17,7 @@ __all__ = [
     "Shard",
     "__version__",
     "_shard",
+    "check_kernel",
     "encode",
     "encoded",
     "fail_inside",
@@ -104,6 +105,8 @@ class Kernel:
         self, k_bar: _Array, x: _Array, x2: Optional[_Array] = None
     ) -> tuple[dict[str, _Array], _Array, Optional[_Array]]: ...
     def diagonal_gradients(self, weights: _Array, x: _Array) -> tuple[dict[str, _Array], _Array]: ...
+
+def check_kernel(json: str, x: _Array, z: _Array) -> None: ...
 
 @final
 class Likelihood:

@@ -13,7 +13,18 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
-__all__ = ["Gamma", "HalfNormal", "InverseGamma", "LogNormal", "Normal", "Parameter", "Prior"]
+__all__ = [
+    "Gamma",
+    "HalfCauchy",
+    "HalfNormal",
+    "Horseshoe",
+    "InverseGamma",
+    "LogNormal",
+    "Normal",
+    "Parameter",
+    "Prior",
+    "Uniform",
+]
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,34 @@ class InverseGamma(Prior):
     scale: float
 
 
-_PRIORS = {c.__name__.lower(): c for c in (Gamma, LogNormal, Normal, HalfNormal, InverseGamma)}
+@dataclass(frozen=True)
+class HalfCauchy(Prior):
+    """Cauchy about 0 and folded to the positive numbers, with the median ``scale`` (Gelman 2006): for scales and variances
+    that may be near 0 or large."""
+
+    scale: float
+
+
+@dataclass(frozen=True)
+class Uniform(Prior):
+    """Uniform from ``low`` to ``high``, between which the parameter then stays."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Horseshoe(Prior):
+    """Normal about 0 with a half-Cauchy standard deviation of the median ``scale`` (Carvalho, Polson & Scott 2010): most
+    numbers near 0, few of them large. At 0 its density is infinite."""
+
+    scale: float
+
+
+_PRIORS = {
+    c.__name__.lower(): c
+    for c in (Gamma, LogNormal, Normal, HalfNormal, InverseGamma, HalfCauchy, Uniform, Horseshoe)
+}
 
 
 class Parameter:

@@ -104,6 +104,7 @@ pub(super) fn started_kernels(
         let first = !likelihood.separate_kernels() || l % likelihood.latents() == 0;
         kernel.initialise(&spreads, if first { variance } else { 1.0 });
         kernel.initialise_from_rows(seen.x.as_ref(), seen.y.as_ref());
+        kernel.trial(seen.x.as_ref())?;
     }
     Ok((kernels, variance))
 }

@@ -27,6 +27,11 @@ impl Scale {
                 Prior::Normal { loc: self.to_model(loc), scale: scale / f }
             }
             Prior::HalfNormal { scale } => Prior::HalfNormal { scale: scale / f },
+            Prior::HalfCauchy { scale } => Prior::HalfCauchy { scale: scale / f },
+            Prior::Horseshoe { scale } => Prior::Horseshoe { scale: scale / f },
+            Prior::Uniform { low, high } => {
+                Prior::Uniform { low: self.to_model(low), high: self.to_model(high) }
+            }
             Prior::InverseGamma { concentration, scale } => {
                 Prior::InverseGamma { concentration, scale: scale / f }
             }

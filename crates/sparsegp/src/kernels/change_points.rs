@@ -351,6 +351,10 @@ impl Kernel for ChangePoints {
         self.children.iter().try_for_each(|child| child.check(x))
     }
 
+    fn trial(&self, x: MatRef<f64>) -> Result<()> {
+        self.children.iter().try_for_each(|child| child.trial(x))
+    }
+
     fn to_json(&self) -> Value {
         let children: Vec<Value> = self.children.iter().map(|c| c.to_json()).collect();
         let mut json = json!({ "type": ENTRY.name, "kernels": children });

@@ -265,6 +265,10 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().try_for_each(|child| child.check(x))
     }
 
+    fn trial(&self, x: MatRef<f64>) -> Result<()> {
+        self.children.iter().try_for_each(|child| child.trial(x))
+    }
+
     /// Of a sum a mixture, in proportion to the variances, of the terms that are not linear ([`slopes`]); of a product a
     /// convolution: frequencies add.
     fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {

@@ -2,7 +2,8 @@
 //!
 //! A [`Kernel`] fills blocks of covariances and pulls cotangents back to its hyperparameters and to
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
-//! line in [`REGISTRY`]. Stationary kernels of one's own, outside of this crate, are in [`custom`].
+//! line in [`REGISTRY`]. For kernels of other crates there are [`custom`] (stationary, by κ alone) and [`general`] (any, by values);
+//! [`register`] gives them a name in specifications and model files.
 
 pub mod additive;
 pub mod arccosine;
@@ -19,6 +20,7 @@ pub mod exponential;
 mod form;
 pub mod gamma_exponential;
 mod gaps;
+pub mod general;
 mod harmonics;
 pub mod inducing;
 mod inner;
@@ -42,7 +44,7 @@ pub mod white;
 
 pub use blocks::{covariances, factor, features, of_latent, place_of, read_features};
 pub use form::{Form, slopes};
-pub use registry::{Args, Entry, REGISTRY, build};
+pub use registry::{Args, Entry, REGISTRY, build, register};
 pub use spec::Inputs;
 pub use state_space::StateSpace;
 pub use tape::Tape;
@@ -223,6 +225,16 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Shape`] with both numbers of columns, [`Error::Invalid`] that names the value.
     fn check(&self, x: MatRef<f64>) -> Result<()> {
+        let _ = x;
+        Ok(())
+    }
+
+    /// Tries the kernel at a few of these inputs (N×D) before a fit, at its starting values: kernels of others may be no
+    /// covariance functions.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the kernel and says what is wrong.
+    fn trial(&self, x: MatRef<f64>) -> Result<()> {
         let _ = x;
         Ok(())
     }

@@ -70,6 +70,8 @@ pub(super) fn column_name(names: &[String], column: usize) -> String {
 /// The kind of a kernel, and the inputs that it was given.
 pub(super) fn name(kernel: &Value, names: &[String]) -> String {
     let kind = kernel["type"].as_str().unwrap_or_default();
+    // a class of another language goes by its own name
+    let kind = kernel["class"].as_str().and_then(|c| c.rsplit([':', '.']).next()).unwrap_or(kind);
     if let Some(children) = kernel["kernels"].as_array() {
         let children: Vec<String> = children.iter().map(|own| name(own, names)).collect();
         match kind {

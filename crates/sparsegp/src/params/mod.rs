@@ -10,6 +10,7 @@ mod bounds;
 mod paths;
 mod prior;
 mod role;
+mod steps;
 mod transform;
 
 pub(crate) use bounds::Ruler;
@@ -17,6 +18,7 @@ pub use bounds::{Bounds, remarks};
 pub use paths::{in_group, unknown};
 pub use prior::{Group, Prior, assumed_log_prior, log_prior};
 pub use role::Role;
+pub(crate) use steps::STEP;
 pub use transform::Transform;
 
 use crate::error::{Error, Result};
@@ -323,9 +325,6 @@ impl Param {
                 "prior" => {
                     let prior: Option<Prior> = serde_json::from_value(entry.clone())
                         .map_err(|e| invalid(format!("prior: {e}")))?;
-                    if let Some(prior) = &prior {
-                        prior.check().map_err(|e| invalid(format!("prior: {e}")))?;
-                    }
                     self.prior = prior;
                 }
                 "assumed" => {
@@ -354,6 +353,7 @@ impl Param {
         if bounds.any() {
             self.bound(path, bounds)?;
         }
+        self.set_prior(path, self.prior)?;
         if let Some(value) = object.get("value") {
             self.set(path, &numbers(value)?)?;
         }

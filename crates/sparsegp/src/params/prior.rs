@@ -1,7 +1,9 @@
 //! Priors: densities of constrained values. No Jacobian of the transform is added, so that the mode
 //! does not depend on how a value is parameterised.
 
-use super::{Param, Visitor};
+use super::{Bounds, Param, Visitor};
+use crate::error::Error;
+use crate::special::scaled_exponential_integral;
 use rand::Rng;
 use rand_distr::{Distribution, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,27 @@ pub enum Prior {
         /// Scale.
         scale: f64,
     },
+    /// Cauchy about 0, folded to the positive numbers (Gelman 2006).
+    #[serde(alias = "HalfCauchy")]
+    HalfCauchy {
+        /// The median.
+        scale: f64,
+    },
+    /// Uniform between two numbers, which are bounds of the parameter too.
+    #[serde(alias = "Uniform")]
+    Uniform {
+        /// The least value.
+        low: f64,
+        /// The largest value.
+        high: f64,
+    },
+    /// Normal with mean 0 and a standard deviation that is half-Cauchy (the horseshoe of Carvalho, Polson & Scott 2010): most
+    /// of the mass near 0, where the density is infinite, and heavy tails.
+    #[serde(alias = "Horseshoe")]
+    Horseshoe {
+        /// The median of the standard deviation.
+        scale: f64,
+    },
 }
 
 /// Standard deviation of the logarithms of a group about their common place.
@@ -77,6 +100,43 @@ fn of_group(
     }
     let squares: f64 = away.iter().map(|a| (a - mean).powi(2)).sum();
     -0.5 * (squares / own + count * mean * mean / common)
+}
+
+impl Param {
+    /// Gives the parameter a prior, or takes it away. A uniform one bounds the values too, and its bounds go with it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidParameter`] for a prior that is no density, or a uniform one outside of the parameter's range.
+    pub fn set_prior(&mut self, path: &str, prior: Option<Prior>) -> crate::error::Result<()> {
+        let invalid = |reason| Error::InvalidParameter { path: path.to_owned(), reason };
+        if let Some(prior) = &prior {
+            prior.check().map_err(|e| invalid(format!("prior: {e}")))?;
+        }
+        let own = |prior: &Option<Prior>| prior.and_then(|prior| prior.support());
+        if let Some(bounds) = own(&self.prior).filter(|_| prior != self.prior) {
+            // those that the other prior brought
+            let left = |bound: Option<f64>, own| bound.filter(|bound| *bound != own);
+            let kept = self.bounds;
+            let kept = Bounds { min: left(kept.min, bounds[0]), max: left(kept.max, bounds[1]) };
+            self.bound(path, kept)?;
+        }
+        if let Some([low, high]) = own(&prior) {
+            let Bounds { min, max } = self.bounds;
+            // that it is positive, say, bounds it already
+            let inside = |bound: f64| self.natural.contains(bound).then_some(bound);
+            let least = [min, inside(low)].into_iter().flatten().reduce(f64::max);
+            let most = [max, inside(high)].into_iter().flatten().reduce(f64::min);
+            self.bound(path, Bounds { min: least, max: most })?;
+            if !self.transform.contains(0.5 * (low + high)) && !self.natural.contains(high) {
+                return Err(invalid(format!(
+                    "prior: uniform from {low} to {high} is outside {}",
+                    self.natural.range()
+                )));
+            }
+        }
+        self.prior = prior;
+        Ok(())
+    }
 }
 
 /// The log prior density of a parameter; adds its slopes by the values.
@@ -124,6 +184,19 @@ pub fn assumed_log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> f64 {
 }
 
 const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_8;
+const LOG_PI: f64 = 1.144_729_885_849_400_2;
+const LOG_2_OVER_PI: f64 = std::f64::consts::LN_2 - LOG_PI;
+
+/// An angle between 0 and π/2, never the latter.
+fn quarter(generator: &mut impl Rng) -> f64 {
+    std::f64::consts::FRAC_PI_2 * crate::rng::uniform(generator)
+}
+
+/// x²/2τ², kept off 0 where the density is infinite.
+fn horseshoe_argument(x: f64, scale: f64) -> f64 {
+    let z = x / scale;
+    (0.5 * z * z).max(1e-300)
+}
 
 impl Prior {
     /// Refuses parameters that make no density.
@@ -139,6 +212,17 @@ impl Prior {
                 (loc, [("scale", scale); 2])
             }
             Prior::HalfNormal { scale } => (0.0, [("scale", scale); 2]),
+            Prior::HalfCauchy { scale } | Prior::Horseshoe { scale } => {
+                (0.0, [("scale", scale); 2])
+            }
+            Prior::Uniform { low, high } => {
+                if !(low < high && low.is_finite() && high.is_finite()) {
+                    return Err(format!(
+                        "`low` is {low} and `high` is {high}; they must be finite, `low` less than `high`"
+                    ));
+                }
+                return Ok(());
+            }
             Prior::InverseGamma { concentration, scale } => {
                 (0.0, [("concentration", concentration), ("scale", scale)])
             }
@@ -152,6 +236,14 @@ impl Prior {
         }
     }
 
+    /// The ends of where the density is not 0, if it has ends.
+    pub fn support(&self) -> Option<[f64; 2]> {
+        match *self {
+            Prior::Uniform { low, high } => Some([low, high]),
+            _ => None,
+        }
+    }
+
     /// A draw.
     pub fn sample(&self, generator: &mut impl Rng) -> f64 {
         let mut normal = || -> f64 { StandardNormal.sample(generator) };
@@ -162,6 +254,13 @@ impl Prior {
             Prior::Gamma { concentration, rate } => {
                 // parameters were checked when they were read
                 Gamma::new(concentration, 1.0 / rate).map_or(f64::NAN, |g| g.sample(generator))
+            }
+            Prior::HalfCauchy { scale } => scale * quarter(generator).tan(),
+            Prior::Uniform { low, high } => low + (high - low) * crate::rng::uniform(generator),
+            Prior::Horseshoe { scale } => {
+                let deviation = scale * quarter(generator).tan();
+                let z: f64 = StandardNormal.sample(generator);
+                deviation * z
             }
             Prior::InverseGamma { concentration, scale } => {
                 let inverse = Gamma::new(concentration, 1.0 / scale);
@@ -191,6 +290,17 @@ impl Prior {
             Prior::InverseGamma { concentration: k, scale } => {
                 k * scale.ln() - ln_gamma(k) - (k + 1.0) * x.ln() - scale / x
             }
+            Prior::HalfCauchy { scale } => {
+                let z = x / scale;
+                LOG_2_OVER_PI - scale.ln() - (z * z).ln_1p()
+            }
+            Prior::Uniform { low, high } if x >= low && x <= high => -(high - low).ln(),
+            Prior::Uniform { .. } => f64::NEG_INFINITY,
+            // p(x) = eᵗ E₁(t) / {τ √(2π³)} with t = x²/2τ²
+            Prior::Horseshoe { scale } => {
+                let t = horseshoe_argument(x, scale);
+                scaled_exponential_integral(t).ln() - scale.ln() - LOG_PI - HALF_LOG_2PI
+            }
         }
     }
 
@@ -203,6 +313,13 @@ impl Prior {
             Prior::HalfNormal { scale } => -x / (scale * scale),
             Prior::InverseGamma { concentration, scale } => {
                 -(concentration + 1.0) / x + scale / (x * x)
+            }
+            Prior::HalfCauchy { scale } => -2.0 * x / (scale * scale + x * x),
+            Prior::Uniform { .. } => 0.0,
+            // ∂ log{eᵗ E₁(t)}/∂t = 1 − 1/{t eᵗ E₁(t)}
+            Prior::Horseshoe { scale } => {
+                let t = horseshoe_argument(x, scale);
+                (1.0 - 1.0 / (t * scaled_exponential_integral(t))) * x / (scale * scale)
             }
         }
     }

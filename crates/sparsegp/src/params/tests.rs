@@ -1,4 +1,5 @@
 use super::*;
+use std::f64::consts::PI;
 
 fn transforms() -> [Transform; 6] {
     [
@@ -54,6 +55,9 @@ fn prior_slopes_match_differences_and_densities_integrate_to_one() {
         Prior::Normal { loc: 1.4, scale: 0.6 },
         Prior::HalfNormal { scale: 1.7 },
         Prior::InverseGamma { concentration: 3.2, scale: 2.1 },
+        Prior::HalfCauchy { scale: 1.7 },
+        Prior::Uniform { low: 0.1, high: 4.2 },
+        Prior::Horseshoe { scale: 0.7 },
     ];
     for prior in priors {
         for x in [0.2, 0.9, 3.7] {
@@ -65,9 +69,20 @@ fn prior_slopes_match_differences_and_densities_integrate_to_one() {
         let (low, high) =
             if matches!(prior, Prior::Normal { .. }) { (-8.0, 12.0) } else { (0.0, 200.0) };
         let h = (high - low) / n as f64;
-        let total: f64 =
+        let mut total: f64 =
             (0..n).map(|i| prior.log_density(low + (i as f64 + 0.5) * h).exp() * h).sum();
-        assert!((total - 1.0).abs() < 1e-5, "{prior:?} integrates to {total}");
+        let mut tolerance = 1e-5;
+        match prior {
+            // what is left of the tail
+            Prior::HalfCauchy { scale } => total += 1.0 - 2.0 / PI * (high / scale).atan(),
+            // both sides; the tail falls with 2τ/(x² √(2π³)), the peak is higher than steps tell
+            Prior::Horseshoe { scale } => {
+                total = 2.0 * (total + 2.0 * scale / (2.0 * PI.powi(3)).sqrt() / high);
+                tolerance = 1e-3;
+            }
+            _ => {}
+        }
+        assert!((total - 1.0).abs() < tolerance, "{prior:?} integrates to {total}");
     }
 }
 
@@ -292,5 +307,67 @@ fn a_group_of_alike_numbers_has_one_place() {
         };
         let slope = (moved(1e-5) - moved(-1e-5)) / 2e-5;
         assert!((slope - gradient[at]).abs() < 1e-8 * (1.0 + slope.abs()), "{at}: {slope}");
+    }
+}
+
+/// Of x = λ z τ with λ half-Cauchy: integrals over λ by a fine rule.
+#[test]
+fn the_horseshoe_is_the_mixture_that_it_is_said_to_be() {
+    for (x, scale) in [(0.01, 1.3), (0.4, 0.7), (2.5, 0.3), (40.0, 2.0)] {
+        let (n, mut density) = (200_000, 0.0);
+        for k in 0..n {
+            // λ = tan φ: φ is uniform between 0 and π/2
+            let deviation = scale * (0.5 * PI * (f64::from(k) + 0.5) / f64::from(n)).tan();
+            let z: f64 = x / deviation;
+            density += (-0.5 * z * z).exp() / deviation / (2.0 * PI).sqrt() / f64::from(n);
+        }
+        let own = Prior::Horseshoe { scale }.log_density(x);
+        assert!((own - density.ln()).abs() < 1e-6, "{x}: {own} and {}", density.ln());
+        assert_eq!(Prior::Horseshoe { scale }.log_density(-x), own);
+    }
+    assert!(Prior::Horseshoe { scale: 1.0 }.log_density(0.0).is_finite());
+}
+
+#[test]
+fn draws_of_priors_have_their_distributions() {
+    let mut rng = crate::rng::stream(3, "draws");
+    let (n, scale) = (40_000, 0.6);
+    let mut below = |prior: Prior, limit: f64| {
+        let count = (0..n).filter(|_| prior.sample(&mut rng).abs() < limit).count();
+        count as f64 / f64::from(n)
+    };
+    assert!((below(Prior::HalfCauchy { scale }, scale) - 0.5).abs() < 0.01);
+    assert!((below(Prior::Uniform { low: 1.0, high: 3.0 }, 1.5) - 0.25).abs() < 0.01);
+    // ∫ over the density
+    let inside: f64 = (0..100_000)
+        .map(|i| {
+            2.0 * Prior::Horseshoe { scale }.log_density((f64::from(i) + 0.5) * 1e-5).exp() * 1e-5
+        })
+        .sum();
+    assert!((below(Prior::Horseshoe { scale }, 1.0) - inside).abs() < 0.01);
+}
+
+#[test]
+fn a_uniform_prior_bounds_its_parameter() {
+    let mut p = Param::positive(7.0);
+    let uniform = |low, high| Some(Prior::Uniform { low, high });
+    p.set_prior("p", uniform(0.5, 3.0)).unwrap();
+    assert_eq!((p.bounds().min, p.bounds().max), (Some(0.5), Some(3.0)));
+    assert!(p.scalar() < 3.0);
+    let mut back = Param::positive(1.0);
+    back.read_json("p", &p.to_json(Transform::POSITIVE)).unwrap();
+    assert_eq!(back.to_json(Transform::POSITIVE), p.to_json(Transform::POSITIVE));
+    // what a positive number has by nature is no bound
+    p.set_prior("p", uniform(0.0, 2.0)).unwrap();
+    assert_eq!((p.bounds().min, p.bounds().max), (None, Some(2.0)));
+    p.set_prior("p", Some(Prior::HalfCauchy { scale: 1.0 })).unwrap();
+    assert!(!p.bounds().any());
+    // narrower bounds of its own stay
+    let json = serde_json::json!({"value": 1.5, "min": 1.0, "prior": {"type": "uniform", "low": 0.5, "high": 3.0}});
+    p.read_json("p", &json).unwrap();
+    assert_eq!((p.bounds().min, p.bounds().max), (Some(1.0), Some(3.0)));
+    for (low, high) in [(2.0, 1.0), (0.0, f64::INFINITY), (-3.0, -1.0)] {
+        let error = Param::positive(1.0).set_prior("p", uniform(low, high)).unwrap_err();
+        assert!(error.to_string().contains("prior: "), "{error}");
     }
 }

@@ -15,6 +15,7 @@ from typing import Any
 
 from .._hints import no_attribute
 from ._composed import Additive, ChangePoints, Convolutional, Periodic
+from ._custom import Custom
 from ._inner import ArcCosine, Linear, Polynomial
 from ._kernel import Kernel, Product, Sum, as_kernel
 from ._plain import Categorical, Constant, Coregion, White
@@ -39,6 +40,7 @@ __all__ = [
     "Convolutional",
     "Coregion",
     "Cosine",
+    "Custom",
     "Exponential",
     "GammaExponential",
     "Kernel",

@@ -184,6 +184,8 @@ def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
     if "base" in entries:
         entries["base"] = _of(entries["base"])
     cls = Kernel._classes[kind]
+    if hasattr(cls, "_of_entries"):
+        return cls._of_entries(entries)  # type: ignore[no-any-return]
     unknown = sorted(set(entries) - set(cls._names()))
     if unknown:
         raise ValueError(

@@ -244,8 +244,9 @@ fn bits(mask: &Mask) -> Vec<u8> {
 fn readable(mut header: Header, columns: Option<usize>) -> std::result::Result<String, String> {
     let unknown = |what: &str, why: &dyn std::fmt::Display| {
         format!(
-            "cannot be written: its {what} could not be loaded again ({why}). A {what} of your own has no place in a \
-             model file: keep the program that makes it, and fit again where the model is used"
+            "cannot be written: its {what} could not be loaded again ({why}). A kernel of your own has a place in model \
+             files once `sparsegp::kernels::register` has given it a name; else keep the program that makes the {what}, and \
+             fit again where the model is used"
         )
     };
     let known = &header.inputs[..header.inputs.len() - header.deviations.len()];

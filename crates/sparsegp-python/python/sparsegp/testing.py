@@ -1,0 +1,49 @@
+"""Checks of kernels of one's own (:class:`sparsegp.kernels.Custom`).
+
+>>> import numpy as np
+>>> from sparsegp import kernels, testing
+>>> rng = np.random.default_rng(0)
+>>> testing.check_kernel(kernels.RBF(0.7, 1.3), rng.normal(size=(6, 2)))
+"""
+
+from __future__ import annotations
+
+from typing import Optional, Union
+
+from numpy.typing import ArrayLike
+
+from . import _core
+from ._arrays import matrix
+from .kernels import Kernel, as_kernel
+
+__all__ = ["check_kernel"]
+
+
+def check_kernel(kernel: Union[Kernel, str], X: ArrayLike, Z: Optional[ArrayLike] = None) -> None:
+    """Checks that a kernel is a covariance function, and that its slopes are those of its values.
+
+    K(X) must be finite, symmetric and positive semi-definite, have the diagonal of ``K_diag(X)``, and agree with K(X, Z)
+    where rows are equal; slopes in all parameters and in both inputs must agree with differences.
+
+    Parameters
+    ----------
+    kernel : Kernel or str
+        With values that are far from 1 and from the ends of their ranges, so that nothing is hidden.
+    X : array of shape (n, d)
+        Some rows (5 to 10 do), a lengthscale or so apart.
+    Z : array of shape (m, d), optional
+        Other rows; by default four points between those of ``X``.
+
+    Raises
+    ------
+    AssertionError
+        That says what is wrong first.
+    ValueError
+        For values that are not those of a covariance function at all.
+    """
+    rows = matrix(X)
+    if Z is None:
+        others = (0.6 * rows + 0.4 * rows[::-1])[:4] + 0.05
+    else:
+        others = matrix(Z, "Z")
+    _core.check_kernel(as_kernel(kernel).to_json(), rows, others)

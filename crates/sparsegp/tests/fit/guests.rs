@@ -1,0 +1,155 @@
+//! Kernels of other crates, by their values alone: in whole fits, sums, files, and where they are refused.
+
+use crate::support::{arrays, fit, options};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
+use sparsegp::io;
+use sparsegp::kernels::general::{Covariance, General};
+use sparsegp::kernels::{self, Args, Entry, Inputs, Kernel, parse};
+use sparsegp::linalg::{Mat, MatMut, MatRef};
+use sparsegp::params::{Param, Role};
+
+/// A squared exponential, as somebody else would write it; the built-in one is the reference.
+#[derive(Clone, Debug)]
+struct Bell;
+
+impl Covariance for Bell {
+    fn name(&self) -> &'static str {
+        "bell"
+    }
+
+    fn parameters(&self, columns: usize) -> Vec<(String, Param)> {
+        let each = Param::positive_vector(vec![1.0; columns]).of(Role::Lengthscales);
+        vec![
+            ("variance".into(), Param::positive(1.0).of(Role::Variance)),
+            ("lengthscales".into(), each),
+        ]
+    }
+
+    fn values(&self, p: &[&[f64]], x: MatRef<f64>, z: MatRef<f64>, mut out: MatMut<f64>) {
+        for j in 0..z.nrows() {
+            for i in 0..x.nrows() {
+                let apart = |q: usize| (x[(i, q)] - z[(j, q)]) / p[1][q];
+                let squares: f64 = (0..x.ncols()).map(|q| apart(q).powi(2)).sum();
+                out[(i, j)] = p[0][0] * (-0.5 * squares).exp();
+            }
+        }
+    }
+}
+
+/// Minus a squared exponential: no covariance function.
+#[derive(Clone, Debug)]
+struct Wrong;
+
+impl Covariance for Wrong {
+    fn name(&self) -> &'static str {
+        "wrong"
+    }
+
+    fn parameters(&self, _: usize) -> Vec<(String, Param)> {
+        Vec::new()
+    }
+
+    fn values(&self, _: &[&[f64]], x: MatRef<f64>, z: MatRef<f64>, mut out: MatMut<f64>) {
+        for j in 0..z.nrows() {
+            for i in 0..x.nrows() {
+                out[(i, j)] = if x[(i, 0)] == z[(j, 0)] { 1.0 } else { -0.9 };
+            }
+        }
+    }
+}
+
+fn bell(args: Args<'_>) -> sparsegp::Result<Box<dyn Kernel>> {
+    Ok(Box::new(General::read(Bell, &args)?))
+}
+
+fn wrong(args: Args<'_>) -> sparsegp::Result<Box<dyn Kernel>> {
+    Ok(Box::new(General::read(Wrong, &args)?))
+}
+
+const BELL: Entry = Entry { name: "bell", aliases: &["bell-shaped"], about: "as rbf", build: bell };
+
+fn data() -> Dataset {
+    let (x, y) = arrays(120, 2);
+    Dataset::from_arrays(x, y, true).expect("a table")
+}
+
+fn predictions(fitted: &Fitted) -> Mat<f64> {
+    let new = Mat::from_fn(9, 2, |i, j| (0.7 * i as f64 + 1.3 * j as f64).sin());
+    let (mean, variance) = fitted.predict(new.as_ref(), Of::Observations).expect("predictions");
+    Mat::from_fn(9, 2, |i, j| if j == 0 { mean[(i, 0)] } else { variance[(i, 0)] })
+}
+
+fn apart(a: &Mat<f64>, b: &Mat<f64>) -> f64 {
+    (a - b).norm_max()
+}
+
+#[test]
+fn a_kernel_by_its_values_fits_as_the_built_in_one() {
+    kernels::register(BELL).unwrap();
+    for (own, reference, method) in [
+        ("bell", "rbf", "exact"),
+        (
+            "bell(lengthscales=[0.8, 1.7]) + linear",
+            "rbf(lengthscales=[0.8, 1.7]) + linear",
+            "exact",
+        ),
+        // inducing points move, and so do the slopes in them
+        ("bell * matern52(active_dims=[1])", "rbf * matern52(active_dims=[1])", "titsias2025"),
+        ("bell-shaped(active_dims=[1])", "rbf(active_dims=[1])", "svgp"),
+    ] {
+        let with = |kernel: &str| {
+            let own = FitOptions {
+                kernel: kernel.into(),
+                inducing: Some(12),
+                batches: None,
+                // points that move go apart in the end, as rounding does
+                ..options(method, if method == "exact" { 200 } else { 6 })
+            };
+            fit(&data(), &own).expect("a fit")
+        };
+        let (own, reference) = (with(own), with(reference));
+        let difference = apart(&predictions(&own), &predictions(&reference));
+        assert!(difference < 2e-3, "{method}: {difference}");
+        let objective = |fitted: &Fitted| fitted.report.as_ref().expect("a report").objective;
+        let (a, b) = (objective(&own), objective(&reference));
+        assert!((a - b).abs() < 2e-3 * b.abs(), "{method}: {a} and {b}");
+        // without the rows
+        let bytes = io::to_bytes(&own).expect("a file");
+        let read = io::from_bytes(&bytes).expect("a model");
+        assert_eq!(predictions(&read), predictions(&own), "{method}");
+    }
+}
+
+#[test]
+fn names_are_given_once() {
+    kernels::register(BELL).unwrap();
+    kernels::register(BELL).unwrap();
+    let other = Entry { name: "bell", aliases: &[], about: "another", build: wrong };
+    let error = kernels::register(other).unwrap_err().to_string();
+    assert!(error.contains("`bell`: there is another one"), "{error}");
+    let taken = Entry { name: "rbf", ..other };
+    assert!(kernels::register(taken).is_err());
+    let error = kernels::register(Entry { name: "my kernel", ..other }).unwrap_err().to_string();
+    assert!(error.contains("small letters"), "{error}");
+}
+
+#[test]
+fn what_is_no_covariance_or_is_not_known_is_refused_by_name() {
+    kernels::register(Entry { name: "wrong", aliases: &[], about: "", build: wrong }).unwrap();
+    let with = |kernel: &str, method: &str| {
+        let own = FitOptions { kernel: kernel.into(), inducing: None, ..options(method, 20) };
+        fit(&data(), &own).map(|_| ()).unwrap_err().to_string()
+    };
+    let error = with("wrong", "exact");
+    assert!(error.contains("the kernel `wrong` is not positive semi-definite"), "{error}");
+    let error = with("rbf + wrong", "svgp");
+    assert!(error.contains("`wrong`"), "{error}");
+    kernels::register(BELL).unwrap();
+    let error = with("bell(active_dims=[0])", "markov");
+    assert!(error.contains("bell"), "{error}");
+    let error = with("bel", "exact");
+    assert!(error.contains("unknown kernel `bel`; nearest: bell"), "{error}");
+    let python = r#"{"type": "python", "class": "my.kernels:Bell"}"#;
+    let error = parse(python, Inputs::unnamed(1)).unwrap_err().to_string();
+    assert!(error.contains("class `my.kernels:Bell` of Python"), "{error}");
+}
