@@ -70,6 +70,7 @@
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
 //! - [`vecchia`]: rows given their nearest neighbours, without inducing points.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
+//! - [`explain`]: effects of inputs and shares of variance.
 //! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.
 //! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: Markov
 //!   chains on models and on any density, and how well they mix.
@@ -99,6 +100,7 @@ pub mod distributions;
 pub mod dual_numbers;
 pub mod engine;
 pub mod error;
+pub mod explain;
 pub mod fit;
 pub mod flow;
 pub mod guide;

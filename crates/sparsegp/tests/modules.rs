@@ -40,6 +40,7 @@ const ORDER: &[&str] = &[
     "samplers",
     "fit",
     "bayesopt",
+    "explain",
     "shards",
     "guide",
     "testing",

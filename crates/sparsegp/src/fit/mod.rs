@@ -44,6 +44,7 @@ mod placing;
 mod predictions;
 pub mod quality;
 mod quiet;
+mod responses;
 mod restarts;
 mod revive;
 mod screen;

@@ -289,7 +289,11 @@ impl Fitted {
     }
 
     /// Their values on the model's scale.
-    fn scaled_functions(&self, functions: &Functions, x: MatRef<'_, f64>) -> Result<Vec<Mat<f64>>> {
+    pub(super) fn scaled_functions(
+        &self,
+        functions: &Functions,
+        x: MatRef<'_, f64>,
+    ) -> Result<Vec<Mat<f64>>> {
         let parts = self.in_parts(x, &[], |_, x, _| functions.evaluate(x))?;
         let one = |s: usize| {
             let own: Vec<Mat<f64>> = parts.iter().map(|part| part[s].clone()).collect();

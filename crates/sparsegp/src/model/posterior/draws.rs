@@ -4,7 +4,7 @@
 use super::InputGradients;
 use super::gaussian::Gaussian;
 use super::law::{Drawn, Joint, Law, Marginals, Work};
-use super::pathwise::Part;
+use super::pathwise::Bundle;
 use super::process::Process;
 use super::rounding::{around, part, roots_of};
 use crate::error::{Error, Result};
@@ -176,8 +176,9 @@ impl Law for Draws {
         self.gaussian.gradients(x)
     }
 
-    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Part>> {
-        self.gaussian.parts(samples, waves, &self.draws, rng)
+    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Bundle>> {
+        let all = (0..samples).collect();
+        Ok(vec![self.gaussian.bundle(all, waves, &self.draws, rng)?])
     }
 
     fn draws(&self) -> &[Mat<f64>] {

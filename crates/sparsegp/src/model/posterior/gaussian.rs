@@ -1,7 +1,7 @@
 //! A conditioned Gaussian process.
 
 use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
-use super::pathwise::Part;
+use super::pathwise::Bundle;
 use super::process::Process;
 use super::rounding::{around, part, raise, roots_of};
 use super::trend::Trend;
@@ -367,7 +367,7 @@ impl Law for Gaussian {
         self.parts_by_term(x, names, centred)
     }
 
-    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Part>> {
-        self.parts(samples, waves, &[], rng)
+    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Bundle>> {
+        Ok(vec![self.bundle((0..samples).collect(), waves, &[], rng)?])
     }
 }

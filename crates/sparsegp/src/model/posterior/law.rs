@@ -9,7 +9,7 @@
 use super::conditioned::Conditioned;
 use super::gaussian::Gaussian;
 use super::gradients::InputGradients;
-use super::pathwise::Part;
+use super::pathwise::Bundle;
 use super::terms::PredictedTerm;
 use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
@@ -200,7 +200,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`Error::Invalid`] where there are none.
-    fn functions(&self, _samples: usize, _waves: usize, _rng: &mut dyn Rng) -> Result<Vec<Part>> {
+    fn functions(&self, _samples: usize, _waves: usize, _rng: &mut dyn Rng) -> Result<Vec<Bundle>> {
         Err(self.refusal("a function drawn by its features"))
     }
 

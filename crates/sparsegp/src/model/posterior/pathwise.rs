@@ -38,14 +38,23 @@ const ROWS: usize = 128;
 #[derive(Clone, Debug)]
 pub struct Functions {
     posterior: Posterior,
+    bundles: Vec<Bundle>,
+    samples: usize,
+}
+
+/// Functions of one Gaussian process.
+#[derive(Clone, Debug)]
+pub(super) struct Bundle {
+    of: Gaussian,
     /// For every process.
     parts: Vec<Part>,
-    samples: usize,
+    /// Which of all functions they are.
+    places: Vec<usize>,
 }
 
 /// Of the latent functions of one process.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+struct Part {
     /// One for each sample.
     waves: Vec<Waves>,
     /// What k(x, points) is multiplied with, M×(samples·l).
@@ -199,18 +208,18 @@ impl Process {
 }
 
 impl Gaussian {
-    /// The parts of functions; each is of one of `draws` of the whitened variables, where there are
-    /// some.
+    /// Draws the functions of these places; each is of one of `draws` of the whitened variables, where there are some.
     ///
     /// # Errors
     /// As for [`Posterior::sample_functions`].
-    pub(super) fn parts(
+    pub(super) fn bundle(
         &self,
-        samples: usize,
+        places: Vec<usize>,
         waves: usize,
         draws: &[Mat<f64>],
         rng: &mut dyn rand::Rng,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Bundle> {
+        let samples = places.len();
         if self.processes.iter().any(|p| p.products().is_some()) {
             return Err(Error::Invalid(
                 "functions cannot be drawn by features from the posterior of `rsvgp`: draw them jointly at given \
@@ -246,63 +255,15 @@ impl Gaussian {
             }
             parts.push(part);
         }
-        Ok(parts)
+        Ok(Bundle { of: self.clone(), parts, places })
     }
 }
 
-impl Posterior {
-    /// Draws `samples` functions with `waves` waves each ([`DEFAULT_WAVES`] is a good number):
-    /// O(waves + M) for every value that is asked for later, and no factorisation, where
-    /// [`Posterior::sample_f`] takes O(B³). Where the posterior was sampled every function is of
-    /// one of its draws.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for kernels without a spectral density
-    /// ([`crate::kernels::Kernel::spectral`]), for R-SVGP, whose variance no noise makes, for
-    /// sampled hyperparameters, deep models and inputs with errors, and for no waves.
-    pub fn sample_functions(
-        &self,
-        samples: usize,
-        waves: usize,
-        rng: &mut impl rand::Rng,
-    ) -> Result<Functions> {
-        if waves == 0 {
-            return Err(Error::Invalid("functions need at least one wave".into()));
-        }
-        let parts = self.law.functions(samples, waves, rng)?;
-        Ok(Functions { posterior: self.clone(), parts, samples })
-    }
-}
-
-impl Functions {
-    /// Number of functions (of all latent functions at once).
-    pub fn len(&self) -> usize {
-        self.samples
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.samples == 0
-    }
-
-    /// The posterior that they are of.
-    pub fn posterior(&self) -> &Posterior {
-        &self.posterior
-    }
-
-    /// Values of the latent functions at `x`, B×L for every sample.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if the number of columns differs.
-    pub fn evaluate(&self, x: MatRef<f64>) -> Result<Vec<Mat<f64>>> {
-        let Some(law) = self.posterior.law.gaussian() else {
-            return Err(self.posterior.law.refusal("a function drawn by its features"));
-        };
-        law.check(x)?;
-        let own = x.to_owned();
-        let x = own.as_ref();
-        let n = x.nrows();
-        let mut values = vec![law.start(x); self.samples];
+impl Bundle {
+    /// Values of the functions at `x`, B×L each, to their places in `all`.
+    fn evaluate(&self, x: MatRef<f64>, all: &mut [Mat<f64>]) {
+        let (law, n) = (&self.of, x.nrows());
+        let mut values = vec![law.start(x); self.places.len()];
         for (p, part) in law.processes.iter().zip(&self.parts) {
             let k = p.covariances(x);
             let mut updates = Mat::zeros(n, part.weights.ncols());
@@ -327,7 +288,80 @@ impl Functions {
                 }
             }
         }
-        Ok(values.into_iter().map(|g| law.mixed(x, g)).collect())
+        for (place, g) in self.places.iter().zip(values) {
+            all[*place] = law.mixed(x, g);
+        }
+    }
+
+    /// Slopes of function `s` of these in the inputs at `x`: B×D of every latent function.
+    fn gradients(&self, x: MatRef<f64>, s: usize) -> Vec<Mat<f64>> {
+        let mut slopes = Vec::new();
+        for (p, part) in self.of.processes.iter().zip(&self.parts) {
+            let l = p.latents.len();
+            for at in 0..l {
+                let mut own = Mat::zeros(x.nrows(), x.ncols());
+                let weights = part.weights.col_as_slice(s * l + at);
+                p.pull(x, false, &mut own, |k| {
+                    Mat::from_fn(k.nrows(), k.ncols(), |_, j| weights[j])
+                });
+                part.waves[s].add_slopes(x, at, &mut own);
+                slopes.push(own);
+            }
+        }
+        slopes
+    }
+}
+
+impl Posterior {
+    /// Draws `samples` functions with `waves` waves each ([`DEFAULT_WAVES`] is a good number):
+    /// O(waves + M) for every value that is asked for later, and no factorisation, where
+    /// [`Posterior::sample_f`] takes O(B³). Where the posterior was sampled every function is of
+    /// one of its draws; of an average over hyperparameters it is of one of their settings.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for kernels without a spectral density
+    /// ([`crate::kernels::Kernel::spectral`]), for R-SVGP, whose variance no noise makes, for
+    /// deep models and inputs with errors, and for no waves.
+    pub fn sample_functions(
+        &self,
+        samples: usize,
+        waves: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Functions> {
+        if waves == 0 {
+            return Err(Error::Invalid("functions need at least one wave".into()));
+        }
+        let bundles = self.law.functions(samples, waves, rng)?;
+        Ok(Functions { posterior: self.clone(), bundles, samples })
+    }
+}
+
+impl Functions {
+    /// Number of functions (of all latent functions at once).
+    pub fn len(&self) -> usize {
+        self.samples
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.samples == 0
+    }
+
+    /// The posterior that they are of.
+    pub fn posterior(&self) -> &Posterior {
+        &self.posterior
+    }
+
+    /// Values of the latent functions at `x`, B×L for every sample.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs.
+    pub fn evaluate(&self, x: MatRef<f64>) -> Result<Vec<Mat<f64>>> {
+        self.posterior.law.check(x)?;
+        let own = x.to_owned();
+        let mut all = vec![Mat::new(); self.samples];
+        self.bundles.iter().for_each(|bundle| bundle.evaluate(own.as_ref(), &mut all));
+        Ok(all)
     }
 
     /// Slopes of the values in the inputs at `x`: for every sample B×D of every latent function.
@@ -336,32 +370,21 @@ impl Functions {
     /// [`Error::Shape`] if the number of columns differs; [`Error::Invalid`] where coefficients of the mean function are
     /// uncertain.
     pub fn gradients(&self, x: MatRef<f64>) -> Result<Vec<Vec<Mat<f64>>>> {
-        let Some(law) = self.posterior.law.gaussian().filter(|law| law.trend.is_none()) else {
+        if self.bundles.iter().any(|bundle| bundle.of.trend.is_some()) {
             return Err(self.posterior.law.refusal("a slope of a function drawn by its features"));
-        };
-        law.check(x)?;
+        }
+        self.posterior.law.check(x)?;
         let own = x.to_owned();
-        let x = own.as_ref();
-        let mut all = Vec::with_capacity(self.samples);
-        for s in 0..self.samples {
-            let mut slopes = Vec::new();
-            for (p, part) in law.processes.iter().zip(&self.parts) {
-                let l = p.latents.len();
-                for at in 0..l {
-                    let mut own = Mat::zeros(x.nrows(), x.ncols());
-                    let weights = part.weights.col_as_slice(s * l + at);
-                    p.pull(x, false, &mut own, |k| {
-                        Mat::from_fn(k.nrows(), k.ncols(), |_, j| weights[j])
-                    });
-                    part.waves[s].add_slopes(x, at, &mut own);
-                    slopes.push(own);
+        let mut all = vec![Vec::new(); self.samples];
+        for bundle in &self.bundles {
+            for (s, place) in bundle.places.iter().enumerate() {
+                let slopes = bundle.gradients(own.as_ref(), s);
+                let mut slopes = bundle.of.mixed_slopes(slopes, |w| w);
+                for (l, slopes) in slopes.iter_mut().enumerate() {
+                    bundle.of.mean.add_slopes(own.as_ref(), l, slopes.as_mut());
                 }
+                all[*place] = slopes;
             }
-            let mut slopes = law.mixed_slopes(slopes, |w| w);
-            for (l, own) in slopes.iter_mut().enumerate() {
-                law.mean.add_slopes(x, l, own.as_mut());
-            }
-            all.push(slopes);
         }
         Ok(all)
     }

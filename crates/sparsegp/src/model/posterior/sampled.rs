@@ -4,7 +4,7 @@
 use super::draws::{Draws, unfit};
 use super::gaussian::Gaussian;
 use super::law::{Drawn, Joint, Law, Marginals, Work, pool};
-use super::pathwise::Part;
+use super::pathwise::Bundle;
 use super::process::Process;
 use super::{InputGradients, PredictedTerm};
 use crate::engine::Cpu;
@@ -148,6 +148,11 @@ impl Sampled {
         ends.unwrap_or(self.each.len() - 1)
     }
 
+    /// Components of so many draws.
+    fn picked(&self, samples: usize, rng: &mut dyn Rng) -> Vec<usize> {
+        (0..samples).map(|_| self.of(rng::below(rng, self.count))).collect()
+    }
+
     fn share(&self, of: &Known) -> f64 {
         of.times as f64 / self.count as f64
     }
@@ -199,7 +204,7 @@ impl Law for Sampled {
         samples: usize,
         rng: &mut dyn Rng,
     ) -> Result<Vec<Drawn<'a>>> {
-        let of: Vec<usize> = (0..samples).map(|_| self.of(rng::below(rng, self.count))).collect();
+        let of = self.picked(samples, rng);
         let mut drawn: Vec<Mat<f64>> = vec![Mat::new(); samples];
         for (at, own) in self.each.iter().enumerate() {
             let places: Vec<usize> = (0..samples).filter(|s| of[*s] == at).collect();
@@ -280,16 +285,17 @@ impl Law for Sampled {
         Ok(all)
     }
 
-    /// At the model's own hyperparameters, where there is a Gaussian process with them.
-    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Part>> {
-        if self.draws.is_empty() {
-            return self.common.functions(samples, waves, rng);
+    /// Each of a component that is picked at random.
+    fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Bundle>> {
+        let of = self.picked(samples, rng);
+        let mut all = Vec::new();
+        for (at, own) in self.each.iter().enumerate() {
+            let places: Vec<usize> = (0..samples).filter(|s| of[*s] == at).collect();
+            if !places.is_empty() {
+                all.push(own.gaussian.bundle(places, waves, &[], rng)?);
+            }
         }
-        Err(Error::Invalid(
-            "functions cannot be drawn by features from a posterior whose hyperparameters were sampled: draw \
-             them jointly at given inputs"
-                .into(),
-        ))
+        Ok(all)
     }
 
     fn draws(&self) -> &[Mat<f64>] {

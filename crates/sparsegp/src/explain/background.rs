@@ -1,0 +1,216 @@
+//! The rows that effects are averages over, and the columns of the table that they have.
+
+use crate::data::{Encoding, InputColumn};
+use crate::error::{Error, Result};
+use crate::fit::Fitted;
+use crate::linalg::{Mat, MatRef};
+use crate::rng::{permutation, stream};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// What can be chosen.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Values of a column of numbers at which curves are evaluated.
+    pub points: usize,
+    /// Rows that curves are averages over, picked at random.
+    pub rows: usize,
+    /// Joint draws of which the intervals of curves are quantiles.
+    pub draws: usize,
+    /// Rows that sensitivities are estimated from, for each of D + 2 designs.
+    pub samples: usize,
+    /// Drawn functions of which sensitivities are averages and their intervals quantiles.
+    pub functions: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { points: 20, rows: 200, draws: 400, samples: 1024, functions: 50, seed: 0 }
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<()> {
+        let least = [
+            ("points", self.points, 2),
+            ("rows", self.rows, 1),
+            ("draws", self.draws, 2),
+            ("samples", self.samples, 2),
+            ("functions", self.functions, 2),
+        ];
+        match least.iter().find(|(_, value, least)| value < least) {
+            Some((name, value, least)) => {
+                Err(Error::Invalid(format!("{name} is {value}: give at least {least}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the values of a column are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Numbers.
+    Numbers,
+    /// Dates, as days since 1970-01-01.
+    Dates,
+    /// Categories.
+    Levels,
+}
+
+/// A column of the table, with the inputs of the model that it becomes.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// What its values are.
+    pub kind: Kind,
+    /// Columns of the inputs.
+    pub inputs: Range<usize>,
+    encoding: Encoding,
+}
+
+impl Column {
+    /// The name of a value: of a category its label.
+    pub(super) fn label(&self, value: &[f64]) -> String {
+        match &self.encoding {
+            Encoding::Number | Encoding::Date => value[0].to_string(),
+            Encoding::Code(all) => {
+                let label = all.labels().get(value[0] as usize);
+                label.cloned().unwrap_or_else(|| "other".into())
+            }
+            Encoding::OneHot(all) => {
+                // one of two categories has no input, as have those that are not known
+                let first = all.labels().len() - value.len();
+                let at = value.iter().position(|v| *v != 0.0).map(|at| at + first);
+                let label = at.or((first > 0).then_some(0)).map(|at| all.labels()[at].clone());
+                label.unwrap_or_else(|| "other".into())
+            }
+        }
+    }
+}
+
+/// Explains a model by the rows of a table.
+#[derive(Debug)]
+pub struct Explainer<'a> {
+    pub(super) fitted: Cow<'a, Fitted>,
+    /// All rows that were given, N×D in the data's own units.
+    pub(super) all: Mat<f64>,
+    /// Those of curves.
+    pub(super) rows: Mat<f64>,
+    pub(super) columns: Vec<Column>,
+    pub(super) options: Options,
+}
+
+impl<'a> Explainer<'a> {
+    /// Takes rows N×D, in the data's own units as predictions take them, over which effects are averages: those of the
+    /// training, or others that the model is used for. Errors of inputs are left out: effects are those of the function itself.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the number of columns differs; [`Error::Invalid`] for no rows, missing values and options that
+    /// are too small.
+    pub fn new(fitted: &'a Fitted, x: MatRef<'_, f64>, options: Options) -> Result<Self> {
+        options.check()?;
+        let given = fitted.input_names.len();
+        let fitted = match fitted.input_deviations.is_empty() {
+            true => Cow::Borrowed(fitted),
+            false => Cow::Owned(fitted.clone().without_input_deviations()),
+        };
+        let inputs = fitted.input_names.len();
+        if x.ncols() != given && x.ncols() != inputs {
+            return Err(Error::Shape {
+                what: "rows to explain a model by".into(),
+                expected: format!("{inputs} columns"),
+                found: x.ncols().to_string(),
+            });
+        }
+        if x.nrows() == 0 {
+            return Err(Error::Invalid("a model is explained by rows, and there is none".into()));
+        }
+        let all = Mat::from_fn(x.nrows(), inputs, |i, q| x[(i, q)]);
+        if let Some(q) = (0..inputs).find(|q| all.col_as_slice(*q).iter().any(|v| !v.is_finite())) {
+            let name = &fitted.input_names[q];
+            return Err(Error::Invalid(format!(
+                "`{name}` has missing or infinite values: a model is explained by complete rows"
+            )));
+        }
+        let mut rng = stream(options.seed, "explain/rows");
+        let mut picked = permutation(&mut rng, all.nrows(), options.rows);
+        picked.sort_unstable();
+        let rows = Mat::from_fn(picked.len(), inputs, |i, q| all[(picked[i], q)]);
+        let columns = columns(&fitted);
+        Ok(Self { fitted, all, rows, columns, options })
+    }
+
+    /// The columns that can be explained, in the order of the model's inputs.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// Names of what is predicted: targets, or classes as `p_LABEL`.
+    pub fn responses(&self) -> Vec<String> {
+        self.fitted.response_names()
+    }
+
+    /// Returns the two columns of numbers that are most correlated over the rows, and by how much; none for fewer than two.
+    pub fn most_correlated(&self) -> Option<(&str, &str, f64)> {
+        let numbers: Vec<&Column> =
+            self.columns.iter().filter(|own| own.kind != Kind::Levels).collect();
+        let centred: Vec<Vec<f64>> = numbers
+            .iter()
+            .map(|own| {
+                let values = self.all.col_as_slice(own.inputs.start);
+                let mean = values.iter().sum::<f64>() / values.len() as f64;
+                let mut apart: Vec<f64> = values.iter().map(|v| v - mean).collect();
+                let norm = apart.iter().map(|v| v * v).sum::<f64>().sqrt();
+                apart.iter_mut().for_each(|v| *v /= norm);
+                apart
+            })
+            .collect();
+        let mut most: Option<(&str, &str, f64)> = None;
+        for (a, one) in centred.iter().enumerate() {
+            for (b, other) in centred.iter().enumerate().take(a) {
+                let own: f64 = one.iter().zip(other).map(|(v, w)| v * w).sum();
+                if own.abs() > most.map_or(0.0, |(.., r)| r.abs()) {
+                    most = Some((&numbers[b].name, &numbers[a].name, own));
+                }
+            }
+        }
+        most
+    }
+
+    pub(super) fn column(&self, at: usize) -> Result<&Column> {
+        self.columns.get(at).ok_or_else(|| {
+            let count = self.columns.len();
+            Error::Invalid(format!("there is no column {at}: the model has {count}"))
+        })
+    }
+}
+
+/// Columns of the table, or the inputs themselves where it is not known which they come from.
+fn columns(fitted: &Fitted) -> Vec<Column> {
+    let names = &fitted.input_names;
+    let known: usize = fitted.columns.iter().map(|own| own.input_names().len()).sum();
+    let own = match known == names.len() {
+        true => fitted.columns.clone(),
+        false => names.iter().map(InputColumn::number).collect(),
+    };
+    // inputs that kernels read as labels
+    let labels: Vec<usize> = fitted.model.input_kernels().iter().flat_map(|k| k.labels()).collect();
+    let mut start = 0;
+    let one = |InputColumn { name, encoding }: InputColumn| {
+        let count =
+            InputColumn { name: name.clone(), encoding: encoding.clone() }.input_names().len();
+        let inputs = start..start + count;
+        start += count;
+        let kind = match &encoding {
+            Encoding::Date => Kind::Dates,
+            Encoding::Number if !labels.contains(&inputs.start) => Kind::Numbers,
+            _ => Kind::Levels,
+        };
+        Column { name, kind, inputs, encoding }
+    };
+    own.into_iter().map(one).collect()
+}
