@@ -2,6 +2,7 @@
 
 use crate::compare_args::CompareArgs;
 use crate::embed::EmbedArgs;
+use crate::explain::ExplainArgs;
 use crate::fit_args::FitArgs;
 use crate::follow::FollowArgs;
 use crate::forecast::ForecastArgs;
@@ -92,6 +93,8 @@ pub enum Command {
     Embed(Box<EmbedArgs>),
     /// Judge a model's predictions on a table whose targets are known
     Score(ScoreArgs),
+    /// Show how predictions depend on every input, and what share of their variation each explains
+    Explain(ExplainArgs),
     /// Draw a saved model with the rows of a table
     Plot(PlotArgs),
     /// Put a model on one page of HTML, with scores and pictures

@@ -9,6 +9,7 @@ mod context;
 mod data;
 mod demo;
 mod embed;
+mod explain;
 mod facts;
 mod fail;
 mod fit;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
             Command::Update(args) => update::run(args, &context),
             Command::Follow(args) => follow::run(args, &context),
             Command::Suggest(args) => suggest::run(args, &context),
+            Command::Explain(args) => explain::run(args, &context),
             Command::Embed(args) => embed::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),

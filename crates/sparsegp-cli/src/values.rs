@@ -42,6 +42,12 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     Ok(value.as_u64().and_then(|n| n.try_into().ok()).unwrap_or(usize::MAX))
 }
 
+/// A whole number of at least 2.
+pub fn at_least_two(text: &str) -> Result<usize, String> {
+    let value = Kind::Whole(2).read(text)?;
+    Ok(value.as_u64().and_then(|n| n.try_into().ok()).unwrap_or(usize::MAX))
+}
+
 /// The name of a method, or `auto`.
 pub fn method(text: &str) -> Result<String, String> {
     match text {

@@ -22,6 +22,8 @@ mod compare;
 mod deep;
 #[path = "cli/embed.rs"]
 mod embed;
+#[path = "cli/explain.rs"]
+mod explain;
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/forecast.rs"]

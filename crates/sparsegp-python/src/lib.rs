@@ -8,6 +8,7 @@ mod arrays;
 mod bayesopt;
 mod custom;
 mod errors;
+mod explain;
 mod fit;
 mod fit_table;
 mod fitted;
@@ -41,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shards::Shard>()?;
     module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;

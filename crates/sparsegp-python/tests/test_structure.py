@@ -52,6 +52,7 @@ ORDER = (
     "estimators._arguments",
     "estimators._documentation",
     "estimators._frames",
+    "_explain",
     "_future",
     "estimators._noisy",
     "estimators._parameters",

@@ -6,6 +6,7 @@ pub mod command;
 mod contour;
 mod counts;
 mod curve;
+mod effects;
 mod inducing;
 pub mod latent;
 mod layers;
@@ -31,15 +32,18 @@ use crate::report::latent_names;
 use crate::score::{AllScores, Score};
 use clap::ValueEnum;
 use contour::Grid;
+use effects::Effect;
 pub use look::Look;
 use look::Panel;
 use plotters::prelude::*;
 use sparsegp::atomic::write_atomically;
 use sparsegp::data::Selected;
+use sparsegp::explain::{Curve, Explainer};
 use sparsegp::fit::quality::Quality;
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::linalg::{Mat, column};
 use sparsegp::metrics::classes::ClassScores;
+use std::cmp::Ordering;
 use std::path::Path;
 use style::Ticks;
 use terms::Effects;
@@ -298,6 +302,22 @@ pub fn of_rows(
         (What::Fit, 2) if !rows_only => map(panel, fitted, p, &train),
         _ => scatter::panel(panel, fitted, p, judged, tested),
     })
+}
+
+/// Most panels of effects; those that change least are left out.
+const MOST_EFFECTS: usize = 16;
+
+/// Effects of inputs on predictions, a panel for each, the largest first.
+pub fn effects(explainer: &Explainer<'_>, curves: &[Curve]) -> Result<String> {
+    let responses = explainer.responses().len();
+    let each = |response| curves.iter().map(move |curve| Effect { curve, response });
+    let mut all: Vec<Effect<'_>> = (0..responses).flat_map(each).collect();
+    all.sort_by(|a, b| {
+        (a.response, b.span()).partial_cmp(&(b.response, a.span())).unwrap_or(Ordering::Equal)
+    });
+    all.truncate(MOST_EFFECTS);
+    let look = Look { size: (600, 360), ..Look::default() };
+    svg_beside(2, all.len(), &look, |at, panel| effects::panel(panel, explainer, &all[at], &all))
 }
 
 /// How much the inducing points explain, a panel for every set of them.

@@ -225,6 +225,8 @@ pub enum Ticks {
     Numbers,
     /// Days since 1970.
     Dates,
+    /// Nothing that is written along the axis.
+    None,
 }
 
 impl Ticks {
@@ -239,7 +241,7 @@ impl Ticks {
     /// A number or a date as it is written.
     pub fn label(self, value: f64, (low, high): (f64, f64)) -> String {
         let text = match self {
-            Self::Numbers => return label(value, high - low),
+            Self::Numbers | Self::None => return label(value, high - low),
             // whole days, unless there are too few of them for that
             Self::Dates => date_text(if high - low > 3.0 { value.round() } else { value }),
         };
@@ -253,6 +255,9 @@ impl Ticks {
 
     /// Where lines and labels are, at most so many of them: of dates where days, months or years begin.
     pub fn places(self, (low, high): (f64, f64), most: usize) -> Vec<f64> {
+        if self == Self::None {
+            return Vec::new();
+        }
         let numbers = || RangedCoordf64::from(low..high).key_points(BoldPoints(most));
         let span = high - low;
         if self == Self::Numbers || span <= 3.0 || !span.is_finite() {
@@ -302,7 +307,7 @@ pub fn axes_with<'a, 'b>(
     // a date is some 90 pixels wide
     let most = match ticks.0 {
         Ticks::Dates => (area.dim_in_pixel().0 as usize / 130).max(2),
-        Ticks::Numbers => 10,
+        Ticks::Numbers | Ticks::None => 10,
     };
     let mut chart = ChartBuilder::on(area)
         .margin(14)

@@ -6,6 +6,7 @@ command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.li
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
 :mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
+Effects of inputs: :func:`explain`.
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -26,6 +27,7 @@ from ._hints import no_attribute
 
 if TYPE_CHECKING:
     from . import bayesopt, flow, kernels, likelihoods, models, plotting, priors, sampling
+    from ._explain import explain
     from ._future import future
     from ._registry import registry
     from .estimators import (
@@ -47,6 +49,7 @@ _LAZY = {
     "RobustGPRegressor": "estimators",
     "HeteroscedasticGPRegressor": "estimators",
     "load": "estimators",
+    "explain": "_explain",
     "future": "_future",
     "registry": "_registry",
 }
@@ -73,6 +76,7 @@ __all__ = [
     "RobustGPRegressor",
     "__version__",
     "bayesopt",
+    "explain",
     "flow",
     "future",
     "kernels",

@@ -28,6 +28,7 @@ __all__ = [
     "fit_table",
     "flow",
     "from_bytes",
+    "explain",
     "future",
     "gathered",
     "go_on",
@@ -276,6 +277,19 @@ def fit_elsewhere(
     points: Optional[_Array] = None,
     callback: _Callback = None,
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
+def explain(
+    fitted: Fitted,
+    x: _Array,
+    *,
+    inputs: Optional[list[str]],
+    accumulated: bool,
+    points: int,
+    rows: int,
+    draws: int,
+    samples: int,
+    functions: int,
+    seed: int,
+) -> str: ...
 def future(times: _Array, dates: bool, horizon: str, step: Optional[str]) -> _Array: ...
 def encode(
     names: list[str], texts: list[tuple[str, list[str]]], categorical: list[str], kernel: str

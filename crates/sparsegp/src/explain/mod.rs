@@ -12,6 +12,7 @@
 
 mod background;
 mod curves;
+mod document;
 mod sensitivity;
 #[cfg(test)]
 mod tests;

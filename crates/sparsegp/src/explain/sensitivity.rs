@@ -28,8 +28,9 @@ pub struct Sensitivity {
     pub total: Vec<Share>,
 }
 
-/// Indices of one function: the variance, then those of every column.
+/// Indices of one function: its moments, then those of every column.
 struct Indices {
+    mean: f64,
     variance: f64,
     first: Vec<f64>,
     total: Vec<f64>,
@@ -46,7 +47,7 @@ enum Evaluated {
 pub type Sensitivities = (Vec<Sensitivity>, Option<String>);
 
 impl Explainer<'_> {
-    /// Estimates Sobol indices of every response by the estimators of Jansen (1999; Saltelli et al. 2010, Table 2 b and f). Columns
+    /// Estimates Sobol indices of every response by the estimators of Saltelli et al. (2010, Table 2 b) and Jansen (1999; Table 2 f). Columns
     /// vary as over the rows, and *independently* of each other: see [`Explainer::most_correlated`]. Indices are those of drawn
     /// functions (Le Gratiet, Cannamela & Iooss 2014), their mean with the 95 % interval of what is not known of the function;
     /// where none can be drawn, those of the posterior mean without an interval, with a text that says why.
@@ -82,7 +83,12 @@ impl Explainer<'_> {
             let both = at_a[f].col_as_slice(c).iter().chain(at_b[f].col_as_slice(c));
             let mean = both.clone().sum::<f64>() / (2 * count) as f64;
             let squares = both.map(|v| (v - mean) * (v - mean)).sum::<f64>();
-            Indices { variance: squares / (2 * count - 1) as f64, first: vec![], total: vec![] }
+            Indices {
+                mean,
+                variance: squares / (2 * count - 1) as f64,
+                first: vec![],
+                total: vec![],
+            }
         };
         // for every response those of every function
         let mut all: Vec<Vec<Indices>> =
@@ -95,17 +101,18 @@ impl Explainer<'_> {
             let at_mixed = of(&mixed)?;
             for (c, own) in all.iter_mut().enumerate() {
                 for (f, indices) in own.iter_mut().enumerate() {
-                    let half = |other: &Mat<f64>| {
-                        let pairs = at_mixed[f].col_as_slice(c).iter().zip(other.col_as_slice(c));
-                        let squares: f64 = pairs.map(|(v, w)| (v - w) * (v - w)).sum();
-                        squares / (2 * count) as f64
+                    let rows = || {
+                        let others = at_a[f].col_as_slice(c).iter().zip(at_b[f].col_as_slice(c));
+                        at_mixed[f].col_as_slice(c).iter().zip(others)
                     };
+                    let of_all = |sum: f64| sum / count as f64;
+                    let own = rows().map(|(m, (a, b))| (b - indices.mean) * (m - a)).sum();
+                    let all = rows().map(|(m, (a, _))| 0.5 * (m - a) * (m - a)).sum();
                     let share = |part: f64| match indices.variance > 0.0 {
                         true => part / indices.variance,
                         false => 0.0,
                     };
-                    let (first, total) =
-                        (share(indices.variance - half(&at_b[f])), share(half(&at_a[f])));
+                    let (first, total) = (share(of_all(own)), share(of_all(all)));
                     indices.first.push(first);
                     indices.total.push(total);
                 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ._pictures import (
     plot_1d,
     plot_calibration,
+    plot_effect,
     plot_layers,
     plot_map,
     plot_predictions,
@@ -19,6 +20,7 @@ from ._report import report
 __all__ = [
     "plot_1d",
     "plot_calibration",
+    "plot_effect",
     "plot_map",
     "plot_predictions",
     "plot_layers",

@@ -278,6 +278,37 @@ def plot_relevance(estimator: Any, *, most: int = 16, ax: Any = None) -> Any:
     return ax
 
 
+def plot_effect(explanation: Any, input: str, *, response: Optional[str] = None, ax: Any = None) -> Any:
+    """The effect of one input with its 95 % interval.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of :func:`sparsegp.explain`.
+    input : str
+        Name of the input.
+    response : str, optional
+        What is predicted; by default the first of ``explanation.responses``.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    own = explanation.effect(input, response)
+    ax = _axes(ax)
+    if own.kind == "categories":
+        places = range(len(own.values))
+        ax.errorbar(places, own.mean, [own.mean - own.lower, own.upper - own.mean], fmt="o", capsize=4)
+        ax.set_xticks(list(places), [str(value) for value in own.values])
+    else:
+        (line,) = ax.plot(own.values, own.mean)
+        ax.fill_between(own.values, own.lower, own.upper, color=line.get_color(), alpha=0.2)
+    ax.set_xlabel(own.input)
+    ax.set_ylabel(f"change of {own.response}" if own.centred else own.response)
+    return ax
+
+
 def plot_layers(
     estimator: Any, X: ArrayLike, *, layer: int = 0, feature: Optional[int] = None, ax: Any = None
 ) -> Any:
