@@ -46,6 +46,10 @@ __all__ = [
     "total",
     "with_bodies",
     "without_effect",
+    "Search",
+    "log_expected_improvement",
+    "log_probability_below",
+    "parse_constraint",
 ]
 __version__: str
 _Array = NDArray[np.float64]
@@ -341,7 +345,7 @@ def log_probability_below(mean: _Array, sd: _Array, bound: float) -> tuple[_Arra
 
 @final
 class Search:
-    def __init__(self, dimensions: str, options: str) -> None: ...
+    def __new__(cls, dimensions: str, options: str) -> Search: ...
     @staticmethod
     def from_json(text: str) -> Search: ...
     def to_json(self) -> str: ...

@@ -164,7 +164,7 @@ def explain(
     >>> X = np.random.default_rng(0).uniform(-1, 1, (150, 2))
     >>> model = sparsegp.GPRegressor().fit(X, 3 * X[:, 0] + X[:, 1] ** 2)
     >>> found = sparsegp.explain(model, X)
-    >>> bool(found.total["y"]["x0"].mean > 0.9)
+    >>> bool(found.total[found.responses[0]]["x0"].mean > 0.9)
     True
     """
     x = estimator._inputs(X)
