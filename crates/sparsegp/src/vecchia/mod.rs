@@ -41,19 +41,27 @@
 
 mod copies;
 mod density;
+mod factored;
+mod features;
+mod full_scale;
 mod groups;
 mod metric;
 mod nearest;
 mod plan;
+mod rounds;
 mod tree;
 
 pub use copies::{Copies, Merged};
 pub use density::{Density, Rows, Slopes, log_density, with_slopes};
+pub use features::Features;
+pub use full_scale::{Common, FullScale};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
 
 use plan::maximin;
 
+#[cfg(test)]
+mod full_scale_tests;
 #[cfg(test)]
 mod tests;
