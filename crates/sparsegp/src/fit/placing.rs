@@ -154,7 +154,8 @@ impl Placing<'_> {
         let selected = select_inducing(&own, sample, self.wanted.min(self.most()), options)?;
         let points = selected.points.nrows();
         own.inducing = vec![inducing_param(selected.points.as_ref())];
-        if flown && free_noise(&own) {
+        // neighbours see what points leave unexplained: it is no noise
+        if flown && free_noise(&own) && !self.method.keeps_rows() {
             widen_noise(&mut own, sample.x.as_ref(), self.engine)?;
         }
         let size = [self.dataset.source.rows(), points, self.latents];

@@ -91,7 +91,7 @@ pub fn with_slopes(
     let mut density = Density::default();
     in_rounds(kernel, plan, rows, (true, watch), &mut |part| {
         density.add(part.density);
-        slopes.add(plan, part, 0, &mut |_, _| ());
+        slopes.add(part, &mut |_, _| ());
     })?;
     Ok((density, slopes))
 }
@@ -107,20 +107,12 @@ impl Slopes {
         }
     }
 
-    /// Adds those of a part, with numbers of every member of a block: the slope in its noise, those in its residuals, and `more`
-    /// others, which `further` takes for a row.
-    pub(super) fn add(
-        &mut self,
-        plan: &Plan,
-        part: &Part,
-        more: usize,
-        further: &mut dyn FnMut(usize, &[f64]),
-    ) {
+    /// Adds those of a part, whose numbers of a row are the slope in its noise, those in its residuals, and others, which `further`
+    /// takes.
+    pub(super) fn add(&mut self, part: &Part, further: &mut dyn FnMut(usize, &[f64])) {
         let p = self.residual.ncols();
         self.kernel.iter_mut().zip(&part.kernel).for_each(|(sum, own)| *sum += own);
-        let rows = part.blocks.clone().flat_map(|block| plan.block(block).rows);
-        for (row, own) in rows.zip(part.numbers.chunks_exact(1 + p + more)) {
-            let row = *row as usize;
+        for (row, own) in part.rows() {
             self.noise[row] += own[0];
             (0..p).for_each(|j| self.residual[(row, j)] += own[1 + j]);
             further(row, &own[1 + p..]);
@@ -232,9 +224,10 @@ impl Scratch {
         }
         let v = sides.subcols(count, count);
         gemm(self.r_bar.as_mut(), Accum::Replace, v, self.scores.as_ref(), -1.0, Par::Seq);
-        for i in 0..n {
-            part.numbers.push(self.k_bar[(i, i)]);
-            part.numbers.extend((0..p).map(|t| self.r_bar[(i, t)]));
+        for (i, row) in block.rows.iter().enumerate() {
+            let own = part.of(*row);
+            own[0] += self.k_bar[(i, i)];
+            (0..p).for_each(|t| own[1 + t] += self.r_bar[(i, t)]);
         }
         let mut sinks = Cotangents { params: &mut part.kernel, x: None, z: None };
         let (x, k) = (self.own.x.as_ref(), self.own.k.as_ref());

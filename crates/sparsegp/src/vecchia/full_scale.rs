@@ -96,13 +96,9 @@ impl FullScale<'_> {
         };
         self.rounds(0).run(|| Scratch::new(false), work, &mut |part| {
             density.add(part.density);
-            let blocks = part.blocks.clone().map(|block| self.plan.block(block));
-            let rows = blocks.flat_map(|own| own.rows.iter().zip(own.responds));
-            let rows = rows.filter(|(_, responds)| **responds);
-            for ((row, _), own) in rows.zip(part.numbers.chunks_exact(p + m)) {
-                let row = *row as usize;
-                (0..p).for_each(|t| e[(row, t)] = own[t]);
-                common.col_as_slice_mut(row).copy_from_slice(&own[p..]);
+            for (row, own) in part.rows() {
+                (0..p).for_each(|t| e[(row, t)] = own[1 + t]);
+                common.col_as_slice_mut(row).copy_from_slice(&own[1 + p..]);
             }
         })?;
         let mut a = Mat::identity(m, m);
@@ -140,7 +136,7 @@ impl FullScale<'_> {
         };
         let rounds = self.rounds(self.kernel.num_params());
         rounds.run(|| Scratch::new(true), work, &mut |part| {
-            slopes.add(self.plan, part, m, &mut |row, own| {
+            slopes.add(part, &mut |row, own| {
                 let sum = phi_bar.col_as_slice_mut(row);
                 sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             });
@@ -170,7 +166,7 @@ impl FullScale<'_> {
         };
         // the slot of the noise holds the diagonal of Q
         self.rounds(0).run(|| Scratch::new(false), work, &mut |part| {
-            own.add(self.plan, part, m, &mut |row, own| {
+            own.add(part, &mut |row, own| {
                 let sum = h.col_as_slice_mut(row);
                 sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             });
@@ -250,9 +246,10 @@ impl Scratch {
         gemm(self.e.as_mut(), Accum::Replace, self.r.transpose(), v, 1.0, Par::Seq);
         sized(&mut self.common, m, count);
         gemm(self.common.as_mut(), Accum::Replace, self.own.phi.as_ref(), v, 1.0, Par::Seq);
-        for at in 0..count {
-            part.numbers.extend_from_slice(column(self.e.as_ref(), at));
-            part.numbers.extend_from_slice(column(self.common.as_ref(), at));
+        for (at, j) in responding(block).enumerate() {
+            let own = &mut part.of(block.rows[j])[1..];
+            own[..p].copy_from_slice(column(self.e.as_ref(), at));
+            own[p..].copy_from_slice(column(self.common.as_ref(), at));
         }
     }
 
@@ -314,11 +311,7 @@ impl Scratch {
         sized(&mut self.phi_bar, m, n);
         let products = self.products.as_ref();
         gemm(self.phi_bar.as_mut(), Accum::Replace, products, others.transpose(), -1.0, Par::Seq);
-        for i in 0..n {
-            part.numbers.push(self.k_bar[(i, i)]);
-            part.numbers.extend((0..p).map(|t| self.r_bar[(i, t)]));
-            part.numbers.extend_from_slice(self.phi_bar.col_as_slice(i));
-        }
+        self.add(block, |i| self.k_bar[(i, i)], part);
         let mut sinks = Cotangents { params: &mut part.kernel, x: None, z: None };
         let (x, k) = (self.own.x.as_ref(), self.own.k.as_ref());
         of.kernel.vjp(x, None, k, self.k_bar.as_mut(), &mut self.own.tape, &mut sinks);
@@ -339,10 +332,18 @@ impl Scratch {
         sized(&mut self.phi_bar, self.common.nrows(), n);
         let common = self.common.as_ref();
         gemm(self.phi_bar.as_mut(), Accum::Replace, common, v.transpose(), 1.0, Par::Seq);
-        for i in 0..n {
-            part.numbers.push((0..count).map(|at| v[(i, at)] * v[(i, at)]).sum());
-            part.numbers.extend((0..p).map(|t| self.r_bar[(i, t)]));
-            part.numbers.extend_from_slice(self.phi_bar.col_as_slice(i));
+        self.add(block, |i| (0..count).map(|at| v[(i, at)] * v[(i, at)]).sum(), part);
+    }
+
+    /// Adds a number of every member, and what is in `r_bar` and `phi_bar`.
+    fn add(&self, block: Block<'_>, first: impl Fn(usize) -> f64, part: &mut Part) {
+        let p = self.r_bar.ncols();
+        for (i, row) in block.rows.iter().enumerate() {
+            let own = part.of(*row);
+            own[0] += first(i);
+            (0..p).for_each(|t| own[1 + t] += self.r_bar[(i, t)]);
+            let of_phi = self.phi_bar.col_as_slice(i);
+            own[1 + p..].iter_mut().zip(of_phi).for_each(|(sum, own)| *sum += own);
         }
     }
 }

@@ -4,6 +4,7 @@ use super::density::Density;
 use super::{Block, Plan};
 use crate::error::{Error, Result};
 use rayon::prelude::*;
+use std::collections::HashMap;
 
 /// Blocks that are one thread's work at once, with a sum each. The bits depend on it.
 const PART: usize = 64;
@@ -13,13 +14,39 @@ const ROUND: usize = 64;
 
 /// What some blocks contribute.
 pub(super) struct Part {
-    /// The blocks.
-    pub(super) blocks: std::ops::Range<usize>,
     pub(super) density: Density,
     /// Slopes in the kernel's parameters.
     pub(super) kernel: Vec<f64>,
-    /// Numbers of rows of every block, one after the other.
-    pub(super) numbers: Vec<f64>,
+    width: usize,
+    /// Rows of which something is known, in the order in which they were met, and their places among these.
+    rows: Vec<u32>,
+    places: HashMap<u32, usize>,
+    /// Numbers of these rows, one row after the other.
+    numbers: Vec<f64>,
+}
+
+impl Part {
+    fn new(params: usize, width: usize) -> Self {
+        let (kernel, places) = (vec![0.0; params], HashMap::new());
+        let (rows, numbers) = (Vec::new(), Vec::new());
+        Self { density: Density::default(), kernel, width, rows, places, numbers }
+    }
+
+    /// The numbers of a row, 0 where it is a new one.
+    pub(super) fn of(&mut self, row: u32) -> &mut [f64] {
+        let Self { rows, places, numbers, width, .. } = self;
+        let place = *places.entry(row).or_insert_with(|| {
+            rows.push(row);
+            numbers.resize(rows.len() * *width, 0.0);
+            rows.len() - 1
+        });
+        &mut numbers[place * *width..][..*width]
+    }
+
+    /// Rows with their numbers.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        self.rows.iter().map(|row| *row as usize).zip(self.numbers.chunks_exact(self.width))
+    }
 }
 
 /// How blocks are gone through.
@@ -29,7 +56,7 @@ pub(super) struct Rounds<'a> {
     pub(super) rows: usize,
     /// Parameters of the kernel whose slopes are summed.
     pub(super) params: usize,
-    /// Numbers for every member of a block, about.
+    /// Numbers of every row, at least one.
     pub(super) width: usize,
     /// Is asked now and then, and may end it.
     pub(super) watch: &'a dyn Fn() -> Result<()>,
@@ -43,7 +70,7 @@ impl Rounds<'_> {
         work: impl Fn(&mut S, Block<'_>, &mut Part) -> Result<()> + Send + Sync,
         add: &mut dyn FnMut(&Part),
     ) -> Result<()> {
-        let (plan, params) = (self.plan, self.params);
+        let (plan, params, width) = (self.plan, self.params, self.width);
         if plan.rows() != self.rows {
             return Err(Error::shape("rows of a plan", plan.rows().to_string(), self.rows));
         }
@@ -55,12 +82,7 @@ impl Rounds<'_> {
             let own = (first..parts.min(first + round)).into_par_iter();
             let own = own.map_init(&scratch, |scratch, part| {
                 let blocks = part * PART..plan.blocks().min((part + 1) * PART);
-                let mut own = Part {
-                    blocks: blocks.clone(),
-                    density: Density::default(),
-                    kernel: vec![0.0; params],
-                    numbers: Vec::new(),
-                };
+                let mut own = Part::new(params, width);
                 for block in blocks {
                     work(scratch, plan.block(block), &mut own)?;
                 }
