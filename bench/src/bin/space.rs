@@ -1,5 +1,5 @@
 //! A rough field over a plane, by nearest neighbours and by other methods: `cargo run --release -p sparsegp-bench --bin space --
-//! [--rows 10000,30000,100000] [--field D,LENGTH,NU,NOISE[,FAR]] [--kernel K] [--inducing M] [--freeze PATH] [METHOD …]`.
+//! [--rows 10000,30000,100000] [--field D,LENGTH,NU,NOISE[,FAR]] [--kernel K] [--inducing M] [METHOD …]`.
 //!
 //! The field is a sum of 300 waves with the heavy tails of a Matérn spectrum, three times as rough along one input as along the
 //! other, with noise of variance 0.04; 4000 other places are for testing. Kernel `matern32`, all else as by default. Prints seconds of the fit and of an
@@ -89,7 +89,7 @@ fn numbers<T: std::str::FromStr>(list: Option<String>) -> Vec<T> {
 fn main() {
     let (mut sizes, mut methods) = (vec![10_000, 30_000, 100_000], Vec::new());
     let mut of_kernel: Option<[f64; 5]> = None;
-    let (mut kernel, mut inducing, mut freeze) = (None, None, Vec::new());
+    let (mut kernel, mut inducing) = (None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -101,7 +101,6 @@ fn main() {
                 own.resize(5, 0.0);
                 of_kernel = own.try_into().ok();
             }
-            "--freeze" => freeze.extend(words.next()),
             "--kernel" => kernel = words.next(),
             "--inducing" => inducing = numbers(words.next()).first().copied(),
             _ => methods.push(word),
@@ -127,7 +126,6 @@ fn main() {
                 method: method.clone(),
                 kernel: kernel.clone(),
                 inducing: inducing.filter(|_| method != "vecchia"),
-                freeze: if method == "vecchia" { Vec::new() } else { freeze.clone() },
                 ..FitOptions::default()
             };
             row(&data, &options, &test);

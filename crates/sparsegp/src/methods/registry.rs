@@ -1,5 +1,6 @@
 //! The methods by name: one line (of the table) each.
 
+use super::vecchia::Placed;
 use super::{
     Collapsed, DEFAULT_ALPHA, DEFAULT_NEIGHBOURS, Deep, Exact, Keeps, Markov, Method, PowerEp,
     Sampler, Tvgp, Uncollapsed, Vecchia, uncollapsed,
@@ -98,16 +99,20 @@ pub const REGISTRY: &[Entry] = &[
                 vecchia(neighbours=30)",
         cost: "O(Nm³) for m neighbours, memory O(Nm)",
         source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021",
-        method: &Vecchia { name: "vecchia", neighbours: DEFAULT_NEIGHBOURS, points: false },
+        method: &Vecchia { name: "vecchia", neighbours: DEFAULT_NEIGHBOURS, points: None },
     },
     Entry {
         name: "full-scale",
         aliases: &["vif", "vecchia-inducing"],
         about: "approximate log evidence, not a bound: inducing points, and nearest neighbours for what they do not explain: \
-                full-scale(neighbours=30)",
+                full-scale(neighbours=30, moving=false)",
         cost: "O(N(M² + mM + m³)) for m neighbours, memory O(N(M + m))",
         source: "Gyger, Furrer & Sigrist 2025; Zhang, Sang & Huang 2019",
-        method: &Vecchia { name: "full-scale", neighbours: DEFAULT_NEIGHBOURS, points: true },
+        method: &Vecchia {
+            name: "full-scale",
+            neighbours: DEFAULT_NEIGHBOURS,
+            points: Some(Placed::Fixed),
+        },
     },
     Entry {
         name: "titsias2009",

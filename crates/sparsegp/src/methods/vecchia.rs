@@ -1,5 +1,6 @@
 //! Rows given their nearest neighbours ([`mod@crate::vecchia`]): an approximate log evidence with Gaussian noise, and predictions, in
-//! O(Nm³); and the same of what inducing points do not explain ([`vecchia::FullScale`]), whose Z moves as that of every sparse method.
+//! O(Nm³); and the same of what inducing points do not explain ([`vecchia::FullScale`]), whose Z stays where it starts unless it is asked
+//! to move.
 //!
 //! **Neighbours while a training climbs.** Order and neighbours depend on ratios of lengthscales. If they followed every
 //! point that a line search tries, the objective would jump between them, by far more than what the last steps gain. So a
@@ -43,8 +44,17 @@ const NO_SAY: f64 = 1e-3;
 pub struct Vecchia {
     pub(super) name: &'static str,
     pub(super) neighbours: usize,
-    /// Whether inducing points explain what is far.
-    pub(super) points: bool,
+    /// Inducing points that explain what is far, where it has any.
+    pub(super) points: Option<Placed>,
+}
+
+/// What becomes of inducing points beside neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// They stay where they start: what they leave unexplained the neighbours see.
+    Fixed,
+    /// They are trained.
+    Moving,
 }
 
 impl Vecchia {
@@ -53,9 +63,11 @@ impl Vecchia {
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or a value out of range.
     pub(super) fn entry(registered: &'static Entry, options: &str) -> Result<&'static Entry> {
-        let (plain, points) = (registered.name, registered.method.is_sparse());
+        let plain = registered.name;
+        let usual = registered.method.is_sparse().then_some(Placed::Fixed);
+        let known = if usual.is_some() { "neighbours, moving" } else { "neighbours" };
         let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
-        let mut neighbours = DEFAULT_NEIGHBOURS;
+        let (mut neighbours, mut points) = (DEFAULT_NEIGHBOURS, usual);
         for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             let (key, value) =
                 option.split_once('=').map_or((option, ""), |(k, v)| (k.trim(), v.trim()));
@@ -65,8 +77,16 @@ impl Vecchia {
                      (--inducing {value}; in Python n_inducing={value})"
                 )));
             }
+            if key == "moving" && points.is_some() {
+                points = Some(match value {
+                    "true" => Placed::Moving,
+                    "false" => Placed::Fixed,
+                    _ => return Err(invalid(format!("moving={value}: must be true or false"))),
+                });
+                continue;
+            }
             if key != "neighbours" {
-                return Err(invalid(format!("`{key}` is unknown; known: neighbours")));
+                return Err(invalid(format!("`{key}` is unknown; known: {known}")));
             }
             let number = value.parse().ok().filter(|m| (1..=MOST_NEIGHBOURS).contains(m));
             neighbours = number.ok_or_else(|| {
@@ -75,10 +95,11 @@ impl Vecchia {
                 ))
             })?;
         }
-        if neighbours == DEFAULT_NEIGHBOURS {
+        if (neighbours, points) == (DEFAULT_NEIGHBOURS, usual) {
             return Ok(registered);
         }
-        let name = format!("{plain}(neighbours={neighbours})");
+        let moving = if points == usual { "" } else { ", moving=true" };
+        let name = format!("{plain}(neighbours={neighbours}{moving})");
         Ok(registered.variant(name, |name| Box::new(Self { name, neighbours, points })))
     }
 
@@ -98,7 +119,7 @@ impl Vecchia {
 
     /// The inducing points of a model, if it has any.
     fn features(&self, model: &Model) -> Result<Option<Features>> {
-        if !self.points {
+        if self.points.is_none() {
             return Ok(None);
         }
         Features::new(model.kernel(), model.inducing_points()?, model.jitter).map(Some)
@@ -271,7 +292,11 @@ impl Method for Vecchia {
     }
 
     fn is_sparse(&self) -> bool {
-        self.points
+        self.points.is_some()
+    }
+
+    fn moves_points(&self) -> bool {
+        self.points == Some(Placed::Moving)
     }
 
     fn keeps_rows(&self) -> bool {
@@ -279,7 +304,7 @@ impl Method for Vecchia {
     }
 
     fn usual_points(&self) -> Option<usize> {
-        self.points.then_some(DEFAULT_POINTS)
+        self.points.map(|_| DEFAULT_POINTS)
     }
 
     fn is_bound(&self) -> bool {
@@ -294,7 +319,7 @@ impl Method for Vecchia {
         model.gaussian()?;
         let columns = model.inducing_points().map_or(0, |z| z.ncols());
         let other = model.kernel().interdomain().is_some_and(|own| own.columns == columns);
-        if self.points && other {
+        if self.points.is_some() && other {
             return Err(Error::Invalid(format!(
                 "method `{}` has inducing points among the inputs, and these are of another domain; use `titsias2025`",
                 self.name

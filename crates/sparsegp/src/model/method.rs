@@ -167,6 +167,11 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether inducing points are trained unless somebody freezes them.
+    fn moves_points(&self) -> bool {
+        true
+    }
+
     /// Inducing points where nobody says how many; none where that is as for most methods.
     fn usual_points(&self) -> Option<usize> {
         None

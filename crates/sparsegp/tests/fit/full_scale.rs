@@ -120,6 +120,23 @@ fn a_field_is_learnt_as_by_exact_inference() {
     assert_eq!(model.inducing_points().expect("points").nrows(), 200);
 }
 
+/// Points stay where they start, unless they are asked to move.
+#[test]
+fn points_move_where_that_is_asked_for() {
+    let rows = field(200, "rows");
+    let dataset = Dataset::from_rows(rows.clone(), true).expect("a table");
+    let [(fixed, stayed), (moving, moved)] =
+        ["full-scale(neighbours=8)", "full-scale(neighbours=8, moving=true)"].map(|method| {
+            let own = FitOptions { pilot: 0, ..sized(method, 12) };
+            let start = sparsegp::fit::prepare(&dataset, &own, &Cpu::default(), &mut ());
+            let start = start.expect("a start").model.inducing_points().expect("points");
+            let own = fit(&dataset, &own).expect("a fit");
+            let apart = own.model.inducing_points().expect("points") - start;
+            (own.objective(), apart.norm_max())
+        });
+    assert!(stayed == 0.0 && moved > 0.0 && moving > fixed, "{stayed} {moved} {fixed} {moving}");
+}
+
 #[test]
 fn files_predict_the_same_and_new_rows_are_taken_up() {
     let (rows, more) = (field(200, "rows"), field(60, "more"));
@@ -184,6 +201,8 @@ fn what_it_cannot_do_is_refused_by_name() {
     refused(counts, &["full-scale", "student-t", "svgp"]);
     refused(sized("full-scale(neighbours=0)", 9), &["full-scale", "from 1 to 500"]);
     refused(sized("full-scale(inducing=9)", 9), &["--inducing 9", "n_inducing=9"]);
+    refused(sized("full-scale(moving=3)", 9), &["true or false"]);
+    refused(sized("full-scale(m=3)", 9), &["known: neighbours, moving"]);
     let own = with_points(&rows, "full-scale", 9);
     let slopes = own.posterior.predict_gradients(rows.x.as_ref()).expect_err("a refusal");
     assert!(slopes.to_string().contains("full-scale"), "{slopes}");
