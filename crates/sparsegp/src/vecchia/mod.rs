@@ -38,6 +38,8 @@
 //! ```
 //!
 //! If all respond this is ½(ααᵀ − PG⁻¹), α = G⁻¹r, of exact inference. For one row that responds Ḡ has rank two.
+//!
+//! **Inducing points** for what is far, neighbours for the rest: [`FullScale`].
 
 mod copies;
 mod density;
