@@ -2,7 +2,7 @@
 
 use crate::support::{fit, predict, value};
 use crate::vecchia::{at, field, fitted, options};
-use sparsegp::data::{InMemory, Source};
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, UpdateOptions};
 use sparsegp::io;
@@ -134,7 +134,10 @@ fn points_move_where_that_is_asked_for() {
             let apart = own.model.inducing_points().expect("points") - start;
             (own.objective(), apart.norm_max())
         });
-    assert!(stayed == 0.0 && moved > 0.0 && moving > fixed, "{stayed} {moved} {fixed} {moving}");
+    assert!(
+        stayed == 0.0 && moved > 0.0 && moving > fixed,
+        "{stayed} {moved} {fixed:?} {moving:?}"
+    );
 }
 
 #[test]
