@@ -141,7 +141,7 @@ impl FullScale<'_> {
                 sum.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             });
         })?;
-        let (kernel, points) = self.features.pull(self.kernel, self.rows.x, self.phi, &phi_bar)?;
+        let (kernel, points) = self.features.pull(self.kernel, self.rows.x, self.phi, &phi_bar);
         slopes.kernel.iter_mut().zip(kernel).for_each(|(sum, own)| *sum += own);
         slopes.points = points;
         Ok((density, slopes))
